@@ -20,8 +20,9 @@
 //!
 //! A time that is further ahead of its partition's than a bound is *set aside*: one record with a wrong
 //! clock would make all that follow late. The partition takes it once another partition is as far, or once
-//! [`WITNESSES`] records in a row are as far ahead. The first event of a partition is believed, and so are
-//! events without arrival, which come from files.
+//! [`WITNESSES`] records in a row are as far ahead. The first event of a partition is compared with the other
+//! partitions alone. The first event of all is believed, and so are events without arrival, which come from
+//! files.
 //!
 //! A partition that an open transaction has held back for too long is *left out* until its next record.
 //!
@@ -163,7 +164,7 @@ impl Partitions {
             return false;
         }
         let ahead = |newest: i64| at_ms > newest.saturating_add(ahead_max_ms);
-        if arrival_ms.is_some() && before.is_some_and(ahead) {
+        if arrival_ms.is_some() && before.is_none_or(ahead) {
             return self.set_aside(at_ms, arrival_ms, ahead_max_ms);
         }
         p.ahead.clear();
@@ -193,7 +194,8 @@ impl Partitions {
         let others = others.filter(|(i, p)| *i != self.last && p.is_read());
         let newest = others.filter_map(|(_, p)| p.newest_ms).max();
         let p = &mut self.all[self.last];
-        if newest.is_some_and(|newest| time_ms <= newest.saturating_add(ahead_max_ms)) {
+        let first = newest.is_none() && p.newest_ms.is_none();
+        if first || newest.is_some_and(|newest| time_ms <= newest.saturating_add(ahead_max_ms)) {
             p.ahead.clear();
             self.reach(time_ms, arrival_ms);
             return false;
@@ -463,6 +465,26 @@ mod tests {
         p.end(0, 0);
         p.end(0, 1);
         assert_eq!(p.frontier_ms(), Some(100));
+    }
+
+    #[test]
+    fn the_first_event_of_a_partition_is_compared_with_the_others() {
+        let mut p = Partitions::default();
+        let mut offset = 0;
+        let mut aside = |p: &mut Partitions, partition: i32, time_ms: i64| {
+            offset += 1;
+            assert!(p.advance(at(partition, offset)));
+            p.observe(time_ms, Some(1000 * HOUR), HOUR)
+        };
+        assert!(!aside(&mut p, 0, 100), "the first event of all is believed");
+        assert!(aside(&mut p, 1, 500 * HOUR));
+        assert_eq!(p.newest_ms(), Some(100));
+        // A time near the others' is believed, and so is the third in a row that is not.
+        assert!(!aside(&mut p, 1, HOUR));
+        for (time_ms, is_aside) in [(500, true), (502, true), (501, false)] {
+            assert_eq!(aside(&mut p, 2, time_ms * HOUR), is_aside);
+        }
+        assert_eq!(p.newest_ms(), Some(500 * HOUR));
     }
 
     #[test]

@@ -37,7 +37,8 @@ pub enum KafkaError {
     Other(String),
     /// The client cannot continue and must be recreated.
     Fatal(String),
-    /// Another member has joined the group under the same `instance`.
+    /// Another member has joined the group under the same `instance`: that of another process, or this one
+    /// itself, whose answer from the group was lost.
     Fenced(String),
 }
 
@@ -148,7 +149,8 @@ impl fmt::Display for KafkaError {
             KafkaError::Other(detail) => write!(f, "kafka client: {detail}"),
             KafkaError::Fenced(detail) => write!(
                 f,
-                "another process has joined the group under the same `instance` ({detail}); give each process its own"
+                "the broker ended this member of the group: another process has joined it under the same `instance`, or \
+                 this one was cut off for longer than a session ({detail}); give each process its own `instance`"
             ),
             KafkaError::Fatal(detail) => {
                 write!(

@@ -1,7 +1,10 @@
-//! Two processes where there may be one, on a real Kafka: both say so, the later one stops, and a restart that
-//! overlaps with its predecessor stops nobody.
+//! Two processes where there may be one, on a real Kafka: both say so, the later one stops, a restart that
+//! overlaps with its predecessor stops nobody, and a process that lost its name to nobody takes it back.
 
 use std::time::{Duration, Instant};
+
+use rdkafka::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
 
 use crate::support::broker::{Broker, Sender, unique};
 use crate::support::late::now_ms;
@@ -155,4 +158,46 @@ fn a_restart_that_overlaps_with_its_predecessor_stops_nobody() {
         std::thread::sleep(GRACE.saturating_sub(begun.elapsed()));
         second.wait_ready();
     }
+}
+
+/// A member that takes the name and says nothing more is what a network failure leaves: librdkafka joins
+/// twice where the first answer is lost.
+#[test]
+fn a_process_alone_takes_its_instance_back_from_a_silent_member() {
+    let name = "a_process_alone_takes_its_instance_back_from_a_silent_member";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let mut stage = Stage::new(&broker);
+    stage.send(100);
+    let (topic, bootstrap) = (stage.topic.clone(), &broker.bootstrap);
+    let state = format!("topic = \"{topic}-state\"");
+    let config = config(bootstrap, &topic, "instance = \"same\"", &state);
+    let service = Service::start(&config);
+    service.wait_ready();
+    let silent: BaseConsumer = ClientConfig::new()
+        .set("bootstrap.servers", bootstrap)
+        .set("group.id", &topic)
+        .set("group.instance.id", "same")
+        .set("session.timeout.ms", "6000")
+        .set("partition.assignment.strategy", "cooperative-sticky")
+        .set("enable.auto.commit", "false")
+        .create()
+        .expect("a consumer");
+    silent.subscribe(&[&topic]).expect("subscribed");
+    let why = wait_for("the process to lose its name", LIMIT, || {
+        let _ = silent.poll(Duration::from_millis(100));
+        let (status, body) = service.get("/ready")?;
+        (status != 200).then_some(body)
+    });
+    assert!(why.contains("or this one when it came back"), "{why}");
+    // Its session ends by itself: a member with an `instance` does not leave.
+    drop(silent);
+    service.wait_ready();
+    let before = observed(&service);
+    stage.send(100);
+    wait_for("all partitions to be read", LIMIT, || {
+        (observed(&service) >= before + 100.0).then_some(())
+    });
+    service.wait_for_line(&["taking the `instance` back"]);
 }

@@ -238,10 +238,17 @@ impl SourceConsumer {
         match contest.claim {
             Claim::Instance => {
                 let name = self.options.kafka.instance.as_deref().unwrap_or_default();
-                let why = format!(
-                    "{named} has taken the `instance` of this process in group {group}, and this one reads nothing. \
-                     Give each its own. The one that started later stops; in {seconds} s this process decides"
-                );
+                let why = match &contest.others[..] {
+                    [] => format!(
+                        "the broker has given the `instance` of this process in group {group} to a newer member: \
+                         another process, or this one when it came back from a network failure. This process reads \
+                         nothing. It takes the `instance` back in {seconds} s unless a process is found that started earlier"
+                    ),
+                    _ => format!(
+                        "{named} has taken the `instance` of this process in group {group}, and this one reads nothing. \
+                         Give each its own. The one that started later stops; in {seconds} s this process decides"
+                    ),
+                };
                 vec![(format!("instance {name}"), why)]
             }
             Claim::Group => {

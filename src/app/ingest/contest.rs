@@ -9,7 +9,9 @@
 //!
 //! A process learns that its `instance` is used twice when the broker fences it, which happens to the
 //! process that was there. It takes the name back after the grace period if it started first; then the
-//! other is fenced, finds that it is the later one, and stops at once.
+//! other is fenced, finds that it is the later one, and stops at once. The broker may also fence a process
+//! that is alone: the answer to its join is lost in a network failure, and it joins a second time. Nobody
+//! shows itself then, and it takes the name back too.
 
 use std::time::{Duration, Instant};
 
