@@ -34,7 +34,8 @@
 //! * Every record ends in exactly one disposition, and is counted once.
 //! * A snapshot holds sums and offsets of one moment: nothing is lost and nothing counts twice.
 //! * The core (floors 0 to 2) has no clock, thread, socket, file or log, and does not panic.
-//! * Imports go downwards only; `tests/repo/floors.rs` reads them off the source.
+//! * Imports go downwards only, and no file imports itself through others; `tests/repo/floors.rs` and
+//!   `cycles.rs` read them off the source.
 //!
 //! # Modules, in reading order
 //!

@@ -10,13 +10,12 @@ use std::time::Duration;
 
 use super::clock;
 use super::cluster::assignment::Assignment;
-use super::cluster::checkpoint_store::{CheckpointOptions, CheckpointStore};
-use super::cluster::follower::FollowerOptions;
+use super::cluster::checkpoint_store::CheckpointStore;
 use super::cluster::judges::Judges;
+use super::cluster::options::{CheckpointOptions, FollowerOptions};
 use super::cluster::topology::Topology;
 use super::error::AppError;
 use super::outputs::state_dir::StateDir;
-use super::run::STATE;
 use super::setup::Setup;
 use crate::collect::join::JoinState;
 use crate::config::{Config, SourceOptions, Verdicts};
@@ -24,6 +23,9 @@ use crate::monitor::{Engine, Monitor, Plan, Shards};
 use crate::store::Loaded;
 use crate::store::spill::SpillStore;
 use crate::telemetry::Published;
+
+/// The published part that is not ready while state is loaded.
+pub const STATE: &str = "state";
 
 /// The engines that a setup asks for, and the names of the topics by number.
 pub fn restore(

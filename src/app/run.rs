@@ -27,7 +27,7 @@ use super::outputs::publish;
 use super::outputs::snapshots::SnapshotStore;
 use super::outputs::state_dir::StateDir;
 use super::reload::{ReloadRequest, Reloader};
-use super::restore::restore;
+use super::restore::{STATE, restore};
 use super::setup::{Setup, part};
 use super::stop::Stop;
 use crate::config::{Config, Input, SourceOptions, Verdicts};
@@ -36,9 +36,6 @@ use crate::kafka::Brokers;
 use crate::registry::Registry;
 use crate::store::spill::SpillStore;
 use crate::telemetry::{Limits, Published};
-
-/// The published part that is not ready while state is loaded.
-pub const STATE: &str = "state";
 
 /// An application that holds its address and its state directory, and has loaded nothing yet.
 pub struct App {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::cluster::checkpoint_store::CheckpointOptions;
+use super::cluster::options::CheckpointOptions;
 use super::error::AppError;
 use super::outputs::state_dir::StateDir;
 use super::worker::{Threads, Workers};

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 
 use super::exit::{self, Exit, print};
 use super::progress::ProgressMeter;
-use crate::reproduce::{Effort, Job, Paper, Table, grid, picture};
+use crate::reproduce::{Choice, Effort, Job, Paper, Table, grid, picture};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -109,7 +109,7 @@ impl Args {
         Effort {
             data: self.data.clone(),
             data_sets: self.data_sets.unwrap_or(usual),
-            grid: grid::Choice {
+            grid: Choice {
                 classes: self.classes,
                 setup: self.setup.clone(),
                 estimator: self.estimator.clone(),

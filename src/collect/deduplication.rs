@@ -1,15 +1,13 @@
-//! The collector's side of ids: a record that carries its outcome is counted once, however often it
-//! is delivered.
+//! The ids of records that carry their outcome, by partition: each is counted once, however often it is
+//! delivered.
 //!
 //! [`SeenIds`] of each partition say which records were counted before. A partition looks at its own
 //! records alone, so partitions may be read in any order and by anyone. A producer that retries, and
 //! one that assigns partitions by key, repeats a record in the partition of the first; where records
 //! are spread over partitions at random, a repeat in another partition is not recognised.
 
-use super::collector::Collector;
-use super::event::{Disposition, Event, Origin};
+use super::event::Origin;
 use super::join::{GivenUp, JoinState, JournalDelta, JournalError};
-use super::key::Names;
 use super::seen_ids::{Repeat, SeenId, SeenIds};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -67,13 +65,14 @@ impl Deduplication {
         self.horizons.iter().flatten().copied().max().unwrap_or(0)
     }
 
-    fn find(&self, origin: Origin, id: &SeenId) -> Option<Repeat> {
+    /// What the record repeats, if it was counted before.
+    pub fn find(&self, origin: Origin, id: &SeenId) -> Option<Repeat> {
         let seen = self.partitions.get(&(origin.source, origin.partition))?;
         seen.find(id, self.horizon_ms(origin.source)?)
     }
 
     /// Remembers a record; returns how many ids were forgotten too early to make room.
-    fn insert(&mut self, origin: Origin, id: SeenId, line_ms: i64) -> u64 {
+    pub fn insert(&mut self, origin: Origin, id: SeenId, line_ms: i64) -> u64 {
         let horizon_ms = self.horizon_ms(origin.source).unwrap_or(0);
         let floor_ms = line_ms.saturating_sub(horizon_ms);
         let evicted = match self.len >= (self.ids_max / self.shared_by).max(1) {
@@ -156,87 +155,42 @@ impl Deduplication {
     pub fn bytes(&self) -> usize {
         self.partitions.values().map(SeenIds::bytes).sum()
     }
-}
-
-impl Collector {
-    /// Takes a record of a source whose ids are looked at.
-    #[inline(never)]
-    pub(super) fn take_once(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
-        if event.id.is_empty() {
-            return self.take(origin.source, event);
-        }
-        let id = SeenId::of(event, self.rows.of(origin));
-        if let Some(repeat) = self.deduplication.find(origin, &id)
-            && !self.is_late(event)
-        {
-            return match repeat {
-                Repeat::Duplicate => Disposition::Duplicate,
-                Repeat::Conflict => Disposition::Conflict,
-            };
-        }
-        let end = self.take(origin.source, event);
-        if end == Disposition::Observed {
-            let line_ms = self.least_line_ms();
-            let evicted = self.deduplication.insert(origin, id, line_ms);
-            self.counters.source_mut(origin.source).ids_evicted += evicted;
-        }
-        end
-    }
-
-    /// Whether the pane of an event is sealed. An event that is late is counted as such, whether its
-    /// id is still remembered or not.
-    fn is_late(&mut self, event: &Event<'_>) -> bool {
-        let names = Names::new(event.model, event.version, event.segment);
-        let slot = self.streams.find(&names);
-        let Some(model) = slot.and_then(|slot| Some(self.streams.get(slot)?.model)) else {
-            return false;
-        };
-        let start_ms = event.time_ms - event.time_ms.rem_euclid(self.models[model].pane_ms);
-        start_ms < self.sealed_until_ms[model]
-    }
-
-    /// Event time before which every event is late, whatever its model.
-    pub(super) fn least_line_ms(&self) -> i64 {
-        let lines = self.sealed_until_ms.iter().copied();
-        lines.min().unwrap_or(i64::MIN)
-    }
 
     /// How many collectors share the ids that the plan allows.
-    pub fn share_ids(&mut self, by: usize) {
-        self.deduplication.shared_by = by.max(1);
+    pub fn share(&mut self, by: usize) {
+        self.shared_by = by.max(1);
     }
 
     /// Gives no new journal a number that a snapshot uses.
     pub fn reserve_journals(&mut self, states: &[JoinState]) {
-        self.deduplication.taken = states.iter().map(|s| s.join).collect();
+        self.taken = states.iter().map(|s| s.join).collect();
     }
 
-    /// Puts back the ids of one partition; `false` where the plan no longer looks at them. The lines
-    /// must be back.
-    pub fn restore_ids<'s>(
+    /// Restores the ids of one partition; `false` where the plan no longer looks at them.
+    pub fn restore<'s>(
         &mut self,
         state: &JoinState,
+        line_ms: i64,
         segment: impl Fn(usize) -> Result<Cow<'s, [u8]>, JournalError>,
     ) -> Result<bool, JournalError> {
         let source = state.predictions;
-        let Some(horizon_ms) = self.deduplication.horizon_ms(source) else {
+        let Some(horizon_ms) = self.horizon_ms(source) else {
             return Ok(false);
         };
-        let floor_ms = self.least_line_ms().saturating_sub(horizon_ms);
+        let floor_ms = line_ms.saturating_sub(horizon_ms);
         let mut seen = SeenIds::default();
         for (i, mark) in state.marks.iter().enumerate() {
             seen.replay(&segment(i)?, mark, floor_ms)?;
         }
         seen.resume(&state.marks);
-        let all = &mut self.deduplication;
-        all.len += seen.len();
-        all.journals.insert(source, state.join);
-        all.partitions.insert((source, state.partition), seen);
+        self.len += seen.len();
+        self.journals.insert(source, state.join);
+        self.partitions.insert((source, state.partition), seen);
         Ok(true)
     }
 
     /// Ids that are remembered.
-    pub fn ids(&self) -> usize {
-        self.deduplication.len
+    pub fn len(&self) -> usize {
+        self.len
     }
 }

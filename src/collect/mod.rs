@@ -11,7 +11,7 @@
 //! | [`stream`], [`streams`] | one stream with its open panes; which streams there may be |
 //! | [`open_room`] | how many panes may be open ahead of the watermark |
 //! | [`join`] | predictions that wait for their outcomes; `amend`: what late outcomes change |
-//! | [`seen_ids`], [`deduplication`] | records that are delivered twice |
+//! | [`seen_ids`], [`deduplication`] | records that are delivered twice; `deduplicating`: what the collector does with them |
 //! | [`pairing`] | ids that two versions have scored |
 //! | [`rank()`] | which events are in samples |
 //! | [`tap`] | pairs of prediction and outcome, shown as they form |
@@ -19,6 +19,7 @@
 mod amend;
 pub mod collector;
 pub mod counters;
+mod deduplicating;
 pub mod deduplication;
 pub mod event;
 pub mod join;

@@ -15,7 +15,8 @@ use toml::de::{DeTable, DeValue};
 use super::keys::{self, SECTIONS};
 use super::problem::{Place, Problems};
 use super::schema::{Key, Kind, Preset, Section};
-use super::value::{Outside, Value, ValueReader, nearest};
+use super::value::{Outside, Value, nearest};
+use super::value_reader::ValueReader;
 
 /// The value of one key.
 #[derive(Debug, Clone, PartialEq)]

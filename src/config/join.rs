@@ -7,21 +7,10 @@
 use crate::collect::join::{JoinPlan, Missing, Repeated};
 use crate::decode::{DecodeOptions, IdField, LabelDecoder, LabelOptions, Packing};
 
-use super::SourceOptions;
 use super::document::Record;
 use super::fields::{id_field, outcome_map, time_field};
+use super::options::{JoinOptions, SourceOptions};
 use super::problem::Problems;
-
-/// The joins of one source.
-#[derive(Debug, Clone, PartialEq)]
-pub struct JoinOptions {
-    /// Topics of the outcomes, one for each topic of the source; empty if those contain both.
-    pub topics: Vec<String>,
-    /// Shape of the outcomes.
-    pub labels: LabelOptions,
-    /// All other options, without source numbers yet.
-    plan: JoinPlan,
-}
 
 impl JoinOptions {
     /// The section of a source, if it is active.

@@ -30,35 +30,37 @@ mod ladder;
 pub mod live;
 mod models;
 mod notify;
+mod options;
 pub mod problem;
 mod read;
 pub mod reference;
 mod registry;
+mod scalar;
 pub mod schema;
 mod security;
 mod service;
 mod sources;
 mod start;
 mod tls;
+mod units;
 pub mod value;
+mod value_reader;
 mod vectors;
 mod write;
 
 use std::fmt;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::decode::DecodeOptions;
-use crate::http::DoorOptions;
 use crate::judge::Plan;
 use crate::kafka::KafkaOptions;
 use crate::notify::NotifyOptions;
 use crate::registry::RegistryOptions;
-use crate::store::event_log::LogLimits;
 use crate::telemetry::log::LogOptions;
 
 pub use bounds::MemoryBound;
-pub use join::JoinOptions;
+pub use options::{
+    EventOptions, HttpOptions, Input, JoinOptions, SourceOptions, StateOptions, Verdicts,
+};
 use problem::Problems;
 pub use problem::{Place, Problem};
 pub use start::start_at;
@@ -87,92 +89,6 @@ pub struct Config {
     pub decode_threads: usize,
     /// The file with its defaults, for [`Config::effective`].
     document: document::Record,
-}
-
-/// One source. `KafkaOptions` hides its secrets in `Debug`.
-#[derive(Debug, Clone)]
-pub struct SourceOptions {
-    /// Its name.
-    pub name: String,
-    /// Where its records come from.
-    pub input: Input,
-    /// The client.
-    pub kafka: KafkaOptions,
-    /// The shape of its records.
-    pub decode: DecodeOptions,
-    /// Separate outcomes.
-    pub join: Option<JoinOptions>,
-    /// How far apart two records of one id may be to count once; `None` where each counts.
-    pub deduplicate_ms: Option<i64>,
-}
-
-/// Where the records of a source come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Input {
-    /// Topics of Kafka.
-    #[default]
-    Kafka,
-    /// Requests to the HTTP server, through a log on disk.
-    Http,
-}
-
-/// Posted events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EventOptions {
-    /// Limits of each log.
-    pub limits: LogLimits,
-    /// Longest body of a request.
-    pub request_bytes_max: usize,
-}
-
-/// The HTTP server.
-#[derive(Debug, Clone)]
-pub struct HttpOptions {
-    /// Address to listen on.
-    pub listen: SocketAddr,
-    /// Most series on `/metrics`.
-    pub series_max: usize,
-    /// Most streams whose cells are exported as series.
-    pub cell_streams_max: usize,
-    /// Which requests are let in.
-    pub door: DoorOptions,
-}
-
-/// Snapshots.
-#[derive(Debug, Clone)]
-pub struct StateOptions {
-    /// Their directory.
-    pub directory: PathBuf,
-    /// Milliseconds between them.
-    pub interval_ms: i64,
-    /// The state topic.
-    pub topic: Option<String>,
-    /// `group` of `[kafka]`, under which the topic keeps state.
-    pub namespace: String,
-    /// Which process judges.
-    pub verdicts: Verdicts,
-    /// Over how many judge partitions the models are spread; `None` where one process judges all.
-    pub judge_partitions: Option<i32>,
-    /// How long verdicts wait for a partition without new checkpoints, in ms.
-    pub missing_after_ms: i64,
-    /// Longest time to restore a partition, in ms.
-    pub restore_within_ms: i64,
-    /// Whether a partition with unusable state starts without it.
-    pub fresh: bool,
-    /// Most records of alert changes to keep.
-    pub records_max: usize,
-}
-
-/// Which process judges, with a state topic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Verdicts {
-    /// Each process judges the partitions that it reads.
-    #[default]
-    Own,
-    /// This process counts, and another judges.
-    None,
-    /// This process judges what the others count.
-    All,
 }
 
 impl fmt::Debug for Config {

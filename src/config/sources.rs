@@ -14,7 +14,7 @@ use super::SourceOptions;
 use super::document::Record;
 use super::fields::decode;
 use super::inputs;
-use super::join::JoinOptions;
+use super::options::JoinOptions;
 use super::problem::{Place, Problems};
 use super::security::security;
 use super::start::{missing_state, start};

@@ -1,6 +1,7 @@
 //! Where to start reading: `"earliest"`, `"latest"`, a duration back, or a time.
 
-use super::value::{Fault, duration};
+use super::units::duration;
+use super::value::Fault;
 use crate::decode;
 use crate::kafka::{MissingState, StartAt};
 

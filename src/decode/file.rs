@@ -18,16 +18,16 @@
 
 mod csv;
 mod json;
+pub(super) mod row;
 
 use super::columnar::container::Container;
 #[cfg(feature = "columnar")]
 use super::columnar::{Opened, events::Columnar};
-use super::options::{DecodeOptions, DecodeOptionsError, LabelOptions, Packing};
-use super::rejection::Rejection;
+use super::options::{DecodeOptions, LabelOptions, Packing};
 use super::scores::unpack;
-use crate::collect::{Event, Label, Reason};
 use csv::Csv;
 use json::Json;
+pub use row::{Content, FileError, Row};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -46,59 +46,6 @@ enum Rows {
     Csv(Box<Csv>),
     #[cfg(feature = "columnar")]
     Columnar(Box<Columnar>),
-}
-
-/// Content of a row.
-#[derive(Debug, Clone, Copy)]
-pub enum Content<'a> {
-    /// A prediction, possibly with its outcome.
-    Event(Event<'a>),
-    /// A separate outcome.
-    Outcome(Label<'a>),
-}
-
-impl Content<'_> {
-    /// Its event time.
-    pub fn time_ms(&self) -> i64 {
-        match self {
-            Content::Event(event) => event.time_ms,
-            Content::Outcome(label) => label.time_ms,
-        }
-    }
-}
-
-/// A line or row of a file: its number, from 1, and its content or rejection.
-pub struct Row<'a> {
-    /// Line on which it starts.
-    pub line: u64,
-    /// Its content.
-    pub content: Result<Content<'a>, Rejection>,
-}
-
-/// Why a file cannot be read. The text names the file and, if known, the line.
-#[derive(Debug)]
-pub enum FileError {
-    /// Opening or reading failed, or the compression is damaged.
-    Io(String),
-    /// The options do not fit the file: a column is missing.
-    Options(DecodeOptionsError),
-}
-
-impl std::fmt::Display for FileError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            FileError::Io(e) => f.write_str(e),
-            FileError::Options(e) => e.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for FileError {}
-
-impl From<DecodeOptionsError> for FileError {
-    fn from(e: DecodeOptionsError) -> FileError {
-        FileError::Options(e)
-    }
 }
 
 impl FileReader {
@@ -235,18 +182,6 @@ fn unpacked(path: &Path, read: &Arc<AtomicU64>) -> Result<(Box<dyn Read>, bool),
         .find_map(|end| name.strip_suffix(end));
     let csv = packed.unwrap_or(&name).ends_with(".csv");
     Ok((input, csv))
-}
-
-fn failed(path: &Path, line: u64, error: &dyn std::fmt::Display) -> FileError {
-    FileError::Io(format!("{}:{line}: {error}", path.display()))
-}
-
-/// A file that is read neither for events nor for outcomes, which is not possible.
-pub(super) fn nothing() -> Rejection {
-    Rejection::new(
-        Reason::MissingField,
-        "nothing is looked for in the file".to_owned(),
-    )
 }
 
 /// Counts the bytes read from a file.

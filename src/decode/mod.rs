@@ -33,6 +33,7 @@ mod rejection;
 mod rows;
 mod scan;
 pub mod scores;
+mod scores_error;
 mod shape;
 mod sink;
 mod time;
@@ -49,4 +50,5 @@ pub use options::{
     TimeField, TimeUnit,
 };
 pub use rejection::Rejection;
+pub use scores_error::ScoresError;
 pub use time::{offset as time_offset, parse as parse_time};

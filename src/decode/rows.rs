@@ -6,8 +6,8 @@
 //! ends the reading, because a sample with gaps is another sample.
 
 #[cfg(feature = "columnar")]
-use super::columnar::{Batches, Column, Opened, plain as columnar};
-use super::scores::{ScoresError, broken, empty};
+use super::columnar::{Batches, Column, Opened};
+use super::scores_error::{ScoresError, broken, empty};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 
@@ -73,7 +73,7 @@ impl Columnar {
             (self.batch, self.row) = (batch, 0);
         }
         for (column, cell) in self.batch.iter().zip(&mut self.cells) {
-            columnar::cell(column, self.row, cell);
+            column.cell(self.row, cell);
         }
         Ok(true)
     }

@@ -8,21 +8,10 @@
 use super::columns::{Columns, Labels};
 use super::number;
 use super::rows::Rows;
+use super::scores_error::{ScoresError, empty};
 use crate::stats::clusters::Bucket;
 use crate::stats::weighted::WeightedEvent;
 use std::io::{BufRead, BufReader, Read};
-
-/// Why the sample cannot be read. The text names file, line and remedy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScoresError(pub(super) String);
-
-impl std::fmt::Display for ScoresError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ScoresError {}
 
 /// Decompresses `raw` if it begins like gzip or zstd.
 pub fn unpack<'a>(raw: impl Read + 'a) -> std::io::Result<Box<dyn Read + 'a>> {
@@ -158,30 +147,6 @@ pub(super) fn parse_score(text: &str) -> Result<f64, String> {
         ));
     }
     Ok(z + 0.0)
-}
-
-pub(super) fn empty(name: &str) -> ScoresError {
-    ScoresError(format!(
-        "{name}: no events; the file needs a line 'score,label' and at least one line below it"
-    ))
-}
-
-pub(super) fn broken(name: &str, e: &csv::Error) -> ScoresError {
-    let line = e.position().map_or(1, csv::Position::line);
-    match e.kind() {
-        csv::ErrorKind::UnequalLengths {
-            expected_len, len, ..
-        } => ScoresError(format!(
-            "{name}:{line}: {len} fields where the header has {expected_len}; complete or drop the line"
-        )),
-        csv::ErrorKind::Utf8 { .. } => ScoresError(format!(
-            "{name}:{line}: not text in UTF-8; write the file as UTF-8"
-        )),
-        csv::ErrorKind::Io(e) => ScoresError(format!(
-            "{name}: reading failed ({e}); check that the file is whole"
-        )),
-        _ => ScoresError(format!("{name}:{line}: {e}; correct the line")),
-    }
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use super::detector_report::sentence;
 use super::judgement::{HistoryPoint, WindowJudgement};
 use super::numbers::Numbers;
 use super::recalibration::{JudgedWindow, Recalibration};
-use super::report::{Change, DetectorStep, Evidence, Family, Step, StreamReport, WindowReport};
+use super::report::{Change, Evidence, Family, Step, StreamReport, WindowReport};
 use super::stream::StreamId;
 use super::verdict::{JudgeOptions, Undecided, Verdict};
 use crate::alert::Alert;
@@ -42,12 +42,15 @@ use crate::window::{
 use std::sync::Arc;
 
 mod alerts;
+mod before;
 mod evaluate;
+mod judged;
+mod persist;
 mod seed;
 mod state;
 
-use alerts::Before;
-use evaluate::Judged;
+use before::Before;
+use judged::Judged;
 pub use seed::seed;
 
 pub use state::{JudgeState, WindowVerdict};

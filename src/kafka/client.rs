@@ -1,15 +1,14 @@
 //! What this program needs of a Kafka client.
 //!
-//! [`Librdkafka`] is the client of the program. The rest of this module is above these traits: where a
+//! [`Librdkafka`](super::Librdkafka) is the client of the program. The rest of this module is above these traits: where a
 //! partition starts, what its end is, what is lost, which record may be handed over. So it can be
 //! driven by a broker that exists in memory only, in a time of its own.
 //!
 //! The traits keep the types of rdkafka for lists of partitions and for errors.
 
 use super::context::Events;
-use super::librdkafka::Member;
 use super::state_follower::{Ends, Followed};
-use super::{Headers, KafkaError, KafkaOptions, StateFollower, StateTopic, StateWriter};
+use super::{Headers, KafkaError, KafkaOptions};
 use rdkafka::TopicPartitionList;
 use rdkafka::consumer::CommitMode;
 use rdkafka::error::KafkaResult;
@@ -169,15 +168,15 @@ pub type EachRecord<'a> = &'a mut dyn FnMut(&[u8], Option<&[u8]>);
 /// Takes the offset, the key and the value of a record.
 pub type EachAt<'a> = &'a mut dyn FnMut(i64, &[u8], Option<&[u8]>);
 
-/// See [`StateTopic`].
+/// See [`StateTopic`](super::StateTopic).
 pub trait ReadState: Send {
-    /// See [`StateTopic::state_partition`].
+    /// See [`StateTopic::state_partition`](super::StateTopic::state_partition).
     fn state_partition(&mut self, of: i32, sources: &[String]) -> Result<i32, KafkaError>;
 
-    /// See [`StateTopic::partitions`].
+    /// See [`StateTopic::partitions`](super::StateTopic::partitions).
     fn partitions(&mut self, at_creation: i32) -> Result<i32, KafkaError>;
 
-    /// See [`StateTopic::committed`].
+    /// See [`StateTopic::committed`](super::StateTopic::committed).
     fn committed(
         &mut self,
         group: &str,
@@ -185,7 +184,7 @@ pub trait ReadState: Send {
         partition: i32,
     ) -> Result<Option<i64>, KafkaError>;
 
-    /// See [`StateTopic::read`].
+    /// See [`StateTopic::read`](super::StateTopic::read).
     fn read(
         &self,
         partition: i32,
@@ -194,7 +193,7 @@ pub trait ReadState: Send {
         each: EachRecord<'_>,
     ) -> Result<(), KafkaError>;
 
-    /// See [`StateTopic::read_after`].
+    /// See [`StateTopic::read_after`](super::StateTopic::read_after).
     fn read_after(
         &self,
         partition: i32,
@@ -205,9 +204,9 @@ pub trait ReadState: Send {
     ) -> Result<(), KafkaError>;
 }
 
-/// See [`StateWriter`].
+/// See [`StateWriter`](super::StateWriter).
 pub trait WriteState: Send + Sync {
-    /// See [`StateWriter::put`].
+    /// See [`StateWriter::put`](super::StateWriter::put).
     fn put(
         &self,
         records: &[(i32, &StateRecord)],
@@ -215,143 +214,24 @@ pub trait WriteState: Send + Sync {
     ) -> Result<Vec<i64>, KafkaError>;
 }
 
-/// See [`StateFollower`].
+/// See [`StateFollower`](super::StateFollower).
 pub trait FollowState: Send {
-    /// See [`StateFollower::begin`].
+    /// See [`StateFollower::begin`](super::StateFollower::begin).
     fn begin(&self, partitions: i32) -> Result<(), KafkaError>;
 
-    /// See [`StateFollower::poll`].
+    /// See [`StateFollower::poll`](super::StateFollower::poll).
     fn poll(
         &self,
         within: Duration,
         each: &mut dyn FnMut(Followed<'_>),
     ) -> Result<bool, KafkaError>;
 
-    /// See [`StateFollower::partitions`].
+    /// See [`StateFollower::partitions`](super::StateFollower::partitions).
     fn partitions(&self, topic: &str) -> Result<Option<i32>, KafkaError>;
 
-    /// See [`StateFollower::ends`].
+    /// See [`StateFollower::ends`](super::StateFollower::ends).
     fn ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError>;
 
-    /// See [`StateFollower::begins`].
+    /// See [`StateFollower::begins`](super::StateFollower::begins).
     fn begins(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError>;
-}
-
-/// The client of the program.
-#[derive(Debug, Clone, Copy)]
-pub struct Librdkafka;
-
-impl Brokers for Librdkafka {
-    fn join(&self, options: &KafkaOptions) -> Result<Box<dyn GroupClient>, KafkaError> {
-        Ok(Box::new(Member::new(options)?))
-    }
-
-    fn state_reader(
-        &self,
-        options: &KafkaOptions,
-        topic: &str,
-        record_bytes: usize,
-    ) -> Result<Box<dyn ReadState>, KafkaError> {
-        Ok(Box::new(StateTopic::new(options, topic, record_bytes)?))
-    }
-
-    fn state_writer(
-        &self,
-        options: &KafkaOptions,
-        topic: &str,
-    ) -> Result<Arc<dyn WriteState>, KafkaError> {
-        Ok(Arc::new(StateWriter::new(options, topic)?))
-    }
-
-    fn claim_writer(
-        &self,
-        options: &KafkaOptions,
-        topic: &str,
-    ) -> Result<Arc<dyn WriteState>, KafkaError> {
-        Ok(Arc::new(StateWriter::of_claims(options, topic)?))
-    }
-
-    fn state_follower(
-        &self,
-        options: &KafkaOptions,
-        topic: &str,
-    ) -> Result<Box<dyn FollowState>, KafkaError> {
-        Ok(Box::new(StateFollower::new(options, topic)?))
-    }
-}
-
-impl ReadState for StateTopic {
-    fn state_partition(&mut self, of: i32, sources: &[String]) -> Result<i32, KafkaError> {
-        StateTopic::state_partition(self, of, sources)
-    }
-
-    fn partitions(&mut self, at_creation: i32) -> Result<i32, KafkaError> {
-        StateTopic::partitions(self, at_creation)
-    }
-
-    fn committed(
-        &mut self,
-        group: &str,
-        topic: &str,
-        partition: i32,
-    ) -> Result<Option<i64>, KafkaError> {
-        StateTopic::committed(self, group, topic, partition)
-    }
-
-    fn read(
-        &self,
-        partition: i32,
-        until: i64,
-        within: Duration,
-        each: EachRecord<'_>,
-    ) -> Result<(), KafkaError> {
-        StateTopic::read(self, partition, until, within, each)
-    }
-
-    fn read_after(
-        &self,
-        partition: i32,
-        from: i64,
-        until: i64,
-        within: Duration,
-        each: EachAt<'_>,
-    ) -> Result<(), KafkaError> {
-        StateTopic::read_after(self, partition, from, until, within, each)
-    }
-}
-
-impl WriteState for StateWriter {
-    fn put(
-        &self,
-        records: &[(i32, &StateRecord)],
-        within: Duration,
-    ) -> Result<Vec<i64>, KafkaError> {
-        StateWriter::put(self, records, within)
-    }
-}
-
-impl FollowState for StateFollower {
-    fn begin(&self, partitions: i32) -> Result<(), KafkaError> {
-        StateFollower::begin(self, partitions)
-    }
-
-    fn poll(
-        &self,
-        within: Duration,
-        each: &mut dyn FnMut(Followed<'_>),
-    ) -> Result<bool, KafkaError> {
-        StateFollower::poll(self, within, each)
-    }
-
-    fn partitions(&self, topic: &str) -> Result<Option<i32>, KafkaError> {
-        StateFollower::partitions(self, topic)
-    }
-
-    fn ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
-        StateFollower::ends(self, of)
-    }
-
-    fn begins(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
-        StateFollower::begins(self, of)
-    }
 }

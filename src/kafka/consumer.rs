@@ -20,10 +20,9 @@
 mod members;
 mod rebalance;
 
-pub use members::Member;
-
-use super::client::{Brokers, Fetched, GroupClient, Librdkafka};
+use super::client::{Brokers, Fetched, GroupClient};
 use super::context::Rebalance;
+use super::librdkafka::Librdkafka;
 use super::native::BATCH;
 use super::next_offsets::NextOffsets;
 use super::offsets::{OffsetRecovery, position_of};

@@ -1,6 +1,6 @@
 //! Records of a consumer, and the handler that receives them.
 
-use super::{Begin, Headers, KafkaError};
+use super::{Begin, Headers, KafkaError, Partition};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -21,15 +21,6 @@ pub struct Record<'a> {
     pub payload: &'a [u8],
     /// Headers.
     pub headers: Headers<'a>,
-}
-
-/// A partition of one of the consumer's topics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Partition {
-    /// Position of the topic in [`super::KafkaOptions::topics`].
-    pub topic: u16,
-    /// Number of the partition in its topic.
-    pub partition: i32,
 }
 
 /// Receives records and events of a consumer, in order. All calls come from

@@ -1,10 +1,14 @@
-//! A group member of librdkafka.
+//! The client of the program: librdkafka.
 
-use super::client::{Fetched, GroupClient};
+use super::client::{
+    Brokers, EachAt, EachRecord, Fetched, FollowState, GroupClient, ReadState, StateRecord,
+    WriteState,
+};
 use super::context::{Context, Events};
 use super::native::BatchQueue;
+use super::state_follower::{Ends, Followed};
 use super::state_topic::{Quiet, create, reader_config};
-use super::{Headers, KafkaError, KafkaOptions};
+use super::{Headers, KafkaError, KafkaOptions, StateFollower, StateTopic, StateWriter};
 use rdkafka::TopicPartitionList;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, RebalanceProtocol};
 use rdkafka::error::KafkaResult;
@@ -14,8 +18,127 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// See the module.
-pub(super) struct Member {
+/// The client of the program.
+#[derive(Debug, Clone, Copy)]
+pub struct Librdkafka;
+
+impl Brokers for Librdkafka {
+    fn join(&self, options: &KafkaOptions) -> Result<Box<dyn GroupClient>, KafkaError> {
+        Ok(Box::new(Member::new(options)?))
+    }
+
+    fn state_reader(
+        &self,
+        options: &KafkaOptions,
+        topic: &str,
+        record_bytes: usize,
+    ) -> Result<Box<dyn ReadState>, KafkaError> {
+        Ok(Box::new(StateTopic::new(options, topic, record_bytes)?))
+    }
+
+    fn state_writer(
+        &self,
+        options: &KafkaOptions,
+        topic: &str,
+    ) -> Result<Arc<dyn WriteState>, KafkaError> {
+        Ok(Arc::new(StateWriter::new(options, topic)?))
+    }
+
+    fn claim_writer(
+        &self,
+        options: &KafkaOptions,
+        topic: &str,
+    ) -> Result<Arc<dyn WriteState>, KafkaError> {
+        Ok(Arc::new(StateWriter::of_claims(options, topic)?))
+    }
+
+    fn state_follower(
+        &self,
+        options: &KafkaOptions,
+        topic: &str,
+    ) -> Result<Box<dyn FollowState>, KafkaError> {
+        Ok(Box::new(StateFollower::new(options, topic)?))
+    }
+}
+
+impl ReadState for StateTopic {
+    fn state_partition(&mut self, of: i32, sources: &[String]) -> Result<i32, KafkaError> {
+        StateTopic::state_partition(self, of, sources)
+    }
+
+    fn partitions(&mut self, at_creation: i32) -> Result<i32, KafkaError> {
+        StateTopic::partitions(self, at_creation)
+    }
+
+    fn committed(
+        &mut self,
+        group: &str,
+        topic: &str,
+        partition: i32,
+    ) -> Result<Option<i64>, KafkaError> {
+        StateTopic::committed(self, group, topic, partition)
+    }
+
+    fn read(
+        &self,
+        partition: i32,
+        until: i64,
+        within: Duration,
+        each: EachRecord<'_>,
+    ) -> Result<(), KafkaError> {
+        StateTopic::read(self, partition, until, within, each)
+    }
+
+    fn read_after(
+        &self,
+        partition: i32,
+        from: i64,
+        until: i64,
+        within: Duration,
+        each: EachAt<'_>,
+    ) -> Result<(), KafkaError> {
+        StateTopic::read_after(self, partition, from, until, within, each)
+    }
+}
+
+impl WriteState for StateWriter {
+    fn put(
+        &self,
+        records: &[(i32, &StateRecord)],
+        within: Duration,
+    ) -> Result<Vec<i64>, KafkaError> {
+        StateWriter::put(self, records, within)
+    }
+}
+
+impl FollowState for StateFollower {
+    fn begin(&self, partitions: i32) -> Result<(), KafkaError> {
+        StateFollower::begin(self, partitions)
+    }
+
+    fn poll(
+        &self,
+        within: Duration,
+        each: &mut dyn FnMut(Followed<'_>),
+    ) -> Result<bool, KafkaError> {
+        StateFollower::poll(self, within, each)
+    }
+
+    fn partitions(&self, topic: &str) -> Result<Option<i32>, KafkaError> {
+        StateFollower::partitions(self, topic)
+    }
+
+    fn ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
+        StateFollower::ends(self, of)
+    }
+
+    fn begins(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
+        StateFollower::begins(self, of)
+    }
+}
+
+/// A member of a group.
+struct Member {
     // Dropped before the client; see the safety argument in `native`.
     queue: BatchQueue<Context>,
     client: Arc<BaseConsumer<Context>>,

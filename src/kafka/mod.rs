@@ -10,11 +10,13 @@ mod error;
 mod headers;
 mod input;
 mod librdkafka;
+mod member;
 mod native;
 mod next_offsets;
 mod offsets;
 mod options;
 mod owned;
+mod partition;
 mod partition_ends;
 mod probe;
 mod process_start;
@@ -30,17 +32,20 @@ mod token;
 mod topic;
 mod topics;
 
-pub use client::{Brokers, Fetched, FollowState, GroupClient, Librdkafka, ReadState, WriteState};
-pub use consumer::{Consumer, Member};
+pub use client::{Brokers, Fetched, FollowState, GroupClient, ReadState, WriteState};
+pub use consumer::Consumer;
 pub use context::{Events, PartitionStats, Rebalance};
 pub use dead_letter::{DeadLetter, DeadLetterCounts};
 pub use error::KafkaError;
 pub use headers::Headers;
-pub use input::{Handler, Partition, Record};
+pub use input::{Handler, Record};
+pub use librdkafka::Librdkafka;
+pub use member::Member;
 pub use options::{
     KafkaOptions, MissingState, OWNED, QUEUE_KBYTES_MAX, Security, StartAt, Truncated, is_secret,
 };
 pub use owned::Owned;
+pub use partition::Partition;
 pub use partition_ends::Hidden;
 pub use probe::{Probe, probe};
 pub use process_start::ProcessStart;

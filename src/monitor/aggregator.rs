@@ -22,9 +22,10 @@
 //! from its snapshot continues with the next delta of each partition.
 
 use super::activity::Activity;
+use super::contribution::Contribution;
 use super::delta_log::{DeltaBatch, LogPosition};
-use super::liveness::Freshness;
-use super::monitor::{Contribution, Monitor, comparisons};
+use super::liveness::{At, Freshness};
+use super::monitor::{Monitor, comparisons};
 use super::restore::{Fit, RestoreError};
 use super::retained::PartitionWindows;
 use super::shards::{advance, earliest, judged_until};
@@ -37,9 +38,6 @@ use std::collections::BTreeMap;
 mod remote;
 
 use remote::RemoteState;
-
-/// Number of a topic, and partition.
-pub type At = (u16, i32);
 
 /// One partition.
 #[derive(Debug, Default)]

@@ -11,8 +11,10 @@
 //! How long topics are is asked after the checkpoints were read and before anything is judged: what came
 //! before the question is either in a checkpoint or holds the verdicts.
 
-use super::aggregator::At;
 use std::collections::BTreeMap;
+
+/// Number of a topic, and partition.
+pub type At = (u16, i32);
 
 /// How up to date the checkpoint of a partition is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

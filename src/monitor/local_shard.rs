@@ -4,9 +4,9 @@
 //! reads, nor on who read the partition before. So it can be carried to another process, and one that is
 //! dropped without notice takes with it exactly what it had contributed.
 
+use super::contribution::Contribution;
 use super::delta::Delta;
 use super::delta_log::{DeltaBatch, DeltaLog};
-use super::monitor::Contribution;
 use super::restore::{Fit, RestoreError, SegmentOf};
 use super::retained::PartitionWindows;
 use super::shard::{Batch, Shard};

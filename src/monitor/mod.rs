@@ -13,7 +13,7 @@
 //!
 //! In reading order: [`delta`]; [`shard`] with [`vector_counts`]; [`monitor`](mod@monitor) with [`pending`],
 //! [`vectors`] and [`stakes`]; [`engine`]; where partitions move [`retained`], [`local_shard`], [`shards`], [`delta_log`],
-//! [`aggregator`], [`repartition`], [`liveness`] and [`watchdog`]; [`snapshot`], [`restore`] and [`reset`].
+//! [`aggregator`] with `contribution`, [`repartition`], [`liveness`] and [`watchdog`]; [`snapshot`], [`restore`] and [`reset`].
 //!
 //! Why the windows are the monitor's and not the shard's: with one shard they would otherwise be held
 //! twice. Only where a partition may move does its shard keep windows of its own ([`retained`]), because
@@ -22,6 +22,7 @@
 pub mod activity;
 pub mod aggregator;
 mod carry_over;
+mod contribution;
 pub mod delta;
 pub mod delta_log;
 pub mod engine;

@@ -42,8 +42,6 @@ mod persist;
 mod rebuild;
 mod reports;
 
-pub use rebuild::Contribution;
-
 /// One stream, with a judge for each of its views.
 #[derive(Debug)]
 struct Stream {

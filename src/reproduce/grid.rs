@@ -16,7 +16,7 @@
 //! least five events.
 
 use super::grid_published::{ERRORS, MEANS};
-use super::{Cell, Effort, Job, Row, Table, draw};
+use super::{Cell, Choice, Effort, Job, Row, Table, draw};
 use crate::stats::kernel::asymptotic::{Matrix, block_test};
 use crate::stats::kernel::binned_tests::{Partition, consistency_p};
 use crate::stats::kernel::conditional::draw as draw_class;
@@ -60,29 +60,10 @@ pub const TESTS: [&str; 12] = [
     "a-ul-mean",
 ];
 
-/// Which part of the grid is drawn; all of it where nothing is chosen.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Choice {
-    /// K.
-    pub classes: Option<u32>,
-    /// One of [`SETUPS`].
-    pub setup: Option<String>,
-    /// One of [`ESTIMATORS`]: its distribution, not only its mean.
-    pub estimator: Option<String>,
-    /// As many data sets and resamples as the paper.
-    pub long: bool,
-}
-
-impl Choice {
-    /// Something is chosen, so nothing else is wanted.
-    pub fn is_some(&self) -> bool {
-        self.classes.is_some() || self.setup.is_some() || self.estimator.is_some()
-    }
-
-    fn takes(&self, classes: u32, setup: usize) -> bool {
-        self.classes.is_none_or(|k| k == classes)
-            && self.setup.as_deref().is_none_or(|s| s == SETUPS[setup])
-    }
+/// Whether a figure of these classes and this setup is chosen.
+fn takes(chosen: &Choice, classes: u32, setup: usize) -> bool {
+    chosen.classes.is_none_or(|k| k == classes)
+        && chosen.setup.as_deref().is_none_or(|s| s == SETUPS[setup])
 }
 
 /// The chosen figures.
@@ -90,7 +71,7 @@ pub fn jobs(effort: &Effort) -> Vec<Job> {
     let mut jobs = Vec::new();
     for (setup, named) in SETUPS.iter().enumerate() {
         for (at, classes) in CLASSES.into_iter().enumerate() {
-            if !effort.grid.takes(classes, setup) || (effort.quick && classes > 10) {
+            if !takes(&effort.grid, classes, setup) || (effort.quick && classes > 10) {
                 continue;
             }
             let name = format!("kernel paper, Figures 3 to 34, {named}, K = {classes}");

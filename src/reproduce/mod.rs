@@ -21,8 +21,6 @@
 //! a run repeats to the last digit whatever the threads. A [quick](Effort::quick) run takes some tens
 //! of seconds a paper on one core.
 
-use std::path::PathBuf;
-
 pub mod alternatives;
 pub mod convergence;
 pub mod critical;
@@ -33,6 +31,7 @@ pub mod draw;
 pub mod grid;
 pub mod grid_published;
 pub mod interval;
+pub mod job;
 pub mod kernel;
 pub mod lengths;
 pub mod networks;
@@ -42,96 +41,8 @@ pub mod published;
 pub mod report;
 pub mod tcal;
 
+pub use job::{Choice, Effort, Job};
 pub use report::{Cell, Row, Table};
-
-/// How much to draw.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Effort {
-    /// Data sets per point.
-    pub data_sets: u32,
-    /// Fewer points, smaller samples.
-    pub quick: bool,
-    /// Seed of all draws.
-    pub seed: u64,
-    /// Folder of published model outputs, with `tcal` and `cifar10_multiclass` in it.
-    pub data: Option<PathBuf>,
-    /// Which of Figures 3 to 82 of the kernel paper are drawn.
-    pub grid: grid::Choice,
-}
-
-impl Effort {
-    /// Few data sets, for continuous integration.
-    pub fn quick(seed: u64) -> Effort {
-        Effort {
-            data_sets: 40,
-            quick: true,
-            seed,
-            data: None,
-            grid: grid::Choice::default(),
-        }
-    }
-
-    /// About as many data sets as the papers have.
-    pub fn full(seed: u64) -> Effort {
-        Effort {
-            data_sets: 1000,
-            quick: false,
-            seed,
-            data: None,
-            grid: grid::Choice::default(),
-        }
-    }
-}
-
-impl Effort {
-    /// Data sets of a costly figure: one in `part`, at least two.
-    pub fn share_of_sets(&self, part: u32) -> u32 {
-        (self.data_sets / part).max(2)
-    }
-
-    /// Data sets of the figures that run whole adaptive tests: a third; all in a quick run.
-    pub fn costly_sets(&self) -> u32 {
-        self.share_of_sets(if self.quick { 1 } else { 3 })
-    }
-}
-
-/// What a job draws.
-type Draw = Box<dyn Fn(&Effort) -> Result<Vec<Table>, String> + Send + Sync>;
-
-/// One figure or table, which can be drawn by itself.
-pub struct Job {
-    /// What it draws.
-    pub name: String,
-    draw: Draw,
-}
-
-impl Job {
-    /// A job that only draws data sets.
-    pub fn of(
-        name: impl Into<String>,
-        draw: impl Fn(&Effort) -> Vec<Table> + Send + Sync + 'static,
-    ) -> Job {
-        Job::reading(name, move |e| Ok(draw(e)))
-    }
-
-    /// A job that reads files. One that cannot be read is an error that names its path.
-    pub fn reading(
-        name: impl Into<String>,
-        draw: impl Fn(&Effort) -> Result<Vec<Table>, String> + Send + Sync + 'static,
-    ) -> Job {
-        Job {
-            name: name.into(),
-            draw: Box::new(draw),
-        }
-    }
-
-    /// Draws it.
-    pub fn run(&self, effort: &Effort) -> Result<Vec<Table>, String> {
-        let mut tables = (self.draw)(effort)?;
-        tables.iter_mut().for_each(|t| t.seed = effort.seed);
-        Ok(tables)
-    }
-}
 
 /// A paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

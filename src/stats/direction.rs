@@ -158,7 +158,7 @@ mod tests {
         }
         let level = Level::from_scores(&sample, 64);
         let t = Totals::from_scores(&sample, &level);
-        let e = super::super::interval::Estimate::of(&level, t.n);
+        let e = super::super::estimate::Estimate::of(&level, t.n);
         direction(&t, classical::cox(&t, &level).as_ref(), &level, e.t)
     }
 

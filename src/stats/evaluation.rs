@@ -34,19 +34,23 @@ use super::corp;
 use super::discrete::{discrete_of_scores, discrete_of_sums};
 use super::fixed::Score;
 use super::levels::{Level, Levels, ascending, ascending_weighted};
-use super::repeats::{RepeatedScores, Repeats};
+use super::repeats::Repeats;
 use super::smooth::Quadratic;
 use super::sums::Sums;
 use super::tolerance::Compared;
 use super::weighted::WeightedEvent;
 use super::{detectable, direction, distance, interval, reliability};
 use all_tests::Tests;
+use laws::dispersion;
+use sample::Sample;
 use std::borrow::Cow;
 
 mod all_tests;
 mod clustered;
+mod laws;
 mod options;
 mod result;
+mod sample;
 
 pub use options::{DecideBy, Options};
 pub use result::{Evaluation, Sampled, WITHHELD, Weights};
@@ -226,22 +230,6 @@ fn carried<'a>(sample: &'a [(f64, bool)], sampling: &Sampling) -> Cow<'a, [(f64,
     Cow::Owned(sample.iter().map(|&(z, y)| (carry(z), y)).collect())
 }
 
-/// One sample at the levels that are read.
-struct Sample<'a> {
-    totals: Totals,
-    weighted: bool,
-    levels: &'a Levels,
-    interval: &'a Level,
-    /// Cells that the interval's level nests in, where it does not in the finest level.
-    interval_leaves: Option<&'a Level>,
-    ece: &'a Level,
-    discrete: Option<DiscreteTest>,
-    distances: Option<Distances>,
-    repeated: Option<RepeatedScores>,
-    /// The sums by cluster, and the level at which they are kept.
-    clusters: Option<(&'a ClusterSums, u32)>,
-}
-
 impl Sample<'_> {
     fn judge(
         self,
@@ -392,14 +380,6 @@ impl Sample<'_> {
                 .map_or(tcal, |d| (d.reject, d.p_value)),
         }
     }
-}
-
-/// φ and its degrees of freedom, where outcomes surely vary more than independent ones and that is
-/// to be corrected.
-fn dispersion(o: &Options) -> Option<(f64, f64)> {
-    o.overdispersion
-        .filter(|_| o.correct_overdispersion)?
-        .gated()
 }
 
 fn sampled(sampling: &Sampling, rate: f64) -> Option<Sampled> {

@@ -153,6 +153,7 @@ pub mod discrete;
 pub mod discrimination;
 pub mod distance;
 pub mod distinct;
+pub mod estimate;
 pub mod estimator;
 pub mod evaluation;
 pub mod fixed;

@@ -8,7 +8,7 @@
 //! loses what it has gathered since its last slide, because that cannot be cut where the new one
 //! will begin to deliver; so do the windows that it feeds.
 
-use super::pack::PackError;
+use super::pack_error::PackError;
 use super::pane::Pane;
 use super::ring::Windows;
 use super::width::Width;

@@ -9,8 +9,8 @@
 //! refused. Cost: 8 bytes for an occupied cell of a bucket with two events, 15 with half a million;
 //! there are at most 4096 and no more than events.
 
-use super::PackError;
 use super::bits::{Corrupt, read_varint, unzigzag_wide, write_varint, zigzag_wide};
+use super::pack_error::PackError;
 use crate::stats::axis::Grid;
 use crate::stats::clusters::{Bucket, BucketSums, ClusterCell, ClusterSums};
 

@@ -19,6 +19,7 @@ mod clustered;
 pub mod hex;
 pub mod late_outcomes;
 pub mod pack;
+mod pack_error;
 pub mod pane;
 pub mod place;
 pub mod ring;
@@ -30,7 +31,8 @@ mod weighted;
 pub mod width;
 
 pub use late_outcomes::LateOutcomes;
-pub use pack::{PackError, Packed};
+pub use pack::Packed;
+pub use pack_error::PackError;
 pub use pane::{Correction, EmptySums, Pane, PaneState, PaneSums, Revision, SumsState, Total};
 pub use ring::{Ring, RingState, Windows};
 pub use running::RUNNING_BYTES_MAX;

@@ -33,8 +33,8 @@
 use super::bits::{
     Corrupt, Reader, Writer, best_parameter, read_varint, unzigzag_wide, write_varint, zigzag_wide,
 };
+use super::pack_error::PackError;
 use super::{clustered, weighted};
-use crate::stats::algebra::Overflow;
 use crate::stats::axis::Grid;
 use crate::stats::clusters::ClusterSums;
 use crate::stats::overdispersion::PaneTotals;
@@ -44,14 +44,7 @@ use std::sync::Arc;
 
 mod model;
 
-use model::{Cells, Model};
-
-/// Coded numbers of a cell.
-const FIELDS: usize = 7;
-
-/// In place of a Rice parameter: the field is 0 in all cells and not written. So is the index where
-/// all cells are occupied.
-const ALL_ZERO: u32 = 64;
+use model::{ALL_ZERO, Cells, FIELDS, Model};
 
 /// The sums of a pane, packed. Cloning shares the bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,27 +53,6 @@ pub struct Packed {
     totals: PaneTotals,
     /// Length of the totals before the rest.
     head: usize,
-}
-
-/// Why packed sums cannot be added to others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PackError {
-    /// The bytes are not packed sums of this grid.
-    Corrupt,
-    /// A sum left its integer.
-    Overflow,
-}
-
-impl From<Corrupt> for PackError {
-    fn from(_: Corrupt) -> PackError {
-        PackError::Corrupt
-    }
-}
-
-impl From<Overflow> for PackError {
-    fn from(_: Overflow) -> PackError {
-        PackError::Overflow
-    }
 }
 
 impl Packed {

@@ -5,7 +5,8 @@
 //! sums; a pane that several windows hold is copied when one of them changes it.
 
 use super::late_outcomes::LateOutcomes;
-use super::pack::{PackError, Packed};
+use super::pack::Packed;
+use super::pack_error::PackError;
 use super::unlabelled::Unlabelled;
 use super::view_sums::{RetainedVector, ViewSums, ViewSumsState};
 use crate::stats::algebra::{Merge, Retract};

@@ -17,7 +17,7 @@
 //!
 //! Windows by count have no slides: the pane whose stretch holds the begin of the new one takes it.
 
-use super::pack::PackError;
+use super::pack_error::PackError;
 use super::pane::{EmptySums, Pane};
 use super::ring::Windows;
 use super::width::Width;

@@ -23,7 +23,7 @@
 //! A window that ends within one of its slides has its first slide under way: what it has gathered
 //! is then part of it. So a day need not wait four hours for its first verdict.
 
-use super::pack::PackError;
+use super::pack_error::PackError;
 use super::pane::{Correction, EmptySums, Pane, PaneState, PaneSums, Revision, Total};
 use super::running::Running;
 use super::unlabelled::Unlabelled;

@@ -13,7 +13,8 @@
 //! that were added, which the window mostly shares. They are in no snapshot; a restored window makes
 //! them again at its next slide.
 
-use super::pack::{PackError, Packed};
+use super::pack::Packed;
+use super::pack_error::PackError;
 use crate::stats::algebra::{Merge, Overflow, Retract};
 use crate::stats::axis::Grid;
 use crate::stats::sums::{Cell, LogSums, Sums};

@@ -1,6 +1,7 @@
 //! The totals of windows that slide, from sums that are kept.
 
-use super::pack::{PackError, Packed};
+use super::pack::Packed;
+use super::pack_error::PackError;
 use super::pane::{PaneSums, Total};
 use super::ring::Windows;
 use super::running::Running;

@@ -13,6 +13,7 @@
 //! 20.
 
 use super::bits::{Corrupt, read_varint, unzigzag_wide, write_varint, zigzag_wide};
+use super::pack_error::PackError;
 use crate::stats::algebra::Overflow;
 use crate::stats::fixed::ONE;
 use crate::stats::weight::Weight;
@@ -46,7 +47,7 @@ pub(super) fn write(sums: &WeightedSums) -> Vec<u8> {
 }
 
 /// The sums of these bytes, of a grid of so many cells.
-pub(super) fn read(mut rest: &[u8], cells_max: u32) -> Result<WeightedSums, super::PackError> {
+pub(super) fn read(mut rest: &[u8], cells_max: u32) -> Result<WeightedSums, PackError> {
     let n = read_varint(&mut rest)?;
     let count = read_varint(&mut rest)?;
     if count > u128::from(cells_max) {
@@ -70,7 +71,7 @@ pub(super) fn read(mut rest: &[u8], cells_max: u32) -> Result<WeightedSums, supe
     }
     let mut sums = WeightedSums::default();
     let merged = sums.merge_parts(cells, &logs);
-    merged.map_err(|Overflow| super::PackError::Overflow)?;
+    merged.map_err(|Overflow| PackError::Overflow)?;
     match u128::from(sums.n()) == n && rest.is_empty() {
         true => Ok(sums),
         false => Err(Corrupt.into()),

@@ -6,8 +6,7 @@
 use proptest::prelude::*;
 use trueline::collect::{Disposition, Event, Origin, PartitionId, Reason, Refusal, Segmenting};
 use trueline::judge::{JudgeOptions, Undecided, Verdict, WindowReport};
-use trueline::monitor::aggregator::At;
-use trueline::monitor::liveness::Freshness;
+use trueline::monitor::liveness::{At, Freshness};
 use trueline::monitor::{
     Aggregator, Caps, Engine, LocalShard, ModelPlan, Monitor, Plan, RecordSink, Shards,
 };

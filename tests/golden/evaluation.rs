@@ -7,9 +7,10 @@ use crate::support::golden::{Case, published, published_cases, scores, seeded_ca
 use serde_json::Value;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::classical::{self, Totals};
+use trueline::stats::estimate::Estimate;
 use trueline::stats::evaluation::{NullReach, Options, evaluate, evaluate_scores};
 use trueline::stats::fixed::Score;
-use trueline::stats::interval::{self, Estimate};
+use trueline::stats::interval;
 use trueline::stats::levels::Level;
 use trueline::stats::sums::Sums;
 

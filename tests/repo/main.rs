@@ -1,9 +1,11 @@
 //! The repository itself: imports, deployment files, documentation.
 
+mod cycles;
 mod deploy;
 mod documents;
 mod floors;
 mod install;
 mod prometheus;
+mod source;
 #[path = "../support/mod.rs"]
 mod support;

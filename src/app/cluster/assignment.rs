@@ -13,7 +13,7 @@ use crate::app::outputs::snapshots::Written;
 use crate::collect::join::SpillError;
 use crate::judge::StreamId;
 use crate::kafka::KafkaError;
-use crate::monitor::aggregator::At;
+use crate::monitor::liveness::At;
 use crate::monitor::{Shards, VerdictState};
 
 /// How long the last batch of checkpoints may take at the end.

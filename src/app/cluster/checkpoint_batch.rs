@@ -6,7 +6,7 @@ use super::foreign::{self, SeenClaim};
 use super::judge_topic::JudgeTopicWriter;
 use crate::collect::Origin;
 use crate::kafka::WriteState;
-use crate::monitor::{LocalShard, Shard, VerdictState};
+use crate::monitor::{LocalShard, VerdictState};
 use crate::store::checkpoint::{CHUNK_BYTES, PartitionCheckpoint, claim_key};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,24 +42,13 @@ pub(super) struct Answer {
     pub(super) claims: Vec<SeenClaim>,
 }
 
-/// How far a shard is.
-pub(super) fn progress_of(shard: &Shard, verdicts: &[VerdictState]) -> Progress {
-    let alerts = verdicts.iter().map(|v| (v.alert, v.notified.clone()));
-    Progress {
-        records: shard.counters().total().records,
-        sealed_until_ms: shard.sealed_until_ms(),
-        idle: shard.is_idle(),
-        alerts: alerts.collect(),
-    }
-}
-
 /// A shard as it is now; `None` where nothing happened since it was last written.
 pub(super) fn outgoing(
     shard: &mut LocalShard,
     cursor: &mut CheckpointCursor,
     verdicts: &[VerdictState],
 ) -> Option<Outgoing> {
-    let progress = progress_of(shard.shard(), verdicts);
+    let progress = Progress::new(shard.shard(), verdicts);
     if cursor.written.as_ref() == Some(&progress) || shard.shard().fault().is_some() {
         return None;
     }

@@ -17,13 +17,14 @@ use super::checkpoint_batch::{Answer, Batch, BatchWriter, Outgoing, outgoing};
 use super::cursor::{CheckpointCursor, Superseded, WHOLE};
 use super::foreign::ForeignClaims;
 use super::judge_topic::JudgeTopicWriter;
+use super::options::CheckpointOptions;
 use super::restored::{Room, Unusable, shard_of};
 use crate::app::clock;
 use crate::app::outputs::snapshots::Written;
-use crate::app::{AppError, Worker, Workers};
+use crate::app::{AppError, Worker};
 use crate::collect::join::{SpillBackend, SpillError};
-use crate::kafka::{Brokers, KafkaError, KafkaOptions, ReadState, WriteState};
-use crate::monitor::aggregator::At;
+use crate::kafka::{KafkaError, ReadState, WriteState};
+use crate::monitor::liveness::At;
 use crate::monitor::{LocalShard, Plan, VerdictState};
 use crate::store::FormatError;
 use crate::store::checkpoint::{self, CHUNK_BYTES, JournalRange, KeyedRecord};
@@ -35,40 +36,6 @@ use std::time::{Duration, Instant};
 
 /// Longest wait for the last checkpoint of a shard, where sessions are long.
 const LEAVE_MAX: Duration = Duration::from_secs(10);
-
-/// Options of the checkpoint store.
-#[derive(Debug, Clone)]
-pub struct CheckpointOptions {
-    /// Brokers and credentials.
-    pub kafka: KafkaOptions,
-    /// `group` of `[kafka]`, the first part of all keys: a source that is added, renamed or given a
-    /// group of its own leaves the keys of the others as they are.
-    pub namespace: String,
-    /// The group that reads each topic, by number.
-    pub groups: Vec<String>,
-    /// Name of the topic.
-    pub topic: String,
-    /// Over how many judge partitions the models are spread; `None` where one process judges all.
-    pub judge_partitions: Option<i32>,
-    /// Whether another process judges what this one counts.
-    pub counts_only: bool,
-    /// How long taking one partition over may take.
-    pub restore_within: Duration,
-    /// Whether a partition whose checkpoints cannot be used starts without state; otherwise it is suspended.
-    pub fresh: bool,
-    /// The client of the brokers.
-    pub brokers: Arc<dyn Brokers>,
-    /// Who writes.
-    pub workers: Arc<dyn Workers>,
-}
-
-impl CheckpointOptions {
-    /// Who claims, for people who look into the topic.
-    pub(super) fn claimant(&self) -> Vec<u8> {
-        let name = self.kafka.instance.as_deref().unwrap_or("-");
-        format!("{name} {} {}", std::process::id(), clock::now_ms()).into_bytes()
-    }
-}
 
 /// What happened to checkpoints, for metrics.
 #[derive(Debug, Clone, Default, PartialEq)]

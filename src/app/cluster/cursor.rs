@@ -4,6 +4,7 @@
 //! It does no work of its own: the [store](super::checkpoint_store) does.
 
 use crate::alert::Alert;
+use crate::monitor::{Shard, VerdictState};
 use crate::store::checkpoint::{self, JournalChunk, JournalRange};
 use crate::store::reader::{CheckpointReader, FoundCheckpoint};
 use std::collections::{BTreeSet, VecDeque};
@@ -58,6 +59,19 @@ pub(super) struct Progress {
     pub sealed_until_ms: Vec<i64>,
     pub idle: bool,
     pub alerts: Vec<(Alert, Option<String>)>,
+}
+
+impl Progress {
+    /// How far a shard is, and the alerts of its streams.
+    pub fn new(shard: &Shard, verdicts: &[VerdictState]) -> Progress {
+        let alerts = verdicts.iter().map(|v| (v.alert, v.notified.clone()));
+        Progress {
+            records: shard.counters().total().records,
+            sealed_until_ms: shard.sealed_until_ms(),
+            idle: shard.is_idle(),
+            alerts: alerts.collect(),
+        }
+    }
 }
 
 impl CheckpointCursor {

@@ -24,8 +24,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::checkpoint_store::{CheckpointCounts, CheckpointOptions};
+use super::checkpoint_store::CheckpointCounts;
 use super::judge_task::JudgeTask;
+use super::options::FollowerOptions;
 use super::reader::{JudgeLease, lease_key};
 use crate::kafka::{FollowState, Followed, KafkaError};
 use crate::store::checkpoint::{CHUNK_BYTES, KeyedRecord};
@@ -38,17 +39,6 @@ pub(super) const TURN: Duration = Duration::from_millis(200);
 
 /// How long the claim may take.
 const CLAIM: Duration = Duration::from_secs(10);
-
-/// What judges of workers need to know.
-#[derive(Debug, Clone)]
-pub struct FollowerOptions {
-    /// Brokers, groups and the topic.
-    pub checkpoints: CheckpointOptions,
-    /// How long verdicts wait for a partition whose checkpoints stand still.
-    pub missing_after: Duration,
-    /// By number of the topic, the one with whose partitions its own go.
-    pub copartitions: Vec<u16>,
-}
 
 /// What is open at the brokers.
 struct Link {

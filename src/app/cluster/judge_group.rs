@@ -24,10 +24,11 @@ use std::time::{Duration, Instant};
 
 use super::assignment::Moves;
 use super::checkpoint_store::{CheckpointAge, CheckpointCounts};
-use super::follower::{AGAIN, FollowerOptions, TURN};
+use super::follower::{AGAIN, TURN};
 use super::judge_store::JudgeStore;
 use super::judge_task::JudgeTask;
 use super::judge_topic::judge_topic;
+use super::options::FollowerOptions;
 use crate::app::AppError;
 use crate::app::outputs::snapshots::Written;
 use crate::judge::Plan;

@@ -6,8 +6,9 @@
 //! detectors, how far it has followed the workers) and what people were notified of.
 
 use super::checkpoint_records::{self, CheckpointRecords};
-use super::checkpoint_store::{CheckpointCounts, CheckpointOptions};
+use super::checkpoint_store::CheckpointCounts;
 use super::judge_topic::{ensure, judge_topic};
+use super::options::CheckpointOptions;
 use crate::app::clock;
 use crate::app::outputs::snapshots::Written;
 use crate::app::{AppError, Worker};

@@ -6,13 +6,13 @@
 //! judge partition that the group assigns to it ([`super::judge_group`]).
 
 use super::checkpoint_store::CheckpointCounts;
-use super::follower::FollowerOptions;
+use super::options::FollowerOptions;
 use super::reader::{Arrival, JudgeLease, StateTopicReader};
 use crate::app::clock;
 use crate::judge::{Change, Plan, StreamId, StreamReport, WindowJudgement};
 use crate::kafka::Ends;
-use crate::monitor::aggregator::{Aggregator, At};
-use crate::monitor::liveness::{Freshness, PartitionLiveness, Reach};
+use crate::monitor::Aggregator;
+use crate::monitor::liveness::{At, Freshness, PartitionLiveness, Reach};
 use crate::monitor::{RestoreError, Snapshot, VerdictState};
 use std::collections::BTreeMap;
 

@@ -9,7 +9,7 @@
 //! of the last checkpoint again.
 
 use super::checkpoint_records::{self, CheckpointRecords};
-use super::checkpoint_store::CheckpointOptions;
+use super::options::CheckpointOptions;
 use crate::kafka::{KafkaError, ReadState, WriteState};
 use crate::monitor::repartition::parts;
 use crate::store::checkpoint::{CHUNK_BYTES, PartitionCheckpoint};

@@ -7,6 +7,7 @@
 //! | [`checkpoint_store`] | the topic of checkpoints, written; `checkpoint_batch`: one batch; `checkpoint_records`: its records; `cursor`: how far each partition is stored; `foreign`: claims of other processes |
 //! | [`judges`] | the judge of what others count: `judge_task`: what judges; [`reader`]: the topic of checkpoints, read in order |
 //! | [`follower`] | what feeds one judge of all workers |
+//! | [`options`] | what all of them need to know |
 //! | [`judge_group`] | what feeds one of several judges; [`judge_topic`]: what workers write for them; `judge_store`: the checkpoints of judges |
 //!
 //! What is counted and judged is decided by the pure types of [`crate::monitor`].
@@ -23,6 +24,7 @@ mod judge_store;
 mod judge_task;
 pub mod judge_topic;
 pub mod judges;
+pub mod options;
 pub mod reader;
 mod restored;
 pub mod topology;

@@ -11,7 +11,7 @@
 //!
 //! Memory: the records of one checkpoint for each partition. Journals of pending predictions are skipped.
 
-use crate::monitor::aggregator::At;
+use crate::monitor::liveness::At;
 use crate::store::checkpoint::prefix;
 use crate::store::reader::{CheckpointReader, FoundCheckpoint};
 use std::collections::BTreeMap;

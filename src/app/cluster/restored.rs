@@ -1,10 +1,9 @@
 //! A shard made of its checkpoint.
 
-use super::checkpoint_batch::progress_of;
-use super::cursor::CheckpointCursor;
+use super::cursor::{CheckpointCursor, Progress};
 use crate::app::clock;
 use crate::collect::join::{JoinState, JournalError, SpillBackend, SpillError};
-use crate::monitor::aggregator::At;
+use crate::monitor::liveness::At;
 use crate::monitor::{LocalShard, Plan, RestoreError, VerdictState};
 use crate::store::reader::FoundCheckpoint;
 use std::borrow::Cow;
@@ -58,7 +57,7 @@ pub(super) fn shard_of(
     if !shard.shard().has_journals() {
         cursor.begin_journal();
     }
-    cursor.written = Some(progress_of(shard.shard(), &found.checkpoint.verdicts));
+    cursor.written = Some(Progress::new(shard.shard(), &found.checkpoint.verdicts));
     cursor.at_ms = Some(clock::now_ms());
     Ok((shard, found.checkpoint.verdicts))
 }

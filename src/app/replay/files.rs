@@ -6,7 +6,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::FileInput;
 use super::session::{Listeners, Progress, Session, Tally};
 use crate::app::error::AppError;
 use crate::app::ingest::entry::{self, Taken};
@@ -15,6 +14,19 @@ use crate::collect::PartitionId;
 use crate::config::{Config, SourceOptions};
 use crate::decode::{Content, DecodeOptions, FileError, FileReader, LabelOptions, Row};
 use crate::monitor::Engine;
+
+/// Files that are replayed.
+#[derive(Debug, Clone, Copy)]
+pub struct FileInput<'a> {
+    /// Files of predictions, or of both kinds of records.
+    pub events: &'a [PathBuf],
+    /// Files of outcomes alone.
+    pub outcomes: &'a [PathBuf],
+    /// Name of the source whose fields they have; `None`: the first of the configuration.
+    pub source: Option<&'a str>,
+    /// Sort the records by event time first, in memory.
+    pub sort: bool,
+}
 
 /// Replays files, read with the fields of a source.
 pub(super) fn replay(

@@ -10,27 +10,13 @@ mod files;
 mod session;
 pub mod topics;
 
-use std::path::PathBuf;
-
 use super::error::AppError;
 use crate::config::Config;
 use crate::kafka::Watermarks;
 use crate::monitor::Engine;
+pub use files::FileInput;
 pub use session::{Listeners, Progress, Tally};
 use topics::Range;
-
-/// Files that are replayed.
-#[derive(Debug, Clone, Copy)]
-pub struct FileInput<'a> {
-    /// Files of predictions, or of both kinds of records.
-    pub events: &'a [PathBuf],
-    /// Files of outcomes alone.
-    pub outcomes: &'a [PathBuf],
-    /// Name of the source whose fields they have; `None`: the first of the configuration.
-    pub source: Option<&'a str>,
-    /// Sort the records by event time first, in memory.
-    pub sort: bool,
-}
 
 /// What is replayed.
 #[derive(Debug)]

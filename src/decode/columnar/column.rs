@@ -114,6 +114,14 @@ impl Column {
         self.places.is_none().then_some(&self.values)
     }
 
+    /// The text of a row; empty without a value.
+    pub fn cell(&self, row: usize, text: &mut String) {
+        text.clear();
+        if self.has(row) {
+            self.write(row, text);
+        }
+    }
+
     /// Writes the value of a row as JSON has it, text without quotes.
     pub fn write(&self, row: usize, text: &mut String) -> Kind {
         if !self.has(row) {

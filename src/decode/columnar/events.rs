@@ -4,7 +4,7 @@
 //! knows its unit, so it becomes what the configured unit asks for: text for `rfc3339`, else the number of that unit
 //! since 1970 (of a wall clock without a time zone as if it were UTC).
 
-use super::super::file::{Content, FileError, Row, nothing};
+use super::super::file::row::{Content, FileError, Row, nothing};
 use super::super::found::Kind;
 use super::super::options::{
     DecodeOptions, DecodeOptionsError, LabelOptions, PredictionField, TimeUnit,

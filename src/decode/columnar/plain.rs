@@ -4,7 +4,8 @@
 //! (text, decimals, dictionaries, weights, clusters, vectors) goes row by row, as CSV does, with the same results.
 
 use super::super::columns::{Columns, Labels};
-use super::super::scores::{ScoresError, parse_score};
+use super::super::scores::parse_score;
+use super::super::scores_error::ScoresError;
 use super::column::Column;
 use super::{Batches, Opened};
 use arrow_array::cast::AsArray;
@@ -93,20 +94,12 @@ impl Plain {
                 let number = self.batches.number(row);
                 ScoresError(format!("{}: row {number}: {what}", self.name))
             };
-            cell(score, row, &mut text);
+            score.cell(row, &mut text);
             self.scores.push(parse_score(&text).map_err(fault)?);
-            cell(label, row, &mut text);
+            label.cell(row, &mut text);
             self.labels.push(labels.outcome(&text).map_err(fault)?);
         }
         Ok(())
-    }
-}
-
-/// The text of a row of a column; empty without a value.
-pub(in super::super) fn cell(column: &Column, row: usize, text: &mut String) {
-    text.clear();
-    if column.has(row) {
-        column.write(row, text);
     }
 }
 

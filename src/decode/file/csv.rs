@@ -6,7 +6,7 @@ use super::super::options::{
 use super::super::path::Paths;
 use super::super::rejection::Rejection;
 use super::super::shape::{Buffers, Shape, Value};
-use super::{Content, FileError, Row, failed, nothing};
+use super::row::{Content, FileError, Row, failed, nothing};
 use crate::collect::Reason;
 use std::collections::VecDeque;
 use std::io::{self, Read};

@@ -3,7 +3,7 @@
 use super::super::decoder::{Decoder, LabelDecoder};
 use super::super::options::{DecodeOptions, LabelOptions, RECORD_BYTES_MAX};
 use super::super::rejection::Rejection;
-use super::{Content, FileError, Row, failed, nothing};
+use super::row::{Content, FileError, Row, failed, nothing};
 use crate::collect::Reason;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};

@@ -1,30 +1,13 @@
 //! What a judge does to alerts: of a window at each judgement, and of the stream.
 
-use super::{Change, Detector, DetectorStep, Evidence, Judge, JudgeOptions, Numbers, Step};
+use super::before::Before;
+use super::{Change, Evidence, Judge, JudgeOptions, Numbers, Step};
 use super::{Undecided, Verdict};
 use crate::alert::{Condition, Holds};
 use crate::judge::alarm;
 use crate::judge::sentence::{alert_sentence, verdict_sentence};
 use crate::stats::evaluation::Options;
-use crate::window::{Packed, Total};
-
-/// The detector before a pane: a copy of 24 kB, which most panes drop again unused.
-pub(super) struct Before<'p> {
-    pub(super) detector: Box<Detector>,
-    pub(super) pane: &'p Packed,
-    pub(super) span_ms: (i64, i64),
-}
-
-impl Before<'_> {
-    fn step(&self) -> DetectorStep {
-        DetectorStep {
-            before: self.detector.state(),
-            share: self.detector.share(),
-            pane: self.pane.clone(),
-            span_ms: self.span_ms,
-        }
-    }
-}
+use crate::window::Total;
 
 impl Judge {
     /// Takes the time. All windows become undecided, and their values are withdrawn, if the stream is

@@ -1,26 +1,9 @@
 //! The evaluation of a window, or why nothing can be said of it.
 
+use super::judged::Judged;
 use super::{Judge, JudgeOptions, Numbers, Undecided, Verdict, seed};
 use crate::judge::coverage::Coverage;
 use crate::window::{PackError, Unlabelled};
-
-/// What came of the evaluation of a window.
-pub(super) struct Judged {
-    pub(super) verdict: Verdict,
-    /// `None` while undecided.
-    pub(super) numbers: Option<Numbers>,
-    pub(super) coverage: Option<Box<Coverage>>,
-}
-
-impl Judged {
-    pub(super) fn undecided(why: Undecided) -> Judged {
-        Judged {
-            verdict: Verdict::Undecided(why),
-            numbers: None,
-            coverage: None,
-        }
-    }
-}
 
 impl Judge {
     /// Evaluates a window as it stands. Its total is taken once, and only where it is needed.

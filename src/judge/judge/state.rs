@@ -1,16 +1,12 @@
-//! A judge in a snapshot, and a judge restored from one.
-//!
-//! Evaluations are not stored. They are computed again over the panes that are held; the report
-//! then says the begin and number of these, and all else is as it was judged.
+//! What a snapshot holds of a judge.
 
-use super::{Detector, Judge, JudgeOptions, Judged, Undecided, Verdict, WindowReport};
 use crate::alert::Alert;
 use crate::judge::detector_state::DetectorState;
 use crate::judge::recalibration::RecalibrationState;
+use crate::judge::verdict::Verdict;
 use crate::stats::overdispersion::Dispersion;
-use crate::window::{PackError, PaneState, RingState};
+use crate::window::{PaneState, RingState};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 /// What is kept of a window besides its panes and what can be computed from them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -58,118 +54,5 @@ impl JudgeState {
     /// Bytes of these panes, packed.
     pub fn pane_bytes(&self) -> usize {
         self.rings().map(PaneState::bytes).sum()
-    }
-}
-
-impl Judge {
-    /// Its state, for a snapshot.
-    pub fn state(&self) -> JudgeState {
-        let recalibration =
-            |r: &WindowReport| r.recalibration.as_deref().map(RecalibrationState::of);
-        JudgeState {
-            rings: self.windows.state(),
-            verdicts: self.verdicts(),
-            dispersion: self.windows.dispersion().clone(),
-            detector: self.detector().map(Detector::state),
-            recalibrations: self.report.windows.iter().map(recalibration).collect(),
-            alert: self.alert(),
-        }
-    }
-
-    /// Restores a snapshot; answers the state of its detector if that was made under other terms,
-    /// or no detector is configured.
-    pub fn restore(
-        &mut self,
-        state: JudgeState,
-        options: &JudgeOptions,
-    ) -> Result<Option<DetectorState>, PackError> {
-        self.windows.restore(state.rings)?;
-        self.windows.restore_dispersion(state.dispersion);
-        self.report.overdispersion = self.windows.dispersion().measure();
-        self.restore_verdicts(&state.verdicts, state.alert, options)?;
-        if state.recalibrations.len() != self.report.windows.len() {
-            return Err(PackError::Corrupt);
-        }
-        for (report, state) in self.report.windows.iter_mut().zip(&state.recalibrations) {
-            report.recalibration = match state {
-                None => None,
-                Some(state) => Some(Arc::new(state.recalibration().ok_or(PackError::Corrupt)?)),
-            };
-        }
-        self.restore_detector(state.detector, options)
-    }
-
-    /// Verdict and alert of each window.
-    pub fn verdicts(&self) -> Vec<WindowVerdict> {
-        let known = |(alert, report): (&Alert, &WindowReport)| WindowVerdict {
-            alert: *alert,
-            start_ms: report.start_ms,
-            end_ms: report.end_ms,
-            n: report.n,
-            verdict: report.verdict,
-        };
-        let windows = self.alerts.iter().zip(&self.report.windows);
-        windows.map(known).collect()
-    }
-
-    /// The alert of the stream.
-    pub fn alert(&self) -> Alert {
-        self.report.alert
-    }
-
-    /// Takes over the verdicts and alerts of another judge of the stream, over the panes that are
-    /// held here.
-    pub fn restore_verdicts(
-        &mut self,
-        verdicts: &[WindowVerdict],
-        alert: Alert,
-        options: &JudgeOptions,
-    ) -> Result<(), PackError> {
-        if verdicts.len() != self.alerts.len() {
-            return Err(PackError::Corrupt);
-        }
-        for (index, known) in verdicts.iter().enumerate() {
-            let end_ms = known.end_ms;
-            let evaluated = known.verdict.is_evaluated();
-            let judged = match self.evaluate(index, end_ms, options) {
-                Err(error) if evaluated => return Err(error),
-                Err(_) => Judged::undecided(Undecided::Capacity),
-                Ok(judged) => judged,
-            };
-            self.alerts[index] = known.alert;
-            let report = &mut self.report.windows[index];
-            report.start_ms = known.start_ms;
-            report.end_ms = end_ms;
-            report.since_ms = self.windows.since_ms(index, end_ms);
-            report.evaluated_at_ms = end_ms;
-            report.n = known.n;
-            report.coverage = judged.coverage;
-            report.verdict = known.verdict;
-            report.alert = known.alert.state;
-            report.alert_since_ms = known.alert.since_ms;
-            report.numbers = judged.numbers.filter(|_| evaluated);
-        }
-        self.report.alert = alert;
-        Ok(())
-    }
-
-    /// Restores a detector; answers a state that was made under other terms, or where none is
-    /// configured.
-    pub fn restore_detector(
-        &mut self,
-        state: Option<DetectorState>,
-        options: &JudgeOptions,
-    ) -> Result<Option<DetectorState>, PackError> {
-        let terms = options.detector.as_ref().map(|o| o.terms());
-        let Some(state) = state else { return Ok(None) };
-        if terms.as_ref() != Some(&state.terms) {
-            return Ok(Some(state));
-        }
-        if let Some(detector) = &mut self.detector {
-            detector.restore(&state).map_err(|_| PackError::Corrupt)?;
-            self.detector_reported = false;
-            self.report_detector();
-        }
-        Ok(None)
     }
 }

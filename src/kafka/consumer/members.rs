@@ -4,37 +4,10 @@
 //! [started](super::super::process_start).
 
 use super::super::process_start::ProcessStart;
-use super::super::{KafkaError, KafkaOptions, Partition};
+use super::super::{KafkaError, KafkaOptions, Member, Partition};
 use super::Consumer;
 use std::collections::BTreeSet;
-use std::fmt;
-use std::time::{Duration, UNIX_EPOCH};
-
-/// Another process in the group.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
-    /// Its address as the broker sees it, where it says so.
-    pub host: Option<String>,
-    /// When it started; `None` if it does not say.
-    pub start: Option<ProcessStart>,
-}
-
-impl fmt::Display for Member {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a process")?;
-        if let Some(host) = &self.host {
-            write!(f, " at {host}")?;
-        }
-        match self.start {
-            None => write!(f, " of unknown start"),
-            Some(start) => {
-                let at = UNIX_EPOCH + Duration::from_millis(start.at_ms);
-                let at = humantime::format_rfc3339_seconds(at);
-                write!(f, " that started at {at}")
-            }
-        }
-    }
-}
+use std::time::Duration;
 
 impl Consumer {
     /// Asks for the other processes in the group.

@@ -3,8 +3,8 @@
 use crate::collect::{Key, Partitions, VectorPanesState};
 use crate::judge::{Comparisons, JudgeState, Plan};
 use crate::monitor::activity::Activity;
+use crate::monitor::contribution::Contribution;
 use crate::monitor::delta_log::DeltaBatch;
-use crate::monitor::monitor::Contribution;
 use crate::monitor::restore::{Fit, RestoreError};
 use crate::monitor::retained::PartitionWindows;
 use crate::monitor::shard::model_shape;

@@ -1,24 +1,11 @@
-//! A monitor made again of the windows of all partitions, when one comes or goes.
+//! A monitor rebuilt from the windows of all partitions, when one comes or goes.
 
 use super::Monitor;
 use crate::judge::{Detector, StreamId};
-use crate::monitor::activity::{Activity, StreamActivity};
-use crate::monitor::retained::PartitionWindows;
+use crate::monitor::activity::Activity;
+use crate::monitor::contribution::Contribution;
 use crate::monitor::snapshot::VerdictState;
 use crate::monitor::stakes;
-use crate::monitor::views::VersionName;
-
-/// What one partition contributes to a monitor that is made again.
-pub struct Contribution<'a> {
-    /// Up to where its models are sealed.
-    pub sealed_until_ms: Vec<i64>,
-    /// Its streams.
-    pub streams: Vec<StreamActivity<'a>>,
-    /// Its versions with vector views.
-    pub versions: Vec<Activity<VersionName<'a>>>,
-    /// Its windows.
-    pub windows: &'a PartitionWindows,
-}
 
 impl Monitor {
     /// A monitor of the windows of all partitions, in place of `old`, with what is known of their verdicts.

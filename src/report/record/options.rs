@@ -100,7 +100,7 @@ pub(super) struct OptionsDef {
 
 /// Rates of sampling, which a constructor checks.
 mod sampling {
-    use super::Sampling;
+    use crate::stats::evaluation::Sampling;
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -1,6 +1,6 @@
 //! Dispersion and interval by buckets; see the [module above](super).
 
-use super::super::interval::Estimate;
+use super::super::estimate::Estimate;
 use super::super::levels::Level;
 use super::super::null::normal_upper_quantile;
 use super::CLUSTERS_MIN;

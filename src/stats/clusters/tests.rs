@@ -3,8 +3,8 @@
 use super::super::algebra::{Merge, Overflow, Retract};
 use super::super::attribute::Attribute;
 use super::super::axis::{Axis, Grid};
+use super::super::estimate::Estimate;
 use super::super::fixed::Score;
-use super::super::interval::Estimate;
 use super::super::levels::{Level, Levels};
 use super::super::rng::Rng;
 use super::super::sums::Sums;

@@ -37,7 +37,7 @@ pub(crate) mod rank;
 
 pub use draw::Statistic;
 
-use super::interval::Estimate;
+use super::estimate::Estimate;
 use super::joint;
 use super::levels::Level;
 use super::null::Moments;

@@ -1,15 +1,15 @@
 //! All tests of one sample, each under the null that holds for it.
 
 use super::clustered::{Clustered, Tested};
+use super::laws::{dispersion, fisher, student, two_sided};
+use super::sample::Sample;
 use super::{
-    Combined, Cox, InTheLarge, Options, Part, PartResult, Path, Sample, ScoreTest, Spiegelhalter,
-    TCal, dispersion,
+    Combined, Cox, InTheLarge, Options, Part, PartResult, Path, ScoreTest, Spiegelhalter, TCal,
 };
 use crate::conditional::Statistic;
-use crate::null::{normal_survival, normal_upper_quantile};
+use crate::estimate::Estimate;
 use crate::smooth::Quadratic;
 use crate::{classical, combined, interval, ks, tcal};
-use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
 /// All tests of one sample.
 pub(super) struct Tests<'a> {
@@ -115,7 +115,7 @@ impl Sample<'_> {
             combined::combined(&null, tcal.levels.len(), fine, &others, o.tcal.alpha, flips)
         };
         let mut zero_p_value = if nests {
-            null.zero_p_value(&interval::Estimate::of(self.interval, self.levels.n()))
+            null.zero_p_value(&Estimate::of(self.interval, self.levels.n()))
         } else {
             self.interval_leaves
                 .and_then(|leaves| interval::zero_p_value(self.interval, leaves, &o.tcal))
@@ -136,28 +136,5 @@ impl Sample<'_> {
             zero_p_value,
             clustered,
         }
-    }
-}
-
-/// P(|N| ≥ z).
-pub(super) fn two_sided(z: f64) -> f64 {
-    2.0 * normal_survival(z.abs())
-}
-
-/// The two-sided p-value of Student's t with ν degrees of freedom where the normal law has `p`: the
-/// variance was estimated.
-pub(super) fn student(p: f64, nu: f64) -> f64 {
-    let z = normal_upper_quantile(0.5 * p);
-    match StudentsT::new(0.0, 1.0, nu) {
-        Ok(t) if z.is_finite() => (2.0 * t.sf(z.max(0.0))).clamp(0.0, 1.0),
-        _ => p,
-    }
-}
-
-/// Upper tail of Q/d on F(d, ν), Q a quadratic statistic of d degrees.
-fn fisher(statistic: f64, degrees: f64, nu: f64) -> f64 {
-    match FisherSnedecor::new(degrees, nu) {
-        Ok(f) => f.sf((statistic / degrees).max(0.0)).clamp(0.0, 1.0),
-        Err(_) => 1.0,
     }
 }

@@ -1,9 +1,10 @@
 //! What clusters change in an evaluation; see [`crate::clusters`].
 
-use super::all_tests::{student, two_sided};
+use super::laws::{student, two_sided};
 use super::{Cox, InTheLarge, Interval, Options, Path, ScoreTest, Spiegelhalter};
 use crate::clusters::{self, ClusterSums, ClusterTests, Clusters};
-use crate::interval::{self, Estimate};
+use crate::estimate::Estimate;
+use crate::interval;
 use crate::levels::{Level, Levels};
 
 /// The clusters of a sample, tested.

@@ -16,7 +16,8 @@
 use super::estimate;
 use super::events::Events;
 use super::level::{VectorCell, VectorLevel};
-use crate::interval::{Estimate, squared_ends};
+use crate::estimate::Estimate;
+use crate::interval::squared_ends;
 use crate::null::Moments;
 
 /// The interval.

@@ -198,7 +198,7 @@ fn two_classes_are_the_scalar_view_but_for_the_factor_two() {
             s.third
         );
         let vector = interval(&events, m, 0.9).unwrap();
-        let e = crate::interval::Estimate::of(&one, 300.0);
+        let e = crate::estimate::Estimate::of(&one, 300.0);
         assert!((vector.sigma1_squared / e.sigma1_squared - 4.0).abs() < 1e-9);
     }
     let top = Events::of(&all, VectorView::TopK(1));

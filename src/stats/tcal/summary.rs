@@ -4,7 +4,7 @@
 //! cells are worked out first, in loops without branches that become vector code, and are added up
 //! after, in order: the sums are those of a plain loop, to the bit.
 
-use super::LevelResult;
+use super::result::LevelResult;
 use crate::columns::Columns;
 use crate::conditional;
 use crate::levels::Level;

@@ -1,19 +1,19 @@
-//! A log that is open: its writer thread, and what readers and requests share with it.
+//! A log that is open, and its writer thread.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::frame::{Frame, Request};
 use super::keys::{Keys, Known};
 use super::segment::{self, Segment};
+use super::shared::{Shared, now_ms};
 use super::{LogError, LogLimits, LogReader, Receipt, Refusal, failed};
-use crate::telemetry::facts::{EventLogFacts, REFUSALS};
+use crate::telemetry::facts::EventLogFacts;
 
 /// Requests that may wait for the writer; those that take their body at the same time are few.
 const WAITING_MAX: usize = 64;
@@ -23,38 +23,12 @@ pub const FRAME_BYTES: usize = 4 << 20;
 const SEGMENT_BYTES: u64 = 64 << 20;
 /// A log has about so many segments when it is full, so that a small part of it makes room.
 const SEGMENTS: u64 = 16;
-/// Name of the file with the offset up to which the engine has read.
-const CONSUMED: &str = "consumed";
 
 /// A log that takes events. Dropping it ends its writer.
 #[derive(Debug)]
 pub struct EventLog {
     shared: Arc<Shared>,
     requests: SyncSender<Append>,
-}
-
-/// What the writer, the readers and the requests share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub directory: PathBuf,
-    limits: LogLimits,
-    state: Mutex<State>,
-    /// Notified when events were appended.
-    pub grown: Condvar,
-}
-
-/// What is on disk, and what is known of it.
-#[derive(Debug)]
-pub(super) struct State {
-    /// Oldest first; the last one grows.
-    pub segments: VecDeque<Segment>,
-    /// Before this offset all events are in the sums of a snapshot.
-    consumed: Option<u64>,
-    keys: Keys,
-    appended: u64,
-    duplicates: u64,
-    refused: [u64; REFUSALS.len()],
-    fault: Option<String>,
 }
 
 /// A request on its way to the writer.
@@ -86,21 +60,7 @@ impl EventLog {
         if segments.is_empty() {
             segments.push_back(Segment::create(directory, 0)?.0);
         }
-        let consumed = fs::read_to_string(directory.join(CONSUMED)).ok();
-        let shared = Arc::new(Shared {
-            directory: directory.to_owned(),
-            limits,
-            state: Mutex::new(State {
-                segments,
-                consumed: consumed.and_then(|text| text.trim().parse().ok()),
-                keys,
-                appended: 0,
-                duplicates: 0,
-                refused: [0; REFUSALS.len()],
-                fault: None,
-            }),
-            grown: Condvar::new(),
-        });
+        let shared = Arc::new(Shared::new(directory, limits, segments, keys));
         let (requests, inbox) = sync_channel(WAITING_MAX);
         let writer = Writer::new(Arc::clone(&shared))?;
         let thread = std::thread::Builder::new().name("event log".to_owned());
@@ -166,85 +126,13 @@ impl EventLog {
     }
 }
 
-/// The place of a refusal in [`REFUSALS`].
+/// The place of a refusal in [`REFUSALS`](crate::telemetry::facts::REFUSALS).
 fn place(refusal: &Refusal) -> usize {
     match refusal {
         Refusal::Busy => 0,
         Refusal::Full => 1,
         Refusal::KeyReused => 2,
         Refusal::Disk(_) => 3,
-    }
-}
-
-impl Shared {
-    pub fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Up to where the engine has read, as far as that was stored.
-    pub fn consumed(&self) -> Option<u64> {
-        self.lock().consumed
-    }
-
-    /// Stores that the sums of all events before this offset are in a snapshot, and deletes segments that
-    /// are old.
-    pub fn consume(&self, offset: u64) -> Result<(), LogError> {
-        let path = self.directory.join(CONSUMED);
-        let part = path.with_extension("part");
-        let written = fs::write(&part, offset.to_string()).and_then(|()| fs::rename(&part, &path));
-        written.map_err(failed("write", &path))?;
-        let mut state = self.lock();
-        state.consumed = Some(offset);
-        let old = now_ms().saturating_sub(self.limits.keep_ms);
-        while state.deletable().is_some_and(|s| s.last_ms < old) {
-            self.delete_oldest(&mut state)?;
-        }
-        Ok(())
-    }
-
-    /// Makes room for a frame. Returns whether there is.
-    fn make_room(&self, state: &mut State, bytes: u64) -> Result<bool, LogError> {
-        while state.bytes() + bytes > self.limits.bytes_max {
-            if state.deletable().is_none() {
-                return Ok(false);
-            }
-            self.delete_oldest(state)?;
-        }
-        Ok(true)
-    }
-
-    fn delete_oldest(&self, state: &mut State) -> Result<(), LogError> {
-        if let Some(oldest) = state.segments.front() {
-            let path = segment::path(&self.directory, oldest.base);
-            fs::remove_file(&path).map_err(failed("delete", &path))?;
-            state.segments.pop_front();
-            let first = state.first();
-            state.keys.forget_before(first);
-        }
-        Ok(())
-    }
-}
-
-impl State {
-    /// Offset of the oldest event.
-    pub fn first(&self) -> u64 {
-        self.segments.front().map_or(0, |s| s.base)
-    }
-
-    /// Offset after the newest event.
-    pub fn end(&self) -> u64 {
-        self.segments.back().map_or(0, |s| s.end)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.segments.iter().map(|s| s.bytes).sum()
-    }
-
-    /// The oldest segment, if it was read and is not the one that grows.
-    fn deletable(&self) -> Option<&Segment> {
-        let read = self.consumed.unwrap_or(0);
-        let oldest = self.segments.front().filter(|s| s.end <= read);
-        oldest.filter(|_| self.segments.len() > 1)
     }
 }
 
@@ -451,9 +339,4 @@ impl Writer {
         tracing::error!(fault, "the event log takes nothing any more");
         self.shared.lock().fault = Some(fault);
     }
-}
-
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX))
 }

@@ -23,6 +23,7 @@ mod keys;
 mod log;
 mod reader;
 mod segment;
+mod shared;
 #[cfg(test)]
 mod tests;
 

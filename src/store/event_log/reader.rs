@@ -6,8 +6,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::frame::{self, Frame, HEAD};
-use super::log::Shared;
 use super::segment::{self, FIRST, Segment};
+use super::shared::Shared;
 use super::{LogError, failed};
 
 /// A place in a log. Only what is synced is read.

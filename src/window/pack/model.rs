@@ -1,11 +1,17 @@
 //! What each sum of a cell is predicted by, the same for packing and unpacking. See [`super`] for
 //! the table.
 
-use super::{ALL_ZERO, FIELDS};
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::fixed::ONE;
 use crate::stats::sums::Cell;
 use crate::window::bits::{Corrupt, Reader, unzigzag, zigzag};
+
+/// Coded numbers of a cell.
+pub(super) const FIELDS: usize = 7;
+
+/// In place of a Rice parameter: the field is 0 in all cells and not written. So is the index where
+/// all cells are occupied.
+pub(super) const ALL_ZERO: u32 = 64;
 
 /// The cells of packed sums, one after the other.
 pub(in crate::window) struct Cells<'a> {

@@ -1,0 +1,51 @@
+//! What the processes of a group need to know of the topic of checkpoints, and of one another.
+
+use crate::app::{Workers, clock};
+use crate::kafka::{Brokers, KafkaOptions};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Options of the checkpoint store.
+#[derive(Debug, Clone)]
+pub struct CheckpointOptions {
+    /// Brokers and credentials.
+    pub kafka: KafkaOptions,
+    /// `group` of `[kafka]`, the first part of all keys: a source that is added, renamed or given a
+    /// group of its own leaves the keys of the others as they are.
+    pub namespace: String,
+    /// The group that reads each topic, by number.
+    pub groups: Vec<String>,
+    /// Name of the topic.
+    pub topic: String,
+    /// Over how many judge partitions the models are spread; `None` where one process judges all.
+    pub judge_partitions: Option<i32>,
+    /// Whether another process judges what this one counts.
+    pub counts_only: bool,
+    /// How long taking one partition over may take.
+    pub restore_within: Duration,
+    /// Whether a partition whose checkpoints cannot be used starts without state; otherwise it is suspended.
+    pub fresh: bool,
+    /// The client of the brokers.
+    pub brokers: Arc<dyn Brokers>,
+    /// Who writes.
+    pub workers: Arc<dyn Workers>,
+}
+
+impl CheckpointOptions {
+    /// Who claims, for people who look into the topic.
+    pub(super) fn claimant(&self) -> Vec<u8> {
+        let name = self.kafka.instance.as_deref().unwrap_or("-");
+        format!("{name} {} {}", std::process::id(), clock::now_ms()).into_bytes()
+    }
+}
+
+/// What judges of workers need to know.
+#[derive(Debug, Clone)]
+pub struct FollowerOptions {
+    /// Brokers, groups and the topic.
+    pub checkpoints: CheckpointOptions,
+    /// How long verdicts wait for a partition whose checkpoints stand still.
+    pub missing_after: Duration,
+    /// By number of the topic, the one with whose partitions its own go.
+    pub copartitions: Vec<u16>,
+}

@@ -1,0 +1,78 @@
+//! The collector's side of ids: a record that carries its outcome is counted once.
+
+use super::collector::Collector;
+use super::event::{Disposition, Event, Origin};
+use super::join::{JoinState, JournalError};
+use super::key::Names;
+use super::seen_ids::{Repeat, SeenId};
+use std::borrow::Cow;
+
+impl Collector {
+    /// Takes a record of a source whose ids are looked at.
+    #[inline(never)]
+    pub(super) fn take_once(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
+        if event.id.is_empty() {
+            return self.take(origin.source, event);
+        }
+        let id = SeenId::of(event, self.rows.of(origin));
+        if let Some(repeat) = self.deduplication.find(origin, &id)
+            && !self.is_late(event)
+        {
+            return match repeat {
+                Repeat::Duplicate => Disposition::Duplicate,
+                Repeat::Conflict => Disposition::Conflict,
+            };
+        }
+        let end = self.take(origin.source, event);
+        if end == Disposition::Observed {
+            let line_ms = self.least_line_ms();
+            let evicted = self.deduplication.insert(origin, id, line_ms);
+            self.counters.source_mut(origin.source).ids_evicted += evicted;
+        }
+        end
+    }
+
+    /// Whether the pane of an event is sealed. An event that is late is counted as such, whether its
+    /// id is still remembered or not.
+    fn is_late(&mut self, event: &Event<'_>) -> bool {
+        let names = Names::new(event.model, event.version, event.segment);
+        let slot = self.streams.find(&names);
+        let Some(model) = slot.and_then(|slot| Some(self.streams.get(slot)?.model)) else {
+            return false;
+        };
+        let start_ms = event.time_ms - event.time_ms.rem_euclid(self.models[model].pane_ms);
+        start_ms < self.sealed_until_ms[model]
+    }
+
+    /// Event time before which every event is late, whatever its model.
+    pub(super) fn least_line_ms(&self) -> i64 {
+        let lines = self.sealed_until_ms.iter().copied();
+        lines.min().unwrap_or(i64::MIN)
+    }
+
+    /// How many collectors share the ids that the plan allows.
+    pub fn share_ids(&mut self, by: usize) {
+        self.deduplication.share(by);
+    }
+
+    /// Gives no new journal a number that a snapshot uses.
+    pub fn reserve_journals(&mut self, states: &[JoinState]) {
+        self.deduplication.reserve_journals(states);
+    }
+
+    /// Restores the ids of one partition; `false` where the plan no longer looks at them. The lines
+    /// must be restored before.
+    pub fn restore_ids<'s>(
+        &mut self,
+        state: &JoinState,
+        segment: impl Fn(usize) -> Result<Cow<'s, [u8]>, JournalError>,
+    ) -> Result<bool, JournalError> {
+        let line_ms = self.least_line_ms();
+        self.deduplication.restore(state, line_ms, segment)
+    }
+
+    /// Ids that are remembered.
+    pub fn ids(&self) -> usize {
+        self.deduplication.len()
+    }
+}

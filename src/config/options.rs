@@ -1,0 +1,106 @@
+//! What the file says of sources, of the HTTP server and of state, checked.
+
+use crate::collect::join::JoinPlan;
+use crate::decode::{DecodeOptions, LabelOptions};
+use crate::http::DoorOptions;
+use crate::kafka::KafkaOptions;
+use crate::store::event_log::LogLimits;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// One source. `KafkaOptions` hides its secrets in `Debug`.
+#[derive(Debug, Clone)]
+pub struct SourceOptions {
+    /// Its name.
+    pub name: String,
+    /// Where its records come from.
+    pub input: Input,
+    /// The client.
+    pub kafka: KafkaOptions,
+    /// The shape of its records.
+    pub decode: DecodeOptions,
+    /// Separate outcomes.
+    pub join: Option<JoinOptions>,
+    /// How far apart two records of one id may be to count once; `None` where each counts.
+    pub deduplicate_ms: Option<i64>,
+}
+
+/// Where the records of a source come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Input {
+    /// Topics of Kafka.
+    #[default]
+    Kafka,
+    /// Requests to the HTTP server, through a log on disk.
+    Http,
+}
+
+/// Posted events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventOptions {
+    /// Limits of each log.
+    pub limits: LogLimits,
+    /// Longest body of a request.
+    pub request_bytes_max: usize,
+}
+
+/// The HTTP server.
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// Address to listen on.
+    pub listen: SocketAddr,
+    /// Most series on `/metrics`.
+    pub series_max: usize,
+    /// Most streams whose cells are exported as series.
+    pub cell_streams_max: usize,
+    /// Which requests are let in.
+    pub door: DoorOptions,
+}
+
+/// Snapshots.
+#[derive(Debug, Clone)]
+pub struct StateOptions {
+    /// Their directory.
+    pub directory: PathBuf,
+    /// Milliseconds between them.
+    pub interval_ms: i64,
+    /// The state topic.
+    pub topic: Option<String>,
+    /// `group` of `[kafka]`, under which the topic keeps state.
+    pub namespace: String,
+    /// Which process judges.
+    pub verdicts: Verdicts,
+    /// Over how many judge partitions the models are spread; `None` where one process judges all.
+    pub judge_partitions: Option<i32>,
+    /// How long verdicts wait for a partition without new checkpoints, in ms.
+    pub missing_after_ms: i64,
+    /// Longest time to restore a partition, in ms.
+    pub restore_within_ms: i64,
+    /// Whether a partition with unusable state starts without it.
+    pub fresh: bool,
+    /// Most records of alert changes to keep.
+    pub records_max: usize,
+}
+
+/// Which process judges, with a state topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Verdicts {
+    /// Each process judges the partitions that it reads.
+    #[default]
+    Own,
+    /// This process counts, and another judges.
+    None,
+    /// This process judges what the others count.
+    All,
+}
+
+/// The joins of one source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JoinOptions {
+    /// Topics of the outcomes, one for each topic of the source; empty if those contain both.
+    pub topics: Vec<String>,
+    /// Shape of the outcomes.
+    pub labels: LabelOptions,
+    /// All other options, without source numbers yet.
+    pub(super) plan: JoinPlan,
+}

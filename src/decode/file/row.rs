@@ -1,0 +1,71 @@
+//! What is read of a file: rows, and why one or the whole file cannot be read.
+
+use crate::collect::{Event, Label, Reason};
+use crate::decode::options::DecodeOptionsError;
+use crate::decode::rejection::Rejection;
+use std::path::Path;
+
+/// Content of a row.
+#[derive(Debug, Clone, Copy)]
+pub enum Content<'a> {
+    /// A prediction, possibly with its outcome.
+    Event(Event<'a>),
+    /// A separate outcome.
+    Outcome(Label<'a>),
+}
+
+impl Content<'_> {
+    /// Its event time.
+    pub fn time_ms(&self) -> i64 {
+        match self {
+            Content::Event(event) => event.time_ms,
+            Content::Outcome(label) => label.time_ms,
+        }
+    }
+}
+
+/// A line or row of a file: its number, from 1, and its content or rejection.
+pub struct Row<'a> {
+    /// Line on which it starts.
+    pub line: u64,
+    /// Its content.
+    pub content: Result<Content<'a>, Rejection>,
+}
+
+/// Why a file cannot be read. The text names the file and, if known, the line.
+#[derive(Debug)]
+pub enum FileError {
+    /// Opening or reading failed, or the compression is damaged.
+    Io(String),
+    /// The options do not fit the file: a column is missing.
+    Options(DecodeOptionsError),
+}
+
+impl std::fmt::Display for FileError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            FileError::Io(e) => f.write_str(e),
+            FileError::Options(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for FileError {}
+
+impl From<DecodeOptionsError> for FileError {
+    fn from(e: DecodeOptionsError) -> FileError {
+        FileError::Options(e)
+    }
+}
+
+pub(super) fn failed(path: &Path, line: u64, error: &dyn std::fmt::Display) -> FileError {
+    FileError::Io(format!("{}:{line}: {error}", path.display()))
+}
+
+/// A file that is read neither for events nor for outcomes, which is not possible.
+pub(in crate::decode) fn nothing() -> Rejection {
+    Rejection::new(
+        Reason::MissingField,
+        "nothing is looked for in the file".to_owned(),
+    )
+}

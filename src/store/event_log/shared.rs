@@ -1,0 +1,141 @@
+//! What the writer, the readers and the requests of a log share: its segments, and what is known of them.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::keys::Keys;
+use super::segment::{self, Segment};
+use super::{LogError, LogLimits, failed};
+use crate::telemetry::facts::REFUSALS;
+
+/// Name of the file with the offset up to which the engine has read.
+const CONSUMED: &str = "consumed";
+
+/// What the writer, the readers and the requests share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub directory: PathBuf,
+    pub limits: LogLimits,
+    state: Mutex<State>,
+    /// Notified when events were appended.
+    pub grown: Condvar,
+}
+
+/// What is on disk, and what is known of it.
+#[derive(Debug)]
+pub(super) struct State {
+    /// Oldest first; the last one grows.
+    pub segments: VecDeque<Segment>,
+    /// Before this offset all events are in the sums of a snapshot.
+    consumed: Option<u64>,
+    pub keys: Keys,
+    pub appended: u64,
+    pub duplicates: u64,
+    pub refused: [u64; REFUSALS.len()],
+    pub fault: Option<String>,
+}
+
+impl Shared {
+    /// The segments and keys of a directory, before anything was appended or refused.
+    pub fn new(
+        directory: &Path,
+        limits: LogLimits,
+        segments: VecDeque<Segment>,
+        keys: Keys,
+    ) -> Shared {
+        let consumed = fs::read_to_string(directory.join(CONSUMED)).ok();
+        Shared {
+            directory: directory.to_owned(),
+            limits,
+            state: Mutex::new(State {
+                segments,
+                consumed: consumed.and_then(|text| text.trim().parse().ok()),
+                keys,
+                appended: 0,
+                duplicates: 0,
+                refused: [0; REFUSALS.len()],
+                fault: None,
+            }),
+            grown: Condvar::new(),
+        }
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Up to where the engine has read, as far as that was stored.
+    pub fn consumed(&self) -> Option<u64> {
+        self.lock().consumed
+    }
+
+    /// Stores that the sums of all events before this offset are in a snapshot, and deletes segments that
+    /// are old.
+    pub fn consume(&self, offset: u64) -> Result<(), LogError> {
+        let path = self.directory.join(CONSUMED);
+        let part = path.with_extension("part");
+        let written = fs::write(&part, offset.to_string()).and_then(|()| fs::rename(&part, &path));
+        written.map_err(failed("write", &path))?;
+        let mut state = self.lock();
+        state.consumed = Some(offset);
+        let old = now_ms().saturating_sub(self.limits.keep_ms);
+        while state.deletable().is_some_and(|s| s.last_ms < old) {
+            self.delete_oldest(&mut state)?;
+        }
+        Ok(())
+    }
+
+    /// Makes room for a frame. Returns whether there is.
+    pub fn make_room(&self, state: &mut State, bytes: u64) -> Result<bool, LogError> {
+        while state.bytes() + bytes > self.limits.bytes_max {
+            if state.deletable().is_none() {
+                return Ok(false);
+            }
+            self.delete_oldest(state)?;
+        }
+        Ok(true)
+    }
+
+    fn delete_oldest(&self, state: &mut State) -> Result<(), LogError> {
+        if let Some(oldest) = state.segments.front() {
+            let path = segment::path(&self.directory, oldest.base);
+            fs::remove_file(&path).map_err(failed("delete", &path))?;
+            state.segments.pop_front();
+            let first = state.first();
+            state.keys.forget_before(first);
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Offset of the oldest event.
+    pub fn first(&self) -> u64 {
+        self.segments.front().map_or(0, |s| s.base)
+    }
+
+    /// Offset after the newest event.
+    pub fn end(&self) -> u64 {
+        self.segments.back().map_or(0, |s| s.end)
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.segments.iter().map(|s| s.bytes).sum()
+    }
+
+    /// The oldest segment, if it was read and is not the one that grows.
+    fn deletable(&self) -> Option<&Segment> {
+        let read = self.consumed.unwrap_or(0);
+        let oldest = self.segments.front().filter(|s| s.end <= read);
+        oldest.filter(|_| self.segments.len() > 1)
+    }
+}
+
+/// Milliseconds since 1970.
+pub(super) fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX))
+}
