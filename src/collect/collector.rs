@@ -212,7 +212,7 @@ impl Collector {
         if long(event.model) || long(event.version) || long(event.segment) {
             return Err(Reason::TooLarge);
         }
-        if Part::of(event.segment) != Part::Segment {
+        if Part::of(event.segment).is_derived() {
             return Err(Reason::Malformed);
         }
         let model = self.model_of(event.model).ok_or(Reason::UnknownModel)?;

@@ -1,4 +1,9 @@
 //! The segments of a version: how they are kept, and the names of those that are no record's.
+//!
+//! The segment of a record reads `field=value`, with an empty value where the record has none. An empty name
+//! therefore says that the record's source has no segments, and what is in no segment is in no roll-up: a
+//! version without segments has no second stream that would repeat its only one. Names alone decide, so the
+//! order of events and the process that counts them do not matter.
 
 /// Name of the segment that holds the sums of all others.
 pub const ROLL_UP: &str = "*";
@@ -9,7 +14,7 @@ pub const OTHER: &str = "other";
 /// How the segments of a model are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segmenting {
-    /// Whether there is a roll-up.
+    /// Whether a version with segments has a roll-up.
     pub rollup: bool,
     /// Most segments of a version, roll-up and other not counted.
     pub max: usize,
@@ -31,11 +36,13 @@ impl Default for Segmenting {
 /// What a stream is in its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// A segment, or all events where there are none.
+    /// A segment.
     Segment,
+    /// Events of sources without segments.
+    Unsegmented,
     /// What takes the events of segments that are too many.
     Other,
-    /// The sums of all.
+    /// The sums of the segments and `Other`.
     RollUp,
 }
 
@@ -43,9 +50,20 @@ impl Part {
     /// The part of that segment's name.
     pub fn of(segment: &str) -> Part {
         match segment {
+            "" => Part::Unsegmented,
             ROLL_UP => Part::RollUp,
             OTHER => Part::Other,
             _ => Part::Segment,
         }
+    }
+
+    /// Whether no record may name it.
+    pub fn is_derived(self) -> bool {
+        matches!(self, Part::Other | Part::RollUp)
+    }
+
+    /// Whether a roll-up counts its events.
+    pub fn is_rolled_up(self) -> bool {
+        matches!(self, Part::Segment | Part::Other)
     }
 }

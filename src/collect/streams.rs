@@ -2,7 +2,7 @@
 //!
 //! Streams of one model and version are a *group*. Beside the segments a group may have a stream called
 //! `other`, which takes the events of segments for which there is no room, and a *roll-up* called `*`,
-//! whose sums are those of all segments.
+//! whose sums are those of all segments. Events without a segment are a stream by themselves.
 //!
 //! ```text
 //! events ─► country=de ─┐ sealed panes
@@ -34,7 +34,7 @@ struct Group {
     views: usize,
     segmenting: Segmenting,
     other: Option<usize>,
-    /// Named segments.
+    /// Segments.
     segments: usize,
     /// Streams, `other` among them.
     members: usize,
@@ -61,13 +61,18 @@ impl Group {
     /// Streams for which room is kept: the roll-up, and `other` until it is there.
     fn kept(&self) -> usize {
         let other = self.segmenting.other && self.segments > 0 && self.other.is_none();
-        let rollup = self.segmenting.rollup && self.members > 0;
+        let rollup = self.segmenting.rollup && self.has_rolled_up();
         self.views * (usize::from(other) + usize::from(rollup))
+    }
+
+    /// Whether there is anything to roll up.
+    fn has_rolled_up(&self) -> bool {
+        self.segments > 0 || self.other.is_some()
     }
 
     /// Room that a new stream takes, with the room for roll-up and `other` that comes with it.
     fn wanted(&self, segmented: bool) -> usize {
-        let rollup = self.segmenting.rollup && self.members == 0;
+        let rollup = self.segmenting.rollup && segmented && !self.has_rolled_up();
         let other = self.segmenting.other && segmented && self.other.is_none();
         let kept = usize::from(other && self.segments == 0);
         self.views * (1 + usize::from(rollup) + kept)
@@ -96,7 +101,7 @@ impl Streams {
         }
         let slot = self.slots.find(names)?;
         // Only its group leads to `other`: no record has its names.
-        if self.get(slot)?.part != Part::Segment {
+        if self.get(slot)?.part.is_derived() {
             return None;
         }
         self.last = slot;
@@ -184,7 +189,6 @@ impl Streams {
         let Some(at) = self.groups.find(&gone.key.names().group()) else {
             return Some(gone);
         };
-        let named = !gone.key.segment().is_empty();
         let mut views = 0;
         self.change(at, |group| {
             views = group.views;
@@ -192,7 +196,7 @@ impl Streams {
             if gone.part == Part::Other {
                 group.other = None;
             } else {
-                group.segments -= usize::from(named);
+                group.segments -= usize::from(gone.part == Part::Segment);
             }
         });
         self.count -= views;
@@ -230,7 +234,6 @@ impl Streams {
             return;
         };
         let (names, part) = (stream.key.names(), stream.part);
-        let named = !stream.key.segment().is_empty();
         let at = match self.groups.find(&names.group()) {
             Some(at) => at,
             None => self.groups.insert(Group::new(&names, shape)),
@@ -241,7 +244,7 @@ impl Streams {
             if part == Part::Other {
                 group.other = Some(slot);
             } else {
-                group.segments += usize::from(named);
+                group.segments += usize::from(part == Part::Segment);
             }
         });
     }

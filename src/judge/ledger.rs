@@ -9,7 +9,7 @@
 //! | budget | hands out | a stream stakes |
 //! |---|---|---|
 //! | `1 per 30d` | a second each second | the seconds of its panes, divided by the number of streams that there may be |
-//! | `2000000 events` | 1 for each event | 1 an event, divided by the streams that an event reaches: the views, twice with a roll-up |
+//! | `2000000 events` | 1 for each event | 1 an event, divided by the streams that an event reaches: the views, twice where a roll-up counts it too |
 //! | `5% ever` | 1 to each stream | its schedule, whole: the promise is about each stream |
 //!
 //! *Shares* follow from the configuration alone, so the same events raise the same alarms in
@@ -49,19 +49,22 @@
 use super::detector::{Detector, DetectorOptions};
 use super::plan::ModelPlan;
 use super::stream::StreamId;
+use crate::collect::Part;
 use crate::stats::sequential::{Budget, multiple_testing};
 use serde::{Deserialize, Serialize};
 
-/// What each stream of `model` stakes of what its account's budget hands out.
-pub fn stake_of(options: &DetectorOptions, model: &ModelPlan) -> f64 {
+/// What each stream of `model` that is such a part of its version stakes of what its account's budget hands out.
+pub fn stake_of(options: &DetectorOptions, model: &ModelPlan, part: Part) -> f64 {
     // Vector views have no detector.
     let scalar = model.views.iter().filter(|v| !v.is_vector());
     let views = scalar.count().max(1) as f64;
     match options.budget {
         Budget::Ever { .. } => options.weight,
         Budget::PerTime { .. } => options.weight / options.streams,
-        Budget::RunLength { .. } if model.segmenting.rollup => options.weight / views / 2.0,
-        Budget::RunLength { .. } => options.weight / views,
+        Budget::RunLength { .. } => {
+            let twice = model.segmenting.rollup && part != Part::Unsegmented;
+            options.weight / views / if twice { 2.0 } else { 1.0 }
+        }
     }
 }
 

@@ -246,7 +246,7 @@ impl LocalShard {
         let versions: Vec<_> = shard.vector_activity().map(|a| a.of).collect();
         windows.retain(
             |key| keys.contains(&key),
-            |name| versions.iter().any(|v| v.is(name)),
+            |name| versions.iter().any(|v| *v == name),
         );
     }
 

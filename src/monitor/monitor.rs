@@ -363,17 +363,20 @@ impl Monitor {
 
     /// The roll-up over a stream, where it should have one and has not.
     fn make_rollup(&mut self, model: usize, key: &Key) {
+        let wanted = self.plan.models[model].segmenting.rollup;
         let rollup = Key::new(key.model(), key.version(), ROLL_UP);
-        if self.plan.models[model].segmenting.rollup && self.streams.find(&rollup.names()).is_none()
+        if wanted
+            && Part::of(key.segment()).is_rolled_up()
+            && self.streams.find(&rollup.names()).is_none()
         {
             self.streams.insert(Stream::new(model, rollup));
         }
     }
 
-    /// The slot of the roll-up over a stream.
+    /// The slot of the roll-up that counts a stream's events.
     fn rollup_of(&self, slot: usize) -> Option<usize> {
         let stream = self.streams.get(slot)?;
-        if !self.plan.models[stream.model].segmenting.rollup || stream.part == Part::RollUp {
+        if !self.plan.models[stream.model].segmenting.rollup || !stream.part.is_rolled_up() {
             return None;
         }
         let (model, version) = (stream.key.model(), stream.key.version());
@@ -486,7 +489,7 @@ fn judges_for(plan: &ModelPlan, odds: Option<&Arc<Odds>>, key: &Key) -> Vec<Judg
         };
         let mut judge = Judge::new(id, &plan.ladder, plan.grid);
         if let (Some(odds), Some(options)) = (odds, &plan.judge.detector) {
-            let share = stake_of(options, plan);
+            let share = stake_of(options, plan, Part::of(key.segment()));
             judge.watch_by(Detector::new(odds.clone(), options.clone(), share));
         }
         judge

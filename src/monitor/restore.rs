@@ -4,11 +4,12 @@
 //! what cannot be a snapshot of this program is an error; nothing is taken for something else.
 
 use super::snapshot::{ModelState, Snapshot, StreamState, VersionState};
-use crate::collect::ROLL_UP;
+use crate::collect::Part;
 use crate::collect::join::{JoinState, JournalError, SpillError};
 use crate::judge::Plan;
 use crate::window::PackError;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Reads a segment of a snapshot's journals, by its place among the marks.
@@ -52,6 +53,8 @@ impl std::error::Error for RestoreError {}
 pub struct Fit {
     /// Where each model of the snapshot is in the plan, if its shape is the same.
     models: Vec<Option<usize>>,
+    /// Model and version of whatever a roll-up counts.
+    rolled_up: BTreeSet<(String, String)>,
     /// Streams that are dropped, each with the reason.
     pub dropped: Vec<String>,
     /// Number of these, one for each view.
@@ -63,8 +66,13 @@ impl Fit {
     pub fn new(plan: &Plan, s: &Snapshot) -> Result<Fit, RestoreError> {
         let now: Vec<ModelState> = plan.models.iter().map(|m| ModelState::new(m, 0)).collect();
         let index_of = |state: &ModelState| now.iter().position(|m| m.fits(state));
+        let rolled_up = s
+            .streams
+            .iter()
+            .filter(|s| Part::of(&s.segment).is_rolled_up());
         let mut fit = Fit {
             models: s.models.iter().map(index_of).collect(),
+            rolled_up: rolled_up.map(version_of).collect(),
             ..Fit::default()
         };
         for stream in &s.streams {
@@ -73,10 +81,15 @@ impl Fit {
             })?;
             if fit.model_of(plan, stream).is_none() {
                 fit.streams_dropped += before.views.len() as u64;
-                fit.dropped.push(format!(
-                    "{}: views, cells, windows, lateness, sampling or roll-up of the model changed",
-                    stream.title()
-                ));
+                let why = match Part::of(&stream.segment) {
+                    Part::RollUp if !fit.has_segments(stream) => {
+                        "the version has no segments, so this repeats its only stream"
+                    }
+                    _ => {
+                        "views, cells, windows, lateness, sampling or roll-up of the model changed"
+                    }
+                };
+                fit.dropped.push(format!("{}: {why}", stream.title()));
             }
         }
         for version in &s.vectors {
@@ -94,12 +107,18 @@ impl Fit {
     }
 
     /// The model of a stream, if the stream fits: a model may have got a plan of its own, or lost it, since;
-    /// or its roll-up.
+    /// or its roll-up. Earlier builds gave versions without segments a roll-up too.
     pub fn model_of(&self, plan: &Plan, s: &StreamState) -> Option<usize> {
         let serving = plan.serves(&s.name);
-        let rolls = |m: &usize| plan.models[*m].segmenting.rollup;
-        let serving = serving.filter(|m| s.segment != ROLL_UP || rolls(m));
+        let rolls = |m: &usize| plan.models[*m].segmenting.rollup && self.has_segments(s);
+        let is_rollup = Part::of(&s.segment) == Part::RollUp;
+        let serving = serving.filter(|m| !is_rollup || rolls(m));
         self.model(s.model).filter(|&m| Some(m) == serving)
+    }
+
+    /// Whether the version of a stream has anything that a roll-up counts.
+    fn has_segments(&self, s: &StreamState) -> bool {
+        self.rolled_up.contains(&version_of(s))
     }
 
     /// The model of a version with vector views, if the version fits.
@@ -115,4 +134,9 @@ impl Fit {
             .filter_map(|(m, at)| Some(((*at)?, m.sealed_until_ms)))
             .collect()
     }
+}
+
+/// Model and version of a stream.
+fn version_of(s: &StreamState) -> (String, String) {
+    (s.name.clone(), s.version.clone())
 }

@@ -122,7 +122,7 @@ impl PartitionWindows {
     }
 
     fn version(&mut self, name: VersionName<'_>) -> Option<usize> {
-        let known = self.versions.iter().position(|v| v.is(name));
+        let known = self.versions.iter().position(|v| v.name() == name);
         known.or_else(|| {
             let version = VersionWindows::new(&self.plan, name)?;
             self.versions.push(version);
@@ -210,7 +210,7 @@ impl PartitionWindows {
             }
         }
         for state in &mut snapshot.vectors {
-            let version = self.versions.iter().find(|v| v.is(state.name()));
+            let version = self.versions.iter().find(|v| v.name() == state.name());
             if let Some(version) = version {
                 version.save_to(state);
             }

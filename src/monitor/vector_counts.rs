@@ -81,8 +81,12 @@ impl Version {
         }
     }
 
-    fn is(&self, name: Name<'_>) -> bool {
-        self.name == name.model && self.version == name.version
+    fn name(&self) -> Name<'_> {
+        Name {
+            model: &self.name,
+            version: &self.version,
+            segmented: self.segmented,
+        }
     }
 
     /// Whether it has cells at all.
@@ -203,7 +207,7 @@ impl VectorCounts {
             self.places.resize(slot + 1, Place::Unknown);
         }
         if self.places[slot] == Place::Unknown {
-            let known = self.versions.iter().position(|v| v.is(name));
+            let known = self.versions.iter().position(|v| v.name() == name);
             let place = known.or_else(|| self.begin(plan, name));
             self.places[slot] = place.map_or(Place::Nowhere, Place::At);
         }
@@ -270,11 +274,7 @@ impl VectorCounts {
     /// What each version has seen.
     pub fn activity(&self) -> impl Iterator<Item = Activity<Name<'_>>> {
         self.versions.iter().map(|v| Activity {
-            of: Name {
-                model: &v.name,
-                version: &v.version,
-                segmented: v.segmented,
-            },
+            of: v.name(),
             newest_ms: v.newest_ms,
             seen: v.seen,
             seen_ms: v.seen_ms,
@@ -316,12 +316,7 @@ impl VectorCounts {
         } else {
             0
         };
-        let name = Name {
-            model: &state.name,
-            version: &state.version,
-            segmented: state.segmented,
-        };
-        let mut version = Version::new(&plan.models[model], model, name, cells_max);
+        let mut version = Version::new(&plan.models[model], model, state.name(), cells_max);
         (version.newest_ms, version.seen) = (state.newest_ms, false);
         // A view that is no longer configured is let go.
         for ours in &mut version.views {

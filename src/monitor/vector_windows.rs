@@ -78,11 +78,6 @@ impl VersionWindows {
         }
     }
 
-    /// Whether it is the version of this name.
-    pub fn is(&self, name: VersionName<'_>) -> bool {
-        self.name().is(name)
-    }
-
     /// Takes a sealed pane of a view.
     pub fn apply(&mut self, view: View, pane: &PaneState, sealed_until_ms: i64) {
         if let Some(ours) = self.views.iter_mut().find(|v| v.view == view) {

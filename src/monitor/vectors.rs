@@ -225,7 +225,7 @@ impl Vectors {
     }
 
     fn find(&self, name: VersionName<'_>) -> Option<usize> {
-        self.versions.iter().position(|v| v.name().is(name))
+        self.versions.iter().position(|v| v.name() == name)
     }
 
     /// The version of a name, begun if need be.
@@ -376,7 +376,7 @@ impl Vectors {
     /// Adds windows, verdicts and alerts to the snapshot of a shard, if there is one.
     pub fn save_to(&self, states: &mut Vec<VersionState>) {
         for v in &self.versions {
-            let known = states.iter().position(|s| s.name().is(v.name()));
+            let known = states.iter().position(|s| s.name() == v.name());
             let at = known.unwrap_or_else(|| {
                 states.push(VersionState {
                     model: v.model as u32,

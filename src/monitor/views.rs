@@ -7,8 +7,8 @@ use crate::stats::view::View;
 use crate::window::{Revision, ViewShape, ViewSums};
 use std::sync::Arc;
 
-/// What a version is called.
-#[derive(Debug, Clone, Copy)]
+/// What a version is called; its events with segments and those without are two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VersionName<'a> {
     /// Name of the model as it came.
     pub model: &'a str,
@@ -44,11 +44,6 @@ impl<'a> VersionName<'a> {
             version: &id.version,
             segmented: !id.segment.is_empty(),
         }
-    }
-
-    /// Whether both are one version.
-    pub fn is(self, other: VersionName<'_>) -> bool {
-        self.model == other.model && self.version == other.version
     }
 }
 

@@ -1,5 +1,5 @@
-//! Roll-ups are the sums of their segments, to the bit; segments that are too many go to `other`; a new
-//! version starts fresh; and an adversary who invents names does not get past the bound that `check` prints.
+//! Roll-ups are the sums of their segments, to the bit, and of nothing that is in none; segments that are too
+//! many go to `other`; a new version starts fresh; and an adversary who invents names does not get past the bound that `check` prints.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use trueline::collect::{Disposition, Event, Label, OTHER, Origin, ROLL_UP, Refus
 use trueline::config::Config;
 use trueline::config::bounds::MemoryBound;
 use trueline::config::value::Outside;
-use trueline::judge::{JudgeOptions, StreamId};
+use trueline::judge::{JudgeOptions, StreamId, StreamReport};
 use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
 use trueline::stats::algebra::Merge;
 use trueline::stats::axis::{Axis, Grid};
@@ -135,11 +135,12 @@ fn totals(engine: &Engine) -> Totals {
         .collect()
 }
 
-/// Sums of all streams of a version but its roll-up, by window.
+/// Sums of all segments of a version, by window.
 fn summed(totals: &Totals, version: &str, window: &str) -> Sums {
     let mut sum = Sums::new(grid());
     for ((id, name), (_, _, sums)) in totals {
-        if id.version == version && id.segment != ROLL_UP && name == window {
+        let segmented = id.segment != ROLL_UP && !id.segment.is_empty();
+        if id.version == version && segmented && name == window {
             sum.merge(sums).expect("no overflow");
         }
     }
@@ -176,7 +177,7 @@ proptest! {
             }
             prop_assert!(&summed(&found, &id.version, window) == sums, "segments of {id} in {window}");
             let mut raw = Sums::new(grid());
-            let mine = all.iter().filter(|r| VERSIONS[r.version] == id.version);
+            let mine = all.iter().filter(|r| VERSIONS[r.version] == id.version && r.segment > 0);
             for r in mine.filter(|r| r.time_ms >= *start_ms) {
                 let score = Score::new(r.score).expect("a score");
                 raw.observe(score, r.outcome).expect("no overflow");
@@ -185,7 +186,8 @@ proptest! {
             // Of a window that slid at the very end the oldest pane has been dropped since.
             prop_assert!(&raw == sums || sums.n() < *n, "raw events of {id} in {window}");
         }
-        let versions: std::collections::BTreeSet<usize> = all.iter().map(|r| r.version).collect();
+        let segmented = all.iter().filter(|r| r.segment > 0).map(|r| r.version);
+        let versions: std::collections::BTreeSet<usize> = segmented.collect();
         let rollups = found.keys().filter(|(id, w)| id.segment == ROLL_UP && w == "6s");
         prop_assert_eq!(rollups.count(), versions.len());
         // Names may be many, streams not.
@@ -200,9 +202,9 @@ proptest! {
     }
 }
 
-/// An event of a version and segment, a second apart.
-fn one(engine: &mut Engine, i: i64, version: &str, segment: &str) -> Disposition {
-    let event = Event {
+/// An event of a version and segment, a tenth of a second apart.
+fn event<'a>(i: i64, version: &'a str, segment: &'a str) -> Event<'a> {
+    Event {
         weight: None,
         cluster: None,
         model: "m",
@@ -213,13 +215,19 @@ fn one(engine: &mut Engine, i: i64, version: &str, segment: &str) -> Disposition
         arrival_ms: None,
         prediction: Prediction::Score((i as f64 * 0.618).fract()),
         outcome: Some(Outcome::Binary(i % 2 == 0)),
-    };
-    let origin = Origin {
+    }
+}
+
+fn at(offset: i64) -> Origin {
+    Origin {
         source: 0,
         partition: 0,
-        offset: i,
-    };
-    engine.observe(origin, &event)
+        offset,
+    }
+}
+
+fn one(engine: &mut Engine, i: i64, version: &str, segment: &str) -> Disposition {
+    engine.observe(at(i), &event(i, version, segment))
 }
 
 fn streams(engine: &mut Engine) -> Vec<String> {
@@ -293,6 +301,90 @@ fn a_roll_up_goes_when_its_last_segment_has_expired() {
 }
 
 #[test]
+fn events_without_a_segment_are_judged_once_whichever_come_first() {
+    // Version 1 has segments and events without, version 2 only the latter.
+    let kinds = [("1", "k=a"), ("1", ""), ("2", "")];
+    let names = [
+        "m/1/*/binary",
+        "m/1//binary",
+        "m/1/k=a/binary",
+        "m/2//binary",
+    ];
+    let mut found = Vec::new();
+    for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
+        let mut engine = Engine::new(plan(rolled(9), 1000));
+        for i in 0..300 {
+            let (version, segment) = kinds[order[i as usize % 3]];
+            let event = event(i / 3, version, segment);
+            assert_eq!(engine.observe(at(i), &event), Disposition::Observed);
+            if i == 150 {
+                engine = restarted(&engine);
+            }
+        }
+        assert_eq!(streams(&mut engine), names);
+        engine.finish();
+        let n = |segment: &str| {
+            let all = totals(&engine);
+            let mine = all
+                .iter()
+                .filter(|((id, w), _)| id.segment == segment && w == "72s");
+            mine.map(|(_, (_, n, _))| n).sum::<u64>()
+        };
+        assert_eq!((n(ROLL_UP), n("k=a"), n("")), (100, 100, 200));
+        found.push(totals(&engine));
+    }
+    assert!(found[0] == found[1] && found[1] == found[2]);
+}
+
+#[test]
+fn vectors_without_a_segment_are_a_stream_of_their_own_whichever_come_first() {
+    let mut found = Vec::new();
+    for order in [["k=a", ""], ["", "k=a"]] {
+        let mut plan = plan(rolled(9), 1000);
+        plan.models[0].views = vec![View::Full];
+        plan.models[0].classes = ["no", "yes"].map(str::to_owned).to_vec();
+        let mut engine = Engine::new(plan);
+        for i in 0..200 {
+            let z = (i as f64 * 0.618).fract();
+            let event = Event {
+                prediction: Prediction::Vector(&[z, 1.0 - z]),
+                outcome: Some(Outcome::Class(i as u32 % 2)),
+                ..event(i / 2, "1", order[i as usize % 2])
+            };
+            assert_eq!(engine.observe(at(i), &event), Disposition::Observed);
+        }
+        engine.finish();
+        let n = |r: &StreamReport| (r.id.to_string(), r.windows[2].n);
+        let mut all: Vec<_> = engine.reports().map(n).collect();
+        all.sort();
+        found.push(all);
+    }
+    let expected = [("m/1/*/full", 100), ("m/1//full", 100)];
+    let expected = expected.map(|(id, n)| (id.to_owned(), n));
+    assert_eq!(found, [expected.clone(), expected]);
+}
+
+#[test]
+fn a_roll_up_that_an_earlier_build_gave_a_version_without_segments_goes_at_the_restart() {
+    let mut engine = Engine::new(plan(rolled(9), 1000));
+    (0..100).for_each(|i| {
+        one(&mut engine, i, "1", "");
+    });
+    assert_eq!(streams(&mut engine), ["m/1//binary"]);
+    let mut snapshot = engine.snapshot();
+    let mut twin = snapshot.streams[0].clone();
+    (twin.segment, twin.slot) = (ROLL_UP.to_owned(), None);
+    snapshot.streams.push(twin);
+    let mut engine = Engine::restore(plan(rolled(9), 1000), snapshot).expect("sound");
+    assert_eq!(streams(&mut engine), ["m/1//binary"]);
+    assert!(
+        engine.dropped()[0].contains("repeats its only stream"),
+        "{:?}",
+        engine.dropped()
+    );
+}
+
+#[test]
 fn a_new_version_starts_fresh_and_is_shown_beside_the_old_one() {
     let mut engine = Engine::new(plan(rolled(100), 1000));
     for i in 0..400 {
@@ -304,8 +396,7 @@ fn a_new_version_starts_fresh_and_is_shown_beside_the_old_one() {
     }
     engine.finish();
     let n = |version: &str, segment: &str| {
-        let of =
-            |r: &&trueline::judge::StreamReport| r.id.version == version && r.id.segment == segment;
+        let of = |r: &&StreamReport| r.id.version == version && r.id.segment == segment;
         let report = engine.reports().find(of).expect("the stream is there");
         let long = report.windows.iter().find(|w| w.window == "72s");
         long.map(|w| w.n).expect("the window")

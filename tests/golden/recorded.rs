@@ -151,6 +151,9 @@ fn origin(source: u16, partition: i32, offset: i64) -> Origin {
 
 /// Scores of two versions on two partitions with disorder, late events and segments; one drifts halfway.
 fn scores(plan: Plan, weighted: bool, ids: bool) -> (Engine, Vec<Change>) {
+    // What has no segment is in no roll-up.
+    let rolled_up = plan.models[0].segmenting.rollup;
+    let last = if rolled_up { "k=" } else { "" };
     let mut engine = Engine::new(plan);
     (0..2).for_each(|p| {
         engine.assign(0, p);
@@ -166,7 +169,7 @@ fn scores(plan: Plan, weighted: bool, ids: bool) -> (Engine, Vec<Change>) {
         let event = Event {
             model: "m",
             version: ["1", "2"][(i % 2) as usize],
-            segment: ["k=a", "k=b", ""][(rng.uniform() * 2.999) as usize],
+            segment: ["k=a", "k=b", last][(rng.uniform() * 2.999) as usize],
             id: if ids { &id } else { b"" },
             time_ms: BEGIN_MS + i * 50 - (rng.uniform() * f64::from(jitter)) as i64,
             arrival_ms: None,

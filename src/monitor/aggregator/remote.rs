@@ -126,7 +126,7 @@ impl RemoteState {
         }
         for (ours, seen) in &mut self.versions {
             let theirs = before.versions.iter();
-            let mut theirs = theirs.filter(|(v, _)| v.name().is(ours.name()));
+            let mut theirs = theirs.filter(|(v, _)| v.name() == ours.name());
             *seen = !theirs.any(|(v, seen)| !seen && v.newest_ms == ours.newest_ms);
         }
     }

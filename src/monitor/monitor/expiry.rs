@@ -93,7 +93,7 @@ impl Monitor {
         };
         let (model, version) = (rollup.key.model(), rollup.key.version());
         let mut others = self.streams.iter().filter(|(at, _)| *at != slot);
-        !others.any(|(_, s)| s.is_of(model, version))
+        !others.any(|(_, s)| s.part.is_rolled_up() && s.is_of(model, version))
     }
 
     /// Lets roll-ups go whose last segment has just gone: shards keep no room for them any more.

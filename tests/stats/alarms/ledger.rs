@@ -74,11 +74,22 @@ fn an_event_is_staked_once_however_many_streams_it_reaches() {
     plan.models[0].segmenting.rollup = true;
     let mut engine = Engine::new(plan);
     fill(&mut engine, 0..7, 0..20);
+    for i in 0..200 {
+        let time_ms = BEGIN_MS + i * PANE_MS / 10;
+        event(
+            &mut engine,
+            "",
+            1_000_000 + i,
+            time_ms,
+            (0.5, Some(i % 2 == 0)),
+        );
+    }
     engine.finish();
     let ledger = engine.ledger();
-    assert_eq!(ledger[0].streams, 8, "seven and their roll-up");
+    let streams = "seven, their roll-up, and events without a segment, which no roll-up counts";
+    assert_eq!(ledger[0].streams, 9, "{streams}");
     assert!(
-        (ledger[0].staked - 7.0 * 200.0).abs() < 1e-9,
+        (ledger[0].staked - 8.0 * 200.0).abs() < 1e-9,
         "{}",
         ledger[0].staked
     );
