@@ -15,7 +15,7 @@ use crate::kafka::Bound;
 #[group(skip)]
 pub struct Args {
     /// Files in JSON lines or CSV, which may be compressed (gzip, zstd), Parquet or Arrow, read in this order;
-    /// `-` for standard input, of text
+    /// `-` for standard input
     #[arg(
         value_name = "FILE",
         required_unless_present_any = ["outcomes", "from", "last"],

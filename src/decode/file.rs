@@ -21,6 +21,7 @@ mod json;
 pub(super) mod row;
 
 use super::columnar::container::Container;
+use super::columnar::container_of;
 #[cfg(feature = "columnar")]
 use super::columnar::{Opened, events::Columnar};
 use super::options::{DecodeOptions, LabelOptions, Packing};
@@ -67,7 +68,7 @@ impl FileReader {
             ..o.clone()
         });
         let read = Arc::new(AtomicU64::new(0));
-        let rows = match Container::of(path) {
+        let rows = match container_of(path) {
             Some(container) => in_columns(path, container, events, outcomes)?,
             None => {
                 let (input, csv) = unpacked(path, &read)?;

@@ -11,6 +11,9 @@ use std::path::Path;
 use super::columnar::Opened;
 use super::columnar::container::Container;
 #[cfg(feature = "columnar")]
+use super::columnar::container::shown;
+use super::columnar::container_of;
+#[cfg(feature = "columnar")]
 pub use super::columnar::plain::Plain;
 use super::columns::{Columns, Labels};
 use super::rows::Rows;
@@ -44,7 +47,7 @@ pub fn read(name: &str, input: impl Read, columns: &Columns) -> Result<Table, Sc
 
 /// Reads a file of Parquet or Arrow like [`read`]; `None` if it is of another kind.
 pub fn read_columnar(path: &Path, columns: &Columns) -> Option<Result<Table, ScoresError>> {
-    let container = Container::of(path)?;
+    let container = container_of(path)?;
     Some(in_columns(path, container, columns))
 }
 
@@ -55,7 +58,7 @@ fn in_columns(path: &Path, _: Container, _: &Columns) -> Result<Table, ScoresErr
 
 #[cfg(feature = "columnar")]
 fn in_columns(path: &Path, container: Container, columns: &Columns) -> Result<Table, ScoresError> {
-    let name = path.display().to_string();
+    let name = shown(path);
     let file = Opened::new(path, container).map_err(ScoresError)?;
     let mut plain = match Plain::of(&name, file, columns)? {
         Ok(plain) => plain,
@@ -75,9 +78,9 @@ fn in_columns(path: &Path, container: Container, columns: &Columns) -> Result<Ta
 /// numbers; `None` of other files.
 #[cfg(feature = "columnar")]
 pub fn plain_columns(path: &Path, columns: &Columns) -> Option<Result<Plain, ScoresError>> {
-    let container = Container::of(path)?;
+    let container = container_of(path)?;
     let opened = Opened::new(path, container).map_err(ScoresError);
-    let name = path.display().to_string();
+    let name = shown(path);
     opened
         .and_then(|file| Plain::of(&name, file, columns))
         .map(Result::ok)

@@ -185,3 +185,42 @@ fn a_file_that_is_cut_off_is_an_error() {
         }
     }
 }
+
+/// Bytes that make a size large: the greatest of 32 bits as Thrift writes it, 2^50 and 2^62 as Arrow does, and one.
+const LARGE: [&[u8]; 4] = [
+    &[0xfe, 0xff, 0xff, 0xff, 0x0f],
+    &[0, 0, 0, 0, 0, 0, 4, 0],
+    &[0, 0, 0, 0, 0, 0, 0, 0x40],
+    &[0xff],
+];
+
+/// Wherever a damaged file claims a size, reading ends, with the rows or an error, and never asks for the memory. A
+/// size that is asked for in vain ends the process, and with it this test.
+#[test]
+fn a_damaged_size_never_takes_the_memory() {
+    let damaged = Path::new(env!("CARGO_TARGET_TMPDIR")).join("damaged");
+    let names = PLAIN.iter().chain(&["words.parquet", "vectors.parquet"]);
+    let (mut read, mut refused) = (0, 0);
+    for name in names {
+        let whole = fs::read(path(name)).expect("a file");
+        for at in 8..whole.len() {
+            for large in LARGE {
+                let mut bytes = whole.clone();
+                let end = bytes.len().min(at + large.len());
+                bytes[at..end].copy_from_slice(&large[..end - at]);
+                fs::write(&damaged, &bytes).expect("a file");
+                let table = vectors::read_columnar(&damaged, &Columns::default());
+                let table = table.expect("its start");
+                read += 1;
+                refused += usize::from(table.is_err_and(|e| e.to_string().contains("is said to")));
+            }
+        }
+    }
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    let peak = peak.and_then(|l| l.trim().strip_suffix(" kB")?.parse().ok());
+    let peak_mib = peak.unwrap_or(0u64) >> 10;
+    println!("{refused} of {read} files refused for a size; peak {peak_mib} MiB");
+    assert!(refused > 20, "{refused}");
+    assert!(peak_mib < 1024, "{peak_mib} MiB");
+}

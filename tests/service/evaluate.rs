@@ -255,3 +255,35 @@ fn a_table_has_the_columns_and_labels_that_people_have() {
         "{told}"
     );
 }
+
+#[test]
+fn parquet_and_arrow_come_by_standard_input_too() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/decode/columnar");
+    for name in [
+        "plain.parquet",
+        "plain.feather",
+        "plain.arrows",
+        "vectors.parquet",
+    ] {
+        let path = folder.join(name);
+        let score = ["--score", "probs"];
+        let columns = if name == "vectors.parquet" {
+            &score[..]
+        } else {
+            &[]
+        };
+        for window in [&["--as-window"][..], &[]] {
+            let args = [&["--json"], columns, window].concat();
+            let wanted = evaluate(&path, &args);
+            let piped = Command::new(env!("CARGO_BIN_EXE_trueline"))
+                .arg("evaluate")
+                .args(&args)
+                .arg("-")
+                .stdin(std::fs::File::open(&path).expect("a file"))
+                .output()
+                .expect("the binary starts");
+            assert_eq!(piped.stdout, wanted.stdout, "{name}: {piped:?}");
+            assert_eq!(piped.status.code(), wanted.status.code(), "{name}");
+        }
+    }
+}

@@ -423,3 +423,33 @@ enabled = true
     let detector = |s: &&serde_json::Value| s["window"] == "detector" && s["fired"] != 0;
     assert!(signals.iter().any(|s| detector(&s)), "{policy:#}");
 }
+
+#[test]
+fn parquet_comes_by_standard_input_too() {
+    let events = "tests/decode/columnar/events.parquet";
+    let events = Path::new(env!("CARGO_MANIFEST_DIR")).join(events);
+    let config = r#"version = 1
+[kafka]
+brokers = "b:1"
+[[source]]
+topics = "t"
+[source.fields]
+id = "payload.user"
+time = "at"
+time_unit = "rfc3339"
+score = "payload.score"
+outcome = "happened"
+"#;
+    let config = file("events.toml", config).display().to_string();
+    let args = ["--json", "--sort", "--config", &config];
+    let wanted = replay(&[&args[..], &[&events.display().to_string()]].concat());
+    assert!(wanted.status.success(), "{wanted:?}");
+    let piped = Command::new(env!("CARGO_BIN_EXE_trueline"))
+        .arg("replay")
+        .args(args)
+        .arg("-")
+        .stdin(fs::File::open(events).expect("a file"))
+        .output()
+        .expect("the binary starts");
+    assert_eq!(piped.stdout, wanted.stdout, "{piped:?}");
+}

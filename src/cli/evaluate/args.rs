@@ -153,8 +153,8 @@ fn file_view(text: &str) -> Result<FileView, String> {
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// CSV or JSON lines with the columns score and label, which may be compressed (gzip, zstd), or `-` for
-    /// standard input; Parquet or Arrow (Feather, stream)
+    /// CSV or JSON lines with the columns score and label, which may be compressed (gzip, zstd); Parquet or Arrow
+    /// (Feather, stream); `-` for standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// What the columns are called

@@ -173,6 +173,9 @@ fn project(
 fn read_table(args: &Args, path: &Path) -> Result<Table, (Exit, String)> {
     let columns = args.columns.names();
     if path == Path::new("-") {
+        if let Some(table) = vectors::read_columnar(path, &columns) {
+            return table.map_err(|e| (Exit::Data, e.to_string()));
+        }
         let unread = |e: std::io::Error| (Exit::Data, format!("standard input: {e}"));
         let input = scores::unpack(std::io::stdin().lock()).map_err(unread)?;
         let table = vectors::read("standard input", input, &columns);

@@ -16,12 +16,9 @@ pub(in super::super) enum Container {
 }
 
 impl Container {
-    /// The kind of a file; `None` of text, of standard input, and where it cannot be opened.
+    /// The kind of a file; `None` of text, and where it cannot be opened.
     pub fn of(path: &Path) -> Option<Container> {
         let mut start = [0; 6];
-        if path == Path::new("-") {
-            return None;
-        }
         File::open(path).ok()?.read_exact(&mut start).ok()?;
         Container::of_start(&start)
     }
@@ -38,12 +35,20 @@ impl Container {
     }
 }
 
+/// A file as messages name it.
+pub(in super::super) fn shown(path: &Path) -> String {
+    match path == Path::new("-") {
+        true => "standard input".to_owned(),
+        false => path.display().to_string(),
+    }
+}
+
 /// What to say where this binary cannot read such a file.
 #[cfg(not(feature = "columnar"))]
 pub(in super::super) fn refusal(path: &Path) -> String {
     format!(
         "{} is Parquet or Arrow, which this binary was built without; build it with the feature `columnar`, or write CSV",
-        path.display()
+        shown(path)
     )
 }
 

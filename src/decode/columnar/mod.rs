@@ -10,18 +10,26 @@
 //! slices, without a text ([`plain`]).
 //!
 //! The crates that read these formats panic on some damaged files. Such a panic ends the reading with an error like any
-//! other damage. A damaged size may still ask for more memory than there is, which ends the process.
+//! other damage. Sizes that would ask for more memory than there is are refused before ([`bounds`]).
 //!
 //! | file | reads |
 //! |---|---|
 //! | [`container`] | which kind of file it is |
+//! | [`standard_input`] | standard input, as a file |
+//! | [`bounds`] | sizes that a damaged file claims |
 //! | [`column`] | a column of a batch, by its path |
 //! | [`value`] | a value as text |
 //! | [`events`] | rows for `replay` |
 //! | [`plain`] | scores and labels for `evaluate` |
 
 pub(super) mod container;
+mod standard_input;
 
+use container::Container;
+use std::path::Path;
+
+#[cfg(feature = "columnar")]
+mod bounds;
 #[cfg(feature = "columnar")]
 mod column;
 #[cfg(feature = "columnar")]
@@ -31,6 +39,14 @@ pub(super) mod plain;
 #[cfg(feature = "columnar")]
 mod value;
 
+/// The kind of a file or of standard input, which is `-`; `None` of text, and where it cannot be opened.
+pub(super) fn container_of(path: &Path) -> Option<Container> {
+    match path == Path::new("-") {
+        true => standard_input::container(),
+        false => Container::of(path),
+    }
+}
+
 #[cfg(feature = "columnar")]
 pub(super) use column::Column;
 #[cfg(feature = "columnar")]
@@ -38,15 +54,16 @@ pub(super) use open::{Batches, Opened};
 
 #[cfg(feature = "columnar")]
 mod open {
+    use super::bounds::{Checked, check_arrow};
     use super::column::Column;
-    use super::container::Container;
+    use super::container::{Container, shown};
+    use super::standard_input;
     use arrow_array::RecordBatch;
     use arrow_ipc::reader::{FileReader, StreamReader};
     use arrow_schema::{ArrowError, DataType, SchemaRef};
     use parquet::arrow::ProjectionMask;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     use std::fs::File;
-    use std::io::BufReader;
     use std::path::{Path, PathBuf};
 
     /// Rows of a batch of Parquet.
@@ -81,18 +98,21 @@ mod open {
             let fault = |e: &dyn std::fmt::Display| damaged(path, e);
             let (schema, rows) = match container {
                 Container::Parquet => {
-                    let builder = parquet_of(path)?;
+                    let builder = parquet_of(path, container)?;
                     let rows = builder.metadata().file_metadata().num_rows();
                     (builder.schema().clone(), u64::try_from(rows).ok())
                 }
                 Container::ArrowFile => {
-                    let reader =
-                        FileReader::try_new_buffered(file(path)?, None).map_err(|e| fault(&e))?;
+                    let file = file(path, container)?;
+                    check_arrow(&file, container).map_err(|e| fault(&e))?;
+                    let reader = FileReader::try_new_buffered(file, None).map_err(|e| fault(&e))?;
                     (reader.schema(), None)
                 }
                 Container::ArrowStream => {
+                    let file = file(path, container)?;
+                    check_arrow(&file, container).map_err(|e| fault(&e))?;
                     let reader =
-                        StreamReader::try_new_buffered(file(path)?, None).map_err(|e| fault(&e))?;
+                        StreamReader::try_new_buffered(file, None).map_err(|e| fault(&e))?;
                     (reader.schema(), None)
                 }
             };
@@ -155,7 +175,7 @@ mod open {
                 if let Some(kind) = self.type_of(column).filter(|t| !super::value::is_known(t)) {
                     return Err(format!(
                         "{}: the column {column} is of the type {kind}, which is not read; convert it to a number or text",
-                        path.display()
+                        shown(path)
                     ));
                 }
             }
@@ -173,7 +193,7 @@ mod open {
             let batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>> =
                 match self.container {
                     Container::Parquet => {
-                        let builder = parquet_of(path)?;
+                        let builder = parquet_of(path, self.container)?;
                         let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
                         let reader = builder
                             .with_projection(mask)
@@ -182,18 +202,18 @@ mod open {
                         Box::new(reader.map_err(|e| fault(&e))?)
                     }
                     Container::ArrowFile => Box::new(
-                        FileReader::try_new_buffered(file(path)?, Some(roots))
+                        FileReader::try_new_buffered(file(path, self.container)?, Some(roots))
                             .map_err(|e| fault(&e))?,
                     ),
                     Container::ArrowStream => Box::new(
-                        StreamReader::try_new(BufReader::new(file(path)?), Some(roots))
+                        StreamReader::try_new_buffered(file(path, self.container)?, Some(roots))
                             .map_err(|e| fault(&e))?,
                     ),
                 };
             Ok(Batches {
                 batches,
                 columns: columns.to_vec(),
-                name: path.display().to_string(),
+                name: shown(path),
                 done: 0,
                 rows: 0,
             })
@@ -249,18 +269,30 @@ mod open {
         read.unwrap_or_else(|_| Err(damaged(path, &"its parts contradict each other")))
     }
 
-    fn file(path: &Path) -> Result<File, String> {
+    /// The file at its start.
+    fn file(path: &Path, container: Container) -> Result<File, String> {
+        if path == Path::new("-") {
+            return standard_input::file(container).map_err(|e| {
+                format!(
+                    "cannot copy standard input to a temporary file ({e}); let TMPDIR name a folder with room, or name the file itself"
+                )
+            });
+        }
         File::open(path).map_err(|e| format!("cannot open {} ({e})", path.display()))
     }
 
-    fn parquet_of(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>, String> {
-        ParquetRecordBatchReaderBuilder::try_new(file(path)?).map_err(|e| damaged(path, &e))
+    fn parquet_of(
+        path: &Path,
+        container: Container,
+    ) -> Result<ParquetRecordBatchReaderBuilder<Checked>, String> {
+        let file = Checked(file(path, container)?);
+        ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| damaged(path, &e))
     }
 
     fn damaged(path: &Path, e: &dyn std::fmt::Display) -> String {
         format!(
             "{}: cannot be read as its first bytes say ({e}); check that the file is whole",
-            path.display()
+            shown(path)
         )
     }
 }

@@ -1,0 +1,47 @@
+//! Standard input with Parquet or Arrow: copied to a file, because both are read from their ends.
+//!
+//! The file is in the folder for temporary files (`TMPDIR`), belongs to this user alone, and has no name as soon
+//! as it is open, so nothing is left of it however the process ends. It is kept for the life of the process:
+//! standard input can be read once, and the same file may be opened again.
+
+use super::container::Container;
+use std::fs::{File, OpenOptions, remove_file};
+use std::io::{self, BufRead, Seek, SeekFrom};
+use std::sync::{Mutex, PoisonError};
+
+/// The copy, once there is one, and its kind.
+static COPY: Mutex<Option<(Container, File)>> = Mutex::new(None);
+
+/// The kind of what comes from standard input, read off its first bytes, which stay to be read; `None` of text.
+pub(super) fn container() -> Option<Container> {
+    let copy = COPY.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*copy {
+        Some((container, _)) => Some(*container),
+        None => Container::of_start(io::stdin().lock().fill_buf().ok()?),
+    }
+}
+
+/// A copy of all that comes from standard input, at its start. Handles of it share one position.
+#[cfg(feature = "columnar")]
+pub(super) fn file(container: Container) -> io::Result<File> {
+    let mut copy = COPY.lock().unwrap_or_else(PoisonError::into_inner);
+    let (_, file) = match copy.take() {
+        Some(known) => copy.insert(known),
+        None => copy.insert((container, copied()?)),
+    };
+    file.seek(SeekFrom::Start(0))?;
+    file.try_clone()
+}
+
+#[cfg(feature = "columnar")]
+fn copied() -> io::Result<File> {
+    let path = std::env::temp_dir().join(format!("trueline-input-{}", std::process::id()));
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&path)?;
+    remove_file(&path)?;
+    io::copy(&mut io::stdin().lock(), &mut file)?;
+    Ok(file)
+}
