@@ -67,7 +67,11 @@ impl Setup {
         }
         let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now());
         let folder = dir.set_aside(&now.to_string().replace(':', ""))?;
-        tracing::warn!(set_aside = ?folder, ?start, "starting over without state");
+        let folder = folder.map_or("nothing".to_owned(), |f| f.display().to_string());
+        tracing::warn!(
+            set_aside = folder,
+            "starting over without state, where `--from` says"
+        );
         for source in &mut self.config.sources {
             source.kafka.start = start;
             source.kafka.missing_state = MissingState::Start(start);

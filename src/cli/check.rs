@@ -312,7 +312,16 @@ fn moving(config: &Config, topic: &str, bound: &MemoryBound) -> String {
 pub fn environment(config: &Config, timeout: Duration) -> Vec<String> {
     let sources = config.sources.iter();
     let sources = sources.filter(|s| s.input == Input::Kafka);
-    let mut faults: Vec<String> = sources.flat_map(|s| brokers(s, timeout)).collect();
+    // Side by side: a broker that is away is waited for once, not once a source.
+    let mut faults: Vec<String> = std::thread::scope(|scope| {
+        let probes = sources.map(|s| scope.spawn(move || brokers(s, timeout)));
+        let probes: Vec<_> = probes.collect();
+        let found = |probe: std::thread::ScopedJoinHandle<'_, Vec<String>>| {
+            let found = probe.join();
+            found.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        probes.into_iter().flat_map(found).collect()
+    });
     faults.dedup();
     faults.extend(registry(config, timeout));
     faults.extend(directory(&config.state.directory));

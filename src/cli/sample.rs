@@ -38,14 +38,18 @@ pub fn describe(facts: &SourceFacts) -> Words {
     describe_ids(facts, &mut words);
     if let Some(join) = &facts.join {
         describe_join(join, &facts.name, &mut words);
+        describe_unmatched(join, facts, &mut words);
     }
     words
 }
 
 fn describe_topic(topic: &TopicFacts, source: &str, words: &mut Words) {
     if topic.records == 0 {
-        let name = &topic.name;
-        words.lines.push(format!("  topic {name}: no records"));
+        let why = match topic.partitions {
+            0 => "not read, because no prediction waits for an outcome",
+            _ => "no records",
+        };
+        words.lines.push(format!("  topic {}: {why}", topic.name));
         return;
     }
     let rejected: u64 = topic.rejected.values().map(|(rows, _)| rows).sum();
@@ -75,14 +79,15 @@ fn describe_topic(topic: &TopicFacts, source: &str, words: &mut Words) {
 
 fn describe_values(facts: &SourceFacts, words: &mut Words) {
     if let Some((low, high)) = facts.scores {
-        words.lines.push(format!("  scores from {low} to {high}"));
+        let what = match facts.vectors {
+            true => "largest probabilities",
+            false => "scores",
+        };
+        words.lines.push(format!("  {what} from {low} to {high}"));
     }
-    let (outcomes, positive) = facts.outcomes;
-    if outcomes > 0 {
-        words.lines.push(format!(
-            "  outcomes: {positive} of {outcomes} happened ({:.2} %)",
-            percent(positive, outcomes)
-        ));
+    if !facts.outcomes.is_empty() {
+        let outcomes = outcomes(facts);
+        words.lines.push(format!("  outcomes: {outcomes}"));
     }
     if let Some((first, last)) = facts.times_ms {
         let mut delays = facts.delays_ms.clone();
@@ -110,6 +115,29 @@ fn describe_values(facts: &SourceFacts, words: &mut Words) {
             shown.join(", ")
         ));
     }
+}
+
+/// Most classes whose outcomes are counted in words.
+const CLASSES_SHOWN: usize = 12;
+
+fn outcomes(facts: &SourceFacts) -> String {
+    let all: u64 = facts.outcomes.values().sum();
+    let share = |n: u64| format!("{:.2} %", percent(n, all));
+    if !facts.vectors {
+        let happened = all - facts.outcomes.get(&0).copied().unwrap_or(0);
+        return format!("{happened} of {all} happened ({})", share(happened));
+    }
+    let class = |(class, n): (&u32, &u64)| {
+        let name = facts.classes.get(*class as usize);
+        let name = name.cloned().unwrap_or_else(|| class.to_string());
+        format!("{n} `{name}` ({})", share(*n))
+    };
+    let shown = facts.outcomes.iter().take(CLASSES_SHOWN).map(class);
+    let mut shown: Vec<String> = shown.collect();
+    if let more @ 1.. = facts.outcomes.len().saturating_sub(CLASSES_SHOWN) {
+        shown.push(format!("{more} more classes"));
+    }
+    shown.join(", ")
 }
 
 fn describe_ids(facts: &SourceFacts, words: &mut Words) {
@@ -160,13 +188,6 @@ fn describe_join(join: &JoinFacts, source: &str, words: &mut Words) {
             join.repeated
         ));
     }
-    if join.matched == 0 && join.due > 0 && !join.cut {
-        words.problems.push(format!(
-            "source {source}: none of {} predictions older than the maturity has an outcome; compare the ids of the \
-             two records shown above: `fields.id` and `outcomes.id` must give the same text",
-            join.due
-        ));
-    }
     if join.elsewhere > 0 {
         words.problems.push(format!(
             "source {source}: {} of {} outcomes are in a partition with another number than their prediction, where \
@@ -188,6 +209,24 @@ fn describe_join(join: &JoinFacts, source: &str, words: &mut Words) {
             human(rounded_up(enough)).replace(' ', "")
         ));
     }
+}
+
+/// Why no prediction has an outcome. Where outcomes are rejected, that was said.
+fn describe_unmatched(join: &JoinFacts, facts: &SourceFacts, words: &mut Words) {
+    if join.matched > 0 || join.due == 0 || join.cut {
+        return;
+    }
+    let remedy = match facts.examples[1] {
+        Some(_) => {
+            "compare the ids of the two records shown above: `fields.id` and `outcomes.id` must give the same text"
+        }
+        None if facts.topics.iter().any(|t| !t.rejected.is_empty()) => return,
+        None => "no record of an outcome was found; see `topics` of [source.outcomes]",
+    };
+    words.problems.push(format!(
+        "source {}: none of {} predictions older than the maturity has an outcome; {remedy}",
+        facts.name, join.due
+    ));
 }
 
 /// The share of the outcomes of due predictions that came after maturity. Young predictions tell nothing of it:

@@ -145,7 +145,8 @@ fn classes(
     };
     if lists.any(|l| texts(l) != texts(first)) {
         let what = "the models have different `classes` and this source reads them all";
-        let remedy = "give the source a fixed `model` or `classes` of its own";
+        let remedy = "write the `classes` of its records in this [[source]]; models with other classes need a topic \
+                      and a [[source]] of their own";
         problems.add(source.at, what, remedy);
     }
     texts(first).into_iter().map(str::to_owned).collect()

@@ -680,14 +680,14 @@ const MODEL: &[Key] = &[
     key(
         "views",
         Kind::List,
-        Value("[\"binary\"]"),
-        "What is tested: `binary` (the score against the outcome), `top_label` (the largest \
+        Unset("[\"top_label\"]"),
+        "What is tested. Unset: `binary`, and `top_label` with three or more `classes`. `binary` (the score, or \
+         the probability of the second of two classes, against the outcome), `top_label` (the largest \
          probability against whether that class occurred), `class:K` (the probability of class \
          number or name K against whether it occurred; by name alone where a name is a number), \
          `top_k:K` (the K largest probabilities together), `full` (the whole vector; both up to 12 \
          coordinates) and `kernel` (the whole vector by the kernel test, with any number of \
-         classes). Views of a vector cover \
-         whole versions and need at least one of the other views beside them.",
+         classes). Views of a vector cover whole versions and need at least one of the other views beside them.",
     ),
     key(
         "classes",
@@ -741,8 +741,8 @@ const MODEL: &[Key] = &[
         "rollup",
         Kind::Truth,
         Unset("true"),
-        "Whether each version also has a stream over all its segments, segment `*`. Unset: if \
-         a source of the model has `segments`.",
+        "Whether each version with segments also has a stream over all of them, segment `*`. \
+         Unset: if a source of the model has `segments`.",
     ),
     key(
         "segments_max",

@@ -116,7 +116,6 @@ fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPl
     let keeping = vectors::keeping(record, problems);
     ModelPlan {
         name: record.owned("name").unwrap_or_default(),
-        views,
         classes,
         ladder: ladder::ladder(
             record.entry("windows"),
@@ -125,11 +124,12 @@ fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPl
         ),
         grid,
         judge: JudgeOptions {
-            compare: compare(record, root, problems),
+            compare: compare(record, root, &views, problems),
             kernel: keeping,
             ..judge(test, record.child("model.alert"), sampling, problems)
         },
         segmenting: segmenting(record, root),
+        views,
     }
 }
 
@@ -272,6 +272,12 @@ fn axis(record: &Record, problems: &mut Problems<'_>) -> Axis {
 
 fn views(record: &Record, classes: &[String], problems: &mut Problems<'_>) -> Vec<View> {
     let mut views = Vec::new();
+    if !record.entry("views").given {
+        return vec![match classes.len() {
+            0..=2 => View::Binary,
+            _ => View::TopLabel,
+        }];
+    }
     for item in record.list("views") {
         match view(&item.value, classes) {
             Ok(view) if views.contains(&view) => {
@@ -430,7 +436,12 @@ fn judge(
 }
 
 /// Options of comparisons of versions, with the problems that prevent them.
-fn compare(record: &Record, root: &Record, problems: &mut Problems<'_>) -> Option<CompareOptions> {
+fn compare(
+    record: &Record,
+    root: &Record,
+    views: &[View],
+    problems: &mut Problems<'_>,
+) -> Option<CompareOptions> {
     let section = record.child("model.compare");
     if !section.truth("enabled") {
         return None;
@@ -444,8 +455,7 @@ fn compare(record: &Record, root: &Record, problems: &mut Problems<'_>) -> Optio
             "name the version to which all others are compared in `champion`",
         );
     }
-    let views = record.list("views").iter().map(|v| v.value.as_str());
-    if views.clone().all(|v| v == "top_label") && views.count() > 0 {
+    if !views.is_empty() && views.iter().all(|v| *v == View::TopLabel) {
         refuse(
             "of `top_label` the outcome is whether the version itself was right, so two versions are not scored \
              on the same outcome",

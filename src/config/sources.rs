@@ -69,8 +69,11 @@ pub fn sources(root: &Record, problems: &mut Problems<'_>) -> Vec<SourceOptions>
         };
         let decode = decode(root, record, problems);
         if let Err(error) = Decoder::new(&decode) {
-            let remedy = "correct the paths of [source.fields]";
-            problems.add(record.child("source.fields").at, error.to_string(), remedy);
+            let text = error.to_string();
+            let (what, remedy) = text
+                .split_once("; ")
+                .unwrap_or((&text, "correct the paths of [source.fields]"));
+            problems.add(record.child("source.fields").at, what, remedy);
         }
         let join = JoinOptions::of(record, &decode, problems);
         if let Some(join) = &join {

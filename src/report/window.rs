@@ -314,7 +314,9 @@ fn undecided_sentence(window: &WindowReport) -> String {
         Undecided::TooFew if window.end_ms == 0 => {
             "Events wait for their window to end: it is judged when a later event comes."
         }
-        Undecided::TooFew => "Too few events for a verdict.",
+        Undecided::TooFew => {
+            "Too few events for a verdict: fewer than <code>min_events</code> of [model.test]."
+        }
         Undecided::FewOutcomes => "Too few positives, or negatives, for a verdict.",
         Undecided::FewClusters => "Too few clusters for a verdict.",
         Undecided::Immature => {

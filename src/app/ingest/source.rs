@@ -242,13 +242,13 @@ impl Handler for SourceHandler<'_> {
         let offset = begin.offset;
         match begin.without_sums_of {
             None => tracing::info!(topic, partition, offset, "partition begins"),
-            Some(read) => tracing::error!(
+            Some(read) => tracing::warn!(
                 topic,
                 partition,
                 offset,
                 read,
                 "the group has read the partition before and its sums are missing; windows begin empty here, as \
-                 `on_missing_state` says"
+                 `on_missing_state` or `--from` says"
             ),
         }
     }

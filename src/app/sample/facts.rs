@@ -2,6 +2,7 @@
 
 use super::join::{JoinFacts, Joins};
 use crate::collect::{Disposition, Event, Label, Origin, PartitionId, Reason};
+use crate::config::SourceOptions;
 use crate::monitor::{Engine, RecordSink};
 use crate::stats::view::{Outcome, Prediction};
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,8 +63,12 @@ pub struct SourceFacts {
     pub examples: [Option<Example>; 2],
     /// Smallest and largest score; of vectors, of their largest entry.
     pub scores: Option<(f64, f64)>,
-    /// Rows with an outcome, and the positive ones among them; of classes, all but class 0.
-    pub outcomes: (u64, u64),
+    /// Whether predictions are vectors.
+    pub vectors: bool,
+    /// Names of the classes, if they have any.
+    pub classes: Vec<String>,
+    /// Rows with an outcome, by its class; without classes 1 is what happened.
+    pub outcomes: BTreeMap<u32, u64>,
     /// First and last event time of predictions.
     pub times_ms: Option<(i64, i64)>,
     /// By how much event times precede arrival, in ms, for each prediction.
@@ -77,14 +82,15 @@ pub struct SourceFacts {
 }
 
 impl SourceFacts {
-    pub(super) fn new(name: &str, topics: &[String]) -> SourceFacts {
-        let topics = topics.iter().map(|name| TopicFacts {
+    pub(super) fn new(source: &SourceOptions) -> SourceFacts {
+        let topics = source.kafka.topics.iter().map(|name| TopicFacts {
             name: name.clone(),
             ..TopicFacts::default()
         });
         SourceFacts {
-            name: name.to_owned(),
+            name: source.name.clone(),
             topics: topics.collect(),
+            classes: source.decode.classes.clone(),
             ..SourceFacts::default()
         }
     }
@@ -92,8 +98,9 @@ impl SourceFacts {
     fn event(&mut self, place: impl FnOnce() -> String, event: &Event<'_>) {
         self.examples[0].get_or_insert_with(|| Example {
             place: place(),
-            fields: fields_of(event),
+            fields: fields_of(event, &self.classes),
         });
+        self.vectors |= matches!(event.prediction, Prediction::Vector(_));
         let score = match event.prediction {
             Prediction::Score(score) => score,
             Prediction::Vector(all) => all.iter().copied().fold(0.0, f64::max),
@@ -113,8 +120,7 @@ impl SourceFacts {
     }
 
     fn outcome(&mut self, outcome: Outcome) {
-        self.outcomes.0 += 1;
-        self.outcomes.1 += u64::from(outcome.class() > 0);
+        *self.outcomes.entry(outcome.class()).or_default() += 1;
     }
 }
 
@@ -125,7 +131,7 @@ fn widen(range: &mut Option<(i64, i64)>, ms: Option<i64>) {
     }
 }
 
-fn fields_of(e: &Event<'_>) -> Vec<(&'static str, String)> {
+fn fields_of(e: &Event<'_>, classes: &[String]) -> Vec<(&'static str, String)> {
     let mut fields = vec![("model", e.model.to_owned())];
     let mut more = |name, value: String| {
         if !value.is_empty() {
@@ -140,7 +146,8 @@ fn fields_of(e: &Event<'_>) -> Vec<(&'static str, String)> {
         Prediction::Score(score) => more("score", score.to_string()),
         Prediction::Vector(all) => more("probabilities", format!("{all:?}")),
     }
-    more("outcome", e.outcome.map_or(String::new(), text_of));
+    let outcome = e.outcome.map(|outcome| text_of(outcome, classes));
+    more("outcome", outcome.unwrap_or_default());
     more(
         "weight",
         e.weight.map_or(String::new(), |w| w.value().to_string()),
@@ -151,11 +158,14 @@ fn fields_of(e: &Event<'_>) -> Vec<(&'static str, String)> {
     fields
 }
 
-fn text_of(outcome: Outcome) -> String {
+fn text_of(outcome: Outcome, classes: &[String]) -> String {
     match outcome {
         Outcome::Binary(true) => "1 (happened)".to_owned(),
         Outcome::Binary(false) => "0 (did not happen)".to_owned(),
-        Outcome::Class(class) => format!("class number {class}, counted from 0"),
+        Outcome::Class(class) => match classes.get(class as usize) {
+            Some(name) => format!("class `{name}`"),
+            None => format!("class number {class}, counted from 0"),
+        },
     }
 }
 
@@ -212,7 +222,7 @@ impl RecordSink for Observer<'_> {
                 fields: vec![
                     ("id", String::from_utf8_lossy(label.id).into_owned()),
                     ("time", crate::report::html::rfc3339(label.time_ms)),
-                    ("outcome", text_of(label.outcome)),
+                    ("outcome", text_of(label.outcome, &self.facts.classes)),
                 ],
             });
         }

@@ -82,7 +82,7 @@ impl<'a> Sampler<'a> {
         join: Option<&'a JoinPlan>,
     ) -> Sampler<'a> {
         Sampler {
-            facts: SourceFacts::new(&source.name, &source.kafka.topics),
+            facts: SourceFacts::new(source),
             joins: Joins::new(join.is_some_and(|j| j.by_model)),
             engine: Engine::new(plan.clone()),
             source,

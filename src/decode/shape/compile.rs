@@ -166,7 +166,7 @@ fn classes(names: &[String], form: Form) -> Result<HashMap<String, u32>, DecodeO
     }
     match (form, map.len()) {
         (Form::ClassMap, 0 | 1) => Err(DecodeOptionsError(
-            "a class map needs class names; list at least two in `classes`".into(),
+            "a class map needs class names; list at least two in `classes` of the [[model]]".into(),
         )),
         (Form::Score, n) if n != 0 && n != 2 => Err(DecodeOptionsError(format!(
             "a single score goes with two classes, not {n}; list the negative and the positive one in `classes`"

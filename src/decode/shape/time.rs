@@ -63,13 +63,19 @@ impl Shape {
             (Value::Bool(_), _) => (None, "a boolean"),
         };
         time.ok_or_else(|| {
+            let is_date = || time::from_text(shown, Some(0)).is_some();
             let remedy = match unit {
-                TimeUnit::Milliseconds => {
-                    "write a number of milliseconds since 1970, or set the unit"
+                TimeUnit::Milliseconds | TimeUnit::Seconds | TimeUnit::Microseconds
+                    if is_date() =>
+                {
+                    "it is a date: set `time_unit = \"rfc3339\"`"
                 }
-                TimeUnit::Seconds => "write a number of seconds since 1970, or set the unit",
+                TimeUnit::Milliseconds => {
+                    "write a number of milliseconds since 1970, or set `time_unit`"
+                }
+                TimeUnit::Seconds => "write a number of seconds since 1970, or set `time_unit`",
                 TimeUnit::Microseconds => {
-                    "write a number of microseconds since 1970, or set the unit"
+                    "write a number of microseconds since 1970, or set `time_unit`"
                 }
                 TimeUnit::Rfc3339 if time::lacks_offset(shown) => {
                     "it has no time zone; write an offset or Z, or set `time_zone`"

@@ -135,8 +135,8 @@ fn row(shown: &Shown, book: &Silences, now_ms: i64, body: &mut String) {
     streams(shown, body);
     let _ = write!(
         body,
-        "<td><span class=\"badge {class}\">{}</span><td>{}<td>{}<div class=sub>{}<a href={RUNBOOK}>runbook</a> · \
-         <a href=\"{}#alert\">what keeps it open</a></div><td>",
+        "<td><span class=\"badge {class}\">{}</span><td data-k=since>{}<td>{}<div class=sub>{}<a href={RUNBOOK}>runbook</a> · \
+         <a href=\"{}#alert\">what keeps it open</a></div><td data-k=who>",
         alert.severity,
         alert.since_ms.map_or("–".to_owned(), clock),
         escape(&known(worst)),

@@ -17,10 +17,10 @@ const HEIGHT: f64 = 120.0;
 const RIBBON: f64 = 18.0;
 const GAP: f64 = 8.0;
 
-/// Draws the points of a window, the oldest first; nothing with fewer than two moments.
+/// Draws the points of a window, the oldest first; nothing with fewer than two moments or without an estimate.
 pub fn html(points: &[HistoryPoint], tolerance: Option<f64>) -> Option<String> {
     let (first, last) = (points.first()?.end_ms, points.last()?.end_ms);
-    if first >= last {
+    if first >= last || points.iter().all(|p| p.error.is_none()) {
         return None;
     }
     let scale = Scale {
