@@ -1,7 +1,7 @@
 //! Outcomes that depend on each other: how often independent ones are called overdispersed and clustered
 //! ones are found; levels, power and coverage where clusters are named; how often repeats are noticed, and continuous scores taken for them.
 
-use crate::support::bars::{Bar, count, data_sets};
+use crate::support::bars::{Bar, count, data_sets, each};
 use trueline::judge::sentence::shown_of_scores;
 use trueline::stats::attribute::Attribute;
 use trueline::stats::axis::{Axis, Grid};
@@ -301,7 +301,7 @@ fn a_model_whose_clusters_are_not_named_is_rejected_in_one_of_ten_windows_at_mos
         ("ten of one score", TEN_OF_A_SCORE, 0.25, 0.4),
     ] {
         let bar = Bar::new(n, 0.0..=most, &[wrong]);
-        let all = crate::support::streams::each(n, |seed| unnamed(seed, shape));
+        let all = each(n, |seed| unnamed(seed, shape));
         let [corrected, blind] = [0, 1].map(|i| all.iter().filter(|r| r[i]).count() as u64);
         println!("{name}: {corrected} of {n}, and {blind} without");
         assert!(
