@@ -125,7 +125,7 @@ fn main() {
 
     let start = Instant::now();
     let mut matured = 0u64;
-    joiner.mature(&plan, 0, i64::MAX, &[2], None, |event| {
+    joiner.mature((&plan, 1024), 0, i64::MAX, &[2], None, |event| {
         matured += u64::from(matches!(event, MaturityEvent::Matured(_)));
     });
     report("matured", n, start);

@@ -185,15 +185,17 @@ fn draw(
     show: &mut dyn FnMut(&Table),
 ) -> Result<Vec<Table>, String> {
     let meter = ProgressMeter::new("figures");
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    order.sort_by_key(|at| !jobs[*at].is_long);
     let next = AtomicUsize::new(0);
     let (send, receive) = mpsc::channel();
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            let (send, next) = (send.clone(), &next);
+            let (send, next, order) = (send.clone(), &next, &order);
             scope.spawn(move || {
-                while let Some((at, job)) = take(jobs, next) {
+                while let Some(&at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
                     // The receiver is gone only after an error.
-                    if send.send((at, job.run(effort))).is_err() {
+                    if send.send((at, jobs[at].run(effort))).is_err() {
                         return;
                     }
                 }
@@ -217,11 +219,6 @@ fn draw(
         meter.finish();
         Ok(all)
     })
-}
-
-fn take<'a>(jobs: &'a [Job], next: &AtomicUsize) -> Option<(usize, &'a Job)> {
-    let at = next.fetch_add(1, Ordering::Relaxed);
-    Some((at, jobs.get(at)?))
 }
 
 /// Writes the pictures and pages that are requested.

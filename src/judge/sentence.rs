@@ -134,8 +134,12 @@ fn dependence(e: &Evaluation) -> String {
 /// That clusters are taken into account, where events have them.
 fn clusters(e: &Evaluation) -> String {
     e.clusters.map_or(String::new(), |c| {
+        let of = match c.by_score {
+            true => "scores, events of one score as a cluster",
+            false => "clusters",
+        };
         format!(
-            "; shown over {} groups of clusters, whose outcomes vary {:.1} times as independent ones would",
+            "; shown over {} groups of {of}, whose outcomes vary {:.1} times as independent ones would",
             c.buckets, c.factor
         )
     })

@@ -136,7 +136,7 @@ fn further(e: &Evaluation) -> Map<String, Value> {
                 "low": d.low,
                 "high": d.high,
                 "panes": d.panes,
-                "used": d.gated().is_some() && e.clusters.is_none(),
+                "used": d.gated().is_some() && e.clusters.is_none_or(|c| c.by_score),
             }))),
         ),
         (
@@ -146,6 +146,7 @@ fn further(e: &Evaluation) -> Map<String, Value> {
                 "effective": c.effective,
                 "factor": c.factor,
                 "patterns": c.patterns,
+                "by_score": c.by_score,
             }))),
         ),
     ])

@@ -75,8 +75,12 @@ fn numbers(out: &mut String, e: &Evaluation) -> std::fmt::Result {
     }
     if let Some(c) = &e.clusters {
         let text = format!(
-            "{} groups ({:.1} effective), outcomes vary {:.2} times as independent ones would, {} sign flips",
-            c.buckets, c.effective, c.factor, c.patterns
+            "{} groups{} ({:.1} effective), outcomes vary {:.2} times as independent ones would, {} sign flips",
+            c.buckets,
+            if c.by_score { " of whole scores" } else { "" },
+            c.effective,
+            c.factor,
+            c.patterns
         );
         row("clusters", text)?;
     }

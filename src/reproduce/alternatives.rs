@@ -4,7 +4,7 @@
 //! Scores are uniform. The true probability is z + a·ρ·m^{−s}·ζ(x) on [¼, ¾], where ζ(x) =
 //! exp(−1/(x(1−x))), x is the fractional part of 2m(z − ¼), j its integer part, and a = (−1)^j. The
 //! experiments are those of the authors' published program (`effect_of_debiasing`,
-//! `tests_comparison`, `l1_vs_l2`, `detection_rate`, `splitting_vs_plugin`).
+//! `tests_comparison`, `l1_vs_l2`, `splitting_vs_plugin`).
 //!
 //! Published numbers are read off the vector graphics that came with the program, so they have four
 //! digits. They are shares of 10⁴ data sets beyond a critical value, which is itself the 50th
@@ -19,7 +19,7 @@ use crate::stats::levels::{Level, Levels};
 use crate::stats::null::normal_upper_quantile;
 use crate::stats::offline::slices;
 use crate::stats::rng::Rng;
-use crate::stats::tcal::{scales, tcal, tcal_fixed};
+use crate::stats::tcal::{scales, tcal};
 
 /// Level of all tests.
 pub const ALPHA: f64 = 0.05;
@@ -330,71 +330,6 @@ pub fn splitting(effort: &Effort, at: usize) -> Table {
         rows,
         ..Table::default()
     }
-}
-
-/// The rate, after Figure 5: error at which the test of a known smoothness has power one half,
-/// against n.
-pub fn detection(effort: &Effort) -> Table {
-    let sizes: &[usize] = if effort.quick {
-        &[1000, 2000, 5000, 10_000]
-    } else {
-        &[1000, 2000, 5000, 10_000, 20_000, 50_000]
-    };
-    let sets = if effort.quick { 40 } else { 200 };
-    let mut rng = Rng::new(effort.seed ^ 0x55);
-    let mut columns = Vec::new();
-    for (s, rho) in [(0.3, 25.0), (0.5, 50.0)] {
-        let points: Vec<(f64, f64)> = (sizes.iter())
-            .map(|&n| ((n as f64).ln(), found(&mut rng, n, s, rho, sets).ln()))
-            .collect();
-        let (slope, error) = line(&points);
-        let theory = -2.0 * s / (4.0 * s + 1.0);
-        let mut cells: Vec<Cell> = points.iter().map(|p| Cell::plain(p.1.exp())).collect();
-        cells.push(
-            Cell {
-                error,
-                ..Cell::plain(slope)
-            }
-            .against(theory, 0.05),
-        );
-        columns.push(cells);
-    }
-    let labels = sizes
-        .iter()
-        .map(|n| format!("error at n = {n}"))
-        .chain(["slope".to_owned()]);
-    let row = |(i, label): (usize, String)| Row {
-        label,
-        cells: columns.iter().map(|c| c[i]).collect(),
-    };
-    Table {
-        title: "T-Cal, rate as in Figure 5: error at power one half, smoothness known".to_owned(),
-        note: format!(
-            "{sets} data sets a step of bisection; beside the slope: −2s/(4s+1), within 0.05; not the quantity of the paper's \
-             Figure 5,\nwhich is log₁₀ of the error at which the type II error falls below .05, over 10 repetitions"
-        ),
-        x: "",
-        columns: vec!["s = 0.3, ρ = 25", "s = 0.5, ρ = 50"],
-        rows: labels.enumerate().map(row).collect(),
-        ..Table::default()
-    }
-}
-
-fn found(rng: &mut Rng, n: usize, s: f64, rho: f64, sets: usize) -> f64 {
-    let options = Options::default().tcal;
-    let (mut low, mut high) = (0.0, (slices(n, s, 2) as f64).ln());
-    for _ in 0..8 {
-        let middle: f64 = 0.5 * (low + high);
-        let curve = Curve::new(middle.exp(), s, rho);
-        let rejects = |_: &usize| tcal_fixed(&curve.sample(rng, n), s, &options).reject;
-        let hits = (0..sets).filter(rejects).count();
-        if 2 * hits > sets {
-            low = middle
-        } else {
-            high = middle
-        }
-    }
-    0.0098 * rho * (-s * 0.5 * (low + high)).exp()
 }
 
 /// Least squares slope with its standard error.

@@ -13,7 +13,15 @@ use crate::stats::offline::slices;
 use crate::stats::rng::Rng;
 
 const SMOOTHNESS: [f64; 6] = [0.4, 0.6, 0.8, 1.0, 1.5, 2.0];
-const COLUMNS: [&str; 6] = ["s = 0.4", "s = 0.6", "s = 0.8", "s = 1", "s = 1.5", "s = 2"];
+const COLUMNS: [&str; 7] = [
+    "s = 0.4",
+    "s = 0.6",
+    "s = 0.8",
+    "s = 1",
+    "s = 1.5",
+    "s = 2",
+    "slope −½",
+];
 
 /// The figure, and a table of its slopes.
 pub fn run(effort: &Effort) -> Vec<Table> {
@@ -36,7 +44,9 @@ pub fn run(effort: &Effort) -> Vec<Table> {
         };
         rows.push(Row {
             label: n.to_string(),
-            cells: SMOOTHNESS.iter().map(&mut off).collect(),
+            cells: (SMOOTHNESS.iter().map(&mut off))
+                .chain([Cell::plain(0.2 / (n as f64).sqrt())])
+                .collect(),
         });
     }
     let mut slopes = Vec::new();

@@ -79,6 +79,8 @@ type Draw = Box<dyn Fn(&Effort) -> Result<Vec<Table>, String> + Send + Sync>;
 pub struct Job {
     /// What it draws.
     pub name: String,
+    /// It takes long, so it is begun before the others.
+    pub is_long: bool,
     draw: Draw,
 }
 
@@ -98,7 +100,16 @@ impl Job {
     ) -> Job {
         Job {
             name: name.into(),
+            is_long: false,
             draw: Box::new(draw),
+        }
+    }
+
+    /// The same, begun before the others.
+    pub fn long(self) -> Job {
+        Job {
+            is_long: true,
+            ..self
         }
     }
 

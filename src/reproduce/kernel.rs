@@ -45,7 +45,7 @@ pub fn jobs(effort: &Effort) -> Vec<Job> {
         return grid::jobs(effort);
     }
     let mut jobs = vec![
-        Job::of("kernel paper, Figures 1 and 2", figures),
+        Job::of("kernel paper, Figures 1 and 2", figures).long(),
         Job::reading("kernel paper, Figures 83 and 84", |effort| {
             match &effort.data {
                 Some(data) => networks(&data.join("cifar10_multiclass"), effort),

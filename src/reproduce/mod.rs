@@ -6,8 +6,8 @@
 //! picture, the number beside ours is read off the picture's file or comes from one run of another
 //! program; the table says which.
 //!
-//! * [`tcal`] lists the figures and tables of the T-Cal paper: [`alternatives`] has Figures 2 to 4,
-//!   7 and a rate after Figure 5, [`diagram`] Figure 6, [`convergence`] Figure 8, [`critical`] Figure 9,
+//! * [`tcal`] lists the figures and tables of the T-Cal paper: [`alternatives`] has Figures 2 to 4
+//!   and 7, [`detection`] Figure 5, [`diagram`] Figure 6, [`convergence`] Figure 8, [`critical`] Figure 9,
 //!   [`cross_fit`] Figure 10, [`networks`] Tables 1 to 6, [`published`] its numbers.
 //! * [`interval`] has Figures 3 and 5 of the interval paper, [`lengths`] Figure 4 and the power and
 //!   coverage of other intervals.
@@ -18,13 +18,13 @@
 //! * [`report`] holds the tables, [`picture`] draws them, and [`draw`] has the distributions.
 //!
 //! A figure is a [`Job`]: jobs share nothing, so they can run on several threads. Seeds are fixed, so
-//! a run repeats to the last digit whatever the threads. A [quick](Effort::quick) run takes some tens
-//! of seconds a paper on one core.
+//! a run repeats to the last digit whatever the threads.
 
 pub mod alternatives;
 pub mod convergence;
 pub mod critical;
 pub mod cross_fit;
+pub mod detection;
 pub mod diagram;
 pub mod distance;
 pub mod draw;

@@ -4,25 +4,27 @@
 use super::report::Table;
 use std::fmt::Write;
 
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 320.0;
-const LEFT: f64 = 70.0;
+const WIDTH: f64 = 800.0;
+const LEFT: f64 = 90.0;
 const RIGHT: f64 = 190.0;
 const TOP: f64 = 40.0;
-const BOTTOM: f64 = 50.0;
+const PLOT: f64 = 230.0;
 
-/// Colours that colour-blind readers can distinguish (Okabe, Ito 2008).
-const COLOURS: [&str; 8] = [
+/// Colours that colour-blind readers can distinguish (Okabe, Ito 2008; Tol 2021), for as many columns as a
+/// table has at most.
+const COLOURS: [&str; 12] = [
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999",
+    "#882255", "#999933", "#332288", "#44AA99",
 ];
 
 /// Draws all tables, one below the other.
 pub fn svg(tables: &[Table]) -> String {
     let words: Vec<Vec<String>> = tables.iter().map(words).collect();
-    let tall = |words: &Vec<String>| HEIGHT + LINE * (words.len() + 1) as f64;
-    let height: f64 = words.iter().map(tall).sum();
+    let tall =
+        |(table, words): (&Table, &Vec<String>)| height(table) + LINE * (words.len() + 1) as f64;
+    let height_of_all: f64 = tables.iter().zip(&words).map(tall).sum();
     let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" font-family=\"sans-serif\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height_of_all:.0}\" font-family=\"sans-serif\" \
          font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
     );
     let mut top = 0.0;
@@ -31,7 +33,7 @@ pub fn svg(tables: &[Table]) -> String {
         let _ = writeln!(out, "<g transform=\"translate(0,{top})\">");
         panel(&mut out, table);
         for (i, line) in words.iter().enumerate() {
-            let at = HEIGHT + LINE * i as f64;
+            let at = height(table) + LINE * i as f64;
             let _ = writeln!(
                 out,
                 "<text x=\"10\" y=\"{at}\" font-size=\"9\">{}</text>",
@@ -39,10 +41,31 @@ pub fn svg(tables: &[Table]) -> String {
             );
         }
         out.push_str("</g>\n");
-        top += tall(words);
+        top += tall((table, words));
     }
     out.push_str("</svg>\n");
     out
+}
+
+/// Letters of the longest label.
+fn letters(table: &Table) -> usize {
+    let labels = table.rows.iter().map(|r| r.label.chars().count());
+    labels.max().unwrap_or(0)
+}
+
+/// Degrees by which labels are turned: many or long ones stand steeper.
+fn turned(table: &Table) -> f64 {
+    if table.rows.len() > 12 || letters(table) > 14 {
+        60.0
+    } else {
+        25.0
+    }
+}
+
+/// Height of a panel with the labels of its rows, a letter about 5.8 wide.
+fn height(table: &Table) -> f64 {
+    let down = 5.8 * letters(table) as f64 * turned(table).to_radians().sin();
+    TOP + PLOT + 36.0 + down
 }
 
 /// Height of a line of words.
@@ -50,7 +73,7 @@ const LINE: f64 = 12.0;
 
 /// The note and the footing, in lines that fit.
 fn words(table: &Table) -> Vec<String> {
-    let text = format!("{} {}", table.note, table.footing()).replace('\n', " ");
+    let text = format!("{}. {}", table.note, table.footing()).replace('\n', " ");
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let last = lines.len() - 1;
@@ -134,7 +157,7 @@ fn places(table: &Table) -> Vec<f64> {
 fn panel(out: &mut String, table: &Table) {
     let (axes, places) = (Axes::of(table), places(table));
     let x = |i: usize| LEFT + (WIDTH - LEFT - RIGHT) * places[i];
-    let y = |v: f64| TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - axes.share(v));
+    let y = |v: f64| TOP + PLOT * (1.0 - axes.share(v));
     // Writing to a string cannot fail.
     let _ = writeln!(
         out,
@@ -154,12 +177,12 @@ fn panel(out: &mut String, table: &Table) {
         );
     }
     for (i, row) in table.rows.iter().enumerate() {
-        let at = HEIGHT - BOTTOM + 16.0;
+        let at = TOP + PLOT + 16.0;
         let _ = writeln!(
             out,
-            "<text x=\"{:.1}\" y=\"{at}\" text-anchor=\"end\" transform=\"rotate(-25 {:.1} {at})\">{}</text>",
+            "<text x=\"{:.1}\" y=\"{at}\" text-anchor=\"end\" transform=\"rotate(-{} {0:.1} {at})\">{}</text>",
             x(i),
-            x(i),
+            turned(table),
             escape(&row.label)
         );
     }

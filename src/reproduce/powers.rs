@@ -84,9 +84,8 @@ const TRUTHS: [(Truth, &str); 10] = [
 
 /// The table.
 pub fn jobs() -> Vec<Job> {
-    vec![Job::of("tests, level and power", |effort| {
-        vec![run(effort)]
-    })]
+    let job = Job::of("tests, level and power", |effort| vec![run(effort)]);
+    vec![job.long()]
 }
 
 fn run(effort: &Effort) -> Table {
@@ -217,9 +216,11 @@ fn hosmer_lemeshow(sample: &[(f64, bool)]) -> f64 {
     tail
 }
 
+/// The p-value by redrawn outcomes, or the least that it can be once it is above the level.
 fn redrawn(sample: &[(f64, bool)], seed: u64, statistic: fn(&[(f64, bool)]) -> f64) -> f64 {
     let observed = statistic(sample);
     let mut rng = Rng::new(seed ^ 0xB007);
+    let p_value = |above: u32| (1.0 + f64::from(above)) / (1.0 + f64::from(REDRAWS));
     let mut above = 0;
     for _ in 0..REDRAWS {
         let drawn: Vec<_> = sample
@@ -227,8 +228,11 @@ fn redrawn(sample: &[(f64, bool)], seed: u64, statistic: fn(&[(f64, bool)]) -> f
             .map(|&(z, _)| (z, rng.uniform() < z))
             .collect();
         above += u32::from(statistic(&drawn) >= observed);
+        if p_value(above) > ALPHA {
+            break;
+        }
     }
-    (1.0 + f64::from(above)) / (1.0 + f64::from(REDRAWS))
+    p_value(above)
 }
 
 /// smECE over 512 cells.

@@ -142,31 +142,43 @@ impl Table {
             (count, far)
         };
         let ((printed, differ), (others, off)) = (of(true), of(false));
-        format!(
-            "seed {}; ± is one Monte Carlo standard error; {differ} of {printed} numbers differ from the paper's (in \
-             brackets) by more than\nthree, and {off} of {others} from those of theory or another program (in square \
-             brackets)",
-            self.seed
-        )
+        let mut text = format!("Seed {}; ± is one Monte Carlo standard error. ", self.seed);
+        if printed > 0 {
+            text += &format!(
+                "{differ} of {printed} numbers differ from the paper's (in brackets) by more than three. "
+            );
+        }
+        if others > 0 {
+            text += &format!(
+                "{off} of {others} numbers differ from those of theory or another program (in square brackets) by more than \
+                 three. "
+            );
+        }
+        if printed + others == 0 {
+            text += "No number stands beside, so none differs.";
+        }
+        text.trim_end().to_owned()
     }
 
     /// The table as text: each number ± its error, that of the paper in brackets or another in square
     /// brackets, and ! where they differ.
     pub fn text(&self) -> String {
-        let mut out = format!("{}\n{}\n\n{:<28}", self.title, self.note, self.x);
+        let labels = self.rows.iter().map(|r| r.label.chars().count());
+        let width = labels.max().unwrap_or(0).max(28);
+        let mut out = format!("{}\n{}\n\n{:<width$}", self.title, self.note, self.x);
         // Writing to a string cannot fail.
         for name in &self.columns {
             let _ = write!(out, " {name:>26}");
         }
         out.push('\n');
         for row in &self.rows {
-            let _ = write!(out, "{:<28}", row.label);
+            let _ = write!(out, "{:<width$}", row.label);
             for cell in &row.cells {
                 let _ = write!(out, " {:>26}", cell_text(cell));
             }
             out.push('\n');
         }
-        out += &format!("\n{}\n", self.footing());
+        out += &format!("\n{}\n", self.footing().replace(". ", ".\n"));
         out
     }
 
@@ -244,7 +256,8 @@ mod tests {
         assert_eq!(table.far(), 1);
         assert!(table.text().contains("(0.7000)!") && table.text().contains("[0.5000]"));
         assert!(
-            table.text().contains("1 of 1 numbers differ") && table.text().contains("0 of 1 from")
+            table.text().contains("1 of 1 numbers differ")
+                && table.text().contains("0 of 1 numbers differ")
         );
         assert_eq!(
             Table {

@@ -29,7 +29,7 @@ pub use super::tolerance::{Comparison, Conclusion, Ratio, Tolerance};
 
 use super::axis::Axis;
 use super::classical::{self, Totals};
-use super::clusters::{self, ClusterSums};
+use super::clusters::{self, ClusterSums, Clusters};
 use super::corp;
 use super::discrete::{discrete_of_scores, discrete_of_sums};
 use super::fixed::Score;
@@ -86,7 +86,17 @@ pub fn evaluate(sums: &Sums, o: &Options) -> Option<Evaluation> {
     let mut cells = o
         .interval_cells
         .unwrap_or(interval::default_cells(levels.n() as u64));
-    if sums.clusters().is_some() {
+    let repeated = sums.repeats().measure();
+    let discrete = match sums.clusters() {
+        // It takes outcomes as independent.
+        Some(_) => None,
+        None => discrete_of_sums(sums, o.discrete, o.tcal.alpha, o.tcal.seed),
+    };
+    let unmarked = sums.clusters().is_none() && sums.weighted().is_none() && discrete.is_none();
+    let unnamed = (repeated.as_ref().filter(|_| unmarked))
+        .and_then(|r| clusters::by_score(levels.finest(), grid.level(), r));
+    let clusters = sums.clusters().or(unnamed.as_ref());
+    if clusters.is_some() {
         cells = cells.min(1 << clusters::LEVEL_MAX);
     }
     let sample = Sample {
@@ -96,17 +106,14 @@ pub fn evaluate(sums: &Sums, o: &Options) -> Option<Evaluation> {
             None => Totals::from_sums(sums, at(ECE_LEVEL)),
         },
         weighted: sums.weighted().is_some(),
-        clusters: sums.clusters().map(|c| (c, ClusterSums::level_of(grid))),
+        clusters: clusters.map(|c| (c, ClusterSums::level_of(grid))),
+        by_score: unnamed.is_some(),
         interval: at(cells.max(2).next_power_of_two().ilog2()),
         interval_leaves: None,
         ece: at(ECE_LEVEL),
         levels: &levels,
-        repeated: sums.repeats().measure(),
-        discrete: match sums.clusters() {
-            // It takes outcomes as independent.
-            Some(_) => None,
-            None => discrete_of_sums(sums, o.discrete, o.tcal.alpha, o.tcal.seed),
-        },
+        repeated,
+        discrete,
         distances: match sums.weighted() {
             Some(_) => None,
             None => distance::of_cells(
@@ -154,6 +161,7 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
     let parts = Sample {
         weighted: false,
         clusters: None,
+        by_score: false,
         totals: Totals::from_scores(sample, &ece),
         interval: &Level::of_ascending(sorted, cells),
         interval_leaves: odd.as_ref(),
@@ -196,6 +204,7 @@ pub fn evaluate_weighted(sample: &[WeightedEvent], o: &Options) -> Option<Evalua
     let parts = Sample {
         weighted: true,
         clusters: None,
+        by_score: false,
         totals,
         interval: &Level::of_ascending_weighted(sorted, cells.max(1)),
         interval_leaves: odd.as_ref(),
@@ -241,9 +250,11 @@ impl Sample<'_> {
         let (t, n) = (&self.totals, self.totals.n);
         let effective = self.levels.n();
         let tests = self.tests(o);
+        let measured = dispersion(o).map_or(1.0, |(factor, _)| factor);
         let dispersion = match &tests.clustered {
-            Some(clustered) => clustered.dispersion(o.confidence),
-            None => dispersion(o).map_or(1.0, |(factor, _)| factor),
+            Some(c) if self.by_score => c.dispersion(o.confidence).max(measured),
+            Some(c) => c.dispersion(o.confidence),
+            None => measured,
         };
         let coarsest = &self.levels.as_slice()[0];
         let exact = o.interval_cells.is_none() && interval::needs_exact_ends(self.interval);
@@ -283,7 +294,8 @@ impl Sample<'_> {
             clustered,
             ..
         } = tests;
-        let clusters = clustered.map(|c| c.said);
+        let by_score = self.by_score;
+        let clusters = clustered.map(|c| Clusters { by_score, ..c.said });
         let detectable = self.detectable(o, &tcal, &combined, form.as_ref());
         Evaluation {
             n: t.count as u64,

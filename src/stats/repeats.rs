@@ -54,6 +54,10 @@ pub const DISAGREEING_MIN: f64 = 5.0;
 /// often than by chance, and 99 % elsewhere.
 const AGREEING: [f64; 2] = [1.645, 2.326];
 
+/// Share of repeats, by weight, from which events of one score may count as a cluster: coarse levels then
+/// feel them, half a standard deviation at 32 cells.
+pub const CLUSTERED_MIN: f64 = 0.05;
+
 /// Neighbours on either side over which the distance of distinct scores is averaged.
 const NEIGHBOURS: usize = 8;
 
@@ -290,15 +294,28 @@ impl RepeatedScores {
     /// Whether outcomes seem to repeat with their scores, as those of records that are delivered twice
     /// do. Levels of 64 cells and more then say nothing of calibration.
     pub fn is_suspicious(&self) -> bool {
-        let (seen, chance) = (self.repeats as f64, self.by_chance);
-        // A quarter for what is not known of the density of scores.
-        let beyond = seen - 1.25 * chance > AGREEING[1] * chance.sqrt();
+        let beyond = self.are_beyond_chance();
         let matters = self.repeats >= REPEATS_MIN && self.weighted_share > SHARE_MIN;
         matters
             && match self.agreement {
                 Some(z) => z > AGREEING[usize::from(!beyond)],
                 None => beyond,
             }
+    }
+
+    /// Whether events of one score are taken as a cluster: many are, and outcomes of one score, or of one
+    /// finest cell, agree by `agreement` standard deviations of independent ones.
+    pub fn are_clusters(&self, agreement: f64) -> bool {
+        let agree = self.are_beyond_chance() && agreement > AGREEING[0];
+        self.repeats >= REPEATS_MIN
+            && self.weighted_share >= CLUSTERED_MIN
+            && (agree || self.is_suspicious())
+    }
+
+    fn are_beyond_chance(&self) -> bool {
+        let (seen, chance) = (self.repeats as f64, self.by_chance);
+        // A quarter for what is not known of the density of scores.
+        seen - 1.25 * chance > AGREEING[1] * chance.sqrt()
     }
 }
 

@@ -98,7 +98,7 @@ fn feed(joiner: &mut Joiner, plan: &JoinPlan, record: &Record) {
 
 fn mature(joiner: &mut Joiner, plan: &JoinPlan, line_ms: i64) -> Joined {
     let mut out = Joined::new();
-    joiner.mature(plan, 0, line_ms, &[2], None, |event| {
+    joiner.mature((plan, 1024), 0, line_ms, &[2], None, |event| {
         let MaturityEvent::Matured(m) = event else {
             return;
         };

@@ -5,7 +5,7 @@
 //! one in two thousand over coins to confidences near 1, on both axes; errors are a temperature
 //! (log odds divided by T), odds (log odds moved), label noise (z + ε(1 − 2z)), and bumps.
 
-use crate::support::bars::{Bar, count, data_sets};
+use crate::support::bars::{Bar, count, data_sets, each};
 use crate::support::streams::{Law, beta, expit};
 use std::f64::consts::PI;
 use trueline::stats::axis::{Axis, Grid, logit};
@@ -102,15 +102,15 @@ fn calibrated_data_are_rejected_at_most_as_often_as_alpha_says_at_any_number_of_
     for (law, scores) in LAWS {
         for (axis, grid) in axes() {
             for n in [200, 1000, 5000] {
-                let each = crate::support::streams::each(sets, |seed| {
+                let all = each(sets, |seed| {
                     let sample = sample(scores, n, seed, |z| z);
                     let of_each = sample.iter().filter(|s| s.2).count();
                     let e = judge(&sample, grid, &Options::default(), seed);
                     (rejections(&e), of_each.min(n - of_each))
                 });
-                let outcomes = each.iter().map(|e| e.1).sum::<usize>() as f64 / sets as f64;
+                let outcomes = all.iter().map(|e| e.1).sum::<usize>() as f64 / sets as f64;
                 for (i, part) in PARTS.into_iter().enumerate() {
-                    let rejected = each.iter().filter(|e| e.0[i]).count() as u64;
+                    let rejected = all.iter().filter(|e| e.0[i]).count() as u64;
                     let bar = match i {
                         0 if outcomes >= 50.0 => &near,
                         8 => &zero,

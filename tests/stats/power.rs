@@ -9,7 +9,7 @@
 //!
 //! `TRUELINE_DATA_SETS=1000` runs more than the few data sets a point that fit into a test.
 
-use std::thread;
+use crate::support::bars::each;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::estimator::debiased;
 use trueline::stats::evaluation::{DiscreteMode, Options, evaluate};
@@ -54,17 +54,8 @@ fn statistics(sample: &[(f64, bool)]) -> Vec<f64> {
 
 /// The α/B quantile of each scale over 3000 calibrated samples.
 fn critical_values(n: usize) -> Vec<f64> {
-    let draw = |seeds: std::ops::Range<u64>| -> Vec<Vec<f64>> {
-        seeds
-            .map(|s| statistics(&sample(1_000_000 + s, n, 0.0)))
-            .collect()
-    };
-    let mut all = thread::scope(|s| {
-        let first = s.spawn(|| draw(0..1500));
-        let mut second = draw(1500..3000);
-        second.extend(first.join().unwrap());
-        second
-    });
+    // Seeds that no data set has.
+    let mut all = each(3000, |seed| statistics(&sample(500_000_000 + seed, n, 0.0)));
     let count = all[0].len();
     // Rejected when (1 + #{T* ≥ T})/3001 ≤ α/B: T above the k-th largest.
     let k = (3001.0 * 0.05 / count as f64).floor() as usize;
@@ -90,20 +81,11 @@ fn ours(sample: &[(f64, bool)]) -> [bool; 2] {
     [e.reject, e.tcal.reject]
 }
 
-/// Of the decision and of T-Cal: rejections of it and of the reference, and how often it alone and the reference alone
-/// reject.
-fn count(n: usize, m: f64, critical: &[f64], seeds: std::ops::Range<u64>) -> [[u32; 4]; 2] {
-    let mut counts = [[0; 4]; 2];
-    for seed in seeds {
-        let sample = sample(seed + 10_000 * m as u64, n, m);
-        let b = statistics(&sample).iter().zip(critical).any(|(t, c)| t > c);
-        for (counts, a) in counts.iter_mut().zip(ours(&sample)) {
-            for (c, hit) in counts.iter_mut().zip([a, b, a && !b, b && !a]) {
-                *c += u32::from(hit);
-            }
-        }
-    }
-    counts
+/// Whether the decision and T-Cal reject a data set, and whether the reference does.
+fn rejections(n: usize, m: f64, critical: &[f64], seed: u64) -> ([bool; 2], bool) {
+    let sample = sample(seed + 10_000 * m as u64, n, m);
+    let reference = statistics(&sample).iter().zip(critical).any(|(t, c)| t > c);
+    (ours(&sample), reference)
 }
 
 #[test]
@@ -125,23 +107,20 @@ fn power_is_not_below_the_reference_procedure() {
     for &n in sizes {
         let critical = critical_values(n);
         for &m in &ms {
-            let half = sets / 2;
-            let c = thread::scope(|s| {
-                let first = s.spawn(|| count(n, m, &critical, 0..half));
-                let mut c = count(n, m, &critical, half..sets);
-                let first = first.join().unwrap();
-                let both = c.iter_mut().flatten().zip(first.iter().flatten());
-                both.for_each(|(a, b)| *a += b);
-                c
-            });
-            for (of, [a, b, alone, missed]) in c.into_iter().enumerate() {
+            let all = each(sets, |seed| rejections(n, m, &critical, seed));
+            let share = |hit: &dyn Fn(&([bool; 2], bool)) -> bool| {
+                all.iter().filter(|r| hit(r)).count() as f64 / sets as f64
+            };
+            let reference = share(&|r| r.1);
+            let [decision, tcal] = [0, 1].map(|of| {
+                let ours = share(&|r| r.0[of]);
                 // Both see the same data: the noise of the difference is that of the discordant pairs.
-                let error = f64::from(alone + missed).max(1.0).sqrt();
-                bad[of] += u32::from(f64::from(a) < f64::from(b) - 2.0 * error);
-                ahead[of] += i64::from(alone) - i64::from(missed);
-            }
-            let [decision, tcal] = c.map(|c| f64::from(c[0]) / sets as f64);
-            let reference = f64::from(c[0][1]) / sets as f64;
+                let discordant = (share(&|r| r.0[of] != r.1) * sets as f64).max(1.0);
+                let more = (ours - reference) * sets as f64;
+                bad[of] += u32::from(more < -2.0 * discordant.sqrt());
+                ahead[of] += more.round() as i64;
+                ours
+            });
             println!(
                 "n = {n}, m = {m}: decision {decision:.3}, T-Cal {tcal:.3}, reference {reference:.3}"
             );

@@ -1,9 +1,10 @@
 //! Vector views at any number of rare outcomes: how often calibrated vectors are rejected, by T-Cal and by the
 //! interval's zero, as a window has them.
 
-use crate::support::bars::{Bar, data_sets};
-use crate::support::streams::{beta, each};
+use crate::support::bars::{Bar, count, data_sets, each};
+use crate::support::streams::beta;
 use trueline::stats::kernel::Vectors;
+use trueline::stats::kernel::window::{self, KernelOptions, KernelSums, WindowEvaluation};
 use trueline::stats::multiclass::{VectorView, evaluate};
 use trueline::stats::rng::Rng;
 
@@ -81,6 +82,41 @@ fn calibrated_vectors_are_rejected_at_most_as_often_as_alpha_says_at_any_number_
         }
     }
     assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// The kernel test of a window, of a sample of 512 events and with 64 features over all.
+#[test]
+fn calibrated_vectors_pass_the_kernel_test_at_any_number_of_outcomes() {
+    let sets = data_sets(400);
+    let bar = Bar::new(sets, 0.0..=0.065, &[0.15]);
+    let mut failures = Vec::new();
+    for (law, classes, rest) in LAWS {
+        for features in [0, 64] {
+            for n in [200, 1000, 5000] {
+                let rejected = count(sets, |seed| {
+                    let sample = sample(seed, n, classes, rest, 1.0);
+                    kernel_test(&sample, seed, features).reject
+                });
+                let place = format!("{law}, kernel, {features} features, n = {n}");
+                bar.check(&place, rejected, &mut failures);
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+fn kernel_test(sample: &Vectors, seed: u64, features: usize) -> WindowEvaluation {
+    let options = KernelOptions {
+        nu: (features > 0).then_some(0.4),
+        features,
+        ..KernelOptions::default()
+    };
+    let mut sums = KernelSums::new(sample.classes(), options).expect("options");
+    let mut rng = Rng::new(!seed);
+    for (row, class) in sample.events() {
+        sums.observe(rng.bits(), row, 1.0, class);
+    }
+    window::evaluate(&sums, 0.05, 0.9).expect("events")
 }
 
 /// Drawing costs no power: other classes than the first happen three times as often as said, some five expected.

@@ -26,13 +26,28 @@ pub fn data_sets(ci: u64) -> u64 {
     long.and_then(|text| text.parse().ok()).unwrap_or(ci)
 }
 
-/// In how many of the data sets something holds; counted on two threads.
-pub fn count(data_sets: u64, holds: impl Fn(u64) -> bool + Sync) -> u64 {
-    let of = |seeds: std::ops::Range<u64>| seeds.filter(|&seed| holds(seed)).count() as u64;
+/// Seed of the first data set: 0, or a million times the number that `TRUELINE_SEED` says.
+pub fn first_seed() -> u64 {
+    let fresh = std::env::var("TRUELINE_SEED").ok();
+    let number = fresh.and_then(|text| text.parse::<u64>().ok());
+    number.unwrap_or(0) * 1_000_000
+}
+
+/// Runs `one` for the seed of each data set on two threads; results in order of seeds.
+pub fn each<T: Send>(data_sets: u64, one: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let of = |sets: std::ops::Range<u64>| sets.map(|set| one(first_seed() + set)).collect();
     thread::scope(|s| {
         let first = s.spawn(|| of(0..data_sets / 2));
-        of(data_sets / 2..data_sets) + first.join().expect("no panic in a data set")
+        let second: Vec<T> = of(data_sets / 2..data_sets);
+        let mut all: Vec<T> = first.join().expect("no panic in a data set");
+        all.extend(second);
+        all
     })
+}
+
+/// In how many of the data sets something holds.
+pub fn count(data_sets: u64, holds: impl Fn(u64) -> bool + Sync) -> u64 {
+    each(data_sets, holds).into_iter().filter(|h| *h).count() as u64
 }
 
 /// The counts of so many data sets that pass.

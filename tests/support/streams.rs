@@ -38,18 +38,6 @@ pub fn pane(rng: &mut Rng, n: usize, law: Law, truth: impl Fn(f64) -> f64) -> Su
     sums
 }
 
-/// Runs `one` for each seed on two threads; results in order of seeds.
-pub fn each<T: Send>(runs: u64, one: impl Fn(u64) -> T + Sync) -> Vec<T> {
-    let half = runs / 2;
-    std::thread::scope(|s| {
-        let first = s.spawn(|| (0..half).map(&one).collect::<Vec<T>>());
-        let second: Vec<T> = (half..runs).map(&one).collect();
-        let mut all = first.join().unwrap();
-        all.extend(second);
-        all
-    })
-}
-
 /// Beta(a, b), by two gammas.
 pub fn beta(rng: &mut Rng, a: f64, b: f64) -> f64 {
     let (x, y) = (gamma(rng, a), gamma(rng, b));

@@ -4,9 +4,14 @@
 //! Without `revise` a mature prediction is let go. So that a maturity that is too short shows, a
 //! joiner remembers some of those that had no outcome, for twice the maturity. Whether one is
 //! remembered depends on the hash of its id: of 2^level predictions one is, and the level rises
-//! until at most [`ROWS_MAX`] are there. So the sample does not depend on the order of arrival.
+//! until at most [`rows_max`] are there. So the sample does not depend on the order of arrival, nor on
+//! which process has which partitions.
 //!
-//! Always: at most [`ROWS_MAX`] rows of at most [`ENTRIES_MAX`] views; each is met by one outcome at
+//! A topic may have any number of partitions, and one bound must hold for all of them: the first
+//! [`WHOLE`] have [`ROWS_MAX`] rows each, partition p of the others (WHOLE/p)^1.5 of that. Those
+//! together have at most twice as many as the first.
+//!
+//! Always: at most [`rows_max`] rows of at most [`ENTRIES_MAX`] views; each is met by one outcome at
 //! most.
 
 use super::events::Revision;
@@ -18,11 +23,23 @@ use std::collections::BTreeMap;
 /// Most rows of a joiner.
 const ROWS_MAX: usize = 1024;
 
+/// Partitions that have so many.
+const WHOLE: i32 = 32;
+
+/// Most rows of the joiner of a partition, by its number.
+pub fn rows_max(partition: i32) -> usize {
+    if partition < WHOLE {
+        return ROWS_MAX;
+    }
+    let share = f64::from(WHOLE) / f64::from(partition);
+    (ROWS_MAX as f64 * share.powf(1.5)) as usize
+}
+
 /// Most views of a row; further ones have no late outcomes.
 const ENTRIES_MAX: usize = 16;
 
-/// Rows below which the level falls.
-const ROWS_FEW: usize = ROWS_MAX / 4;
+/// Share of the most rows below which the level falls.
+const FEW: usize = 4;
 
 /// A prediction that was given up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,11 +66,11 @@ pub struct GivenUp {
 }
 
 impl GivenUp {
-    /// Forgets predictions of `model` in panes that start before `floor_ms`.
-    pub fn evict(&mut self, model: u16, floor_ms: i64) {
+    /// Forgets predictions of `model` in panes that start before `floor_ms`; `most` is [`rows_max`].
+    pub fn evict(&mut self, model: u16, floor_ms: i64, most: usize) {
         let before = self.rows.len();
         self.retain(|m, _, start_ms| m != model || start_ms >= floor_ms);
-        if self.rows.len() < before.min(ROWS_FEW) {
+        if self.rows.len() < before.min(most / FEW) {
             self.level = self.level.saturating_sub(1);
         }
     }
@@ -64,15 +81,15 @@ impl GivenUp {
         self.rows.retain(|_, row| kept(row));
     }
 
-    /// Takes a prediction that matured without an outcome.
+    /// Takes a prediction that matured without an outcome; `most` is [`rows_max`].
     #[inline]
-    pub fn add(&mut self, m: &Matured<'_>) {
-        if m.key.is_sampled(self.level) {
-            self.insert(m);
+    pub fn add(&mut self, m: &Matured<'_>, most: usize) {
+        if most > 0 && m.key.is_sampled(self.level) {
+            self.insert(m, most);
         }
     }
 
-    fn insert(&mut self, m: &Matured<'_>) {
+    fn insert(&mut self, m: &Matured<'_>, most: usize) {
         let entries = m.scores.len().min(ENTRIES_MAX);
         let row = Row {
             model: m.model,
@@ -86,7 +103,7 @@ impl GivenUp {
         };
         self.rows.insert(m.key.0, row);
         self.least = self.least.min(self.level);
-        while self.rows.len() > ROWS_MAX {
+        while self.rows.len() > most {
             self.level += 1;
             let level = self.level;
             self.rows.retain(|key, _| Key(*key).is_sampled(level));
@@ -146,10 +163,12 @@ impl GivenUp {
         }
     }
 
-    /// Most heap bytes, for predictions of so many views: nodes of the tree may be half empty.
+    /// Most heap bytes of all partitions of a join, for predictions of so many views: nodes of the tree
+    /// may be half empty. Σ_{p ≥ 32} (32/p)^1.5 is below 66.
     pub fn bytes_max(views: u64) -> u64 {
         let row = size_of::<(Key, Row)>() as u64 + 12 * views.min(ENTRIES_MAX as u64);
-        2 * ROWS_MAX as u64 * row
+        let partitions = 3 * WHOLE as u64 + 2;
+        2 * partitions * ROWS_MAX as u64 * row
     }
 
     /// Heap bytes, approximately.
@@ -180,10 +199,12 @@ mod tests {
     fn a_sample_is_bounded_stands_for_all_and_does_not_depend_on_the_order() {
         let n = 40_000;
         let (mut ours, mut theirs) = (GivenUp::default(), GivenUp::default());
-        (0..n).for_each(|id| ours.add(&matured(id, 0)));
-        (0..n).rev().for_each(|id| theirs.add(&matured(id, 0)));
+        (0..n).for_each(|id| ours.add(&matured(id, 0), ROWS_MAX));
+        (0..n)
+            .rev()
+            .for_each(|id| theirs.add(&matured(id, 0), ROWS_MAX));
         assert_eq!(ours, theirs);
-        assert!((ROWS_FEW..=ROWS_MAX).contains(&ours.rows.len()));
+        assert!((ROWS_MAX / FEW..=ROWS_MAX).contains(&ours.rows.len()));
         let mut stands_for = 0;
         for _ in 0..2 {
             for id in 0..n {
@@ -193,8 +214,19 @@ mod tests {
         }
         let share = stands_for as f64 / n as f64;
         assert!((0.85..1.15).contains(&share), "{share}");
-        ours.evict(0, 1);
+        ours.evict(0, 1, ROWS_MAX);
         assert!(ours.rows.is_empty() && ours.level < theirs.level);
+    }
+
+    #[test]
+    fn all_partitions_together_have_three_times_the_rows_of_the_first_ones() {
+        assert_eq!([0, 31, 32, 128].map(rows_max), [1024, 1024, 1024, 128]);
+        let all: usize = (0..1_000_000).map(rows_max).sum();
+        assert!(all <= 98 * ROWS_MAX, "{all}");
+        assert_eq!(rows_max(i32::MAX), 0);
+        let mut none = GivenUp::default();
+        (0..100).for_each(|id| none.add(&matured(id, 0), 0));
+        assert!(none.rows.is_empty());
     }
 
     #[test]
@@ -203,9 +235,9 @@ mod tests {
         for version in ["1", "2"] {
             let mut m = matured(7, 100);
             m.key = Key::new(None, &7u64.to_le_bytes()).of_version(version);
-            sample.add(&m);
+            sample.add(&m, ROWS_MAX);
         }
-        sample.add(&matured(8, 100));
+        sample.add(&matured(8, 100), ROWS_MAX);
         let key = Key::new(None, &7u64.to_le_bytes());
         let mut met = Vec::new();
         sample.meet(key, (111, 1), 10, |r| met.push(r.late_ms));

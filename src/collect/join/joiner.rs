@@ -339,7 +339,7 @@ impl Joiner {
     /// follow at once. Predictions that are reloaded for these spill again beyond the `budget`.
     pub fn mature(
         &mut self,
-        plan: &JoinPlan,
+        (plan, given_up_max): (&JoinPlan, usize),
         model: u16,
         sealed_until_ms: i64,
         classes: &[u32],
@@ -347,7 +347,7 @@ impl Joiner {
         mut each: impl FnMut(MaturityEvent<'_>),
     ) {
         let floor_ms = sealed_until_ms.saturating_sub(given_up_for_ms(plan));
-        self.given_up.evict(model, floor_ms);
+        self.given_up.evict(model, floor_ms, given_up_max);
         for start_ms in self.predictions.pending_panes(model, sealed_until_ms) {
             let (given_up, waiting) = (&mut self.given_up, &self.waiting);
             let level = given_up.level();
@@ -357,7 +357,7 @@ impl Joiner {
                 |key| (plan.revise || key.is_sampled(level)) && waiting.contains(key),
                 |matured| {
                     if !plan.revise && matured.outcome.is_none() {
-                        given_up.add(&matured);
+                        given_up.add(&matured, given_up_max);
                     }
                     each(MaturityEvent::Matured(matured));
                 },

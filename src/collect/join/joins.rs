@@ -11,7 +11,7 @@ mod journals;
 use super::events::{
     Labelled, MaturityEvent, NewPrediction, Predicted, Retained, Revision, SpillBudget,
 };
-use super::given_up::GivenUp;
+use super::given_up::{GivenUp, rows_max};
 use super::joiner::{Joiner, SPILL_BYTES};
 use super::journal::JournalMark;
 use super::key::Key;
@@ -321,7 +321,7 @@ impl Joins {
         mut each: impl FnMut(&JoinPlan, MaturityEvent<'_>),
     ) {
         let backend = self.backend.clone();
-        for ((join, _), joiner) in &mut self.joiners {
+        for ((join, partition), joiner) in &mut self.joiners {
             let index = usize::from(*join);
             let (plan, account) = (&self.plans[index], &mut self.accounts[index]);
             let before = Usage::of(joiner);
@@ -332,7 +332,8 @@ impl Joins {
                 // one by one.
                 bytes: (account.ceiling.saturating_sub(others)).max(account.ceiling / 8),
             });
-            joiner.mature(plan, model, sealed_until_ms, classes, budget, |event| {
+            let sampled = (plan, rows_max(*partition));
+            joiner.mature(sampled, model, sealed_until_ms, classes, budget, |event| {
                 each(plan, event);
             });
             account.usage.replace(before, Usage::of(joiner));

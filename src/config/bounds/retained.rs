@@ -9,8 +9,8 @@
 //! memory of spilling itself, and two bytes for each spilled prediction. On disk these take the
 //! measured worst case during a merge of tables.
 //!
-//! Without `revise`, each partition of a join keeps a sample of predictions that were given up: 0.4 MB with one view. The
-//! bound holds for 32 partitions of each join.
+//! Without `revise`, each partition of a join keeps a sample of predictions that were given up: 0.4 MB with one view for the
+//! first 32, and twice as much in all others together, however many.
 //!
 //! Where records are counted once by their ids, each of `ids_max` ids takes [`ID_BYTES`].
 
@@ -25,8 +25,6 @@ pub const PENDING_BYTES: u64 = 80;
 /// One of the largest probabilities of a retained prediction, with its class, or three halves of
 /// one: 12 bytes, with room for growth, twice while the columns are copied.
 pub const COORDINATE_BYTES: u64 = 32;
-/// Partitions of a join whose samples of given-up predictions are counted in the bound.
-const GIVEN_UP_PARTITIONS: u64 = 32;
 /// A waiting outcome: in a hash table that may be half empty, and in a queue by time.
 pub const WAITING_BYTES: u64 = 160;
 /// Memory of spilling itself: batches in flight, cached blocks and filters, tables being merged.
@@ -52,7 +50,7 @@ pub(super) fn pending_bytes(config: &Config) -> u64 {
         }
     };
     let joins = config.plan.joins.iter();
-    let sampled = GIVEN_UP_PARTITIONS * GivenUp::bytes_max(views(config));
+    let sampled = GivenUp::bytes_max(views(config));
     let all = joins.map(|j| {
         let waiting = (j.pending_max as u64).saturating_mul(WAITING_BYTES);
         let sampled = if j.revise { 0 } else { sampled };

@@ -48,11 +48,13 @@
 //! flip, for the rows of all sign patterns of four buckets are added up once; about a millisecond
 //! for 999 flips.
 
+mod by_score;
 mod flips;
 mod robust;
 mod running;
 mod sums;
 
+pub use by_score::by_score;
 pub use flips::{ClusterTests, sign_flips};
 pub use robust::{Clusters, ends_factor, estimate};
 pub use running::RunningClusters;

@@ -20,6 +20,9 @@ pub struct Clusters {
     pub factor: f64,
     /// Patterns of signs that the tests took; 0 where there are too few buckets.
     pub patterns: u32,
+    /// Whether nothing named them, and events of one score count as a cluster.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub by_score: bool,
 }
 
 impl Clusters {
@@ -59,6 +62,7 @@ pub(super) fn dispersion_of(all: Vec<(f64, f64)>, u2: f64) -> Clusters {
             false => 1.0,
         },
         patterns: 0,
+        by_score: false,
     }
 }
 

@@ -160,19 +160,39 @@ impl ClusterSums {
         bucket: Bucket,
     ) -> Result<(), Overflow> {
         let index = grid.cell_of(score.value()) >> (grid.level() - ClusterSums::level_of(*grid));
-        let sums = self.bucket_mut(bucket);
-        let index = index as usize;
-        sums.grow(index + 1);
         let one = ClusterCell {
             n: 1,
             y: u64::from(outcome),
             z: score.fixed(),
         };
-        sums.cells[index] = sums.cells[index].zip(&one, u64::checked_add)?;
         const CLIP: f64 = 1.0 / ONE as f64;
         let z = score.value().clamp(CLIP, 1.0 - CLIP);
         let u = if outcome { 1.0 - z } else { -z };
         let terms = [u * ln(z), -u * ln(1.0 - z)].map(to_fixed);
+        self.add(bucket, index as usize, &one, terms)
+    }
+
+    /// The sums of whole cells of the kept level, each with its bucket and its sums of the score test.
+    pub(super) fn of_cells(
+        cells: impl Iterator<Item = (Bucket, usize, ClusterCell, [i64; 2])>,
+    ) -> Result<ClusterSums, Overflow> {
+        let mut all = ClusterSums::default();
+        for (bucket, index, cell, terms) in cells {
+            all.add(bucket, index, &cell, terms)?;
+        }
+        Ok(all)
+    }
+
+    fn add(
+        &mut self,
+        bucket: Bucket,
+        index: usize,
+        cell: &ClusterCell,
+        terms: [i64; 2],
+    ) -> Result<(), Overflow> {
+        let sums = self.bucket_mut(bucket);
+        sums.grow(index + 1);
+        sums.cells[index] = sums.cells[index].zip(cell, u64::checked_add)?;
         sums.direct(terms, i64::checked_add)
     }
 

@@ -40,11 +40,11 @@ impl Sample<'_> {
         let (t, finest) = (&self.totals, self.levels.finest());
         let clustered =
             (self.clusters).map(|(sums, kept)| Clustered::of(sums, kept, self.levels, o));
-        let dispersed = dispersion(o).filter(|_| clustered.is_none());
+        let dispersed = dispersion(o).filter(|_| clustered.is_none() || self.by_score);
         let factor = dispersed.map_or(1.0, |(factor, _)| factor);
         let linear = |p: f64| dispersed.map_or(p, |(_, degrees)| student(p, degrees));
         let nests = finest.cells.is_multiple_of(self.interval.cells);
-        let of_tcal = clustered.as_ref().map_or(factor, |c| c.said.dispersion().0);
+        let of_tcal = (clustered.as_ref()).map_or(factor, |c| c.said.dispersion().0.max(factor));
         let (tcal, mut null) = tcal::tcal_and_null(
             self.levels,
             nests.then_some(self.interval),

@@ -20,4 +20,6 @@ pub(super) struct Sample<'a> {
     pub repeated: Option<RepeatedScores>,
     /// The sums by cluster, and the level at which they are kept.
     pub clusters: Option<(&'a ClusterSums, u32)>,
+    /// Whether these are of events of one score, which nothing names.
+    pub by_score: bool,
 }

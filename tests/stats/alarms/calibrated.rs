@@ -5,8 +5,8 @@
 //! its streams, and twice as many would not pass. That the detector alarms at all is what `delay` shows.
 
 use super::feed::{BEGIN_MS, PANE_MS, Stream, Truth, alarms, event, plan};
-use crate::support::bars::{Bar, count, data_sets};
-use crate::support::streams::{LAWS, Law, each, score};
+use crate::support::bars::{Bar, count, data_sets, each};
+use crate::support::streams::{LAWS, Law, score};
 use trueline::judge::{Step, Verdict};
 use trueline::monitor::Engine;
 use trueline::stats::rng::Rng;

@@ -2,8 +2,8 @@
 //! A = 2 000 000, no tolerance), within 10 % plus two panes, widened by two standard errors of ours.
 
 use super::feed::{BEGIN_MS, PANE_MS, Stream, Truth, alarms, plan};
-use crate::support::bars::data_sets;
-use crate::support::streams::{LAWS, each};
+use crate::support::bars::{data_sets, each};
+use crate::support::streams::LAWS;
 use trueline::monitor::Engine;
 use trueline::stats::direction::Direction;
 

@@ -1,8 +1,8 @@
 //! Confidence sequences at all times of streams of 10⁵ events: calibrated, of temperature 1.5, and clicks of
 //! doubled odds half the time. At 95 % each may ever miss in one stream of twenty; they are known to miss in far fewer.
 
-use crate::support::bars::data_sets;
-use crate::support::streams::{LAWS, each, expit, grid, score};
+use crate::support::bars::{data_sets, each};
+use crate::support::streams::{LAWS, expit, grid, score};
 use trueline::stats::fixed::Score;
 use trueline::stats::rng::Rng;
 use trueline::stats::sequential::sequences::Sequences;

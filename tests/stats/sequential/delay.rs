@@ -2,8 +2,8 @@
 //! tolerance), within 10 % plus two panes, widened by two standard errors of ours. `TRUELINE_DATA_SETS=200` runs the
 //! size of the reference.
 
-use crate::support::bars::data_sets;
-use crate::support::streams::{LAWS, each, expit, grid, pane};
+use crate::support::bars::{data_sets, each};
+use crate::support::streams::{LAWS, expit, grid, pane};
 use trueline::stats::direction::Direction;
 use trueline::stats::rng::Rng;
 use trueline::stats::sequential::{Budget, Odds, Outcome, Rules, StreamDetector, multiple_testing};

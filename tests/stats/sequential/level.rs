@@ -4,8 +4,8 @@
 //! Bars: the bound n/A of the budget, or the probability of `ever`; three times as many alarms would not pass. The
 //! same through the engine, law by law and with a narrower bar, is in `alarms/calibrated.rs`.
 
-use crate::support::bars::{Bar, count, data_sets};
-use crate::support::streams::{LAWS, Law, each, grid, pane};
+use crate::support::bars::{Bar, count, data_sets, each};
+use crate::support::streams::{LAWS, Law, grid, pane};
 use trueline::stats::algebra::Merge;
 use trueline::stats::evaluation::{DiscreteMode, Options, evaluate};
 use trueline::stats::rng::Rng;

@@ -15,8 +15,8 @@
 //!
 //! The tolerance alone costs a factor of 1.2 to 1.4. Larger panes take longer.
 
-use crate::support::bars::data_sets;
-use crate::support::streams::{LAWS, Law, each, expit, grid, score};
+use crate::support::bars::{data_sets, each};
+use crate::support::streams::{LAWS, Law, expit, grid, score};
 use trueline::stats::direction::Direction;
 use trueline::stats::fixed::Score;
 use trueline::stats::rng::Rng;
