@@ -133,8 +133,7 @@ impl Partitions {
     /// Moves the position past the record; false when it was passed before.
     #[inline]
     pub fn advance(&mut self, origin: Origin) -> bool {
-        let index = self.find(origin.source, origin.partition);
-        let p = &mut self.all[index];
+        let p = self.at(origin.source, origin.partition);
         p.life = Life::Live;
         if p.next.is_some_and(|next| origin.offset < next) {
             return false;
@@ -145,8 +144,7 @@ impl Partitions {
 
     /// Moves the position back to the record that was passed last, which has more rows.
     pub fn reopen(&mut self, origin: Origin) {
-        let index = self.find(origin.source, origin.partition);
-        let p = &mut self.all[index];
+        let p = self.at(origin.source, origin.partition);
         if p.next == Some(origin.offset.saturating_add(1)) {
             p.next = Some(origin.offset);
         }
@@ -270,9 +268,9 @@ impl Partitions {
 
     /// The partition is to be read; returns its position, if it has one.
     pub fn assign(&mut self, source: u16, partition: i32) -> Option<i64> {
-        let index = self.find(source, partition);
-        self.all[index].life = Life::Live;
-        self.all[index].next
+        let p = self.at(source, partition);
+        p.life = Life::Live;
+        p.next
     }
 
     /// Nothing is known of any partition until it is read again, or revoked: each holds others back.
@@ -283,36 +281,32 @@ impl Partitions {
 
     /// The partition's records start again with other offsets from here.
     pub fn rewind(&mut self, source: u16, partition: i32, offset: i64) {
-        let index = self.find(source, partition);
-        self.all[index].next = Some(offset);
+        self.at(source, partition).next = Some(offset);
     }
 
     /// The partition is no longer read here.
     pub fn revoke(&mut self, source: u16, partition: i32) {
-        let index = self.find(source, partition);
-        self.all[index].life = Life::Revoked;
+        self.at(source, partition).life = Life::Revoked;
         self.revoked = true;
     }
 
     /// The partition's end was reached; returns whether the frontier moved.
     pub fn end(&mut self, source: u16, partition: i32) -> bool {
-        let index = self.find(source, partition);
-        self.all[index].life = Life::Idle;
+        self.at(source, partition).life = Life::Idle;
         self.settle()
     }
 
     /// The log of an idle partition has grown: it holds others back until it is read.
     pub fn wake(&mut self, source: u16, partition: i32) {
-        let index = self.find(source, partition);
-        if self.all[index].life == Life::Idle {
-            self.all[index].life = Life::Live;
+        let p = self.at(source, partition);
+        if p.life == Life::Idle {
+            p.life = Life::Live;
         }
     }
 
     /// The partition holds nobody back until its next record, though it was not read to its end.
     pub fn leave_out(&mut self, source: u16, partition: i32) -> bool {
-        let index = self.find(source, partition);
-        self.all[index].life = Life::LeftOut;
+        self.at(source, partition).life = Life::LeftOut;
         self.settle()
     }
 
@@ -369,8 +363,9 @@ impl Partitions {
         self.all.capacity() * size_of::<Partition>()
     }
 
+    /// The partition, which is the one last used from now on.
     #[inline]
-    fn find(&mut self, source: u16, partition: i32) -> usize {
+    fn at(&mut self, source: u16, partition: i32) -> &mut Partition {
         let is = |p: &Partition| p.source == source && p.partition == partition;
         if !self.all.get(self.last).is_some_and(is) {
             self.last = self.all.iter().position(is).unwrap_or(self.all.len());
@@ -378,7 +373,7 @@ impl Partitions {
                 self.all.push(Partition::new(source, partition));
             }
         }
-        self.last
+        &mut self.all[self.last]
     }
 
     fn settle(&mut self) -> bool {

@@ -2,6 +2,7 @@
 
 mod alert_groups;
 mod alerts;
+mod attacks;
 mod broker;
 mod comparison;
 mod consumer;

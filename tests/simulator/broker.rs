@@ -98,6 +98,9 @@ pub struct Host {
     pub cut: Duration,
     /// It does not run until then.
     pub frozen: Duration,
+    /// When another process took the `instance` of its process, which has nothing since; and whether that one was
+    /// there first.
+    pub fenced: Option<(Duration, bool)>,
 }
 
 #[derive(Debug, Default)]
@@ -124,6 +127,8 @@ pub struct Broker {
     next_member: u64,
     /// The client loses the record after the end of a transaction.
     pub planted: bool,
+    /// What a process has done that none may do.
+    pub wrong: Option<&'static str>,
     /// Hash over everything that was handed over and written.
     pub trace: u64,
 }
@@ -141,6 +146,7 @@ impl Broker {
             rng: Rng::new(seed ^ 0xB20C),
             next_member: 0,
             planted: false,
+            wrong: None,
             trace: 0xcbf2_9ce4_8422_2325,
         }
     }
@@ -243,8 +249,10 @@ impl Broker {
         let theirs = theirs.filter(|(_, m)| m.host == fenced && m.group == "g");
         let theirs: BTreeSet<u64> = theirs.map(|(id, _)| *id).collect();
         let group = self.groups.entry("g".to_owned()).or_default();
+        let mut commits = false;
         for (place, owner) in &mut group.owners {
             if theirs.contains(owner) {
+                commits = true;
                 *owner = id;
                 group.asked.remove(place);
                 let start = self.topics[&place.0][place.1 as usize].start;
@@ -255,11 +263,18 @@ impl Broker {
                 group.committed.insert(place.clone(), (offset, Some(says)));
             }
         }
+        // Who has committed nothing has not said when it started.
+        self.hosts[fenced].fenced = Some((now, commits && is_first(client)));
         Some(id)
     }
 
-    /// Whoever joins with an `instance` takes it from members of another program.
-    pub fn unfence(&mut self) {
+    /// Whoever joins with an `instance` takes it from members of another program; not for a second time from one
+    /// that was there first.
+    pub fn unfence(&mut self, host: usize) {
+        let first = matches!(self.hosts[host].fenced, Some((_, true)));
+        if first && !self.strangers.is_empty() {
+            self.wrong = Some("it takes its `instance` back from a process that was there first");
+        }
         for id in self.strangers.keys().copied().collect::<Vec<_>>() {
             self.leave(id, true);
             self.strangers.remove(&id);
@@ -521,6 +536,11 @@ impl Broker {
             self.ask(most, &[place], now);
         }
     }
+}
+
+/// Whether a client is that of a process that started before all others.
+pub fn is_first(client: &str) -> bool {
+    client.starts_with("trueline-1-")
 }
 
 /// Places as a list of the client.

@@ -13,7 +13,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use trueline::app::{AppError, Job, Worker, Workers};
 use trueline::kafka::{
     Brokers, Ends, Events, Fetched, FollowState, Followed, GroupClient, Headers, KafkaError,
-    KafkaOptions, PartitionStats, ReadState, WriteState,
+    KafkaOptions, PartitionStats, ReadState, Rebalance, WriteState,
 };
 
 use super::broker::{Broker, Entry, Fetch, Member, Place, list};
@@ -179,7 +179,7 @@ impl Brokers for Site {
         self.leave(true, Some(&options.group));
         let mut broker = lock(&self.broker);
         if options.instance.is_some() && options.group == "g" {
-            broker.unfence();
+            broker.unfence(self.host);
         }
         let id = broker.join(self.host, &options.group, options.subscribed(), now);
         drop(broker);
@@ -356,6 +356,9 @@ impl GroupClient for Client {
         if member.events.front().is_some_and(|(due, ..)| *due <= now) {
             let (_, rebalance, lost) = member.events.pop_front().expect("it is there");
             member.lost = lost;
+            if matches!(rebalance, Rebalance::Assign(_)) && member.group == "g" {
+                broker.hosts[self.site.host].fenced = None;
+            }
             events.rebalances.push_back(rebalance);
         }
         if member.statistics <= now {

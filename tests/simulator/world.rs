@@ -14,7 +14,7 @@ use trueline::config::value::Outside;
 use trueline::monitor::liveness::Freshness;
 use trueline::telemetry::facts::Role;
 
-use super::broker::{Broker, Entry, Log, Transaction};
+use super::broker::{Broker, Entry, Log, Transaction, is_first};
 use super::client::{Jobs, Shared, Site, lock};
 use super::clock;
 use super::disk;
@@ -72,6 +72,10 @@ struct Process {
     ran: Duration,
     /// When it began to read, or to read again.
     since: Duration,
+    /// When it last could not know what the broker knows.
+    deaf: Duration,
+    /// How far the judge of others has heard of each partition.
+    heard: BTreeMap<(u16, i32), i64>,
 }
 
 /// Everything that exists.
@@ -181,6 +185,8 @@ impl<'s> World<'s> {
             moved: Duration::ZERO,
             ran: Duration::ZERO,
             since: Duration::ZERO,
+            deaf: Duration::ZERO,
+            heard: BTreeMap::new(),
         };
         World {
             processes: (0..scenario.hosts).map(process).collect(),
@@ -538,6 +544,7 @@ impl<'s> World<'s> {
         }
         p.free = p.free.max(now + down);
         p.watermark = None;
+        p.heard.clear();
     }
 
     fn stop(&mut self, host: usize) {
@@ -556,6 +563,7 @@ impl<'s> World<'s> {
             p.free = p.free.max(clock::now());
             lock(&p.site.jobs).take();
             p.watermark = None;
+            p.heard.clear();
         }
     }
 
@@ -582,6 +590,7 @@ impl<'s> World<'s> {
             Some(engine) => engine.step(),
             None => {
                 *lock(&p.site.killed) = false;
+                lock(&self.broker).hosts[host].fenced = None;
                 match start(&p.site, p.role, &p.folder, self.scenario) {
                     Ok(engine) => (p.engine, p.since) = (Some(engine), now),
                     Err(_) => clock::sleep(Duration::from_secs(2)),
@@ -597,12 +606,15 @@ impl<'s> World<'s> {
         if !p.site.reaches() || !p.engine.as_ref().is_some_and(reads) {
             p.since = now;
         }
+        if !p.site.reaches() {
+            p.deaf = now;
+        }
         let busy = Duration::from_micros(500 + 30 * records as u64);
         let jitter = lock(&self.broker).delay(0, 3);
         let p = &mut self.processes[host];
         p.free = clock::now() + busy + jitter;
         if now > std::mem::replace(&mut p.ran, p.free) + Duration::from_secs(1) {
-            p.since = now;
+            (p.since, p.deaf) = (now, now);
         }
         let displaced = |e: &mut EngineLoop| e.displaced().is_some();
         if self.processes[host].engine.as_mut().is_some_and(displaced) {
@@ -628,8 +640,19 @@ impl<'s> World<'s> {
         if let Some(fault) = engine.engines.fault() {
             return Err(format!("store of pending predictions: {fault}"));
         }
+        if let Some(wrong) = lock(&self.broker).wrong {
+            return Err(wrong.to_owned());
+        }
         if let Topology::Judges(judges) = &engine.engines {
             self.bets &= judges.aggregators().all(|a| a.rebuilt() == 0);
+            // Judges that share models come to those of another that has left.
+            let alone = self.scenario.fleet == Fleet::Judged;
+            for o in judges.positions().iter().filter(|_| alone) {
+                let heard = p.heard.entry((o.source, o.partition)).or_insert(o.offset);
+                if o.offset < std::mem::replace(heard, o.offset) {
+                    return Err(format!("it goes back to {o:?}, which is not the owner's"));
+                }
+            }
         }
         let total = engine.engines.counters().total();
         if matches!(engine.engines, Topology::Single(_)) {
@@ -669,13 +692,19 @@ impl<'s> World<'s> {
         if ready && p.gone.is_some_and(|since| !lately(since.max(p.since))) {
             return Err("its state directory is gone and it is ready".to_owned());
         }
+        let fenced = lock(&self.broker).hosts[host].fenced;
+        if ready && fenced.is_some_and(|(since, _)| !lately(since.max(p.deaf))) {
+            return Err(
+                "another process took its instance, the group has given it nothing since, and it is ready"
+                    .to_owned(),
+            );
+        }
         let shared = lock(&self.broker).shared;
         if let Some(shared) = shared.map(|since| since.max(p.since)) {
             if ready && !lately(shared) {
                 return Err("a stranger has partitions of its group and it is ready".to_owned());
             }
-            let first = |client: &String| client.starts_with("trueline-1-");
-            let first = lock(&self.broker).strangers.values().any(first);
+            let first = lock(&self.broker).strangers.values().any(|s| is_first(s));
             if !first && self.scenario.named && shared + DECIDED < self.now {
                 return Err("another process came later and keeps its instance".to_owned());
             }

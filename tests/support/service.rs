@@ -102,14 +102,32 @@ impl Service {
 
     /// Sends a signal and goes on.
     pub fn signal(&self, signal: &str) {
-        let child = self.child.as_ref().expect("it runs");
-        send_signal(&child.id().to_string(), signal);
+        send_signal(&self.id().to_string(), signal);
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.as_ref().expect("it runs").id()
+    }
+
+    /// From now on it may have no more than so many open files and connections.
+    pub fn limit_descriptors(&self, n: usize) {
+        let limit = format!("--nofile={n}:");
+        let pid = self.id().to_string();
+        let limited = Command::new("prlimit")
+            .args([&limit, "--pid", &pid])
+            .status();
+        assert!(limited.expect("prlimit").success());
+    }
+
+    /// A connection on which nothing is asked.
+    pub fn connect(&self) -> Option<TcpStream> {
+        TcpStream::connect(&self.address).ok()
     }
 
     /// The most memory that it has had resident so far, bytes.
     pub fn peak_bytes(&self) -> u64 {
-        let child = self.child.as_ref().expect("it runs");
-        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id()));
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()));
         let status = status.expect("the status of a process");
         let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
         let kib = line.and_then(|l| l.trim().strip_suffix(" kB"));
