@@ -344,7 +344,7 @@ fn unblocked(w: &WindowReport) -> Option<WindowEvaluation> {
     Some(e)
 }
 
-fn windows(monitor: &Monitor, view: View) -> Vec<WindowReport> {
+fn windows(monitor: MonitorView<'_>, view: View) -> Vec<WindowReport> {
     let mut all = monitor.reports().filter(|r| r.id.view == view);
     let report = all.next().unwrap();
     assert!(all.next().is_none());
