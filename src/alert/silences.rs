@@ -9,7 +9,7 @@
 //! An acknowledgement says who looks after a firing alert. It belongs to that one firing,
 //! identified by the moment at which it began, and is void once the alert ends.
 //!
-//! A deployment says when a model was replaced or mended. Alerts rest on data from then on only, and
+//! A deployment says when a model was replaced or fixed. Alerts rest on data from then on only, and
 //! notifications name it.
 //!
 //! Always: ids are never used twice. At most [`SILENCES_MAX`] silences and [`ACKS_MAX`]
@@ -62,7 +62,7 @@ pub struct Ack {
     pub since_ms: i64,
 }
 
-/// Says that a model was replaced or mended.
+/// Says that a model was replaced or fixed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deployment {
     /// The model.

@@ -331,7 +331,7 @@ impl EngineLoop {
         let now: BTreeMap<String, String> = state
             .chain(stopped)
             .map(|(what, topic, n, why)| (format!("{what} {topic}/{n}"), why.to_owned()))
-            .chain(self.engines.lacks())
+            .chain(self.engines.waits_for())
             .chain(self.consumers.iter().flat_map(|c| c.hidden()))
             .chain(contested)
             .chain(self.logs_failed())

@@ -19,7 +19,7 @@ use super::outputs::state_dir::StateDir;
 use super::setup::Setup;
 use crate::collect::join::JoinState;
 use crate::config::{Config, SourceOptions, Verdicts};
-use crate::monitor::{Engine, Monitor, Plan, Shards};
+use crate::monitor::{Engine, MonitorView, Plan, Shards};
 use crate::store::Loaded;
 use crate::store::spill::SpillStore;
 use crate::telemetry::Published;
@@ -117,7 +117,7 @@ fn judges(
     let snapshot = loaded.map(|loaded| loaded.snapshot);
     let judges = Judges::one(plan, topics, options, snapshot);
     let judges = judges.map_err(|error| AppError::Unavailable(error.to_string()))?;
-    for what in judges.monitors().flat_map(Monitor::dropped) {
+    for what in judges.monitors().flat_map(MonitorView::dropped) {
         tracing::warn!(%what, "part of the snapshot dropped");
     }
     tracing::info!("this process judges what other processes count; it reads no source");

@@ -94,7 +94,7 @@ enum Act {
         #[command(flatten)]
         author: Author,
     },
-    /// End an alert: the fault is mended, and data from before now say nothing any more
+    /// End an alert: the fault is fixed, and data from before now say nothing any more
     Close {
         #[command(flatten)]
         at: Service,

@@ -128,14 +128,14 @@ pub fn render(m: &Recalibrated) -> String {
         "ECE l1",
         "ECE l2"
     );
-    line(&mut out, "none", &m.judgement.unmended, "");
+    line(&mut out, "none", &m.judgement.original, "");
     for method in Method::ALL {
         let name = method.as_str();
         match (m.judgement.trial(method), &m.fits.maps[method as usize]) {
             (Some(t), _) => {
                 let g = &t.log_loss;
                 let gain = format!("{:+.5} ({:.5})", g.mean, g.standard_error);
-                line(&mut out, name, &t.mended, &gain);
+                line(&mut out, name, &t.recalibrated, &gain);
             }
             (None, Err(why)) => {
                 // Writing to a string cannot fail.

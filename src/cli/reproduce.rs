@@ -57,14 +57,14 @@ pub struct Args {
     /// Data sets per point [default: about as many as the papers]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
     pub data_sets: Option<u32>,
-    /// Of the kernel paper's Figures 3 to 82, draw those with this many classes only
+    /// Draw those of the kernel paper's Figures 3 to 82 that have this many classes
     #[arg(long, value_name = "K", value_parser = classes)]
     pub classes: Option<u32>,
-    /// Of the same, draw those of this set-up only: predictions flat (α = 1) or sharp (α = 0.1), wrong
+    /// Draw those of this set-up only: predictions flat (α = 1) or sharp (α = 0.1), wrong
     /// outcomes uniform or all of the first class
     #[arg(long, value_name = "SETUP", value_parser = clap::builder::PossibleValuesParser::new(grid::SETUPS))]
     pub setup: Option<String>,
-    /// Of the same, draw the distribution of this estimator only
+    /// Draw the distribution of this estimator only
     #[arg(long, value_name = "ESTIMATOR", value_parser = clap::builder::PossibleValuesParser::new(grid::ESTIMATORS))]
     pub estimator: Option<String>,
     /// Draw the kernel paper's Figures 3 to 82 with as many data sets and resamples as the paper: hours

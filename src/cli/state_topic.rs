@@ -19,9 +19,9 @@ use crate::store::reader::FoundCheckpoint;
 use crate::store::topic_report::{Claim, PartitionReport, TopicReport};
 
 /// What lies in one partition of the topic.
-struct Home {
+struct StatePartition {
     partition: i32,
-    shelves: Vec<PartitionReport>,
+    reports: Vec<PartitionReport>,
     strange: Vec<String>,
 }
 
@@ -39,8 +39,8 @@ pub fn print_topic(path: &Path, json: bool) -> Exit {
         );
         return Exit::Config;
     };
-    let homes = match read(kafka, &topic) {
-        Ok(homes) => homes,
+    let partitions = match read(kafka, &topic) {
+        Ok(partitions) => partitions,
         Err(error) => {
             eprintln!("error: {error}");
             return match error.needs_operator() {
@@ -51,18 +51,19 @@ pub fn print_topic(path: &Path, json: bool) -> Exit {
     };
     let now_ms = clock::now_ms();
     if json {
-        println!("{:#}", as_json(&topic, &homes, now_ms));
+        println!("{:#}", as_json(&topic, &partitions, now_ms));
     } else {
-        print!("{}", as_text(&topic, &homes, now_ms));
+        print!("{}", as_text(&topic, &partitions, now_ms));
     }
-    let broken = |h: &Home| !h.strange.is_empty() || h.shelves.iter().any(|s| s.found.is_err());
-    match homes.iter().any(broken) {
+    let broken =
+        |h: &StatePartition| !h.strange.is_empty() || h.reports.iter().any(|s| s.found.is_err());
+    match partitions.iter().any(broken) {
         true => Exit::Data,
         false => Exit::Ok,
     }
 }
 
-fn read(kafka: KafkaOptions, topic: &str) -> Result<Vec<Home>, KafkaError> {
+fn read(kafka: KafkaOptions, topic: &str) -> Result<Vec<StatePartition>, KafkaError> {
     let options = KafkaOptions {
         topics: vec![topic.to_owned()],
         instance: None,
@@ -72,50 +73,53 @@ fn read(kafka: KafkaOptions, topic: &str) -> Result<Vec<Home>, KafkaError> {
     };
     let (from, to) = (Bound::Earliest, [Bound::Latest]);
     let spans = kafka::resolve(&options, &from, &to, &mut Watermarks::new())?;
-    spans.into_iter().map(|span| home(&options, span)).collect()
+    spans
+        .into_iter()
+        .map(|span| read_partition(&options, span))
+        .collect()
 }
 
-fn home(options: &KafkaOptions, span: Span) -> Result<Home, KafkaError> {
+fn read_partition(options: &KafkaOptions, span: Span) -> Result<StatePartition, KafkaError> {
     let partition = span.partition;
     let mut reader = RangeReader::new(options, vec![span])?;
-    let mut shelves = TopicReport::default();
+    let mut reports = TopicReport::default();
     while let Some(step) = reader.step()? {
         let Step::Record(owned) = step else { continue };
         let r = owned.record();
         // No value of a checkpoint is empty: an empty one deletes its key.
         let value = (!r.payload.is_empty()).then_some(r.payload);
-        shelves.take(r.offset, r.timestamp_ms, r.key.unwrap_or_default(), value);
+        reports.take(r.offset, r.timestamp_ms, r.key.unwrap_or_default(), value);
     }
-    let (shelves, strange) = shelves.reports();
-    Ok(Home {
+    let (reports, strange) = reports.reports();
+    Ok(StatePartition {
         partition,
-        shelves,
+        reports,
         strange,
     })
 }
 
-fn as_text(topic: &str, homes: &[Home], now_ms: i64) -> String {
-    let all = || homes.iter().flat_map(|h| &h.shelves);
+fn as_text(topic: &str, partitions: &[StatePartition], now_ms: i64) -> String {
+    let all = || partitions.iter().flat_map(|h| &h.reports);
     let (records, bytes) = all().fold((0, 0), |(r, b), s| (r + s.records, b + s.bytes));
     let mut lines = vec![format!(
         "{topic}: {} partitions, state of {} partitions in {records} records, {}",
-        homes.len(),
+        partitions.len(),
         all().count(),
         human(bytes)
     )];
-    for home in homes {
-        for report in &home.shelves {
+    for partition in partitions {
+        for report in &partition.reports {
             lines.push(format!(
                 "  {} (in partition {}): {} records, {}",
                 report.name,
-                home.partition,
+                partition.partition,
                 report.records,
                 human(report.bytes)
             ));
             describe(report, now_ms, &mut lines);
         }
-        for key in &home.strange {
-            let partition = home.partition;
+        for key in &partition.strange {
+            let partition = partition.partition;
             lines.push(format!(
                 "  partition {partition}: {key}: not a key of the state topic"
             ));
@@ -210,7 +214,7 @@ fn positions(s: &Snapshot) -> impl Iterator<Item = (&str, i32, i64)> {
     })
 }
 
-fn as_json(topic: &str, homes: &[Home], now_ms: i64) -> Value {
+fn as_json(topic: &str, partitions: &[StatePartition], now_ms: i64) -> Value {
     let claim = |c: &Option<Claim>| {
         c.as_ref()
             .map(|c| json!({ "epoch": c.epoch, "by": claimant(c), "at_ms": c.at_ms }))
@@ -238,7 +242,7 @@ fn as_json(topic: &str, homes: &[Home], now_ms: i64) -> Value {
             "streams": streams.collect::<Value>(),
         })
     };
-    let report = |home: i32, s: &PartitionReport| {
+    let report = |state_partition: i32, s: &PartitionReport| {
         let refused = match &s.found {
             Ok(Some(found)) => faults(&found.refused),
             Ok(None) => json!([]),
@@ -246,7 +250,7 @@ fn as_json(topic: &str, homes: &[Home], now_ms: i64) -> Value {
         };
         let found = s.found.as_ref().ok().and_then(Option::as_ref);
         json!({
-            "partition": s.name, "home": home, "records": s.records, "bytes": s.bytes,
+            "partition": s.name, "state_partition": state_partition, "records": s.records, "bytes": s.bytes,
             "claim": claim(&s.claim), "writer": claim(&s.writer),
             "written_ms": s.written_ms,
             "age_seconds": s.written_ms.map(|ms| (now_ms - ms) as f64 / 1000.0),
@@ -255,9 +259,9 @@ fn as_json(topic: &str, homes: &[Home], now_ms: i64) -> Value {
             "refused": refused,
         })
     };
-    let all = homes
+    let all = partitions
         .iter()
-        .flat_map(|h| h.shelves.iter().map(|s| report(h.partition, s)));
-    let strange: Vec<&String> = homes.iter().flat_map(|h| &h.strange).collect();
-    json!({ "topic": topic, "partitions": homes.len(), "state": all.collect::<Value>(), "strange": strange })
+        .flat_map(|h| h.reports.iter().map(|s| report(h.partition, s)));
+    let strange: Vec<&String> = partitions.iter().flat_map(|h| &h.strange).collect();
+    json!({ "topic": topic, "partitions": partitions.len(), "state": all.collect::<Value>(), "strange": strange })
 }

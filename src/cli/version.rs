@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use crate::config::TLS_BUILT;
 use crate::store::{checkpoint, format};
 
-/// Version, commit if the build was told, features and formats.
+/// Version, commit if the build knew it, features and formats.
 static LONG: LazyLock<String> = LazyLock::new(|| {
     let commit = option_env!("TRUELINE_COMMIT");
     let tls = if TLS_BUILT { "yes" } else { "no" };

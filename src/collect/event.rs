@@ -76,6 +76,12 @@ impl PartitionId {
     }
 }
 
+impl From<(u16, i32)> for PartitionId {
+    fn from((source, partition): (u16, i32)) -> PartitionId {
+        PartitionId { source, partition }
+    }
+}
+
 /// Where a record was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Origin {

@@ -1,6 +1,6 @@
 //! The collector's side of joins: predictions in, outcomes in, mature cohorts to their streams' panes.
 //!
-//! Where a model has vector views, what they need of a prediction waits with it, and is shown to whoever keeps them
+//! Where a model has vector views, what they need of a prediction waits with it, and is shown to their holder
 //! ([`MaturedVector`]) when it is mature and counted; what a late outcome changes of it is kept for them beside
 //! the corrections of scores ([`super::amend`]). Models without such views pay one comparison a prediction.
 

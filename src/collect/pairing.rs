@@ -6,7 +6,7 @@
 //! sealed. So the rows, the choice between two rows of one version, and the pane of a pair depend
 //! on event times alone, not on the order of arrival.
 //!
-//! Of several rows with one version and id the earliest in event time counts, then the one with the
+//! If several rows have one version and id, the earliest in event time counts, then the one with the
 //! lowest score. Later ones within the wait count as duplicates. Two versions that disagree about
 //! the outcome form no pair, which is counted too. Segments do not matter: two versions may put one
 //! id into two segments.

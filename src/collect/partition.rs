@@ -45,7 +45,7 @@ enum Life {
     LeftOut,
     /// Read elsewhere.
     Revoked,
-    /// Of a topic that is no longer configured.
+    /// Its topic is no longer configured.
     Dropped,
 }
 
@@ -74,10 +74,10 @@ struct Partition {
 }
 
 impl Partition {
-    fn new(source: u16, partition: i32) -> Partition {
+    fn new(at: PartitionId) -> Partition {
         Partition {
-            source,
-            partition,
+            source: at.source,
+            partition: at.partition,
             life: Life::Live,
             newest_ms: None,
             delay_ms: 0,
@@ -133,7 +133,7 @@ impl Partitions {
     /// Moves the position past the record; false when it was passed before.
     #[inline]
     pub fn advance(&mut self, origin: Origin) -> bool {
-        let p = self.at(origin.source, origin.partition);
+        let p = self.at_mut(origin.partition_id());
         p.life = Life::Live;
         if p.next.is_some_and(|next| origin.offset < next) {
             return false;
@@ -144,7 +144,7 @@ impl Partitions {
 
     /// Moves the position back to the record that was passed last, which has more rows.
     pub fn reopen(&mut self, origin: Origin) {
-        let p = self.at(origin.source, origin.partition);
+        let p = self.at_mut(origin.partition_id());
         if p.next == Some(origin.offset.saturating_add(1)) {
             p.next = Some(origin.offset);
         }
@@ -266,9 +266,14 @@ impl Partitions {
         configured.all(|p| matches!(p.life, Life::Live | Life::Idle))
     }
 
+    /// Whether none of the partitions holds others back: all are read to their ends, or left out.
+    pub fn are_idle(&self) -> bool {
+        self.states().all(|p| p.idle || p.left_out)
+    }
+
     /// The partition is to be read; returns its position, if it has one.
-    pub fn assign(&mut self, source: u16, partition: i32) -> Option<i64> {
-        let p = self.at(source, partition);
+    pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
+        let p = self.at_mut(at);
         p.life = Life::Live;
         p.next
     }
@@ -280,33 +285,33 @@ impl Partitions {
     }
 
     /// The partition's records start again with other offsets from here.
-    pub fn rewind(&mut self, source: u16, partition: i32, offset: i64) {
-        self.at(source, partition).next = Some(offset);
+    pub fn rewind(&mut self, at: PartitionId, offset: i64) {
+        self.at_mut(at).next = Some(offset);
     }
 
     /// The partition is no longer read here.
-    pub fn revoke(&mut self, source: u16, partition: i32) {
-        self.at(source, partition).life = Life::Revoked;
+    pub fn revoke(&mut self, at: PartitionId) {
+        self.at_mut(at).life = Life::Revoked;
         self.revoked = true;
     }
 
     /// The partition's end was reached; returns whether the frontier moved.
-    pub fn end(&mut self, source: u16, partition: i32) -> bool {
-        self.at(source, partition).life = Life::Idle;
+    pub fn end(&mut self, at: PartitionId) -> bool {
+        self.at_mut(at).life = Life::Idle;
         self.settle()
     }
 
     /// The log of an idle partition has grown: it holds others back until it is read.
-    pub fn wake(&mut self, source: u16, partition: i32) {
-        let p = self.at(source, partition);
+    pub fn wake(&mut self, at: PartitionId) {
+        let p = self.at_mut(at);
         if p.life == Life::Idle {
             p.life = Life::Live;
         }
     }
 
     /// The partition holds nobody back until its next record, though it was not read to its end.
-    pub fn leave_out(&mut self, source: u16, partition: i32) -> bool {
-        self.at(source, partition).life = Life::LeftOut;
+    pub fn leave_out(&mut self, at: PartitionId) -> bool {
+        self.at_mut(at).life = Life::LeftOut;
         self.settle()
     }
 
@@ -365,12 +370,12 @@ impl Partitions {
 
     /// The partition, which is the one last used from now on.
     #[inline]
-    fn at(&mut self, source: u16, partition: i32) -> &mut Partition {
-        let is = |p: &Partition| p.source == source && p.partition == partition;
+    fn at_mut(&mut self, at: PartitionId) -> &mut Partition {
+        let is = |p: &Partition| p.source == at.source && p.partition == at.partition;
         if !self.all.get(self.last).is_some_and(is) {
             self.last = self.all.iter().position(is).unwrap_or(self.all.len());
             if self.last == self.all.len() {
-                self.all.push(Partition::new(source, partition));
+                self.all.push(Partition::new(at));
             }
         }
         &mut self.all[self.last]
@@ -397,100 +402,4 @@ impl Partitions {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const HOUR: i64 = 3_600_000;
-
-    fn at(partition: i32, offset: i64) -> Origin {
-        Origin {
-            source: 0,
-            partition,
-            offset,
-        }
-    }
-
-    fn event(p: &mut Partitions, partition: i32, offset: i64, time_ms: i64) -> Option<i64> {
-        assert!(p.advance(at(partition, offset)));
-        p.observe(time_ms, None, HOUR);
-        p.frontier_ms()
-    }
-
-    #[test]
-    fn the_slowest_live_partition_holds_the_frontier() {
-        let mut p = Partitions::default();
-        p.assign(0, 0);
-        p.assign(0, 1);
-        assert_eq!(event(&mut p, 0, 0, 100), None);
-        assert_eq!(event(&mut p, 1, 0, 40), Some(40));
-        assert_eq!(event(&mut p, 0, 1, 200), Some(40));
-        assert_eq!(event(&mut p, 1, 1, 50), Some(50));
-        assert!(p.end(0, 1));
-        assert_eq!(p.frontier_ms(), Some(200));
-        // Live again and behind: the frontier does not go back.
-        assert_eq!(event(&mut p, 1, 2, 60), Some(200));
-        assert_eq!(event(&mut p, 1, 3, 250), Some(200));
-        assert_eq!(event(&mut p, 0, 2, 220), Some(220));
-    }
-
-    #[test]
-    fn partitions_that_are_all_revoked_and_given_back_leave_the_frontier_where_it_was() {
-        let mut p = Partitions::default();
-        p.assign(0, 0);
-        p.assign(0, 1);
-        event(&mut p, 0, 0, 100);
-        event(&mut p, 1, 0, 9000);
-        p.revoke(0, 0);
-        p.revoke(0, 1);
-        p.assign(0, 0);
-        p.assign(0, 1);
-        assert_eq!(event(&mut p, 1, 1, 9001), Some(100));
-        assert_eq!(event(&mut p, 0, 1, 200), Some(200));
-        // Taken for good, it holds nobody back from the next event on.
-        p.revoke(0, 0);
-        assert_eq!(event(&mut p, 1, 2, 9002), Some(9002));
-    }
-
-    #[test]
-    fn when_all_are_idle_the_newest_event_is_the_frontier() {
-        let mut p = Partitions::default();
-        event(&mut p, 0, 0, 100);
-        p.assign(0, 1);
-        event(&mut p, 1, 0, 70);
-        p.end(0, 0);
-        p.end(0, 1);
-        assert_eq!(p.frontier_ms(), Some(100));
-    }
-
-    #[test]
-    fn the_first_event_of_a_partition_is_compared_with_the_others() {
-        let mut p = Partitions::default();
-        let mut offset = 0;
-        let mut aside = |p: &mut Partitions, partition: i32, time_ms: i64| {
-            offset += 1;
-            assert!(p.advance(at(partition, offset)));
-            p.observe(time_ms, Some(1000 * HOUR), HOUR)
-        };
-        assert!(!aside(&mut p, 0, 100), "the first event of all is believed");
-        assert!(aside(&mut p, 1, 500 * HOUR));
-        assert_eq!(p.newest_ms(), Some(100));
-        // A time near the others' is believed, and so is the third in a row that is not.
-        assert!(!aside(&mut p, 1, HOUR));
-        for (time_ms, is_aside) in [(500, true), (502, true), (501, false)] {
-            assert_eq!(aside(&mut p, 2, time_ms * HOUR), is_aside);
-        }
-        assert_eq!(p.newest_ms(), Some(500 * HOUR));
-    }
-
-    #[test]
-    fn an_offset_below_the_position_was_read_before() {
-        let mut p = Partitions::default();
-        assert!(p.advance(at(3, 10)));
-        assert!(!p.advance(at(3, 10)));
-        assert!(p.advance(at(3, 12)));
-        assert_eq!(p.assign(0, 3), Some(13));
-        assert_eq!(p.positions().collect::<Vec<_>>(), [at(3, 13)]);
-        p.rewind(0, 3, 0);
-        assert!(p.advance(at(3, 0)) && !p.advance(at(3, 0)));
-    }
-}
+mod tests;

@@ -30,7 +30,7 @@ pub const HOT_MAX: usize = 3;
 #[derive(Debug, Clone)]
 enum Body {
     Hot(BatchedSums),
-    /// Of events with attributes, which go to their cells one by one.
+    /// Events with attributes, which go to their cells one by one.
     Single(Vec<Sums>),
     Packed(Vec<Packed>),
 }
@@ -426,7 +426,7 @@ fn add(sums: &mut [Sums], seen: &[Scored], attribute: Attribute) -> Result<(), O
 }
 
 impl Body {
-    /// Of no events.
+    /// No events.
     fn new(grid: Grid, views: usize) -> Body {
         match grid.is_plain() {
             false => Body::Single(vec![Sums::new(grid); views.max(1)]),

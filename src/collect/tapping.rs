@@ -1,4 +1,4 @@
-//! The collector's side of a tap: the pairs that it forms, for whoever looks.
+//! The collector's side of a tap: the pairs that it forms, for clients that look.
 
 use super::collector::Collector;
 use super::event::{Disposition, Event, Label};

@@ -298,7 +298,7 @@ struct PaneBytes {
     open: u64,
     /// That is sealed, or was left for another.
     packed: u64,
-    /// Of one event.
+    /// An event on its own.
     lone: u64,
 }
 

@@ -34,8 +34,8 @@ const fn key(name: &'static str, kind: Kind, preset: Preset, about: &'static str
     }
 }
 
-/// Keys without a default that the sample sets: where the records come from, and the form of the
-/// prediction, of which one must be chosen.
+/// Keys without a default that the sample sets: where the records come from, and the
+/// form of the prediction: each file has to choose one.
 pub const CHOSEN: [(&str, &str); 2] = [("kafka", "brokers"), ("source.fields", "score")];
 
 /// All sections in the order of the reference. A child follows its parent.

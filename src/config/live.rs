@@ -105,7 +105,7 @@ impl Keys {
                 }
                 (Some(k), None) | (None, Some(k)) => {
                     let whole = k.of.clone().unwrap_or_else(|| key.clone());
-                    // Of the named sections sinks alone may come and go.
+                    // Sinks are the only named sections that may come and go.
                     let comes = k.live && key.starts_with("sink.");
                     if comes { &mut live } else { &mut restart }.insert(whole);
                 }

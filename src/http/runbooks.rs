@@ -1,6 +1,6 @@
 //! The runbooks of the alerts, as they were when the program was built.
 //!
-//! Whoever is woken by an alert can reach this process or nothing: the link of a notification leads here, and
+//! A person woken by an alert may reach nothing but this process: the link of a notification leads here and
 //! needs no other server.
 
 use std::fmt::Write;

@@ -151,7 +151,7 @@ pub fn sort(rows: &mut [(Standing, Arc<StreamReport>)]) {
     rows.sort_by(|(a, x), (b, y)| a.cmp(b).then(lower(y).total_cmp(&lower(x))));
 }
 
-/// How many there are of each standing, the most urgent first; those of which there is none are left out.
+/// How many there are of each standing, the most urgent first; standings without any are left out.
 pub fn counts(standings: impl Iterator<Item = Standing>) -> Vec<(Standing, usize)> {
     let mut counts = Standing::ALL.map(|s| (s, 0));
     standings.for_each(|s| counts[s as usize].1 += 1);

@@ -75,7 +75,7 @@ pub struct Judge {
     judgements: Vec<WindowJudgement>,
 }
 
-/// Nanoseconds since some moment: handed in by whoever wants to know how long evaluations take.
+/// Nanoseconds since some moment: handed in by a caller that wants to know how long evaluations take.
 /// Nothing that is judged depends on it.
 pub type Stopwatch = fn() -> u64;
 

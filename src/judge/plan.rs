@@ -104,4 +104,34 @@ impl Plan {
     pub fn serving(&self, name: &str) -> Option<&ModelPlan> {
         self.serves(name).map(|at| &self.models[at])
     }
+
+    /// Takes over what may change at run time: tests, tolerances, hold times and caps. What the sums are
+    /// made for stays as it is.
+    pub fn reload(&mut self, new: &Plan) {
+        for model in &mut self.models {
+            let Some(theirs) = new.models.iter().find(|m| m.name == model.name) else {
+                continue;
+            };
+            let (sampling, family) = (
+                model.judge.evaluation.sampling,
+                model.judge.evaluation.family,
+            );
+            model.judge = JudgeOptions {
+                detector: model.judge.detector.take(),
+                compare: model.judge.compare.take(),
+                kernel: model.judge.kernel,
+                ..theirs.judge.clone()
+            };
+            // The sums hold scores that were carried by it.
+            model.judge.evaluation.sampling = sampling;
+            // The views are the same.
+            model.judge.evaluation.family = family;
+            model.segmenting.max = theirs.segmenting.max;
+            model.segmenting.other = theirs.segmenting.other;
+        }
+        self.caps.vector_versions_max = new.caps.vector_versions_max;
+        self.caps.streams_max = new.caps.streams_max;
+        self.caps.expire_after_ms = new.caps.expire_after_ms;
+        self.caps.stalled_after_ms = new.caps.stalled_after_ms;
+    }
 }

@@ -304,7 +304,7 @@ mod tests {
         let (map, judged) = next.advised().unwrap();
         assert_eq!((judged.fitted.end_ms, judged.start_ms), (60, 60));
         assert!((map.rate(0.5) - 0.25).abs() < 0.05, "{map:?}");
-        assert!(judged.judgement.unmended.ece_l2() > 0.1);
+        assert!(judged.judgement.original.ece_l2() > 0.1);
     }
 
     #[test]

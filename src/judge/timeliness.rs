@@ -34,7 +34,7 @@
 //! which is so in the first maturities of a stream. Later, outcomes that are late without harm have
 //! shown it, and so have those that never come. Such an alarm waits, for one maturity at most.
 //!
-//! Sums are halved together from 20,000 events in time on, so what was mended is forgotten within
+//! Sums are halved together from 20,000 events in time on, so what was fixed is forgotten within
 //! some 100,000 events.
 //!
 //! Always: sums are floats added pane by pane, in their order.

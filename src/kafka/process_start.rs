@@ -25,7 +25,7 @@ pub struct ProcessStart {
 }
 
 impl ProcessStart {
-    /// Of this process.
+    /// The start of this process.
     pub fn of_this_process() -> ProcessStart {
         static START: OnceLock<ProcessStart> = OnceLock::new();
         *START.get_or_init(|| {

@@ -21,7 +21,7 @@ pub enum Followed<'a> {
     /// A record of a partition.
     Record {
         /// Partition of the state topic.
-        home: i32,
+        state_partition: i32,
         /// Its offset.
         offset: i64,
         /// Its timestamp in ms since 1970.
@@ -74,10 +74,12 @@ impl StateFollower {
         Quiet::rebootstrap(self.client.client());
         match self.client.poll(within) {
             None => return Ok(false),
-            Some(Err(Native::PartitionEOF(home))) => each(Followed::End(home)),
+            Some(Err(Native::PartitionEOF(state_partition))) => {
+                each(Followed::End(state_partition))
+            }
             Some(Err(error)) => return Err(KafkaError::from_native(error)),
             Some(Ok(message)) => each(Followed::Record {
-                home: message.partition(),
+                state_partition: message.partition(),
                 offset: message.offset(),
                 at_ms: message.timestamp().to_millis(),
                 key: message.key().unwrap_or_default(),

@@ -2,7 +2,7 @@
 
 use crate::collect::Key;
 
-/// What waits of a stream of which nothing was judged yet.
+/// What waits of a stream that was not judged yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unjudged {
     /// Name of the model.

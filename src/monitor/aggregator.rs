@@ -25,7 +25,7 @@ use super::activity::Activity;
 use super::contribution::Contribution;
 use super::delta_log::{DeltaBatch, LogPosition};
 use super::liveness::{At, Freshness};
-use super::monitor::{Monitor, comparisons};
+use super::monitor::{Monitor, MonitorView, comparisons};
 use super::restore::{Fit, RestoreError};
 use super::retained::PartitionWindows;
 use super::shards::{advance, earliest, judged_until};
@@ -140,7 +140,7 @@ impl Aggregator {
             counters: self.before.clone(),
             ..Snapshot::default()
         };
-        self.monitor.save_to(&mut snapshot);
+        self.monitor.view().save_to(&mut snapshot);
         snapshot
     }
 
@@ -262,12 +262,12 @@ impl Aggregator {
     /// Makes the monitor again of the windows of all partitions.
     fn rebuild(&mut self) {
         self.rebuilt += 1;
-        let verdicts = self.monitor.verdicts(|_, _| true);
+        let verdicts = self.monitor.view().verdicts(|_, _| true);
         for shard in self.shards.values_mut() {
             let windows = shard.state.as_ref().map(|s| s.windows(&self.plan));
             shard.windows = windows.and_then(Result::ok);
             if shard.windows.is_none() {
-                // Verdicts wait for its next checkpoint, of which nothing is known.
+                // Nothing is known of it: verdicts wait for its next checkpoint.
                 (shard.state, shard.applied) = (None, None);
             }
         }
@@ -275,13 +275,13 @@ impl Aggregator {
         let monitor = Monitor::rebuild(&self.monitor, &parts, &verdicts);
         drop(parts);
         self.shards.values_mut().for_each(|s| s.windows = None);
-        let lines = self.monitor.sealed_until_ms().iter();
+        let lines = self.monitor.view().sealed_until_ms().iter();
         for ((model, was), is) in self
             .plan
             .models
             .iter()
             .zip(lines)
-            .zip(monitor.sealed_until_ms())
+            .zip(monitor.view().sealed_until_ms())
         {
             // A model that was never judged misses nothing.
             if *was > i64::MIN {
@@ -290,7 +290,7 @@ impl Aggregator {
             }
         }
         let mut old = std::mem::replace(&mut self.monitor, monitor);
-        old.add_counts_to(&mut self.before);
+        old.view().add_counts_to(&mut self.before);
         self.changes.extend(old.take_changes());
         self.judgements.extend(old.take_judgements());
     }
@@ -302,22 +302,26 @@ impl Aggregator {
         let due_ms = self.states().map(|s| s.due_ms.clone());
         let due_ms = earliest(due_ms, models);
         let expire_after_ms = self.plan.caps.expire_after_ms;
-        self.monitor.await_until(due_ms);
-        let lines = self.monitor.sealed_until_ms().to_vec();
+        let lines = self.monitor.view().sealed_until_ms().to_vec();
         let plan = &self.plan;
-        for state in self.shards.values_mut().filter_map(|s| s.state.as_mut()) {
-            // A stream that had no event for as long as streams are kept does not begin again.
-            let recent = |a: &Activity<&Key>| {
-                let line_ms = plan.serves(a.of.model()).map(|model| lines[model]);
-                line_ms.is_some_and(|ms| ms.saturating_sub(a.newest_ms) < expire_after_ms)
-            };
-            let streams = state.streams().map(|a| Activity {
+        // A stream that had no event for as long as streams are kept does not begin again.
+        let recent = |a: &Activity<&Key>| {
+            let line_ms = plan.serves(a.of.model()).map(|model| lines[model]);
+            line_ms.is_some_and(|ms| ms.saturating_sub(a.newest_ms) < expire_after_ms)
+        };
+        let recent = &recent;
+        let states = self.shards.values().filter_map(|s| s.state.as_ref());
+        let shards = states.map(|state| {
+            let streams = state.streams().map(move |a| Activity {
                 begins: recent(&a),
                 ..a
             });
-            self.monitor.observe(streams, state.versions());
-            state.forget_seen();
-        }
+            (streams, state.versions())
+        });
+        self.monitor.observe(due_ms, shards);
+        let states = self.shards.values_mut();
+        let states = states.filter_map(|s| s.state.as_mut());
+        states.for_each(RemoteState::forget_seen);
         let watermark = self.watermark();
         let stalled_after_ms = self.plan.caps.stalled_after_ms;
         let stalled = self.watchdog.look(now_ms, watermark, stalled_after_ms);
@@ -336,14 +340,14 @@ impl Aggregator {
     }
 
     /// What judges.
-    pub fn monitor(&self) -> &Monitor {
-        &self.monitor
+    pub fn monitor(&self) -> MonitorView<'_> {
+        self.monitor.view()
     }
 
     /// What was judged here; records are counted where they are read.
     pub fn counters(&self) -> Counters {
         let mut counters = self.before.clone();
-        self.monitor.add_counts_to(&mut counters);
+        self.monitor.view().add_counts_to(&mut counters);
         counters
     }
 
@@ -373,25 +377,25 @@ impl Aggregator {
     /// it; `None` if there is none.
     pub fn idle(&self, at: At) -> Option<bool> {
         let state = self.shards.get(&at)?.state.as_ref()?;
-        Some(state.partitions.states().all(|p| p.idle || p.left_out))
+        Some(state.partitions.are_idle())
     }
 
     /// Panes held.
     pub fn panes(&self) -> usize {
         let shards = self.states().map(RemoteState::panes);
-        shards.sum::<usize>() + self.monitor.panes()
+        shards.sum::<usize>() + self.monitor.view().panes()
     }
 
     /// Heap bytes of all state.
     pub fn bytes(&self) -> usize {
         let shards = self.states().map(RemoteState::bytes);
-        shards.sum::<usize>() + self.monitor.bytes()
+        shards.sum::<usize>() + self.monitor.view().bytes()
     }
 
     /// Takes over what may change in a plan at run time. See [`Engine::reload`](super::Engine::reload).
     pub fn reload(&mut self, new: &Plan) {
         self.monitor.reload(new);
-        self.plan = self.monitor.plan().clone();
+        self.plan.reload(new);
     }
 
     /// See [`Monitor::start_over`].

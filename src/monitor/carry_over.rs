@@ -78,7 +78,7 @@ fn carry_over(
     Ok(())
 }
 
-/// Of a window that was never judged.
+/// The verdict of a window that was never judged.
 fn unknown() -> WindowVerdict {
     WindowVerdict {
         alert: Alert::default(),

@@ -71,7 +71,7 @@ impl DeltaBatch {
         let next = match (read, self.origin) {
             (None, _) => 0,
             (Some(read), _) if read.epoch == epoch => read.next,
-            // What the checkpoint before had made is the same whoever reads it.
+            // What the checkpoint before had made is the same in every process.
             (Some(read), Some(origin))
                 if read.epoch == origin.epoch && read.next <= origin.next =>
             {

@@ -11,14 +11,16 @@
 //! offsets gives what this engine will give, bit for bit.
 
 use super::activity::Unjudged;
-use super::monitor::{Monitor, comparisons};
+use super::monitor::{Monitor, MonitorView, comparisons};
+use super::partition_event::PartitionEvent;
 use super::restore::{Fit, RestoreError, Segment, SegmentOf};
 use super::shard::{Batch, Shard};
 use super::snapshot::Snapshot;
 use super::watchdog::Watchdog;
 use crate::collect::join::{JoinState, JournalDelta, JournalError, SpillBackend, SpillError};
 use crate::collect::{
-    Counters, Disposition, Event, Label, Origin, Pair, PairCounts, PartitionState, Reason,
+    Counters, Disposition, Event, Label, Origin, Pair, PairCounts, PartitionId, PartitionState,
+    Reason,
 };
 use crate::judge::{
     AccountReport, Change, ComparisonReport, Plan, Stopwatch, StreamId, StreamReport,
@@ -27,6 +29,7 @@ use crate::judge::{
 use crate::stats::sums::Sums;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::iter::once;
 use std::sync::Arc;
 
 /// A shard over all partitions, and the monitor that judges it. See the module.
@@ -88,41 +91,22 @@ impl Engine {
         self.shard.next_row(origin);
     }
 
-    /// The partition has nothing more to read for now: it no longer holds others back.
-    pub fn end_of_partition(&mut self, source: u16, partition: i32) {
-        self.shard.end_of_partition(source, partition);
-        self.seal();
-    }
-
-    /// See [`Shard::wake`].
-    pub fn wake(&mut self, source: u16, partition: i32) {
-        self.shard.wake(source, partition);
-    }
-
-    /// See [`Shard::leave_out`].
-    pub fn leave_out(&mut self, source: u16, partition: i32) {
-        self.shard.leave_out(source, partition);
-        self.seal();
-    }
-
     /// A partition is to be read; returns the offset to seek to, where one is known.
-    pub fn assign(&mut self, source: u16, partition: i32) -> Option<i64> {
-        self.shard.assign(source, partition)
+    pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
+        self.shard.assign(at)
     }
 
-    /// See [`Shard::resume`].
+    /// Takes what happened to a partition.
+    pub fn on_partition(&mut self, at: PartitionId, what: PartitionEvent) {
+        self.shard.on_partition(at, what);
+        if what.lets_others_go() {
+            self.seal();
+        }
+    }
+
+    /// See [`Partitions::resume`](crate::collect::Partitions::resume).
     pub fn resume(&mut self) {
-        self.shard.resume();
-    }
-
-    /// See [`Shard::rewind`].
-    pub fn rewind(&mut self, source: u16, partition: i32, offset: i64) {
-        self.shard.rewind(source, partition, offset);
-    }
-
-    /// A partition is no longer read here.
-    pub fn revoke(&mut self, source: u16, partition: i32) {
-        self.shard.revoke(source, partition);
+        self.shard.upkeep().resume();
     }
 
     /// Seals and judges what the watermark has passed.
@@ -140,7 +124,7 @@ impl Engine {
             let source = delta.source();
             let applied = self.monitor.apply(delta);
             if let (Some(source), Some(lost)) = (source, applied) {
-                self.shard.count_no_cell(source, lost);
+                self.shard.upkeep().count_no_cell(source, lost);
             }
         }
         if let Some((model, until_ms)) = batch.sealed {
@@ -149,9 +133,9 @@ impl Engine {
     }
 
     fn observe_activity(&mut self) {
-        self.monitor.await_until(self.shard.due_ms());
-        self.monitor
-            .observe(self.shard.activity(), self.shard.vector_activity());
+        let shard = self.shard.view();
+        let activity = (shard.activity(), shard.vector_activity());
+        self.monitor.observe(shard.due_ms(), once(activity));
     }
 
     /// Takes the time: withdraws what is stale, lets go of what expired. Returns all changes since the
@@ -160,9 +144,10 @@ impl Engine {
         self.observe_activity();
         self.shard.tick(now_ms);
         let stalled_after_ms = self.plan().caps.stalled_after_ms;
-        let watermark = self.shard.watermark();
+        let watermark = self.shard.view().watermark();
         let stalled = self.watchdog.look(now_ms, watermark, stalled_after_ms);
-        self.monitor.tick(now_ms, stalled, self.shard.is_whole())
+        self.monitor
+            .tick(now_ms, stalled, self.shard.view().is_whole())
     }
 
     /// The watermark, and for how long it has stood still.
@@ -178,14 +163,20 @@ impl Engine {
     /// The same where outcomes come separately and some may be missing: what would not be mature at the
     /// newest event of all stays pending.
     pub fn finish_mature(&mut self) -> Vec<Change> {
-        self.finish_by(self.shard.newest_ms().unwrap_or(i64::MIN))
+        self.finish_by(
+            self.shard
+                .view()
+                .partitions()
+                .newest_ms()
+                .unwrap_or(i64::MIN),
+        )
     }
 
     fn finish_by(&mut self, newest_ms: i64) -> Vec<Change> {
         self.observe_activity();
         self.correct();
         for model in 0..self.plan().models.len() {
-            let line_ms = self.shard.last_line_ms(model, newest_ms);
+            let line_ms = self.shard.view().last_line_ms(model, newest_ms);
             let mut at_ms = i64::MIN;
             while at_ms < line_ms {
                 let batch = self.shard.seal(model, line_ms);
@@ -202,7 +193,7 @@ impl Engine {
 
     /// Applies what late outcomes change.
     fn correct(&mut self) {
-        let deltas = self.shard.take_corrections();
+        let deltas = self.shard.upkeep().take_corrections();
         self.apply(Batch {
             deltas,
             sealed: None,
@@ -210,21 +201,21 @@ impl Engine {
     }
 
     /// What judges.
-    pub fn monitor(&self) -> &Monitor {
-        &self.monitor
+    pub fn monitor(&self) -> MonitorView<'_> {
+        self.monitor.view()
     }
 
     /// The accounts of false alarms.
     pub fn ledger(&self) -> Vec<AccountReport> {
-        self.monitor.ledger()
+        self.monitor.view().ledger()
     }
 
     /// The latest report of each stream.
     pub fn reports(&self) -> impl Iterator<Item = &StreamReport> {
-        self.monitor.reports()
+        self.monitor.view().reports()
     }
 
-    /// Streams of which nothing was judged yet, each with the number of its events that wait in open panes
+    /// Streams that were not judged yet, each with the number of its events that wait in open panes
     /// and the event time that ends the first of them.
     pub fn unjudged(&self) -> Vec<Unjudged> {
         let blank = |r: &&StreamReport| r.windows.iter().all(|w| w.end_ms == 0);
@@ -236,37 +227,37 @@ impl Engine {
         if blank.is_empty() {
             return Vec::new();
         }
-        self.shard.unsealed(|key| {
+        self.shard.view().unsealed(|key| {
             let names = [key.model(), key.version(), key.segment()];
             blank.contains(&names)
         })
     }
 
-    /// See [`Monitor::totals`].
+    /// See [`MonitorView::totals`].
     pub fn totals(&self) -> impl Iterator<Item = (&StreamId, &WindowReport, Sums)> {
-        self.monitor.totals()
+        self.monitor.view().totals()
     }
 
     /// What can be said of versions that scored the same ids.
     pub fn comparisons(&self) -> Vec<ComparisonReport> {
-        comparisons(self.plan(), [self.shard.comparisons()].into_iter())
+        comparisons(self.plan(), [self.shard.view().comparisons()].into_iter())
     }
 
-    /// See [`Shard::pair_counts`].
+    /// See [`ShardView::pair_counts`](super::shard::ShardView::pair_counts).
     pub fn pair_counts(&self) -> Vec<(String, PairCounts, usize)> {
-        self.shard.pair_counts()
+        self.shard.view().pair_counts()
     }
 
     /// Where every record went.
     pub fn counters(&self) -> Counters {
-        let mut counters = self.shard.counters().clone();
-        self.monitor.add_counts_to(&mut counters);
+        let mut counters = self.shard.view().counters().clone();
+        self.monitor.view().add_counts_to(&mut counters);
         counters
     }
 
     /// What is monitored.
     pub fn plan(&self) -> &Plan {
-        self.monitor.plan()
+        self.monitor.view().plan()
     }
 
     /// Takes over what may change in a plan at run time: tests, tolerances and hold times from the next
@@ -281,9 +272,9 @@ impl Engine {
         self.monitor.start_over(of, close)
     }
 
-    /// See [`Shard::tap`].
+    /// See [`ShardUpkeep::tap`](super::shard::ShardUpkeep::tap).
     pub fn tap(&mut self, room: usize) -> (Vec<Pair>, u64) {
-        self.shard.tap(room)
+        self.shard.upkeep().tap(room)
     }
 
     /// Parts of the snapshot that the plan no longer fits, each with the reason.
@@ -303,76 +294,77 @@ impl Engine {
 
     /// How far each partition was read.
     pub fn partitions(&self) -> impl Iterator<Item = PartitionState> {
-        self.shard.partitions()
+        self.shard.view().partitions().states()
     }
 
-    /// See [`Monitor::lateness_ms`].
+    /// See [`MonitorView::lateness_ms`].
     pub fn lateness_ms(&self) -> i64 {
-        self.monitor.lateness_ms()
+        self.monitor.view().lateness_ms()
     }
 
     /// Panes held over all streams, open and sealed; one that two windows share counts for each.
     pub fn panes(&self) -> usize {
-        self.shard.panes() + self.monitor.panes()
+        self.shard.view().panes() + self.monitor.view().panes()
     }
 
-    /// See [`Shard::frontier_ms`].
+    /// Event time up to which nothing more is expected, before the lateness is taken off; `None` until
+    /// every live partition has had an event.
     pub fn frontier_ms(&self) -> Option<i64> {
-        self.shard.frontier_ms()
+        self.shard.view().partitions().frontier_ms()
     }
 
     /// The next offset of each partition that was read.
     pub fn positions(&self) -> Vec<Origin> {
-        self.shard.positions()
+        self.shard.view().partitions().positions().collect()
     }
 
     /// Heap bytes of all state.
     pub fn bytes(&self) -> usize {
-        self.shard.bytes() + self.monitor.bytes()
+        self.shard.view().bytes() + self.monitor.view().bytes()
     }
 
     /// What happened in joins since the last call, to be written to their journals before the snapshot
     /// that is taken next: without it the snapshot cannot be restored.
     pub fn take_journals(&mut self) -> Vec<JournalDelta> {
         self.correct();
-        self.shard.take_journals()
+        self.shard.upkeep().take_journals()
     }
 
     /// Predictions that are retained for their outcomes, or for revisions.
     pub fn retained(&self) -> usize {
-        self.shard.retained()
+        self.shard.view().retained()
     }
 
-    /// See [`Shard::journal_bytes`].
+    /// See [`ShardView::journal_bytes`](super::shard::ShardView::journal_bytes).
     pub fn journal_bytes(&self) -> usize {
-        self.shard.journal_bytes()
+        self.shard.view().journal_bytes()
     }
 
-    /// See [`Shard::spill_to`].
+    /// See [`ShardUpkeep::spill_to`](super::shard::ShardUpkeep::spill_to).
     pub fn spill_to(&mut self, spills: Arc<dyn SpillBackend>, shared_by: usize) {
-        self.shard.spill_to(spills, shared_by);
+        self.shard.upkeep().spill_to(spills, shared_by);
     }
 
-    /// See [`Shard::spill_some`].
+    /// See [`ShardUpkeep::spill_some`](super::shard::ShardUpkeep::spill_some).
     pub fn spill_some(&mut self) -> bool {
-        self.shard.spill_some()
+        self.shard.upkeep().spill_some()
     }
 
-    /// See [`Shard::fault`].
+    /// See [`ShardView::fault`](super::shard::ShardView::fault).
     pub fn fault(&self) -> Option<&SpillError> {
-        self.shard.fault()
+        self.shard.view().fault()
     }
 
-    /// See [`Shard::spilled`].
+    /// See [`ShardView::spilled`](super::shard::ShardView::spilled).
     pub fn spilled(&self) -> (usize, usize) {
-        self.shard.spilled()
+        self.shard.view().spilled()
     }
 
     /// All state, to be restored by [`Engine::restore`]; where outcomes come separately, together with the
     /// journals. See [`Engine::take_journals`].
     pub fn snapshot(&self) -> Snapshot {
-        let mut snapshot = self.shard.snapshot();
-        self.monitor.save_to(&mut snapshot);
+        let mut snapshot = self.shard.view().snapshot();
+        self.monitor.view().save_to(&mut snapshot);
         snapshot
     }
 
@@ -394,7 +386,7 @@ impl Engine {
     }
 
     /// The same with segments that are read one after the other, a place for the predictions that memory has
-    /// no room for, and the number of engines that share the memory. See [`Shard::spill_to`].
+    /// no room for, and the number of engines that share the memory. See [`ShardUpkeep::spill_to`](super::shard::ShardUpkeep::spill_to).
     pub fn restore_spilling<'s>(
         plan: Plan,
         mut s: Snapshot,
@@ -405,8 +397,8 @@ impl Engine {
         let fit = Fit::new(&plan, &s)?;
         let shard = Shard::restore(plan.clone(), &s, &fit, segment, spills)?;
         let monitor = Monitor::restore(plan, &s, &fit)?;
-        let mut dropped = monitor.dropped().to_vec();
-        dropped.extend_from_slice(shard.dropped());
+        let mut dropped = monitor.view().dropped().to_vec();
+        dropped.extend_from_slice(shard.view().dropped());
         Ok(Engine {
             shard,
             monitor,

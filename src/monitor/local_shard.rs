@@ -7,12 +7,15 @@
 use super::contribution::Contribution;
 use super::delta::Delta;
 use super::delta_log::{DeltaBatch, DeltaLog};
+use super::partition_event::PartitionEvent;
 use super::restore::{Fit, RestoreError, SegmentOf};
 use super::retained::PartitionWindows;
-use super::shard::{Batch, Shard};
+use super::shard::{Batch, Shard, ShardUpkeep, ShardView};
 use super::snapshot::Snapshot;
 use crate::collect::join::{JournalDelta, SpillBackend};
-use crate::collect::{Counters, Disposition, Event, Key, Label, Origin, PairCounts, Reason};
+use crate::collect::{
+    Counters, Disposition, Event, Key, Label, Origin, PairCounts, PartitionId, Reason,
+};
 use crate::judge::Plan;
 use std::sync::Arc;
 
@@ -61,7 +64,7 @@ impl LocalShard {
     ) -> LocalShard {
         let mut shard = Shard::new(plan.of_partition());
         if let Some((spills, shared_by)) = spills {
-            shard.spill_to(spills, shared_by);
+            shard.upkeep().spill_to(spills, shared_by);
         }
         let windows = PartitionWindows::new(plan.of_partition());
         LocalShard::of((source, partition), shard, windows, topics)
@@ -79,7 +82,7 @@ impl LocalShard {
         let fit = Fit::new(&plan, snapshot)?;
         let shard = Shard::restore(plan.clone(), snapshot, &fit, segment, spills)?;
         let windows = PartitionWindows::restore(plan, snapshot, &fit)?;
-        let dropped = [windows.dropped(), shard.dropped()].concat();
+        let dropped = [windows.dropped(), shard.view().dropped()].concat();
         let topics = snapshot.topics.clone();
         Ok(LocalShard {
             dropped,
@@ -96,8 +99,13 @@ impl LocalShard {
         LocalShard {
             source,
             partition,
-            brought: shard.counters().clone(),
-            brought_pairs: shard.pair_counts().into_iter().map(|c| c.1).collect(),
+            brought: shard.view().counters().clone(),
+            brought_pairs: shard
+                .view()
+                .pair_counts()
+                .into_iter()
+                .map(|c| c.1)
+                .collect(),
             shard,
             windows,
             topics,
@@ -152,33 +160,18 @@ impl LocalShard {
         self.shard.next_row(origin);
     }
 
-    /// The partition of a source has nothing more to read for now.
-    pub fn end_of_partition(&mut self, source: u16, partition: i32) {
-        self.shard.end_of_partition(source, partition);
-        self.seal();
-        self.hand_over();
-    }
-
-    /// See [`Shard::wake`].
-    pub fn wake(&mut self, source: u16, partition: i32) {
-        self.shard.wake(source, partition);
-    }
-
-    /// See [`Shard::leave_out`].
-    pub fn leave_out(&mut self, source: u16, partition: i32) {
-        self.shard.leave_out(source, partition);
-        self.seal();
-        self.hand_over();
-    }
-
     /// A partition of a source is to be read; returns the offset to seek to, where one is known.
-    pub fn assign(&mut self, source: u16, partition: i32) -> Option<i64> {
-        self.shard.assign(source, partition)
+    pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
+        self.shard.assign(at)
     }
 
-    /// See [`Shard::rewind`].
-    pub fn rewind(&mut self, source: u16, partition: i32, offset: i64) {
-        self.shard.rewind(source, partition, offset);
+    /// Takes what happened to a partition of a source.
+    pub fn on_partition(&mut self, at: PartitionId, what: PartitionEvent) {
+        self.shard.on_partition(at, what);
+        if what.lets_others_go() {
+            self.seal();
+            self.hand_over();
+        }
     }
 
     /// Seals what the watermark has passed.
@@ -191,8 +184,8 @@ impl LocalShard {
 
     /// The input has ended: seals everything.
     pub fn finish(&mut self) {
-        for model in 0..self.shard.due_ms().len() {
-            let line_ms = self.shard.last_line_ms(model, i64::MAX);
+        for model in 0..self.shard.view().due_ms().len() {
+            let line_ms = self.shard.view().last_line_ms(model, i64::MAX);
             let mut at_ms = i64::MIN;
             while at_ms < line_ms {
                 let batch = self.shard.seal(model, line_ms);
@@ -207,7 +200,7 @@ impl LocalShard {
         for delta in &batch.deltas {
             let lost = self.windows.apply(delta);
             if let Some(source) = delta.source() {
-                self.shard.count_no_cell(source, lost);
+                self.shard.upkeep().count_no_cell(source, lost);
             }
         }
         if let Some((model, until_ms)) = batch.sealed {
@@ -216,9 +209,9 @@ impl LocalShard {
         self.deltas.extend(batch.deltas);
     }
 
-    /// See [`Shard::hand_over`].
+    /// See [`ShardUpkeep::hand_over`].
     fn hand_over(&mut self) {
-        let deltas = self.shard.hand_over();
+        let deltas = self.shard.upkeep().hand_over();
         self.take(Batch {
             deltas,
             sealed: None,
@@ -226,24 +219,24 @@ impl LocalShard {
     }
 
     fn correct(&mut self) {
-        let deltas = self.shard.take_corrections();
+        let deltas = self.shard.upkeep().take_corrections();
         self.take(Batch {
             deltas,
             sealed: None,
         });
     }
 
-    /// See [`Shard::hold_ahead`].
+    /// See [`ShardUpkeep::hold_ahead`].
     pub(super) fn hold_ahead(&mut self, common_ms: Option<Vec<i64>>) {
-        self.shard.hold_ahead(common_ms);
+        self.shard.upkeep().hold_ahead(common_ms);
     }
 
     /// Takes the time: lets streams go that nobody uses.
     pub fn tick(&mut self, now_ms: i64) {
         self.shard.tick(now_ms);
         let (shard, windows) = (&self.shard, &mut self.windows);
-        let keys: Vec<&Key> = shard.activity().map(|a| a.of).collect();
-        let versions: Vec<_> = shard.vector_activity().map(|a| a.of).collect();
+        let keys: Vec<&Key> = shard.view().activity().map(|a| a.of).collect();
+        let versions: Vec<_> = shard.view().vector_activity().map(|a| a.of).collect();
         windows.retain(
             |key| keys.contains(&key),
             |name| versions.iter().any(|v| *v == name),
@@ -253,7 +246,7 @@ impl LocalShard {
     /// What happened in joins since the last call, to be written before the next checkpoint.
     pub fn take_journals(&mut self) -> Vec<JournalDelta> {
         self.correct();
-        self.shard.take_journals()
+        self.shard.upkeep().take_journals()
     }
 
     /// Moves its deltas into its log, where another process judges.
@@ -268,7 +261,7 @@ impl LocalShard {
     pub fn delta_batch(&mut self) -> Option<DeltaBatch> {
         self.log_deltas();
         let log = self.log.as_ref()?;
-        Some(log.batch(self.shard.pending(), self.shard.due_ms()))
+        Some(log.batch(self.shard.view().pending(), self.shard.view().due_ms()))
     }
 
     /// The deltas before `next` are stored.
@@ -279,15 +272,25 @@ impl LocalShard {
     }
 
     /// What is counted of the partition.
-    pub fn shard(&self) -> &Shard {
-        &self.shard
+    pub fn view(&self) -> ShardView<'_> {
+        self.shard.view()
+    }
+
+    /// What its holder does with what is counted.
+    pub fn upkeep(&mut self) -> ShardUpkeep<'_> {
+        self.shard.upkeep()
+    }
+
+    /// Takes over what may change in a plan at run time.
+    pub fn reload(&mut self, new: &Plan) {
+        self.shard.reload(new);
     }
 
     /// All state for a checkpoint.
     pub fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot {
             topics: self.topics.clone(),
-            ..self.shard.snapshot()
+            ..self.shard.view().snapshot()
         };
         self.windows.save_to(&mut snapshot);
         snapshot
@@ -301,9 +304,9 @@ impl LocalShard {
     /// What it contributes to a monitor that is made again.
     pub fn contribution(&self) -> Contribution<'_> {
         Contribution {
-            sealed_until_ms: self.shard.sealed_until_ms(),
-            streams: self.shard.activity().collect(),
-            versions: self.shard.vector_activity().collect(),
+            sealed_until_ms: self.shard.view().sealed_until_ms(),
+            streams: self.shard.view().activity().collect(),
+            versions: self.shard.view().vector_activity().collect(),
             windows: &self.windows,
         }
     }
@@ -322,11 +325,6 @@ impl LocalShard {
         std::mem::take(&mut self.deltas)
     }
 
-    /// What is counted of the partition, to change what is around it.
-    pub fn shard_mut(&mut self) -> &mut Shard {
-        &mut self.shard
-    }
-
     /// What it had counted when it came.
     pub fn brought(&self) -> &Counters {
         &self.brought
@@ -334,18 +332,18 @@ impl LocalShard {
 
     /// Panes held, open and in windows.
     pub fn panes(&self) -> usize {
-        self.shard.panes() + self.windows.panes()
+        self.shard.view().panes() + self.windows.panes()
     }
 
     /// Heap bytes of all state.
     pub fn bytes(&self) -> usize {
         let log = self.log.as_ref().map_or(0, DeltaLog::bytes);
-        self.shard.bytes() + self.windows.bytes() + log
+        self.shard.view().bytes() + self.windows.bytes() + log
     }
 
     /// Where rows of pairs went here, by model that has pairs: its name, the counts, and how many wait.
     pub fn pair_counts(&self) -> impl Iterator<Item = (String, PairCounts, usize)> {
-        let now = self.shard.pair_counts().into_iter();
+        let now = self.shard.view().pair_counts().into_iter();
         let all = now.zip(&self.brought_pairs);
         all.map(|((name, now, waiting), brought)| (name, now.since(brought), waiting))
     }

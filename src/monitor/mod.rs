@@ -11,9 +11,12 @@
 //! | the judge of all workers | [`Aggregator`]: checkpoints of remote shards, and a monitor |
 //! | one of several judges | the same for each of its judge partitions, over parts of checkpoints ([`repartition`]) |
 //!
-//! In reading order: [`delta`]; [`shard`] with [`vector_counts`]; [`monitor`](mod@monitor) with [`pending`],
+//! In reading order: [`delta`]; [`shard`] with [`vector_counts`] and [`partition_event`]; [`monitor`](mod@monitor) with [`pending`],
 //! [`vectors`] and [`stakes`]; [`engine`]; where partitions move [`retained`], [`local_shard`], [`shards`], [`delta_log`],
 //! [`aggregator`] with `contribution`, [`repartition`], [`liveness`] and [`watchdog`]; [`snapshot`], [`restore`] and [`reset`].
+//!
+//! Each stage has few methods that change it. What can be read off it is in a view ([`ShardView`],
+//! [`MonitorView`]), and what the holder of a shard does with it besides giving it records in [`ShardUpkeep`].
 //!
 //! Why the windows are the monitor's and not the shard's: with one shard they would otherwise be held
 //! twice. Only where a partition may move does its shard keep windows of its own ([`retained`]), because
@@ -30,6 +33,7 @@ pub mod liveness;
 pub mod local_shard;
 #[expect(clippy::module_inception, reason = "the room is named after its stage")]
 pub mod monitor;
+pub mod partition_event;
 pub mod pending;
 pub mod repartition;
 pub mod reset;
@@ -51,9 +55,10 @@ pub use aggregator::Aggregator;
 pub use delta::Delta;
 pub use engine::Engine;
 pub use local_shard::LocalShard;
-pub use monitor::Monitor;
+pub use monitor::{Monitor, MonitorView};
+pub use partition_event::PartitionEvent;
 pub use restore::RestoreError;
-pub use shard::Shard;
+pub use shard::{Shard, ShardUpkeep, ShardView};
 pub use shards::Shards;
 pub use sink::RecordSink;
 pub use snapshot::{Snapshot, VerdictState};

@@ -29,8 +29,8 @@ use crate::collect::{Key, Named, Names, PaneDelta, Part, ROLL_UP, Slots};
 use crate::judge::family;
 use crate::judge::ledger::{Entry, stake_of};
 use crate::judge::{
-    AccountReport, Change, CompareOptions, ComparisonReport, Comparisons, Detector, Judge, Ledger,
-    ModelPlan, Plan, Stopwatch, StreamId, pane_of,
+    Change, CompareOptions, ComparisonReport, Comparisons, Detector, Judge, Ledger, ModelPlan,
+    Plan, Stopwatch, StreamId, pane_of,
 };
 use crate::stats::sequential::Odds;
 use crate::stats::view::View;
@@ -40,7 +40,10 @@ use std::sync::Arc;
 mod expiry;
 mod persist;
 mod rebuild;
-mod reports;
+mod settings;
+mod view;
+
+pub use view::MonitorView;
 
 /// One stream, with a judge for each of its views.
 #[derive(Debug)]
@@ -138,33 +141,36 @@ impl Monitor {
         }
     }
 
-    /// Forgets what shards wait for, before the activity of all of them is observed; `due_ms` says for
+    /// Takes what the shards say of their streams besides their sums, all of them at once; `due_ms` says for
     /// each model when the oldest prediction of any shard is mature.
-    pub fn await_until(&mut self, due_ms: Vec<Option<i64>>) {
-        self.streams.iter_mut().for_each(|(_, s)| s.waiting = 0);
-        self.due_ms = due_ms;
-    }
-
-    /// Takes what a shard says of its streams besides their sums.
     pub fn observe<'a>(
         &mut self,
-        streams: impl Iterator<Item = StreamActivity<'a>>,
-        versions: impl Iterator<Item = Activity<VersionName<'a>>>,
+        due_ms: Vec<Option<i64>>,
+        shards: impl Iterator<
+            Item = (
+                impl Iterator<Item = StreamActivity<'a>>,
+                impl Iterator<Item = Activity<VersionName<'a>>>,
+            ),
+        >,
     ) {
-        for a in streams {
-            let slot = match self.streams.find(&a.of.names()) {
-                None if a.begins => self.find_or_begin(a.of),
-                known => known,
-            };
-            if let Some(ours) = slot.and_then(|slot| self.streams.get_mut(slot)) {
-                ours.seen |= a.seen;
-                ours.seen_ms = ours.seen_ms.max(a.seen_ms);
-                ours.newest_ms = ours.newest_ms.max(a.newest_ms);
-                ours.waiting += a.pending;
-            }
+        self.due_ms = due_ms;
+        self.streams.iter_mut().for_each(|(_, s)| s.waiting = 0);
+        for (streams, versions) in shards {
+            streams.for_each(|a| self.observe_stream(&a));
+            versions.for_each(|a| self.vectors.observe(&self.plan, &a));
         }
-        for a in versions {
-            self.vectors.observe(&self.plan, &a);
+    }
+
+    fn observe_stream(&mut self, a: &StreamActivity<'_>) {
+        let slot = match self.streams.find(&a.of.names()) {
+            None if a.begins => self.find_or_begin(a.of),
+            known => known,
+        };
+        if let Some(ours) = slot.and_then(|slot| self.streams.get_mut(slot)) {
+            ours.seen |= a.seen;
+            ours.seen_ms = ours.seen_ms.max(a.seen_ms);
+            ours.newest_ms = ours.newest_ms.max(a.newest_ms);
+            ours.waiting += a.pending;
         }
     }
 
@@ -421,11 +427,6 @@ impl Monitor {
 
     fn judges(&self) -> impl Iterator<Item = &Judge> {
         self.streams.iter().flat_map(|(_, s)| &s.judges)
-    }
-
-    /// The accounts of false alarms.
-    pub fn ledger(&self) -> Vec<AccountReport> {
-        self.ledger.report(&self.entries())
     }
 
     /// The streams that have a detector, as the ledger sees them.

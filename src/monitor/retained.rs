@@ -288,7 +288,7 @@ impl Retained {
             let delta = self.pending.take(end_ms);
             for (view, windows) in self.windows.iter_mut().enumerate() {
                 let pane = delta.as_ref().map(|d| pane_of(d, view));
-                // Sums at the end of their range stay out, and whoever judges says so.
+                // Sums at the end of their range stay out, and the judge says so.
                 let _ = windows.seal(pane.as_ref(), end_ms);
                 windows.trim(end_ms);
             }

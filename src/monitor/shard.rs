@@ -15,26 +15,22 @@
 //!
 //! Always: every record is counted once; every event is in one delta, or in an open pane.
 
-use super::activity::{Activity, StreamActivity};
 use super::delta::{Delta, PackedCorrection};
+use super::partition_event::PartitionEvent;
 use super::vector_counts::VectorCounts;
-use super::views::{VersionName, scalars};
-use super::watchdog::Watermark;
-use crate::collect::join::JournalDelta;
-use crate::collect::{
-    Bounds, Collector, Counters, Disposition, Event, Label, Origin, Pair, PairCounts,
-    PartitionState, Partitions, Reason, Stream,
-};
+use super::views::scalars;
+use crate::collect::{Bounds, Collector, Disposition, Event, Label, Origin, PartitionId, Reason};
 use crate::judge::{Comparisons, Plan};
 use std::collections::BTreeMap;
 
-mod ahead;
-mod memory;
 mod persist;
 mod shape;
-mod unsealed;
+mod upkeep;
+mod view;
 
 pub(super) use shape::{complete, model_shape};
+pub use upkeep::ShardUpkeep;
+pub use view::ShardView;
 
 /// What one step of sealing took out of a shard.
 #[derive(Debug, Default)]
@@ -57,7 +53,7 @@ pub struct Shard {
     /// Joins of the snapshot that were dropped, each with the reason.
     dropped: Vec<String>,
     /// Partitions of the snapshot that were not read since, and their positions.
-    unread: BTreeMap<(u16, i32), Option<i64>>,
+    unread: BTreeMap<PartitionId, Option<i64>>,
     /// Up to where open panes were handed over, by model. See [`Shard::hand_over`].
     handed_until_ms: Vec<i64>,
 }
@@ -111,7 +107,7 @@ impl Shard {
     }
 
     /// Counts predictions of a source for which vector views had no cell.
-    pub fn count_no_cell(&mut self, source: u16, n: u64) {
+    fn count_no_cell(&mut self, source: u16, n: u64) {
         let counters = self.collector.counters_mut();
         counters.source_mut(source).no_cell += n;
     }
@@ -137,44 +133,32 @@ impl Shard {
         self.collector.next_row(origin);
     }
 
-    /// The partition has nothing more to read for now: it no longer holds others back.
-    pub fn end_of_partition(&mut self, source: u16, partition: i32) {
-        self.unread.remove(&(source, partition));
-        self.collector.partitions_mut().end(source, partition);
-        self.handed_until_ms.fill(i64::MIN);
-    }
-
-    /// The log of the partition has grown since its end was reached: it holds others back until it is read.
-    pub fn wake(&mut self, source: u16, partition: i32) {
-        self.collector.partitions_mut().wake(source, partition);
-    }
-
-    /// The partition holds nobody back until its next record, though it was not read to its end.
-    pub fn leave_out(&mut self, source: u16, partition: i32) {
-        self.collector.partitions_mut().leave_out(source, partition);
-        self.handed_until_ms.fill(i64::MIN);
-    }
-
     /// A partition is to be read; returns the offset to seek to, where one is known.
-    pub fn assign(&mut self, source: u16, partition: i32) -> Option<i64> {
-        self.unread.remove(&(source, partition));
-        self.collector.partitions_mut().assign(source, partition)
+    pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
+        self.unread.remove(&at);
+        self.collector.partitions_mut().assign(at)
     }
 
-    /// See [`Partitions::resume`](crate::collect::Partitions::resume).
-    pub fn resume(&mut self) {
-        self.collector.partitions_mut().resume();
-    }
-
-    /// See [`Partitions::rewind`](crate::collect::Partitions::rewind).
-    pub fn rewind(&mut self, source: u16, partition: i32, offset: i64) {
+    /// Takes what happened to a partition.
+    pub fn on_partition(&mut self, at: PartitionId, what: PartitionEvent) {
         let partitions = self.collector.partitions_mut();
-        partitions.rewind(source, partition, offset);
-    }
-
-    /// A partition is no longer read here.
-    pub fn revoke(&mut self, source: u16, partition: i32) {
-        self.collector.partitions_mut().revoke(source, partition);
+        match what {
+            PartitionEvent::Ended => {
+                partitions.end(at);
+            }
+            PartitionEvent::Grown => partitions.wake(at),
+            PartitionEvent::LeftOut => {
+                partitions.leave_out(at);
+            }
+            PartitionEvent::Rewound(offset) => partitions.rewind(at, offset),
+            PartitionEvent::Revoked => partitions.revoke(at),
+        }
+        if what == PartitionEvent::Ended {
+            self.unread.remove(&at);
+        }
+        if what.lets_others_go() {
+            self.handed_until_ms.fill(i64::MIN);
+        }
     }
 
     /// Whether a pane of some model can be sealed.
@@ -248,7 +232,7 @@ impl Shard {
     }
 
     /// What late outcomes change in panes that were sealed.
-    pub fn take_corrections(&mut self) -> Vec<Delta> {
+    fn take_corrections(&mut self) -> Vec<Delta> {
         let mut deltas = Vec::new();
         for (slot, corrections) in self.collector.take_corrections() {
             if let Some(stream) = self.collector.streams().get(slot) {
@@ -270,33 +254,19 @@ impl Shard {
         deltas
     }
 
-    /// The line of `model` after the last event, for the end of the input: the end of the newest pane, but
-    /// no further than what is mature at `newest_ms`.
-    pub fn last_line_ms(&self, model: usize, newest_ms: i64) -> i64 {
-        let mature = self.collector.mature_line(model, newest_ms);
-        self.collector.last_line(model).min(mature)
-    }
-
-    /// The newest event time of any partition.
-    pub fn newest_ms(&self) -> Option<i64> {
-        self.collector.partitions().newest_ms()
-    }
-
-    /// Whether all partitions are read here, as far as is known: no stream of another one is let go.
-    pub fn is_whole(&self) -> bool {
-        self.unread.is_empty() && self.collector.partitions().are_read()
-    }
-
     /// Takes the time: lets streams go that had no event for long, by event time.
     pub fn tick(&mut self, now_ms: i64) {
         if !self.unread.is_empty() {
             let positions = self.collector.partitions().positions();
             let now: BTreeMap<_, _> = positions
-                .map(|o| ((o.source, o.partition), Some(o.offset)))
+                .map(|o| (o.partition_id(), Some(o.offset)))
                 .collect();
             self.unread.retain(|at, was| now.get(at) == Some(was));
         }
-        let expires = self.is_whole().then_some(self.plan.caps.expire_after_ms);
+        let expires = self
+            .view()
+            .is_whole()
+            .then_some(self.plan.caps.expire_after_ms);
         let vectors = &mut self.vectors;
         self.collector
             .tick(now_ms, expires, |slot| vectors.forget(slot));
@@ -316,111 +286,6 @@ impl Shard {
         }
     }
 
-    /// What its streams have seen and what they wait for.
-    pub fn activity(&self) -> impl Iterator<Item = StreamActivity<'_>> {
-        self.collector.streams().iter().map(|(_, s)| Activity {
-            of: &s.key,
-            newest_ms: s.newest_ms,
-            seen: s.seen,
-            seen_ms: s.seen_ms,
-            pending: s.pending,
-            begins: s.seen,
-        })
-    }
-
-    /// The same of versions with vector views.
-    pub fn vector_activity(&self) -> impl Iterator<Item = Activity<VersionName<'_>>> {
-        self.vectors.activity()
-    }
-
-    /// Predictions that wait for outcomes, by slot of their stream.
-    pub fn pending(&self) -> Vec<(u32, u64)> {
-        let streams = self.collector.streams().iter();
-        let pending = streams.filter(|(_, s)| s.pending > 0);
-        pending
-            .filter_map(|(slot, s)| Some((u32::try_from(slot).ok()?, s.pending)))
-            .collect()
-    }
-
-    /// When the oldest prediction that waits is mature, for each model.
-    pub fn due_ms(&self) -> Vec<Option<i64>> {
-        let models = 0..self.plan.models.len();
-        models.map(|m| self.collector.due_ms(m)).collect()
-    }
-
-    /// Up to where each model's panes are sealed.
-    pub fn sealed_until_ms(&self) -> Vec<i64> {
-        let models = 0..self.plan.models.len();
-        models.map(|m| self.collector.sealed_until_ms(m)).collect()
-    }
-
-    /// Whether none of its partitions holds others back: all are read to their ends, or left out.
-    pub fn is_idle(&self) -> bool {
-        let mut all = self.collector.partitions().states();
-        all.all(|p| p.idle || p.left_out)
-    }
-
-    /// Up to where event time has come for each model, by records that are not counted too; not before what
-    /// is sealed. Others need not wait for this shard until then.
-    pub fn reached_ms(&self) -> Vec<i64> {
-        let reach_ms = self.collector.partitions().reach_ms();
-        let models = 0..self.plan.models.len();
-        let line = |m| reach_ms.map_or(i64::MIN, |ms| self.collector.line_at(m, ms));
-        models
-            .map(|m| line(m).max(self.collector.sealed_until_ms(m)))
-            .collect()
-    }
-
-    /// The watermark of its partitions.
-    pub fn watermark(&self) -> Watermark {
-        let partitions = self.collector.partitions();
-        Watermark {
-            time_ms: partitions.frontier_ms(),
-            ..Watermark::of([(partitions, true)].into_iter())
-        }
-    }
-
-    /// Where every record went.
-    pub fn counters(&self) -> &Counters {
-        self.collector.counters()
-    }
-
-    /// How far event time has come in its partitions.
-    pub fn event_time(&self) -> &Partitions {
-        self.collector.partitions()
-    }
-
-    /// How far each partition was read.
-    pub fn partitions(&self) -> impl Iterator<Item = PartitionState> {
-        self.collector.partitions().states()
-    }
-
-    /// Event time up to which nothing more is expected, before the lateness is taken off; `None` until
-    /// every live partition has had an event.
-    pub fn frontier_ms(&self) -> Option<i64> {
-        self.collector.partitions().frontier_ms()
-    }
-
-    /// The next offset of each partition that was read.
-    pub fn positions(&self) -> Vec<Origin> {
-        self.collector.partitions().positions().collect()
-    }
-
-    /// Versions against each other, by model of the plan.
-    pub fn comparisons(&self) -> &[Comparisons] {
-        &self.comparisons
-    }
-
-    /// Where rows of pairs went, by name of the model's plan, with how many wait.
-    pub fn pair_counts(&self) -> Vec<(String, PairCounts, usize)> {
-        let models = self.plan.models.iter().enumerate();
-        let counts = models.filter_map(|(i, m)| {
-            let pairing = self.collector.pairing(i)?;
-            Some((m.name.clone(), pairing.counts(), pairing.rows()))
-        });
-        counts.collect()
-    }
-
     /// Takes over what may change in a plan at run time: caps, and how segments are kept.
     pub fn reload(&mut self, new: &Plan) {
         for (index, model) in self.plan.models.iter_mut().enumerate() {
@@ -435,57 +300,5 @@ impl Shard {
         self.plan.caps.expire_after_ms = new.caps.expire_after_ms;
         self.plan.caps.stalled_after_ms = new.caps.stalled_after_ms;
         self.collector.set_streams_max(new.caps.streams_max);
-    }
-
-    /// Gives room for so many pairs of prediction and outcome until the next call; see
-    /// [`Collector::tap`].
-    pub fn tap(&mut self, room: usize) -> (Vec<Pair>, u64) {
-        self.collector.tap(room)
-    }
-
-    /// What happened in joins and what ids came since the last call, to be written to their journals before the snapshot that
-    /// is taken next. It is an error to call this before [`Shard::take_corrections`] were applied.
-    pub fn take_journals(&mut self) -> Vec<JournalDelta> {
-        self.collector.take_journals()
-    }
-
-    /// Whether there is anything that it writes journals of.
-    pub fn has_journals(&self) -> bool {
-        !self.collector.join_states().is_empty()
-    }
-
-    /// Predictions that are retained for their outcomes, or for revisions.
-    pub fn retained(&self) -> usize {
-        self.collector.retained()
-    }
-
-    /// Bytes of the journals of joins that were not taken.
-    pub fn journal_bytes(&self) -> usize {
-        self.collector.journal_bytes()
-    }
-
-    /// Whether it counts a stream of this model and version.
-    pub fn serves(&self, model: &str, version: &str) -> bool {
-        let mut streams = self.collector.streams().iter();
-        streams.any(|(_, s)| (s.key.model(), s.key.version()) == (model, version))
-    }
-
-    /// Open panes over all streams and views.
-    pub fn panes(&self) -> usize {
-        let views = |s: &Stream| scalars(&self.plan.models[s.model]).count();
-        let streams = self.collector.streams().iter();
-        let open: usize = streams.map(|(_, s)| s.open_len() * views(s)).sum();
-        open + self.vectors.panes()
-    }
-
-    /// Heap bytes of all state.
-    pub fn bytes(&self) -> usize {
-        let compared = self.comparisons.iter().map(Comparisons::bytes);
-        self.collector.bytes() + self.vectors.bytes() + compared.sum::<usize>()
-    }
-
-    /// Joins of the snapshot that the plan no longer has, each with the reason.
-    pub fn dropped(&self) -> &[String] {
-        &self.dropped
     }
 }

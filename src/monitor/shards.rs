@@ -22,8 +22,8 @@
 
 use super::contribution::Contribution;
 use super::local_shard::LocalShard;
-use super::monitor::{Monitor, comparisons};
-use super::shard::Shard;
+use super::monitor::{Monitor, MonitorView, comparisons};
+use super::shard::ShardView;
 use super::snapshot::VerdictState;
 use super::watchdog::{Watchdog, Watermark};
 use crate::collect::join::SpillError;
@@ -103,20 +103,20 @@ impl Shards {
     }
 
     /// What judges; `None` of a worker.
-    pub fn monitor(&self) -> Option<&Monitor> {
-        self.monitor.as_ref()
+    pub fn monitor(&self) -> Option<MonitorView<'_>> {
+        self.monitor.as_ref().map(Monitor::view)
     }
 
     /// How many shards share the memory that the plan allows pending predictions.
     pub fn share_memory(&mut self, by: usize) {
         for shard in &mut self.shards {
-            shard.shard_mut().share_memory(by);
+            shard.upkeep().share_memory(by);
         }
     }
 
-    /// One step of one shard towards the memory that it has now. See [`Shard::spill_some`].
+    /// One step of one shard towards the memory that it has now. See [`ShardUpkeep::spill_some`](super::ShardUpkeep::spill_some).
     pub fn spill_some(&mut self) {
-        self.shards.iter_mut().any(|s| s.shard_mut().spill_some());
+        self.shards.iter_mut().any(|s| s.upkeep().spill_some());
     }
 
     /// The source with whose partitions those of `source` go.
@@ -167,7 +167,7 @@ impl Shards {
         self.get_mut(source, partition)?;
         let shard = self.shards.remove(self.last);
         self.stale = true;
-        for (source, counts) in shard.shard().counters().sources() {
+        for (source, counts) in shard.view().counters().sources() {
             let index = usize::from(source);
             if let (Some(gone), Some(moved)) = (self.gone.get_mut(index), self.moved.get_mut(index))
             {
@@ -189,8 +189,8 @@ impl Shards {
         if self.get_mut(source, partition).is_none() {
             return Vec::new();
         }
-        let shard = self.shards[self.last].shard();
-        let monitor = self.monitor.as_ref();
+        let shard = self.shards[self.last].view();
+        let monitor = self.monitor();
         let of = |model: &str, version: &str| shard.serves(model, version);
         monitor.map_or(Vec::new(), |m| m.verdicts(of))
     }
@@ -220,10 +220,12 @@ impl Shards {
     /// Up to where each model can be judged: the least that the shards have come to that are being read, but
     /// no further than what one of them has sealed; where all are read to their ends, the furthest.
     fn lines(&self) -> Vec<i64> {
-        let all = || self.shards.iter().map(LocalShard::shard);
-        let live = all().filter(|s| !s.is_idle()).map(Shard::reached_ms);
+        let all = || self.shards.iter().map(LocalShard::view);
+        let live = all()
+            .filter(|s| !s.partitions().are_idle())
+            .map(ShardView::reached_ms);
         judged_until(
-            all().map(Shard::sealed_until_ms),
+            all().map(ShardView::sealed_until_ms),
             live,
             self.plan.models.len(),
         )
@@ -233,7 +235,7 @@ impl Shards {
     fn rebuild(&mut self) {
         self.stale = false;
         let Some(old) = &mut self.monitor else { return };
-        let mut verdicts = old.verdicts(|_, _| true);
+        let mut verdicts = old.view().verdicts(|_, _| true);
         verdicts.append(&mut self.verdicts);
         // Their deltas are in the windows too.
         for shard in &mut self.shards {
@@ -243,7 +245,7 @@ impl Shards {
         let parts: Vec<Contribution<'_>> = parts.collect();
         let monitor = Monitor::rebuild(old, &parts, &verdicts);
         let mut old = std::mem::replace(old, monitor);
-        old.add_counts_to(&mut self.before);
+        old.view().add_counts_to(&mut self.before);
         self.changes.extend(old.take_changes());
         self.judgements.extend(old.take_judgements());
     }
@@ -253,17 +255,16 @@ impl Shards {
     pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
         self.settle();
         if let Some(monitor) = &mut self.monitor {
-            let due_ms = self.shards.iter().map(|s| s.shard().due_ms());
-            monitor.await_until(earliest(due_ms, self.plan.models.len()));
-            for shard in &self.shards {
-                monitor.observe(shard.shard().activity(), shard.shard().vector_activity());
-            }
+            let due_ms = self.shards.iter().map(|s| s.view().due_ms());
+            let due_ms = earliest(due_ms, self.plan.models.len());
+            let shards = self.shards.iter().map(LocalShard::view);
+            monitor.observe(due_ms, shards.map(|s| (s.activity(), s.vector_activity())));
         }
         self.hold_ahead();
         self.shards.iter_mut().for_each(|s| s.tick(now_ms));
-        let all = || self.shards.iter().map(LocalShard::shard);
-        let watermark = Watermark::of(all().map(|s| (s.event_time(), true)));
-        let whole = all().all(Shard::is_whole);
+        let all = || self.shards.iter().map(LocalShard::view);
+        let watermark = Watermark::of(all().map(|s| (s.partitions(), true)));
+        let whole = all().all(ShardView::is_whole);
         let stalled_after_ms = self.plan.caps.stalled_after_ms;
         let stalled = self.watchdog.look(now_ms, watermark, stalled_after_ms);
         if let Some(monitor) = &mut self.monitor {
@@ -275,12 +276,12 @@ impl Shards {
     /// Lets shards that are ahead open no more panes while what waits for the others takes as many bytes as
     /// it may.
     fn hold_ahead(&mut self) {
-        let waiting = self.monitor.as_ref().map_or(0, Monitor::pending_bytes);
+        let waiting = self.monitor().map_or(0, MonitorView::pending_bytes);
         let full = waiting >= self.plan.caps.open_bytes_max;
         let common_ms = full.then(|| self.lines());
         for shard in &mut self.shards {
             // One that is behind may come far until the next tick.
-            let sealed_ms = shard.shard().sealed_until_ms();
+            let sealed_ms = shard.view().sealed_until_ms();
             let ahead = |all: &Vec<i64>| sealed_ms.iter().zip(all).any(|(ours, all)| ours > all);
             shard.hold_ahead(common_ms.clone().filter(ahead));
         }
@@ -293,7 +294,7 @@ impl Shards {
 
     /// The latest report of each stream.
     pub fn reports(&self) -> impl Iterator<Item = &StreamReport> {
-        self.monitor.iter().flat_map(Monitor::reports)
+        self.monitor().into_iter().flat_map(MonitorView::reports)
     }
 
     /// The streams among these that have no shard left.
@@ -309,17 +310,17 @@ impl Shards {
             let ours = counters.source_mut(source);
             ours.add(gone);
             for shard in &self.shards {
-                let now = shard.shard().counters().source(source);
+                let now = shard.view().counters().source(source);
                 ours.add(&now.since(&shard.brought().source(source)));
             }
         }
         if let Some(monitor) = &self.monitor {
-            monitor.add_counts_to(&mut counters);
+            monitor.view().add_counts_to(&mut counters);
         }
         let dropped = self
             .shards
             .iter()
-            .map(|s| s.shard().counters().streams_dropped);
+            .map(|s| s.view().counters().streams_dropped);
         counters.streams_dropped += dropped.sum::<u64>();
         counters
     }
@@ -331,7 +332,7 @@ impl Shards {
         }
         comparisons(
             &self.plan,
-            self.shards.iter().map(|s| s.shard().comparisons()),
+            self.shards.iter().map(|s| s.view().comparisons()),
         )
     }
 
@@ -358,12 +359,12 @@ impl Shards {
 
     /// Takes over what may change in a plan at run time. See [`Engine::reload`](super::Engine::reload).
     pub fn reload(&mut self, new: &Plan) {
-        let mut monitor = Monitor::new(self.plan.clone());
-        let monitor = self.monitor.as_mut().unwrap_or(&mut monitor);
-        monitor.reload(new);
-        self.plan = monitor.plan().clone();
+        self.plan.reload(new);
+        if let Some(monitor) = &mut self.monitor {
+            monitor.reload(new);
+        }
         for shard in &mut self.shards {
-            shard.shard_mut().reload(new);
+            shard.reload(new);
         }
     }
 
@@ -373,12 +374,12 @@ impl Shards {
         monitor.map_or(0, |monitor| monitor.start_over(of, close))
     }
 
-    /// See [`Shard::tap`].
+    /// See [`ShardUpkeep::tap`](super::ShardUpkeep::tap).
     pub fn tap(&mut self, room: usize) -> (Vec<Pair>, u64) {
         let each = room.div_ceil(self.shards.len().max(1));
         let (mut pairs, mut passed) = (Vec::new(), 0);
         for shard in &mut self.shards {
-            let (theirs, more) = shard.shard_mut().tap(each);
+            let (theirs, more) = shard.upkeep().tap(each);
             pairs.extend(theirs);
             passed += more;
         }
@@ -408,39 +409,41 @@ impl Shards {
     /// How far each partition was read.
     pub fn partitions(&self) -> Vec<PartitionState> {
         let shards = self.shards.iter();
-        shards.flat_map(|s| s.shard().partitions()).collect()
+        shards
+            .flat_map(|s| s.view().partitions().states())
+            .collect()
     }
 
     /// The next offset of each partition that was read.
     pub fn positions(&self) -> Vec<Origin> {
         let shards = self.shards.iter();
-        shards.flat_map(|s| s.shard().positions()).collect()
+        shards
+            .flat_map(|s| s.view().partitions().positions())
+            .collect()
     }
 
     /// Panes held, those of shards and of the windows over them alike.
     pub fn panes(&self) -> usize {
         let shards = self.shards.iter();
-        shards.map(LocalShard::panes).sum::<usize>()
-            + self.monitor.as_ref().map_or(0, Monitor::panes)
+        shards.map(LocalShard::panes).sum::<usize>() + self.monitor().map_or(0, MonitorView::panes)
     }
 
     /// Heap bytes of all state.
     pub fn bytes(&self) -> usize {
         let shards = self.shards.iter();
-        shards.map(LocalShard::bytes).sum::<usize>()
-            + self.monitor.as_ref().map_or(0, Monitor::bytes)
+        shards.map(LocalShard::bytes).sum::<usize>() + self.monitor().map_or(0, MonitorView::bytes)
     }
 
     /// Why the store of pending predictions of a shard failed, if one did.
     pub fn fault(&self) -> Option<&SpillError> {
-        self.shards.iter().find_map(|s| s.shard().fault())
+        self.shards.iter().find_map(|s| s.view().fault())
     }
 }
 
 /// Advances a monitor to the lines of its models.
 pub(super) fn advance(monitor: &mut Monitor, lines: &[i64]) {
     for (model, &line_ms) in lines.iter().enumerate() {
-        if line_ms > monitor.sealed_until_ms()[model] {
+        if line_ms > monitor.view().sealed_until_ms()[model] {
             monitor.advance(model, line_ms);
         }
     }

@@ -2,6 +2,7 @@
 
 use super::engine::Engine;
 use super::local_shard::LocalShard;
+use super::partition_event::PartitionEvent;
 use crate::collect::{Disposition, Event, Label, Origin, PartitionId, Reason};
 
 /// Takes the records of one partition, in order. Each record ends in exactly one disposition.
@@ -14,14 +15,8 @@ pub trait RecordSink {
     fn reject(&mut self, origin: Origin, arrival_ms: Option<i64>, reason: Reason) -> Disposition;
     /// What is taken next is one more event of the record at `origin`.
     fn next_row(&mut self, origin: Origin);
-    /// The partition has nothing more to read for now.
-    fn end_of_partition(&mut self, at: PartitionId);
-    /// Its log has grown since.
-    fn wake(&mut self, at: PartitionId);
-    /// Nobody waits for it until its next record.
-    fn leave_out(&mut self, at: PartitionId);
-    /// The next record of the partition has this offset, though a later one was read.
-    fn rewind(&mut self, at: PartitionId, offset: i64);
+    /// Takes what happened to the partition.
+    fn on_partition(&mut self, at: PartitionId, what: PartitionEvent);
 }
 
 macro_rules! record_sink {
@@ -46,17 +41,8 @@ macro_rules! record_sink {
             fn next_row(&mut self, origin: Origin) {
                 <$sink>::next_row(self, origin);
             }
-            fn end_of_partition(&mut self, at: PartitionId) {
-                <$sink>::end_of_partition(self, at.source, at.partition);
-            }
-            fn wake(&mut self, at: PartitionId) {
-                <$sink>::wake(self, at.source, at.partition);
-            }
-            fn leave_out(&mut self, at: PartitionId) {
-                <$sink>::leave_out(self, at.source, at.partition);
-            }
-            fn rewind(&mut self, at: PartitionId, offset: i64) {
-                <$sink>::rewind(self, at.source, at.partition, offset);
+            fn on_partition(&mut self, at: PartitionId, what: PartitionEvent) {
+                <$sink>::on_partition(self, at, what);
             }
         }
     };

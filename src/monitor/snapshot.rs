@@ -4,7 +4,7 @@
 //! exactly where the sums stand: nothing is lost, nothing counts twice. Sums travel packed, as the windows
 //! keep them. What can be computed from the panes (evaluations, totals) is not stored.
 //!
-//! A snapshot is made in two parts. The shard saves positions, counters, open panes and joins; whoever has
+//! A snapshot is made in two parts. The shard saves positions, counters, open panes and joins; the holder of
 //! the windows adds them: the monitor of a process by itself, with verdicts and alerts, or the windows of
 //! a partition, without. A process that judges what others count has the monitor's part alone.
 //!
@@ -51,7 +51,7 @@ pub struct Snapshot {
     pub compared: Vec<ComparedState>,
     /// Versions with their vector views.
     pub vectors: Vec<VersionState>,
-    /// Of a process that judges what others have counted: how far it has followed them.
+    /// How far a process that judges what others have counted has followed them.
     pub followed: Option<FollowedState>,
 }
 
@@ -417,7 +417,7 @@ mod tests {
         // Back again, the one that was away with its own.
         snapshot.rebind(&names(&["apples", "pears"]));
         assert_eq!(known(&snapshot), before);
-        assert_eq!(snapshot.partitions.assign(0, 4), Some(20));
+        assert_eq!(snapshot.partitions.assign((0, 4).into()), Some(20));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Open panes of vector views: the vector part of a shard.
 //!
-//! Of a model with vector views, exactly the events that the collector counts are counted here as vectors,
+//! Exactly the events of a model with vector views that the collector counts are counted here as vectors,
 //! in the panes that seal with the collector's. Vector streams are of whole versions: segments would
 //! multiply cells that are sparse already, so a version with segments has its vector views under segment
 //! `*`, like a roll-up. Predictions that wait for their outcomes are counted when they are mature

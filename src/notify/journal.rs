@@ -83,7 +83,7 @@ pub enum Entry {
         /// The acknowledgement.
         ack: Ack,
     },
-    /// Someone says that a model was replaced or mended.
+    /// Someone says that a model was replaced or fixed.
     Deployed(Deployment),
     /// This process acquires an alert that another process has notified.
     Acquired(Box<TransferredAlert>),

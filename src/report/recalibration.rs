@@ -86,10 +86,10 @@ fn apply(method: Method, judgement: &Judgement) -> String {
         judgement.n,
         t.log_loss.mean,
         t.log_loss.standard_error,
-        judgement.unmended.log_loss,
-        t.mended.log_loss,
-        judgement.unmended.ece_l2(),
-        t.mended.ece_l2(),
+        judgement.original.log_loss,
+        t.recalibrated.log_loss,
+        judgement.original.ece_l2(),
+        t.recalibrated.ece_l2(),
     )
 }
 
@@ -102,13 +102,13 @@ fn trial(j: &Judged) -> Value {
     all
 }
 
-/// What the maps brought: the scores as they are, and mended by each.
+/// What the maps brought: the scores as they are, and recalibrated by each.
 pub fn judgement(j: &Judgement) -> Object<String, Value> {
-    let mended: Object<String, Value> = Method::ALL
+    let recalibrated: Object<String, Value> = Method::ALL
         .into_iter()
         .filter_map(|m| {
             let t = j.trial(m)?;
-            let mut entry = measures(&t.mended);
+            let mut entry = measures(&t.recalibrated);
             entry["log_loss_gain"] = gain(&t.log_loss);
             entry["brier_gain"] = gain(&t.brier);
             Some((m.as_str().to_owned(), entry))
@@ -117,8 +117,8 @@ pub fn judgement(j: &Judgement) -> Object<String, Value> {
     let mut all = Object::new();
     all.insert("n".into(), json!(j.n));
     all.insert("positives".into(), json!(j.positives));
-    all.insert("unmended".into(), measures(&j.unmended));
-    all.insert("mended".into(), Value::Object(mended));
+    all.insert("original".into(), measures(&j.original));
+    all.insert("recalibrated".into(), Value::Object(recalibrated));
     all
 }
 

@@ -50,7 +50,7 @@ struct Window {
     seed: u64,
     /// Packed sums, hexadecimal; `None` of one that was not judged at that moment.
     sums: Option<String>,
-    /// Of a vector view, its sums.
+    /// Sums of a vector view.
     #[serde(default)]
     vector: Option<VectorWindow>,
     /// The evaluation as it was reported.
@@ -126,7 +126,7 @@ impl VectorWindow {
 struct Watch {
     account: String,
     budget: String,
-    /// Of the step: its share of what the budget hands out.
+    /// Share of the step in what the budget hands out.
     share: f64,
     alpha: f64,
     tolerance: f64,

@@ -111,7 +111,7 @@ fn run(effort: &Effort) -> Table {
                 error: (ALPHA * (1.0 - ALPHA) / sets as f64).sqrt(),
                 ..share
             };
-            // Of fewer data sets the share is far from normal.
+            // The share of fewer data sets is far from normal.
             match at < 3 && sets >= 100 {
                 true => calibrated.against(ALPHA, 0.0),
                 false => share,

@@ -202,7 +202,7 @@ mod tests {
             assert!((cauchy(&[(p, 2.0)]) / p - 1.0).abs() < 1e-6, "{p}");
         }
         assert_eq!(cauchy(&[]), 1.0);
-        // Of four, the smallest times four.
+        // The smallest of four, times four.
         let p = cauchy(&[1e-6, 0.5, 0.5, 0.5].map(|p| (p, 1.0)));
         assert!((p / 4e-6 - 1.0).abs() < 1e-3, "{p}");
         // An impossible outcome is beyond doubt, whatever the others say.

@@ -4,8 +4,8 @@
 //! function of the score that fits the outcomes best, found by pooling adjacent violators
 //! ([`super::recalibration::isotonic`]), and so it is consistent, optimally binned and reproducible
 //! (Dimitriadis, Gneiting & Jordan, *Stable reliability diagrams for probabilistic classifiers*,
-//! PNAS 118, 2021, "The CORP approach"). Scores enter by the finest cells of which at most
-//! [`CELLS_MAX`] are occupied, each at its mean score: a model of rare events has its cells where
+//! PNAS 118, 2021, "The CORP approach"). Scores enter by the finest level with at most
+//! [`CELLS_MAX`] occupied cells, each at its mean score: a model of rare events has its cells where
 //! its scores are.
 //!
 //! The band shows where the curve falls if the scores are true (there, "Uncertainty
@@ -31,7 +31,7 @@ use super::rng::Rng;
 /// Most cells of a curve: 5 kB.
 pub const CELLS_MAX: usize = 128;
 
-/// Redrawn sets of outcomes. With the observed one they are 400, of which 10 lie in each tail.
+/// Redrawn sets of outcomes. With the observed one they are 400: 10 lie in each tail.
 pub const DRAWS: usize = 399;
 
 /// Share of the band outside on each side.

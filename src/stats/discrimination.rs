@@ -49,12 +49,12 @@ pub struct Auc {
 }
 
 impl Discrimination {
-    /// Of raw scores with their outcomes; `None` without events.
+    /// Measures raw scores with their outcomes; `None` without events.
     pub fn of_scores(sample: &[(f64, bool)]) -> Option<Discrimination> {
         of_points(&Point::of_scores(sample), true, false)
     }
 
-    /// Of raw scores, outcomes and weights above 0; `None` without events.
+    /// Measures raw scores, outcomes and weights above 0; `None` without events.
     pub fn of_weighted(sample: &[(f64, bool, f64)]) -> Option<Discrimination> {
         let mut order = sample.to_vec();
         order.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -72,7 +72,7 @@ impl Discrimination {
         of_points(&points, false, false)
     }
 
-    /// Of cells in ascending order; `None` without events.
+    /// Measures cells in ascending order; `None` without events.
     pub fn of_cells(cells: &[CurveCell]) -> Option<Discrimination> {
         let points: Vec<Point> = cells
             .iter()
@@ -110,7 +110,7 @@ fn auc(
     if positives <= 0.0 || negatives <= 0.0 {
         return None;
     }
-    // Of a positive, the share of negatives below it, and of a negative, the share of positives above it.
+    // A positive counts the share of negatives below it, a negative the share of positives above it.
     let (mut below, mut above, mut tied) = (0.0, positives, 0.0);
     let (mut sum, mut squares, mut other_squares) = (0.0, 0.0, 0.0);
     for p in points {
@@ -153,7 +153,7 @@ pub struct VectorScores {
 }
 
 impl VectorScores {
-    /// Of a sample; `None` without events.
+    /// Measures a sample; `None` without events.
     pub fn of(sample: &Vectors) -> Option<VectorScores> {
         if sample.is_empty() {
             return None;
@@ -294,7 +294,7 @@ mod tests {
         sample.push(&[0.5, 0.25, 0.25], 0).unwrap();
         sample.push(&[0.2, 0.4, 0.4], 2).unwrap();
         let found = VectorScores::of(&sample).unwrap();
-        // Of the equal ones the first is the answer, and wrong.
+        // The first of equal ones is the answer, and wrong.
         assert_eq!(found.accuracy, 0.5);
         assert!((found.log_loss + (0.5_f64.ln() + 0.4_f64.ln()) / 2.0).abs() < 1e-15);
         assert!((found.brier - (0.375 + 0.56) / 2.0).abs() < 1e-15);

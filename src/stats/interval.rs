@@ -267,7 +267,7 @@ pub fn default_cells(n: u64) -> u64 {
 }
 
 fn median_count(level: &Level) -> f64 {
-    // Of weighted events the effective number; n·(n/n) is n.
+    // The effective number of weighted events; n·(n/n) is n.
     let effective = level.squares().map(|(c, moments)| c.n * (c.n / moments.w2));
     let mut counts: Vec<f64> = effective.collect();
     if counts.is_empty() {

@@ -126,8 +126,8 @@
 //! batches where [`batch`] gathers events, with its [`weight`] in sums of their own ([`weighted`]), and
 //! with its cluster also in sums by [cluster](clusters); [`levels`] turns the sums into all dyadic levels, and every statistic is a
 //! function of the levels. Sums are integers, so they merge and part exactly ([`algebra`]): a
-//! window is the sum of its panes to the last bit, in whatever order events came and whoever
-//! counted them.
+//! window is the sum of its panes to the last bit, in whatever order events came and whichever
+//! process counted them.
 //!
 //! The crate is pure: no clock, thread, socket, log or global randomness. A seed is an argument.
 //! Undefined quantities are `None`, never NaN. Feature `serde` derives `Serialize` on results and

@@ -35,7 +35,7 @@
 //!
 //! **State.** For each of [`WIDTHS`] widths, doubling from the sealed pane on, the sums of the newest
 //! [`SLOTS`] stretches of event time, aligned to the epoch. They add up, so the series of a stream is
-//! the same, to the bit, in whatever order its panes come and whoever counted them. Base panes are
+//! the same, to the bit, in whatever order its panes come and whichever process counted them. Base panes are
 //! made of the narrowest width that gives [`PANES_MIN`] of them, by joining neighbours where a slot
 //! has too few events.
 //!
@@ -252,7 +252,7 @@ pub struct Overdispersion {
 }
 
 impl Overdispersion {
-    /// Of panes of one scale, at least two.
+    /// Measures the panes of one scale, at least two.
     fn of(scale: &[PaneTotals], single: f64, panes: usize) -> Overdispersion {
         let unit = 2f64.powi(-32);
         let term = |pair: &[PaneTotals]| {

@@ -78,7 +78,7 @@ pub struct Repeats {
 }
 
 impl Default for Repeats {
-    /// Of no events.
+    /// No events.
     fn default() -> Repeats {
         Repeats {
             level: LEVEL_MIN,
@@ -319,7 +319,7 @@ impl RepeatedScores {
     }
 }
 
-/// Of what the sampled scores are multiples.
+/// The steps that the sampled scores are multiples of.
 struct Steps {
     /// 10^−d in units of 2⁻³², with the fewest decimals d ≤ 6 that all have; 1 where they have more.
     decimal: f64,

@@ -232,7 +232,7 @@ fn verdict(
     borderline: bool,
 ) -> TCal {
     let reject = p_value <= alpha;
-    // Of equal p-values (drawn ones often are) the one farther out decides.
+    // Drawn p-values are often equal; then the one farther out decides.
     let farness = |b: usize| summaries[b].debiased / summaries[b].moments.sd();
     let least = (0..p_values.len()).min_by(|&a, &b| {
         let by_p = p_values[a].total_cmp(&p_values[b]);

@@ -22,7 +22,7 @@
 //! the largest scores. There the ratio of observed to expected rare outcomes decides, with its exact
 //! interval (Clopper–Pearson; a sum of unequal coins varies less than a binomial count, Hoeffding
 //! 1956): calibrated within \[1/(1+ρ), 1+ρ\], miscalibrated beyond, with the test as above. It
-//! shows the mean and not the shape, and whoever reports it has to say so. A shape that is shown
+//! shows the mean and not the shape, and a report of it has to say so. A shape that is shown
 //! to be off by the ℓ2-ECE counts as above.
 //!
 //! **How many more events.** For the error at τ = 0 the interval's half width is τ² at

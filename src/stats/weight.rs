@@ -152,7 +152,7 @@ impl Wide {
         [half(a, b), half(c, d)]
     }
 
-    /// Of its two halves.
+    /// The number with these two halves.
     pub fn from_halves([low, high]: [u128; 2]) -> Wide {
         Wide([
             low as u64,

@@ -53,7 +53,7 @@ pub enum AlertRequest {
         /// Reason.
         note: String,
     },
-    /// A model was replaced or mended: its alerts rest on new data only.
+    /// A model was replaced or fixed: its alerts rest on new data only.
     Deploy {
         /// The model.
         model: String,

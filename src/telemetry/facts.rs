@@ -24,7 +24,7 @@ pub struct SourceFacts {
     /// Records in memory that wait for their schema.
     pub awaiting_schema: u64,
     /// Other processes where there may be only this one.
-    pub rivals: u64,
+    pub other_members: u64,
     /// Open records that arrived with partitions from other processes.
     pub moved_in: u64,
     /// Open records that left with partitions.
@@ -321,7 +321,7 @@ pub struct Facts {
     pub role: Role,
     /// Topics and partitions that are assigned but cannot be read.
     pub suspended: Vec<(String, i32)>,
-    /// What waits of streams of which nothing was judged yet.
+    /// What waits of streams that were not judged yet.
     pub unjudged: Vec<Unjudged>,
     /// The history.
     pub history: HistoryFacts,

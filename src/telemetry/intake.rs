@@ -6,7 +6,7 @@
 //! | `TruelineOutcomesOrphaned` | over 2 % of half an hour's outcomes find no prediction |
 //! | `TruelineOutcomesStopped` | none matched for an hour, though over 100 did within a day and records are read |
 //!
-//! A process without Prometheus, and whoever opens its page, should see the same. The rules wait before
+//! A process without Prometheus, and anyone who opens its page, should see the same. The rules wait before
 //! they fire, this does not: it says what is. Counters are remembered once a minute for a day, 58 kB a
 //! source. Before a process has run for a span, what it has counted since its start stands for it.
 

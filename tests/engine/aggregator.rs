@@ -108,13 +108,19 @@ impl<'l> Fleet<'l> {
                 restored(at, plan, &checkpoint.snapshot, &[]).after(*epoch, deltas)
             }
         };
-        shard.assign(0, p);
+        shard.assign((0, p).into());
         worker.adopt(shard, Vec::new());
         self.epochs.insert(p, self.claims);
     }
 
     fn position(&mut self, p: i32) -> usize {
-        let next = self.shard(p).shard().positions().first().map(|o| o.offset);
+        let next = self
+            .shard(p)
+            .view()
+            .partitions()
+            .positions()
+            .next()
+            .map(|o| o.offset);
         next.unwrap_or(0) as usize
     }
 
@@ -251,7 +257,7 @@ impl<'l> Fleet<'l> {
 fn whole(logs: &[Vec<Record>], plan: Plan) -> (Engine, Said) {
     let mut whole = Engine::new(plan);
     (0..PARTITIONS).for_each(|p| {
-        whole.assign(0, p);
+        whole.assign((0, p).into());
     });
     for offset in 0..logs[0].len() {
         for (p, log) in (0..).zip(logs) {
@@ -341,7 +347,7 @@ fn detected(said: &Said) -> Said {
 fn backwards(logs: &[Vec<Record>], plan: Plan) -> Said {
     let mut whole = Engine::new(plan);
     (0..PARTITIONS).for_each(|p| {
-        whole.assign(0, p);
+        whole.assign((0, p).into());
     });
     for (p, log) in (0..PARTITIONS).zip(logs).rev() {
         for (offset, r) in log.iter().enumerate() {

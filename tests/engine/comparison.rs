@@ -440,7 +440,7 @@ fn comparisons_equal_their_recomputation_under_disorder_repeats_and_restarts() {
         assert!(expected.values().all(|c| c.n > 2_000), "the test bites");
         for seed in [1, 2, 3] {
             let mut engine = Engine::new(plan(champion, 1_000_000, Vec::new()));
-            engine.assign(0, 0);
+            engine.assign((0, 0).into());
             for (i, r) in (0..).zip(arrival(&all, seed)) {
                 observe(&mut engine, i, &r);
                 if i % 1_777 == 1_776 {
@@ -488,7 +488,7 @@ fn carried(snapshot: &Snapshot) {
 fn the_cap_on_rows_refuses_and_counts_and_streams_go_on() {
     let all = arrival(&records(3_000, 5), 1);
     let mut engine = Engine::new(plan(None, 200, Vec::new()));
-    engine.assign(0, 0);
+    engine.assign((0, 0).into());
     for (i, r) in (0..).zip(&all) {
         observe(&mut engine, i, r);
         assert!(engine.pair_counts()[0].2 <= 200);
@@ -504,7 +504,7 @@ fn the_cap_on_rows_refuses_and_counts_and_streams_go_on() {
 #[test]
 fn without_ids_nothing_is_paired_and_models_are_kept_apart() {
     let mut engine = Engine::new(plan(None, 1_000, Vec::new()));
-    engine.assign(0, 0);
+    engine.assign((0, 0).into());
     for (i, (model, version, id)) in (0..).zip([
         ("a", "1", &b"x"[..]),
         ("b", "2", b"x"),
@@ -568,8 +568,8 @@ struct Feed {
 impl Feed {
     fn new(plan: Plan) -> Feed {
         let mut engine = Engine::new(plan);
-        engine.assign(0, 0);
-        engine.assign(1, 0);
+        engine.assign((0, 0).into());
+        engine.assign((1, 0).into());
         Feed {
             engine,
             offsets: [0; 2],
@@ -808,7 +808,7 @@ fn two_versions_of_one_id_get_its_late_outcome_in_whatever_order_they_come() {
 fn comparisons_are_served_by_http_and_on_metrics() {
     let all = records(6_000, 11);
     let mut engine = Engine::new(plan(Some("1"), 1_000_000, Vec::new()));
-    engine.assign(0, 0);
+    engine.assign((0, 0).into());
     for (i, r) in (0..).zip(arrival(&all, 1)) {
         observe(&mut engine, i, &r);
     }
@@ -862,7 +862,7 @@ fn adopt(shards: &mut Shards, written: &BTreeMap<i32, Snapshot>, p: i32) {
         None => LocalShard::new(at, plan, Vec::new(), None),
         Some(snapshot) => partitions::restored(at, plan, snapshot, &[]),
     };
-    shard.assign(0, p);
+    shard.assign((0, p).into());
     shards.adopt(shard, Vec::new());
 }
 
@@ -890,7 +890,12 @@ fn played(
         for p in 0..partitions {
             let shards: &mut Shards = &mut all[owner[p as usize]];
             let lane = shards.get_mut(0, p).expect("ours");
-            let from = lane.shard().positions().first().map_or(0, |o| o.offset);
+            let from = lane
+                .view()
+                .partitions()
+                .positions()
+                .next()
+                .map_or(0, |o| o.offset);
             let log = logs[p as usize].iter().zip(0..).skip(from as usize);
             for (r, offset) in log.take_while(|(r, _)| r.time_ms <= now_ms) {
                 observe_in(lane, (p, offset), r);
@@ -932,7 +937,7 @@ fn partitions_that_move_say_together_what_one_process_says_of_all() {
     let mut records = records(6_000, 21);
     records.sort_by_key(|r| r.time_ms);
     let mut whole = Engine::new(plan(Some("1"), 1_000_000, Vec::new()));
-    whole.assign(0, 0);
+    whole.assign((0, 0).into());
     (0..)
         .zip(&records)
         .for_each(|(i, r)| observe(&mut whole, i, r));

@@ -158,7 +158,7 @@ fn feed(sink: &mut impl RecordSink, partition: usize, offset: usize, r: &Record)
 fn engine(ids_max: usize) -> Engine {
     let mut engine = Engine::new(plan_of_views(ids_max));
     (0..PARTITIONS).for_each(|p| {
-        engine.assign(0, p as i32);
+        engine.assign((0, p as i32).into());
     });
     engine
 }
@@ -311,7 +311,7 @@ fn ids_move_with_their_partition() {
     let mut disk = Disk::default();
     let mut processes = [(); 2].map(|()| Shards::new(plan_of_views(usize::MAX), vec![0]));
     let adopt = |shards: &mut Shards, mut shard: LocalShard, p: usize, verdicts| {
-        shard.assign(0, p as i32);
+        shard.assign((0, p as i32).into());
         shards.adopt(shard, verdicts);
     };
     for p in 0..PARTITIONS {

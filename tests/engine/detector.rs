@@ -36,13 +36,13 @@ fn plan(budget: Option<&str>) -> Plan {
     }
 }
 
-/// Feeds events `from` to `to` of one stream; the truth turns to temperature 2 at `change` and back at `mended`.
-fn feed(engine: &mut Engine, range: std::ops::Range<i64>, change: i64, mended: i64) -> Vec<Change> {
+/// Feeds events `from` to `to` of one stream; the truth turns to temperature 2 at `change` and back at `fixed`.
+fn feed(engine: &mut Engine, range: std::ops::Range<i64>, change: i64, fixed: i64) -> Vec<Change> {
     for i in range {
         let mut rng = Rng::new(i as u64);
         let z = rng.uniform().clamp(1e-6, 1.0 - 1e-6);
         let h = (z / (1.0 - z)).ln();
-        let bad = (change..mended).contains(&i);
+        let bad = (change..fixed).contains(&i);
         let p = 1.0 / (1.0 + (if bad { -0.5 * h } else { -h }).exp());
         let event = Event {
             model: "fraud",
@@ -76,10 +76,10 @@ fn steps(changes: &[Change]) -> Vec<bool> {
 
 #[test]
 fn a_change_is_told_with_its_kind_and_its_time_and_is_clear_after_it_is_mended() {
-    let (change, mended) = (20_000, 22_000);
+    let (change, fixed) = (20_000, 22_000);
     let mut engine = Engine::new(plan(Some("1 per 30d")));
-    assert!(steps(&feed(&mut engine, 0..change, change, mended)).is_empty());
-    let changes = feed(&mut engine, change..mended, change, mended);
+    assert!(steps(&feed(&mut engine, 0..change, change, fixed)).is_empty());
+    let changes = feed(&mut engine, change..fixed, change, fixed);
     assert_eq!(steps(&changes).first(), Some(&true));
     let first = changes.iter().find(|c| c.window == "detector").unwrap();
     println!("{}", first.sentence);
@@ -103,7 +103,7 @@ fn a_change_is_told_with_its_kind_and_its_time_and_is_clear_after_it_is_mended()
     assert_eq!(json["alarm"]["evidence"]["direction"], "over_confident");
     assert!(json["always_valid"]["ece_l2_lower"].is_number());
 
-    let after = feed(&mut engine, mended..80_000, change, mended);
+    let after = feed(&mut engine, fixed..80_000, change, fixed);
     assert_eq!(steps(&after).last(), Some(&false), "{after:?}");
     let report = engine.reports().next().unwrap();
     assert!(report.detector.as_ref().unwrap().alarm.is_none());

@@ -8,7 +8,8 @@ use trueline::collect::{Disposition, Event, Origin, PartitionId, Reason, Refusal
 use trueline::judge::{JudgeOptions, Undecided, Verdict, WindowReport};
 use trueline::monitor::liveness::{At, Freshness};
 use trueline::monitor::{
-    Aggregator, Caps, Engine, LocalShard, ModelPlan, Monitor, Plan, RecordSink, Shards,
+    Aggregator, Caps, Engine, LocalShard, ModelPlan, MonitorView, PartitionEvent, Plan, RecordSink,
+    Shards,
 };
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::view::{Outcome, Prediction, View};
@@ -89,7 +90,7 @@ impl Feed {
     }
 }
 
-fn window(monitor: &Monitor) -> &WindowReport {
+fn window(monitor: MonitorView<'_>) -> &WindowReport {
     &monitor.reports().next().expect("a stream").windows[0]
 }
 
@@ -113,7 +114,7 @@ const P1: PartitionId = PartitionId {
 fn records_that_are_not_counted_hold_no_verdict() {
     for bad in [false, true] {
         let (mut engine, mut feed) = (Engine::new(plan()), Feed::default());
-        (0..2).for_each(|p| _ = engine.assign(0, p));
+        (0..2).for_each(|p| _ = engine.assign((0, p).into()));
         for i in 0..600 {
             let at_ms = BEGIN_MS + i * 100;
             feed.good(&mut engine, 0, at_ms);
@@ -132,7 +133,7 @@ fn records_that_are_not_counted_hold_no_verdict() {
         // Alone they carry nothing on: no event of a counted model has come since.
         let before = said(&engine);
         (0..100).for_each(|i| feed.other(&mut engine, 1, newest_ms + i * 1_000, bad));
-        engine.end_of_partition(0, 0);
+        engine.on_partition((0, 0).into(), PartitionEvent::Ended);
         (0..100).for_each(|i| feed.other(&mut engine, 1, newest_ms + i * 1_000, bad));
         assert!(engine.frontier_ms() <= Some(newest_ms));
         assert_eq!(said(&engine).len(), before.len());
@@ -143,7 +144,7 @@ fn records_that_are_not_counted_hold_no_verdict() {
 fn one_bad_record_with_a_clock_ahead_in_a_backlog_makes_none_late() {
     // It is bounded by the time of reading alone, which is that of the end of the backlog.
     let (mut engine, mut feed) = (Engine::new(plan()), Feed::default());
-    (0..2).for_each(|p| _ = engine.assign(0, p));
+    (0..2).for_each(|p| _ = engine.assign((0, p).into()));
     let read_ms = BEGIN_MS + 60_000;
     feed.other(&mut engine, 1, read_ms, true);
     feed.other(&mut engine, 1, read_ms, true);
@@ -166,7 +167,7 @@ fn one_bad_record_with_a_clock_ahead_in_a_backlog_makes_none_late() {
 fn bad_records_among_old_events_make_none_late() {
     // Events of last year, written today: what is heard goes by the delay of the partition's events.
     let (mut engine, mut feed) = (Engine::new(plan()), Feed::default());
-    (0..2).for_each(|p| _ = engine.assign(0, p));
+    (0..2).for_each(|p| _ = engine.assign((0, p).into()));
     for i in 0..600 {
         let (time_ms, arrival_ms) = (BEGIN_MS + i * 100, BEGIN_MS + YEAR_MS + i * 100);
         for partition in 0..2 {
@@ -197,12 +198,12 @@ proptest! {
         let all: Vec<Any> = (0..).zip(&counted).map(|(i, &(p, c))| (p, BEGIN_MS + i * 150, c || p == 0)).collect();
         let play = |order: &[Any], cut: usize| {
             let (mut engine, mut feed) = (Engine::new(plan()), Feed::default());
-            (0..3).for_each(|p| _ = engine.assign(0, p));
+            (0..3).for_each(|p| _ = engine.assign((0, p).into()));
             for (i, &(p, at_ms, counted)) in order.iter().enumerate() {
                 if i == cut {
                     let snapshot = engine.snapshot();
                     engine = Engine::restore(plan(), snapshot).expect("a sound snapshot");
-                    (0..3).for_each(|p| _ = engine.assign(0, p));
+                    (0..3).for_each(|p| _ = engine.assign((0, p).into()));
                 }
                 match counted {
                     true => _ = feed.good(&mut engine, p, at_ms),
@@ -242,7 +243,7 @@ fn a_shard_of_uncounted_records_holds_no_verdict_of_the_others_here_or_at_the_ju
     for all in [&mut shards, &mut worker] {
         for p in 0..2 {
             let mut shard = LocalShard::new((0, p), all.plan(), vec!["topic".to_owned()], None);
-            shard.assign(0, p);
+            shard.assign((0, p).into());
             all.adopt(shard, Vec::new());
         }
         let mut feed = Feed::default();
@@ -356,7 +357,7 @@ fn a_stream_expires_by_event_time_and_only_while_all_partitions_are_read() {
     plan.caps.expire_after_ms = 20_000;
     plan.models[0].name = "*".to_owned();
     let (mut engine, mut feed) = (Engine::new(plan.clone()), Feed::default());
-    (0..2).for_each(|p| _ = engine.assign(0, p));
+    (0..2).for_each(|p| _ = engine.assign((0, p).into()));
     for i in 0..100 {
         feed.good(&mut engine, 0, BEGIN_MS + i * 100);
         feed.other(&mut engine, 1, BEGIN_MS + i * 100, false);
@@ -374,9 +375,9 @@ fn a_stream_expires_by_event_time_and_only_while_all_partitions_are_read() {
     // After a downtime: the partition of one stream is assigned later than the other.
     let mut engine = Engine::restore(plan, before).expect("a sound snapshot");
     engine.tick(BEGIN_MS + YEAR_MS);
-    engine.assign(0, 1);
-    engine.end_of_partition(0, 0);
-    engine.revoke(0, 0);
+    engine.assign((0, 1).into());
+    engine.on_partition((0, 0).into(), PartitionEvent::Ended);
+    engine.on_partition((0, 0).into(), PartitionEvent::Revoked);
     for i in 100..600 {
         feed.other(&mut engine, 1, BEGIN_MS + i * 100, false);
     }
@@ -386,8 +387,8 @@ fn a_stream_expires_by_event_time_and_only_while_all_partitions_are_read() {
         2,
         "the partition of one of them is not read"
     );
-    engine.assign(0, 0);
-    engine.end_of_partition(0, 0);
+    engine.assign((0, 0).into());
+    engine.on_partition((0, 0).into(), PartitionEvent::Ended);
     engine.tick(BEGIN_MS + YEAR_MS);
     assert_eq!(streams(&engine), 1);
     assert_eq!(engine.counters().streams_expired, 1);
@@ -396,7 +397,7 @@ fn a_stream_expires_by_event_time_and_only_while_all_partitions_are_read() {
 #[test]
 fn a_watermark_that_stands_still_makes_verdicts_stalled_and_names_the_partition() {
     let (mut engine, mut feed) = (Engine::new(plan()), Feed::default());
-    (0..2).for_each(|p| _ = engine.assign(0, p));
+    (0..2).for_each(|p| _ = engine.assign((0, p).into()));
     for i in 0..600 {
         feed.good(&mut engine, 0, BEGIN_MS + i * 100);
         feed.good(&mut engine, 1, BEGIN_MS + i * 100);
@@ -418,12 +419,12 @@ fn a_watermark_that_stands_still_makes_verdicts_stalled_and_names_the_partition(
     assert_eq!(engine.watchdog().watermark().holder, Some(P1));
     assert!(engine.watchdog().is_stalled());
     // It goes on by itself.
-    engine.end_of_partition(0, 1);
+    engine.on_partition((0, 1).into(), PartitionEvent::Ended);
     engine.tick(300_001);
     assert!(!engine.watchdog().is_stalled());
     assert!(window(engine.monitor()).numbers.is_some());
     // Nothing new comes: that is no stall, however long.
-    engine.end_of_partition(0, 0);
+    engine.on_partition((0, 0).into(), PartitionEvent::Ended);
     engine.tick(900_000);
     assert!(!engine.watchdog().is_stalled());
 }
@@ -434,7 +435,7 @@ fn values_are_withdrawn_by_the_age_of_what_was_judged_though_events_come() {
     plan.models[0].judge.stale_after_ms = 30_000;
     plan.caps.stalled_after_ms = i64::MAX;
     let (mut engine, mut feed) = (Engine::new(plan), Feed::default());
-    (0..2).for_each(|p| _ = engine.assign(0, p));
+    (0..2).for_each(|p| _ = engine.assign((0, p).into()));
     for i in 0..600 {
         feed.good(&mut engine, 0, BEGIN_MS + i * 100);
         feed.good(&mut engine, 1, BEGIN_MS + i * 100);
@@ -454,11 +455,11 @@ fn values_are_withdrawn_by_the_age_of_what_was_judged_though_events_come() {
 fn an_idle_partition_whose_log_grows_is_waited_for_and_one_left_out_is_not() {
     let (mut engine, mut feed) = (Engine::new(plan()), Feed::default());
     (0..2).for_each(|p| _ = feed.good(&mut engine, p, BEGIN_MS));
-    engine.end_of_partition(0, 1);
+    engine.on_partition((0, 1).into(), PartitionEvent::Ended);
     (0..50).for_each(|i| _ = feed.good(&mut engine, 0, BEGIN_MS + i * 100));
     assert_eq!(engine.frontier_ms(), Some(BEGIN_MS + 4_900));
     // A transaction opens in partition 1: its records come when it ends.
-    engine.wake(0, 1);
+    engine.on_partition((0, 1).into(), PartitionEvent::Grown);
     (50..500).for_each(|i| _ = feed.good(&mut engine, 0, BEGIN_MS + i * 100));
     assert_eq!(engine.frontier_ms(), Some(BEGIN_MS + 4_900));
     (50..400).for_each(|i| _ = feed.good(&mut engine, 1, BEGIN_MS + i * 100));
@@ -467,9 +468,9 @@ fn an_idle_partition_whose_log_grows_is_waited_for_and_one_left_out_is_not() {
         (0, Some(BEGIN_MS + 39_900))
     );
     // Another stays open for too long; verdicts go on without the partition until it moves.
-    engine.leave_out(0, 1);
+    engine.on_partition((0, 1).into(), PartitionEvent::LeftOut);
     assert_eq!(engine.frontier_ms(), Some(BEGIN_MS + 49_900));
-    engine.wake(0, 1);
+    engine.on_partition((0, 1).into(), PartitionEvent::Grown);
     (500..600).for_each(|i| _ = feed.good(&mut engine, 0, BEGIN_MS + i * 100));
     assert_eq!(engine.frontier_ms(), Some(BEGIN_MS + 59_900));
     feed.good(&mut engine, 1, BEGIN_MS + 59_950);

@@ -65,7 +65,7 @@ impl Feed {
     fn new(plan: Plan, topics: &[&str]) -> Feed {
         let mut engine = Engine::new(plan);
         (0..topics.len()).for_each(|source| {
-            engine.assign(source as u16, 0);
+            engine.assign((source as u16, 0).into());
         });
         Feed {
             engine,
@@ -151,7 +151,7 @@ impl Feed {
         let segments: Vec<Vec<Vec<u8>>> = segments.collect();
         self.engine = Engine::restore_joined(plan, snapshot, &segments).expect("a sound snapshot");
         (0..topics.len()).for_each(|source| {
-            self.engine.assign(source as u16, 0);
+            self.engine.assign((source as u16, 0).into());
         });
         self.conserved();
     }

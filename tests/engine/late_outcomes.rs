@@ -114,8 +114,8 @@ struct Feed {
 impl Feed {
     fn new(plan: Plan) -> Feed {
         let mut engine = Engine::new(plan);
-        engine.assign(0, 0);
-        engine.assign(1, 0);
+        engine.assign((0, 0).into());
+        engine.assign((1, 0).into());
         Feed {
             engine,
             offsets: [0; 2],

@@ -148,7 +148,7 @@ fn result(engine: &mut Engine, mut changes: Vec<Change>) -> Result {
 
 fn run(records: &[Record], partitions: i32) -> Result {
     let mut engine = Engine::new(plan());
-    (0..partitions).for_each(|p| assert_eq!(engine.assign(SOURCE, p), None));
+    (0..partitions).for_each(|p| assert_eq!(engine.assign((SOURCE, p).into()), None));
     let mut changes = Vec::new();
     for (offset, r) in (0..).zip(records) {
         let end = feed(&mut engine, r.partition % partitions, offset, r);
@@ -231,7 +231,7 @@ proptest! {
         let cut = (r.len() as f64 * at) as usize;
         let whole = |cuts: bool| {
             let mut engine = Engine::new(plan());
-            engine.assign(SOURCE, 0);
+            engine.assign((SOURCE, 0).into());
             let mut changes = Vec::new();
             for (offset, record) in r.iter().enumerate() {
                 if cuts && offset == cut {
@@ -239,7 +239,7 @@ proptest! {
                     let before = published(&engine);
                     engine = Engine::restore(plan(), engine.snapshot()).unwrap();
                     assert_eq!(before, published(&engine));
-                    let next = engine.assign(SOURCE, 0).unwrap_or(0);
+                    let next = engine.assign((SOURCE, 0).into()).unwrap_or(0);
                     assert_eq!(next, cut as i64);
                     // A source that does not seek gives old records again.
                     let first = cut.saturating_sub(again);

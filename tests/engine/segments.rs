@@ -159,7 +159,7 @@ proptest! {
         all in records(), max in 1usize..7, cut in 0usize..600,
     ) {
         let mut engine = Engine::new(plan(rolled(max), 1000));
-        (0..3).for_each(|p| { engine.assign(0, p); });
+        (0..3).for_each(|p| { engine.assign((0, p).into()); });
         for (offset, r) in (0..).zip(&all) {
             prop_assert_eq!(feed(&mut engine, offset, r), Disposition::Observed);
             if offset as usize == cut {
@@ -442,8 +442,8 @@ fn late_outcomes_correct_the_roll_up_with_their_segment() {
         pending_memory: usize::MAX,
     }];
     let mut engine = Engine::new(with_join);
-    engine.assign(0, 0);
-    engine.assign(1, 0);
+    engine.assign((0, 0).into());
+    engine.assign((1, 0).into());
     let mut rng = Rng::new(5);
     let mut later: Vec<(i64, u32)> = Vec::new();
     let mut offsets = [0i64; 2];
@@ -570,8 +570,8 @@ fn a_day_of_an_adversary(config: &str, send: impl Fn(&mut Engine, i64, Event<'_>
     // A version has each vector view once, whatever its segments.
     let streams_max = bound.streams_max as usize * (1 + vectors.count());
     let mut engine = Engine::new(config.plan.clone());
-    engine.assign(0, 0);
-    engine.assign(1, 0);
+    engine.assign((0, 0).into());
+    engine.assign((1, 0).into());
     let mut rng = Rng::new(11);
     let day_ms = 86_400_000i64;
     let (mut most, mut streams_most, mut series_most) = (0, 0, 0.0f64);

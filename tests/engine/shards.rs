@@ -24,7 +24,7 @@ fn adopt(shards: &mut Shards, topic: &Topic, partition: i32) {
             (restored(at, shards.plan(), snapshot, &[]), verdicts.clone())
         }
     };
-    shard.assign(0, partition);
+    shard.assign((0, partition).into());
     shards.adopt(shard, verdicts);
 }
 
@@ -36,7 +36,12 @@ fn write(shards: &mut Shards, topic: &mut Topic, partition: i32) {
 
 fn position(shards: &mut Shards, partition: i32) -> usize {
     let shard = shards.get_mut(0, partition).expect("ours");
-    let next = shard.shard().positions().first().map(|o| o.offset);
+    let next = shard
+        .view()
+        .partitions()
+        .positions()
+        .next()
+        .map(|o| o.offset);
     next.unwrap_or(0) as usize
 }
 
@@ -126,7 +131,7 @@ fn the_process_that_has_all_partitions_in_the_end_judges_as_one_engine_would() {
         let logs = logs(seed, 3_000);
         let mut whole = Engine::new(plan());
         (0..PARTITIONS).for_each(|p| {
-            whole.assign(0, p);
+            whole.assign((0, p).into());
         });
         for offset in 0..logs[0].len() {
             for (p, log) in (0..).zip(&logs) {

@@ -43,8 +43,8 @@ fn engine_of(window: &str, width_ms: i64) -> Engine {
         }],
         ..Plan::default()
     });
-    engine.assign(0, 0);
-    engine.assign(1, 0);
+    engine.assign((0, 0).into());
+    engine.assign((1, 0).into());
     engine
 }
 

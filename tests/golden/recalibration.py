@@ -109,7 +109,7 @@ def maps(z, y):
             "judged": judged(isotonic.predict(tz), ty),
             "sampling_error": sampling_error(isotonic_map, fz, fy, tz),
         },
-        "unmended": judged(tz, ty),
+        "original": judged(tz, ty),
     }
 
 

@@ -93,9 +93,9 @@ fn check_raw_maps(networks: &[Network]) {
             .max((l.slope - theirs["slope"].as_f64().unwrap()).abs());
         let trial = j.trial(Method::Logistic).unwrap();
         for (ours, key) in [
-            (trial.mended.log_loss, "log_loss"),
-            (trial.mended.brier, "brier"),
-            (trial.mended.ece_l1, "ece_l1"),
+            (trial.recalibrated.log_loss, "log_loss"),
+            (trial.recalibrated.brier, "brier"),
+            (trial.recalibrated.ece_l1, "ece_l1"),
         ] {
             worst_log_loss =
                 worst_log_loss.max((ours - theirs["judged"][key].as_f64().unwrap()).abs());
@@ -171,15 +171,15 @@ fn check_gain(networks: &[Network]) {
         let (fit, rest) = sample.split_at(FITTED);
         let grid = Grid::new(Axis::Linear, 12);
         let (_, j) = judged(&cells(fit, grid), &cells(rest, grid), &Cut::Grid(grid));
-        let l1 = |m: Method| j.trial(m).unwrap().mended.ece_l1;
-        let l2 = |m: Method| j.trial(m).unwrap().mended.ece_l2();
+        let l1 = |m: Method| j.trial(m).unwrap().recalibrated.ece_l1;
+        let l2 = |m: Method| j.trial(m).unwrap().recalibrated.ece_l2();
         println!(
             "{name}: l1 {:.4} -> logistic {:.4} beta {:.4} isotonic {:.4}; l2 {:.4} -> {:.4} {:.4} {:.4}; advised {}; scikit-learn l1 logistic {:.4} isotonic {:.4}",
-            j.unmended.ece_l1,
+            j.original.ece_l1,
             l1(Method::Logistic),
             l1(Method::Beta),
             l1(Method::Isotonic),
-            j.unmended.ece_l2(),
+            j.original.ece_l2(),
             l2(Method::Logistic),
             l2(Method::Beta),
             l2(Method::Isotonic),
@@ -199,8 +199,8 @@ fn check_gain(networks: &[Network]) {
         let advised = j.advice.method();
         assert!(advised.is_some(), "{name}: {}", j.advice.as_str());
         for m in advised.into_iter().chain([Method::Isotonic]) {
-            assert!(l2(m) < j.unmended.ece_l2(), "{name} {m:?}");
-            assert!(l1(m) < j.unmended.ece_l1, "{name} {m:?}");
+            assert!(l2(m) < j.original.ece_l2(), "{name} {m:?}");
+            assert!(l1(m) < j.original.ece_l1, "{name} {m:?}");
         }
     }
 }
@@ -237,13 +237,13 @@ fn check_cells_against_raw(networks: &[Network]) {
                     .sum();
                 let off = (off / rest.len() as f64).sqrt();
                 rate[m as usize] = rate[m as usize].max(off);
-                let mended = |j: &Judgement| j.trial(m).unwrap().mended.log_loss;
-                let off = (mended(&raw.1) - mended(&binned.1)).abs();
+                let recalibrated = |j: &Judgement| j.trial(m).unwrap().recalibrated.log_loss;
+                let off = (recalibrated(&raw.1) - recalibrated(&binned.1)).abs();
                 loss[m as usize] = loss[m as usize].max(off);
             }
         }
         println!(
-            "{axis}: mended scores differ by {rate:.5?} (root mean square), log loss by {loss:.5?}"
+            "{axis}: recalibrated scores differ by {rate:.5?} (root mean square), log loss by {loss:.5?}"
         );
         // The tolerance that is stated: a hundredth of probability, 0.002 nats.
         assert!(rate.iter().all(|&r| r < 0.01), "{axis} {rate:?}");

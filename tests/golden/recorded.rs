@@ -156,7 +156,7 @@ fn scores(plan: Plan, weighted: bool, ids: bool) -> (Engine, Vec<Change>) {
     let last = if rolled_up { "k=" } else { "" };
     let mut engine = Engine::new(plan);
     (0..2).for_each(|p| {
-        engine.assign(0, p);
+        engine.assign((0, p).into());
     });
     let mut rng = Rng::new(20_261_122);
     let mut changes = Vec::new();
@@ -211,7 +211,7 @@ fn joined() -> (Engine, Vec<Change>) {
     }];
     let mut engine = Engine::new(plan);
     (0..2).for_each(|s| {
-        engine.assign(s, 0);
+        engine.assign((s, 0).into());
     });
     let mut rng = Rng::new(7);
     let mut records: Vec<(i64, u32, Option<bool>, f64)> = Vec::new();
@@ -265,7 +265,7 @@ fn vectors() -> (Engine, Vec<Change>) {
     let logs = partitions::logs(5, 3_000);
     let mut engine = Engine::new(partitions::plan());
     (0..partitions::PARTITIONS).for_each(|p| {
-        engine.assign(0, p);
+        engine.assign((0, p).into());
     });
     for offset in 0..logs[0].len() {
         for (p, log) in (0..).zip(&logs) {

@@ -533,7 +533,7 @@ fn assert_inspected(service: &Service, topic: &str) {
     for one in state {
         let name = one["partition"].as_str().expect("a name");
         let partition: i32 = name.rsplit('/').next().unwrap().parse().expect("a number");
-        assert_eq!(one["home"], partition, "{one:#}");
+        assert_eq!(one["state_partition"], partition, "{one:#}");
         let usable = partition != 3 && partition != 5;
         assert_eq!(one["usable"], usable, "{one:#}");
         assert!(

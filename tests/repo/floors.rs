@@ -109,6 +109,30 @@ fn every_import_goes_downwards_and_the_core_touches_nothing_outside() {
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 
+/// What one stage asks of the other, and what places them, goes through few methods; read-outs are in views.
+#[test]
+fn each_of_the_two_stages_has_at_most_fifteen_methods() {
+    for stage in ["Shard", "Monitor"] {
+        let methods: usize = sources().iter().map(|(_, text)| methods(stage, text)).sum();
+        assert!(
+            (10..=15).contains(&methods),
+            "{stage} has {methods} methods"
+        );
+    }
+    let text = "impl Shard {\n    pub fn a() {}\n    pub(super) fn b() {}\n    fn c() {}\n}\n\nimpl Shards {\n    pub fn d() {}\n}\n";
+    assert_eq!(methods("Shard", text), 2);
+}
+
+/// Methods of a type in a file that other files can call.
+fn methods(of: &str, text: &str) -> usize {
+    let code = blank_tests(&blank_comments_and_strings(text));
+    let head = format!("impl {of} {{");
+    let blocks = code.split(&head).skip(1);
+    let bodies = blocks.map(|block| block.split("\n}").next().unwrap_or(block));
+    let called = |line: &&str| line.starts_with("    pub") && line.contains(" fn ");
+    bodies.map(|body| body.lines().filter(called).count()).sum()
+}
+
 #[test]
 fn every_top_level_module_has_a_floor() {
     for (path, _) in sources() {

@@ -68,7 +68,7 @@ fn squared(z: f64) -> f64 {
 
 fn started() -> Engine {
     let mut engine = Engine::new(plan());
-    engine.assign(0, 0);
+    engine.assign((0, 0).into());
     engine
 }
 
@@ -94,8 +94,8 @@ fn a_map_is_fitted_at_once_and_judged_on_the_following_window() {
     let off = off.map(|z| (map.rate(z) - z * z).abs()).fold(0.0, f64::max);
     assert!(off < 0.08, "{off}");
     let trial = judged.judgement.trial(map.method()).unwrap();
-    assert!(judged.judgement.unmended.lower > 0.1);
-    assert!(trial.mended.ece_l2() < 0.03 && trial.mended.p_value > 0.01);
+    assert!(judged.judgement.original.lower > 0.1);
+    assert!(trial.recalibrated.ece_l2() < 0.03 && trial.recalibrated.p_value > 0.01);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_restart_between_fit_and_trial_changes_no_bit_of_either() {
     feed(&mut whole, 0..95, squared);
     let mut again = Engine::restore(plan(), whole.snapshot()).unwrap();
     assert_eq!(recalibration(&again), recalibration(&whole));
-    again.assign(0, 0);
+    again.assign((0, 0).into());
     for engine in [&mut whole, &mut again] {
         feed(engine, 95..161, squared);
     }
@@ -143,7 +143,7 @@ fn over_http_the_fix_comes_as_json_as_a_table_and_on_the_page() {
     );
     let judged = &fix["judged"]["on"];
     let loss = |v: &Value| v["log_loss"].as_f64().unwrap();
-    assert!(loss(&judged["mended"][method]) < loss(&judged["unmended"]));
+    assert!(loss(&judged["recalibrated"][method]) < loss(&judged["original"]));
     assert!(fix["awaiting_trial"]["maps"]["logistic"]["slope"].is_f64());
 
     let table = server.get(&format!("{base}?format=csv"));
@@ -157,7 +157,7 @@ fn over_http_the_fix_comes_as_json_as_a_table_and_on_the_page() {
             .unwrap()
             .starts_with(&format!("# method={method} "))
     );
-    assert_eq!(lines.next(), Some("score,mended"));
+    assert_eq!(lines.next(), Some("score,recalibrated"));
     assert!(lines.count() > 256);
     let isotonic = server.get(&format!("{base}?format=csv&window=1m&method=isotonic"));
     assert!(isotonic.body.contains("# method=isotonic blocks="));
@@ -237,16 +237,16 @@ fn a_file_is_mended_by_the_map_of_another() {
         squared(&all),
         squared(&before)
     );
-    let unmended = &all["recalibration"]["judged"]["unmended"];
+    let original = &all["recalibration"]["judged"]["original"];
     for (ours, theirs) in [
         ("log_loss", "log_loss"),
         ("ece_l1", "ece_l1"),
         ("brier", "brier"),
     ] {
-        let off = unmended[ours].as_f64().unwrap() - before[theirs].as_f64().unwrap();
+        let off = original[ours].as_f64().unwrap() - before[theirs].as_f64().unwrap();
         assert!(off.abs() < 1e-9, "{ours} {off}");
     }
-    let same = unmended["ece_l2"]["estimate_squared"].as_f64().unwrap()
+    let same = original["ece_l2"]["estimate_squared"].as_f64().unwrap()
         - before["interval"]["estimate_squared"].as_f64().unwrap();
     assert!(same.abs() < 1e-9, "{same}");
 }

@@ -13,7 +13,7 @@ use trueline::collect::{Counters, Reason, SourceCounters};
 use trueline::config::Config;
 use trueline::judge::DetectorReport;
 use trueline::kafka::{Headers, Record as Read};
-use trueline::monitor::{Engine, Monitor};
+use trueline::monitor::{Engine, MonitorView, PartitionEvent};
 
 use super::broker::Broker;
 use super::clock;
@@ -140,7 +140,7 @@ impl Committed {
         let topics = 0..self.topics as u16;
         let all = topics.flat_map(|t| (0..self.partitions).map(move |p| (t, p)));
         for (topic, p) in all.clone() {
-            engine.assign(topic, p);
+            engine.assign((topic, p).into());
         }
         for e in &self.entries {
             let reader = &mut readers[e.topic.min(1)];
@@ -156,7 +156,7 @@ impl Committed {
             };
             reader.read(&mut engine, &record);
         }
-        all.for_each(|(topic, p)| engine.end_of_partition(topic, p));
+        all.for_each(|(topic, p)| engine.on_partition((topic, p).into(), PartitionEvent::Ended));
         // Reports of detectors are brought up to date.
         engine.tick(clock::wall_ms(clock::now()));
         engine
@@ -214,7 +214,7 @@ pub fn compare<'e>(
             Topology::Single(e) => add(&e.counters()),
             Topology::Sharded(m) => {
                 let all = m.shards().all().iter();
-                all.for_each(|s| add(s.shard().counters()));
+                all.for_each(|s| add(s.view().counters()));
             }
             Topology::Judges(_) => {}
         }
@@ -330,7 +330,7 @@ fn joined(all: &[SourceCounters], committed: &Committed) -> Result<(), String> {
 fn windows(engines: &Topology, committed: &Committed) -> Result<(), String> {
     let good = committed.counted();
     let mut compared = 0;
-    for (id, report, sums) in engines.monitors().flat_map(Monitor::totals) {
+    for (id, report, sums) in engines.monitors().flat_map(MonitorView::totals) {
         let Some(model) = MODELS.iter().position(|m| *m == id.model) else {
             continue;
         };
@@ -364,7 +364,7 @@ fn windows(engines: &Topology, committed: &Committed) -> Result<(), String> {
 }
 
 /// What every window and detector says.
-fn judged(monitor: &Monitor) -> BTreeMap<String, String> {
+fn judged(monitor: MonitorView<'_>) -> BTreeMap<String, String> {
     let totals = monitor.totals().map(|(id, report, sums)| {
         let said = format!(
             "{} {} {} {:?} {sums:?}",

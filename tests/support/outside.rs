@@ -218,12 +218,12 @@ pub fn window(
         numbers: evaluation.map(|e| Numbers::Scores(Arc::new(e))),
         family: None,
         evaluated_at_ms: end_ms,
-        recalibration: (verdict == Verdict::Miscalibrated).then(mended),
+        recalibration: (verdict == Verdict::Miscalibrated).then(recalibrated),
     }
 }
 
 /// Maps of one miscalibrated window, judged on the next.
-fn mended() -> Arc<Recalibration> {
+fn recalibrated() -> Arc<Recalibration> {
     let end_ms = now_ms() / 1000 * 1000 - 1000;
     let step = |before: Option<&Arc<Recalibration>>, start_ms: i64| {
         let window = JudgedWindow {

@@ -6,7 +6,7 @@ use trueline::collect::{Event, Origin, Segmenting};
 use trueline::judge::JudgeOptions;
 use trueline::monitor::engine::segments_of;
 use trueline::monitor::snapshot::VectorViewState;
-use trueline::monitor::{LocalShard, ModelPlan, Monitor, Plan, RecordSink, Snapshot};
+use trueline::monitor::{LocalShard, ModelPlan, MonitorView, Plan, RecordSink, Snapshot};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::{Options, TCalOptions};
 use trueline::stats::kernel::window::KernelOptions;
@@ -147,14 +147,14 @@ pub fn restored(
 }
 
 /// The state of a monitor alone.
-pub fn saved(monitor: &Monitor) -> Snapshot {
+pub fn saved(monitor: MonitorView<'_>) -> Snapshot {
     let mut snapshot = Snapshot::default();
     monitor.save_to(&mut snapshot);
     snapshot
 }
 
 /// Number, verdict and sums of every window of every stream, and how much its outcomes vary.
-pub fn judged(monitor: &Monitor) -> BTreeMap<String, String> {
+pub fn judged(monitor: MonitorView<'_>) -> BTreeMap<String, String> {
     let total = monitor.totals().map(|(id, report, sums)| {
         let said = format!(
             "{} {} {} {:?} {sums:?}",

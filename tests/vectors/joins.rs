@@ -10,7 +10,9 @@ use trueline::collect::join::{
 };
 use trueline::collect::{Disposition, Event, Label, Origin};
 use trueline::judge::{Caps, JudgeOptions, ModelPlan, Plan, Undecided, Verdict, WindowReport};
-use trueline::monitor::{Engine, LocalShard, Monitor, RecordSink, Shards, Snapshot, VerdictState};
+use trueline::monitor::{
+    Engine, LocalShard, MonitorView, RecordSink, Shards, Snapshot, VerdictState,
+};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::fixed::Score;
 use trueline::stats::kernel::window::{KernelOptions, WindowEvaluation};
@@ -183,8 +185,8 @@ struct Feed {
 impl Feed {
     fn new(plan: Plan) -> Feed {
         let mut engine = Engine::new(plan);
-        engine.assign(0, 0);
-        engine.assign(1, 0);
+        engine.assign((0, 0).into());
+        engine.assign((1, 0).into());
         Feed {
             engine,
             offsets: [0; 2],
@@ -293,7 +295,7 @@ fn whole(rows: &[Row]) -> Engine {
 }
 
 /// All panes of all vector windows, but for predictions without outcome.
-fn panes(monitor: &Monitor) -> Vec<(String, Vec<RingState>)> {
+fn panes(monitor: MonitorView<'_>) -> Vec<(String, Vec<RingState>)> {
     let mut all = Vec::new();
     for version in partitions::saved(monitor).vectors {
         for view in version.views {
@@ -342,7 +344,7 @@ fn unblocked(w: &WindowReport) -> Option<WindowEvaluation> {
     Some(e)
 }
 
-fn windows(monitor: &Monitor, view: View) -> Vec<WindowReport> {
+fn windows(monitor: MonitorView<'_>, view: View) -> Vec<WindowReport> {
     let mut all = monitor.reports().filter(|r| r.id.view == view);
     let report = all.next().unwrap();
     assert!(all.next().is_none());
@@ -759,7 +761,7 @@ impl Group {
             }
         };
         (0..2).for_each(|source| {
-            shard.assign(source, p as i32);
+            shard.assign((source, p as i32).into());
         });
         shards.adopt(shard, verdicts);
     }
@@ -769,7 +771,7 @@ impl Group {
         let logs = std::mem::take(&mut self.logs[p]);
         let shard = self.shards(p).get_mut(0, p as i32).unwrap();
         let mut from = [0; 2];
-        for at in shard.shard().positions() {
+        for at in shard.view().partitions().positions() {
             from[usize::from(at.source)] = at.offset as usize;
         }
         for (source, log) in (0u16..).zip(&logs) {

@@ -480,6 +480,16 @@ fn live_tests_keep_their_level_and_find_a_class_that_is_pushed() {
     }
 }
 
+/// How many views are tested together goes with the views, which no reload changes.
+#[test]
+fn a_reload_of_the_same_file_changes_nothing() {
+    let mut engine = Engine::new(classes_plan());
+    let before = engine.plan().clone();
+    assert_eq!(before.models[0].judge.evaluation.family, 4);
+    engine.reload(&classes_plan());
+    assert_eq!(*engine.plan(), before);
+}
+
 fn classes_plan() -> Plan {
     let views: Vec<View> = (0..4).map(View::Class).collect();
     plan_of(4, &views, vec![WindowSpec::time("10m", SPAN_MS)], SPAN_MS)

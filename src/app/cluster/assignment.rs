@@ -91,7 +91,7 @@ impl Assignment {
         }
         self.shards
             .get_mut(source, partition)?
-            .assign(source, partition)
+            .assign((source, partition).into())
     }
 
     fn take_over(&mut self, at: At) {

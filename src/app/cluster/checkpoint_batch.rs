@@ -48,8 +48,8 @@ pub(super) fn outgoing(
     cursor: &mut CheckpointCursor,
     verdicts: &[VerdictState],
 ) -> Option<Outgoing> {
-    let progress = Progress::new(shard.shard(), verdicts);
-    if cursor.written.as_ref() == Some(&progress) || shard.shard().fault().is_some() {
+    let progress = Progress::new(shard.view(), verdicts);
+    if cursor.written.as_ref() == Some(&progress) || shard.view().fault().is_some() {
         return None;
     }
     let journals = shard.take_journals();
@@ -69,10 +69,10 @@ pub(super) fn outgoing(
     Some(Outgoing {
         source: shard.source,
         partition: shard.partition,
-        positions: shard.shard().positions(),
+        positions: shard.view().partitions().positions().collect(),
         deltas_until: deltas.as_ref().map_or(0, |d| d.next),
         records: CheckpointRecords {
-            home: cursor.state_partition,
+            state_partition: cursor.state_partition,
             prefix: cursor.prefix.clone(),
             epoch: cursor.epoch,
             number: cursor.number + 1,

@@ -11,7 +11,7 @@ const WRITE: Duration = Duration::from_secs(30);
 /// A checkpoint on its way to a topic.
 pub(super) struct CheckpointRecords {
     /// The partition of the topic.
-    pub(super) home: i32,
+    pub(super) state_partition: i32,
     pub(super) prefix: String,
     pub(super) epoch: i64,
     pub(super) number: u64,
@@ -43,12 +43,16 @@ pub(super) fn write<'c>(
     for c in checkpoints {
         for (piece, bytes) in &c.pieces {
             let key = checkpoint::journal_key(&c.prefix, *piece);
-            bodies.push((c.home, (key, Some(bytes.clone()))));
+            bodies.push((c.state_partition, (key, Some(bytes.clone()))));
         }
         let (body, head) = checkpoint::records(&c.checkpoint, &c.prefix, c.epoch, c.number)?;
-        bodies.extend(body.into_iter().map(|keyed| (c.home, keyed)));
-        heads.push((c.home, head));
-        drops.extend(c.drops.iter().map(|key| (c.home, (key.clone(), None))));
+        bodies.extend(body.into_iter().map(|keyed| (c.state_partition, keyed)));
+        heads.push((c.state_partition, head));
+        drops.extend(
+            c.drops
+                .iter()
+                .map(|key| (c.state_partition, (key.clone(), None))),
+        );
     }
     let size = |(_, (key, value)): &(i32, KeyedRecord)| {
         (key.len() + value.as_ref().map_or(0, Vec::len)) as u64
@@ -66,11 +70,13 @@ fn put(
     records: &[(i32, KeyedRecord)],
     offsets: &mut Offsets,
 ) -> Result<Vec<i64>, String> {
-    let all: Vec<(i32, &KeyedRecord)> =
-        records.iter().map(|(home, keyed)| (*home, keyed)).collect();
+    let all: Vec<(i32, &KeyedRecord)> = records
+        .iter()
+        .map(|(state_partition, keyed)| (*state_partition, keyed))
+        .collect();
     let written = writer.put(&all, WRITE).map_err(|error| error.to_string())?;
-    for ((home, _), offset) in records.iter().zip(&written) {
-        offsets.entry(*home).or_default().push(*offset);
+    for ((state_partition, _), offset) in records.iter().zip(&written) {
+        offsets.entry(*state_partition).or_default().push(*offset);
     }
     Ok(written)
 }

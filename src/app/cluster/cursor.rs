@@ -4,7 +4,7 @@
 //! It does no work of its own: the [store](super::checkpoint_store) does.
 
 use crate::alert::Alert;
-use crate::monitor::{Shard, VerdictState};
+use crate::monitor::{ShardView, VerdictState};
 use crate::store::checkpoint::{self, JournalChunk, JournalRange};
 use crate::store::reader::{CheckpointReader, FoundCheckpoint};
 use std::collections::{BTreeSet, VecDeque};
@@ -63,12 +63,12 @@ pub(super) struct Progress {
 
 impl Progress {
     /// How far a shard is, and the alerts of its streams.
-    pub fn new(shard: &Shard, verdicts: &[VerdictState]) -> Progress {
+    pub fn new(shard: ShardView<'_>, verdicts: &[VerdictState]) -> Progress {
         let alerts = verdicts.iter().map(|v| (v.alert, v.notified.clone()));
         Progress {
             records: shard.counters().total().records,
             sealed_until_ms: shard.sealed_until_ms(),
-            idle: shard.is_idle(),
+            idle: shard.partitions().are_idle(),
             alerts: alerts.collect(),
         }
     }
@@ -214,7 +214,7 @@ mod tests {
         assert!(cursor.claimed("g/t/3/claim", 12, "stray"));
         let since = cursor.superseded.as_ref().map(|s| s.since);
         assert!(!cursor.claimed("g/t/3/claim", 12, "stray"));
-        // Of several the last counts, since the first.
+        // The last of several counts, since the first.
         assert!(cursor.claimed("g/t/3/claim", 20, "again"));
         let now = cursor.superseded.as_ref().map(|s| (s.by.as_str(), s.since));
         assert_eq!(now, since.map(|since| ("again", since)));

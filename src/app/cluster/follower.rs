@@ -99,10 +99,14 @@ impl Follower {
         }
         self.tried = Some(Instant::now());
         match self.try_connect() {
-            Ok((link, homes)) => {
-                task.begin(homes);
+            Ok((link, state_partitions)) => {
+                task.begin(state_partitions);
                 self.trouble = None;
-                tracing::info!(homes, claim = link.claim, "following the state topic");
+                tracing::info!(
+                    state_partitions,
+                    claim = link.claim,
+                    "following the state topic"
+                );
                 Some(link)
             }
             Err(error) => {
@@ -121,16 +125,16 @@ impl Follower {
         );
         let brokers = &self.options.checkpoints.brokers;
         let mut state = brokers.state_reader(kafka, topic, CHUNK_BYTES)?;
-        let home = state.state_partition(0, &self.topics)?;
+        let state_partition = state.state_partition(0, &self.topics)?;
         let follower = brokers.state_follower(kafka, topic)?;
-        let homes = follower.partitions(topic)?.unwrap_or(1);
+        let state_partitions = follower.partitions(topic)?.unwrap_or(1);
         let key = lease_key(&self.options.checkpoints.namespace);
         let claim: KeyedRecord = (key, Some(self.options.checkpoints.claimant()));
         let writer = brokers.state_writer(kafka, topic)?;
-        let claim = writer.put(&[(home, &claim)], CLAIM)?;
-        follower.begin(homes)?;
+        let claim = writer.put(&[(state_partition, &claim)], CLAIM)?;
+        follower.begin(state_partitions)?;
         let claim = claim.first().copied().unwrap_or_default();
-        Ok((Link { follower, claim }, homes))
+        Ok((Link { follower, claim }, state_partitions))
     }
 
     /// Another judges from now on: what was said here is withdrawn.
@@ -155,7 +159,7 @@ impl Follower {
     }
 
     /// What keeps it from reading, with the reason.
-    pub(super) fn lacks(&self, task: &JudgeTask) -> Option<(String, String)> {
+    pub(super) fn waits_for(&self, task: &JudgeTask) -> Option<(String, String)> {
         let topic = &self.options.checkpoints.topic;
         if let Some(lease) = &self.rival {
             let why = format!(
@@ -181,14 +185,14 @@ fn read(
     let (begun, mut read) = (Instant::now(), 0);
     loop {
         let polled = link.follower.poll(wait, &mut |followed| match followed {
-            Followed::End(home) => task.end(home, counts),
+            Followed::End(state_partition) => task.end(state_partition, counts),
             Followed::Record {
-                home,
+                state_partition,
                 offset,
                 at_ms,
                 key,
                 value,
-            } => task.take((home, offset), at_ms, (key, value), counts),
+            } => task.take((state_partition, offset), at_ms, (key, value), counts),
         });
         match polled {
             Ok(true) => read += 1,

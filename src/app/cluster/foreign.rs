@@ -1,8 +1,8 @@
 //! Claims that other processes write while this one holds a partition.
 //!
 //! A judge ignores the checkpoints that lie under an older claim than the last one. So an owner has to
-//! know of a claim that follows its own: of a process that was told to take the partition and gave up,
-//! whose claim was on its way for long, or that someone wrote by hand. The broker numbers the records of
+//! know of a claim that follows its own: one of a process that was to take the partition and gave up, one
+//! that took long to arrive, or one that someone wrote by hand. The broker numbers the records of
 //! a partition without gaps, and returns the numbers of ours. Records of others lie where a number is
 //! missing, and only those are read back.
 

@@ -210,7 +210,7 @@ impl JudgeGroup {
     }
 
     /// What keeps judge partitions from being judged here, by part, each with the reason.
-    pub(super) fn lacks(&self, tasks: &Tasks) -> Vec<(String, String)> {
+    pub(super) fn waits_for(&self, tasks: &Tasks) -> Vec<(String, String)> {
         let mut all = Vec::new();
         let joined = self.consumer.as_ref().is_some_and(Consumer::joined);
         if let Some(why) = &self.member.trouble {

@@ -172,9 +172,9 @@ impl JudgeStore {
     /// [`busy`](JudgeStore::busy).
     pub(super) fn write(&mut self, all: Vec<(i32, u64, PartitionCheckpoint)>) {
         let mut sent = Vec::new();
-        for (home, revision, checkpoint) in all {
-            let prefix = self.prefix(home);
-            let Some(cursor) = self.cursors.get(&home) else {
+        for (state_partition, revision, checkpoint) in all {
+            let prefix = self.prefix(state_partition);
+            let Some(cursor) = self.cursors.get(&state_partition) else {
                 continue;
             };
             // The one before must stay whole: what went before goes with the second.
@@ -183,7 +183,7 @@ impl JudgeStore {
                 _ => cursor.old.clone(),
             };
             let records = CheckpointRecords {
-                home,
+                state_partition,
                 prefix,
                 epoch: cursor.epoch,
                 number: cursor.number + 1,
@@ -234,7 +234,7 @@ impl JudgeStore {
             counts.written += answer.sent.len() as u64;
             counts.written_bytes += bytes;
             for sent in answer.sent {
-                let cursor = self.cursors.get_mut(&sent.records.home);
+                let cursor = self.cursors.get_mut(&sent.records.state_partition);
                 let Some(cursor) = cursor.filter(|c| c.epoch == sent.records.epoch) else {
                     continue;
                 };

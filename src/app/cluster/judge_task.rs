@@ -87,26 +87,28 @@ impl JudgeTask {
     }
 
     /// Begins to read so many partitions of its topic.
-    pub(super) fn begin(&mut self, homes: i32) {
-        self.reader.begin(homes);
+    pub(super) fn begin(&mut self, state_partitions: i32) {
+        self.reader.begin(state_partitions);
     }
 
     /// Takes the record that comes next of a partition of its topic.
     pub(super) fn take(
         &mut self,
-        (home, offset): (i32, i64),
+        (state_partition, offset): (i32, i64),
         at_ms: Option<i64>,
         (key, value): (&[u8], Option<&[u8]>),
         counts: &mut CheckpointCounts,
     ) {
         counts.read_bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
-        let came = self.reader.take(home, offset, at_ms, (key, value));
+        let came = self
+            .reader
+            .take(state_partition, offset, at_ms, (key, value));
         came.into_iter().for_each(|a| self.arrive(a, counts));
     }
 
     /// A partition of its topic was read to its end.
-    pub(super) fn end(&mut self, home: i32, counts: &mut CheckpointCounts) {
-        let came = self.reader.end(home);
+    pub(super) fn end(&mut self, state_partition: i32, counts: &mut CheckpointCounts) {
+        let came = self.reader.end(state_partition);
         came.into_iter().for_each(|a| self.arrive(a, counts));
     }
 
@@ -270,7 +272,7 @@ impl JudgeTask {
     }
 
     /// What keeps verdicts over all partitions from being given, by part, each with the reason.
-    pub(super) fn lacks(&self) -> Vec<(String, String)> {
+    pub(super) fn waits_for(&self) -> Vec<(String, String)> {
         let topic = &self.options.checkpoints.topic;
         let mut all = Vec::new();
         for (at, known, freshness) in self.liveness.all(clock::steady_ms()) {

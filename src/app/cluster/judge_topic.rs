@@ -89,10 +89,9 @@ impl JudgeTopicWriter {
         // No part has more keys than the whole, and none has a journal.
         let drops = c.drops.iter().filter(|key| !key.contains("/journal/"));
         let drops: Vec<String> = drops.cloned().collect();
-        (0..)
-            .zip(parts)
-            .map(move |(home, (snapshot, deltas))| CheckpointRecords {
-                home,
+        (0..).zip(parts).map(
+            move |(state_partition, (snapshot, deltas))| CheckpointRecords {
+                state_partition,
                 prefix: c.prefix.clone(),
                 epoch: c.epoch,
                 number: c.number,
@@ -103,6 +102,7 @@ impl JudgeTopicWriter {
                 },
                 pieces: Vec::new(),
                 drops: drops.clone(),
-            })
+            },
+        )
     }
 }

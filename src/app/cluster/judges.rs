@@ -23,7 +23,7 @@ use crate::kafka::{Consumer, FollowState, KafkaError};
 use crate::monitor::Aggregator;
 use crate::monitor::liveness::{At, Freshness};
 use crate::monitor::watchdog::Watchdog;
-use crate::monitor::{Monitor, RestoreError, Snapshot};
+use crate::monitor::{MonitorView, RestoreError, Snapshot};
 use crate::telemetry::facts::{JudgeFacts, Role};
 
 /// How often it is looked who is waited for, at most and at least.
@@ -191,7 +191,7 @@ impl Judges {
     }
 
     /// What judges, of every task.
-    pub fn monitors(&self) -> impl Iterator<Item = &Monitor> {
+    pub fn monitors(&self) -> impl Iterator<Item = MonitorView<'_>> {
         self.aggregators().map(Aggregator::monitor)
     }
 
@@ -220,24 +220,25 @@ impl Judges {
     }
 
     /// What keeps verdicts over all partitions from being given, by part, each with the reason.
-    pub fn lacks(&self) -> Vec<(String, String)> {
+    pub fn waits_for(&self) -> Vec<(String, String)> {
         let mut all = match &self.feed {
             Feed::One(follower) => {
                 let task = self.tasks.get(&ALL);
-                let lacks = task.and_then(|task| follower.lacks(task));
+                let waits_for = task.and_then(|task| follower.waits_for(task));
                 if self.stands_by() {
-                    return lacks.into_iter().collect();
+                    return waits_for.into_iter().collect();
                 }
-                lacks.into_iter().collect()
+                waits_for.into_iter().collect()
             }
-            Feed::Group(group) => group.lacks(&self.tasks),
+            Feed::Group(group) => group.waits_for(&self.tasks),
         };
         if let Some(why) = &self.trouble
             && self.tasks.values().any(|task| !task.began())
         {
             all.push(("state topic".to_owned(), why.clone()));
         }
-        let of: BTreeMap<String, String> = self.tasks.values().flat_map(JudgeTask::lacks).collect();
+        let of: BTreeMap<String, String> =
+            self.tasks.values().flat_map(JudgeTask::waits_for).collect();
         all.into_iter().chain(of).collect()
     }
 
@@ -400,15 +401,13 @@ impl Judges {
         for task in self.tasks.values_mut() {
             task.aggregator_mut().reload(new);
         }
-        let mut monitor = Monitor::new(self.plan.clone());
-        monitor.reload(new);
-        self.plan = monitor.plan().clone();
+        self.plan.reload(new);
         if let Feed::Group(group) = &mut self.feed {
             group.plan = self.plan.clone();
         }
     }
 
-    /// See [`Monitor::start_over`].
+    /// See [`Aggregator::start_over`].
     pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: bool) -> usize {
         let tasks = self.tasks.values_mut();
         let begun = tasks.map(|task| task.aggregator_mut().start_over(&of, close));

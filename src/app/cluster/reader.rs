@@ -88,13 +88,13 @@ impl StateTopicReader {
         }
     }
 
-    /// Begins to read `homes` partitions.
-    pub fn begin(&mut self, homes: i32) {
-        let home = |n: i32| StatePartition {
+    /// Begins to read `state_partitions` partitions.
+    pub fn begin(&mut self, state_partitions: i32) {
+        let state_partition = |n: i32| StatePartition {
             resume: self.resume.get(&n).copied(),
             ..StatePartition::default()
         };
-        self.all = (0..homes).map(home).collect();
+        self.all = (0..state_partitions).map(state_partition).collect();
     }
 
     /// Whether all that lay there at the start was read.
@@ -115,7 +115,7 @@ impl StateTopicReader {
     /// Takes the record that comes next of a partition; answers the checkpoints that are current since.
     pub fn take(
         &mut self,
-        home: i32,
+        state_partition: i32,
         offset: i64,
         at_ms: Option<i64>,
         (key, value): (&[u8], Option<&[u8]>),
@@ -127,22 +127,31 @@ impl StateTopicReader {
             });
         }
         let of = self.parted(key);
-        let Some(home) = usize::try_from(home).ok().and_then(|h| self.all.get_mut(h)) else {
+        let Some(state_partition) = usize::try_from(state_partition)
+            .ok()
+            .and_then(|h| self.all.get_mut(h))
+        else {
             return Vec::new();
         };
-        let mut arrivals = match home.resume.is_some_and(|resume| offset >= resume) {
-            true => home.open(),
+        let mut arrivals = match state_partition
+            .resume
+            .is_some_and(|resume| offset >= resume)
+        {
+            true => state_partition.open(),
             false => Vec::new(),
         };
-        home.next = offset + 1;
+        state_partition.next = offset + 1;
         let Some((at, prefix, rest)) = of else {
             return arrivals;
         };
-        let reader = home.readers.entry(at).or_insert_with(|| PartitionReader {
-            reader: CheckpointReader::without_journals(prefix),
-            claim: i64::MIN,
-            head_ms: None,
-        });
+        let reader = state_partition
+            .readers
+            .entry(at)
+            .or_insert_with(|| PartitionReader {
+                reader: CheckpointReader::without_journals(prefix),
+                claim: i64::MIN,
+                head_ms: None,
+            });
         if rest == "claim" {
             reader.claim = offset;
         }
@@ -155,7 +164,7 @@ impl StateTopicReader {
         reader.reader.read(key, value);
         if rest.contains("/head/") {
             reader.head_ms = at_ms;
-            if home.open {
+            if state_partition.open {
                 arrivals.extend(reader.open(at));
             }
         }
@@ -163,12 +172,15 @@ impl StateTopicReader {
     }
 
     /// A partition was read to its end.
-    pub fn end(&mut self, home: i32) -> Vec<Arrival> {
-        let Some(home) = usize::try_from(home).ok().and_then(|h| self.all.get_mut(h)) else {
+    pub fn end(&mut self, state_partition: i32) -> Vec<Arrival> {
+        let Some(state_partition) = usize::try_from(state_partition)
+            .ok()
+            .and_then(|h| self.all.get_mut(h))
+        else {
             return Vec::new();
         };
-        home.ended = true;
-        home.open()
+        state_partition.ended = true;
+        state_partition.open()
     }
 
     /// The partition that a key is of, its prefix, and what follows that.
@@ -227,22 +239,27 @@ mod tests {
 
     /// A log and its reader.
     struct Log {
-        homes: StateTopicReader,
+        state_partitions: StateTopicReader,
         next: i64,
     }
 
     impl Log {
         fn new(resume: &[(i32, i64)]) -> Log {
             let topics = vec![(2, "g/x".to_owned(), "t".to_owned())];
-            let mut homes = StateTopicReader::new(topics, resume);
-            homes.begin(1);
-            Log { homes, next: 0 }
+            let mut state_partitions = StateTopicReader::new(topics, resume);
+            state_partitions.begin(1);
+            Log {
+                state_partitions,
+                next: 0,
+            }
         }
 
         /// Evaluations counted by the checkpoints that come of a record.
         fn put(&mut self, (key, value): &KeyedRecord) -> Vec<u64> {
             let keyed = (key.as_bytes(), value.as_deref());
-            let came = self.homes.take(0, self.next, Some(self.next), keyed);
+            let came = self
+                .state_partitions
+                .take(0, self.next, Some(self.next), keyed);
             self.next += 1;
             came.into_iter().map(known).collect()
         }
@@ -278,10 +295,10 @@ mod tests {
         for n in 1..5 {
             assert!(log.checkpoint(epoch, n, 10 * n).is_empty());
         }
-        assert!(!log.homes.are_read());
-        let came: Vec<u64> = log.homes.end(0).into_iter().map(known).collect();
+        assert!(!log.state_partitions.are_read());
+        let came: Vec<u64> = log.state_partitions.end(0).into_iter().map(known).collect();
         assert_eq!(came, [40]);
-        assert!(log.homes.are_read() && log.homes.end(0).is_empty());
+        assert!(log.state_partitions.are_read() && log.state_partitions.end(0).is_empty());
         assert_eq!(log.checkpoint(epoch, 5, 50), [50]);
         assert_eq!(log.checkpoint(epoch, 6, 60), [60]);
     }
@@ -297,7 +314,7 @@ mod tests {
             records(&PartitionCheckpoint::default(), "g/x/t/4/", epoch, 3).expect("encoded");
         assert_eq!(log.put(&body[0]), [20]);
         assert_eq!(log.put(&head), [0]);
-        assert!(log.homes.end(0).is_empty());
+        assert!(log.state_partitions.end(0).is_empty());
     }
 
     #[test]
@@ -319,7 +336,7 @@ mod tests {
     fn what_is_written_under_an_old_claim_is_not_heard() {
         let mut log = Log::new(&[]);
         let old = log.claim();
-        log.homes.end(0);
+        log.state_partitions.end(0);
         assert_eq!(log.checkpoint(old, 1, 10), [10]);
         let new = log.claim();
         // The giver was frozen, and goes on.
@@ -332,10 +349,10 @@ mod tests {
     #[test]
     fn who_claims_last_to_judge_is_known() {
         let mut log = Log::new(&[]);
-        assert_eq!(log.homes.lease(), None);
+        assert_eq!(log.state_partitions.lease(), None);
         log.put(&(lease_key("g/x"), Some(b"one".to_vec())));
         log.put(&(lease_key("g/x"), Some(b"two".to_vec())));
-        let lease = log.homes.lease().expect("claimed");
+        let lease = log.state_partitions.lease().expect("claimed");
         assert_eq!((lease.claim, lease.by.as_str()), (1, "two"));
     }
 }

@@ -54,10 +54,10 @@ pub(super) fn shard_of(
     for what in shard.dropped() {
         tracing::warn!(%what, "part of a checkpoint dropped");
     }
-    if !shard.shard().has_journals() {
+    if !shard.view().has_journals() {
         cursor.begin_journal();
     }
-    cursor.written = Some(Progress::new(shard.shard(), &found.checkpoint.verdicts));
+    cursor.written = Some(Progress::new(shard.view(), &found.checkpoint.verdicts));
     cursor.at_ms = Some(clock::now_ms());
     Ok((shard, found.checkpoint.verdicts))
 }

@@ -19,7 +19,7 @@ use crate::judge::{
 use crate::kafka::{Consumer, KafkaError};
 use crate::monitor::shards::Moved;
 use crate::monitor::watchdog::Watchdog;
-use crate::monitor::{Engine, Monitor, Plan, RecordSink, Snapshot};
+use crate::monitor::{Engine, MonitorView, PartitionEvent, Plan, RecordSink, Snapshot};
 use crate::telemetry::facts::Role;
 use std::collections::BTreeMap;
 
@@ -47,24 +47,10 @@ impl Topology {
         }
     }
 
-    /// See [`Engine::end_of_partition`].
-    pub fn end_of_partition(&mut self, at: PartitionId) {
+    /// Takes what happened to a partition.
+    pub fn on_partition(&mut self, at: PartitionId, what: PartitionEvent) {
         if let Some(sink) = self.sink_of(at) {
-            sink.end_of_partition(at);
-        }
-    }
-
-    /// See [`Engine::wake`].
-    pub fn wake(&mut self, at: PartitionId) {
-        if let Some(sink) = self.sink_of(at) {
-            sink.wake(at);
-        }
-    }
-
-    /// See [`Engine::leave_out`].
-    pub fn leave_out(&mut self, at: PartitionId) {
-        if let Some(sink) = self.sink_of(at) {
-            sink.leave_out(at);
+            sink.on_partition(at, what);
         }
     }
 
@@ -77,18 +63,11 @@ impl Topology {
         }
     }
 
-    /// See [`Engine::rewind`].
-    pub fn rewind(&mut self, at: PartitionId, offset: i64) {
-        if let Some(sink) = self.sink_of(at) {
-            sink.rewind(at, offset);
-        }
-    }
-
     /// A partition is to be read; answers the offset to seek to, where one is known. Where it may move, it
     /// is taken over here.
     pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
         match self {
-            Topology::Single(engine) => engine.assign(at.source, at.partition),
+            Topology::Single(engine) => engine.assign(at),
             Topology::Sharded(m) => m.assign(at.source, at.partition),
             Topology::Judges(_) => None,
         }
@@ -99,7 +78,7 @@ impl Topology {
     pub fn expect(&mut self, at: PartitionId) -> bool {
         match self {
             Topology::Single(engine) => {
-                engine.assign(at.source, at.partition);
+                engine.assign(at);
                 true
             }
             Topology::Sharded(_) | Topology::Judges(_) => false,
@@ -147,7 +126,7 @@ impl Topology {
     /// away already.
     pub fn revoke(&mut self, at: PartitionId, lost: bool) {
         match self {
-            Topology::Single(engine) => engine.revoke(at.source, at.partition),
+            Topology::Single(engine) => engine.on_partition(at, PartitionEvent::Revoked),
             Topology::Sharded(m) => m.revoke(at.source, at.partition, lost),
             Topology::Judges(_) => {}
         }
@@ -204,17 +183,17 @@ impl Topology {
         matches!(self, Topology::Sharded(_))
     }
 
-    /// What was told of alerts that fire, by fingerprint, to go along when their streams move.
-    pub fn carry(&mut self, told: BTreeMap<String, String>) {
+    /// What was notified of alerts that fire, by fingerprint, to go along when their streams move.
+    pub fn carry(&mut self, notified: BTreeMap<String, String>) {
         match self {
             Topology::Single(_) => {}
-            Topology::Sharded(m) => m.carry(told),
-            Topology::Judges(judges) => judges.carry(told),
+            Topology::Sharded(m) => m.carry(notified),
+            Topology::Judges(judges) => judges.carry(notified),
         }
     }
 
     /// What judges; nothing in a worker.
-    pub fn monitors(&self) -> impl Iterator<Item = &Monitor> {
+    pub fn monitors(&self) -> impl Iterator<Item = MonitorView<'_>> {
         let (one, several) = match self {
             Topology::Single(engine) => (Some(engine.monitor()), None),
             Topology::Sharded(m) => (m.shards().monitor(), None),
@@ -252,9 +231,9 @@ impl Topology {
     }
 
     /// What keeps verdicts from being given over all partitions, or over those of this process, by part, each with the reason.
-    pub fn lacks(&self) -> Vec<(String, String)> {
+    pub fn waits_for(&self) -> Vec<(String, String)> {
         match self {
-            Topology::Judges(judges) => judges.lacks(),
+            Topology::Judges(judges) => judges.waits_for(),
             Topology::Sharded(m) => m.superseded(),
             Topology::Single(_) => Vec::new(),
         }
@@ -276,10 +255,10 @@ impl Topology {
 
     /// The latest report of each stream.
     pub fn reports(&self) -> impl Iterator<Item = &StreamReport> {
-        self.monitors().flat_map(Monitor::reports)
+        self.monitors().flat_map(MonitorView::reports)
     }
 
-    /// What waits of streams of which nothing was judged yet; known where one engine has all partitions.
+    /// What waits of streams that were not judged yet; known where one engine has all partitions.
     pub fn unjudged(&self) -> Vec<Unjudged> {
         match self {
             Topology::Single(engine) => engine.unjudged(),
@@ -292,7 +271,7 @@ impl Topology {
         if self.stands_by() {
             return Vec::new();
         }
-        AccountReport::add_up(self.monitors().flat_map(Monitor::ledger))
+        AccountReport::add_up(self.monitors().flat_map(MonitorView::ledger))
     }
 
     /// Versions that scored the same ids.
@@ -340,7 +319,7 @@ impl Topology {
         }
     }
 
-    /// See [`Monitor::start_over`]; `None` where this process does not judge.
+    /// See [`Engine::start_over`]; `None` where this process does not judge.
     pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: bool) -> Option<usize> {
         if self.counts_only() || self.stands_by() {
             return None;
@@ -419,7 +398,7 @@ impl Topology {
     pub fn retained(&self) -> usize {
         match self {
             Topology::Single(engine) => engine.retained(),
-            Topology::Sharded(m) => m.shards().all().iter().map(|s| s.shard().retained()).sum(),
+            Topology::Sharded(m) => m.shards().all().iter().map(|s| s.view().retained()).sum(),
             Topology::Judges(_) => 0,
         }
     }
@@ -429,7 +408,7 @@ impl Topology {
         match self {
             Topology::Single(engine) => engine.spilled(),
             Topology::Sharded(m) => {
-                let all = m.shards().all().iter().map(|s| s.shard().spilled());
+                let all = m.shards().all().iter().map(|s| s.view().spilled());
                 all.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
             }
             Topology::Judges(_) => (0, 0),

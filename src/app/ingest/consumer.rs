@@ -224,7 +224,7 @@ impl SourceConsumer {
     }
 
     /// How many other processes are where there may be one.
-    pub fn rivals(&self) -> usize {
+    pub fn other_members(&self) -> usize {
         self.contest.as_ref().map_or(0, |c| c.others.len().max(1))
     }
 

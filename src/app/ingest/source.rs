@@ -11,6 +11,7 @@ use super::record::RecordReader;
 use super::schema_queue::{Item, Progress, SchemaQueue};
 use crate::app::cluster::topology::Topology;
 use crate::kafka::{Begin, Handler, KafkaError, Owned, Partition, Record};
+use crate::monitor::PartitionEvent;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -122,19 +123,19 @@ impl SourceHandler<'_> {
         queue.drain(|partition, item| match item {
             Item::Record(owned) => self.read(partition, &owned.record(), None),
             Item::End => {
-                self.end(partition);
+                self.on_partition(partition, PartitionEvent::Ended);
                 Progress::Done
             }
             Item::Wake => {
-                self.wake(partition);
+                self.on_partition(partition, PartitionEvent::Grown);
                 Progress::Done
             }
             Item::LeaveOut => {
-                self.leave_out(partition);
+                self.on_partition(partition, PartitionEvent::LeftOut);
                 Progress::Done
             }
             Item::Rewind(offset) => {
-                self.rewind(partition, *offset);
+                self.on_partition(partition, PartitionEvent::Rewound(*offset));
                 Progress::Done
             }
         });
@@ -167,24 +168,9 @@ impl SourceHandler<'_> {
         }
     }
 
-    fn rewind(&mut self, partition: Partition, offset: i64) {
+    fn on_partition(&mut self, partition: Partition, what: PartitionEvent) {
         let id = self.source.records.partition_id(partition);
-        self.engines.rewind(id, offset);
-    }
-
-    fn wake(&mut self, partition: Partition) {
-        let id = self.source.records.partition_id(partition);
-        self.engines.wake(id);
-    }
-
-    fn leave_out(&mut self, partition: Partition) {
-        let id = self.source.records.partition_id(partition);
-        self.engines.leave_out(id);
-    }
-
-    fn end(&mut self, partition: Partition) {
-        let id = self.source.records.partition_id(partition);
-        self.engines.end_of_partition(id);
+        self.engines.on_partition(id, what);
     }
 }
 
@@ -237,7 +223,7 @@ impl Handler for SourceHandler<'_> {
     fn begins(&mut self, partition: Partition, begin: Begin) {
         self.source.begun = true;
         self.source.stopped.remove(&partition);
-        self.rewind(partition, begin.offset);
+        self.on_partition(partition, PartitionEvent::Rewound(begin.offset));
         let (topic, partition) = self.source.place(partition);
         let offset = begin.offset;
         match begin.without_sums_of {
@@ -269,7 +255,7 @@ impl Handler for SourceHandler<'_> {
         if self.source.queue.has(partition) {
             self.source.queue.push(partition, Item::End);
         } else {
-            self.end(partition);
+            self.on_partition(partition, PartitionEvent::Ended);
         }
     }
 
@@ -277,7 +263,7 @@ impl Handler for SourceHandler<'_> {
         if self.source.queue.has(partition) {
             self.source.queue.push(partition, Item::Wake);
         } else {
-            self.wake(partition);
+            self.on_partition(partition, PartitionEvent::Grown);
         }
     }
 
@@ -295,7 +281,7 @@ impl Handler for SourceHandler<'_> {
             self.source.queue.push(partition, Item::LeaveOut);
             return;
         }
-        self.leave_out(partition);
+        self.on_partition(partition, PartitionEvent::LeftOut);
     }
 
     fn lost(&mut self, partition: Partition, offsets: Range<i64>) {
@@ -319,7 +305,7 @@ impl Handler for SourceHandler<'_> {
             // Queued records are of the log before the rewind and still have to be counted.
             self.source.queue.push(partition, Item::Rewind(offset));
         } else {
-            self.rewind(partition, offset);
+            self.on_partition(partition, PartitionEvent::Rewound(offset));
         }
         let (topic, partition) = self.source.place(partition);
         tracing::error!(
@@ -341,7 +327,7 @@ impl Handler for SourceHandler<'_> {
         self.source.assignment_changed = true;
         self.source.stopped.insert(partition, why.to_owned());
         // It must not hold the watermark of the others back.
-        self.leave_out(partition);
+        self.on_partition(partition, PartitionEvent::LeftOut);
     }
 
     fn error(&mut self, error: KafkaError) {

@@ -335,7 +335,7 @@ impl AlertDispatcher {
                 }
             };
             changed |= result.is_some_and(|n| n > 0);
-            // Whoever asked may have stopped waiting.
+            // The client may have stopped waiting.
             let _ = order.reply.try_send(result);
         }
         changed

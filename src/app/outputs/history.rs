@@ -130,8 +130,8 @@ fn alert(change: &Change) -> Option<HistoryAlert> {
     let Step::Stream { from, to } = change.step else {
         return None;
     };
-    let told = notifies(&from, &to);
-    told.then(|| HistoryAlert {
+    let notified = notifies(&from, &to);
+    notified.then(|| HistoryAlert {
         at_ms: change.at_ms,
         state: to.state.as_str().to_owned(),
         severity: to.severity.as_str().to_owned(),

@@ -206,7 +206,7 @@ fn source_facts(
     if let Some(first) = facts.first_mut() {
         first.dead_letters_delivered = dead.delivered;
         first.awaiting_schema = source.queue.records();
-        first.rivals = consumer.rivals() as u64;
+        first.other_members = consumer.other_members() as u64;
         first.dead_letters_failed = dead.failed + dead.dropped;
     }
     facts

@@ -13,7 +13,7 @@ use crate::app::ingest::stats::ReplayStats;
 use crate::collect::PartitionId;
 use crate::config::{Config, SourceOptions};
 use crate::decode::{Content, DecodeOptions, FileError, FileReader, LabelOptions, Row};
-use crate::monitor::Engine;
+use crate::monitor::{Engine, PartitionEvent};
 
 /// Files that are replayed.
 #[derive(Debug, Clone, Copy)]
@@ -58,9 +58,9 @@ pub(super) fn replay(
     let predictions = partition(number);
     let id = partition(join.map_or(number, |j| j.outcomes));
     let mut session = Session::new(config.plan.clone(), listeners);
-    session.engine.assign(number, 0);
+    session.engine.assign((number, 0).into());
     if !outcomes.is_empty() {
-        session.engine.assign(id.source, id.partition);
+        session.engine.assign(id);
     }
     let mut replay = FileReplay {
         session,
@@ -153,7 +153,7 @@ impl FileReplay<'_> {
 
     fn end(&mut self, id: PartitionId) {
         let engine = &mut self.session.engine;
-        engine.end_of_partition(id.source, id.partition);
+        engine.on_partition(id, PartitionEvent::Ended);
     }
 
     fn take(&mut self, queue: &mut FileQueue<'_>) {

@@ -54,10 +54,10 @@ impl<'a> Session<'a> {
     /// Ticks the engine at the newest event time.
     pub fn tick(&mut self, newest_ms: Option<i64>) {
         let changes = self.engine.tick(newest_ms.unwrap_or(i64::MIN));
-        self.tell(&changes);
+        self.report(&changes);
     }
 
-    fn tell(&mut self, changes: &[Change]) {
+    fn report(&mut self, changes: &[Change]) {
         changes.iter().for_each(&mut *self.listeners.on_change);
         if let Some(history) = self.listeners.history {
             for judged in self.engine.take_judgements() {
@@ -73,7 +73,7 @@ impl<'a> Session<'a> {
             true => self.engine.finish_mature(),
             false => self.engine.finish(),
         };
-        self.tell(&changes);
+        self.report(&changes);
         let tally = Tally::new(&self.engine, stats);
         (self.engine, tally)
     }

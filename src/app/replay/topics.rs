@@ -19,7 +19,7 @@ use crate::app::ingest::stats::ReplayStats;
 use crate::collect::PartitionId;
 use crate::config::{Config, Input};
 use crate::kafka::{self, Bound, Gap, KafkaOptions, RangeReader, Record, Span, Step, Watermarks};
-use crate::monitor::{Engine, Plan};
+use crate::monitor::{Engine, PartitionEvent, Plan};
 use crate::registry::Registry;
 
 /// How long the schema of a record is waited for.
@@ -145,7 +145,7 @@ impl<'a> TopicReplay<'a> {
         let registry = registry.map_err(AppError::no_thread)?.map(Arc::new);
         let mut session = Session::new(config.plan, listeners);
         for span in spans {
-            session.engine.assign(span.topic, span.partition);
+            session.engine.assign((span.topic, span.partition).into());
         }
         let (mut base, mut sources) = (0, Vec::new());
         for source in &config.sources {
@@ -160,7 +160,10 @@ impl<'a> TopicReplay<'a> {
     fn run(&mut self, reader: &mut RangeReader, progress: &dyn Fn(u64)) -> Result<(), AppError> {
         while let Some(step) = reader.step().map_err(AppError::of_kafka)? {
             match step {
-                Step::End(p) => self.session.engine.end_of_partition(p.topic, p.partition),
+                Step::End(p) => {
+                    let id = (p.topic, p.partition).into();
+                    self.session.engine.on_partition(id, PartitionEvent::Ended);
+                }
                 Step::Record(record) => self.take(&record.record())?,
             }
             if self.session.due() {

@@ -3,7 +3,7 @@
 use super::join::{JoinFacts, Joins};
 use crate::collect::{Disposition, Event, Label, Origin, PartitionId, Reason};
 use crate::config::SourceOptions;
-use crate::monitor::{Engine, RecordSink};
+use crate::monitor::{Engine, PartitionEvent, RecordSink};
 use crate::stats::view::{Outcome, Prediction};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -238,8 +238,5 @@ impl RecordSink for Observer<'_> {
         self.engine.next_row(origin);
     }
 
-    fn end_of_partition(&mut self, _: PartitionId) {}
-    fn wake(&mut self, _: PartitionId) {}
-    fn leave_out(&mut self, _: PartitionId) {}
-    fn rewind(&mut self, _: PartitionId, _: i64) {}
+    fn on_partition(&mut self, _: PartitionId, _: PartitionEvent) {}
 }

@@ -3,7 +3,7 @@
 use crate::collect::{Event, Label};
 use std::collections::HashMap;
 
-/// Shares of the outcomes whose delay is told.
+/// Shares of the outcomes whose delay is shown.
 pub const SHARES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
 /// A sampled prediction.

@@ -158,7 +158,8 @@ impl<'a> Sampler<'a> {
         for span in &spans {
             let topic = first + span.topic;
             self.facts.topics[usize::from(topic)].partitions += 1;
-            self.engine.assign(self.base + topic, span.partition);
+            self.engine
+                .assign((self.base + topic, span.partition).into());
         }
         let mut reader = RangeReader::new(options, spans).map_err(AppError::of_kafka)?;
         while let Some(step) = reader.step().map_err(AppError::of_kafka)? {

@@ -100,7 +100,7 @@ pub struct Revision<'a> {
     pub before: Option<u32>,
     /// Event time of the new outcome.
     pub late_ms: i64,
-    /// Of a prediction that was given up: how many it stands for. Nothing is corrected then.
+    /// If the prediction was given up, how many it stands for; nothing is corrected then.
     pub given_up: Option<u64>,
 }
 

@@ -119,7 +119,7 @@ impl GivenUp {
         self.rows.get(&key.0).is_some_and(|row| !row.met)
     }
 
-    /// Of 2^level predictions one is remembered.
+    /// One of 2^level predictions is remembered.
     pub fn level(&self) -> u8 {
         self.level
     }

@@ -47,7 +47,7 @@ impl RowLayout {
         (self.views + self.depth, self.full_vector)
     }
 
-    /// Converts entries that were written under another layout, of which `full_vector` hold a full
+    /// Converts entries that were written under another layout; `full_vector` of them hold a full
     /// vector.
     ///
     /// Probabilities that were not kept become absent. Probabilities that no view needs any more

@@ -62,7 +62,7 @@ impl Judge {
         self.step_alert(now_ms, Condition::Unknown, &at_once, None, changes);
     }
 
-    /// From `at_ms` on the alert rests on new data only: someone says that the model was mended or
+    /// From `at_ms` on the alert rests on new data only: someone says that the model was fixed or
     /// replaced. The detector starts over, and windows count once they begin later. With `close` an
     /// alert that fires ends at once.
     pub fn start_over(

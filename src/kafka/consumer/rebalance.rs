@@ -87,7 +87,7 @@ impl Consumer {
             if first.is_none() && !self.starts.awaits(p) {
                 suspended.push(p);
             }
-            // Of a partition without a start no record is handed over.
+            // No record is handed over of a partition without a start.
             self.next
                 .set(p, first.map_or(SUSPENDED, |first| first.max(0)));
             all.push(p);

@@ -131,7 +131,7 @@ impl RemoteState {
         }
     }
 
-    /// What was seen has been told.
+    /// The monitor has observed what was seen.
     pub(super) fn forget_seen(&mut self) {
         self.streams.iter_mut().for_each(|s| s.seen = false);
         self.versions.iter_mut().for_each(|v| v.1 = false);

@@ -1,6 +1,6 @@
 //! What a monitor saves of itself, and a monitor made of that.
 
-use super::{Monitor, Stream, judges_for};
+use super::{Monitor, MonitorView, Stream, judges_for};
 use crate::collect::{Key, Named, Slots};
 use crate::judge::{Judge, Plan};
 use crate::monitor::restore::{Fit, RestoreError};
@@ -9,11 +9,11 @@ use crate::monitor::stakes;
 use crate::monitor::views::scalars;
 use crate::window::PackError;
 
-impl Monitor {
+impl MonitorView<'_> {
     /// Adds all state to the snapshot of the shard, or to an empty one.
-    pub fn save_to(&self, snapshot: &mut Snapshot) {
+    pub fn save_to(self, snapshot: &mut Snapshot) {
         if snapshot.models.is_empty() {
-            let models = self.plan.models.iter().zip(&self.sealed_until_ms);
+            let models = self.0.plan.models.iter().zip(&self.0.sealed_until_ms);
             let models = models.map(|(m, until)| ModelState::new(m, *until));
             snapshot.models = models.collect();
         }
@@ -25,7 +25,7 @@ impl Monitor {
         let counted = std::mem::take(&mut snapshot.streams);
         let mut counted: Vec<Option<StreamState>> = counted.into_iter().map(Some).collect();
         // In the order of the monitor, so that a restored one reports in the same.
-        for (_, stream) in self.streams.iter() {
+        for (_, stream) in self.0.streams.iter() {
             let at = known.find(&stream.key.names());
             let state = at.and_then(|at| counted[at].take());
             let state = state.unwrap_or_else(|| StreamState {
@@ -40,11 +40,13 @@ impl Monitor {
             });
         }
         snapshot.streams.extend(counted.into_iter().flatten());
-        self.vectors.save_to(&mut snapshot.vectors);
-        snapshot.ledger = self.ledger.state();
+        self.0.vectors.save_to(&mut snapshot.vectors);
+        snapshot.ledger = self.0.ledger.state();
         self.add_counts_to(&mut snapshot.counters);
     }
+}
 
+impl Monitor {
     /// A monitor that resumes from a snapshot.
     pub fn restore(plan: Plan, s: &Snapshot, fit: &Fit) -> Result<Monitor, RestoreError> {
         let mut monitor = Monitor::new(plan);

@@ -1,7 +1,7 @@
 //! A monitor rebuilt from the windows of all partitions, when one comes or goes.
 
 use super::Monitor;
-use crate::judge::{Detector, StreamId};
+use crate::judge::StreamId;
 use crate::monitor::activity::Activity;
 use crate::monitor::contribution::Contribution;
 use crate::monitor::snapshot::VerdictState;
@@ -86,22 +86,6 @@ impl Monitor {
         for windows in part.windows.versions() {
             self.vectors.absorb_pending(windows, &self.sealed_until_ms);
         }
-    }
-
-    /// Verdicts, alerts and detectors of the streams for whose model and version `of` says so.
-    pub fn verdicts(&self, of: impl Fn(&str, &str) -> bool) -> Vec<VerdictState> {
-        // A roll-up goes with any of its segments.
-        let of = |id: &StreamId| of(&id.model, &id.version);
-        let judges = self.judges().chain(self.vectors.judges());
-        let wanted = judges.filter(|j| of(&j.report().id));
-        let verdicts = wanted.map(|j| VerdictState {
-            stream: j.report().id.clone(),
-            windows: j.verdicts(),
-            detector: j.detector().map(Detector::state),
-            alert: j.alert(),
-            notified: None,
-        });
-        verdicts.collect()
     }
 
     /// Takes over verdicts, alerts and detectors for the streams that there are; the later ones where two

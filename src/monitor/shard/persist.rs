@@ -1,6 +1,6 @@
 //! What a shard saves of itself, and a shard made of that.
 
-use super::Shard;
+use super::{Shard, ShardView};
 use crate::collect::join::{JoinState, SpillBackend};
 use crate::collect::{Key, Stream};
 use crate::judge::{Comparisons, Plan};
@@ -14,24 +14,26 @@ use std::sync::Arc;
 /// memory.
 const SLOT_MAX: usize = 1 << 24;
 
-impl Shard {
+impl ShardView<'_> {
     /// All state, to be restored by [`Shard::restore`]; where outcomes come separately, together with the
     /// journals. Windows are kept elsewhere.
-    pub fn snapshot(&self) -> Snapshot {
-        let models = self.plan.models.iter().zip(self.sealed_until_ms());
-        let streams = self.collector.streams().iter();
+    pub fn snapshot(self) -> Snapshot {
+        let models = self.0.plan.models.iter().zip(self.sealed_until_ms());
+        let streams = self.0.collector.streams().iter();
         Snapshot {
-            partitions: self.collector.partitions().clone(),
-            counters: self.collector.counters().clone(),
+            partitions: self.0.collector.partitions().clone(),
+            counters: self.0.collector.counters().clone(),
             models: models.map(|(m, until)| ModelState::new(m, until)).collect(),
             streams: streams.map(|(slot, s)| stream_state(slot, s)).collect(),
-            joins: self.collector.join_states(),
-            compared: self.compared_states(),
-            vectors: self.vectors.state(),
+            joins: self.0.collector.join_states(),
+            compared: self.0.compared_states(),
+            vectors: self.0.vectors.state(),
             ..Snapshot::default()
         }
     }
+}
 
+impl Shard {
     fn compared_states(&self) -> Vec<ComparedState> {
         let models = (0u32..).zip(&self.comparisons);
         let state = |(model, comparisons): (u32, &Comparisons)| {
@@ -56,12 +58,10 @@ impl Shard {
     ) -> Result<Shard, RestoreError> {
         let mut shard = Shard::new(plan);
         if let Some((spills, shared_by)) = spills {
-            shard.spill_to(spills, shared_by);
+            shard.upkeep().spill_to(spills, shared_by);
         }
         let ids = s.partitions.positions();
-        shard.unread = ids
-            .map(|o| ((o.source, o.partition), Some(o.offset)))
-            .collect();
+        shard.unread = ids.map(|o| (o.partition_id(), Some(o.offset))).collect();
         let mut counters = s.counters.clone();
         counters.streams_dropped += fit.streams_dropped;
         let lines = fit.sealed_until_ms(s);
@@ -154,7 +154,7 @@ impl Shard {
         }
         self.collector.recount_joins();
         self.collector.forget_given_up_of_none(same);
-        match self.fault() {
+        match self.view().fault() {
             Some(error) => Err(RestoreError::Spill(error.clone())),
             None => Ok(()),
         }

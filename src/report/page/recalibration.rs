@@ -48,7 +48,7 @@ fn changes(fits: &Fits, judgement: &Judgement) -> String {
             number(m.ece_l2()),
         ]
     };
-    let mut rows = vec![row("as it is", "–".to_owned(), &judgement.unmended)];
+    let mut rows = vec![row("as it is", "–".to_owned(), &judgement.original)];
     for method in Method::ALL {
         let name = match judgement.advice.method() == Some(method) {
             true => format!("<b>{}</b> (advised)", method.as_str()),
@@ -57,7 +57,7 @@ fn changes(fits: &Fits, judgement: &Judgement) -> String {
         match (judgement.trial(method), &fits.maps[method as usize]) {
             (Some(t), _) => {
                 let gain = format!("{:+.5} ± {:.5}", t.log_loss.mean, t.log_loss.standard_error);
-                rows.push(row(&name, gain, &t.mended));
+                rows.push(row(&name, gain, &t.recalibrated));
             }
             (None, Err(why)) => rows.push(vec![name, format!("none: {}", why.words())]),
             (None, Ok(_)) => {}
@@ -81,11 +81,11 @@ pub fn said_instead(e: &Evaluation, map: &Map) -> String {
     let cells: Vec<_> = e.reliability.iter().filter(|c| c.n > 0).collect();
     let step = cells.len().div_ceil(SCORES).max(1);
     let row = |z: f64, rate: f64, n: u64| {
-        let mended = map.rate(z);
+        let recalibrated = map.rate(z);
         vec![
             number(z),
-            number(mended),
-            format!("{:+.4}", mended - z),
+            number(recalibrated),
+            format!("{:+.4}", recalibrated - z),
             number(rate),
             thousands(n),
         ]

@@ -46,7 +46,7 @@ pub struct ClusterTests {
 }
 
 impl ClusterTests {
-    /// Of too few buckets: all p-values are 1.
+    /// Too few buckets: all p-values are 1.
     pub fn silent(level: u32) -> ClusterTests {
         ClusterTests {
             patterns: 0,

@@ -21,7 +21,7 @@
 //! 2^(1−G), .016 at 7: below [`CLUSTERS_MIN`] nothing is left for sharing, and there is no answer.
 //!
 //! What the symmetry assumes: totals of a bucket are about symmetric. With few and rare positives in
-//! each bucket they are not. So whoever decides takes the larger of this p-value and that for
+//! each bucket they are not. So a decision takes the larger of this p-value and that for
 //! independent outcomes, which holds there; clusters then never make evidence stronger.
 //!
 //! **Dispersion.** φ̂ = G/(G−1) · Σ_b (U_b − n_b Ū)² / Σ(U − Ū)², the variance of bucket totals as a

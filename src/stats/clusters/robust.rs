@@ -26,7 +26,7 @@ pub struct Clusters {
 }
 
 impl Clusters {
-    /// Of sums of events whose ΣU² is `u2`.
+    /// What sums of events say whose ΣU² is `u2`.
     pub fn of(sums: &ClusterSums, u2: f64) -> Clusters {
         let of = |(_, b): (_, &super::BucketSums)| {
             let u: f64 = b.cells.iter().map(ClusterCell::u).sum();

@@ -49,7 +49,7 @@ pub struct Compared {
     pub cells: u32,
     /// Redrawn samples, and subsets.
     pub replicates: u32,
-    /// Of each interval.
+    /// Confidence of each interval.
     pub confidence: f64,
     /// T.
     pub estimate_squared: f64,
@@ -134,7 +134,7 @@ impl Cut {
 
     /// T of the events at `indices`, repeated ones counted as often; 0 of none.
     pub fn estimate(&self, indices: impl Iterator<Item = usize>) -> f64 {
-        // Of each cell N, Σ‖U‖² and the coordinates of ΣU.
+        // For each cell N, Σ‖U‖² and the coordinates of ΣU.
         let stride = self.width + 2;
         let mut sums = vec![0.0; stride * self.m];
         let mut n = 0.0;

@@ -4,7 +4,7 @@
 //! (`CalibrationErrors.jl`):
 //!
 //! * uniform: class-wise index ⌈m·p⌉, right-closed, index 1 for p = 0; the product partition over
-//!   classes, of which at most n bins are occupied. Additive over panes: (N, Σg, counts) a bin.
+//!   classes; at most n bins are occupied. Additive over panes: (N, Σg, counts) a bin.
 //! * by median and variance: the set with the largest sample variance of some class is halved at
 //!   the median of that class, while both halves keep `least` events. Depends on the data, so not
 //!   additive.

@@ -67,7 +67,7 @@ pub struct BinnedTests {
 }
 
 impl BinnedTests {
-    /// Of both tests given the predictions, by Bonferroni; 1 without redrawn samples.
+    /// The p-value of both tests given the predictions, by Bonferroni; 1 without redrawn samples.
     pub fn p_value(&self) -> f64 {
         let p = |t: &BinnedTest| t.conditional_p.unwrap_or(1.0);
         (2.0 * p(&self.uniform).min(p(&self.dynamic))).min(1.0)

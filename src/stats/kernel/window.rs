@@ -84,11 +84,11 @@ pub struct WindowEvaluation {
     pub n: u64,
     /// K.
     pub classes: usize,
-    /// Of the sample.
+    /// What the sample says.
     pub sample: Evaluation,
-    /// Of the features.
+    /// What the features say.
     pub features: Option<FeatureTest>,
-    /// Of the blocks of [`BLOCKS`] over all panes; none without a fixed ν, or a block.
+    /// Tests of the blocks of [`BLOCKS`] over all panes; none without a fixed ν, or a block.
     pub blocks: Vec<BlockTest>,
     /// Outcomes that came after blocks were added up, which do not know of them; all else does.
     pub blocks_outdated: u64,
@@ -206,7 +206,7 @@ fn feature_test(features: &Features, part: &Vectors) -> Option<FeatureTest> {
         null_sd: variance.max(0.0).sqrt() / (n * n),
         p_value: match trusted {
             true => gamma_p_value(total.max(0.0), mean, variance),
-            // Of events that are all certain no outcome is left to chance.
+            // If all events are certain, no outcome is left to chance.
             false => (mean > 0.0).then_some(p_value_bound),
         },
         p_value_bound,

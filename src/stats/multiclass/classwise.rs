@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use crate::evaluation::Options;
 
-    /// Of a hundred rare classes one happens a hundred times as often as its scores say.
+    /// One of a hundred rare classes happens a hundred times as often as its scores say.
     #[test]
     fn one_of_a_hundred_rare_classes_can_be_rejected() {
         let classes = 100;

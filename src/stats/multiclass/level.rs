@@ -166,7 +166,7 @@ pub(super) struct Tuples {
 }
 
 impl Tuples {
-    /// Of n events without weights.
+    /// The sums over n events without weights.
     pub fn of_count(n: f64) -> Tuples {
         let pairs = n * (n - 1.0);
         Tuples {
@@ -176,7 +176,7 @@ impl Tuples {
         }
     }
 
-    /// Of Σw², Σw³, Σw⁴ and Σw⁶ of two events or more.
+    /// The sums from Σw², Σw³, Σw⁴ and Σw⁶ of two events or more.
     pub fn of_powers([w2, w3, w4, w6]: [f64; 4]) -> Tuples {
         Tuples {
             squares: (w2 * w2 - w4).max(0.0),

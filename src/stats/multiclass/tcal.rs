@@ -113,7 +113,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Of a sample's view.
+    /// The shape of a sample's view.
     pub fn of(events: &Events) -> Shape {
         Shape {
             classes: events.classes,

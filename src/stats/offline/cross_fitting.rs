@@ -45,7 +45,7 @@ pub struct CrossFitting {
 /// Redrawn sets of outcomes.
 const REPLICATES: u32 = 999;
 
-/// Of scores of one class; `None` with fewer than two events.
+/// Tests scores of one class; `None` with fewer than two events.
 pub fn of_scores(sample: &[(f64, bool)], slices: u64, seed: u64) -> Option<CrossFitting> {
     let rows = Vectors::of_scores(sample).ok()?;
     let last = slices.max(1) as u32 - 1;
@@ -63,7 +63,7 @@ pub fn of_scores(sample: &[(f64, bool)], slices: u64, seed: u64) -> Option<Cross
     )
 }
 
-/// Of whole vectors, cells the simplices of equal volume; `None` with fewer than two events.
+/// Tests whole vectors; cells are the simplices of equal volume; `None` with fewer than two events.
 pub fn of_vectors(sample: &Vectors, slices: u32, seed: u64) -> Option<CrossFitting> {
     let mut numbers: BTreeMap<Name, u32> = BTreeMap::new();
     let number = |i: usize| {

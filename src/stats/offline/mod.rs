@@ -95,13 +95,13 @@ pub struct OneLevel {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Detail {
-    /// Of the known smoothness.
+    /// Test of a known smoothness.
     OneLevel(OneLevel),
-    /// Of the composite null.
+    /// Test of the composite null.
     Composite(Composite),
-    /// Of both sample-splitting tests.
+    /// Both sample-splitting tests.
     Splitting(Splitting),
-    /// Of cross-fitting.
+    /// Test by cross-fitting.
     CrossFitting(CrossFitting),
     /// ℓ1-ECE over 15 cells, and the debiased squared ℓ2 error of Kumar, Liang, Ma (2019).
     Consistency {

@@ -89,7 +89,7 @@ const LEVEL_MAX: u32 = 12;
 /// Permutations at least.
 const REPLICATES_MIN: u32 = 999;
 
-/// Of scores of one class, K = 2, cells cut on the score. `None` with fewer than two events.
+/// Tests scores of one class: K = 2, cells are cut on the score. `None` with fewer than two events.
 pub fn of_scores(
     sample: &[(f64, bool)],
     test: TwoSample,
@@ -112,7 +112,7 @@ pub fn of_scores(
     .run(alpha, seed)
 }
 
-/// Of whole vectors, cells the simplices of equal volume. `None` with fewer than two events.
+/// Tests whole vectors; cells are the simplices of equal volume. `None` with fewer than two events.
 pub fn of_vectors(sample: &Vectors, test: TwoSample, alpha: f64, seed: u64) -> Option<Splitting> {
     let slices = slices(test, sample.len(), sample.classes() - 1);
     let cell = |m: u32| {

@@ -141,7 +141,7 @@ mod tests {
 
     fn trial(mean: f64) -> Option<Trial> {
         Some(Trial {
-            mended: Measures::of_numbers([0.0; 7]),
+            recalibrated: Measures::of_numbers([0.0; 7]),
             log_loss: gain(mean, 0.01),
             brier: gain(mean, 0.01),
         })

@@ -60,7 +60,7 @@ impl Beta {
         Ok(Beta { a, b, c })
     }
 
-    /// The mended score.
+    /// The recalibrated score.
     pub fn rate(&self, z: f64) -> f64 {
         let (ln_z, ln_rest) = logs(z);
         1.0 / (1.0 + (-(self.a * ln_z - self.b * ln_rest + self.c)).exp())

@@ -124,7 +124,7 @@ impl Isotonic {
         })
     }
 
-    /// The mended score.
+    /// The recalibrated score.
     pub fn rate(&self, z: f64) -> f64 {
         let at = self.blocks.partition_point(|b| b.high < z);
         match (

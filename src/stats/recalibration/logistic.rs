@@ -42,7 +42,7 @@ impl Logistic {
         Ok(Logistic { intercept, slope })
     }
 
-    /// The mended score.
+    /// The recalibrated score.
     pub fn rate(&self, z: f64) -> f64 {
         let (a, b) = logs(z);
         1.0 / (1.0 + (-(self.intercept + self.slope * (a - b))).exp())

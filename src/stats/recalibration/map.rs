@@ -72,7 +72,7 @@ impl Map {
         }
     }
 
-    /// The mended score of a score in [0, 1].
+    /// The recalibrated score of a score in [0, 1].
     pub fn rate(&self, z: f64) -> f64 {
         match self {
             Map::Logistic(m) => m.rate(z),

@@ -213,8 +213,8 @@ pub struct Gain {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Trial {
-    /// How true the mended scores are.
-    pub mended: Measures,
+    /// How true the recalibrated scores are.
+    pub recalibrated: Measures,
     /// By how much log loss falls.
     pub log_loss: Gain,
     /// By how much the Brier score falls.

@@ -18,9 +18,9 @@
 //! Always: a map never falls with the score (one that would is [`Unfit`]), so it turns no ranking
 //! round; it says neither 0 nor 1; maximum likelihood makes its mean on the fitted events their
 //! event rate (but for isotonic blocks at the ends without any, or nothing but, events). What cells
-//! cost: a cell's events share one mended score, that of their mean, so what differs from the map
+//! cost: a cell's events share one recalibrated score, that of their mean, so what differs from the map
 //! of raw scores is what logit z varies within cells. On six networks, 2000 events fitted into 4096
-//! cells, mended scores differ by at most 0.01 (root mean square) and log loss by 0.002
+//! cells, recalibrated scores differ by at most 0.01 (root mean square) and log loss by 0.002
 //! (`tests/golden/recalibration.rs`).
 
 pub mod advice;

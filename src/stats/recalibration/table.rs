@@ -3,7 +3,7 @@
 //! ```text
 //! # stream=clicks/3//binary window=5m                          (where it is of a stream)
 //! # method=logistic intercept=-0.30211 slope=0.48817
-//! score,mended
+//! score,recalibrated
 //! 0,0.0000012
 //! …
 //! ```
@@ -32,7 +32,7 @@ pub fn csv(map: &Map) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(out, "# {}", parameters(map));
-    out.push_str("score,mended\n");
+    out.push_str("score,recalibrated\n");
     for z in scores(map) {
         let _ = writeln!(out, "{z},{}", map.rate(z));
     }
@@ -43,11 +43,11 @@ pub fn csv(map: &Map) -> String {
 fn parameters(map: &Map) -> String {
     match map {
         Map::Logistic(m) => format!(
-            "method=logistic intercept={} slope={} law: logit(mended) = intercept + slope*logit(score)",
+            "method=logistic intercept={} slope={} law: logit(recalibrated) = intercept + slope*logit(score)",
             m.intercept, m.slope
         ),
         Map::Beta(m) => format!(
-            "method=beta a={} b={} c={} law: logit(mended) = a*ln(score) - b*ln(1-score) + c",
+            "method=beta a={} b={} c={} law: logit(recalibrated) = a*ln(score) - b*ln(1-score) + c",
             m.a, m.b, m.c
         ),
         Map::Isotonic(m) => format!(

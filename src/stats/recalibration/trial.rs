@@ -20,7 +20,7 @@ pub struct Judgement {
     /// Number of positive outcomes.
     pub positives: u64,
     /// How true the scores are as they are.
-    pub unmended: Measures,
+    pub original: Measures,
     /// The maps, in the order of [`Method::ALL`]; `None` where there is none.
     pub trials: [Option<Trial>; 3],
     /// Which to apply.
@@ -41,21 +41,26 @@ impl Judgement {
         let before: Vec<Costs> = points.iter().map(|p| Costs::of(p.z)).collect();
         let after = Method::ALL.map(|method| {
             let map = fits.map(method)?;
-            let mended = points.iter().map(|p| Point {
+            let recalibrated = points.iter().map(|p| Point {
                 z: map.rate(p.z),
                 ..*p
             });
-            Some(mended.collect::<Vec<Point>>())
+            Some(recalibrated.collect::<Vec<Point>>())
         });
-        let costs = after.each_ref().map(|mended| {
-            let mended = mended.as_ref()?;
-            Some(mended.iter().map(|p| Costs::of(p.z)).collect::<Vec<_>>())
+        let costs = after.each_ref().map(|recalibrated| {
+            let recalibrated = recalibrated.as_ref()?;
+            Some(
+                recalibrated
+                    .iter()
+                    .map(|p| Costs::of(p.z))
+                    .collect::<Vec<_>>(),
+            )
         });
         let trials = Method::ALL.map(|method| {
-            let mended = after[method as usize].as_ref()?;
+            let recalibrated = after[method as usize].as_ref()?;
             let costs = costs[method as usize].as_ref()?;
             Some(Trial {
-                mended: Measures::of(mended, cut, o),
+                recalibrated: Measures::of(recalibrated, cut, o),
                 log_loss: gain(points, &before, costs, |c| c.loss),
                 brier: gain(points, &before, costs, |c| c.square),
             })
@@ -67,7 +72,7 @@ impl Judgement {
         Some(Judgement {
             n: n as u64,
             positives: y as u64,
-            unmended: Measures::of(points, cut, o),
+            original: Measures::of(points, cut, o),
             trials,
             advice: Advice::of(fits, (n as u64, y as u64), &trials, &against),
         })
@@ -85,14 +90,14 @@ impl Judgement {
             self.positives as f64,
             f64::from(self.advice.code()),
         ];
-        row.extend(self.unmended.numbers());
+        row.extend(self.original.numbers());
         for trial in &self.trials {
             row.push(f64::from(u8::from(trial.is_some())));
             let Some(t) = trial else {
                 row.extend([0.0; MEASURES + 4]);
                 continue;
             };
-            row.extend(t.mended.numbers());
+            row.extend(t.recalibrated.numbers());
             row.extend([t.log_loss.mean, t.log_loss.standard_error]);
             row.extend([t.brier.mean, t.brier.standard_error]);
         }
@@ -103,11 +108,11 @@ impl Judgement {
     pub fn of_numbers(row: &[f64]) -> Option<Judgement> {
         let row: &[f64; NUMBERS] = row.try_into().ok()?;
         let (head, rest) = row.split_first_chunk::<3>()?;
-        let (unmended, rest) = rest.split_first_chunk::<MEASURES>()?;
+        let (original, rest) = rest.split_first_chunk::<MEASURES>()?;
         let trial = |at: usize| {
             let part = rest.get(at * (MEASURES + 5)..)?;
             let (is_some, part) = part.split_first()?;
-            let (mended, part) = part.split_first_chunk::<MEASURES>()?;
+            let (recalibrated, part) = part.split_first_chunk::<MEASURES>()?;
             let [loss, loss_error, brier, brier_error, ..] = *part else {
                 return None;
             };
@@ -116,7 +121,7 @@ impl Judgement {
                 standard_error,
             };
             (*is_some > 0.0).then(|| Trial {
-                mended: Measures::of_numbers(*mended),
+                recalibrated: Measures::of_numbers(*recalibrated),
                 log_loss: gain(loss, loss_error),
                 brier: gain(brier, brier_error),
             })
@@ -125,7 +130,7 @@ impl Judgement {
             n: head[0] as u64,
             positives: head[1] as u64,
             advice: Advice::of_code(head[2] as u8)?,
-            unmended: Measures::of_numbers(*unmended),
+            original: Measures::of_numbers(*original),
             trials: [trial(0), trial(1), trial(2)],
         })
     }

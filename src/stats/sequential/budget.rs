@@ -223,8 +223,8 @@ mod tests {
             "100% ever",
             "nan ever",
         ] {
-            let told = text.parse::<Budget>().unwrap_err().to_string();
-            assert!(told.contains("say `1 per 30d`"), "{told}");
+            let message = text.parse::<Budget>().unwrap_err().to_string();
+            assert!(message.contains("say `1 per 30d`"), "{message}");
         }
         assert!("5 per 2s".parse::<Budget>().is_err());
     }

@@ -54,7 +54,7 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Of all scales of cells together.
+    /// The share of all scales of cells together.
     pub fn cells(&self) -> f64 {
         self.scales.iter().sum()
     }

@@ -12,13 +12,13 @@ pub struct Likelihoods {
     pub n: u64,
     /// Log-likelihood ratio of each one-parameter bet: intercept, then slope.
     pub directed: [f64; 2 * DIRECTED],
-    /// Of each bet towards a probability.
+    /// Log-likelihood ratio of each bet towards a probability.
     pub towards: [f64; TOWARDS],
     /// For each cell of each scale.
     pub cells: Vec<CellLikelihood>,
 }
 
-/// Of one cell.
+/// The likelihoods of one cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CellLikelihood {
     /// Log-likelihood ratio of +c for each amplitude.

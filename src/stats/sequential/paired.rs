@@ -85,11 +85,11 @@ pub struct Paired {
     pub positives: u64,
     /// Champion and challenger.
     pub sides: [Side; 2],
-    /// Of the difference of Brier score.
+    /// Drift of the difference of Brier score.
     pub score: Drift,
-    /// Of the rate of positives.
+    /// Drift of the rate of positives.
     pub rate: Drift,
-    /// Of the difference of gains.
+    /// Drift of the difference of gains.
     pub gain: Drift,
 }
 

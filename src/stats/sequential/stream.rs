@@ -10,7 +10,7 @@
 //! ```
 //!
 //! At an alarm the evidence is recorded, and detector and sequences restart; the guarantee covers
-//! any rule of restarting. If nothing was mended the next alarm comes after about the same delay,
+//! any rule of restarting. If nothing was fixed the next alarm comes after about the same delay,
 //! so four times that without one is a sign that something was. The clearing rule is a heuristic
 //! and has no error rate of its own. "Surely": the confidence sequence of the mean lies inside the
 //! tolerated means. With a tolerance of 0 that never happens, and for click rates not within
@@ -110,7 +110,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct StreamDetectorParts {
-    /// Of the detector.
+    /// State of the detector.
     pub detector: Parts,
     /// The sequences.
     pub sequences: Sequences,

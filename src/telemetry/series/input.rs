@@ -19,7 +19,11 @@ pub(in crate::telemetry) fn input(published: &Published, families: &mut Families
             &[&source.name],
             source.awaiting_schema as f64,
         );
-        families.put(Id::GroupRivals, &[&source.name], source.rivals as f64);
+        families.put(
+            Id::GroupRivals,
+            &[&source.name],
+            source.other_members as f64,
+        );
         families.put(Id::RecordsLost, &[&source.name], source.lost as f64);
         if facts.checkpoints.is_some() {
             let name = source.name.as_str();

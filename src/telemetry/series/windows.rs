@@ -162,7 +162,7 @@ fn recalibration_samples(found: &Recalibration, samples: &mut Samples) {
     if let Some(trial) = judged.judgement.trial(method) {
         let own = || Some(method.as_str().to_owned());
         samples.push((Id::RecalibrationGain, own(), trial.log_loss.mean));
-        samples.push((Id::RecalibrationEce, own(), trial.mended.ece_l2()));
+        samples.push((Id::RecalibrationEce, own(), trial.recalibrated.ece_l2()));
     }
 }
 

@@ -135,8 +135,8 @@ fn revised_outcomes_reach_windows_and_not_the_detector() {
         pending_memory: usize::MAX,
     }];
     let mut engine = Engine::new(plan);
-    engine.assign(0, 0);
-    engine.assign(1, 0);
+    engine.assign((0, 0).into());
+    engine.assign((1, 0).into());
     let mut rng = Rng::new(8);
     let at = |i: i64| BEGIN_MS + i * 100;
     let mut labels = 0;
@@ -252,15 +252,15 @@ budget = "none"
     assert_eq!(names, ["fleet", "model:c"]);
 }
 
-/// What stays bad is alarmed again, what is mended clears, both through the engine.
+/// What stays bad is alarmed again, what is fixed clears, both through the engine.
 #[test]
 fn what_is_mended_clears_and_what_is_not_confirms() {
-    for mended in [true, false] {
+    for fixed in [true, false] {
         let mut engine = Engine::new(plan("2000000 events", 0.05, u64::MAX));
         let mut stream = Stream::new(7, LAWS[0].1, 100);
         let (mut raised, mut cleared) = (0, 0);
         for t in 0..1000 {
-            let bad = (40..if mended { 60 } else { 1000 }).contains(&t);
+            let bad = (40..if fixed { 60 } else { 1000 }).contains(&t);
             let truth = match bad {
                 true => Truth::Temperature(2.0),
                 false => Truth::Calibrated,
@@ -274,7 +274,7 @@ fn what_is_mended_clears_and_what_is_not_confirms() {
             }
         }
         let report = engine.reports().next().unwrap().detector.clone().unwrap();
-        if mended {
+        if fixed {
             assert!(
                 raised >= 1 && cleared == 1 && report.alarm.is_none(),
                 "{raised} {cleared}"

@@ -44,8 +44,8 @@ fn engine(revise: bool, missing: Missing) -> Engine {
         pending_memory: usize::MAX,
     }];
     let mut engine = Engine::new(plan);
-    engine.assign(0, 0);
-    engine.assign(1, 0);
+    engine.assign((0, 0).into());
+    engine.assign((1, 0).into());
     engine
 }
 

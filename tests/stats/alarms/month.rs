@@ -71,8 +71,8 @@ struct Traffic {
 impl Traffic {
     fn new(rate: f64) -> Traffic {
         let mut engine = Engine::new(plan());
-        engine.assign(0, 0);
-        engine.assign(1, 0);
+        engine.assign((0, 0).into());
+        engine.assign((1, 0).into());
         Traffic {
             engine,
             rng: Rng::new(31),

@@ -149,11 +149,11 @@ fn told(all: &[(usize, StreamDetector)], name: &str, kind: Direction, delay: f64
 #[test]
 fn what_is_mended_clears_and_what_is_not_alarms_again() {
     let odds = Odds::new(grid(), 0.05);
-    for mended in [true, false] {
+    for fixed in [true, false] {
         let (mut rng, mut watch) = (Rng::new(77), StreamDetector::default());
         let (mut alarms, mut clears) = (0, 0);
         for t in 0..1000i64 {
-            let bad = (40..if mended { 60 } else { 1000 }).contains(&t);
+            let bad = (40..if fixed { 60 } else { 1000 }).contains(&t);
             let change = Change::Temperature(if bad { 2.0 } else { 1.0 });
             let sums = pane(&mut rng, 100, LAWS[0].1, |z| change.truth(z));
             match watch.observe(&odds, &rules(2e6), &sums, (t * PANE_MS, (t + 1) * PANE_MS)) {
@@ -162,7 +162,7 @@ fn what_is_mended_clears_and_what_is_not_alarms_again() {
                 Outcome::Quiet => {}
             }
         }
-        if mended {
+        if fixed {
             assert!(
                 alarms >= 1 && clears == 1 && watch.alarm().is_none(),
                 "{alarms} {clears}"

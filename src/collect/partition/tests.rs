@@ -1,0 +1,104 @@
+//! Where the frontier stands, by what happened to the partitions.
+
+use super::*;
+
+const HOUR: i64 = 3_600_000;
+
+fn id(partition: i32) -> PartitionId {
+    PartitionId {
+        source: 0,
+        partition,
+    }
+}
+
+fn at(partition: i32, offset: i64) -> Origin {
+    Origin {
+        source: 0,
+        partition,
+        offset,
+    }
+}
+
+fn event(p: &mut Partitions, partition: i32, offset: i64, time_ms: i64) -> Option<i64> {
+    assert!(p.advance(at(partition, offset)));
+    p.observe(time_ms, None, HOUR);
+    p.frontier_ms()
+}
+
+#[test]
+fn the_slowest_live_partition_holds_the_frontier() {
+    let mut p = Partitions::default();
+    p.assign(id(0));
+    p.assign(id(1));
+    assert_eq!(event(&mut p, 0, 0, 100), None);
+    assert_eq!(event(&mut p, 1, 0, 40), Some(40));
+    assert_eq!(event(&mut p, 0, 1, 200), Some(40));
+    assert_eq!(event(&mut p, 1, 1, 50), Some(50));
+    assert!(p.end(id(1)));
+    assert_eq!(p.frontier_ms(), Some(200));
+    // Live again and behind: the frontier does not go back.
+    assert_eq!(event(&mut p, 1, 2, 60), Some(200));
+    assert_eq!(event(&mut p, 1, 3, 250), Some(200));
+    assert_eq!(event(&mut p, 0, 2, 220), Some(220));
+}
+
+#[test]
+fn partitions_that_are_all_revoked_and_given_back_leave_the_frontier_where_it_was() {
+    let mut p = Partitions::default();
+    p.assign(id(0));
+    p.assign(id(1));
+    event(&mut p, 0, 0, 100);
+    event(&mut p, 1, 0, 9000);
+    p.revoke(id(0));
+    p.revoke(id(1));
+    p.assign(id(0));
+    p.assign(id(1));
+    assert_eq!(event(&mut p, 1, 1, 9001), Some(100));
+    assert_eq!(event(&mut p, 0, 1, 200), Some(200));
+    // Taken for good, it holds nobody back from the next event on.
+    p.revoke(id(0));
+    assert_eq!(event(&mut p, 1, 2, 9002), Some(9002));
+}
+
+#[test]
+fn when_all_are_idle_the_newest_event_is_the_frontier() {
+    let mut p = Partitions::default();
+    event(&mut p, 0, 0, 100);
+    p.assign(id(1));
+    event(&mut p, 1, 0, 70);
+    p.end(id(0));
+    p.end(id(1));
+    assert_eq!(p.frontier_ms(), Some(100));
+}
+
+#[test]
+fn the_first_event_of_a_partition_is_compared_with_the_others() {
+    let mut p = Partitions::default();
+    let mut offset = 0;
+    let mut aside = |p: &mut Partitions, partition: i32, time_ms: i64| {
+        offset += 1;
+        assert!(p.advance(at(partition, offset)));
+        p.observe(time_ms, Some(1000 * HOUR), HOUR)
+    };
+    assert!(!aside(&mut p, 0, 100), "the first event of all is believed");
+    assert!(aside(&mut p, 1, 500 * HOUR));
+    assert_eq!(p.newest_ms(), Some(100));
+    // A time near the others' is believed, and so is the third in a row that is not.
+    assert!(!aside(&mut p, 1, HOUR));
+    for (time_ms, is_aside) in [(500, true), (502, true), (501, false)] {
+        assert_eq!(aside(&mut p, 2, time_ms * HOUR), is_aside);
+    }
+    assert_eq!(p.newest_ms(), Some(500 * HOUR));
+}
+
+#[test]
+fn an_offset_below_the_position_was_read_before() {
+    let mut p = Partitions::default();
+    assert!(p.advance(at(3, 10)));
+    assert!(!p.advance(at(3, 10)));
+    assert!(p.advance(at(3, 12)));
+    assert_eq!(p.assign(id(3)), Some(13));
+    assert_eq!(p.positions().collect::<Vec<_>>(), [at(3, 13)]);
+    p.rewind(id(3), 0);
+    assert!(p.advance(at(3, 0)) && !p.advance(at(3, 0)));
+}

@@ -1,0 +1,54 @@
+//! What may be changed of a monitor while it runs, and how long its evaluations take.
+
+use super::Monitor;
+use crate::judge::{Plan, Stopwatch, StreamId, WindowJudgement};
+
+impl Monitor {
+    /// Takes over what may change in a plan at run time. See [`Plan::reload`].
+    pub fn reload(&mut self, new: &Plan) {
+        self.plan.reload(new);
+    }
+
+    /// Lets the alerts of these streams rest on data from now on only, and ends those that fire if
+    /// they are to `close`. Returns the number of streams.
+    pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: bool) -> usize {
+        let Monitor {
+            streams,
+            vectors,
+            plan,
+            sealed_until_ms,
+            changes,
+            ..
+        } = self;
+        let judges = streams.iter_mut();
+        let judges = judges.flat_map(|(_, s)| s.judges.iter_mut().map(|j| (s.model, j)));
+        let mut found = 0;
+        for (model, judge) in judges.chain(vectors.judges_of_models()) {
+            if of(&judge.report().id) {
+                let (at_ms, options) = (sealed_until_ms[model], &plan.models[model].judge);
+                judge.start_over(at_ms, close, options, changes);
+                found += 1;
+            }
+        }
+        found
+    }
+
+    /// Times every evaluation from now on; see [`Monitor::take_judgements`].
+    pub fn time_by(&mut self, stopwatch: Stopwatch) {
+        self.stopwatch = Some(stopwatch);
+        let judges = self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges);
+        judges.for_each(|judge| judge.time_by(Some(stopwatch)));
+        self.vectors.time_by(stopwatch);
+    }
+
+    /// The judgements since the last call; none without a stopwatch.
+    pub fn take_judgements(&mut self) -> Vec<WindowJudgement> {
+        let mut all = Vec::new();
+        if self.stopwatch.is_some() {
+            let judges = self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges);
+            judges.for_each(|judge| judge.take_judgements(&mut all));
+            self.vectors.take_judgements(&mut all);
+        }
+        all
+    }
+}

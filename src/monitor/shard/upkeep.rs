@@ -1,0 +1,94 @@
+//! What the holder of a shard does with it, besides giving it records.
+
+use super::Shard;
+use crate::collect::Pair;
+use crate::collect::join::{JournalDelta, SpillBackend};
+use crate::monitor::delta::Delta;
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Debug)]
+pub struct ShardUpkeep<'a>(&'a mut Shard);
+
+impl Shard {
+    /// What its holder does with it.
+    pub fn upkeep(&mut self) -> ShardUpkeep<'_> {
+        ShardUpkeep(self)
+    }
+}
+
+impl ShardUpkeep<'_> {
+    /// See [`Partitions::resume`](crate::collect::Partitions::resume).
+    pub fn resume(&mut self) {
+        self.0.collector.partitions_mut().resume();
+    }
+
+    /// From now on pending predictions spill that memory has no room for; so many shards share the memory
+    /// that the plan allows.
+    pub fn spill_to(&mut self, spills: Arc<dyn SpillBackend>, shared_by: usize) {
+        self.0.collector.joins_mut().spill_to(spills, shared_by);
+    }
+
+    /// How many shards share the memory that the plan allows pending predictions and ids.
+    pub fn share_memory(&mut self, by: usize) {
+        self.0.collector.share_ids(by);
+        self.0.collector.joins_mut().share(by);
+    }
+
+    /// Moves some of the predictions out of memory for which there is no more room; answers whether there
+    /// were any.
+    pub fn spill_some(&mut self) -> bool {
+        self.0.collector.joins_mut().reduce_memory()
+    }
+
+    /// What happened in joins and what ids came since the last call, to be written to their journals before the snapshot that
+    /// is taken next. It is an error to call this before [corrections](ShardUpkeep::take_corrections) were applied.
+    pub fn take_journals(&mut self) -> Vec<JournalDelta> {
+        self.0.collector.take_journals()
+    }
+
+    /// Gives room for so many pairs of prediction and outcome until the next call; see
+    /// [`Collector::tap`](crate::collect::Collector::tap).
+    pub fn tap(&mut self, room: usize) -> (Vec<Pair>, u64) {
+        self.0.collector.tap(room)
+    }
+
+    /// See [`Collector::hold_ahead`](crate::collect::collector::Collector::hold_ahead).
+    pub fn hold_ahead(&mut self, common_ms: Option<Vec<i64>>) {
+        self.0.collector.hold_ahead(common_ms);
+    }
+
+    /// Takes out what lies in open panes that others do not wait for any more: they do not wait for a shard
+    /// that is read to its end, nor longer than its records say that are not counted. One engine over all
+    /// partitions seals these panes with those of the others. Here they stay open, and what still comes is a
+    /// delta of its own; sums of both are the same.
+    ///
+    /// Nothing of models whose outcomes come separately: they would have to correct what is not sealed.
+    pub fn hand_over(&mut self) -> Vec<Delta> {
+        let mut deltas = Vec::new();
+        let idle = self.0.collector.partitions().are_idle();
+        for (model, reached_ms) in self.0.view().reached_ms().into_iter().enumerate() {
+            if self.0.collector.models()[model].maturity_ms > 0 {
+                continue;
+            }
+            let until_ms = if idle { i64::MAX } else { reached_ms };
+            let handed_ms = &mut self.0.handed_until_ms[model];
+            if until_ms == *handed_ms {
+                continue;
+            }
+            *handed_ms = until_ms;
+            self.0.take_panes(model, until_ms, &mut deltas);
+        }
+        deltas
+    }
+
+    /// What late outcomes change in panes that were sealed.
+    pub fn take_corrections(&mut self) -> Vec<Delta> {
+        self.0.take_corrections()
+    }
+
+    /// Counts predictions of a source for which vector views had no cell.
+    pub fn count_no_cell(&mut self, source: u16, n: u64) {
+        self.0.count_no_cell(source, n);
+    }
+}
