@@ -791,9 +791,9 @@ impl FollowState for State {
     ) -> Result<bool, KafkaError> {
         let mut next = lock(&self.next);
         if self.site.reaches() {
-            for (&home, (offset, ended)) in next.iter_mut() {
+            for (&state_partition, (offset, ended)) in next.iter_mut() {
                 let found = self.with(|broker| {
-                    let log = broker.log(&self.topic, home)?;
+                    let log = broker.log(&self.topic, state_partition)?;
                     let rest = log.entries.iter().enumerate().skip(*offset as usize);
                     let mut rest = rest.filter(|(_, e)| !e.compacted);
                     rest.next().map(|(at, e)| (at as i64, e.clone()))
@@ -802,7 +802,7 @@ impl FollowState for State {
                     (*offset, *ended) = (at + 1, false);
                     let (time, key, value) = (Some(e.time_ms), e.key, e.value);
                     each(Followed::Record {
-                        home,
+                        state_partition,
                         offset: at,
                         at_ms: time,
                         key: &key,
@@ -811,7 +811,7 @@ impl FollowState for State {
                     return Ok(true);
                 }
                 if !std::mem::replace(ended, true) {
-                    each(Followed::End(home));
+                    each(Followed::End(state_partition));
                     return Ok(true);
                 }
             }
