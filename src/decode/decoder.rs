@@ -61,7 +61,7 @@ impl Decoder {
         let shape = Shape::new(options, &mut paths)?;
         let max = options.record_bytes_max;
         Ok(Decoder {
-            fields: Fields::new(paths, shape.prediction, &options.packing, max)?,
+            fields: Fields::new(paths, shape.slots(), &options.packing, max)?,
             shape,
             buffers: Buffers::default(),
         })
@@ -76,9 +76,25 @@ impl Decoder {
         key: Option<&'a [u8]>,
         timestamp_ms: Option<i64>,
     ) -> Result<Event<'a>, Rejection> {
-        let value = self.fields.find(payload)?;
+        let matched = self.fields.find(payload)?;
+        if matched.others {
+            self.remember_names(payload);
+        }
+        let Buffers { segment, vector } = &mut self.buffers;
+        let values = self.fields.slots(payload);
+        let known = (matched.same, self.fields.layouts.remembered());
+        let names = self.shape.names_beside(known, &values, segment)?;
         self.shape
-            .event(value, &mut self.buffers, key, timestamp_ms)
+            .event_named(names, values, vector, (key, timestamp_ms))
+    }
+
+    #[cold]
+    fn remember_names(&mut self, payload: &[u8]) {
+        let (values, segment) = (self.fields.slots(payload), &mut self.buffers.segment);
+        let names = self.shape.names(&values, segment);
+        if let Ok(names) = names.map(|names| names.map(str::to_owned)) {
+            self.fields.remember(payload, names);
+        }
     }
 
     /// One event of the opened record. An error rejects only this event.
@@ -102,7 +118,7 @@ impl LabelDecoder {
         let shape = Shape::of_labels(options, &mut paths)?;
         let max = options.record_bytes_max;
         Ok(LabelDecoder {
-            fields: Fields::new(paths, shape.prediction, &options.packing, max)?,
+            fields: Fields::new(paths, shape.slots(), &options.packing, max)?,
             shape,
             buffers: (),
         })
@@ -116,8 +132,9 @@ impl LabelDecoder {
         key: Option<&'a [u8]>,
         timestamp_ms: Option<i64>,
     ) -> Result<Label<'a>, Rejection> {
-        let value = self.fields.find(payload)?;
-        self.shape.label(value, key, timestamp_ms)
+        self.fields.find(payload)?;
+        let values = self.fields.slots(payload);
+        self.shape.label(values, key, timestamp_ms)
     }
 
     /// One outcome of the opened record. An error rejects only this outcome.

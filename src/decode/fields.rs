@@ -20,15 +20,14 @@
 
 use super::avro::{self, Program as Avro};
 use super::avro_schema::Schema;
-use super::found::{Found, Kind};
+use super::found::{Found, Kind, Slots};
 use super::frame::{FRAME, SchemaText, json_start, schema_id, unframed};
-use super::layout::Layouts;
+use super::layout::{Layouts, Match};
 use super::options::{DecodeOptionsError, Envelope, Format, Packing};
 use super::path::Paths;
 use super::protobuf::Program as Protobuf;
 use super::rejection::Rejection;
 use super::scan::{ANYWHERE, Scanner, unescape};
-use super::shape::Value;
 use super::sink::Sink;
 use crate::collect::Reason;
 use std::collections::HashMap;
@@ -72,7 +71,7 @@ pub(super) struct Fields {
     /// Slot of the prediction.
     lenient: usize,
     /// Of plain records that are one event.
-    layouts: Layouts,
+    pub layouts: Layouts,
     pub found: Vec<Found>,
     /// One per slot; filled only if the string had escapes.
     unescaped: Vec<String>,
@@ -107,10 +106,11 @@ enum Program {
 const PROGRAMS_MAX: usize = 1024;
 
 impl Fields {
-    /// Compiles the wanted `paths` of records in this packing.
+    /// Compiles the wanted `paths` of records in this packing, with the slot of the prediction and a bit for
+    /// each slot of a name.
     pub fn new(
         paths: Paths,
-        prediction: usize,
+        (prediction, name_slots): (usize, u64),
         packing: &Packing,
         record_bytes_max: usize,
     ) -> Result<Fields, DecodeOptionsError> {
@@ -167,7 +167,7 @@ impl Fields {
             wrapped,
             rows,
             lenient: prediction,
-            layouts: Layouts::new(),
+            layouts: Layouts::new(name_slots),
             scratch: String::new(),
             programs: HashMap::new(),
             start: Some(0),
@@ -211,23 +211,32 @@ impl Fields {
     /// Checks a plain JSON record that is one event, and finds the values of the slots. A shortcut
     /// with the same result as [`Fields::open`].
     #[inline]
-    pub fn find<'a>(
-        &'a mut self,
-        payload: &'a [u8],
-    ) -> Result<impl Fn(usize) -> Value<'a>, Rejection> {
+    pub fn find(&mut self, payload: &[u8]) -> Result<Match, Rejection> {
         self.check_size(payload)?;
-        let text =
-            std::str::from_utf8(payload).map_err(|e| Rejection::not_utf8(e.valid_up_to()))?;
-        if !self.layouts.find(payload, self.lenient, &mut self.found) {
-            self.found.fill(Found::MISSING);
-            Scanner::record(payload, &mut self.data, self.lenient, &mut self.found)
-                .map_err(|f| Rejection::fault(f, payload))?;
-            self.layouts.learn(payload, &self.found);
+        let matched = self.layouts.find(payload, self.lenient, &mut self.found);
+        let Some(matched) = matched else {
+            self.find_anew(payload)?;
+            return Ok(Match::default());
+        };
+        if !payload.is_ascii() {
+            check_utf8(payload, 0)?;
         }
+        if matched.unusual {
+            self.undo_escapes(payload);
+        }
+        Ok(matched)
+    }
+
+    /// [`Fields::find`] of a record that has no known layout.
+    #[inline(never)]
+    fn find_anew(&mut self, payload: &[u8]) -> Result<(), Rejection> {
+        check_utf8(payload, 0)?;
+        self.found.fill(Found::MISSING);
+        Scanner::record(payload, &mut self.data, self.lenient, &mut self.found)
+            .map_err(|f| Rejection::fault(f, payload))?;
+        self.layouts.learn(payload, &self.found);
         self.undo_escapes(payload);
-        Ok(values(&self.found, &self.unescaped, move |start, end| {
-            &text[start..end]
-        }))
+        Ok(())
     }
 
     /// Checks a record as a whole. Returns the number of its rows, 1 if it is one event.
@@ -257,40 +266,54 @@ impl Fields {
     }
 
     /// The values of the slots for one row of the opened record.
-    pub fn row<'a>(
-        &'a mut self,
-        payload: &'a [u8],
-        row: usize,
-    ) -> Result<impl Fn(usize) -> Value<'a>, Rejection> {
+    pub fn row<'a>(&'a mut self, payload: &'a [u8], row: usize) -> Result<Slots<'a>, Rejection> {
         if self.rows.is_some() {
             self.scan_row(payload, row)?;
         }
         let bytes = text_of(payload, self.start, &self.scratch);
-        Ok(values(&self.found, &self.unescaped, move |start, end| {
-            // All of it was checked when the record was opened.
-            std::str::from_utf8(&bytes[start..end]).unwrap_or_default()
-        }))
+        Ok(self.slots(bytes))
     }
 
-    fn check_size(&self, payload: &[u8]) -> Result<(), Rejection> {
-        if payload.len() <= self.record_bytes_max {
-            return Ok(());
+    /// The values of the slots in `bytes`.
+    #[inline(always)]
+    pub fn slots<'a>(&'a self, bytes: &'a [u8]) -> Slots<'a> {
+        Slots {
+            found: &self.found,
+            unescaped: &self.unescaped,
+            bytes,
         }
-        Err(Rejection::new(
+    }
+
+    /// Remembers the names of a record that was found by its layout.
+    pub fn remember(&mut self, payload: &[u8], names: [String; 3]) {
+        self.layouts.remember(payload, &self.found, names);
+    }
+
+    #[inline(always)]
+    fn check_size(&self, payload: &[u8]) -> Result<(), Rejection> {
+        match payload.len() <= self.record_bytes_max {
+            true => Ok(()),
+            false => Err(self.too_large(payload)),
+        }
+    }
+
+    #[cold]
+    fn too_large(&self, payload: &[u8]) -> Rejection {
+        Rejection::new(
             Reason::TooLarge,
             format!(
                 "the record has {} bytes, more than `record_bytes_max` = {}; shorten it or raise the limit",
                 payload.len(),
                 self.record_bytes_max
             ),
-        ))
+        )
     }
 
     /// A record in JSON.
     fn scan(&mut self, payload: &[u8], structured: bool) -> Result<(), Rejection> {
         let start = json_start(payload);
         let bytes = &payload[start..];
-        std::str::from_utf8(bytes).map_err(|e| Rejection::not_utf8(start + e.valid_up_to()))?;
+        check_utf8(bytes, start)?;
         let paths = match &mut self.wrapped {
             Some(wrapped) if structured => wrapped,
             _ => &mut self.data,
@@ -448,28 +471,12 @@ fn text_of<'a>(payload: &'a [u8], start: Option<usize>, scratch: &'a str) -> &'a
     }
 }
 
-/// The values of the slots, in the text that `span` selects.
-#[inline(always)]
-fn values<'a>(
-    found: &'a [Found],
-    unescaped: &'a [String],
-    span: impl Fn(usize, usize) -> &'a str,
-) -> impl Fn(usize) -> Value<'a> {
-    move |slot: usize| {
-        let f = &found[slot];
-        let span = span(f.start, f.end);
-        match f.kind {
-            Kind::Missing => Value::Missing,
-            Kind::Null => Value::Null,
-            Kind::True => Value::Bool(true),
-            Kind::False => Value::Bool(false),
-            Kind::Number => Value::Number(span),
-            Kind::NotFinite => Value::NotFinite(span),
-            Kind::Text => Value::Text(span),
-            Kind::EscapedText => Value::Text(&unescaped[slot]),
-            Kind::Array => Value::Array(span),
-            Kind::Object => Value::Object(span),
-        }
+/// Checks the bytes of a record from `start` on.
+#[inline]
+fn check_utf8(bytes: &[u8], start: usize) -> Result<(), Rejection> {
+    match std::str::from_utf8(bytes) {
+        Ok(_) => Ok(()),
+        Err(e) => Err(Rejection::not_utf8(start + e.valid_up_to())),
     }
 }
 

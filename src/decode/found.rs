@@ -1,5 +1,8 @@
 //! Results of the JSON scanner: the located values, and the reason why a record is not JSON.
 
+use super::number::{Decimal, Number};
+use super::shape::{Text, Value, Values};
+
 /// Kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -19,19 +22,82 @@ pub(super) enum Kind {
 }
 
 /// Kind and position of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
     pub kind: Kind,
     pub start: usize,
     pub end: usize,
+    /// The value of a number that was read where it was found, where `decimals` is not [`UNREAD`].
+    pub digits: u64,
+    pub decimals: u8,
+}
+
+/// In place of a number of decimals: the number was not read.
+const UNREAD: u8 = u8::MAX;
+
+impl Found {
+    pub const MISSING: Found = Found::new(Kind::Missing, 0, 0);
+
+    #[inline(always)]
+    pub const fn new(kind: Kind, start: usize, end: usize) -> Found {
+        Found {
+            kind,
+            start,
+            end,
+            digits: 0,
+            decimals: UNREAD,
+        }
+    }
 }
 
 impl Found {
-    pub const MISSING: Found = Found {
-        kind: Kind::Missing,
-        start: 0,
-        end: 0,
-    };
+    /// Its value, if it is a number that was read.
+    #[inline(always)]
+    pub fn read(&self) -> Option<Decimal> {
+        let (digits, decimals) = (self.digits, self.decimals);
+        (decimals != UNREAD).then_some(Decimal { digits, decimals })
+    }
+}
+
+/// The value of a kind that is written as `span`, without quotes and escapes if it is a text.
+#[inline]
+pub(super) fn value<'a>(kind: Kind, span: &'a [u8], read: Option<Decimal>) -> Value<'a> {
+    // What is no UTF-8 was refused before.
+    let text = || std::str::from_utf8(span).unwrap_or_default();
+    match kind {
+        Kind::Missing => Value::Missing,
+        Kind::Null => Value::Null,
+        Kind::True | Kind::False => Value::Bool(kind == Kind::True),
+        Kind::Number => Value::Number(Number::new(span, read)),
+        Kind::NotFinite => Value::NotFinite(text()),
+        Kind::Text | Kind::EscapedText => Value::Text(Text(span)),
+        Kind::Array => Value::Array(text()),
+        Kind::Object => Value::Object(text()),
+    }
+}
+
+/// The values of the slots.
+#[derive(Clone, Copy)]
+pub(super) struct Slots<'a> {
+    pub found: &'a [Found],
+    /// One per slot; only of texts with escapes.
+    pub unescaped: &'a [String],
+    /// Where they were found.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Values<'a> for Slots<'a> {
+    #[inline(always)]
+    fn value(&self, slot: usize) -> Value<'a> {
+        let f = &self.found[slot];
+        let span = || self.bytes.get(f.start..f.end).unwrap_or_default();
+        match f.kind {
+            Kind::Text => Value::Text(Text(span())),
+            Kind::Number => Value::Number(Number::new(span(), f.read())),
+            Kind::EscapedText => Value::Text(Text(self.unescaped[slot].as_bytes())),
+            kind => value(kind, span(), None),
+        }
+    }
 }
 
 /// Where and why a record is not JSON.

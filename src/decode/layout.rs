@@ -2,12 +2,13 @@
 //!
 //! A producer writes the same bytes between the values of its records. A [`Layout`] holds these bytes, and
 //! where the scalar values are between them. A record that has the layout is read by comparing the bytes
-//! and scanning the values only, about three times as fast as by the scanner. Any other record goes to the
-//! scanner, and may teach another layout.
+//! and scanning the values only, several times as fast as by the scanner. Numbers are read where they are found, and names
+//! that are those of most records are known by comparison. Any other record goes to the scanner, and may
+//! teach another layout.
 //!
 //! A match gives what the scanner gives, to the last position. A layout comes from a record that the scanner
-//! has accepted. A record that matches it differs in scalar values alone, each of which the scanner's own
-//! [`Scanner::value`] has accepted in its place. Keys, nesting and duplicates are in the bytes that are
+//! has accepted. A record that matches it differs in scalar values alone, each of which is checked in its place as the
+//! scanner's own [`Scanner::value`] checks it. Keys, nesting and duplicates are in the bytes that are
 //! compared. Records in which a wanted value is an array or an object teach nothing, because their
 //! values have no fixed number.
 //!
@@ -15,9 +16,11 @@
 //! [`LAYOUTS_MAX`] are kept, hits pay for learning, and where records match nothing for a while, none is
 //! tried until the next lesson.
 
+mod part;
+
+use self::part::{Part, Seen, UNWANTED};
 use super::found::{Found, Kind};
 use super::scan::Scanner;
-use super::words;
 
 /// Most layouts to keep: records of a topic come from a few producers, some with fields that are optional.
 const LAYOUTS_MAX: usize = 6;
@@ -33,25 +36,8 @@ const CREDIT_MAX: u32 = 8 * LESSON;
 const TIRED: u32 = 64;
 /// After so many misses in a row there is another lesson.
 const REST: u32 = 2048;
-/// In place of a slot: the value is not wanted.
-const UNWANTED: usize = usize::MAX;
-
-const TRUE: u32 = u32::from_le_bytes(*b"true");
-const NULL: u32 = u32::from_le_bytes(*b"null");
-const FALS: u32 = u32::from_le_bytes(*b"fals");
-
-/// A scalar value and the bytes in front of it.
-struct Part {
-    /// The first sixteen of these bytes, in two words.
-    words: [u64; 2],
-    /// The bits of the words that count.
-    masks: [u64; 2],
-    /// Those that follow.
-    more: Box<[u8]>,
-    /// Number of all.
-    length: usize,
-    slot: usize,
-}
+/// After so many records with other names those of a layout are remembered.
+const OTHERS: u32 = 16;
 
 /// The bytes that records have in common. See the module.
 struct Layout {
@@ -62,11 +48,19 @@ struct Layout {
     missing: Vec<usize>,
     /// When it last matched, in lookups.
     used: u64,
+    /// The slots of names that have a value.
+    names: u64,
+    /// Model, version and segment of the names that are remembered.
+    remembered: [String; 3],
+    /// The slots of names that have no value, once names are remembered.
+    absent: u64,
+    /// Records with other names.
+    others: u32,
 }
 
 impl Layout {
     /// The layout of a record that the scanner has accepted, with what it found.
-    fn of(record: &[u8], found: &[Found]) -> Option<Layout> {
+    fn of(record: &[u8], found: &[Found], names: u64) -> Option<Layout> {
         if record.len() > BYTES_MAX {
             return None;
         }
@@ -75,6 +69,10 @@ impl Layout {
             tail: [].into(),
             missing: Vec::new(),
             used: 0,
+            names: 0,
+            remembered: Default::default(),
+            absent: 0,
+            others: 0,
         };
         let mut slots: Vec<(usize, usize)> = Vec::new();
         for (slot, found) in found.iter().enumerate() {
@@ -113,154 +111,30 @@ impl Layout {
             }
             let slot = slots.iter().find(|(at, _)| *at == start);
             let slot = slot.map_or(UNWANTED, |(_, slot)| *slot);
-            layout.parts.push(Part::new(&record[from..start], slot));
+            let part = Part::new(&record[from..start], slot);
+            layout.names |= names & part.bit();
+            layout.parts.push(part);
             from = end;
         }
         layout.tail = record[from..].into();
         Some(layout)
     }
 
-    /// Finds the values of a record that has this layout, and sets the slots of all.
+    /// Finds the values of a record that has this layout, and sets the slots of all. Answers what else it has seen.
     #[inline(always)]
-    fn find(&self, record: &[u8], lenient: usize, found: &mut [Found]) -> bool {
-        let mut at = 0;
+    fn find(&self, record: &[u8], lenient: usize, found: &mut [Found]) -> Option<Seen> {
+        let (mut rest, mut seen) = (record, Seen::default());
         for part in &self.parts {
-            if !part.begins(&record[at..]) {
-                return false;
-            }
-            at += part.length;
-            let slot = found.get_mut(part.slot);
-            at = match usual_value(record, at) {
-                Some((value, next)) => {
-                    if let Some(slot) = slot {
-                        *slot = value;
-                    }
-                    next
-                }
-                None => match other_value(record, at, part.slot == lenient, slot) {
-                    Some(next) => next,
-                    None => return false,
-                },
-            };
+            rest = part.find(record, rest, lenient, found, &mut seen)?;
         }
-        let rest = &record[at..];
         if rest.len() != self.tail.len() || rest.iter().ne(&self.tail) {
-            return false;
+            return None;
         }
         for &slot in &self.missing {
             found[slot] = Found::MISSING;
         }
-        true
+        Some(seen)
     }
-}
-
-impl Part {
-    fn new(before: &[u8], slot: usize) -> Part {
-        let mut bytes = [[0; 8]; 2];
-        let mut masks = [[0; 8]; 2];
-        for (i, &byte) in before.iter().take(16).enumerate() {
-            bytes[i / 8][i % 8] = byte;
-            masks[i / 8][i % 8] = u8::MAX;
-        }
-        Part {
-            words: bytes.map(u64::from_le_bytes),
-            masks: masks.map(u64::from_le_bytes),
-            more: before.get(16..).unwrap_or_default().into(),
-            length: before.len(),
-            slot,
-        }
-    }
-
-    /// Whether the bytes in front of the value are those that come next.
-    #[inline(always)]
-    fn begins(&self, next: &[u8]) -> bool {
-        let Some((first, more)) = next.split_first_chunk::<16>() else {
-            return self.ends(next);
-        };
-        let (a, b) = (
-            u128::from_le_bytes(*first) as u64,
-            (u128::from_le_bytes(*first) >> 64) as u64,
-        );
-        let differ = ((a ^ self.words[0]) & self.masks[0]) | ((b ^ self.words[1]) & self.masks[1]);
-        differ == 0 && (self.more.is_empty() || more.starts_with(&self.more))
-    }
-
-    /// The same where fewer than sixteen bytes are left.
-    #[inline(never)]
-    fn ends(&self, next: &[u8]) -> bool {
-        let bytes = self.words.iter().flat_map(|word| word.to_le_bytes());
-        self.length <= next.len() && bytes.zip(next).take(self.length).all(|(a, b)| a == *b)
-    }
-}
-
-/// A value as most are, a text without escapes, a number without sign and exponent, or a literal, and where it ends in
-/// the record; `None` leaves it to the scanner.
-#[inline(always)]
-fn usual_value(record: &[u8], at: usize) -> Option<(Found, usize)> {
-    let first = *record.get(at)?;
-    if first == b'"' {
-        let mut end = at + 1;
-        loop {
-            let marks = words::special(words::word_or_quotes(record, end));
-            if marks == 0 {
-                end += 8;
-                continue;
-            }
-            end += words::before(marks);
-            break;
-        }
-        let text = Found {
-            kind: Kind::Text,
-            start: at + 1,
-            end,
-        };
-        return (record.get(end) == Some(&b'"')).then_some((text, end + 1));
-    }
-    if let Some(word) = words::word_at(record, at) {
-        let literal = match word as u32 {
-            TRUE => Some((Kind::True, 4)),
-            NULL => Some((Kind::Null, 4)),
-            FALS if (word >> 32) as u8 == b'e' => Some((Kind::False, 5)),
-            _ => None,
-        };
-        if let Some((kind, length)) = literal {
-            let (start, end) = (at, at + length);
-            return Some((Found { kind, start, end }, end));
-        }
-    }
-    let digits = words::digits_at(record, at);
-    if digits == 0 || (first == b'0' && digits > 1) {
-        return None;
-    }
-    let mut end = at + digits;
-    if record.get(end) == Some(&b'.') {
-        let decimals = words::digits_at(record, end + 1);
-        if decimals == 0 {
-            return None;
-        }
-        end += 1 + decimals;
-    }
-    let number = Found {
-        kind: Kind::Number,
-        start: at,
-        end,
-    };
-    let ends = !matches!(record.get(end), Some(b'e' | b'E'));
-    ends.then_some((number, end))
-}
-
-/// Any other scalar value, put into its slot. Answers where it ends; `None` if there is none.
-#[inline(never)]
-fn other_value(record: &[u8], at: usize, lenient: bool, slot: Option<&mut Found>) -> Option<usize> {
-    let mut s = Scanner { bytes: record, at };
-    if matches!(s.peek(), Some(b'{' | b'[')) {
-        return None;
-    }
-    let value = s.value(lenient, 0).ok()?;
-    if let Some(slot) = slot {
-        *slot = value;
-    }
-    Some(s.at)
 }
 
 /// The layouts of a source.
@@ -272,57 +146,100 @@ pub(super) struct Layouts {
     credit: u32,
     /// Misses in a row.
     misses: u32,
+    /// The slots of names.
+    names: u64,
+}
+
+/// What a match says beside the values.
+#[derive(Default)]
+pub(super) struct Match {
+    /// By slot, whether the value is that of the names that the layout remembers.
+    pub same: u64,
+    /// Other names should be remembered.
+    pub others: bool,
+    /// Some value is not as most are: it may be a text with escapes.
+    pub unusual: bool,
 }
 
 impl Layouts {
-    /// None yet.
-    pub fn new() -> Layouts {
+    /// None yet. `names` has a bit for each slot that holds a name.
+    pub fn new(names: u64) -> Layouts {
         Layouts {
             all: Vec::new(),
             last: 0,
             lookups: 0,
             credit: CREDIT_MAX,
             misses: 0,
+            names,
         }
     }
 
     /// Finds the values of a record that has a known layout, and sets the slots of all. `found` may hold
-    /// anything after an answer of `false`.
+    /// anything after an answer of `None`.
     #[inline]
-    pub fn find(&mut self, record: &[u8], lenient: usize, found: &mut [Found]) -> bool {
+    pub fn find(&mut self, record: &[u8], lenient: usize, found: &mut [Found]) -> Option<Match> {
         self.lookups += 1;
         if self.misses >= TIRED {
-            return false;
+            return None;
         }
-        if let Some(layout) = self.all.get_mut(self.last)
-            && layout.find(record, lenient, found)
+        if let Some(layout) = self.all.get(self.last)
+            && let Some(seen) = layout.find(record, lenient, found)
         {
-            layout.used = self.lookups;
-            self.hit();
-            return true;
+            return Some(self.hit(&seen));
         }
         self.find_other(record, lenient, found)
     }
 
-    fn find_other(&mut self, record: &[u8], lenient: usize, found: &mut [Found]) -> bool {
-        for (i, layout) in self.all.iter_mut().enumerate() {
+    #[inline(never)]
+    fn find_other(&mut self, record: &[u8], lenient: usize, found: &mut [Found]) -> Option<Match> {
+        for (i, layout) in self.all.iter().enumerate() {
             if i == self.last {
                 continue;
             }
-            if layout.find(record, lenient, found) {
-                layout.used = self.lookups;
+            if let Some(seen) = layout.find(record, lenient, found) {
                 self.last = i;
-                self.hit();
-                return true;
+                return Some(self.hit(&seen));
             }
         }
-        false
+        None
     }
 
-    #[inline]
-    fn hit(&mut self) {
+    #[inline(always)]
+    fn hit(&mut self, seen: &Seen) -> Match {
         self.credit = (self.credit + 1).min(CREDIT_MAX);
         self.misses = 0;
+        let layout = &mut self.all[self.last];
+        layout.used = self.lookups;
+        let same = seen.same | layout.absent;
+        let others = seen.same != layout.names;
+        layout.others = layout.others.wrapping_add(u32::from(others));
+        Match {
+            same,
+            others: others && layout.others % OTHERS == 1,
+            unusual: seen.unusual,
+        }
+    }
+
+    /// Model, version and segment that the layout of the last match remembers.
+    #[inline(always)]
+    pub fn remembered(&self) -> [&str; 3] {
+        let layout = self.all.get(self.last);
+        layout.map_or([""; 3], |l| l.remembered.each_ref().map(String::as_str))
+    }
+
+    /// Remembers the names of the record that matched last.
+    #[inline(never)]
+    pub fn remember(&mut self, record: &[u8], found: &[Found], names: [String; 3]) {
+        let Some(layout) = self.all.get_mut(self.last) else {
+            return;
+        };
+        layout.remembered = names;
+        layout.absent = self.names & !layout.names;
+        for part in &mut layout.parts {
+            if layout.names & part.bit() != 0 {
+                part.remember(record, found);
+            }
+        }
     }
 
     /// A record had no known layout, and the scanner found this.
@@ -336,7 +253,7 @@ impl Layouts {
             return;
         }
         self.credit -= LESSON;
-        let Some(mut layout) = Layout::of(record, found) else {
+        let Some(mut layout) = Layout::of(record, found, self.names) else {
             return;
         };
         layout.used = self.lookups;
@@ -401,6 +318,9 @@ mod tests {
         "\"\\ud83d\"",
     ];
 
+    const USER: usize = 2;
+    const MODEL: usize = 4;
+
     fn paths() -> Paths {
         let mut paths = Paths::new();
         for path in ["p", "y", "user.id", "at", "model"] {
@@ -434,12 +354,26 @@ mod tests {
         }
     }
 
+    /// Kinds and places of values; of numbers that were read, that they were read right.
+    fn places(record: &[u8], found: &[Found]) -> Vec<(Kind, usize, usize)> {
+        let place = |f: &Found| {
+            let text = String::from_utf8_lossy(&record[f.start..f.end]).into_owned();
+            if let Some(read) = f.read() {
+                let parsed: f64 = text.parse().expect("a number");
+                assert_eq!(read.double().to_bits(), parsed.to_bits(), "{text}");
+                assert_eq!(read.decimals == 0, !text.contains('.'), "{text}");
+            }
+            (f.kind, f.start, f.end)
+        };
+        found.iter().map(place).collect()
+    }
+
     #[test]
     fn layouts_find_what_the_scanner_finds_in_whole_torn_and_damaged_records() {
         let mut draws = Draws(0x9e37_79b9_7f4a_7c15);
-        let (mut hits, mut refused) = (0, 0);
+        let (mut hits, mut refused, mut same) = (0, 0, 0);
         for _ in 0..40 {
-            let (mut layouts, mut ours) = (Layouts::new(), paths());
+            let (mut layouts, mut ours) = (Layouts::new(1 << MODEL | 1 << USER), paths());
             for i in 0..5000 {
                 let mut bytes = record(&mut draws).into_bytes();
                 match draws.next(8) {
@@ -453,8 +387,28 @@ mod tests {
                 }
                 let expected = scanned(&bytes);
                 let mut found = vec![Found::MISSING; 5];
-                let known = layouts.find(&bytes, 0, &mut found);
-                if !known {
+                let matched = layouts.find(&bytes, 0, &mut found);
+                let known = matched.is_some();
+                if let Some(matched) = matched {
+                    let name = |slot: usize| match found[slot] {
+                        f if f.kind == Kind::Text => {
+                            String::from_utf8_lossy(&bytes[f.start..f.end]).into_owned()
+                        }
+                        f => format!("{:?}", f.kind),
+                    };
+                    let names = [MODEL, USER];
+                    if matched.others {
+                        layouts.remember(&bytes, &found, [name(MODEL), name(USER), "".into()]);
+                    }
+                    for (of, slot) in names.into_iter().enumerate() {
+                        if matched.same >> slot & 1 == 1 {
+                            assert_eq!(layouts.remembered()[of], name(slot));
+                            same += 1;
+                        }
+                    }
+                    let escaped = found.iter().any(|f| f.kind == Kind::EscapedText);
+                    assert!(matched.unusual || !escaped);
+                } else {
                     found.fill(Found::MISSING);
                     let done = Scanner::record(&bytes, &mut ours, 0, &mut found);
                     if done.is_ok() {
@@ -466,22 +420,28 @@ mod tests {
                 refused += usize::from(expected.is_none());
                 let shown = String::from_utf8_lossy(&bytes).into_owned();
                 match expected {
-                    Some(expected) => assert_eq!(found, expected, "{shown}"),
+                    Some(expected) => {
+                        let (ours, theirs) = (places(&bytes, &found), places(&bytes, &expected));
+                        assert_eq!(ours, theirs, "{shown}");
+                    }
                     None => assert!(!known, "{shown} is no record"),
                 }
             }
         }
-        assert!(hits > 20_000 && refused > 20_000, "{hits} {refused}");
+        assert!(
+            hits > 20_000 && refused > 20_000 && same > 2_000,
+            "{hits} {refused} {same}"
+        );
     }
 
     #[test]
     fn records_that_never_repeat_cost_few_lessons_and_one_producer_none() {
-        let mut layouts = Layouts::new();
+        let mut layouts = Layouts::new(1 << MODEL | 1 << USER);
         let mut found = vec![Found::MISSING; 5];
         let mut lessons = 0;
         for i in 0..10_000 {
             let record = format!("{{\"key{i}\":1,\"p\":0.5}}");
-            assert!(!layouts.find(record.as_bytes(), 0, &mut found));
+            assert!(layouts.find(record.as_bytes(), 0, &mut found).is_none());
             let before = layouts.credit;
             let found = scanned(record.as_bytes()).expect("a record");
             layouts.learn(record.as_bytes(), &found);
@@ -493,7 +453,7 @@ mod tests {
         let mut missed = 0;
         for i in 0..10_000 {
             let record = same(i);
-            if !layouts.find(record.as_bytes(), 0, &mut found) {
+            if layouts.find(record.as_bytes(), 0, &mut found).is_none() {
                 missed += 1;
                 let found = scanned(record.as_bytes()).expect("a record");
                 layouts.learn(record.as_bytes(), &found);

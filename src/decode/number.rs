@@ -1,66 +1,218 @@
 //! Exact conversion from decimal to binary.
 //!
-//! A decimal m·10⁻ᵏ with m ≤ 2⁵³ and k ≤ 22 is one correctly rounded division of two exact doubles,
-//! and so is correctly rounded itself (Clinger 1990, How to read floating point numbers
-//! accurately). Scores of up to fifteen digits are of this kind. All others go to the standard
-//! library, which is exact too, so both ways yield the same bits.
+//! A decimal of at most nineteen digits is a fraction m·10⁻ᵏ = (m / 5ᵏ)·2⁻ᵏ of two integers of 64 bits. One division
+//! with remainder gives more bits of the quotient than a double holds, and the remainder says whether anything
+//! follows, so the quotient is rounded once and correctly: to the nearest, and to the even one of two. The
+//! division is two multiplications by a reciprocal (Möller and Granlund 2011, Improved division by
+//! invariant integers, algorithm 4). All other numbers go to the standard library, which is exact too, so both ways
+//! yield the same bits.
 
 use super::words;
 
-const POWERS: [f64; 23] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
-    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
-];
-
 /// Powers of ten that multiply digits: nineteen digits in all cannot overflow.
-const TENS: [u64; 19] = {
-    let mut tens = [1; 19];
+const TENS: [u64; 20] = {
+    let mut tens = [1; 20];
     let mut k = 1;
-    while k < 19 {
+    while k < 20 {
         tens[k] = 10 * tens[k - 1];
         k += 1;
     }
     tens
 };
 
-/// The double nearest to a JSON number; infinity if it is out of range.
-#[inline]
-pub(super) fn parse(text: &str) -> f64 {
-    checked(text).unwrap_or(f64::NAN)
+/// A power of five as a divisor.
+#[derive(Clone, Copy)]
+struct Divisor {
+    /// The power, shifted until its top bit is set.
+    power: u64,
+    shift: u32,
+    /// ⌊(2¹²⁸ − 1) / power⌋ − 2⁶⁴.
+    reciprocal: u64,
+}
+
+/// 5⁰ to 5¹⁹.
+const FIVES: [Divisor; 20] = {
+    let mut all = [Divisor {
+        power: 0,
+        shift: 0,
+        reciprocal: 0,
+    }; 20];
+    let (mut five, mut k) = (1u64, 0);
+    while k < 20 {
+        let shift = five.leading_zeros();
+        let power = five << shift;
+        all[k] = Divisor {
+            power,
+            shift,
+            reciprocal: (u128::MAX / power as u128 - (1 << 64)) as u64,
+        };
+        five *= 5;
+        k += 1;
+    }
+    all
+};
+
+/// A number as a record has it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Number<'a> {
+    /// As it is written.
+    text: &'a [u8],
+    /// Its value, where that is known.
+    read: Option<Decimal>,
+}
+
+/// `digits`·10^−`decimals`, of at most nineteen digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Decimal {
+    pub digits: u64,
+    /// At most 19.
+    pub decimals: u8,
+}
+
+impl<'a> Number<'a> {
+    /// A number in the grammar of JSON, and its value, where that is known.
+    #[inline(always)]
+    pub fn new(text: &'a [u8], read: Option<Decimal>) -> Number<'a> {
+        Number { text, read }
+    }
+
+    /// As it is written.
+    pub fn text(self) -> &'a str {
+        // It was checked with the record.
+        std::str::from_utf8(self.text).unwrap_or_default()
+    }
+
+    /// The double nearest to it; infinity if it is out of range.
+    #[inline(always)]
+    pub fn double(self) -> f64 {
+        self.value().unwrap_or(f64::NAN)
+    }
+
+    /// The same; `None` if it is no number after all, as the cell of a table may be.
+    #[inline(always)]
+    pub fn value(self) -> Option<f64> {
+        match self.read {
+            Some(read) => Some(read.double()),
+            None => checked(self.text()),
+        }
+    }
+
+    /// The number, if it is whole, is written without a point and is in range.
+    #[inline(always)]
+    pub fn whole(self) -> Option<i64> {
+        match self.read {
+            Some(Decimal {
+                digits,
+                decimals: 0,
+            }) => i64::try_from(digits).ok(),
+            Some(_) => None,
+            None => whole(self.text()),
+        }
+    }
+}
+
+impl Decimal {
+    /// Reads a number without sign and exponent at the beginning of `bytes`: its value, and its length. `None` leaves it
+    /// to the standard library.
+    #[inline(always)]
+    pub fn read(bytes: &[u8]) -> Option<(Decimal, usize)> {
+        let (whole, length) = digits(bytes)?;
+        if length == 0 || (length > 1 && bytes.first() == Some(&b'0')) {
+            return None;
+        }
+        if bytes.get(length) != Some(&b'.') {
+            let read = Decimal {
+                digits: whole,
+                decimals: 0,
+            };
+            return Some((read, length));
+        }
+        let (part, decimals) = digits(&bytes[length + 1..])?;
+        if decimals == 0 || length + decimals > 19 {
+            return None;
+        }
+        let read = Decimal {
+            digits: Decimal::joined(whole, part, decimals),
+            decimals: decimals as u8,
+        };
+        Some((read, length + 1 + decimals))
+    }
+
+    /// The number that the digits of both write, of which the second has so many: nineteen in all at most.
+    #[inline(always)]
+    pub fn joined(first: u64, second: u64, digits: usize) -> u64 {
+        let tens = TENS.get(digits).copied().unwrap_or(0);
+        first.wrapping_mul(tens).wrapping_add(second)
+    }
+
+    /// The double nearest to it.
+    #[inline(always)]
+    pub fn double(self) -> f64 {
+        let Decimal { digits, decimals } = self;
+        if digits == 0 || decimals == 0 {
+            return digits as f64;
+        }
+        let by = FIVES[usize::from(decimals)];
+        // The quotient of 2⁶³ times the digits, their top bit set, and the power: 2⁶² to 2⁶⁴.
+        let shift = digits.leading_zeros();
+        let top = digits << shift;
+        let (high, low) = (top >> 1, top << 63);
+        let estimate = (u128::from(by.reciprocal) * u128::from(high))
+            .wrapping_add(u128::from(high) << 64 | u128::from(low));
+        let mut quotient = ((estimate >> 64) as u64).wrapping_add(1);
+        let mut rest = low.wrapping_sub(quotient.wrapping_mul(by.power));
+        // No branch: which it is, is chance.
+        let over = u64::from(rest > estimate as u64);
+        quotient = quotient.wrapping_sub(over);
+        rest = rest.wrapping_add(over.wrapping_neg() & by.power);
+        if rest >= by.power {
+            quotient = quotient.wrapping_add(1);
+            rest = rest.wrapping_sub(by.power);
+        }
+        // 53 bits, and whether what follows is more than half of the last, or half of it and that is odd.
+        let lead = quotient.leading_zeros();
+        let quotient = quotient << lead;
+        let (mantissa, below) = (quotient >> 11, quotient & 0x7ff);
+        let up = (below | u64::from(rest != 0)) + (mantissa & 1) > 0x400;
+        let exponent = (1022 + by.shift).wrapping_sub(shift + lead + u32::from(decimals));
+        let bits = (u64::from(exponent) << 52).wrapping_add(mantissa);
+        f64::from_bits(bits.wrapping_add(u64::from(up)))
+    }
+}
+
+/// The number that the digits at the beginning of `bytes` write, and how many there are; `None` if more than nineteen.
+#[inline(always)]
+pub(super) fn digits(bytes: &[u8]) -> Option<(u64, usize)> {
+    let (first, n) = words::leading_digits(words::word_or_zeros(bytes, 0));
+    if n < 8 {
+        return Some((first, n));
+    }
+    let (second, n) = words::leading_digits(words::word_or_zeros(bytes, 8));
+    let both = Decimal::joined(first, second, n);
+    if n < 8 {
+        return Some((both, 8 + n));
+    }
+    let (third, n) = words::leading_digits(words::word_or_zeros(bytes, 16));
+    (n <= 3).then(|| (Decimal::joined(both, third, n), 16 + n))
 }
 
 /// What the standard library takes for a number, by the same bits.
 #[inline]
 pub(super) fn checked(text: &str) -> Option<f64> {
-    short(text.as_bytes()).or_else(|| text.parse().ok())
-}
-
-/// The fast path; `None` for a sign, an exponent or too many digits.
-#[inline]
-fn short(text: &[u8]) -> Option<f64> {
-    let whole = words::digits_at(text, 0);
-    let (whole, rest) = text.split_at(whole);
-    let m = words::number(whole)?;
-    let (m, k) = match rest {
-        [] => (m, 0),
-        [b'.', decimals @ ..] if whole.len() + decimals.len() <= 19 => {
-            let shift = TENS.get(decimals.len())?;
-            (m * shift + words::number(decimals)?, decimals.len())
-        }
-        _ => return None,
-    };
-    if m > 1 << 53 {
-        return None;
+    match Decimal::read(text.as_bytes()) {
+        Some((read, length)) if length == text.len() => Some(read.double()),
+        _ => text.parse().ok(),
     }
-    POWERS.get(k).map(|p| m as f64 / p)
 }
 
 /// A whole number of milliseconds or the like; `None` if it is none or out of range.
 #[inline]
 pub(super) fn whole(text: &str) -> Option<i64> {
-    match words::number(text.as_bytes()) {
-        Some(n) => i64::try_from(n).ok(),
-        None => text.parse().ok(),
+    match Decimal::read(text.as_bytes()) {
+        Some((read, length)) if length == text.len() && read.decimals == 0 => {
+            i64::try_from(read.digits).ok()
+        }
+        _ => text.parse().ok(),
     }
 }
 
@@ -69,35 +221,110 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn same(t: &str) {
+        let expected: f64 = t.parse().unwrap();
+        let got = checked(t).unwrap();
+        assert_eq!(got.to_bits(), expected.to_bits(), "{t}");
+        assert_eq!(
+            Number::new(t.as_bytes(), None).double().to_bits(),
+            expected.to_bits()
+        );
+    }
+
     #[test]
     fn the_edges_of_the_fast_way_are_exact() {
         for t in [
             "0",
+            "0.0",
+            "0.0000000000000000000",
             "1",
             "0.1",
             "0.30000000000000004",
             "9007199254740992",
             "9007199254740993",
+            "9007199254740993.0",
             "0.00000000000000001",
+            "0.0000000000000000001",
             "1e-7",
             "-0.0",
             "0.9999999999999999",
+            "0.99999999999999999",
+            "0.9999999999999999999",
             "999999999999999999",
             "18446744073709551615",
             "9999999999999999999",
+            "999999999999999999.9",
+            "9.999999999999999999",
+            "1.8446744073709551616",
         ] {
-            assert_eq!(
-                parse(t).to_bits(),
-                t.parse::<f64>().unwrap().to_bits(),
-                "{t}"
-            );
+            same(t);
+        }
+    }
+
+    #[test]
+    fn halves_between_two_doubles_and_their_neighbours_are_rounded_as_the_standard_library_does() {
+        // (2⁵³ + 2i + 1) / 2⁵⁴⁻ᵇ lies half way between two doubles, and has few digits where b is small.
+        for i in (0..4000u64).map(|i| i * i * 7919) {
+            for bits in 1..=10 {
+                let odd = (1u64 << 53) + 2 * i + 1;
+                let (whole, part) = (odd >> bits, odd & ((1 << bits) - 1));
+                let decimals = part * TENS[bits] / (1 << bits);
+                let text = format!("{whole}.{decimals:0bits$}");
+                if text.len() <= 20 {
+                    let read = Decimal::read(text.as_bytes()).expect("short").0;
+                    for digits in [read.digits - 1, read.digits, read.digits + 1] {
+                        let (whole, part) = (digits / TENS[bits], digits % TENS[bits]);
+                        same(&format!("{whole}.{part:0bits$}"));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_divisor_is_off_at_the_ends_of_its_quotients() {
+        for k in 1..20 {
+            let five = 5u64.checked_pow(k).expect("below 2⁶⁴");
+            for times in [1, 2, 3, 1 << 20, u64::MAX / five / 2, u64::MAX / five] {
+                for near in -2i64..=2 {
+                    let digits = five.saturating_mul(times).saturating_add_signed(near);
+                    let decimals = k as u8;
+                    let text = format!("{digits}e-{k}");
+                    let got = Decimal { digits, decimals }.double();
+                    let expected: f64 = text.parse().unwrap();
+                    assert_eq!(got.to_bits(), expected.to_bits(), "{text}");
+                }
+            }
         }
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
         #[test]
         fn both_ways_give_the_same_bits(t in "(0|[1-9][0-9]{0,20})(\\.[0-9]{1,22})?(e-?[0-9]{1,3})?") {
-            prop_assert_eq!(parse(&t).to_bits(), t.parse::<f64>().unwrap().to_bits());
+            same(&t);
+        }
+
+        #[test]
+        fn what_is_read_ends_where_the_number_ends(t in "(0|[1-9][0-9]{0,20})(\\.[0-9]{1,20})?", after in "[,} e.x]{0,9}") {
+            let all = format!("{t}{after}");
+            if let Some((read, length)) = Decimal::read(all.as_bytes()) {
+                prop_assert_eq!(length, t.len());
+                prop_assert_eq!(read.double().to_bits(), t.parse::<f64>().unwrap().to_bits());
+            }
+        }
+
+        #[test]
+        fn every_decimal_is_divided_exactly(digits: u64, decimals in 0u8..20) {
+            let text = format!("{digits}e-{decimals}");
+            let got = Decimal { digits, decimals }.double();
+            prop_assert_eq!(got.to_bits(), text.parse::<f64>().unwrap().to_bits());
+        }
+
+        #[test]
+        fn whole_numbers_are_those_of_the_standard_library(t in "-?[0-9]{1,20}(\\.0)?") {
+            prop_assert_eq!(whole(&t), t.parse().ok());
         }
     }
 }

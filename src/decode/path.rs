@@ -6,6 +6,7 @@
 //! at the first comparison, whatever their order in the configuration.
 
 use super::options::DecodeOptionsError;
+use super::words;
 
 /// A child of an object: its key and its target.
 pub(super) struct Child {
@@ -22,14 +23,11 @@ impl Child {
     fn new(key: &str, target: Target) -> Child {
         let mut quoted = key.as_bytes().to_vec();
         quoted.push(b'"');
-        let (mut head, mut mask) = ([0; 8], [0; 8]);
-        for (i, &byte) in quoted.iter().take(8).enumerate() {
-            (head[i], mask[i]) = (byte, 0xff);
-        }
+        let (head, mask) = words::masked(&quoted);
         Child {
             quoted: quoted.into(),
-            head: u64::from_le_bytes(head),
-            mask: u64::from_le_bytes(mask),
+            head,
+            mask,
             target,
         }
     }

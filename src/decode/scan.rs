@@ -172,11 +172,7 @@ impl<'b> Scanner<'b> {
             Some(b'I') if lenient && self.eat_word(b"Infinity") => Kind::NotFinite,
             _ => return self.fault(What::Expected("a value")),
         };
-        Ok(Found {
-            kind,
-            start,
-            end: self.at,
-        })
+        Ok(Found::new(kind, start, self.at))
     }
 
     fn object(&mut self, lenient: bool, depth: u32) -> Scan<()> {
@@ -248,7 +244,7 @@ impl<'b> Scanner<'b> {
                 Some(b'"') => {
                     let end = self.at;
                     self.at += 1;
-                    return Ok(Found { kind, start, end });
+                    return Ok(Found::new(kind, start, end));
                 }
                 Some(b'\\') => {
                     kind = Kind::EscapedText;

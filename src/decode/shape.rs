@@ -10,6 +10,7 @@ mod outcome;
 mod prediction;
 mod time;
 
+use super::number::Number;
 use super::options::TimeUnit;
 use super::rejection::Rejection;
 use crate::collect::{Event, Label, Reason};
@@ -24,10 +25,10 @@ pub(super) enum Value<'a> {
     Null,
     Bool(bool),
     /// A number in the grammar of JSON.
-    Number(&'a str),
+    Number(Number<'a>),
     NotFinite(&'a str),
     /// Text without quotes and escapes.
-    Text(&'a str),
+    Text(Text<'a>),
     /// A checked JSON array with its brackets.
     Array(&'a str),
     /// A checked JSON object with its braces.
@@ -36,10 +37,57 @@ pub(super) enum Value<'a> {
     Cell(&'a str),
 }
 
+/// The values of a record, by slot.
+pub(super) trait Values<'a> {
+    fn value(&self, slot: usize) -> Value<'a>;
+}
+
+impl<'a, F: Fn(usize) -> Value<'a>> Values<'a> for F {
+    #[inline]
+    fn value(&self, slot: usize) -> Value<'a> {
+        self(slot)
+    }
+}
+
+/// A text of a record, which is UTF-8, because the record was checked as a whole.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Text<'a>(pub &'a [u8]);
+
+impl<'a> Text<'a> {
+    #[inline]
+    pub fn as_str(self) -> &'a str {
+        std::str::from_utf8(self.0).unwrap_or_default()
+    }
+}
+
+impl<'a> Value<'a> {
+    /// As a message shows it.
+    fn shown(self) -> &'a str {
+        match self {
+            Value::Missing | Value::Null => "null",
+            Value::Bool(_) => "a boolean",
+            Value::Number(n) => n.text(),
+            Value::Text(t) => t.as_str(),
+            Value::NotFinite(t) | Value::Array(t) | Value::Object(t) | Value::Cell(t) => t,
+        }
+    }
+}
+
 /// The origin of a name.
 enum Source {
     Const(String),
     Slot(usize),
+}
+
+impl Source {
+    /// A bit for its slot; there are no more than 64.
+    #[inline]
+    fn bit(&self) -> u64 {
+        match self {
+            Source::Const(_) => 0,
+            Source::Slot(slot) => 1 << (slot & 63),
+        }
+    }
 }
 
 enum Id {
@@ -72,6 +120,8 @@ pub(super) struct Shape {
     version: Source,
     /// Key with its equals sign, escaped, and slot.
     segments: Vec<(String, usize)>,
+    /// A bit for each of their slots.
+    segment_bits: u64,
     id: Id,
     time: Option<TimeSlot>,
     form: Form,
@@ -95,8 +145,8 @@ pub(super) struct Shape {
 /// Buffers for the parts of an event that cannot be borrowed from the record.
 #[derive(Default)]
 pub struct Buffers {
-    segment: String,
-    vector: Vec<f64>,
+    pub(super) segment: String,
+    pub(super) vector: Vec<f64>,
 }
 
 type Checked<T> = Result<T, Rejection>;
@@ -106,17 +156,17 @@ impl Shape {
     #[inline]
     pub fn label<'a>(
         &'a self,
-        value: impl Fn(usize) -> Value<'a>,
+        values: impl Values<'a>,
         key: Option<&'a [u8]>,
         timestamp_ms: Option<i64>,
     ) -> Checked<Label<'a>> {
         let model = match self.model {
             Source::Const(_) => None,
-            Source::Slot(_) => Some(self.name(&self.model, &value)?),
+            Source::Slot(_) => Some(self.name(&self.model, &values)?),
         };
-        let id = self.id(&value, key)?;
-        let time_ms = self.time(&value, timestamp_ms)?;
-        let outcome = value(self.outcome);
+        let id = self.id(&values, key)?;
+        let time_ms = self.time(&values, timestamp_ms)?;
+        let outcome = values.value(self.outcome);
         let Some(class) = self.class(outcome, usize::MAX)? else {
             return Err(Rejection::missing(&self.names[self.outcome], "the outcome"));
         };
@@ -133,49 +183,100 @@ impl Shape {
     #[inline]
     pub fn event<'a>(
         &'a self,
-        value: impl Fn(usize) -> Value<'a>,
+        values: impl Values<'a>,
         buffers: &'a mut Buffers,
         key: Option<&'a [u8]>,
         timestamp_ms: Option<i64>,
     ) -> Checked<Event<'a>> {
-        let model = self.name(&self.model, &value)?;
+        let Buffers { segment, vector } = buffers;
+        let names = self.names(&values, segment)?;
+        self.event_named(names, values, vector, (key, timestamp_ms))
+    }
+
+    /// Model, version and segment.
+    #[inline]
+    pub fn names<'a>(
+        &'a self,
+        values: &impl Values<'a>,
+        segment: &'a mut String,
+    ) -> Checked<[&'a str; 3]> {
+        self.names_beside((0, [""; 3]), values, segment)
+    }
+
+    /// The same, where names of a record before are known, and the bits of the slots that have the same values as there.
+    #[inline(always)]
+    pub fn names_beside<'a>(
+        &'a self,
+        (same, known): (u64, [&'a str; 3]),
+        values: &impl Values<'a>,
+        segment: &'a mut String,
+    ) -> Checked<[&'a str; 3]> {
+        let is_same = |bits: u64| same & bits == bits && bits != 0;
+        let model = match is_same(self.model.bit()) {
+            true => known[0],
+            false => self.name(&self.model, values)?,
+        };
         if model.is_empty() {
             return Err(Rejection::new(
                 Reason::EmptyKey,
                 "the name of the model is empty; every record must name its model".to_string(),
             ));
         }
-        let version = self.name(&self.version, &value)?;
-        self.join_segments(&value, &mut buffers.segment)?;
-        let id = self.id(&value, key)?;
-        let time_ms = self.time(&value, timestamp_ms)?;
-        let prediction = value(self.prediction);
+        let version = match is_same(self.version.bit()) {
+            true => known[1],
+            false => self.name(&self.version, values)?,
+        };
+        if is_same(self.segment_bits) {
+            return Ok([model, version, known[2]]);
+        }
+        self.join_segments(values, segment)?;
+        Ok([model, version, segment])
+    }
+
+    /// The slot of the prediction, and a bit for each slot of a name.
+    pub fn slots(&self) -> (usize, u64) {
+        let bits = self.model.bit() | self.version.bit() | self.segment_bits;
+        (self.prediction, bits)
+    }
+
+    /// The event in these values, of these names.
+    #[inline]
+    pub fn event_named<'a>(
+        &'a self,
+        [model, version, segment]: [&'a str; 3],
+        values: impl Values<'a>,
+        vector: &'a mut Vec<f64>,
+        (key, timestamp_ms): (Option<&'a [u8]>, Option<i64>),
+    ) -> Checked<Event<'a>> {
+        let id = self.id(&values, key)?;
+        let time_ms = self.time(&values, timestamp_ms)?;
+        let prediction = values.value(self.prediction);
         let prediction = match self.form {
             Form::Score | Form::Absent => {
                 Prediction::Score(self.score(self.prediction, prediction)?)
             }
             Form::Vector => {
-                self.vector(prediction, &mut buffers.vector)?;
-                Prediction::Vector(&buffers.vector)
+                self.vector(prediction, vector)?;
+                Prediction::Vector(vector)
             }
             Form::ClassMap => {
-                self.class_map(prediction, &mut buffers.vector)?;
-                Prediction::Vector(&buffers.vector)
+                self.class_map(prediction, vector)?;
+                Prediction::Vector(vector)
             }
         };
-        let outcome = self.outcome(value(self.outcome), &prediction)?;
+        let outcome = self.outcome(values.value(self.outcome), &prediction)?;
         let weight = match self.weight {
             None => None,
-            Some(slot) => Some(self.weight(slot, value(slot))?),
+            Some(slot) => Some(self.weight(slot, values.value(slot))?),
         };
         let cluster = match self.cluster {
             None => None,
-            Some(slot) => Some(self.cluster(slot, value(slot))?),
+            Some(slot) => Some(self.cluster(slot, values.value(slot))?),
         };
         Ok(Event {
             model,
             version,
-            segment: &buffers.segment,
+            segment,
             id,
             time_ms,
             arrival_ms: timestamp_ms,
@@ -187,22 +288,20 @@ impl Shape {
     }
 
     #[inline]
-    fn name<'a>(
-        &'a self,
-        source: &'a Source,
-        value: &impl Fn(usize) -> Value<'a>,
-    ) -> Checked<&'a str> {
+    fn name<'a>(&'a self, source: &'a Source, values: &impl Values<'a>) -> Checked<&'a str> {
         match source {
             Source::Const(c) => Ok(c),
-            Source::Slot(slot) => self.text(*slot, value(*slot)),
+            Source::Slot(slot) => self.text(*slot, values.value(*slot)),
         }
     }
 
     /// Text, or a number as written.
-    #[inline]
+    #[inline(always)]
     fn text<'a>(&self, slot: usize, value: Value<'a>) -> Checked<&'a str> {
         match value {
-            Value::Text(t) | Value::Number(t) | Value::Cell(t) => Ok(t),
+            Value::Text(t) => Ok(t.as_str()),
+            Value::Cell(t) => Ok(t),
+            Value::Number(n) => Ok(n.text()),
             Value::Bool(true) => Ok("true"),
             Value::Bool(false) => Ok("false"),
             Value::Missing | Value::Null => Err(Rejection::missing(&self.names[slot], "it")),
@@ -232,18 +331,14 @@ impl Shape {
     /// Joins the segments as `k=v,k=v`. In keys and values `%`, `,` and `=` become `%25`, `%2C` and
     /// `%3D`, so that two different lists never have the same text. A value that is missing or null is
     /// the empty text: data have gaps, and the events behind a gap are a segment of their own.
-    fn join_segments<'a>(
-        &self,
-        value: &impl Fn(usize) -> Value<'a>,
-        joined: &mut String,
-    ) -> Checked<()> {
+    fn join_segments<'a>(&self, values: &impl Values<'a>, joined: &mut String) -> Checked<()> {
         joined.clear();
         for (key, slot) in &self.segments {
             if !joined.is_empty() {
                 joined.push(',');
             }
             joined.push_str(key);
-            match value(*slot) {
+            match values.value(*slot) {
                 Value::Missing | Value::Null => {}
                 value => push_escaped(joined, self.text(*slot, value)?),
             }
@@ -252,11 +347,7 @@ impl Shape {
     }
 
     #[inline]
-    fn id<'a>(
-        &self,
-        value: &impl Fn(usize) -> Value<'a>,
-        key: Option<&'a [u8]>,
-    ) -> Checked<&'a [u8]> {
+    fn id<'a>(&self, values: &impl Values<'a>, key: Option<&'a [u8]>) -> Checked<&'a [u8]> {
         match self.id {
             Id::None => Ok(b""),
             Id::Key => match key {
@@ -268,7 +359,10 @@ impl Shape {
                 )),
             },
             Id::Slot(slot) => {
-                let id = self.text(slot, value(slot))?;
+                let id = match values.value(slot) {
+                    Value::Text(t) => t.0,
+                    other => self.text(slot, other)?.as_bytes(),
+                };
                 if id.is_empty() {
                     return Err(Rejection::value(
                         Reason::EmptyKey,
@@ -277,7 +371,7 @@ impl Shape {
                         "give each event an id",
                     ));
                 }
-                Ok(id.as_bytes())
+                Ok(id)
             }
         }
     }

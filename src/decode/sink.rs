@@ -26,11 +26,7 @@ impl Sink<'_> {
     ) -> Result<(), E> {
         let start = self.text.len();
         let kind = write(self.text)?;
-        self.found[slot] = Found {
-            kind,
-            start,
-            end: self.text.len(),
-        };
+        self.found[slot] = Found::new(kind, start, self.text.len());
         Ok(())
     }
 }

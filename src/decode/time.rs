@@ -1,13 +1,13 @@
 //! Converts event times to milliseconds since 1970.
 
-use super::number;
+use super::number::Number;
 use super::options::TimeUnit;
 
 /// Milliseconds of a number in `unit`; `None` if it is not a number or out of range. Fractions of a
 /// millisecond are rounded down.
 #[inline]
-pub(super) fn from_number(text: &str, unit: TimeUnit) -> Option<i64> {
-    if let Some(n) = number::whole(text) {
+pub(super) fn from_number(number: Number<'_>, unit: TimeUnit) -> Option<i64> {
+    if let Some(n) = number.whole() {
         return match unit {
             TimeUnit::Milliseconds => Some(n),
             TimeUnit::Seconds => n.checked_mul(1000),
@@ -15,7 +15,7 @@ pub(super) fn from_number(text: &str, unit: TimeUnit) -> Option<i64> {
             TimeUnit::Rfc3339 => None,
         };
     }
-    let x: f64 = text.parse().ok()?;
+    let x = number.value()?;
     let ms = match unit {
         TimeUnit::Milliseconds => x,
         // Round to the microsecond first: 1700000000.123 is a little less than it says.
@@ -270,6 +270,7 @@ mod tests {
 
     #[test]
     fn each_unit_becomes_milliseconds() {
+        let from_number = |text: &str, unit| from_number(Number::new(text.as_bytes(), None), unit);
         assert_eq!(
             from_number("1700000000123", TimeUnit::Milliseconds),
             Some(1_700_000_000_123)

@@ -15,31 +15,56 @@ pub(super) fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*chunk))
 }
 
-/// The word at `at`, filled up with quotes at the end.
+/// The two words of a block.
 #[inline(always)]
-pub(super) fn word_or_quotes(bytes: &[u8], at: usize) -> u64 {
-    word_at(bytes, at).unwrap_or_else(|| {
-        let rest = bytes.get(at..).unwrap_or_default();
-        let mut word = [b'"'; 8];
-        word[..rest.len()].copy_from_slice(rest);
-        u64::from_le_bytes(word)
-    })
+pub(super) fn halves(block: &[u8; 16]) -> (u64, u64) {
+    let both = u128::from_le_bytes(*block);
+    (both as u64, (both >> 64) as u64)
 }
 
-/// Number of bytes before the first mark.
+/// The word at `at`, filled up with zeros at the end, which no sound record holds.
+#[inline(always)]
+pub(super) fn word_or_zeros(bytes: &[u8], at: usize) -> u64 {
+    match word_at(bytes, at) {
+        Some(word) => word,
+        None => last_word(bytes, at),
+    }
+}
+
+#[inline(always)]
+fn last_word(bytes: &[u8], at: usize) -> u64 {
+    let left = bytes.len().saturating_sub(at) as u32;
+    match bytes.last_chunk::<8>() {
+        Some(last) => {
+            let word = u64::from_le_bytes(*last);
+            word.checked_shr(64 - 8 * left).unwrap_or(0)
+        }
+        None => masked(bytes.get(at..).unwrap_or_default()).0,
+    }
+}
+
+/// Number of bytes before the first mark; eight if there is none.
 #[inline(always)]
 pub(super) fn before(marks: u64) -> usize {
     (marks.trailing_zeros() / 8) as usize
 }
 
+/// At most eight bytes as a word, and the bits of it that count.
+pub(super) fn masked(bytes: &[u8]) -> (u64, u64) {
+    let (mut word, mut mask) = ([0; 8], [0; 8]);
+    for (i, &byte) in bytes.iter().take(8).enumerate() {
+        (word[i], mask[i]) = (byte, u8::MAX);
+    }
+    (u64::from_le_bytes(word), u64::from_le_bytes(mask))
+}
+
 /// Marks each byte that ends or breaks a string: a quote, a backslash, or below 0x20.
 #[inline(always)]
 pub(super) fn special(word: u64) -> u64 {
-    let quote = word ^ (ONES * b'"' as u64);
-    let slash = word ^ (ONES * b'\\' as u64);
-    let zero = |v: u64| v.wrapping_sub(ONES) & !v;
-    let control = word.wrapping_sub(ONES * 0x20) & !word;
-    (zero(quote) | zero(slash) | control) & TOPS
+    // With its second bit inverted a quote is 0x20 and follows the control characters; a space is 0x22.
+    let low = (word ^ (ONES * 2)).wrapping_sub(ONES * 0x21);
+    let slash = (word ^ (ONES * b'\\' as u64)).wrapping_sub(ONES);
+    (low | slash) & !word & TOPS
 }
 
 /// Marks each byte that is no digit, every one exactly: no sum carries into the next byte.
@@ -65,37 +90,23 @@ pub(super) fn digits_at(bytes: &[u8], at: usize) -> usize {
     end + more - at
 }
 
-/// The number that eight digits write.
+/// The number that eight digits write, each given as its value.
 #[inline(always)]
-fn eight(word: u64) -> u64 {
+fn eight(values: u64) -> u64 {
     // Pairs, then fours, then all: each step adds ten, a hundred, ten thousand times the lower half.
-    let pairs = ((word ^ ZEROS).wrapping_mul(10 * 0x100 + 1) >> 8) & 0x00ff_00ff_00ff_00ff;
+    let pairs = (values.wrapping_mul(10 * 0x100 + 1) >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs.wrapping_mul(100 * 0x1_0000 + 1) >> 16) & 0x0000_ffff_0000_ffff;
     fours.wrapping_mul(10_000 * 0x1_0000_0000 + 1) >> 32
 }
 
-/// The number that these digits write; `None` if one is no digit, there is none, or there are more than 19.
+/// The number that the digits at the beginning of a word write, and how many they are.
 #[inline(always)]
-pub(super) fn number(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() || digits.len() > 19 {
-        return None;
-    }
-    let (words, rest) = digits.as_chunks::<8>();
-    let (mut n, mut wrong) = (0, 0);
-    for word in words {
-        let word = u64::from_le_bytes(*word);
-        wrong |= no_digit(word);
-        n = n * 100_000_000 + eight(word);
-    }
-    if wrong != 0 {
-        return None;
-    }
-    for &b in rest {
-        let digit = b.wrapping_sub(b'0');
-        wrong |= u64::from(digit > 9);
-        n = n * 10 + u64::from(digit & 15);
-    }
-    (wrong == 0).then_some(n)
+pub(super) fn leading_digits(word: u64) -> (u64, usize) {
+    let marks = no_digit(word);
+    let n = before(marks);
+    // The digits move to the top, where the last of a number stands; zeros come in front of them.
+    let values = (word ^ ZEROS).checked_shl(64 - 8 * n as u32);
+    (eight(values.unwrap_or(0)), n)
 }
 
 #[cfg(test)]
@@ -141,16 +152,15 @@ mod tests {
         for from in 0..all.len() {
             for to in from..=all.len() {
                 let text = &all[from..to];
-                assert_eq!(number(text.as_bytes()), text.parse().ok(), "{text}");
-                for after in ["", ",", "}}}}}}}}}"] {
+                for after in ["", ",", "}}}}}}}}}", "x1", "\u{e9}"] {
                     let bytes = format!("x{text}{after}");
                     assert_eq!(digits_at(bytes.as_bytes(), 1), text.len(), "{bytes}");
+                    let n = text.len().min(8);
+                    let read = (text[..n].parse().unwrap_or(0), n);
+                    let word = word_or_zeros(bytes.as_bytes(), 1);
+                    assert_eq!(leading_digits(word), read, "{bytes}");
                 }
             }
-        }
-        assert_eq!(number(b"12345678901234567890"), None);
-        for wrong in ["1234567x", "12345678x", "-1", "1.5", "+", ":", "/"] {
-            assert_eq!(number(wrong.as_bytes()), None, "{wrong}");
         }
     }
 }

@@ -107,6 +107,31 @@ fn the_decoder_holds_what_it_promises_on_mutated_records() {
 }
 
 #[test]
+fn a_decoder_makes_the_same_of_a_record_whatever_it_has_read_before() {
+    let line = |i: usize| {
+        let (model, z, y) = (i / 3 % 2, i * 7919 % 10_007, i % 2 == 0);
+        let digits = [4, 16, 17, 19][i % 4];
+        let score = format!("0.{z:0digits$}");
+        format!(
+            r#"{{"model":"m{model}","version":"v","country":"de","user":{{"plan":"é"}},"id":"i{i}","time_ms":{},"at":"2026-11-21T14:30:{:02}Z","score":{score},"outcome":{y},"host":"h","note":"{}"}}"#,
+            1_700_000_000_000u64 + i as u64,
+            i % 60,
+            "x".repeat(i % 20),
+        )
+    };
+    let stream = |from: usize| {
+        let lines: Vec<String> = (from..from + 8).map(line).collect();
+        let mut bytes = lines.join("\n").into_bytes();
+        // The last is the first again, and the one that is mutated may be any.
+        bytes.push(b'\n');
+        bytes.extend_from_slice(lines[0].as_bytes());
+        bytes
+    };
+    let seeds: Vec<Vec<u8>> = (0..12).map(|i| stream(5 * i)).collect();
+    hold(&seeds, bodies::layouts);
+}
+
+#[test]
 fn the_configuration_holds_what_it_promises_on_mutated_files() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut seeds = Vec::new();

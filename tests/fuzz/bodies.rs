@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use trueline::config::Config;
 use trueline::config::value::Outside;
-use trueline::decode::{DecodeOptions, Decoder, PredictionField};
+use trueline::decode::{
+    DecodeOptions, Decoder, FieldOrConst, IdField, PredictionField, TimeField, TimeUnit,
+};
 
 /// Any bytes: the decoder never panics, and accepts nothing that serde_json takes for broken.
 pub fn decode(bytes: &[u8]) {
@@ -28,6 +30,37 @@ pub fn decode(bytes: &[u8]) {
             if let Err(error) = serde_json::from_slice::<serde_json::Value>(bytes) {
                 assert!(error.to_string().contains("number out of range"), "{error}");
             }
+        }
+    }
+}
+
+/// Any lines: what a decoder makes of a record does not depend on the records before, whose layouts and names it remembers.
+pub fn layouts(bytes: &[u8]) {
+    let text = |path: &str| FieldOrConst::Field(path.into());
+    let named = DecodeOptions {
+        version: Some(text("version")),
+        segments: vec!["country".into(), "user.plan".into()],
+        id: Some(IdField::Path("id".into())),
+        ..DecodeOptions::default()
+    };
+    let timed = DecodeOptions {
+        time: named.time.clone().map(|time| TimeField {
+            unit: TimeUnit::Rfc3339,
+            path: "at".into(),
+            ..time
+        }),
+        ..named.clone()
+    };
+    for options in [named, timed] {
+        let Ok(mut all) = Decoder::new(&options) else {
+            continue;
+        };
+        for record in bytes.split(|&b| b == b'\n') {
+            let Ok(mut one) = Decoder::new(&options) else {
+                continue;
+            };
+            let expected = format!("{:?}", one.decode(record, None, Some(1)));
+            assert_eq!(format!("{:?}", all.decode(record, None, Some(1))), expected);
         }
     }
 }

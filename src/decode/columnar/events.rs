@@ -5,7 +5,7 @@
 //! since 1970 (of a wall clock without a time zone as if it were UTC).
 
 use super::super::file::row::{Content, FileError, Row, nothing};
-use super::super::found::Kind;
+use super::super::found::{self, Kind};
 use super::super::options::{
     DecodeOptions, DecodeOptionsError, LabelOptions, PredictionField, TimeUnit,
 };
@@ -266,19 +266,8 @@ impl Columnar {
 
 impl Slot {
     fn value(&self) -> Value<'_> {
-        let text = self.text.as_str();
-        match self.kind {
-            Kind::Missing => Value::Missing,
-            Kind::Null => Value::Null,
-            Kind::True => Value::Bool(true),
-            Kind::False => Value::Bool(false),
-            Kind::Number => Value::Number(text),
-            Kind::NotFinite => Value::NotFinite(text),
-            // Nothing is escaped outside of arrays and objects.
-            Kind::Text | Kind::EscapedText => Value::Text(text),
-            Kind::Array => Value::Array(text),
-            Kind::Object => Value::Object(text),
-        }
+        // Nothing is escaped outside of arrays and objects.
+        found::value(self.kind, self.text.as_bytes(), None)
     }
 }
 

@@ -51,6 +51,9 @@ impl Shape {
         Ok(Shape {
             model,
             version,
+            segment_bits: segments
+                .iter()
+                .fold(0, |bits, (_, slot)| bits | 1 << (slot & 63)),
             segments,
             id,
             time,
@@ -85,6 +88,7 @@ impl Shape {
             model,
             version: Source::Const(String::new()),
             segments: Vec::new(),
+            segment_bits: 0,
             id,
             time,
             form: Form::Absent,

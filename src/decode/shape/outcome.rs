@@ -46,19 +46,25 @@ impl Shape {
             Value::Missing | Value::Null => return Ok(None),
             Value::Bool(b) if two => Ok(u32::from(b)),
             Value::Bool(b) => Err(if b { "true" } else { "false" }),
-            Value::Number(t) if self.numbers_are_names => match self.named_by(t) {
+            Value::Number(n) if self.numbers_are_names => match self.named_by(n.text()) {
                 Some(k) => Ok(k),
-                None => return Err(self.unknown_class(slot, t)),
+                None => return Err(self.unknown_class(slot, n.text())),
             },
-            Value::Number(t) => index(t).ok_or(t),
-            Value::Text(t) => match self.classes.get(t) {
-                Some(&k) => Ok(k),
-                None if self.classes.is_empty() && two => match cell_outcome(t, two) {
-                    Some(k @ (0 | 1)) => Ok(k),
-                    _ => return Err(self.unknown_class(slot, &format!("\"{t}\""))),
-                },
-                None => return Err(self.unknown_class(slot, &format!("\"{t}\""))),
+            Value::Number(n) => match n.whole().map(u32::try_from) {
+                Some(Ok(k)) => Ok(k),
+                _ => index(n.text()).ok_or_else(|| n.text()),
             },
+            Value::Text(text) => {
+                let t = text.as_str();
+                match self.classes.get(t) {
+                    Some(&k) => Ok(k),
+                    None if self.classes.is_empty() && two => match cell_outcome(t, two) {
+                        Some(k @ (0 | 1)) => Ok(k),
+                        _ => return Err(self.unknown_class(slot, &format!("\"{t}\""))),
+                    },
+                    None => return Err(self.unknown_class(slot, &format!("\"{t}\""))),
+                }
+            }
             Value::Cell(t) => match self.classes.get(t) {
                 Some(&k) => Ok(k),
                 None if self.numbers_are_names => match self.named_by(t.trim()) {
@@ -81,12 +87,19 @@ impl Shape {
     }
 
     /// What `outcome_map` says of an outcome.
+    #[inline(always)]
     fn meaning(&self, value: Value<'_>) -> Option<u32> {
-        if self.meanings.is_empty() {
-            return None;
+        match self.meanings.is_empty() {
+            true => None,
+            false => self.mapped(value),
         }
+    }
+
+    #[inline(never)]
+    fn mapped(&self, value: Value<'_>) -> Option<u32> {
         let text = match value {
-            Value::Text(t) | Value::Number(t) => t,
+            Value::Text(t) => t.as_str(),
+            Value::Number(n) => n.text(),
             Value::Cell(t) => t.trim(),
             Value::Bool(b) => {
                 if b {

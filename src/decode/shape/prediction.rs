@@ -1,7 +1,6 @@
 //! The checks of a prediction and of a weight.
 
-use super::super::found::Kind;
-use super::super::number;
+use super::super::found::{self, Kind};
 use super::super::rejection::{Rejection, shorten};
 use super::super::scan::{Scanner, unescape};
 use super::{Checked, Shape, Value};
@@ -16,11 +15,11 @@ impl Shape {
         let bad = |shown: &str, remedy| Rejection::value(Reason::BadWeight, field, shown, remedy);
         let number = "write the weight as a number above 0, without quotes";
         let (w, shown) = match value {
-            Value::Number(t) => (number::parse(t), t),
+            Value::Number(n) => (n.double(), n.text()),
             Value::Cell(t) => (t.trim().parse().map_err(|_| bad(t, number))?, t),
             Value::NotFinite(t) => (f64::NAN, t),
             Value::Missing | Value::Null => return Err(Rejection::missing(field, "its weight")),
-            Value::Text(t) => return Err(bad(&format!("\"{}\"", shorten(t)), number)),
+            Value::Text(t) => return Err(bad(&format!("\"{}\"", shorten(t.as_str())), number)),
             Value::Array(t) | Value::Object(t) => return Err(bad(t, number)),
             Value::Bool(_) => return Err(bad("a boolean", number)),
         };
@@ -32,7 +31,10 @@ impl Shape {
     pub(super) fn score(&self, slot: usize, value: Value<'_>) -> Checked<f64> {
         let field = &self.names[slot];
         let (z, shown) = match value {
-            Value::Number(t) => (number::parse(t), t),
+            Value::Number(n) => match n.double() {
+                z if (0.0..=1.0).contains(&z) => return Ok(z),
+                z => (z, n.text()),
+            },
             Value::Cell(t) => match t.trim().parse::<f64>() {
                 Ok(z) => (z, t),
                 Err(_) => return Err(not_a_number(field, t)),
@@ -48,7 +50,9 @@ impl Shape {
                     remedy,
                 ));
             }
-            Value::Text(t) => return Err(not_a_number(field, &format!("\"{}\"", shorten(t)))),
+            Value::Text(t) => {
+                return Err(not_a_number(field, &format!("\"{}\"", shorten(t.as_str()))));
+            }
             Value::Array(t) | Value::Object(t) => {
                 let remedy = "name a list in `probabilities`, and an object in `class_probabilities`, instead of `score`";
                 return Err(Rejection::value(Reason::ScoreNotNumber, field, t, remedy));
@@ -172,18 +176,8 @@ impl Shape {
         let found = s
             .value(true, 0)
             .map_err(|f| Rejection::fault(f, text.as_bytes()))?;
-        let span = &text[found.start..found.end];
-        Ok(match found.kind {
-            Kind::Missing => Value::Missing,
-            Kind::Null => Value::Null,
-            Kind::True => Value::Bool(true),
-            Kind::False => Value::Bool(false),
-            Kind::Number => Value::Number(span),
-            Kind::NotFinite => Value::NotFinite(span),
-            Kind::Text | Kind::EscapedText => Value::Text(span),
-            Kind::Array => Value::Array(span),
-            Kind::Object => Value::Object(span),
-        })
+        let span = &text.as_bytes()[found.start..found.end];
+        Ok(found::value(found.kind, span, None))
     }
 
     fn check_sum(&self, p: &[f64]) -> Checked<()> {
@@ -205,20 +199,15 @@ impl Shape {
         let field = &self.names[self.prediction];
         match value {
             Value::Missing | Value::Null => Rejection::missing(field, "the model's prediction"),
-            Value::Number(t)
-            | Value::NotFinite(t)
-            | Value::Text(t)
-            | Value::Cell(t)
-            | Value::Array(t)
-            | Value::Object(t) => {
-                Rejection::value(Reason::WrongShape, field, t, &format!("expected {what}"))
+            other => {
+                let shown = other.shown();
+                Rejection::value(
+                    Reason::WrongShape,
+                    field,
+                    shown,
+                    &format!("expected {what}"),
+                )
             }
-            Value::Bool(_) => Rejection::value(
-                Reason::WrongShape,
-                field,
-                "a boolean",
-                &format!("expected {what}"),
-            ),
         }
     }
 }

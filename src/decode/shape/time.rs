@@ -1,9 +1,10 @@
 //! The checks of an event time.
 
+use super::super::number::Number;
 use super::super::options::TimeUnit;
 use super::super::rejection::Rejection;
 use super::super::time;
-use super::{Checked, Shape, TimeSlot, Value};
+use super::{Checked, Shape, TimeSlot, Value, Values};
 use crate::collect::Reason;
 
 impl Shape {
@@ -11,7 +12,7 @@ impl Shape {
     #[inline]
     pub(super) fn time<'a>(
         &self,
-        value: &impl Fn(usize) -> Value<'a>,
+        values: &impl Values<'a>,
         timestamp_ms: Option<i64>,
     ) -> Checked<i64> {
         let (time_ms, field) = match self.time {
@@ -26,7 +27,7 @@ impl Shape {
                 }
             },
             Some(time) => (
-                self.time_field(time, value(time.slot))?,
+                self.time_field(time, values.value(time.slot))?,
                 self.names[time.slot].as_str(),
             ),
         };
@@ -51,18 +52,18 @@ impl Shape {
     #[inline]
     fn time_field(&self, time: TimeSlot, value: Value<'_>) -> Checked<i64> {
         let TimeSlot { slot, unit, zone_s } = time;
-        let (time, shown) = match (value, unit) {
+        let time = match (value, unit) {
             (Value::Missing | Value::Null, _) => {
                 return Err(Rejection::missing(&self.names[slot], "its time"));
             }
-            (Value::Text(t) | Value::Cell(t), TimeUnit::Rfc3339) => (time::from_text(t, zone_s), t),
-            (Value::Number(t) | Value::Cell(t), _) => (time::from_number(t, unit), t),
-            (Value::Text(t) | Value::Array(t) | Value::Object(t) | Value::NotFinite(t), _) => {
-                (None, t)
-            }
-            (Value::Bool(_), _) => (None, "a boolean"),
+            (Value::Text(t), TimeUnit::Rfc3339) => time::from_text(t.as_str(), zone_s),
+            (Value::Cell(t), TimeUnit::Rfc3339) => time::from_text(t, zone_s),
+            (Value::Number(n), _) => time::from_number(n, unit),
+            (Value::Cell(t), _) => time::from_number(Number::new(t.as_bytes(), None), unit),
+            _ => None,
         };
         time.ok_or_else(|| {
+            let shown = value.shown();
             let is_date = || time::from_text(shown, Some(0)).is_some();
             let remedy = match unit {
                 TimeUnit::Milliseconds | TimeUnit::Seconds | TimeUnit::Microseconds
