@@ -186,25 +186,30 @@ fn a_file_that_is_cut_off_is_an_error() {
     }
 }
 
-/// Bytes that make a size large: the greatest of 32 bits as Thrift writes it, 2^50 and 2^62 as Arrow does, and one.
-const LARGE: [&[u8]; 4] = [
-    &[0xfe, 0xff, 0xff, 0xff, 0x0f],
-    &[0, 0, 0, 0, 0, 0, 4, 0],
-    &[0, 0, 0, 0, 0, 0, 0, 0x40],
-    &[0xff],
+/// Files, what makes a size in them large, and how far apart their sizes may lie: the greatest of 32 bits as Thrift
+/// writes it anywhere, and 2^50 and 2^34 in words of Arrow.
+const DAMAGE: [(&[&str], &[u8], usize); 3] = [
+    (
+        &["plain.parquet", "plain.zstd.parquet", "words.parquet"],
+        &[0xfe, 0xff, 0xff, 0xff, 0x0f],
+        1,
+    ),
+    (&ARROW, &[0, 0, 0, 0, 0, 0, 4, 0], 4),
+    (&ARROW, &[0, 0, 0, 0, 4, 0, 0, 0], 4),
 ];
+
+const ARROW: [&str; 3] = ["plain.feather", "plain.arrows", "plain.polars.arrow"];
 
 /// Wherever a damaged file claims a size, reading ends, with the rows or an error, and never asks for the memory. A
 /// size that is asked for in vain ends the process, and with it this test.
 #[test]
 fn a_damaged_size_never_takes_the_memory() {
     let damaged = Path::new(env!("CARGO_TARGET_TMPDIR")).join("damaged");
-    let names = PLAIN.iter().chain(&["words.parquet", "vectors.parquet"]);
     let (mut read, mut refused) = (0, 0);
-    for name in names {
-        let whole = fs::read(path(name)).expect("a file");
-        for at in 8..whole.len() {
-            for large in LARGE {
+    for (names, large, step) in DAMAGE {
+        for name in names {
+            let whole = fs::read(path(name)).expect("a file");
+            for at in (8..whole.len()).step_by(step) {
                 let mut bytes = whole.clone();
                 let end = bytes.len().min(at + large.len());
                 bytes[at..end].copy_from_slice(&large[..end - at]);

@@ -209,7 +209,9 @@ impl Arrow<'_> {
         };
         let whole = head.saturating_add(body);
         if !self.holds(at, whole) {
-            return Ok(None);
+            let end = self.length;
+            let what = format!("a batch of {whole} bytes is said to be at byte {at} of {end}");
+            return Ok(Some(what));
         }
         for bytes in [head, whole] {
             let bytes = self.bytes(at, bytes as usize)?;
