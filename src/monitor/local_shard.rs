@@ -14,9 +14,10 @@ use super::shard::{Batch, Shard, ShardUpkeep, ShardView};
 use super::snapshot::Snapshot;
 use crate::collect::join::{JournalDelta, SpillBackend};
 use crate::collect::{
-    Counters, Disposition, Event, Key, Label, Origin, PairCounts, PartitionId, Reason,
+    Counters, Disposition, Event, Label, Origin, PairCounts, PartitionId, Reason,
 };
 use crate::judge::Plan;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// One partition: its shard, its windows, and its deltas on their way. See the module.
@@ -235,11 +236,12 @@ impl LocalShard {
     pub fn tick(&mut self, now_ms: i64) {
         self.shard.tick(now_ms);
         let (shard, windows) = (&self.shard, &mut self.windows);
-        let keys: Vec<&Key> = shard.view().activity().map(|a| a.of).collect();
+        let streams = shard.view().activity().map(|a| a.of.names().text());
+        let streams: BTreeSet<_> = streams.collect();
         let versions: Vec<_> = shard.view().vector_activity().map(|a| a.of).collect();
         windows.retain(
-            |key| keys.contains(&key),
-            |name| versions.iter().any(|v| *v == name),
+            |key| streams.contains(&key.names().text()),
+            |name| versions.contains(&name),
         );
     }
 

@@ -109,7 +109,7 @@ fn the_decoder_holds_what_it_promises_on_mutated_records() {
 #[test]
 fn a_decoder_makes_the_same_of_a_record_whatever_it_has_read_before() {
     let line = |i: usize| {
-        let (model, z, y) = (i / 3 % 2, i * 7919 % 10_007, i % 2 == 0);
+        let (model, z, y) = (i / 3 % 2, i * 7919 % 10_007, i.is_multiple_of(2));
         let digits = [4, 16, 17, 19][i % 4];
         let score = format!("0.{z:0digits$}");
         format!(

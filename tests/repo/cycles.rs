@@ -18,9 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
 fn no_file_imports_itself_through_others() {
-    let house = House::new(sources());
-    assert!(house.imports().len() > 200, "the imports were not read");
-    let cycles = house.cycles();
+    let tree = Tree::new(sources());
+    assert!(tree.imports().len() > 200, "the imports were not read");
+    let cycles = tree.cycles();
     assert!(cycles.is_empty(), "\n{}", cycles.join("\n"));
 }
 
@@ -64,7 +64,7 @@ fn a_cycle_is_found_however_it_is_written() {
         ],
     ];
     for files in cases {
-        let found = House::of(files).cycles();
+        let found = Tree::of(files).cycles();
         assert_eq!(found.len(), 1, "{files:?}: {found:?}");
     }
 }
@@ -93,7 +93,7 @@ fn folders_and_methods_and_tests_are_no_cycles() {
         ],
     ];
     for files in cases {
-        let found = House::of(files).cycles();
+        let found = Tree::of(files).cycles();
         assert!(found.is_empty(), "{files:?}: {found:?}");
     }
 }
@@ -118,7 +118,7 @@ struct File {
 }
 
 /// All files, by path.
-struct House {
+struct Tree {
     files: BTreeMap<String, File>,
     modules: BTreeMap<Path, String>,
 }
@@ -126,28 +126,28 @@ struct House {
 /// By file, the files that it imports, with a name that it takes from each.
 type Imports = BTreeMap<String, BTreeMap<String, String>>;
 
-impl House {
-    fn of(files: &[(&str, &str)]) -> House {
+impl Tree {
+    fn of(files: &[(&str, &str)]) -> Tree {
         let owned = files
             .iter()
             .map(|(p, t)| ((*p).to_owned(), (*t).to_owned()));
-        House::new(owned.collect())
+        Tree::new(owned.collect())
     }
 
-    fn new(sources: Vec<(String, String)>) -> House {
+    fn new(sources: Vec<(String, String)>) -> Tree {
         let product = sources.into_iter().filter(|(path, _)| !is_test_file(path));
         let files: BTreeMap<String, File> =
             product.map(|(p, t)| (p.clone(), read(&p, &t))).collect();
         let modules = files
             .iter()
             .map(|(path, file)| (file.module.clone(), path.clone()));
-        House {
+        Tree {
             modules: modules.collect(),
             files,
         }
     }
 
-    /// The path from the root of the house of one that is written in a file; `None` of other crates.
+    /// The path from the root of the tree of one that is written in a file; `None` of other crates.
     fn absolute(&self, file: &File, path: &[String]) -> Option<Path> {
         let (head, rest) = path.split_first()?;
         let own = &file.module;
