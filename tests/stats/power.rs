@@ -81,8 +81,11 @@ fn ours(sample: &[(f64, bool)]) -> [bool; 2] {
     [e.reject, e.tcal.reject]
 }
 
+/// Of one data set: whether the decision and T-Cal reject it, and whether the reference does.
+type Rejections = ([bool; 2], bool);
+
 /// Whether the decision and T-Cal reject a data set, and whether the reference does.
-fn rejections(n: usize, m: f64, critical: &[f64], seed: u64) -> ([bool; 2], bool) {
+fn rejections(n: usize, m: f64, critical: &[f64], seed: u64) -> Rejections {
     let sample = sample(seed + 10_000 * m as u64, n, m);
     let reference = statistics(&sample).iter().zip(critical).any(|(t, c)| t > c);
     (ours(&sample), reference)
@@ -108,7 +111,7 @@ fn power_is_not_below_the_reference_procedure() {
         let critical = critical_values(n);
         for &m in &ms {
             let all = each(sets, |seed| rejections(n, m, &critical, seed));
-            let share = |hit: &dyn Fn(&([bool; 2], bool)) -> bool| {
+            let share = |hit: &dyn Fn(&Rejections) -> bool| {
                 all.iter().filter(|r| hit(r)).count() as f64 / sets as f64
             };
             let reference = share(&|r| r.1);
