@@ -1,7 +1,7 @@
 //! Results of the JSON scanner: the located values, and the reason why a record is not JSON.
 
 use super::number::{Decimal, Number};
-use super::shape::{Text, Value, Values};
+use super::value::{Text, Value, Values};
 
 /// Kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

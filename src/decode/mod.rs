@@ -37,6 +37,7 @@ mod scores_error;
 mod shape;
 mod sink;
 mod time;
+mod value;
 pub mod vectors;
 mod words;
 

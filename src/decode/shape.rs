@@ -1,8 +1,7 @@
 //! Turns the values of the wanted fields into a checked event, for JSON and CSV alike.
 //!
 //! All checks that need only the record are here, so that their texts can name the field. Their
-//! order is fixed: model, version, segments, id, time, prediction, outcome, weight, cluster. A record
-//! is
+//! order is fixed: model, version, segments, id, time, prediction, outcome, weight, cluster. A record is
 //! rejected for the first check that fails.
 
 mod compile;
@@ -10,68 +9,13 @@ mod outcome;
 mod prediction;
 mod time;
 
-use super::number::Number;
 use super::options::TimeUnit;
 use super::rejection::Rejection;
+use super::value::{Value, Values};
 use crate::collect::{Event, Label, Reason};
 use crate::stats::clusters::Bucket;
 use crate::stats::view::{Outcome, Prediction};
 use std::collections::HashMap;
-
-/// The value of a wanted field, borrowed.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Value<'a> {
-    Missing,
-    Null,
-    Bool(bool),
-    /// A number in the grammar of JSON.
-    Number(Number<'a>),
-    NotFinite(&'a str),
-    /// Text without quotes and escapes.
-    Text(Text<'a>),
-    /// A checked JSON array with its brackets.
-    Array(&'a str),
-    /// A checked JSON object with its braces.
-    Object(&'a str),
-    /// A CSV cell, which the check interprets.
-    Cell(&'a str),
-}
-
-/// The values of a record, by slot.
-pub(super) trait Values<'a> {
-    fn value(&self, slot: usize) -> Value<'a>;
-}
-
-impl<'a, F: Fn(usize) -> Value<'a>> Values<'a> for F {
-    #[inline]
-    fn value(&self, slot: usize) -> Value<'a> {
-        self(slot)
-    }
-}
-
-/// A text of a record, which is UTF-8, because the record was checked as a whole.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Text<'a>(pub &'a [u8]);
-
-impl<'a> Text<'a> {
-    #[inline]
-    pub fn as_str(self) -> &'a str {
-        std::str::from_utf8(self.0).unwrap_or_default()
-    }
-}
-
-impl<'a> Value<'a> {
-    /// As a message shows it.
-    fn shown(self) -> &'a str {
-        match self {
-            Value::Missing | Value::Null => "null",
-            Value::Bool(_) => "a boolean",
-            Value::Number(n) => n.text(),
-            Value::Text(t) => t.as_str(),
-            Value::NotFinite(t) | Value::Array(t) | Value::Object(t) | Value::Cell(t) => t,
-        }
-    }
-}
 
 /// The origin of a name.
 enum Source {

@@ -11,7 +11,8 @@ use super::super::options::{
 };
 use super::super::path::Paths;
 use super::super::rejection::Rejection;
-use super::super::shape::{Buffers, Shape, Value};
+use super::super::shape::{Buffers, Shape};
+use super::super::value::Value;
 use super::column::Column;
 use super::{Batches, Opened, value};
 use std::collections::VecDeque;

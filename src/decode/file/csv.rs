@@ -5,7 +5,8 @@ use super::super::options::{
 };
 use super::super::path::Paths;
 use super::super::rejection::Rejection;
-use super::super::shape::{Buffers, Shape, Value};
+use super::super::shape::{Buffers, Shape};
+use super::super::value::Value;
 use super::row::{Content, FileError, Row, failed, nothing};
 use crate::collect::Reason;
 use std::collections::VecDeque;

@@ -1,7 +1,8 @@
 //! The checks of an outcome.
 
 use super::super::rejection::Rejection;
-use super::{Checked, Shape, Value};
+use super::super::value::Value;
+use super::{Checked, Shape};
 use crate::collect::Reason;
 use crate::stats::view::{Outcome, Prediction};
 

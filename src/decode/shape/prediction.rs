@@ -3,7 +3,8 @@
 use super::super::found::{self, Kind};
 use super::super::rejection::{Rejection, shorten};
 use super::super::scan::{Scanner, unescape};
-use super::{Checked, Shape, Value};
+use super::super::value::Value;
+use super::{Checked, Shape};
 use crate::collect::Reason;
 use crate::stats::view::SUM_TOLERANCE;
 use crate::stats::weight::Weight;

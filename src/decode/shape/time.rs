@@ -4,7 +4,8 @@ use super::super::number::Number;
 use super::super::options::TimeUnit;
 use super::super::rejection::Rejection;
 use super::super::time;
-use super::{Checked, Shape, TimeSlot, Value, Values};
+use super::super::value::{Value, Values};
+use super::{Checked, Shape, TimeSlot};
 use crate::collect::Reason;
 
 impl Shape {
