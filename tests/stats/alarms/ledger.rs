@@ -75,7 +75,7 @@ fn an_event_is_staked_once_however_many_streams_it_reaches() {
     let mut engine = Engine::new(plan);
     fill(&mut engine, 0..7, 0..20);
     for i in 0..200 {
-        let time_ms = BEGIN_MS + i * PANE_MS / 10;
+        let time_ms = BEGIN_MS + 20 * PANE_MS + i * PANE_MS / 10;
         event(
             &mut engine,
             "",
