@@ -181,7 +181,7 @@ fn lost_state_stops_by_name_until_a_setting_says_where_to_start() {
     service.rewrite(|text| also(text, "committed"));
     service.start_again();
     wait_read(&service, 10);
-    service.wait_for_line(&["ERROR", "sums are missing", r#""read":1000"#]);
+    service.wait_for_line(&["WARN", "sums are missing", r#""read":1000"#]);
     assert_eq!(service.end("TERM"), Some(0));
 
     std::fs::remove_dir_all(service.state()).expect("a state directory");
