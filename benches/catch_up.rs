@@ -132,7 +132,7 @@ fn main() {
             let turn = Turn::take(&sample, &names);
             let each = |time: Duration| time.as_secs_f64() * 1e9 / sample.len() as f64;
             println!(
-                "  {:6.0} ns an event, of which counting {:4.0}; {} windows judged, {:6.1} µs each",
+                "  {:6.0} ns an event, {:4.0} for counting; {} windows judged, {:6.1} µs each",
                 each(turn.whole),
                 each(turn.whole - turn.judging),
                 turn.evaluations,

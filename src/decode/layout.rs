@@ -2,13 +2,13 @@
 //!
 //! A producer writes the same bytes between the values of its records. A [`Layout`] holds these bytes, and
 //! where the scalar values are between them. A record that has the layout is read by comparing the bytes
-//! and scanning the values only, several times as fast as by the scanner. Numbers are read where they are found, and names
-//! that are those of most records are known by comparison. Any other record goes to the scanner, and may
+//! and scanning the values only. Numbers are read where they are found, and the names of most records are
+//! known by comparison. Any other record goes to the scanner, and may
 //! teach another layout.
 //!
 //! A match gives what the scanner gives, to the last position. A layout comes from a record that the scanner
-//! has accepted. A record that matches it differs in scalar values alone, each of which is checked in its place as the
-//! scanner's own [`Scanner::value`] checks it. Keys, nesting and duplicates are in the bytes that are
+//! has accepted. A record that matches it differs in scalar values alone. Each is checked in its
+//! place as the scanner's own [`Scanner::value`] checks it. Keys, nesting and duplicates are in the bytes that are
 //! compared. Records in which a wanted value is an array or an object teach nothing, because their
 //! values have no fixed number.
 //!

@@ -138,7 +138,8 @@ impl Decimal {
         Some((read, length + 1 + decimals))
     }
 
-    /// The number that the digits of both write, of which the second has so many: nineteen in all at most.
+    /// The number written as the digits of `first` and then those of `second`, which are `digits`: nineteen in all
+    /// at most, so that it fits.
     #[inline(always)]
     pub fn joined(first: u64, second: u64, digits: usize) -> u64 {
         let tens = TENS.get(digits).copied().unwrap_or(0);
