@@ -239,6 +239,8 @@ impl Broker {
             return None;
         }
         let (topics, fenced) = (member.topics.clone(), host);
+        // It asks who has committed there.
+        let assigned: BTreeSet<Place> = member.assigned.keys().cloned().collect();
         member.joined = false;
         let id = self.join(by, "g", &topics, now);
         self.strangers.insert(id, client.to_owned());
@@ -252,7 +254,7 @@ impl Broker {
         let mut commits = false;
         for (place, owner) in &mut group.owners {
             if theirs.contains(owner) {
-                commits = true;
+                commits |= assigned.contains(place);
                 *owner = id;
                 group.asked.remove(place);
                 let start = self.topics[&place.0][place.1 as usize].start;
@@ -263,7 +265,7 @@ impl Broker {
                 group.committed.insert(place.clone(), (offset, Some(says)));
             }
         }
-        // Who has committed nothing has not said when it started.
+        // Who has committed nothing there has not said when it started.
         self.hosts[fenced].fenced = Some((now, commits && is_first(client)));
         Some(id)
     }
