@@ -9,14 +9,14 @@ use super::rebootstrap::Rebootstrap;
 use super::token::TokenFile;
 use rdkafka::client::{ClientContext, OAuthToken};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, RebalanceProtocol};
-use rdkafka::error::KafkaError as Native;
+use rdkafka::error::{KafkaError as Native, KafkaResult};
 use rdkafka::statistics::Statistics;
 use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::types::RDKafkaRespErr;
 use rdkafka::{TopicPartitionList, config::RDKafkaLogLevel};
 use std::collections::VecDeque;
 use std::error::Error;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -64,6 +64,8 @@ pub(super) struct Context {
     pub rebootstrap: Rebootstrap,
     /// The consumer is being closed and no longer handles events.
     pub closing: AtomicBool,
+    /// How many callbacks librdkafka has run.
+    callbacks: AtomicU64,
 }
 
 /// Most errors stored between two polls.
@@ -76,7 +78,17 @@ impl Context {
             token,
             rebootstrap,
             closing: AtomicBool::new(false),
+            callbacks: AtomicU64::new(0),
         }
+    }
+
+    /// How many callbacks librdkafka has run. A poll that runs none has found its queue empty.
+    pub fn callbacks(&self) -> u64 {
+        self.callbacks.load(Ordering::Relaxed)
+    }
+
+    fn count_callback(&self) {
+        self.callbacks.fetch_add(1, Ordering::Relaxed);
     }
 
     pub fn events(&self) -> MutexGuard<'_, Events> {
@@ -88,10 +100,12 @@ impl ClientContext for Context {
     const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
 
     fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
+        self.count_callback();
         self.token.token()
     }
 
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        self.count_callback();
         // Connection failures also reach `error`, where their rate is limited.
         if facility == "FAIL" || facility == "ERROR" {
             tracing::debug!(facility, message, "librdkafka");
@@ -109,6 +123,7 @@ impl ClientContext for Context {
     }
 
     fn stats(&self, statistics: Statistics) {
+        self.count_callback();
         let now = Instant::now();
         let responded = |leader: i32| {
             let mut up = statistics.brokers.values().filter(|b| b.state == "UP");
@@ -135,6 +150,7 @@ impl ClientContext for Context {
     }
 
     fn error(&self, error: Native, reason: &str) {
+        self.count_callback();
         self.rebootstrap.on_error(&error);
         let Some(code) = error.rdkafka_error_code() else {
             return;
@@ -150,12 +166,17 @@ impl ClientContext for Context {
 }
 
 impl ConsumerContext for Context {
+    fn commit_callback(&self, _: KafkaResult<()>, _: &TopicPartitionList) {
+        self.count_callback();
+    }
+
     fn rebalance(
         &self,
         consumer: &BaseConsumer<Self>,
         event: RDKafkaRespErr,
         partitions: &mut TopicPartitionList,
     ) {
+        self.count_callback();
         let assigns = event == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
         if !self.closing.load(Ordering::Relaxed) {
             let rebalance = if assigns {

@@ -18,6 +18,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+/// Most events that one call handles.
+const EVENTS_MAX: usize = 1000;
+
 /// The client of the program.
 #[derive(Debug, Clone, Copy)]
 pub struct Librdkafka;
@@ -189,11 +192,20 @@ impl GroupClient for Member {
     fn serve(&mut self, early: &mut dyn FnMut(Fetched<'_>)) -> Events {
         let context = self.client.context();
         context.rebootstrap.run_due(self.client.client());
-        // The context has stored errors with their text.
-        if let Some(Ok(message)) = self.client.poll(Duration::ZERO)
-            && let Some(fetched) = self.early(&message)
-        {
-            early(fetched);
+        // One poll handles one event. A rebalance must not wait behind the lines of a log or an outage.
+        for _ in 0..EVENTS_MAX {
+            let before = context.callbacks();
+            let polled = self.client.poll(Duration::ZERO);
+            // The context has stored errors with their text.
+            if let Some(Ok(message)) = &polled
+                && let Some(fetched) = self.early(message)
+            {
+                early(fetched);
+            }
+            let empty = polled.is_none() && context.callbacks() == before;
+            if empty || !context.events().rebalances.is_empty() {
+                break;
+            }
         }
         std::mem::take(&mut *context.events())
     }

@@ -14,7 +14,8 @@ use trueline::kafka::*;
 
 type Mock = MockCluster<'static, DefaultProducerContext>;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longer than a client waits for the response to a request that an outage has swallowed (60 s).
+const PATIENCE: Duration = Duration::from_secs(100);
 
 /// Remembers all it is told.
 #[derive(Default)]
@@ -114,9 +115,10 @@ fn poll_until(c: &mut Consumer, log: &mut Log, mut done: impl FnMut(&Log) -> boo
     while !done(log) {
         assert!(
             start.elapsed() < PATIENCE,
-            "not done: {} records, {:?}, {:?}",
+            "not done: {} records, {:?}, lag {:?}, {:?}",
             log.records.len(),
             log.assigned,
+            c.lag(),
             log.errors
         );
         c.poll(Duration::from_millis(50), log);
@@ -421,4 +423,29 @@ fn last(l: &Log) -> BTreeMap<i32, (i64, i64, i64)> {
         *e = (e.0, *o, e.2 + 1);
     }
     all
+}
+
+/// With `debug` an outage writes many thousand lines, and each is an event of the client.
+#[test]
+fn outages_longer_than_the_session_are_survived_while_the_client_logs_everything() {
+    let mock = mock(&[("events", 1)]);
+    produce(&mock, "events", 1, 0, 10);
+    let mut log = Log::default();
+    let mut o = options(&mock, &["events"]);
+    o.options.insert("debug".into(), "all".into());
+    let mut c = Consumer::new(&o).unwrap();
+    poll_until(&mut c, &mut log, |l| l.records.len() == 10);
+    for outage_ms in [2_500, 3_000, 4_000] {
+        let n = log.records.len();
+        log.start.insert(0, n as i64);
+        mock.broker_down(1).unwrap();
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(outage_ms) {
+            c.poll(Duration::from_millis(50), &mut log);
+        }
+        mock.broker_up(1).unwrap();
+        produce(&mock, "events", 1, n, 10);
+        poll_until(&mut c, &mut log, |l| l.records.len() == n + 10);
+        assert_eq!(log.repeated, 0);
+    }
 }
