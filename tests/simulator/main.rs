@@ -199,8 +199,12 @@ fn a_seed_replays_bit_for_bit_whatever_ran_before() {
         .flat_map(|fleet| [3, 4].map(|seed| draw(seed, *fleet)));
     let all: Vec<Scenario> = all.collect();
     let first: Vec<u64> = all.iter().map(|s| run(s).trace).collect();
-    let again: Vec<u64> = all.iter().rev().map(|s| run(s).trace).collect();
-    assert!(first.iter().eq(again.iter().rev()));
+    let mut again: Vec<u64> = all.iter().rev().map(|s| run(s).trace).collect();
+    again.reverse();
+    assert_eq!(
+        first, again,
+        "two seeds each, single, moving, judged and shared"
+    );
     let differ: std::collections::BTreeSet<&u64> = first.iter().collect();
     assert_eq!(differ.len(), all.len(), "the trace says what happened");
 }
