@@ -21,7 +21,8 @@ thread_local! {
     static UNSYNCED: RefCell<BTreeMap<PathBuf, u64>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Where the state directories of one simulation are.
+/// Where the state directories of one simulation are. All names have one length, because it can decide what still has
+/// room on a full disk.
 pub fn root() -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -31,8 +32,8 @@ pub fn root() -> PathBuf {
     } else {
         std::env::temp_dir()
     };
-    base.join(format!("trueline-simulator-{}", std::process::id()))
-        .join(number.to_string())
+    base.join(format!("trueline-simulator-{:010}", std::process::id()))
+        .join(format!("{number:010}"))
 }
 
 /// The disk that the host which runs next has: full, or with room for this many bytes.
