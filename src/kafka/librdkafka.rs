@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Most events that one call handles.
+/// Most events that one call handles, so that records are read too while a log writes without end.
 const EVENTS_MAX: usize = 1000;
 
 /// The client of the program.
