@@ -24,6 +24,8 @@ const RECREATE_AFTER: Duration = Duration::from_secs(5);
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 /// How long a process that has to stop may take until the group gives its partitions to this one.
 const GIVE_BACK: Duration = Duration::from_secs(10);
+/// How much of the time between two polls counts towards that. A process that was frozen has heard nothing.
+const STEP_MAX: Duration = Duration::from_secs(1);
 /// How long the broker may take to name the members of a group.
 const MEMBERS_WITHIN: Duration = Duration::from_secs(2);
 /// How long the last dead letters may take to leave.
@@ -46,6 +48,8 @@ pub struct SourceConsumer {
     returning: bool,
     /// Another process is where there may be one.
     contest: Option<Contest>,
+    /// When it was last polled.
+    polled: Instant,
     /// Why this process must stop: another one was there first.
     displaced: Option<String>,
     /// The group has accepted the member at least once.
@@ -81,6 +85,7 @@ impl SourceConsumer {
             fenced: false,
             returning: false,
             contest: None,
+            polled: Instant::now(),
             displaced: None,
             ready: false,
             paused: false,
@@ -122,9 +127,11 @@ impl SourceConsumer {
     pub fn poll(&mut self, engines: &mut Topology, wait: Duration) -> usize {
         let source = &mut self.source;
         source.records.reading_ms = Some(clock::reading_ms());
-        if self.contest.as_ref().is_none_or(|c| c.over) {
+        let passed = std::mem::replace(&mut self.polled, Instant::now()).elapsed();
+        if self.contest.as_ref().is_none_or(|c| c.reached) {
             let session = Duration::from_millis(self.options.kafka.session_ms());
-            source.let_go(engines, contest::grace(session) + GIVE_BACK);
+            let after = contest::grace(session) + GIVE_BACK;
+            source.let_go(engines, passed.min(STEP_MAX), after);
         }
         let mut handler = SourceHandler { source, engines };
         handler.drain_queue();
@@ -143,6 +150,8 @@ impl SourceConsumer {
         }
         if std::mem::take(&mut handler.source.fenced) {
             self.fenced = true;
+            // Who was fenced while it took the `instance` back waits again.
+            (self.returning, self.contest) = (false, None);
             self.give_up(engines);
             return 0;
         }
@@ -213,6 +222,7 @@ impl SourceConsumer {
                 ));
             }
             Err(error) => {
+                contest.reached = false;
                 crate::warn_limited!(%error, "the members of the group are not known");
             }
         }

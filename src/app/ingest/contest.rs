@@ -54,8 +54,8 @@ pub struct Contest {
     pub claim: Claim,
     /// The others, as far as they are known.
     pub others: Vec<Member>,
-    /// The grace period is over, and this process goes on.
-    pub over: bool,
+    /// The brokers have answered the last question. Until they do, others may come and go unseen.
+    pub reached: bool,
     grace: Duration,
     since: Instant,
     asked: Option<Instant>,
@@ -67,7 +67,7 @@ impl Contest {
         Contest {
             claim,
             others: Vec::new(),
-            over: false,
+            reached: true,
             grace: grace(session),
             since: Instant::now(),
             asked: None,
@@ -86,12 +86,13 @@ impl Contest {
     /// Takes an answer of the group; says what to do.
     pub fn decide(&mut self, others: Vec<Member>) -> Decision {
         self.others = others;
-        self.over = self.since.elapsed() >= self.grace;
+        self.reached = true;
+        let over = self.since.elapsed() >= self.grace;
         decide(
             self.claim,
             ProcessStart::of_this_process(),
             &self.others,
-            self.over,
+            over,
         )
     }
 

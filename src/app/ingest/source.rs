@@ -14,7 +14,7 @@ use crate::kafka::{Begin, Handler, KafkaError, Owned, Partition, Record};
 use crate::monitor::PartitionEvent;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The state of a source between polls.
 pub struct SourceReader {
@@ -34,9 +34,9 @@ pub struct SourceReader {
     pub assignment_changed: bool,
     /// Partitions begin at positions that are not stored yet.
     pub begun: bool,
-    /// Partitions that are not assigned and hold others back, each since when; without a time those that do
-    /// not any more.
-    pub unassigned: BTreeMap<Partition, Option<Instant>>,
+    /// Partitions that are not assigned and hold others back, each for how long so far; without a time those
+    /// that do not any more.
+    pub unassigned: BTreeMap<Partition, Option<Duration>>,
     /// The offset of each partition up to which its records are stored, and may be committed.
     pub stored: BTreeMap<Partition, i64>,
     /// The last error. An error that needs an operator is not replaced by those that follow from it.
@@ -88,17 +88,21 @@ impl SourceReader {
             return;
         }
         if engines.expect(id) {
-            self.unassigned.insert(partition, Some(Instant::now()));
+            self.unassigned.insert(partition, Some(Duration::ZERO));
         } else {
             engines.revoke(id, lost);
         }
     }
 
-    /// Lets the partitions go that have not been assigned for so long.
-    pub fn let_go(&mut self, engines: &mut Topology, after: Duration) {
-        for (partition, since) in &mut self.unassigned {
-            if since.is_some_and(|since| since.elapsed() >= after) {
-                *since = None;
+    /// Lets the partitions go that have been held for this long, after so much more time.
+    pub fn let_go(&mut self, engines: &mut Topology, passed: Duration, after: Duration) {
+        for (partition, held) in &mut self.unassigned {
+            let Some(time) = held else {
+                continue;
+            };
+            *time += passed;
+            if *time >= after {
+                *held = None;
                 engines.revoke(self.records.partition_id(*partition), true);
             }
         }
