@@ -138,15 +138,10 @@ impl Judge {
         self.report.last_event_ms = last_event_ms;
     }
 
-    /// Tells when the oldest predictions that wait for outcomes are mature; a window that was never
-    /// judged is immature until then.
+    /// Tells when the oldest predictions that wait for outcomes are mature; from the next tick on a window
+    /// that was never judged is immature until then.
     pub fn awaits(&mut self, due_ms: Option<i64>) {
         self.report.due_ms = due_ms;
-        for report in &mut self.report.windows {
-            if due_ms.is_some() && report.end_ms == 0 {
-                report.verdict = Verdict::Undecided(Undecided::Immature);
-            }
-        }
     }
 
     /// Takes a correction of a sealed pane; the windows that hold it show it at their next slide.

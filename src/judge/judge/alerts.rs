@@ -24,7 +24,9 @@ impl Judge {
         self.judged.resize(self.alerts.len(), (i64::MIN, now_ms));
         let mut withdrawn = 0;
         for index in 0..self.alerts.len() {
-            let end_ms = self.report.windows[index].end_ms;
+            let awaits = self.report.due_ms.is_some();
+            let report = &mut self.report.windows[index];
+            let end_ms = report.end_ms;
             if self.judged[index].0 != end_ms {
                 self.judged[index] = (end_ms, now_ms);
             }
@@ -36,6 +38,10 @@ impl Judge {
                 (true, _) => Undecided::Stale,
                 (false, true) => Undecided::Stalled,
                 (false, false) if old => Undecided::Stale,
+                (false, false) if awaits && end_ms == 0 => {
+                    report.verdict = Verdict::Undecided(Undecided::Immature);
+                    continue;
+                }
                 (false, false) => continue,
             };
             withdrawn += 1;
