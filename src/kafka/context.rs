@@ -36,6 +36,8 @@ pub struct Events {
     pub rebalances: VecDeque<Rebalance>,
     /// Code and text of librdkafka.
     pub errors: Vec<(RDKafkaErrorCode, String)>,
+    /// Errors that had no room there.
+    pub errors_dropped: u64,
     /// The latest statistics of each partition.
     pub statistics: Vec<PartitionStats>,
 }
@@ -161,6 +163,8 @@ impl ClientContext for Context {
         let mut events = self.events();
         if events.errors.len() < ERRORS_MAX {
             events.errors.push((code, reason.to_string()));
+        } else {
+            events.errors_dropped += 1;
         }
     }
 }

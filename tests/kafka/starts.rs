@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::support::broker::{Broker, Sender, unique};
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
+use trueline::report::html::rfc3339;
 
 const EACH: u64 = 1000;
 
@@ -194,6 +195,77 @@ fn lost_state_stops_by_name_until_a_setting_says_where_to_start() {
     send(&mut sender, &topic, 1, 5);
     service.start_again();
     wait_read(&service, 2 * EACH + 15);
+    assert_eq!(service.end("TERM"), Some(0));
+}
+
+/// The folders of a state directory to which a state was moved.
+fn set_aside(service: &Service) -> usize {
+    let files = std::fs::read_dir(service.state()).expect("a state directory");
+    let names = files.map(|f| f.expect("an entry").file_name());
+    names
+        .filter(|name| name.to_string_lossy().starts_with("set-aside-"))
+        .count()
+}
+
+/// `trueline state reset`: its exit code and what it said.
+fn reset(service: &Service) -> (Option<i32>, String) {
+    let reset = Command::new(env!("CARGO_BIN_EXE_trueline"))
+        .args(["state", "reset"])
+        .arg(service.state())
+        .output()
+        .expect("trueline starts");
+    let said = String::from_utf8_lossy(&reset.stderr).into_owned();
+    (reset.status.code(), said)
+}
+
+#[test]
+fn starting_over_sets_the_state_aside_and_reads_again_from_the_place_that_is_named() {
+    let name = "starting_over_sets_the_state_aside_and_reads_again_from_the_place_that_is_named";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let topic = format!("trueline-over-{}", unique());
+    broker.create_topics(&[(&topic, 2)]);
+    let mut sender = broker.producer();
+    send(&mut sender, &topic, 0, EACH);
+    std::thread::sleep(Duration::from_secs(2));
+    let between = support::late::now_ms();
+    std::thread::sleep(Duration::from_secs(1));
+    send(&mut sender, &topic, 1, 300);
+    let mut service = Service::start(&config(&broker.bootstrap, &topic, "", ""));
+    wait_read(&service, EACH + 300);
+    assert_eq!(service.end("TERM"), Some(0));
+
+    // What was read is read once more, and only once in what is kept.
+    service.start_again_with(&["--from", "earliest"]);
+    wait_read(&service, EACH + 300);
+    service.wait_ready();
+    assert_eq!(service.end("TERM"), Some(0));
+    assert_eq!(set_aside(&service), 1);
+    service.start_again();
+    wait_read(&service, EACH + 300);
+    assert_eq!(service.end("TERM"), Some(0));
+
+    // By the time of the records.
+    service.start_again_with(&["--from", &rfc3339(between)]);
+    wait_read(&service, 300);
+    assert_eq!(service.end("TERM"), Some(0));
+    assert_eq!(set_aside(&service), 2);
+
+    // Set aside without a start: the next one asks where to read.
+    let (code, said) = reset(&service);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("trueline run --from START"), "{said}");
+    let (code, said) = reset(&service);
+    assert_eq!(code, Some(66), "{said}");
+    assert_eq!(set_aside(&service), 3);
+    service.start_again();
+    service.wait_not_ready(&["on_missing_state"]);
+    let (code, said) = reset(&service);
+    assert_eq!(code, Some(69), "{said}");
+    assert_eq!(service.end("TERM"), Some(0));
+    service.start_again_with(&["--from", "1h"]);
+    wait_read(&service, EACH + 300);
     assert_eq!(service.end("TERM"), Some(0));
 }
 

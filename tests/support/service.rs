@@ -52,6 +52,11 @@ impl Service {
 
     /// Starts it with the configuration and state that are there.
     pub fn start_again(&mut self) {
+        self.start_again_with(&[]);
+    }
+
+    /// The same with more arguments of `trueline run`.
+    pub fn start_again_with(&mut self, args: &[&str]) {
         let log = std::fs::OpenOptions::new()
             .append(true)
             .create(true)
@@ -60,6 +65,7 @@ impl Service {
         let child = Command::new(env!("CARGO_BIN_EXE_trueline"))
             .args(["run", "--config"])
             .arg(&self.config)
+            .args(args)
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("two handles on the log"))
