@@ -14,6 +14,10 @@ use trueline::collect::join::{
 };
 use trueline::stats::fixed::Score;
 
+// As in the binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const PANE_MS: i64 = 60_000;
 
 fn plan() -> JoinPlan {

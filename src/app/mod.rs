@@ -35,6 +35,7 @@ pub mod replay;
 mod restore;
 mod run;
 pub mod sample;
+mod segments;
 mod setup;
 mod stop;
 mod worker;

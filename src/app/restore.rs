@@ -3,9 +3,8 @@
 //!
 //! State that was found and cannot be used is logged and counted here.
 
-use std::borrow::Cow;
-use std::cell::Cell;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use super::clock;
@@ -16,6 +15,7 @@ use super::cluster::options::{CheckpointOptions, FollowerOptions};
 use super::cluster::topology::Topology;
 use super::error::AppError;
 use super::outputs::state_dir::StateDir;
+use super::segments::Segments;
 use super::setup::Setup;
 use crate::collect::join::JoinState;
 use crate::config::{Config, SourceOptions, Verdicts};
@@ -149,16 +149,17 @@ fn restore_engine(
     let mut snapshot = loaded.snapshot;
     let topics = snapshot.rebind(&topics);
     let room = Some((Arc::clone(spill) as _, 1));
-    let segments: usize = snapshot.joins.iter().map(|join| join.marks.len()).sum();
-    let done = Cell::new(0);
-    let segment = |state: &JoinState, mark: usize| {
-        let bytes = dir.segment(state, &state.marks[mark])?;
-        let share = 100 * done.replace(done.get() + 1) / segments.max(1);
-        published.not_ready(STATE, &format!("loading, {share} %"));
-        Ok(Cow::Owned(bytes))
-    };
-    let restored = Engine::restore_spilling(plan, snapshot, &segment, room);
-    let mut engine = restored.map_err(|error| AppError::Unavailable(error.to_string()))?;
+    let restored = thread::scope(|scope| {
+        let segments = Segments::read(scope, dir, snapshot.joins.clone())?;
+        let segment = |state: &JoinState, mark: usize| {
+            let segment = segments.next(state, mark);
+            published.not_ready(STATE, &format!("loading, {} %", segments.percent()));
+            segment
+        };
+        let restored = Engine::restore_spilling(plan, snapshot, &segment, room);
+        restored.map_err(|error| AppError::Unavailable(error.to_string()))
+    });
+    let mut engine = restored?;
     for what in engine.dropped() {
         tracing::warn!(%what, "part of the snapshot dropped");
     }

@@ -16,6 +16,7 @@ mod mock;
 mod moves;
 mod ranges;
 mod rebootstrap;
+mod restart;
 mod retention;
 mod rivals;
 mod sample;

@@ -1,6 +1,6 @@
 //! The retained predictions of one model in one pane, stored by column.
 //!
-//! A prediction of a model with one view takes 44 bytes here and 10 to 20 in the joiner's index: a
+//! A prediction of a model with one view takes 44 bytes here and 10 to 13 in the joiner's index: a
 //! row of 32 bytes and, in columns of their own, 12 bytes for each [entry](super::RowLayout).
 //! Columns are cut to size when predictions of another pane begin to arrive, because pending panes
 //! are what fills memory. A pane with many predictions has [several](super::index) cohorts.

@@ -1,20 +1,19 @@
 //! The predictions of a joiner that are in memory: cohorts, and an index from key to cohort and
 //! row.
 //!
-//! The index is split into 64 tables, so that growth moves a sixty-fourth of it at a time. The
-//! predictions of one pane lie in cohorts of a few megabytes each. This bounds what one spill step
-//! moves, and what a growing cohort allocates at once.
+//! The index is split into 64 [tables](super::key_table), so that growth moves a sixty-fourth of it
+//! at a time. The predictions of one pane lie in cohorts of a few megabytes each. This bounds what
+//! one spill step moves, and what a growing cohort allocates at once.
 //!
 //! Always: a key is in the index exactly while its row is live. Siblings that lie, or once lay, in
 //! several cohorts are [marked](super::cohort::Row::has_siblings); a prediction without the mark
 //! has all its siblings beside it.
 
-use super::cohort::{Cohort, CohortMeta, PaneId};
+use super::cohort::{Cohort, CohortMeta, PaneId, Row};
 use super::events::NewPrediction;
 use super::key::Key;
+use super::key_table::{COHORTS_MAX, KeyTable, Location, ROWS_MAX};
 use super::spill_record::SpilledRow;
-use super::tombstones::reclaim_tombstones;
-use hashbrown::HashTable;
 use std::collections::BTreeMap;
 
 /// Number of tables of the index.
@@ -23,12 +22,10 @@ const TABLES: usize = 64;
 /// Bytes of rows at which a cohort is full, so that the next one begins.
 const COHORT_BYTES: usize = 4 << 20;
 
-/// Where a prediction is.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Location {
-    pub cohort: u32,
-    pub row: u32,
-}
+const _: () = assert!(COHORT_BYTES / size_of::<Row>() <= ROWS_MAX);
+
+/// Keys that are removed at once: the cache misses of so many overlap.
+const GROUP: usize = 32;
 
 /// Model and start of a pane, and the number of the cohort within the pane.
 type CohortId = (u16, i64, u32);
@@ -36,7 +33,7 @@ type CohortId = (u16, i64, u32);
 /// The cohorts in memory, and the index over their rows.
 #[derive(Debug)]
 pub(super) struct Index {
-    tables: Vec<HashTable<Location>>,
+    tables: Vec<KeyTable>,
     cohorts: Vec<Option<Cohort>>,
     /// Unused positions in `cohorts`.
     free: Vec<u32>,
@@ -50,7 +47,7 @@ pub(super) struct Index {
 impl Default for Index {
     fn default() -> Index {
         Index {
-            tables: vec![HashTable::new(); TABLES],
+            tables: vec![KeyTable::default(); TABLES],
             cohorts: Vec::new(),
             free: Vec::new(),
             bytes: 0,
@@ -69,8 +66,15 @@ impl Index {
 
     /// Heap bytes of cohorts and index.
     pub fn heap_bytes(&self) -> usize {
-        let tables: usize = self.tables.iter().map(HashTable::allocation_size).sum();
+        let tables: usize = self.tables.iter().map(KeyTable::bytes).sum();
         tables + self.bytes + self.ids.len() * 2 * size_of::<(CohortId, u32)>()
+    }
+
+    /// Whether no more cohorts of new predictions fit. As many again fit that come back from the
+    /// spill table.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.free.is_empty() && self.cohorts.len() >= COHORTS_MAX / 2
     }
 
     pub fn cohort(&self, at: u32) -> Option<&Cohort> {
@@ -155,7 +159,7 @@ impl Index {
         meta: impl FnOnce() -> CohortMeta,
         push: impl FnOnce(&mut Cohort) -> Option<u32>,
     ) -> Option<Location> {
-        let at = self.cohort_for(pane, meta);
+        let at = self.cohort_for(pane, meta)?;
         let cohort = self.cohorts.get_mut(at as usize)?.as_mut()?;
         let before = cohort.bytes();
         let row = push(cohort);
@@ -164,18 +168,18 @@ impl Index {
             cohort: at,
             row: row?,
         };
-        self.add_key(key, location);
+        self.tables[table(key)].insert(hash(key), location);
         Some(location)
     }
 
-    /// The cohort to which the next prediction of a pane is added.
-    fn cohort_for(&mut self, pane: PaneId, meta: impl FnOnce() -> CohortMeta) -> u32 {
+    /// The cohort to which the next prediction of a pane is added; `None` beyond [`COHORTS_MAX`].
+    fn cohort_for(&mut self, pane: PaneId, meta: impl FnOnce() -> CohortMeta) -> Option<u32> {
         let has_room = |c: &Cohort| c.len() * c.row_bytes() < COHORT_BYTES;
         if let Some(last) = self.cohort(self.last)
             && last.pane() == pane
             && has_room(last)
         {
-            return self.last;
+            return Some(self.last);
         }
         let newest = self.ids_of(pane).next_back();
         let newest = newest.map(|(&(_, _, nth), &at)| (nth, at));
@@ -183,10 +187,13 @@ impl Index {
             && self.cohort(at).is_some_and(has_room)
         {
             self.turn_to(at);
-            return at;
+            return Some(at);
+        }
+        let at = self.free.pop().unwrap_or(self.cohorts.len() as u32);
+        if at as usize >= COHORTS_MAX {
+            return None;
         }
         let cohort = Cohort::new(pane, meta());
-        let at = self.free.pop().unwrap_or(self.cohorts.len() as u32);
         if at as usize == self.cohorts.len() {
             self.cohorts.push(None);
         }
@@ -195,7 +202,7 @@ impl Index {
         self.ids.insert((pane.0, pane.1, nth), at);
         self.turn_to(at);
         self.cohorts[at as usize] = Some(cohort);
-        at
+        Some(at)
     }
 
     fn turn_to(&mut self, at: u32) {
@@ -235,24 +242,33 @@ impl Index {
         if let Some(id) = id.map(|(id, _)| *id) {
             self.ids.remove(&id);
         }
-        for row in cohort.rows() {
-            self.remove_key(cohort.row(row).key, Location { cohort: at, row });
+        let rows: Vec<u32> = cohort.rows().collect();
+        for rows in rows.chunks(GROUP) {
+            rows.iter().for_each(|row| self.touch(cohort.row(*row).key));
+            for &row in rows {
+                self.remove_key(cohort.row(row).key, Location { cohort: at, row });
+            }
         }
         Some(cohort)
     }
 
     /// The prediction of this key.
     pub fn find(&self, key: Key) -> Option<Location> {
-        let is = |l: &Location| self.key_at(*l) == Some(key);
-        self.tables[table(key)].find(hash(key), is).copied()
+        let mut places = self.tables[table(key)].places(hash(key));
+        places.find(|at| self.key_at(*at) == Some(key))
     }
 
     /// The predictions of the id of a key by all versions, in no order.
     pub fn siblings(&self, key: Key) -> impl Iterator<Item = Location> {
         let id = key.any_version();
-        let is = move |l: &&Location| self.key_at(**l).is_some_and(|k| k.any_version() == id);
-        let all = self.tables[table(key)].iter_hash(hash(key));
-        all.filter(is).copied()
+        let is = move |at: &Location| self.key_at(*at).is_some_and(|k| k.any_version() == id);
+        self.tables[table(key)].places(hash(key)).filter(is)
+    }
+
+    /// Reads where a search for this key begins.
+    #[inline]
+    pub fn touch(&self, key: Key) {
+        self.tables[table(key)].touch(hash(key));
     }
 
     /// The key of the prediction there.
@@ -284,22 +300,8 @@ impl Index {
         })
     }
 
-    fn add_key(&mut self, key: Key, location: Location) {
-        let cohorts = &self.cohorts;
-        let rehash = |l: &Location| {
-            let cohort = cohorts[l.cohort as usize].as_ref();
-            cohort.map_or(0, |c| hash(c.row(l.row).key))
-        };
-        let table = &mut self.tables[table(key)];
-        reclaim_tombstones(table, rehash);
-        table.insert_unique(hash(key), location, rehash);
-    }
-
     fn remove_key(&mut self, key: Key, at: Location) {
-        let is = |l: &Location| (l.cohort, l.row) == (at.cohort, at.row);
-        if let Ok(entry) = self.tables[table(key)].find_entry(hash(key), is) {
-            entry.remove();
-        }
+        self.tables[table(key)].remove(hash(key), at);
     }
 }
 

@@ -22,9 +22,9 @@ use super::events::{
     Labelled, MaturityEvent, NewPrediction, Predicted, Retained, Revision, SpillBudget,
 };
 use super::given_up::GivenUp;
-use super::index::Location;
 use super::journal::{Journal, JournalDelta, JournalMark};
 use super::key::Key;
+use super::key_table::Location;
 use super::operation::{Entries, Op};
 use super::plan::{JoinPlan, Repeated};
 use super::predictions::Predictions;
@@ -116,7 +116,7 @@ impl Joiner {
             Some((true, true, _)) => return Predicted::Duplicate,
             Some((true, false, _)) => return Predicted::Conflict,
             Some((false, same, subject)) => Some((subject, !same)),
-            None if retained >= plan.pending_max || self.fault().is_some() => {
+            None if retained >= plan.pending_max || self.predictions.is_full() => {
                 return Predicted::Refused;
             }
             None => None,

@@ -19,8 +19,8 @@
 //! * [`joiner`] joins one partition of predictions with one of outcomes; [`joins`] holds all
 //!   joiners and their caps.
 //! * [`predictions`] retains predictions, in [`cohort`]s of a pane that an [`index`] finds by
-//!   [`key`], or [`spilled`] to a [table](spill_backend) when memory is full. [`waiting`] holds
-//!   outcomes without prediction.
+//!   [`key`] in a [`key_table`], or [`spilled`] to a [table](spill_backend) when memory is full.
+//!   [`waiting`] holds outcomes without prediction.
 //! * [`given_up`] remembers some predictions that matured without an outcome.
 //! * [`journal`] logs each [`operation`], so that a snapshot costs what happened since the last
 //!   one.
@@ -42,6 +42,7 @@ mod joiner;
 mod joins;
 mod journal;
 mod key;
+mod key_table;
 mod matured;
 mod operation;
 mod plan;
@@ -51,7 +52,6 @@ mod spill_backend;
 mod spill_batch;
 mod spill_record;
 mod spilled;
-mod tombstones;
 mod waiting;
 
 pub use events::{

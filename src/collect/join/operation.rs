@@ -101,12 +101,18 @@ impl Entries<'_> {
         }
     }
 
-    /// The entries, with their scores checked.
-    pub fn decode(&self) -> Result<Vec<(Score, u32)>, JournalError> {
+    /// Replaces what `to` holds by the entries, with their scores checked.
+    pub fn decode(&self, to: &mut Vec<(Score, u32)>) -> Result<(), JournalError> {
+        to.clear();
         match self {
-            Entries::Given(entries) => Ok(entries.to_vec()),
-            Entries::Encoded(bytes) => bytes.chunks_exact(12).map(decode_entry).collect(),
+            Entries::Given(entries) => to.extend_from_slice(entries),
+            Entries::Encoded(bytes) => {
+                for entry in bytes.chunks_exact(12) {
+                    to.push(decode_entry(entry)?);
+                }
+            }
         }
+        Ok(())
     }
 }
 

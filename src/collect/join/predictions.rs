@@ -12,16 +12,16 @@
 
 use super::cohort::{Cohort, PaneId};
 use super::events::{NewPrediction, Retained};
-use super::index::{Index, Location};
+use super::index::Index;
 use super::key::Key;
+use super::key_table::Location;
 use super::matured::Matured;
 use super::spill_backend::{SpillBackend, SpillError};
 use super::spilled::Spilled;
 use std::collections::BTreeMap;
 
-/// Bytes of a location in the index: eight with a control byte, in tables that are at worst half
-/// full.
-const INDEXED: usize = 20;
+/// Bytes of an entry of the index, at most.
+const INDEXED: usize = 13;
 
 /// The predictions of one joiner.
 #[derive(Debug, Default)]
@@ -101,9 +101,21 @@ impl Predictions {
         self.index.remove(key, at)
     }
 
-    /// See [`Joiner::touch`](super::joiner::Joiner::touch).
+    /// Whether no more are taken: the index is full, or the spill table failed.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.index.is_full() || self.fault().is_some()
+    }
+
+    /// Reads where a search for this key begins.
     #[inline]
     pub fn touch(&self, key: Key) {
+        self.index.touch(key);
+    }
+
+    /// Reads the row of this key, if it is in memory.
+    #[inline]
+    pub fn touch_row(&self, key: Key) {
         // Nothing else would keep the look-up.
         std::hint::black_box(self.index.find(key));
     }

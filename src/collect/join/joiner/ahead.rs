@@ -1,27 +1,24 @@
 //! Looks keys up before their turn.
 //!
-//! A look-up among millions of predictions waits for memory three times, each time for what the last
-//! one found: the table's bytes, the location, the row. Nothing of another record's look-up depends on
-//! it, but between two of them lies all the rest of the work, so they wait one after the other. Keys that
-//! are looked up directly after one another wait together, and find it in the caches when their turn
-//! comes.
+//! A look-up among millions of predictions waits for memory twice: for the slot of the table, then
+//! for the row. Nothing of another operation's look-up depends on it, but between two of them lies
+//! all the rest of the work, so they wait one after the other. What is read directly after one
+//! another is waited for once, and is in the caches when its turn comes.
 
 use super::Joiner;
-use crate::collect::join::key::Key;
 use crate::collect::join::operation::Op;
 
 impl Joiner {
-    /// Brings what a look-up of this key reads into the caches.
-    #[inline]
-    pub fn touch(&self, key: Key) {
-        self.predictions.touch(key);
-    }
-
-    /// The same for what these operations look up.
-    pub(in super::super) fn touch_all(&self, ops: &[Op<'_>]) {
+    /// Brings what these operations look up into the caches.
+    pub(super) fn touch_all(&self, ops: &[Op<'_>]) {
         for op in ops {
             if let Op::Predict { key, .. } | Op::Outcome { key, .. } = op {
-                self.touch(*key);
+                self.predictions.touch(*key);
+            }
+        }
+        for op in ops {
+            if let Op::Outcome { key, .. } = op {
+                self.predictions.touch_row(*key);
             }
         }
     }

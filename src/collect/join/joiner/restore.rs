@@ -5,6 +5,7 @@ use crate::collect::join::events::NewPrediction;
 use crate::collect::join::journal::{self, Journal, JournalMark};
 use crate::collect::join::operation::{JournalError, Op};
 use crate::collect::join::row_layout::RowLayout;
+use crate::stats::fixed::Score;
 
 impl Joiner {
     /// The joiner that wrote these segments.
@@ -25,19 +26,31 @@ impl Joiner {
         for (mark, bytes) in segments {
             marks.push(*mark);
             journal::replay(bytes, mark, |ops| {
-                joiner.touch_all(ops);
-                let mut ops = ops.iter();
-                ops.try_for_each(|op| joiner.apply(*op, layouts, &retained_from, &due_ms))
+                joiner.apply_all(ops, layouts, &retained_from, &due_ms)
             })?;
         }
         joiner.finish_restore(&marks, sealed_until);
         Ok(joiner)
     }
 
-    /// Applies one operation of a journal.
-    pub(in super::super) fn apply(
+    /// Applies some operations of a journal, few enough for the caches.
+    pub(in super::super) fn apply_all(
+        &mut self,
+        ops: &[Op<'_>],
+        layouts: &[RowLayout],
+        retained_from: impl Fn(u16) -> i64,
+        due_ms: impl Fn(u16, i64) -> i64,
+    ) -> Result<(), JournalError> {
+        self.touch_all(ops);
+        let (mut ops, mut views) = (ops.iter(), Vec::new());
+        ops.try_for_each(|op| self.apply(*op, &mut views, layouts, &retained_from, &due_ms))
+    }
+
+    /// Applies one operation; `views` is a buffer.
+    fn apply(
         &mut self,
         op: Op<'_>,
+        views: &mut Vec<(Score, u32)>,
         layouts: &[RowLayout],
         retained_from: impl Fn(u16) -> i64,
         due_ms: impl Fn(u16, i64) -> i64,
@@ -61,10 +74,10 @@ impl Joiner {
                 entries,
                 full_vector,
             } => {
-                let mut views = entries.decode()?;
+                entries.decode(views)?;
                 let layout = layouts.get(usize::from(model)).copied();
                 if let Some(layout) = layout {
-                    layout.convert(&mut views, usize::from(full_vector));
+                    layout.convert(views, usize::from(full_vector));
                 }
                 let outcome = self.predictions.remove(key);
                 let e = NewPrediction {
@@ -74,7 +87,7 @@ impl Joiner {
                     start_ms,
                     time_ms: start_ms + i64::from(offset_ms),
                     due_ms: due_ms(model, start_ms),
-                    views: &views,
+                    views,
                     full_vector: layout.map_or((0, 0), |l| l.full_vector()),
                     classes: 0,
                 };

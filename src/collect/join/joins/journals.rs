@@ -74,13 +74,8 @@ impl Joins {
             .insert((join, state.partition), Joiner::default());
         for (i, mark) in state.marks.iter().enumerate() {
             journal::replay(&segment(i)?, mark, |ops| {
-                if let Some(joiner) = self.joiners.get(&(join, state.partition)) {
-                    joiner.touch_all(ops);
-                }
-                ops.iter().try_for_each(|op| {
-                    self.update(join, state.partition, |joiner, _, _| {
-                        joiner.apply(*op, layouts, &retained_from, &due_ms)
-                    })
+                self.update(join, state.partition, |joiner, _, _| {
+                    joiner.apply_all(ops, layouts, &retained_from, &due_ms)
                 })
             })?;
         }

@@ -1,0 +1,76 @@
+//! Reads the segments of a snapshot's journals on a thread of its own, one ahead of the engine that
+//! takes them in: at a start with millions of pending predictions both cores have work.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::{self, Scope};
+
+use super::error::AppError;
+use super::outputs::state_dir::StateDir;
+use crate::collect::join::{JoinState, JournalError};
+use crate::monitor::restore::Segment;
+
+/// Join, partition and number of a segment.
+type Place = (u16, i32, u64);
+
+/// The segments, in the order of the snapshot.
+pub struct Segments {
+    ready: Receiver<(Place, Result<Vec<u8>, JournalError>)>,
+    total: usize,
+    taken: Cell<usize>,
+}
+
+impl Segments {
+    /// Begins to read the segments of these states.
+    pub fn read<'s>(
+        scope: &'s Scope<'s, '_>,
+        dir: &'s StateDir,
+        states: Vec<JoinState>,
+    ) -> Result<Segments, AppError> {
+        let total = states.iter().map(|state| state.marks.len()).sum();
+        // Without a buffer one segment waits, so memory holds two.
+        let (to, ready) = sync_channel(0);
+        let read = move || {
+            for state in &states {
+                for mark in &state.marks {
+                    let segment = dir.segment(state, mark);
+                    if to.send((place(state, mark.segment), segment)).is_err() {
+                        return;
+                    }
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("segments".to_owned());
+        thread
+            .spawn_scoped(scope, read)
+            .map_err(AppError::no_thread)?;
+        Ok(Segments {
+            ready,
+            total,
+            taken: Cell::new(0),
+        })
+    }
+
+    /// The segment of a mark. It is an error to ask for one before another that was given.
+    pub fn next(&self, state: &JoinState, mark: usize) -> Segment<'static> {
+        let wanted = place(state, state.marks[mark].segment);
+        // Those of joins that the plan no longer has are passed over.
+        for (at, segment) in &self.ready {
+            self.taken.set(self.taken.get() + 1);
+            if at == wanted {
+                return segment.map(Cow::Owned);
+            }
+        }
+        Err(JournalError::Torn)
+    }
+
+    /// Percent of the segments that were taken in before the last one.
+    pub fn percent(&self) -> usize {
+        100 * self.taken.get().saturating_sub(1) / self.total.max(1)
+    }
+}
+
+fn place(state: &JoinState, segment: u64) -> Place {
+    (state.join, state.partition, segment)
+}
