@@ -255,6 +255,7 @@ impl Judge {
                 facts: None,
             });
         }
+        self.windows.know(packed, sums);
         Some(before)
     }
 

@@ -237,19 +237,34 @@ impl Columns {
                 if block.iter().all(|c| c.n > 0) {
                     columns.extend(start.., block);
                 } else {
-                    let some = || (start..).zip(block).filter(|(_, c)| c.n > 0);
-                    let cells: Vec<Cell> = some().map(|(_, c)| *c).collect();
-                    columns.extend(some().map(|(i, _)| i), &cells);
+                    columns.extend_block((start..).zip(block).filter(|(_, c)| c.n > 0));
                 }
             }
         } else {
-            let (index, cells): (Vec<u64>, Vec<Cell>) =
-                sums.occupied().map(|(i, c)| (u64::from(i), c)).unzip();
-            for (index, cells) in index.chunks(BLOCK).zip(cells.chunks(BLOCK)) {
-                columns.extend(index.iter().copied(), cells);
+            let others: Vec<(u32, Cell)>;
+            let list = match sums.listed() {
+                Some(list) => list,
+                None => {
+                    others = sums.occupied().collect();
+                    &others
+                }
+            };
+            for block in list.chunks(BLOCK) {
+                columns.extend_block(block.iter().map(|(i, c)| (u64::from(*i), c)));
             }
         }
         columns
+    }
+
+    /// Appends cells of integer sums, a block at most.
+    fn extend_block<'a>(&mut self, some: impl Iterator<Item = (u64, &'a Cell)>) {
+        let (mut index, mut cells) = ([0; BLOCK], [Cell::default(); BLOCK]);
+        let mut len = 0;
+        for ((to, cell), (i, c)) in index.iter_mut().zip(&mut cells).zip(some) {
+            (*to, *cell) = (i, *c);
+            len += 1;
+        }
+        self.extend(index, &cells[..len]);
     }
 
     /// Appends a block of cells of integer sums. Differences are taken in integers, before anything is

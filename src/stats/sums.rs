@@ -8,7 +8,8 @@
 //! a pane the merge of its partitions, to the last bit.
 //!
 //! Cells lie in one dense array once more than a sixteenth are occupied and in a sorted map of the
-//! few before that; a rare-event stream on a linear axis then costs a few hundred bytes a pane.
+//! few before that; a rare-event stream on a linear axis then costs a few hundred bytes a pane. Those of
+//! sealed panes and windows, which are only read, are a list.
 //! While sums take events by the batch, most lie in [compact cells](super::compact) beside them.
 //! All forms compare equal through [`Sums::occupied`], which walks occupied cells in order.
 //!
@@ -27,6 +28,7 @@ use super::repeats::Repeats;
 use super::weight::Weight;
 use super::weighted::WeightedSums;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub use super::cell::{Cell, EVENTS_MAX};
 pub use super::distinct::{DISTINCT_MAX, Distinct, ScoreCount};
@@ -36,6 +38,8 @@ pub use super::logs::LogSums;
 enum Cells {
     Sparse(BTreeMap<u32, Cell>),
     Dense(Box<[Cell]>),
+    /// Occupied cells, ascending; they become one of the others before one changes.
+    Listed(Arc<Vec<(u32, Cell)>>),
 }
 
 /// All sums of a stream over some set of events. See the module.
@@ -183,18 +187,21 @@ impl Sums {
                     }
                 }
             }
+            (None, Cells::Listed(list)) => list.iter().for_each(|(index, cell)| f(*index, cell)),
             _ => self.occupied().for_each(|(index, cell)| f(index, &cell)),
         }
     }
 
     /// Cells that are not compact, in ascending order of index.
     fn full(&self) -> impl Iterator<Item = (u32, Cell)> {
-        let (sparse, dense) = match &self.cells {
-            Cells::Sparse(map) => (Some(map.iter().map(|(&i, c)| (i, *c))), None),
-            Cells::Dense(all) => (None, Some((0..).zip(all.iter().copied()))),
+        let (sparse, dense, listed) = match &self.cells {
+            Cells::Sparse(map) => (Some(map.iter().map(|(&i, c)| (i, *c))), None, None),
+            Cells::Dense(all) => (None, Some((0..).zip(all.iter().copied())), None),
+            Cells::Listed(list) => (None, None, Some(list.iter().copied())),
         };
         let sparse = sparse.into_iter().flatten();
-        sparse.chain(dense.into_iter().flatten())
+        let others = dense.into_iter().flatten();
+        sparse.chain(others.chain(listed.into_iter().flatten()))
     }
 
     /// All cells, each with what it has beside its compact form.
@@ -204,6 +211,8 @@ impl Sums {
                 Cells::Sparse(map) if map.is_empty() => None,
                 Cells::Sparse(map) => map.get(&index),
                 Cells::Dense(all) => all.get(index as usize),
+                // A list is never beside compact cells.
+                Cells::Listed(_) => None,
             };
             if let Some(full) = full {
                 cell.accumulate(full);
@@ -233,6 +242,7 @@ impl Sums {
     /// [`EVENTS_MAX`] in all.
     pub(super) fn observe_all(&mut self, batch: &[Scored]) {
         self.n += batch.len() as u64;
+        self.unlist();
         let mut rest = batch;
         while let Cells::Sparse(map) = &mut self.cells
             && self.compact.is_none()
@@ -289,6 +299,7 @@ impl Sums {
 
     /// Makes many cells compact before a batch is added to them.
     pub(super) fn compact_dense(&mut self) {
+        self.unlist();
         if let (Cells::Dense(_), None) = (&self.cells, &self.compact) {
             self.compact();
         }
@@ -311,9 +322,10 @@ impl Sums {
         }
     }
 
-    /// Moves all compact cells back.
+    /// Makes all cells ones that can change singly.
     #[cold]
     fn expand(&mut self) {
+        self.unlist();
         if let Some(compact) = self.compact.take() {
             for (index, cell) in (0..).zip(compact.cells()).filter(|(_, c)| c.n > 0) {
                 self.cell_mut(index).accumulate(&cell);
@@ -344,6 +356,7 @@ impl Sums {
                 // A B-tree node holds up to 11 entries and is at least half full.
                 Cells::Sparse(map) => map.len() * 2 * (size_of::<Cell>() + size_of::<u32>()),
                 Cells::Dense(all) => size_of_val::<[Cell]>(all),
+                Cells::Listed(list) => list.capacity() * size_of::<(u32, Cell)>(),
             }
     }
 
@@ -364,6 +377,7 @@ impl Sums {
         match &mut self.cells {
             Cells::Dense(all) => &mut all[index as usize],
             Cells::Sparse(map) => map.entry(index).or_default(),
+            Cells::Listed(list) => Sums::listed_mut(Arc::make_mut(list), index),
         }
     }
 
@@ -453,6 +467,7 @@ impl PartialEq for Sums {
     }
 }
 
+mod listed;
 mod parts;
 #[cfg(test)]
 mod tests;

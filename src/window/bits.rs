@@ -88,12 +88,14 @@ impl<'a> Reader<'a> {
 
     #[inline]
     fn fill(&mut self) {
-        if let Some((eight, rest)) = self.rest.split_first_chunk::<8>()
-            && self.bits == 0
+        if let Some(eight) = self.rest.first_chunk::<8>()
+            && self.bits < 64
         {
-            self.held = u64::from_le_bytes(*eight);
-            self.bits = 64;
-            self.rest = rest;
+            // Bits of a byte that has no room whole are the same when it is read again.
+            self.held |= u64::from_le_bytes(*eight) << self.bits;
+            let whole = (64 - self.bits) / 8;
+            self.rest = &self.rest[whole as usize..];
+            self.bits += 8 * whole;
             return;
         }
         while self.bits <= 56
@@ -141,8 +143,15 @@ impl<'a> Reader<'a> {
             self.bits(ESCAPE)?;
             return self.wide(64);
         }
-        self.bits(ones + 1)?;
-        Ok(u64::from(ones) << k | self.wide(k)?)
+        let all = ones + 1 + k;
+        if all > self.bits.min(63) {
+            self.bits(ones + 1)?;
+            return Ok(u64::from(ones) << k | self.wide(k)?);
+        }
+        let low = self.held >> (ones + 1) & ((1 << k) - 1);
+        self.held >>= all;
+        self.bits -= all;
+        Ok(u64::from(ones) << k | low)
     }
 }
 
@@ -150,8 +159,10 @@ impl<'a> Reader<'a> {
 pub fn best_parameter(lengths: &[u32; 65]) -> u32 {
     // Beyond the longest value each further bit costs a bit.
     let longest = lengths.iter().rposition(|&count| count > 0).unwrap_or(0) as u32;
+    let some = (0..).zip(lengths).filter(|(_, count)| **count > 0);
+    let some: Vec<(u32, u32)> = some.map(|(length, count)| (length, *count)).collect();
     let cost = |k: u32| -> u64 {
-        let each = |(length, &count): (u32, &u32)| {
+        let each = |&(length, count): &(u32, u32)| {
             // A value of `length` bits is on average 3/4 of 2^length.
             let ones = match length.saturating_sub(k) {
                 over @ 0..=6 => (3 << over) / 4,
@@ -164,7 +175,7 @@ pub fn best_parameter(lengths: &[u32; 65]) -> u32 {
             };
             bits * u64::from(count)
         };
-        (0..=longest).zip(lengths).map(each).sum()
+        some.iter().map(each).sum()
     };
     (0..=longest.min(48)).min_by_key(|&k| cost(k)).unwrap_or(0)
 }

@@ -35,11 +35,12 @@ use super::bits::{
 };
 use super::pack_error::PackError;
 use super::{clustered, weighted};
+use crate::stats::algebra::Overflow;
 use crate::stats::axis::Grid;
 use crate::stats::clusters::ClusterSums;
 use crate::stats::overdispersion::PaneTotals;
 use crate::stats::repeats::{Repeats, SAMPLED_MAX};
-use crate::stats::sums::{DISTINCT_MAX, Distinct, LogSums, ScoreCount, Sums};
+use crate::stats::sums::{Cell, DISTINCT_MAX, Distinct, LogSums, ScoreCount, Sums};
 use std::sync::Arc;
 
 mod model;
@@ -149,8 +150,16 @@ impl Packed {
 
     /// The sums, which must be of `grid`.
     pub fn unpack(&self, grid: Grid) -> Result<Sums, PackError> {
-        let mut sums = Sums::new(grid);
-        self.merge_into(&mut sums)?;
+        if grid.is_weighted() || grid.is_clustered() {
+            let mut sums = Sums::new(grid);
+            self.merge_into(&mut sums)?;
+            return Ok(sums);
+        }
+        let mut parts = self.parts(grid)?;
+        let mut cells = Vec::new();
+        parts.list(self.n(), &mut cells)?;
+        let mut sums = Sums::of_listed(grid, Arc::new(cells), parts.logs)?;
+        sums.merge_scores(&parts.distinct, &parts.repeats)?;
         Ok(sums)
     }
 
@@ -224,7 +233,22 @@ pub(super) struct Parts<'a> {
     pub(super) logs: LogSums,
     pub(super) distinct: Distinct,
     pub(super) repeats: Repeats,
-    pub(super) cells: Cells<'a>,
+    cells: Cells<'a>,
+}
+
+impl Parts<'_> {
+    /// Puts the cells, of `n` events, in place of those of a list.
+    pub(super) fn list(&mut self, n: u64, list: &mut Vec<(u32, Cell)>) -> Result<(), PackError> {
+        list.clear();
+        list.reserve_exact(self.cells.left);
+        list.extend(&mut self.cells);
+        let sum = |n: u64, (_, cell): &(u32, Cell)| n.checked_add(cell.n);
+        let whole = list.iter().try_fold(0, sum).ok_or(Overflow)? == n;
+        match whole && !self.cells.corrupt {
+            true => Ok(()),
+            false => Err(PackError::Corrupt),
+        }
+    }
 }
 
 fn write_totals(bytes: &mut Vec<u8>, totals: &PaneTotals) {

@@ -7,6 +7,7 @@
 use super::late_outcomes::LateOutcomes;
 use super::pack::Packed;
 use super::pack_error::PackError;
+use super::running::Running;
 use super::unlabelled::Unlabelled;
 use super::view_sums::{RetainedVector, ViewSums, ViewSumsState};
 use crate::stats::algebra::{Merge, Retract};
@@ -73,14 +74,9 @@ impl PaneSums {
         }
         match (self, empty) {
             (PaneSums::Scores(ours), PaneSums::Scores(grid)) => {
-                let mut sums = ours.unpack(*grid)?;
-                for theirs in others {
-                    theirs
-                        .scores()
-                        .ok_or(PackError::Corrupt)?
-                        .merge_into(&mut sums)?;
-                }
-                *ours = Packed::new(&sums);
+                let theirs = others.map(|o| o.scores().ok_or(PackError::Corrupt));
+                let theirs = theirs.collect::<Result<Vec<_>, _>>()?;
+                *ours = Packed::new(&merge(&[&[&*ours], &theirs[..]].concat(), *grid)?);
                 Ok(())
             }
             (PaneSums::Vector(ours), _) => {
@@ -102,6 +98,16 @@ impl PaneSums {
             PaneSums::Vector(sums) => size_of::<ViewSums>() + sums.bytes(),
         }
     }
+}
+
+/// The sums of all events of packed ones.
+fn merge(all: &[&Packed], grid: Grid) -> Result<Sums, PackError> {
+    if !grid.is_weighted() && !grid.is_clustered() {
+        return Running::default().total(all, grid, None);
+    }
+    let mut sums = Sums::new(grid);
+    all.iter().try_for_each(|one| one.merge_into(&mut sums))?;
+    Ok(sums)
 }
 
 impl Total {

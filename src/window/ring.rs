@@ -24,8 +24,8 @@
 //! is then part of it. So a day need not wait four hours for its first verdict.
 
 use super::pack_error::PackError;
-use super::pane::{Correction, EmptySums, Pane, PaneState, PaneSums, Revision, Total};
-use super::running::Running;
+use super::pane::{Correction, EmptySums, Pane, PaneState, PaneSums, Revision};
+use super::running::{Running, Unpacked};
 use super::unlabelled::Unlabelled;
 use super::width::{Ladder, Width};
 use crate::stats::overdispersion::Dispersion;
@@ -80,9 +80,10 @@ pub struct Windows {
     pane_ms: i64,
     /// How much the outcomes of base panes of scores vary.
     dispersion: Dispersion,
-    /// The sums of windows that are kept, and how many bytes they may take.
+    /// The sums of windows that are kept, how many bytes they may take, and a pane that is unpacked.
     pub(super) running: Vec<Option<Running>>,
     pub(super) running_max: usize,
+    pub(super) known: Option<Unpacked>,
 }
 
 impl Windows {
@@ -94,6 +95,7 @@ impl Windows {
             feeds: (0..widths.len()).map(|i| feed(&widths, i)).collect(),
             running: vec![None; widths.len()],
             running_max: 0,
+            known: None,
             rings: vec![Ring::default(); widths.len()],
             widths,
             pane_ms: ladder.pane_ms,
@@ -253,6 +255,7 @@ impl Windows {
     /// After the judgements at `end_ms`, drops the panes that the next totals will not need. See
     /// [`RETAIN_SLIDE_MS`].
     pub fn trim(&mut self, end_ms: i64) {
+        self.known = None;
         for index in 0..self.rings.len() {
             if let Width::Time { width_ms, slide_ms } = self.widths[index]
                 && !self.retains(slide_ms)
@@ -361,15 +364,6 @@ impl Windows {
                 .front()
                 .map_or(end_ms, |p| p.start_ms),
         }
-    }
-
-    /// The merge of the window's panes.
-    pub fn total(&self, index: usize, end_ms: i64) -> Result<Total, PackError> {
-        let mut total = self.empty.total();
-        for pane in self.held(index, end_ms) {
-            total.add(&pane.sums)?;
-        }
-        Ok(total)
     }
 
     /// Panes held. One that two windows share counts for each.

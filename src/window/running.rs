@@ -9,8 +9,8 @@
 //! Distinct scores and the sample of repeats have no inverse: what was given up stays so. They are few,
 //! lie before the cells of a packed pane, and are merged afresh each time.
 //!
-//! Always: the total is the merge of the panes, to the bit. Cost: 56 bytes a cell, and the packed panes
-//! that were added, which the window mostly shares. They are in no snapshot; a restored window makes
+//! Always: the total is the merge of the panes, to the bit. Cost: 56 bytes a cell, which the total shares,
+//! and the packed panes that were added, which the window mostly shares. They are in no snapshot; a restored window makes
 //! them again at its next slide.
 
 use super::pack::Packed;
@@ -18,9 +18,13 @@ use super::pack_error::PackError;
 use crate::stats::algebra::{Merge, Overflow, Retract};
 use crate::stats::axis::Grid;
 use crate::stats::sums::{Cell, LogSums, Sums};
+use std::sync::Arc;
 
 /// Most bytes that the sums of all windows of a monitor take.
 pub const RUNNING_BYTES_MAX: usize = 128 << 20;
+
+/// A pane with its sums.
+pub(super) type Unpacked = (Packed, Sums);
 
 /// See the module.
 #[derive(Debug, Clone, Default)]
@@ -28,75 +32,98 @@ pub(super) struct Running {
     /// The panes that were added.
     held: Vec<Packed>,
     /// Occupied cells, ascending.
-    cells: Vec<(u32, Cell)>,
+    cells: Arc<Vec<(u32, Cell)>>,
     logs: LogSums,
 }
 
 impl Running {
-    /// The merge of these panes. After an error the sums are unusable.
-    pub(super) fn total(&mut self, panes: &[&Packed], grid: Grid) -> Result<Sums, PackError> {
+    /// The merge of these panes, one of which may be known unpacked. After an error the sums are unusable.
+    pub(super) fn total(
+        &mut self,
+        panes: &[&Packed],
+        grid: Grid,
+        known: Option<&Unpacked>,
+    ) -> Result<Sums, PackError> {
         let (gone, stay): (Vec<Packed>, Vec<Packed>) =
             (self.held.drain(..)).partition(|held| !panes.iter().any(|pane| pane.is(held)));
+        let cells = Arc::make_mut(&mut self.cells);
+        let mut list = Vec::new();
         for pane in &gone {
-            self.apply(pane, grid, i128::checked_sub, |ours, theirs| match ours {
-                Some(mut cell) => cell.retract(theirs).map(|()| cell),
-                None => Err(Overflow),
-            })?;
+            let mut parts = pane.parts(grid)?;
+            parts.list(pane.n(), &mut list)?;
+            self.logs = self.logs.zip(&parts.logs, i128::checked_sub)?;
+            take_out(cells, &list)?;
         }
-        for pane in panes
-            .iter()
-            .filter(|pane| !stay.iter().any(|held| pane.is(held)))
-        {
-            self.apply(pane, grid, i128::checked_add, |ours, theirs| {
-                let mut cell = ours.unwrap_or_default();
-                cell.merge(theirs).map(|()| cell)
-            })?;
+        let new = |pane: &&&Packed| !stay.iter().any(|held| pane.is(held));
+        for pane in panes.iter().filter(new) {
+            let mut parts = pane.parts(grid)?;
+            let known = known.filter(|(known, _)| known.is(pane));
+            let theirs = match known.and_then(|(_, sums)| sums.listed()) {
+                Some(known) => known,
+                None => {
+                    parts.list(pane.n(), &mut list)?;
+                    &list
+                }
+            };
+            self.logs = self.logs.zip(&parts.logs, i128::checked_add)?;
+            put_in(cells, theirs)?;
         }
+        cells.shrink_to(cells.len() + cells.len() / 8);
         self.held = panes.iter().map(|pane| (*pane).clone()).collect();
-        let mut total = Sums::new(grid);
+        let mut total = Sums::of_listed(grid, self.cells.clone(), self.logs)?;
         for pane in panes {
             let parts = pane.parts(grid)?;
-            let none = LogSums::default();
-            total.merge_parts([], &none, &parts.distinct, &parts.repeats)?;
+            total.merge_scores(&parts.distinct, &parts.repeats)?;
         }
-        total.merge_cells(self.cells.iter().copied(), &self.logs)?;
         Ok(total)
-    }
-
-    /// Changes each sum by that of a pane.
-    fn apply(
-        &mut self,
-        pane: &Packed,
-        grid: Grid,
-        of_logs: impl Fn(i128, i128) -> Option<i128>,
-        of_cells: impl Fn(Option<Cell>, &Cell) -> Result<Cell, Overflow>,
-    ) -> Result<(), PackError> {
-        let mut parts = pane.parts(grid)?;
-        self.logs = self.logs.zip(&parts.logs, of_logs)?;
-        let room = self.cells.len() + parts.cells.left;
-        let old = std::mem::replace(&mut self.cells, Vec::with_capacity(room));
-        let (mut rest, mut n) = (old.as_slice(), 0u64);
-        for (index, theirs) in &mut parts.cells {
-            let before = rest.iter().take_while(|(ours, _)| *ours < index).count();
-            self.cells.extend_from_slice(&rest[..before]);
-            rest = &rest[before..];
-            let ours = rest.first().filter(|(ours, _)| *ours == index);
-            let cell = of_cells(ours.map(|(_, cell)| *cell), &theirs)?;
-            rest = &rest[usize::from(ours.is_some())..];
-            self.cells.extend((cell.n > 0).then_some((index, cell)));
-            n = n.checked_add(theirs.n).ok_or(Overflow)?;
-        }
-        self.cells.extend_from_slice(rest);
-        self.cells
-            .shrink_to(self.cells.len() + self.cells.len() / 8);
-        match parts.cells.corrupt || n != pane.n() {
-            true => Err(PackError::Corrupt),
-            false => Ok(()),
-        }
     }
 
     /// Heap bytes held, the panes left out.
     pub(super) fn bytes(&self) -> usize {
         self.cells.capacity() * size_of::<(u32, Cell)>() + self.held.len() * size_of::<Packed>()
     }
+}
+
+/// Adds cells to others, both ascending.
+fn put_in(cells: &mut Vec<(u32, Cell)>, more: &[(u32, Cell)]) -> Result<(), Overflow> {
+    let mut old = cells.iter().map(|(index, _)| *index).peekable();
+    let is_new = |(index, _): &&(u32, Cell)| {
+        while old.next_if(|ours| ours < index).is_some() {}
+        old.peek() != Some(index)
+    };
+    let new = more.iter().filter(is_new).count();
+    // From the last on, each to where it stays.
+    let mut from = cells.len();
+    let mut to = from + new;
+    cells.reserve_exact(new);
+    cells.resize(to, (0, Cell::default()));
+    for &(index, ref theirs) in more.iter().rev() {
+        while from > 0 && cells[from - 1].0 > index {
+            (from, to) = (from - 1, to - 1);
+            cells[to] = cells[from];
+        }
+        to -= 1;
+        if from > 0 && cells[from - 1].0 == index {
+            from -= 1;
+            cells[to] = cells[from];
+            cells[to].1.merge(theirs)?;
+        } else {
+            cells[to] = (index, *theirs);
+        }
+    }
+    Ok(())
+}
+
+/// Takes cells out of others, both ascending.
+fn take_out(cells: &mut Vec<(u32, Cell)>, less: &[(u32, Cell)]) -> Result<(), Overflow> {
+    let mut ours = cells.iter_mut();
+    for (index, theirs) in less {
+        let cell = ours.find(|(ours, _)| ours >= index);
+        match cell.filter(|(ours, _)| ours == index) {
+            Some((_, cell)) => cell.retract(theirs)?,
+            None => return Err(Overflow),
+        }
+    }
+    cells.retain(|(_, cell)| cell.n > 0);
+    Ok(())
 }

@@ -1,10 +1,11 @@
-//! The totals of windows that slide, from sums that are kept.
+//! The totals of windows, of those that slide from sums that are kept.
 
 use super::pack::Packed;
 use super::pack_error::PackError;
 use super::pane::{PaneSums, Total};
 use super::ring::Windows;
 use super::running::Running;
+use crate::stats::sums::Sums;
 
 impl Windows {
     /// Lets the sums of windows that slide take so many bytes from now on.
@@ -12,9 +13,23 @@ impl Windows {
         self.running_max = bytes;
     }
 
+    /// Tells the sums of a pane that was unpacked, until the next [`Windows::trim`].
+    pub fn know(&mut self, pane: &Packed, sums: Sums) {
+        self.known = Some((pane.clone(), sums));
+    }
+
     /// Heap bytes of the sums that are kept.
     pub(super) fn running_bytes(&self) -> usize {
         self.running.iter().flatten().map(Running::bytes).sum()
+    }
+
+    /// The merge of the window's panes.
+    pub fn total(&self, index: usize, end_ms: i64) -> Result<Total, PackError> {
+        let mut total = self.empty().total();
+        for pane in self.held(index, end_ms) {
+            total.add(&pane.sums)?;
+        }
+        Ok(total)
     }
 
     /// The merge of the window's panes, as [`Windows::total`], from sums that are kept from slide to
@@ -31,7 +46,7 @@ impl Windows {
         let panes: Vec<&Packed> = (self.held(index, end_ms))
             .filter_map(|pane| pane.sums.scores())
             .collect();
-        let total = running.total(&panes, grid)?;
+        let total = running.total(&panes, grid, self.known.as_ref())?;
         if self.running_bytes() + running.bytes() <= self.running_max {
             self.running[index] = Some(running);
         }

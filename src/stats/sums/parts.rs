@@ -30,6 +30,11 @@ impl Sums {
         repeats: &Repeats,
     ) -> Result<(), Overflow> {
         self.merge_cells(cells, logs)?;
+        self.merge_scores(distinct, repeats)
+    }
+
+    /// Adds scores that are kept singly, without the cells.
+    pub fn merge_scores(&mut self, distinct: &Distinct, repeats: &Repeats) -> Result<(), Overflow> {
         self.repeats.merge(repeats);
         self.distinct.merge(distinct)
     }

@@ -1,6 +1,7 @@
 //! Tests of the algebra of sums.
 
 use super::super::axis::Axis;
+use super::super::batch::BatchedSums;
 use super::*;
 
 fn events(seed: u64, n: usize) -> Vec<(Score, bool)> {
@@ -48,4 +49,33 @@ fn order_does_not_matter() {
 #[test]
 fn retracting_what_was_never_merged_fails() {
     assert_eq!(sums(&[]).retract(&sums(&events(1, 3))), Err(Overflow));
+}
+
+#[test]
+fn listed_sums_take_events_as_others_do() {
+    let all = events(5, 400);
+    for at in [0, 5, 300] {
+        let (first, more) = all.split_at(at);
+        let whole = sums(first);
+        let list = Arc::new(whole.occupied().collect());
+        let mut listed = Sums::of_listed(whole.grid(), list, *whole.logs()).unwrap();
+        let scores = (whole.distinct(), whole.repeats());
+        listed.merge_scores(scores.0, scores.1).unwrap();
+        assert_eq!(listed, whole);
+        let mut batched = BatchedSums::from_sums(vec![listed.clone()]).unwrap();
+        let mut one_by_one = listed.clone();
+        let mut merged = listed.clone();
+        for &(z, y) in more {
+            batched.observe_one(Scored::new(z, y)).unwrap();
+            one_by_one.observe(z, y).unwrap();
+        }
+        merged.merge(&sums(more)).unwrap();
+        for taken in [&one_by_one, &merged, &batched.into_sums()[0]] {
+            assert_eq!(*taken, sums(&all));
+        }
+        // The list that they shared is as it was.
+        assert_eq!(listed, whole);
+        merged.retract(&sums(more)).unwrap();
+        assert!(merged.occupied().eq(whole.occupied()));
+    }
 }
