@@ -101,7 +101,13 @@ impl StateDir {
         if files.is_empty() {
             return Ok(None);
         }
-        let folder = self.path().join(format!("set-aside-{now}"));
+        let name = format!("set-aside-{now}");
+        let (mut folder, mut nth) = (self.path().join(&name), 1);
+        while folder.exists() {
+            // What was set aside in the same second stays whole.
+            nth += 1;
+            folder = self.path().join(format!("{name}-{nth}"));
+        }
         for file in files {
             let to = folder.join(file.strip_prefix(self.path()).unwrap_or(file));
             let parent = to.parent().unwrap_or(&folder);
