@@ -234,4 +234,20 @@ mod tests {
         second().expect("nobody uses it");
         fs::remove_dir_all(&path).expect("it is there");
     }
+
+    #[test]
+    fn states_that_are_set_aside_in_one_second_keep_folders_of_their_own() {
+        let path = std::env::temp_dir().join(format!("trueline-aside-{}", std::process::id()));
+        let held = StateDir::open(&path).expect("a new directory");
+        let snapshot = || path.join("snapshot-00000000000000000001.trueline");
+        let aside = |text: &str| {
+            fs::write(snapshot(), text).expect("written");
+            let folder = held.set_aside("now").expect("set aside").expect("a state");
+            folder.join(snapshot().file_name().expect("a name"))
+        };
+        let (first, second) = (aside("first"), aside("second"));
+        assert_eq!(fs::read_to_string(first).expect("kept"), "first");
+        assert_eq!(fs::read_to_string(second).expect("kept"), "second");
+        fs::remove_dir_all(&path).expect("it is there");
+    }
 }
