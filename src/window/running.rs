@@ -37,7 +37,8 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// The merge of these panes, one of which may be known unpacked. After an error the sums are unusable.
+    /// The merge of these panes. `known` may hold the sums of one of them, so that it is not unpacked again. After
+    /// an error the sums are unusable.
     pub(super) fn total(
         &mut self,
         panes: &[&Packed],

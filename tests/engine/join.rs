@@ -71,7 +71,7 @@ fn oracle(records: &[Record], repeated: Repeated) -> Joined {
     joined
 }
 
-/// Keys of which every third agrees in all that the index compares, so that only the rows tell them apart.
+/// Keys; every third has the same bits in the index, so only its row tells it apart.
 fn key(id: u8) -> Key {
     Key([u64::from(id % 3) << 62, u64::from(id) << 6])
 }

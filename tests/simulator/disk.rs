@@ -21,8 +21,7 @@ thread_local! {
     static UNSYNCED: RefCell<BTreeMap<PathBuf, u64>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Where the state directories of one simulation are. All names have one length, because it can decide what still has
-/// room on a full disk.
+/// Where the state directories of one simulation are. Their names have one length.
 pub fn root() -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

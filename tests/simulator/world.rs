@@ -695,7 +695,7 @@ impl<'s> World<'s> {
             self.healthy = self.healthy.max(self.now + SETTLED);
         }
         let mark = engine.engines.watchdog().map(|dog| dog.watermark());
-        let ahead = is_ahead(engine, self.now);
+        let ahead = is_ahead(engine, self.scenario, self.now);
         let settled = self.now > self.healthy && self.now > BEGIN + SETTLED;
         if settled && held_ms > bound_ms && !ahead {
             return Err(format!(
@@ -799,7 +799,7 @@ impl<'s> World<'s> {
     fn verdict(&mut self) -> Result<(), String> {
         let engine = self.processes[0].engine.as_ref();
         let engine = engine.ok_or("host 0 does not run")?;
-        if is_ahead(engine, self.now) {
+        if is_ahead(engine, self.scenario, self.now) {
             // Which records are late depends on when that was read.
             return Ok(());
         }
@@ -835,14 +835,16 @@ impl<'s> World<'s> {
     }
 }
 
-/// Where a state directory is while it is gone.
 /// Whether records were believed that a producer's clock ahead has written while the host's was ahead too. What
-/// comes afterwards is late until somebody resets the watermark.
-fn is_ahead(engine: &EngineLoop, now: Duration) -> bool {
+/// comes afterwards is late until somebody resets the watermark. Where no host's clock was ahead they must not be.
+fn is_ahead(engine: &EngineLoop, scenario: &Scenario, now: Duration) -> bool {
+    let ahead = |f: &Fault| matches!(f, Fault::Clock { ahead_ms, .. } if *ahead_ms > AHEAD_MS);
     let mark = engine.engines.watchdog().map(|dog| dog.watermark());
     mark.and_then(|mark| mark.time_ms) > Some(clock::wall_ms(now) + AHEAD_MS)
+        && scenario.faults.iter().any(|(_, f)| ahead(f))
 }
 
+/// Where a state directory is while it is gone.
 fn aside(folder: &Path) -> PathBuf {
     folder.with_extension("aside")
 }

@@ -94,7 +94,8 @@ impl SourceReader {
         }
     }
 
-    /// Lets the partitions go that have been held for this long, after so much more time.
+    /// Adds the time that has passed to each partition that is held, and lets those go that have been held for
+    /// `after`.
     pub fn let_go(&mut self, engines: &mut Topology, passed: Duration, after: Duration) {
         for (partition, held) in &mut self.unassigned {
             let Some(time) = held else {
