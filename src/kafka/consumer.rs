@@ -283,10 +283,6 @@ impl Consumer {
                 let error = self.explain(code, text);
                 self.report(error, handler);
             }
-            if events.errors_dropped > 0 {
-                let more = events.errors_dropped;
-                tracing::warn!(more, "errors of the broker client between two polls");
-            }
             if events.rebalances.is_empty() {
                 break;
             }

@@ -96,6 +96,16 @@ impl Context {
     pub fn events(&self) -> MutexGuard<'_, Events> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Everything since the last call. Errors that had no room are logged as a number.
+    pub fn take_events(&self) -> Events {
+        let events = std::mem::take(&mut *self.events());
+        if events.errors_dropped > 0 {
+            let more = events.errors_dropped;
+            tracing::warn!(more, "errors of the broker client between two polls");
+        }
+        events
+    }
 }
 
 impl ClientContext for Context {

@@ -207,7 +207,7 @@ impl GroupClient for Member {
                 break;
             }
         }
-        std::mem::take(&mut *context.events())
+        context.take_events()
     }
 
     fn fatal_error(&self) -> Option<KafkaError> {

@@ -247,7 +247,7 @@ impl RangeReader {
         let context = self.client.context();
         context.rebootstrap.run_due(self.client.client());
         let _ = self.client.poll(Duration::ZERO);
-        let events = std::mem::take(&mut *context.events());
+        let events = context.take_events();
         for (code, text) in events.errors {
             let (brokers, topics) = (&self.options.brokers, &self.options.topics);
             let error = KafkaError::from_code(code, text, brokers, topics);
