@@ -12,15 +12,15 @@
 //! UTF-8. A record with bytes left over is rejected, because it was not written with this schema.
 //!
 //! Limits: a count of items may not exceed the remaining bytes (a record of zero bytes could
-//! otherwise be repeated 2⁶³ times), and nesting stops at [`DEPTH_MAX`]. Encoding: Apache Avro 1.12
-//! specification, "Binary Encoding".
+//! otherwise be repeated 2⁶³ times), and nesting stops at [`DEPTH_MAX`]. Nodes visited and text written
+//! have a budget by the bytes of the record. Encoding: Apache Avro 1.12 specification, "Binary Encoding".
 
 use super::avro_schema::{Node, Schema};
 use super::found::Kind;
 use super::frame::varint;
 use super::path::{Paths, Target};
 use super::scan::DEPTH_MAX;
-use super::sink::{self, Sink};
+use super::sink::{self, Sink, TOO_MUCH_TEXT, text_budget};
 
 /// What to do with the next value.
 enum Step {
@@ -63,6 +63,7 @@ impl Program {
             bytes,
             at: 0,
             steps: STEPS_FREE.saturating_add(bytes.len().saturating_mul(4)),
+            text_budget: text_budget(bytes),
         };
         walk.step(&self.way, sink)?;
         if walk.at < bytes.len() {
@@ -112,6 +113,8 @@ struct Walk<'a> {
     at: usize,
     /// Nodes that may still be visited.
     steps: usize,
+    /// Bytes of text that values may take.
+    text_budget: usize,
 }
 
 /// Nodes that any record may visit, beside four for each of its bytes. Records without fields take no
@@ -161,6 +164,9 @@ impl<'a> Walk<'a> {
     /// Writes a value in JSON notation. Nested text has quotes.
     fn value(&mut self, node: usize, text: &mut String, quoted: bool, depth: u32) -> Read<Kind> {
         self.visit(depth)?;
+        if text.len() > self.text_budget {
+            return self.fault(TOO_MUCH_TEXT);
+        }
         Ok(match &self.nodes[node] {
             Node::Null => sink::null(text),
             Node::Boolean => sink::truth(self.truth()?, text),

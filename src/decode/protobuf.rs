@@ -12,11 +12,14 @@
 //!
 //! Well-known types follow the JSON mapping of Protobuf: a `Timestamp` is RFC 3339 text (use
 //! `time_unit = "rfc3339"`), and wrappers are what they wrap. Enums are the names of their values.
+//!
+//! A record has no more messages and values than bytes, and nesting stops at 100 (prost). The text that is
+//! written of them has a budget.
 
 use super::found::Kind;
 use super::frame::{SchemaText, message_indexes};
 use super::path::{Paths, Target};
-use super::sink::{self, Sink};
+use super::sink::{self, Sink, TOO_MUCH_TEXT, text_budget};
 use super::time;
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 use protox::prost_reflect::{
@@ -87,7 +90,8 @@ impl Program {
             return Ok(());
         };
         let message = DynamicMessage::decode(plan.message.clone(), bytes);
-        keep(&message.map_err(|e| e.to_string())?, &plan.wants, sink)
+        let message = message.map_err(|e| e.to_string())?;
+        Writer(text_budget(bytes)).keep(&message, &plan.wants, sink)
     }
 
     fn message(&self, indexes: &[usize]) -> Option<MessageDescriptor> {
@@ -156,31 +160,6 @@ fn map_key(kind: &Type, text: &str) -> Option<MapKey> {
     })
 }
 
-fn keep(message: &DynamicMessage, wants: &[Want], sink: &mut Sink<'_>) -> Read<()> {
-    for want in wants {
-        if absent(message, &want.field) {
-            continue;
-        }
-        let value = message.get_field(&want.field);
-        match (&want.what, value.as_ref()) {
-            (What::Slot(slot), value) => {
-                sink.put(*slot, |text| write(value, &want.field.kind(), text, false))?;
-            }
-            (What::Message(wants), Value::Message(inner)) => keep(inner, wants, sink)?,
-            (What::Map(keys), Value::Map(map)) => {
-                let kind = value_kind(&want.field);
-                for (key, slot) in keys {
-                    if let Some(value) = map.get(key) {
-                        sink.put(*slot, |text| write(value, &kind, text, false))?;
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
 /// Whether a field with presence is missing.
 fn absent(message: &DynamicMessage, field: &FieldDescriptor) -> bool {
     field.supports_presence() && !message.has_field(field)
@@ -194,98 +173,138 @@ fn value_kind(field: &FieldDescriptor) -> Type {
     }
 }
 
-/// Writes a value in JSON notation. Nested text has quotes.
-fn write(value: &Value, kind: &Type, text: &mut String, quoted: bool) -> Read<Kind> {
-    Ok(match value {
-        Value::Bool(b) => sink::truth(*b, text),
-        Value::I32(i) => sink::integer(*i, text),
-        Value::I64(i) => sink::integer(*i, text),
-        Value::U32(i) => sink::integer(*i, text),
-        Value::U64(i) => sink::integer(*i, text),
-        Value::F32(x) => sink::float(f64::from(*x), text),
-        Value::F64(x) => sink::float(*x, text),
-        Value::String(s) => sink::string(s, quoted, text),
-        Value::Bytes(b) => match std::str::from_utf8(b) {
-            Ok(s) => sink::string(s, quoted, text),
-            Err(_) if quoted => sink::null(text),
-            Err(_) => return Err("bytes in a wanted field that are not text".into()),
-        },
-        Value::EnumNumber(n) => match kind {
-            Type::Enum(e) => match e.get_value(*n) {
-                Some(value) => sink::string(value.name(), quoted, text),
-                None => sink::integer(*n, text),
-            },
-            _ => sink::integer(*n, text),
-        },
-        Value::Message(message) => return write_message(message, text, quoted),
-        Value::List(items) => {
-            text.push('[');
-            for (i, item) in items.iter().enumerate() {
-                comma(text, i);
-                write(item, kind, text, true)?;
-            }
-            text.push(']');
-            Kind::Array
-        }
-        Value::Map(map) => {
-            let kind = match kind {
-                Type::Message(entry) => entry.map_entry_value_field().kind(),
-                other => other.clone(),
-            };
-            text.push('{');
-            for (i, (key, value)) in map.iter().enumerate() {
-                comma(text, i);
-                sink::string(&key_text(key), true, text);
-                text.push(':');
-                write(value, &kind, text, true)?;
-            }
-            text.push('}');
-            Kind::Object
-        }
-    })
-}
+/// Writes the wanted values of a message, with this budget of text.
+struct Writer(usize);
 
-fn write_message(message: &DynamicMessage, text: &mut String, quoted: bool) -> Read<Kind> {
-    let descriptor = message.descriptor();
-    match descriptor.full_name() {
-        "google.protobuf.Timestamp" => {
-            let part = |name| message.get_field_by_name(name);
-            let seconds = part("seconds").and_then(|v| v.as_i64()).unwrap_or(0);
-            let nanos = part("nanos").and_then(|v| v.as_i32()).unwrap_or(0);
-            return match time::to_rfc3339(seconds, nanos) {
-                Some(time) => Ok(sink::string(&time, quoted, text)),
-                None => Err("a timestamp outside the years 1 to 9999".into()),
-            };
-        }
-        "google.protobuf.DoubleValue"
-        | "google.protobuf.FloatValue"
-        | "google.protobuf.Int64Value"
-        | "google.protobuf.UInt64Value"
-        | "google.protobuf.Int32Value"
-        | "google.protobuf.UInt32Value"
-        | "google.protobuf.BoolValue"
-        | "google.protobuf.StringValue"
-        | "google.protobuf.BytesValue" => {
-            if let Some(field) = descriptor.get_field_by_name("value") {
-                return write(&message.get_field(&field), &field.kind(), text, quoted);
+impl Writer {
+    fn keep(&self, message: &DynamicMessage, wants: &[Want], sink: &mut Sink<'_>) -> Read<()> {
+        for want in wants {
+            if absent(message, &want.field) {
+                continue;
+            }
+            let value = message.get_field(&want.field);
+            match (&want.what, value.as_ref()) {
+                (What::Slot(slot), value) => {
+                    sink.put(*slot, |text| {
+                        self.write(value, &want.field.kind(), text, false)
+                    })?;
+                }
+                (What::Message(wants), Value::Message(inner)) => self.keep(inner, wants, sink)?,
+                (What::Map(keys), Value::Map(map)) => {
+                    let kind = value_kind(&want.field);
+                    for (key, slot) in keys {
+                        if let Some(value) = map.get(key) {
+                            sink.put(*slot, |text| self.write(value, &kind, text, false))?;
+                        }
+                    }
+                }
+                _ => {}
             }
         }
-        _ => {}
+        Ok(())
     }
-    text.push('{');
-    let mut n = 0;
-    for field in descriptor.fields() {
-        if absent(message, &field) {
-            continue;
+
+    /// Writes a value in JSON notation. Nested text has quotes.
+    fn write(&self, value: &Value, kind: &Type, text: &mut String, quoted: bool) -> Read<Kind> {
+        if text.len() > self.0 {
+            return Err(TOO_MUCH_TEXT.into());
         }
-        comma(text, n);
-        n += 1;
-        sink::string(field.name(), true, text);
-        text.push(':');
-        write(&message.get_field(&field), &field.kind(), text, true)?;
+        Ok(match value {
+            Value::Bool(b) => sink::truth(*b, text),
+            Value::I32(i) => sink::integer(*i, text),
+            Value::I64(i) => sink::integer(*i, text),
+            Value::U32(i) => sink::integer(*i, text),
+            Value::U64(i) => sink::integer(*i, text),
+            Value::F32(x) => sink::float(f64::from(*x), text),
+            Value::F64(x) => sink::float(*x, text),
+            Value::String(s) => sink::string(s, quoted, text),
+            Value::Bytes(b) => match std::str::from_utf8(b) {
+                Ok(s) => sink::string(s, quoted, text),
+                Err(_) if quoted => sink::null(text),
+                Err(_) => return Err("bytes in a wanted field that are not text".into()),
+            },
+            Value::EnumNumber(n) => match kind {
+                Type::Enum(e) => match e.get_value(*n) {
+                    Some(value) => sink::string(value.name(), quoted, text),
+                    None => sink::integer(*n, text),
+                },
+                _ => sink::integer(*n, text),
+            },
+            Value::Message(message) => return self.write_message(message, text, quoted),
+            Value::List(items) => {
+                text.push('[');
+                for (i, item) in items.iter().enumerate() {
+                    comma(text, i);
+                    self.write(item, kind, text, true)?;
+                }
+                text.push(']');
+                Kind::Array
+            }
+            Value::Map(map) => {
+                let kind = match kind {
+                    Type::Message(entry) => entry.map_entry_value_field().kind(),
+                    other => other.clone(),
+                };
+                text.push('{');
+                for (i, (key, value)) in map.iter().enumerate() {
+                    comma(text, i);
+                    sink::string(&key_text(key), true, text);
+                    text.push(':');
+                    self.write(value, &kind, text, true)?;
+                }
+                text.push('}');
+                Kind::Object
+            }
+        })
     }
-    text.push('}');
-    Ok(Kind::Object)
+
+    fn write_message(
+        &self,
+        message: &DynamicMessage,
+        text: &mut String,
+        quoted: bool,
+    ) -> Read<Kind> {
+        let descriptor = message.descriptor();
+        match descriptor.full_name() {
+            "google.protobuf.Timestamp" => {
+                let part = |name| message.get_field_by_name(name);
+                let seconds = part("seconds").and_then(|v| v.as_i64()).unwrap_or(0);
+                let nanos = part("nanos").and_then(|v| v.as_i32()).unwrap_or(0);
+                return match time::to_rfc3339(seconds, nanos) {
+                    Some(time) => Ok(sink::string(&time, quoted, text)),
+                    None => Err("a timestamp outside the years 1 to 9999".into()),
+                };
+            }
+            "google.protobuf.DoubleValue"
+            | "google.protobuf.FloatValue"
+            | "google.protobuf.Int64Value"
+            | "google.protobuf.UInt64Value"
+            | "google.protobuf.Int32Value"
+            | "google.protobuf.UInt32Value"
+            | "google.protobuf.BoolValue"
+            | "google.protobuf.StringValue"
+            | "google.protobuf.BytesValue" => {
+                if let Some(field) = descriptor.get_field_by_name("value") {
+                    return self.write(&message.get_field(&field), &field.kind(), text, quoted);
+                }
+            }
+            _ => {}
+        }
+        text.push('{');
+        let mut n = 0;
+        for field in descriptor.fields() {
+            if absent(message, &field) {
+                continue;
+            }
+            comma(text, n);
+            n += 1;
+            sink::string(field.name(), true, text);
+            text.push(':');
+            self.write(&message.get_field(&field), &field.kind(), text, true)?;
+        }
+        text.push('}');
+        Ok(Kind::Object)
+    }
 }
 
 fn key_text(key: &MapKey) -> String {

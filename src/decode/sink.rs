@@ -7,8 +7,25 @@
 //! property test checks, and costs about 40 ns per number. A 32-bit float is widened first, which
 //! is exact although its decimal looks odd (0.1 becomes 0.10000000149011612).
 
+//!
+//! The text has a budget. Names are written once for each message but are in the schema, so an array of
+//! empty messages, two bytes each, could ask for gigabytes.
+
 use super::found::{Found, Kind};
 use std::fmt::Write;
+
+/// Bytes of text that the wanted values of every record may take.
+const TEXT_FREE: usize = 1 << 20;
+/// Further ones for each byte of the record; a value without names takes at most six.
+const TEXT_RATIO: usize = 8;
+
+/// Why a record is rejected whose values need more.
+pub(super) const TOO_MUCH_TEXT: &str = "wanted fields that are far longer as text than the record";
+
+/// Bytes of text that the wanted values of this record may take.
+pub(super) fn text_budget(record: &[u8]) -> usize {
+    TEXT_FREE.saturating_add(record.len().saturating_mul(TEXT_RATIO))
+}
 
 /// Collects the values of the slots.
 pub(super) struct Sink<'s> {

@@ -5,6 +5,7 @@ mod bad_input;
 mod columns;
 mod formats;
 mod fuzz;
+mod hostile_schemas;
 mod json;
 mod registry;
 #[path = "../support/mod.rs"]
