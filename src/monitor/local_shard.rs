@@ -1,8 +1,9 @@
 //! One partition where partitions move: its shard, its windows, and its deltas on their way.
 //!
-//! What it holds depends on the records of the partition alone, to the bit: not on what else the process
+//! What it counts depends on the records of the partition alone, to the bit: not on what else the process
 //! reads, nor on who read the partition before. So it can be carried to another process, and one that is
-//! dropped without notice takes with it exactly what it had contributed.
+//! dropped without notice takes with it exactly what it had contributed. Only when predictions without an
+//! outcome are counted depends on the others, while the partition has nothing to read ([`LocalShard::follow`]).
 
 use super::contribution::Contribution;
 use super::delta::Delta;
@@ -187,14 +188,32 @@ impl LocalShard {
     pub fn finish(&mut self) {
         for model in 0..self.shard.view().due_ms().len() {
             let line_ms = self.shard.view().last_line_ms(model, i64::MAX);
-            let mut at_ms = i64::MIN;
-            while at_ms < line_ms {
-                let batch = self.shard.seal(model, line_ms);
-                at_ms = batch.sealed.map_or(line_ms, |(_, until_ms)| until_ms);
-                self.take(batch);
-            }
+            self.seal_until(model, line_ms);
         }
         self.correct();
+    }
+
+    /// Seals what the others of this process have passed, by model, if the partition was read to its end and
+    /// predictions wait there. Its own records would seal that only once they go on, and detectors see no
+    /// event of a pane that is judged before.
+    pub(super) fn follow(&mut self, lines: &[i64]) {
+        if !self.shard.view().partitions().are_idle() {
+            return;
+        }
+        for (model, line_ms) in lines.iter().enumerate() {
+            if self.shard.view().waits_before(model, *line_ms) {
+                self.seal_until(model, *line_ms);
+            }
+        }
+    }
+
+    fn seal_until(&mut self, model: usize, line_ms: i64) {
+        let mut at_ms = i64::MIN;
+        while at_ms < line_ms {
+            let batch = self.shard.seal(model, line_ms);
+            at_ms = batch.sealed.map_or(line_ms, |(_, until_ms)| until_ms);
+            self.take(batch);
+        }
     }
 
     fn take(&mut self, batch: Batch) {

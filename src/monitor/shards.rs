@@ -14,7 +14,8 @@
 //! process judges, has no monitor: its deltas go to the delta logs of the partitions.
 //!
 //! Each shard's watermark is its own: lateness counts from the newest event of its partition and not of the
-//! slowest one. Caps on streams and on what is pending hold for each shard; the memory that pending
+//! slowest one. Only while a partition has nothing to read, predictions that wait there mature by the time of the
+//! others ([`LocalShard::follow`]). Caps on streams and on what is pending hold for each shard; the memory that pending
 //! predictions may take is divided among the shards in equal parts.
 //!
 //! Counters as they are published are of this process: of each shard what it counted since it came. A shard
@@ -197,6 +198,8 @@ impl Shards {
 
     /// Brings the monitor up to what the shards have sealed.
     pub fn settle(&mut self) {
+        let lines = self.lines();
+        self.shards.iter_mut().for_each(|s| s.follow(&lines));
         let Some(monitor) = &mut self.monitor else {
             self.shards.iter_mut().for_each(LocalShard::log_deltas);
             return;

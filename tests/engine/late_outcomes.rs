@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use trueline::collect::join::{JoinPlan, JournalDelta, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};
 use trueline::judge::{DetectorOptions, DetectorState, JudgeOptions, Step, Undecided, Verdict};
-use trueline::monitor::{Engine, ModelPlan, Plan};
+use trueline::monitor::{Engine, LocalShard, ModelPlan, PartitionEvent, Plan, RecordSink, Shards};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::clusters::Bucket;
 use trueline::stats::rng::Rng;
@@ -104,6 +104,46 @@ fn records(n: u32, positive_ms: f64, negative_ms: f64, missing: f64, seed: u64) 
     all
 }
 
+/// Shows a record of a partition.
+fn show(sink: &mut impl RecordSink, partition: i32, offset: i64, record: &Record) {
+    let origin = |source| Origin {
+        source,
+        partition,
+        offset,
+    };
+    match *record {
+        Record::Prediction { id, time_ms, score } => {
+            let event = Event {
+                weight: None,
+                cluster: Some(Bucket::of(&(id / 50).to_le_bytes())),
+                model: "m",
+                version: "",
+                segment: "",
+                id: &id.to_le_bytes(),
+                time_ms,
+                arrival_ms: None,
+                prediction: Prediction::Score(score),
+                outcome: None,
+            };
+            sink.observe(origin(0), &event);
+        }
+        Record::Outcome {
+            id,
+            time_ms,
+            happened,
+        } => {
+            let label = Label {
+                model: None,
+                id: &id.to_le_bytes(),
+                time_ms,
+                arrival_ms: None,
+                outcome: Outcome::Binary(happened),
+            };
+            sink.label(origin(1), &label);
+        }
+    }
+}
+
 /// An engine fed by two sources of one partition each, with a disk for its journals.
 struct Feed {
     engine: Engine,
@@ -125,43 +165,8 @@ impl Feed {
 
     fn take(&mut self, record: &Record) {
         let source = usize::from(matches!(record, Record::Outcome { .. }));
-        let origin = Origin {
-            source: source as u16,
-            partition: 0,
-            offset: self.offsets[source],
-        };
+        show(&mut self.engine, 0, self.offsets[source], record);
         self.offsets[source] += 1;
-        match *record {
-            Record::Prediction { id, time_ms, score } => {
-                let event = Event {
-                    weight: None,
-                    cluster: Some(Bucket::of(&(id / 50).to_le_bytes())),
-                    model: "m",
-                    version: "",
-                    segment: "",
-                    id: &id.to_le_bytes(),
-                    time_ms,
-                    arrival_ms: None,
-                    prediction: Prediction::Score(score),
-                    outcome: None,
-                };
-                self.engine.observe(origin, &event);
-            }
-            Record::Outcome {
-                id,
-                time_ms,
-                happened,
-            } => {
-                let label = Label {
-                    model: None,
-                    id: &id.to_le_bytes(),
-                    time_ms,
-                    arrival_ms: None,
-                    outcome: Outcome::Binary(happened),
-                };
-                self.engine.label(origin, &label);
-            }
-        }
     }
 
     /// Snapshot, journals and all, and a new engine from it.
@@ -387,4 +392,61 @@ fn missing_outcomes_are_shown_by_score_and_below_the_floor_there_is_no_verdict()
     assert!((coverage.share() - 1.0 / 3.0).abs() < 0.01, "{coverage:?}");
     let cells: u64 = coverage.cells.iter().map(|c| c.predictions).sum();
     assert_eq!(cells, coverage.predictions);
+}
+
+#[test]
+fn a_partition_with_nothing_to_read_holds_no_prediction_back_from_the_detector() {
+    // A record a second, of which partition 1 has the first hundred and every tenth has no outcome.
+    let begin = |id: u32| BEGIN_MS + 1000 * i64::from(id);
+    let of = |id: u32| {
+        let prediction = Record::Prediction {
+            id,
+            time_ms: begin(id),
+            score: 0.5,
+        };
+        let outcome = Record::Outcome {
+            id,
+            time_ms: begin(id) + 100,
+            happened: id % 2 == 0,
+        };
+        (prediction, (id % 10 != 9).then_some(outcome))
+    };
+    let mut shards = Shards::new(plan(MINUTE, Missing::Class(0), false), vec![0, 0]);
+    for partition in [0, 1] {
+        let mut shard = LocalShard::new((0, partition), shards.plan(), Vec::new(), None);
+        for source in [0, 1] {
+            shard.assign((source, partition).into());
+        }
+        shards.adopt(shard, Vec::new());
+    }
+    let mut offsets = [[0; 2]; 2];
+    let mut read = |shards: &mut Shards, partition: usize, id: u32| {
+        let shard = shards.get_mut(0, partition as i32).expect("ours");
+        let (prediction, outcome) = of(id);
+        let records = [Some(prediction), outcome];
+        for (offset, record) in offsets[partition].iter_mut().zip(records) {
+            if let Some(record) = record {
+                show(shard, partition as i32, *offset, &record);
+                *offset += 1;
+            }
+        }
+    };
+    for id in 0..200 {
+        read(&mut shards, (id % 2) as usize, id);
+    }
+    let shard = shards.get_mut(0, 1).expect("ours");
+    for source in [0, 1] {
+        shard.on_partition((source, 1).into(), PartitionEvent::Ended);
+    }
+    for id in 200..1000 {
+        read(&mut shards, 0, id);
+        shards.settle();
+    }
+    let report = shards.reports().next().expect("a stream");
+    let detector = report.detector.as_ref().expect("a detector");
+    assert_eq!(detector.missed.added, 0, "{:?}", detector.missed);
+    // The first pane is 100 s long; those before the last full one within lateness and maturity are judged.
+    let window = &report.windows[1];
+    let seconds = (window.end_ms - BEGIN_MS) / 1000;
+    assert_eq!((window.n, seconds), (900, 900));
 }

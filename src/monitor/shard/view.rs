@@ -64,6 +64,13 @@ impl<'a> ShardView<'a> {
         models.map(|m| self.0.collector.due_ms(m)).collect()
     }
 
+    /// Whether predictions of `model` wait in a pane that ends by `line_ms`.
+    pub fn waits_before(self, model: usize, line_ms: i64) -> bool {
+        let collector = &self.0.collector;
+        let due_ms = collector.due_ms(model);
+        due_ms.is_some_and(|ms| collector.line_at(model, ms) <= line_ms)
+    }
+
     /// What its streams have seen and what they wait for.
     pub fn activity(self) -> impl Iterator<Item = StreamActivity<'a>> + use<'a> {
         self.0.collector.streams().iter().map(|(_, s)| Activity {
