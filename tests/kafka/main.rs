@@ -9,6 +9,7 @@ mod consumer;
 mod duplicates;
 mod end_to_end;
 mod frozen;
+mod hostile;
 mod judges;
 mod kills;
 mod memory;

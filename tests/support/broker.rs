@@ -435,6 +435,16 @@ impl Sender {
         }
     }
 
+    /// Queues one record without a value.
+    pub fn send_tombstone(&mut self, topic: &str, partition: i32, key: &str) {
+        let record = BaseRecord::<str, [u8]>::to(topic)
+            .partition(partition)
+            .key(key);
+        self.sent += 1;
+        let taken = self.producer.send(record).map_err(|(error, _)| error);
+        taken.expect("room in the queue");
+    }
+
     /// Queues one record with a key.
     pub fn send_keyed(&mut self, topic: &str, partition: i32, key: &str, payload: &[u8]) {
         let record = BaseRecord::<str, [u8]>::to(topic)
