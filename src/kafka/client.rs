@@ -198,7 +198,7 @@ pub trait ReadState: Send {
         &self,
         partition: i32,
         from: i64,
-        until: i64,
+        until: Option<i64>,
         within: Duration,
         each: EachAt<'_>,
     ) -> Result<(), KafkaError>;

@@ -96,7 +96,7 @@ impl ReadState for StateTopic {
         &self,
         partition: i32,
         from: i64,
-        until: i64,
+        until: Option<i64>,
         within: Duration,
         each: EachAt<'_>,
     ) -> Result<(), KafkaError> {

@@ -283,15 +283,29 @@ impl StateTopic {
         })
     }
 
-    /// The same from an offset on, with the offset of each record.
+    /// The same from an offset on, with the offset of each record; without `until` those that are there now.
     pub fn read_after(
         &self,
         partition: i32,
         from: i64,
-        until: i64,
+        until: Option<i64>,
         within: Duration,
         each: impl FnMut(i64, &[u8], Option<&[u8]>),
     ) -> Result<(), KafkaError> {
+        let until = match until {
+            Some(until) => until,
+            None => {
+                poll_idle(&self.client);
+                let marks = self
+                    .client
+                    .fetch_watermarks(&self.topic, partition, REQUEST);
+                let (_, end) = marks.map_err(KafkaError::from_native)?;
+                end - 1
+            }
+        };
+        if until < from {
+            return Ok(());
+        }
         self.read_from(partition, Offset::Offset(from), until, within, each)
     }
 

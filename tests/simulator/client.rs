@@ -711,7 +711,7 @@ impl ReadState for State {
         &self,
         partition: i32,
         from: i64,
-        until: i64,
+        until: Option<i64>,
         within: Duration,
         each: &mut dyn FnMut(i64, &[u8], Option<&[u8]>),
     ) -> Result<(), KafkaError> {
@@ -720,7 +720,8 @@ impl ReadState for State {
         }
         let entries = self.with(|broker| {
             let log = broker.log(&self.topic, partition).expect("it was made");
-            log.entries[(from as usize)..=(until as usize)].to_vec()
+            let end = until.map_or(log.end(), |until| until + 1);
+            log.entries[(from.min(end) as usize)..(end as usize)].to_vec()
         });
         for (offset, e) in (from..).zip(&entries).filter(|(_, e)| !e.compacted) {
             each(offset, &e.key, e.value.as_deref());

@@ -40,39 +40,48 @@ impl ForeignClaims {
         }
     }
 
-    /// Claims up to the records that were written at these offsets. `epochs`: the first claim of our own
-    /// in each partition. A broker that does not answer is asked again after the next write.
+    /// Claims up to the records that were written at these offsets, and in partitions without such records up to
+    /// the end: who has nothing to write is superseded too. `epochs`: the first claim of our own in each partition.
+    /// A broker that does not answer is asked again after the next write.
     pub(super) fn find(
         &mut self,
         epochs: &BTreeMap<i32, i64>,
-        written: BTreeMap<i32, Vec<i64>>,
+        mut written: BTreeMap<i32, Vec<i64>>,
     ) -> Vec<SeenClaim> {
         let mut found = Vec::new();
-        for (state_partition, mut ours) in written {
-            let first = epochs.get(&state_partition).map_or(0, |epoch| epoch + 1);
+        for (&state_partition, epoch) in epochs {
+            let mut ours = written.remove(&state_partition).unwrap_or_default();
+            ours.sort_unstable();
+            let first = epoch + 1;
             let next = self.next.get(&state_partition).copied();
             let next = next.unwrap_or(first).max(first);
-            ours.sort_unstable();
-            let last = ours.last().copied().unwrap_or(next);
-            let foreign = first_gap(next, &ours);
-            let read = foreign.map_or(Ok(()), |from| {
-                self.state
-                    .read_after(state_partition, from, last, READ, &mut |offset, key, by| {
-                        let key = String::from_utf8_lossy(key);
-                        if let (true, Some(by)) = (key.ends_with(&claim_key("/")), by) {
-                            found.push(SeenClaim {
-                                state_partition,
-                                key: key.into_owned(),
-                                offset,
-                                by: String::from_utf8_lossy(by).into_owned(),
-                            });
-                        }
-                    })
+            let until = ours.last().copied();
+            let from = match until {
+                Some(_) => first_gap(next, &ours),
+                None => Some(next),
+            };
+            let mut last = until.unwrap_or(next - 1);
+            let mut each = |offset: i64, key: &[u8], by: Option<&[u8]>| {
+                last = last.max(offset);
+                let key = String::from_utf8_lossy(key);
+                if let (true, Some(by)) = (key.ends_with(&claim_key("/")), by) {
+                    found.push(SeenClaim {
+                        state_partition,
+                        key: key.into_owned(),
+                        offset,
+                        by: String::from_utf8_lossy(by).into_owned(),
+                    });
+                }
+            };
+            let state = &self.state;
+            let read = from.map_or(Ok(()), |from| {
+                state.read_after(state_partition, from, until, READ, &mut each)
             });
-            match read {
-                Ok(()) => drop(self.next.insert(state_partition, last + 1)),
-                Err(error) => crate::warn_limited!(%error, "claims of others are not known"),
+            if let Err(error) = read {
+                crate::warn_limited!(%error, "claims of others are not known");
+                break;
             }
+            self.next.insert(state_partition, last + 1);
         }
         found
     }
