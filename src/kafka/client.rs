@@ -232,6 +232,9 @@ pub trait FollowState: Send {
     /// See [`StateFollower::ends`](super::StateFollower::ends).
     fn ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError>;
 
+    /// See [`StateFollower::stable_ends`](super::StateFollower::stable_ends).
+    fn stable_ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError>;
+
     /// See [`StateFollower::begins`](super::StateFollower::begins).
     fn begins(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError>;
 }

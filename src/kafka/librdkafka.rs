@@ -135,6 +135,10 @@ impl FollowState for StateFollower {
         StateFollower::ends(self, of)
     }
 
+    fn stable_ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
+        StateFollower::stable_ends(self, of)
+    }
+
     fn begins(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
         StateFollower::begins(self, of)
     }

@@ -42,6 +42,8 @@ pub type Ends = BTreeMap<(String, i32), i64>;
 pub struct StateFollower {
     topic: String,
     client: BaseConsumer<Quiet>,
+    /// Sees behind open transactions.
+    uncommitted: BaseConsumer<Quiet>,
 }
 
 impl StateFollower {
@@ -49,9 +51,12 @@ impl StateFollower {
     pub fn new(options: &KafkaOptions, topic: &str) -> Result<StateFollower, KafkaError> {
         let mut config = reader_config(options, &options.group);
         config.set("enable.partition.eof", "true");
+        let client = create(&config, options)?;
+        config.set("isolation.level", "read_uncommitted");
         Ok(StateFollower {
             topic: topic.to_owned(),
-            client: create(&config, options)?,
+            client,
+            uncommitted: create(&config, options)?,
         })
     }
 
@@ -99,35 +104,44 @@ impl StateFollower {
         Ok((n > 0).then_some(n as i32))
     }
 
-    /// End offsets of these partitions, without those that the brokers do not report.
+    /// End offsets of these partitions, open transactions included, without those that the brokers do not report.
     pub fn ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
-        self.offsets(of, Offset::End)
+        poll_idle(&self.uncommitted);
+        offsets(&self.uncommitted, of, Offset::End)
+    }
+
+    /// The same up to the first open transaction.
+    pub fn stable_ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
+        offsets(&self.client, of, Offset::End)
     }
 
     /// First offsets of these partitions, without those that the brokers do not report.
     pub fn begins(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
-        self.offsets(of, Offset::Beginning)
+        offsets(&self.client, of, Offset::Beginning)
     }
+}
 
-    /// Requests first or end offsets. Brokers accept the names of both in place of a time.
-    fn offsets(&self, of: &[(String, i32)], which: Offset) -> Result<Ends, KafkaError> {
-        if of.is_empty() {
-            return Ok(Ends::new());
-        }
-        let mut list = TopicPartitionList::new();
-        for (topic, partition) in of {
-            list.add_partition_offset(topic, *partition, which)
-                .map_err(KafkaError::from_native)?;
-        }
-        let found = self.client.offsets_for_times(list, REQUEST);
-        let found = found.map_err(KafkaError::from_native)?;
-        let entry = |e: &rdkafka::topic_partition_list::TopicPartitionListElem<'_>| match e.offset()
-        {
-            Offset::Offset(offset) if e.error().is_ok() => {
-                Some(((e.topic().to_owned(), e.partition()), offset))
-            }
-            _ => None,
-        };
-        Ok(found.elements().iter().filter_map(entry).collect())
+/// Requests first or end offsets. Brokers accept the names of both in place of a time.
+fn offsets(
+    client: &BaseConsumer<Quiet>,
+    of: &[(String, i32)],
+    which: Offset,
+) -> Result<Ends, KafkaError> {
+    if of.is_empty() {
+        return Ok(Ends::new());
     }
+    let mut list = TopicPartitionList::new();
+    for (topic, partition) in of {
+        list.add_partition_offset(topic, *partition, which)
+            .map_err(KafkaError::from_native)?;
+    }
+    let found = client.offsets_for_times(list, REQUEST);
+    let found = found.map_err(KafkaError::from_native)?;
+    let entry = |e: &rdkafka::topic_partition_list::TopicPartitionListElem<'_>| match e.offset() {
+        Offset::Offset(offset) if e.error().is_ok() => {
+            Some(((e.topic().to_owned(), e.partition()), offset))
+        }
+        _ => None,
+    };
+    Ok(found.elements().iter().filter_map(entry).collect())
 }

@@ -380,6 +380,12 @@ impl Aggregator {
         Some(state.partitions.are_idle())
     }
 
+    /// Whether a partition's checkpoint says that its worker no longer waits for an open transaction.
+    pub fn leaves_out(&self, at: At) -> bool {
+        let state = self.shards.get(&at).and_then(|s| s.state.as_ref());
+        state.is_some_and(|s| s.partitions.states().any(|p| p.left_out))
+    }
+
     /// Panes held.
     pub fn panes(&self) -> usize {
         let shards = self.states().map(RemoteState::panes);

@@ -829,6 +829,12 @@ impl FollowState for State {
     }
 
     fn ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
+        self.offsets(of, |broker, topic, p| {
+            broker.log(topic, p).map_or(0, |log| log.end())
+        })
+    }
+
+    fn stable_ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
         self.offsets(of, |broker, topic, p| broker.stable(topic, p))
     }
 

@@ -25,6 +25,8 @@ use super::scenario::{BEGIN, CALM, EXPIRY, Fault, Fleet, Scenario};
 pub const TOPIC: &str = "events";
 /// Time between two turns of the coordinator.
 const TURN: Duration = Duration::from_millis(100);
+/// Within this time every process takes the time, and what it reports is of now.
+const TICKED: Duration = Duration::from_secs(2);
 /// How long what is left may take at the end.
 const DRAIN: Duration = Duration::from_secs(180);
 /// Widest window, beyond which nothing is kept in it.
@@ -215,6 +217,7 @@ impl<'s> World<'s> {
         let mut turn = Duration::ZERO;
         let until = self.scenario.until;
         let mut calm = false;
+        let mut drained = None;
         while self.failure.is_none() {
             let runs = self.processes.iter().map(|p| p.free).min().unwrap_or(turn);
             let record = self.scenario.records.get(self.next_record).map(|r| r.at);
@@ -240,7 +243,10 @@ impl<'s> World<'s> {
                     calm = true;
                     self.gather();
                 }
-                if self.now > until + Duration::from_secs(15) && self.is_drained() {
+                if self.now > until + Duration::from_secs(15)
+                    && self.is_drained()
+                    && self.now > *drained.get_or_insert(self.now) + TICKED
+                {
                     break;
                 }
                 if self.now > until + DRAIN {

@@ -183,6 +183,11 @@ impl JudgeTask {
         .collect()
     }
 
+    /// Whether a partition's worker no longer waits for an open transaction.
+    pub(super) fn leaves_out(&self, at: At) -> bool {
+        self.aggregator.leaves_out(at)
+    }
+
     /// Up to where each partition of a source is in checkpoints.
     pub(super) fn positions(&self) -> BTreeMap<At, i64> {
         let positions = self.aggregator.positions().into_iter();

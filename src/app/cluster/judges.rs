@@ -151,6 +151,8 @@ impl Judges {
         }
         let read = || self.tasks.values().filter(|task| task.is_read());
         let mut ends: Vec<(String, i32)> = Vec::new();
+        // A record behind an open transaction is waited for like any other, until the worker gives up waiting.
+        let mut stable: Vec<(String, i32)> = Vec::new();
         // Where a checkpoint goes on from is past the begin.
         let mut begins: Vec<(String, i32)> = Vec::new();
         for task in read() {
@@ -159,16 +161,22 @@ impl Judges {
                 if !positions.contains_key(&(source, at.1)) {
                     begins.push(part.clone());
                 }
+                if task.leaves_out(at) {
+                    stable.push(part.clone());
+                }
                 ends.push(part);
             }
         }
-        [&mut ends, &mut begins].into_iter().for_each(|all| {
-            all.sort();
-            all.dedup();
+        [&mut ends, &mut stable, &mut begins]
+            .into_iter()
+            .for_each(|all| {
+                all.sort();
+                all.dedup();
+            });
+        let answers = link.ends(&ends).and_then(|mut ends| {
+            ends.extend(link.stable_ends(&stable)?);
+            Ok((link.begins(&begins)?, ends))
         });
-        let answers = link
-            .ends(&ends)
-            .and_then(|ends| Ok((link.begins(&begins)?, ends)));
         let (begins, ends) = match answers {
             Ok(answers) => answers,
             Err(error) => return self.unknown(&error),
