@@ -93,7 +93,7 @@ impl DetectorOptions {
 /// Outcomes that came after the detector had taken their pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Missed {
-    /// Of predictions that had none.
+    /// Of predictions that had none, or that came with them.
     pub added: u64,
     /// In place of one that the detector had taken.
     pub revised: u64,
@@ -224,6 +224,11 @@ impl Detector {
     pub fn miss(&mut self, c: &Correction) {
         self.missed.revised += c.minus.n();
         self.missed.added += c.plus.n().saturating_sub(c.minus.n());
+    }
+
+    /// Counts the events of a pane that comes too late.
+    pub fn miss_pane(&mut self, n: u64) {
+        self.missed.added += n;
     }
 
     /// Says whether its fleet calls it, at a moment.

@@ -170,7 +170,12 @@ impl Judge {
     }
 
     /// Takes a base pane from before `line_ms`; the windows that hold it show it at their next slide.
+    /// The detector counts it as missed.
     pub fn place(&mut self, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
+        if let Some(detector) = &mut self.detector {
+            detector.miss_pane(pane.sums.n());
+            self.detector_reported = false;
+        }
         let placed = self.windows.place(pane, line_ms);
         self.report.overdispersion = self.windows.dispersion().measure();
         placed

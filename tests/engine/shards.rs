@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::support::partitions::{PARTITIONS, Record, feed, judged, logs, plan, restored};
-use trueline::monitor::{Engine, LocalShard, Shards, Snapshot, VerdictState};
+use trueline::judge::DetectorOptions;
+use trueline::monitor::{Engine, LocalShard, PartitionEvent, Shards, Snapshot, VerdictState};
 use trueline::stats::rng::Rng;
 
 const PROCESSES: usize = 3;
@@ -201,4 +202,38 @@ fn a_shard_ahead_of_others_takes_what_open_memory_says_and_the_one_behind_is_nev
     assert_eq!(ahead, at_last, "the shard behind lost events");
     // A tick adds what came since the one before.
     assert!(less < room + room / 4, "{less} of {room}");
+}
+
+#[test]
+fn a_pane_that_comes_after_its_judgement_is_counted_as_missed_by_the_detector() {
+    let mut plan = plan();
+    plan.models[0].judge.detector = Some(DetectorOptions::alone(
+        "1 per 30d".parse().expect("a budget"),
+        0.05,
+    ));
+    let all = logs(5, 2000);
+    let mut shards = Shards::new(plan, vec![0]);
+    for partition in [0, 1] {
+        adopt(&mut shards, &Topic::new(), partition);
+    }
+    shards.settle();
+    let read = |shards: &mut Shards, partition: i32, range: std::ops::Range<usize>| {
+        let shard = shards.get_mut(0, partition).expect("ours");
+        for offset in range {
+            feed(shard, partition, offset, &all[partition as usize][offset]);
+        }
+        shard.on_partition((0, partition).into(), PartitionEvent::Ended);
+        shards.settle();
+    };
+    read(&mut shards, 1, 0..100);
+    read(&mut shards, 0, 0..2000);
+    let missed = |shards: &mut Shards| {
+        shards.tick(0);
+        let mut all = shards.reports();
+        let report = all.find(|r| r.id.to_string() == "m/1/*/top_label");
+        Some(report?.detector.as_ref()?.missed.added)
+    };
+    assert_eq!(missed(&mut shards), Some(0));
+    read(&mut shards, 1, 100..110);
+    assert_eq!(missed(&mut shards), Some(10));
 }
