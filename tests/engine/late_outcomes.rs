@@ -407,7 +407,7 @@ fn a_partition_with_nothing_to_read_holds_no_prediction_back_from_the_detector()
         let outcome = Record::Outcome {
             id,
             time_ms: begin(id) + 100,
-            happened: id % 2 == 0,
+            happened: id.is_multiple_of(2),
         };
         (prediction, (id % 10 != 9).then_some(outcome))
     };
