@@ -3,9 +3,9 @@
 //!
 //! Small in CI. With `TRUELINE_PENDING=10000000` so many wait, and times and memory have their bars.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -127,26 +127,34 @@ fn start_slowly(service: &mut Service, n: u64) {
             .status()
             .is_ok_and(|s| s.success())
     );
+    let bytes = fs::read(&aside).expect("a segment");
+    // Open on both sides, so that the process finds a writer whenever it opens the pipe, and no write fails between
+    // its two readings.
+    let both = OpenOptions::new().read(true).write(true).open(last);
+    let pipe = both.expect("a pipe");
     service.start_again();
     wait_for("the server", LIMIT, || {
         service.get("/live").filter(|(status, _)| *status == 200)
     });
     service.wait_not_ready(&["loading"]);
-    let bytes = fs::read(&aside).expect("a segment");
     // It is read once to be checked, and once to be taken in.
-    write_to(last, &bytes);
+    write_to(&pipe, &bytes);
     service.wait_not_ready(&["loading, ", " %"]);
     assert_eq!(service.get("/live").map(|(status, _)| status), Some(200));
-    write_to(last, &bytes);
+    write_to(&pipe, &bytes);
     fs::rename(&aside, last).expect("renamed");
     service.wait_ready();
     assert_eq!(pending(service), Some(n));
 }
 
-/// Writes to a pipe, once it is read.
-fn write_to(pipe: &Path, bytes: &[u8]) {
-    let mut pipe = OpenOptions::new().write(true).open(pipe).expect("a pipe");
-    pipe.write_all(bytes).expect("somebody reads");
+/// Writes to a pipe, which takes all of it only while somebody reads.
+fn write_to(pipe: &File, bytes: &[u8]) {
+    let (mut pipe, bytes) = (pipe.try_clone().expect("a handle"), bytes.to_vec());
+    // A thread that is never joined: without a reader it would not end.
+    let writer = std::thread::spawn(move || pipe.write_all(&bytes).expect("written"));
+    wait_for("the segment to be read", LIMIT, || {
+        writer.is_finished().then_some(())
+    });
 }
 
 #[test]
