@@ -396,7 +396,7 @@ fn missing_outcomes_are_shown_by_score_and_below_the_floor_there_is_no_verdict()
 
 #[test]
 fn a_partition_with_nothing_to_read_holds_no_prediction_back_from_the_detector() {
-    // A record a second, of which partition 1 has the first hundred and every tenth has no outcome.
+    // One record a second. Partition 1 has every other one of the first 200. Every tenth has no outcome.
     let begin = |id: u32| BEGIN_MS + 1000 * i64::from(id);
     let of = |id: u32| {
         let prediction = Record::Prediction {

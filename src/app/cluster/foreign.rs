@@ -42,13 +42,14 @@ impl ForeignClaims {
 
     /// Claims up to the records that were written at these offsets, and in partitions without such records up to
     /// the end: who has nothing to write is superseded too. `epochs`: the first claim of our own in each partition.
-    /// A broker that does not answer is asked again after the next write.
+    /// A broker that does not answer is asked again with the next batch; once one did not, ends are not asked for, so
+    /// that a batch waits for one answer at most where nothing was written.
     pub(super) fn find(
         &mut self,
         epochs: &BTreeMap<i32, i64>,
         mut written: BTreeMap<i32, Vec<i64>>,
     ) -> Vec<SeenClaim> {
-        let mut found = Vec::new();
+        let (mut found, mut answers) = (Vec::new(), true);
         for (&state_partition, epoch) in epochs {
             let mut ours = written.remove(&state_partition).unwrap_or_default();
             ours.sort_unstable();
@@ -56,6 +57,9 @@ impl ForeignClaims {
             let next = self.next.get(&state_partition).copied();
             let next = next.unwrap_or(first).max(first);
             let until = ours.last().copied();
+            if until.is_none() && !answers {
+                continue;
+            }
             let from = match until {
                 Some(_) => first_gap(next, &ours),
                 None => Some(next),
@@ -77,11 +81,13 @@ impl ForeignClaims {
             let read = from.map_or(Ok(()), |from| {
                 state.read_after(state_partition, from, until, READ, &mut each)
             });
-            if let Err(error) = read {
-                crate::warn_limited!(%error, "claims of others are not known");
-                break;
+            match read {
+                Ok(()) => drop(self.next.insert(state_partition, last + 1)),
+                Err(error) => {
+                    crate::warn_limited!(%error, "claims of others are not known");
+                    answers = false;
+                }
             }
-            self.next.insert(state_partition, last + 1);
         }
         found
     }
