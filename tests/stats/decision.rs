@@ -241,9 +241,16 @@ fn the_events_that_would_decide_are_about_right() {
         Some((more, then.conclusion == Conclusion::Calibrated))
     });
     let undecided: Vec<(usize, bool)> = all.into_iter().flatten().collect();
-    assert!(10 * undecided.len() as u64 > 9 * sets, "{}", undecided.len());
+    assert!(
+        10 * undecided.len() as u64 > 9 * sets,
+        "{}",
+        undecided.len()
+    );
     let (least, most) = (undecided.iter().min(), undecided.iter().max());
-    println!("{} undecided, more events {least:?} to {most:?}", undecided.len());
+    println!(
+        "{} undecided, more events {least:?} to {most:?}",
+        undecided.len()
+    );
     let shown = undecided.iter().filter(|(_, shown)| *shown).count() as u64;
     let mut failures = Vec::new();
     bar.check("decided", shown, &mut failures);
