@@ -261,7 +261,8 @@ fn series(config: &Config, streams: u64) -> String {
     };
     let cells = config.http.cell_streams_max;
     format!(
-        "  series: about {all} for {streams} streams of {windows} windows, {each} each, and at most {cap}{beyond}; cells of \
+        "  series: about {all} for {streams} streams of {windows} windows, {each} each, and at most {cap} \
+         unless alerts and verdicts alone are more{beyond}; cells of \
          diagrams with up to {cells} streams"
     )
 }

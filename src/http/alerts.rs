@@ -263,16 +263,24 @@ pub fn change(route: &Route, body: &[u8], published: &Published) -> Answer {
         Some(AlertResponse::Acknowledged(ack)) => ok(&ack_json(&ack)),
         Some(AlertResponse::Deployed(deployment)) => ok(&deployment_json(&deployment)),
         Some(AlertResponse::Done) => ok(&json!({ "done": true })),
-        Some(AlertResponse::Unknown) => {
-            let hint = "see /api/v1/alerts for alerts that fire, /api/v1/silences for silences, /api/v1/streams for models";
-            error(
-                StatusCode::NOT_FOUND,
-                "there is no such alert, silence or model",
-                hint,
-            )
-        }
+        Some(AlertResponse::Unknown) => unknown(route),
         Some(AlertResponse::Refused(why)) => error(StatusCode::UNPROCESSABLE_ENTITY, &why, EXAMPLE),
     }
+}
+
+/// What a request names is not there.
+fn unknown(route: &Route) -> Answer {
+    let (what, hint) = match route {
+        Route::Deploy(model) => (
+            format!("no stream of model `{model}` is known"),
+            "/api/v1/streams has the names; a new version of a known model may be marked before its first record",
+        ),
+        _ => (
+            "there is no such alert or silence".to_owned(),
+            "see /api/v1/alerts for alerts that fire, /api/v1/silences for silences",
+        ),
+    };
+    error(StatusCode::NOT_FOUND, &what, hint)
 }
 
 const EXAMPLE: &str = "a silence is {\"matchers\": [\"model=fraud\"], \"for\": \"2h\", \"by\": \"ann\", \"note\": \"release\"}; \

@@ -33,11 +33,14 @@ impl Reply {
 
 pub use super::path::encode;
 
-/// The address in `http://host:port/`.
+/// The address in `http://host:port/` or `host:port`.
 fn authority(url: &str) -> Result<&str, String> {
-    let rest = url
-        .strip_prefix("http://")
-        .ok_or_else(|| format!("`{url}` is no address of a trueline; write http://host:port"))?;
+    let rest = url.strip_prefix("http://").unwrap_or(url);
+    if rest.contains("://") {
+        return Err(format!(
+            "`{url}` is no address of a trueline; write http://host:port"
+        ));
+    }
     let authority = rest.split('/').next().unwrap_or(rest);
     match authority.contains(':') && !authority.contains(['@', ' ']) {
         true => Ok(authority),

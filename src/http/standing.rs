@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::path;
 use crate::alert::{AlertState, Severity};
-use crate::judge::{StreamReport, Verdict};
+use crate::judge::{StreamReport, Undecided, Verdict, WindowReport};
 use crate::telemetry::Published;
 
 /// What a stream asks of people, the most urgent first.
@@ -22,9 +22,9 @@ pub enum Standing {
     Pending,
     /// A window is miscalibrated, and no alert fires.
     Miscalibrated,
-    /// No window is decided.
+    /// No window is decided, or one has lost its events or outcomes: what others say is of before that.
     Undecided,
-    /// Some window is calibrated, and none is miscalibrated.
+    /// Some window is calibrated, none is miscalibrated, and none has lost its events or outcomes.
     Calibrated,
 }
 
@@ -59,6 +59,7 @@ impl Standing {
             (AlertState::Firing, Severity::Warn) => Standing::Warn,
             (AlertState::Pending, _) => Standing::Pending,
             _ if any(Verdict::Miscalibrated) => Standing::Miscalibrated,
+            _ if lost(report) => Standing::Undecided,
             _ if any(Verdict::Calibrated) => Standing::Calibrated,
             _ => Standing::Undecided,
         }
@@ -72,6 +73,22 @@ impl Standing {
             Standing::Calibrated => "good",
         }
     }
+}
+
+/// Whether a window has no verdict because something takes its events or outcomes away. Windows with too few
+/// of them are no sign of that.
+fn lost(report: &StreamReport) -> bool {
+    let reason = |w: &WindowReport| match w.verdict {
+        Verdict::Undecided(reason) => Some(reason),
+        _ => None,
+    };
+    let mut reasons = report.windows.iter().filter_map(reason);
+    reasons.any(|reason| {
+        matches!(
+            reason,
+            Undecided::Coverage | Undecided::Late | Undecided::Stalled | Undecided::Capacity
+        )
+    })
 }
 
 /// Which streams are asked for.
@@ -161,6 +178,9 @@ pub fn counts(standings: impl Iterator<Item = Standing>) -> Vec<(Standing, usize
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::alert::Alert;
+    use crate::judge::StreamId;
+    use crate::stats::view::View;
 
     #[test]
     fn a_filter_reads_its_query_and_writes_it_again() {
@@ -174,6 +194,39 @@ mod tests {
         assert_eq!(address, "/?q=fraud%20DE&state=page&model=a%2Fb&page=2");
         assert_eq!(Filter::default().address("/", &[]), "/");
         assert!(filter.is_known() && !Filter::of(Some("state=red")).is_known());
+    }
+
+    #[test]
+    fn a_stream_that_loses_its_outcomes_is_not_calibrated_by_an_older_window() {
+        let of = |young| {
+            let verdicts = [("5m", young), ("24h", Verdict::Calibrated)];
+            let windows = verdicts.map(|(name, verdict)| WindowReport {
+                verdict,
+                ..WindowReport::blank(name)
+            });
+            Standing::of(&StreamReport {
+                id: StreamId {
+                    model: "m".to_owned(),
+                    version: String::new(),
+                    segment: String::new(),
+                    view: View::Binary,
+                },
+                last_event_ms: 0,
+                due_ms: None,
+                overdispersion: None,
+                detector: None,
+                alert: Alert::default(),
+                windows: windows.into(),
+            })
+        };
+        assert_eq!(
+            of(Verdict::Undecided(Undecided::Coverage)),
+            Standing::Undecided
+        );
+        assert_eq!(
+            of(Verdict::Undecided(Undecided::TooFew)),
+            Standing::Calibrated
+        );
     }
 
     #[test]

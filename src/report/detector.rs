@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 /// The report as JSON. Logarithms are natural; shares sum to 1; times in milliseconds.
 pub fn json(r: &DetectorReport) -> Value {
     let bounds = &r.bounds;
+    // Bounds of no events say nothing; each alarm begins with none.
+    let seen = (bounds.n > 0).then_some(bounds);
     let bins = bounds.bins.iter().map(|b| {
         json!({
             "low": b.low, "high": b.high, "n": b.n,
@@ -42,9 +44,9 @@ pub fn json(r: &DetectorReport) -> Value {
         "always_valid": {
             "confidence": r.confidence,
             "n": bounds.n,
-            "mean_residual_lower": bounds.mean.0,
-            "mean_residual_upper": bounds.mean.1,
-            "ece_l2_lower": bounds.ece2_lower.sqrt(),
+            "mean_residual_lower": seen.map(|b| b.mean.0),
+            "mean_residual_upper": seen.map(|b| b.mean.1),
+            "ece_l2_lower": seen.map(|b| b.ece2_lower.sqrt()),
             "bins": bins.collect::<Vec<_>>(),
         },
     })

@@ -118,6 +118,10 @@ fn a_model_has_one_alert_that_ends_when_someone_closes_it_or_marks_a_deployment(
     let alert = |arguments: &[&str]| trueline(&[&["alert"], arguments, &["--url", &url]].concat());
     let (code, said) = alert(&["deployed", "nothing", "--by", "ann"]);
     assert_eq!(code, Some(65), "{said}");
+    assert!(said.contains("no stream of model `nothing`"), "{said}");
+    // The pipeline deploys a version before its first record.
+    let (code, said) = alert(&["deployed", "a", "--version", "next", "--by", "ci"]);
+    assert_eq!(code, Some(0), "{said}");
     let (code, said) = alert(&["deployed", "a", "--by", "ann", "--note", "v4"]);
     assert_eq!(code, Some(0), "{said}");
     settle();

@@ -331,7 +331,10 @@ impl AlertDispatcher {
                     let of = |id: &StreamId| {
                         id.model == *model && version.as_ref().is_none_or(|v| *v == id.version)
                     };
-                    engine.start_over(of, false)
+                    // A version that is about to be deployed has no streams yet.
+                    let known = engine.reports().any(|r| r.id.model == *model);
+                    let begun = engine.start_over(of, false);
+                    begun.map(|n| n.max(usize::from(known)))
                 }
             };
             changed |= result.is_some_and(|n| n > 0);

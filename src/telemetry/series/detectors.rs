@@ -27,10 +27,13 @@ pub(in crate::telemetry) fn of_stream(
             (detector.evidence.as_ref()).map_or(0.0, |e| e.log_worth / detector.log_threshold),
         ),
         (Id::AnytimeEvents, None, bounds.n as f64),
-        (Id::AnytimeResidualLower, None, bounds.mean.0),
-        (Id::AnytimeResidualUpper, None, bounds.mean.1),
-        (Id::AnytimeEceLower, None, bounds.ece2_lower.sqrt()),
     ];
+    // Bounds of no events say nothing; each alarm begins with none.
+    if bounds.n > 0 {
+        all.push((Id::AnytimeResidualLower, None, bounds.mean.0));
+        all.push((Id::AnytimeResidualUpper, None, bounds.mean.1));
+        all.push((Id::AnytimeEceLower, None, bounds.ece2_lower.sqrt()));
+    }
     let missed = detector.missed;
     for (how, n) in [("added", missed.added), ("revised", missed.revised)] {
         all.push((Id::DetectorMissed, Some(how.to_owned()), n as f64));
@@ -42,7 +45,7 @@ pub(in crate::telemetry) fn of_stream(
             all.push((Id::DetectorShare, Some(kind.to_owned()), share));
         }
     }
-    if cells {
+    if cells && bounds.n > 0 {
         for bin in &bounds.bins {
             let low = bin.low.to_string();
             all.push((Id::AnytimeBinLower, Some(low.clone()), bin.lower));
