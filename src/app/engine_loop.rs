@@ -274,7 +274,8 @@ impl EngineLoop {
     }
 
     fn publish_sizes(&self) {
-        publish::size(&self.published, &self.engines, self.spill.bytes());
+        let spill_bytes = self.spill.bytes();
+        publish::size(&self.published, &self.engines, &self.topics, spill_bytes);
         publish::comparisons(&self.published, &self.engines);
         let history = self.history.facts(&self.published);
         let logs = self.logs.iter();

@@ -122,14 +122,14 @@ enum Act {
 pub fn run(args: &Args) -> Exit {
     let reply = match &args.act {
         Act::Test { config, sink } => return test(config, sink.as_deref()),
-        Act::List { at, all, json } => list(&at.url, *all, *json),
+        Act::List { at, all, json } => list(at, *all, *json),
         Act::Silence {
             at, lift: Some(id), ..
         } => {
             let path = format!("/api/v1/silences/{id}");
-            ask(&at.url, "DELETE", &path, "").map(|_| format!("silence {id} is lifted\n"))
+            ask(at, "DELETE", &path, "").map(|_| format!("silence {id} is lifted\n"))
         }
-        Act::Silence { at, matchers, .. } if matchers.is_empty() => silences(&at.url),
+        Act::Silence { at, matchers, .. } if matchers.is_empty() => silences(at),
         Act::Silence {
             at,
             matchers,
@@ -138,19 +138,18 @@ pub fn run(args: &Args) -> Exit {
             ..
         } => {
             let wanted = json!({ "matchers": matchers, "for": length, "by": author.by, "note": author.note });
-            let made = ask(&at.url, "POST", "/api/v1/silences", &wanted.to_string());
+            let made = ask(at, "POST", "/api/v1/silences", &wanted.to_string());
             made.map(|s| format!("silence {} until {}\n", s["id"], text(&s["until"])))
         }
         Act::Ack { at, alert, author } => {
             let path = format!("/api/v1/alerts/{}/ack", client::encode(alert));
             let said = json!({ "by": author.by, "note": author.note }).to_string();
-            ask(&at.url, "POST", &path, &said)
-                .map(|a| format!("acknowledged by {}\n", text(&a["by"])))
+            ask(at, "POST", &path, &said).map(|a| format!("acknowledged by {}\n", text(&a["by"])))
         }
         Act::Close { at, alert, author } => {
             let path = format!("/api/v1/alerts/{}/close", client::encode(alert));
             let said = json!({ "by": author.by, "note": author.note }).to_string();
-            ask(&at.url, "POST", &path, &said).map(|_| format!("closed {alert}\n"))
+            ask(at, "POST", &path, &said).map(|_| format!("closed {alert}\n"))
         }
         Act::Deployed {
             at,
@@ -160,7 +159,7 @@ pub fn run(args: &Args) -> Exit {
         } => {
             let path = format!("/api/v1/models/{}/deployments", client::encode(model));
             let said = json!({ "version": version, "by": author.by, "note": author.note });
-            ask(&at.url, "POST", &path, &said.to_string())
+            ask(at, "POST", &path, &said.to_string())
                 .map(|d| format!("deployment of {model} at {}\n", text(&d["at"])))
         }
     };
@@ -179,12 +178,14 @@ pub fn run(args: &Args) -> Exit {
 type Reply<T> = Result<T, (Exit, String)>;
 
 /// Sends a request to a running trueline.
-fn ask(url: &str, method: &str, path: &str, body: &str) -> Reply<Value> {
+fn ask(at: &Service, method: &str, path: &str, body: &str) -> Reply<Value> {
     let unavailable = |why: String| (Exit::Unavailable, why);
-    let (status, body) = client::ask_for(url, method, path, body).map_err(unavailable)?;
+    let server = at.server().map_err(|why| (Exit::Config, why))?;
+    let (status, body) = server.ask(method, path, body).map_err(unavailable)?;
     let answer: Value = serde_json::from_str(&body).map_err(|_| {
         unavailable(format!(
-            "{url} is not a trueline: it responds with status {status}"
+            "{} is not a trueline: it responds with status {status}",
+            server.url
         ))
     })?;
     match status {
@@ -196,13 +197,13 @@ fn ask(url: &str, method: &str, path: &str, body: &str) -> Reply<Value> {
     }
 }
 
-fn list(url: &str, all: bool, json: bool) -> Reply<String> {
+fn list(at: &Service, all: bool, json: bool) -> Reply<String> {
     let path = if all {
         "/api/v1/alerts?all=1"
     } else {
         "/api/v1/alerts"
     };
-    let answer = ask(url, "GET", path, "")?;
+    let answer = ask(at, "GET", path, "")?;
     if json {
         return Ok(format!("{answer:#}\n"));
     }
@@ -263,8 +264,8 @@ fn row(alert: &Value) -> Vec<Cell> {
     ]
 }
 
-fn silences(url: &str) -> Reply<String> {
-    let answer = ask(url, "GET", "/api/v1/silences", "")?;
+fn silences(at: &Service) -> Reply<String> {
+    let answer = ask(at, "GET", "/api/v1/silences", "")?;
     let all = answer["silences"].as_array().cloned().unwrap_or_default();
     if all.is_empty() {
         return Ok("no silences\n".to_owned());

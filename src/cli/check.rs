@@ -14,8 +14,9 @@ use super::sample;
 use crate::app;
 use crate::config::bounds::{Expected, MemoryBound, human};
 use crate::config::{Config, Input, SourceOptions, Verdicts, reference};
-use crate::decode::IdField;
-use crate::http::client;
+use crate::decode::{FieldOrConst, IdField};
+use crate::http::client::Server;
+use crate::judge::ANY_MODEL;
 use crate::kafka;
 use crate::kafka::StateTopic;
 use crate::monitor::restore::Fit;
@@ -165,7 +166,7 @@ fn key_is_id(source: &SourceOptions) -> Option<String> {
 
 /// A summary of the configuration.
 pub fn summary(path: &Path, config: &Config) -> String {
-    let mut lines = vec![format!("{}: sound", path.display())];
+    let mut lines = vec![format!("{}: the file is sound", path.display())];
     for source in &config.sources {
         if source.input == Input::Http {
             lines.push(posted(config, source));
@@ -202,6 +203,7 @@ pub fn summary(path: &Path, config: &Config) -> String {
             model.judge.evaluation.tolerance,
         ));
     }
+    lines.extend(others(config));
     let bound = MemoryBound::of(config);
     let each = match config.state.topic {
         None => "",
@@ -234,6 +236,15 @@ pub fn summary(path: &Path, config: &Config) -> String {
         Some(topic) => lines.push(moving(config, topic, &bound)),
     }
     lines.join("\n") + "\n"
+}
+
+/// What becomes of events of models that no `[[model]]` names, where a record may name any.
+fn others(config: &Config) -> Option<String> {
+    let watched = config.plan.models.iter().any(|m| m.name == ANY_MODEL);
+    let may_come = |s: &SourceOptions| matches!(s.decode.model, FieldOrConst::Field(_));
+    (!watched && config.sources.iter().any(may_come)).then(|| {
+        "  other models: rejected as unknown_model; a [[model]] with the name \"*\" watches them".to_owned()
+    })
 }
 
 /// A source whose events are posted.
@@ -341,8 +352,12 @@ pub fn environment(config: &Config, timeout: Duration) -> Vec<String> {
 
 /// Whether a running trueline answers on the configured address, as before a reload or an upgrade.
 fn is_trueline(config: &Config) -> bool {
-    let url = format!("http://{}", config.http.listen);
-    client::get(&url, "/metrics")
+    let server = Server {
+        url: format!("http://{}", config.http.listen),
+        token: None,
+    };
+    server
+        .get("/metrics")
         .is_ok_and(|(status, said)| status == 200 && said.contains("\ntrueline_build_info{"))
 }
 

@@ -11,14 +11,15 @@ const EXAMPLES: &str = "\
 Examples:
   trueline explain --state /var/lib/trueline                      list the records, newest last
   trueline explain --state /var/lib/trueline 3f1c09a2b4d5e6f7     the newest record of this alert
-  trueline explain --state /var/lib/trueline 3f1c09a2b4d5e6f7-1763757000000-page";
+  trueline explain --state /var/lib/trueline 3f1c09a2b4d5e6f7-1763757000000-page
+  trueline explain 3f1c09a2b4d5e6f7-1763757000000-page.json       a record in a file";
 
 /// Explain why an alert changed, and recompute it bit for bit from its record
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// Fingerprint of the alert (its newest record), or key of one change [default: list all
-    /// records]
+    /// Fingerprint of the alert (its newest record), key of one change, or file of a record [default:
+    /// list all records]
     pub alert: Option<String>,
     /// The state directory, `[state] directory` of the configuration; a running trueline may use it
     #[arg(
@@ -32,6 +33,10 @@ pub struct Args {
 
 /// Prints a record and recomputes it.
 pub fn run(args: &Args) -> Exit {
+    let named = args.alert.as_deref().map(Path::new);
+    if let Some(file) = named.filter(|path| path.is_file()) {
+        return show(file);
+    }
     let folder = args.state.join(FOLDER);
     let files = match list(&folder) {
         Ok(files) => files,
@@ -77,6 +82,10 @@ pub fn run(args: &Args) -> Exit {
         );
         return Exit::NoInput;
     };
+    show(file)
+}
+
+fn show(file: &Path) -> Exit {
     match read(file) {
         Ok(record) => explain(&record),
         Err(why) => {

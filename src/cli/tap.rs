@@ -45,16 +45,17 @@ pub fn run(args: &Args) -> Exit {
 }
 
 fn listen(args: &Args) -> Result<(), String> {
+    let server = args.service.server()?;
     let mut printed = 0;
     // The service closes every connection after some minutes; then the next one is opened.
     loop {
-        let mut reply = client::open(&args.service.url, &path(args))?;
+        let mut reply = server.open(&path(args))?;
         if reply.status != 200 {
             let mut said = String::new();
             let _ = (&mut reply.body).take(4096).read_to_string(&mut said);
             return Err(format!(
                 "{} answers {}: {}",
-                args.service.url,
+                server.url,
                 reply.status,
                 said.trim()
             ));
@@ -67,7 +68,7 @@ fn listen(args: &Args) -> Result<(), String> {
             match reply.body.read_line(&mut line) {
                 Ok(0) => break,
                 Ok(_) => {}
-                Err(error) => return Err(format!("{}: {error}", args.service.url)),
+                Err(error) => return Err(format!("{}: {error}", server.url)),
             }
             let written = out.write_all(line.as_bytes()).and_then(|()| out.flush());
             if written.is_err() {

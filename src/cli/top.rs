@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::exit::{self, Exit};
 use super::service::Service;
 use crate::app::clock;
-use crate::http::client;
+use crate::http::client::Server;
 use crate::report::table::{Cell, Paint, lines};
 
 const EXAMPLES: &str = "\
@@ -49,8 +49,15 @@ const HEADING: [&str; 8] = [
 pub fn run(args: &Args) -> Exit {
     let mut out = std::io::stdout();
     let terminal = out.is_terminal();
+    let server = match args.service.server() {
+        Ok(server) => server,
+        Err(why) => {
+            eprintln!("error: {why}");
+            return Exit::Config;
+        }
+    };
     loop {
-        let table = match fetch(args) {
+        let table = match fetch(&server, args) {
             Ok(rows) => rows,
             Err(why) if args.once || !terminal => {
                 eprintln!("error: {why}");
@@ -69,7 +76,12 @@ pub fn run(args: &Args) -> Exit {
             text.push_str("\x1b[H\x1b[2J");
         }
         let fit = args.rows.or_else(|| (terminal && !args.once).then(height));
-        text.push_str(&page(args, &table, fit.unwrap_or(usize::MAX), terminal));
+        text.push_str(&page(
+            &server.url,
+            &table,
+            fit.unwrap_or(usize::MAX),
+            terminal,
+        ));
         // A closed pipe (`top | head`) is not a failure.
         if out
             .write_all(text.as_bytes())
@@ -97,17 +109,13 @@ struct Row {
     cells: Vec<Cell>,
 }
 
-fn fetch(args: &Args) -> Result<Vec<Row>, String> {
-    let (status, body) = client::get(&args.service.url, "/api/v1/streams")?;
+fn fetch(server: &Server, args: &Args) -> Result<Vec<Row>, String> {
+    let (status, body) = server.get("/api/v1/streams")?;
     if status != 200 {
-        return Err(format!(
-            "{} answers {status}: {}",
-            args.service.url,
-            body.trim()
-        ));
+        return Err(format!("{} answers {status}: {}", server.url, body.trim()));
     }
-    let answer: Value = serde_json::from_str(&body)
-        .map_err(|_| format!("{} is not a trueline", args.service.url))?;
+    let answer: Value =
+        serde_json::from_str(&body).map_err(|_| format!("{} is not a trueline", server.url))?;
     Ok(rows(&answer, args, clock::now_ms()))
 }
 
@@ -199,11 +207,11 @@ fn age(window: &Value, now_ms: i64) -> String {
     }
 }
 
-fn page(args: &Args, rows: &[Row], most: usize, colour: bool) -> String {
+fn page(url: &str, rows: &[Row], most: usize, colour: bool) -> String {
     let mut heading = HEADING.to_vec();
     heading.push("age");
     let shown: Vec<Vec<Cell>> = rows.iter().take(most).map(|r| r.cells.clone()).collect();
-    let mut text = format!("{}  {} windows", args.service.url, rows.len());
+    let mut text = format!("{url}  {} windows", rows.len());
     if rows.len() > shown.len() {
         text.push_str(&format!(", the {} worst", shown.len()));
     }
@@ -222,9 +230,7 @@ mod tests {
 
     fn args() -> Args {
         Args {
-            service: Service {
-                url: "http://x:1".to_owned(),
-            },
+            service: Service::default(),
             model: None,
             window: None,
             every: Duration::ZERO,
@@ -255,7 +261,7 @@ mod tests {
         let first = |r: &Row| r.cells[0].text.clone();
         let order: Vec<String> = rows.iter().map(first).collect();
         assert_eq!(order, ["worst", "worse", "bad", "young", "good"]);
-        let text = page(&args(), &rows, 4, false);
+        let text = page("http://x:1", &rows, 4, false);
         assert!(
             text.contains("the 4 worst") && !text.contains("good"),
             "{text}"

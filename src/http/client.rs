@@ -2,8 +2,7 @@
 //! TLS.
 //!
 //! It speaks HTTP/1.0, so that the response is not chunked and ends with the connection. Every wait
-//! is bounded. Errors name what to start or to specify. Where the server asks for a token, it is taken
-//! from `TRUELINE_TOKEN`.
+//! is bounded. Errors name what to start or to specify.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -48,37 +47,61 @@ fn authority(url: &str) -> Result<&str, String> {
     }
 }
 
-/// Sends a GET request and reads the head of the response.
-pub fn open(url: &str, path: &str) -> Result<Reply, String> {
-    send(url, "GET", path, "")
+/// A running trueline, and the token that it asks for.
+#[derive(Clone)]
+pub struct Server {
+    /// Its address, `http://host:port` or `host:port`.
+    pub url: String,
+    /// The token of `[http]`, if it has one.
+    pub token: Option<String>,
 }
 
-/// Sends a request with a JSON body or an empty one, and reads the head of the response.
-fn send(url: &str, method: &str, path: &str, body: &str) -> Result<Reply, String> {
-    let authority = authority(url)?;
-    let failed = |error: std::io::Error| {
-        format!("cannot ask {authority}: {error}; is trueline running there? see [http] listen")
-    };
-    let addresses = authority.to_socket_addrs().map_err(failed)?;
-    let mut last = std::io::Error::other("the name has no address");
-    for address in addresses {
-        match TcpStream::connect_timeout(&address, WITHIN) {
-            Ok(stream) => {
-                let mut head = format!(
-                    "{method} {path} HTTP/1.0\r\nhost: {authority}\r\nx-requested-by: trueline\r\n"
-                );
-                if let Ok(token) = std::env::var("TRUELINE_TOKEN") {
-                    head.push_str(&format!("authorization: Bearer {}\r\n", token.trim()));
-                }
-                return ask(stream, &head, body).map_err(failed);
-            }
-            Err(error) => last = error,
-        }
+impl Server {
+    /// Sends a GET request and reads the head of the response.
+    pub fn open(&self, path: &str) -> Result<Reply, String> {
+        self.send("GET", path, "")
     }
-    Err(failed(last))
+
+    /// Sends a GET request and reads the whole response.
+    pub fn get(&self, path: &str) -> Result<(u16, String), String> {
+        self.ask("GET", path, "")
+    }
+
+    /// Sends a request with a JSON body or an empty one, and reads the whole response.
+    pub fn ask(&self, method: &str, path: &str, body: &str) -> Result<(u16, String), String> {
+        let mut reply = self.send(method, path, body)?;
+        let mut body = String::new();
+        let read = (&mut reply.body).take(BODY_MAX).read_to_string(&mut body);
+        read.map_err(|error| format!("{}{path}: {error}", self.url))?;
+        Ok((reply.status, body))
+    }
+
+    /// Sends a request and reads the head of the response.
+    fn send(&self, method: &str, path: &str, body: &str) -> Result<Reply, String> {
+        let authority = authority(&self.url)?;
+        let failed = |error: std::io::Error| {
+            format!("cannot ask {authority}: {error}; is trueline running there? see [http] listen")
+        };
+        let addresses = authority.to_socket_addrs().map_err(failed)?;
+        let mut head = format!(
+            "{method} {path} HTTP/1.0\r\nhost: {authority}\r\nx-requested-by: trueline\r\n"
+        );
+        if let Some(token) = &self.token {
+            head.push_str(&format!("authorization: Bearer {}\r\n", token.trim()));
+        }
+        let mut last = std::io::Error::other("the name has no address");
+        for address in addresses {
+            match TcpStream::connect_timeout(&address, WITHIN) {
+                Ok(stream) => return exchange(stream, &head, body).map_err(failed),
+                Err(error) => last = error,
+            }
+        }
+        Err(failed(last))
+    }
 }
 
-fn ask(mut stream: TcpStream, head: &str, body: &str) -> std::io::Result<Reply> {
+/// Writes a request and reads the head of the response.
+fn exchange(mut stream: TcpStream, head: &str, body: &str) -> std::io::Result<Reply> {
     stream.set_write_timeout(Some(WITHIN))?;
     stream.set_read_timeout(Some(WITHIN))?;
     match body.len() {
@@ -107,18 +130,4 @@ fn ask(mut stream: TcpStream, head: &str, body: &str) -> std::io::Result<Reply> 
         status: status.unwrap_or_default(),
         body,
     })
-}
-
-/// Sends a GET request and reads the whole response.
-pub fn get(url: &str, path: &str) -> Result<(u16, String), String> {
-    ask_for(url, "GET", path, "")
-}
-
-/// Sends a request with a JSON body or an empty one, and reads the whole response.
-pub fn ask_for(url: &str, method: &str, path: &str, body: &str) -> Result<(u16, String), String> {
-    let mut reply = send(url, method, path, body)?;
-    let mut body = String::new();
-    let read = (&mut reply.body).take(BODY_MAX).read_to_string(&mut body);
-    read.map_err(|error| format!("{url}{path}: {error}"))?;
-    Ok((reply.status, body))
 }

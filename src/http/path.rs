@@ -83,7 +83,7 @@ pub fn route(path: &str) -> Route {
         "/" => return Route::Index,
         "/alerts" => return Route::AlertsPage,
         "/script.js" => return Route::Script,
-        "/icon.svg" => return Route::Icon,
+        "/icon.svg" | "/favicon.ico" => return Route::Icon,
         "/api" | "/api/" | "/api/v1" | "/api/v1/" => return Route::Addresses,
         "/api/v1/sources" => return Route::Sources,
         "/metrics" => return Route::Metrics,
@@ -263,7 +263,8 @@ mod tests {
         assert_eq!(route("/api/v1/streams/a/b"), Route::Unknown);
         assert_eq!(route("/api/v1/streams/%zz"), Route::Unknown);
         assert_eq!(route("/api/v1/streams/%ff"), Route::Unknown);
-        assert_eq!(route("/favicon.ico"), Route::Unknown);
+        assert_eq!(route("/favicon.ico"), Route::Icon);
+        assert_eq!(route("/favicon.png"), Route::Unknown);
     }
 
     #[test]

@@ -126,7 +126,9 @@ fn dependence(e: &Evaluation) -> String {
     }
     if let Some(r) = e.repeated.filter(|r| r.is_suspicious()) {
         let share = 100.0 * r.share;
-        said += &format!("; {share:.1} % of scores repeat exactly: records delivered twice?");
+        said += &format!(
+            "; {share:.1} % of scores repeat exactly: records delivered, or cases scored, twice?"
+        );
     }
     said
 }

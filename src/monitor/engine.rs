@@ -17,7 +17,9 @@ use super::restore::{Fit, RestoreError, Segment, SegmentOf};
 use super::shard::{Batch, Shard};
 use super::snapshot::Snapshot;
 use super::watchdog::Watchdog;
-use crate::collect::join::{JoinState, JournalDelta, JournalError, SpillBackend, SpillError};
+use crate::collect::join::{
+    JoinState, Joins, JournalDelta, JournalError, SpillBackend, SpillError,
+};
 use crate::collect::{
     Counters, Disposition, Event, Label, Origin, Pair, PairCounts, PartitionId, PartitionState,
     Reason,
@@ -328,6 +330,11 @@ impl Engine {
     pub fn take_journals(&mut self) -> Vec<JournalDelta> {
         self.correct();
         self.shard.upkeep().take_journals()
+    }
+
+    /// All joins.
+    pub fn joins(&self) -> &Joins {
+        self.shard.view().joins()
     }
 
     /// Predictions that are retained for their outcomes, or for revisions.

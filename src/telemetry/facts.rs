@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::alert::{AlertState, Holds, Severity};
+use crate::collect::join::WrongPartition;
 use crate::collect::{PairCounts, SourceCounters};
 use crate::judge::{AccountReport, ComparisonReport, StreamId};
 use crate::monitor::activity::Unjudged;
@@ -246,10 +247,14 @@ pub struct AlertFacts {
 
 impl AlertFacts {
     /// Whether someone may mean it by this: its fingerprint or name, or those of one of its
-    /// streams.
+    /// streams, or the key of a record, which begins with a fingerprint.
     pub fn is_called(&self, wanted: &str) -> bool {
-        let stream = |id: &StreamId| id.fingerprint() == wanted || id.to_string() == wanted;
-        self.fingerprint == wanted || self.name == wanted || self.streams.iter().any(stream)
+        let begins = |fingerprint: &str| {
+            let rest = wanted.strip_prefix(fingerprint);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        let stream = |id: &StreamId| begins(&id.fingerprint()) || id.to_string() == wanted;
+        begins(&self.fingerprint) || self.name == wanted || self.streams.iter().any(stream)
     }
 }
 
@@ -323,6 +328,8 @@ pub struct Facts {
     pub suspended: Vec<(String, i32)>,
     /// What waits of streams that were not judged yet.
     pub unjudged: Vec<Unjudged>,
+    /// By name of the source, whether outcomes wait on another partition than their predictions.
+    pub wrong_partitions: Vec<(String, WrongPartition)>,
     /// The history.
     pub history: HistoryFacts,
     /// By topic the logs of posted events.

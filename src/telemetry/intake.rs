@@ -13,6 +13,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::facts::SourceFacts;
+use crate::collect::join::WrongPartition;
 
 /// Share of rejected records beyond which a source is not well.
 pub const REJECTED_SHARE: f64 = 0.01;
@@ -171,6 +172,20 @@ fn orphans(source: &SourceFacts, recent: Totals) -> Option<Concern> {
         rule: "TruelineOutcomesOrphaned",
         severity: "warning",
         words: format!("{} of the outcomes find no prediction", percent(share)),
+    })
+}
+
+/// Outcomes of the topic that wait on another partition than their predictions.
+pub fn wrong_partition(topic: &str, sample: &WrongPartition) -> Option<Concern> {
+    sample.is_wrong().then(|| Concern {
+        source: Some(topic.to_owned()),
+        rule: "TruelineOutcomesOrphaned",
+        severity: "critical",
+        words: format!(
+            "{} of the outcomes that wait are on another partition than their prediction: write both topics \
+             with the same partitioner",
+            percent(sample.share())
+        ),
     })
 }
 

@@ -326,6 +326,8 @@ table! {
         "Records by disposition: observed, expired, matched, orphaned, duplicate, conflict, revised, late, replayed, rejected, refused. Together with trueline_records_open they add up to the records read.";
     RecordsOpen Input Gauge "trueline_records_open" "records" ["source", "state"]
         "Records without a final disposition: pending predictions, waiting outcomes.";
+    WrongPartition Input Gauge "trueline_outcomes_wrong_partition_ratio" "ratio" ["source"]
+        "Share of a sample of waiting outcomes whose prediction waits on another partition. They never meet: both topics need the same partitioner and number of partitions.";
     RecordsLost Input Counter "trueline_records_lost_total" "records" ["source"]
         "Upper bound of the records that the broker deleted before they were read: the offsets between the last record read and the oldest one left.";
     RecordsMoved Input Counter "trueline_records_moved_total" "records" ["source", "direction"]

@@ -26,7 +26,7 @@ use dashmap::DashMap;
 use super::control::Control;
 use super::facts::Facts;
 use super::history::History;
-use super::intake::{Concern, Intake};
+use super::intake::{Concern, Intake, wrong_partition};
 use super::taps::Taps;
 use crate::judge::{StreamId, StreamReport};
 
@@ -231,7 +231,11 @@ impl Published {
 
     /// What is wrong with the records that come.
     pub fn concerns(&self, now_ms: i64) -> Vec<Concern> {
-        lock(&self.intake).concerns(now_ms, &self.facts().sources)
+        let facts = self.facts();
+        let wrong = facts.wrong_partitions.iter();
+        let mut all: Vec<Concern> = wrong.filter_map(|(t, s)| wrong_partition(t, s)).collect();
+        all.extend(lock(&self.intake).concerns(now_ms, &facts.sources));
+        all
     }
 
     /// Names a part that is not ready, with the reason. All parts are named before the server

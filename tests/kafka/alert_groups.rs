@@ -90,6 +90,12 @@ fn a_model_has_one_alert_that_ends_when_someone_closes_it_or_marks_a_deployment(
     assert_eq!(code, Some(0), "{said}");
     let (_, said) = alert(&["list"]);
     assert!(said.contains("acknowledged by bob"), "{said}");
+    let (code, said) = alert(&["ack", fires["key"].as_str().expect("a key"), "--by", "eve"]);
+    assert_eq!(code, Some(0), "{said}");
+    // The configuration file says where the service listens.
+    let file = service.config().to_str().expect("a path");
+    let (_, said) = trueline(&["alert", "list", "--config", file]);
+    assert!(said.contains("acknowledged by eve"), "{said}");
 
     // Closed, it ends at once, and the bad data from before do not open it again, nor does a kill.
     let (code, said) = alert(&["close", "nothing", "--by", "ann"]);

@@ -27,3 +27,4 @@ mod starts;
 mod support;
 mod tls;
 mod workers_and_judge;
+mod wrong_partition;

@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use trueline::alert::{Alert, AlertState, Severity};
+use trueline::collect::join::WrongPartition;
 use trueline::collect::{Disposition, PairCounts, Reason, Refusal};
 use trueline::http::DoorOptions;
 use trueline::judge::recalibration::JudgedWindow;
@@ -518,6 +519,13 @@ fn facts(facts: &mut Facts) {
         last_ms: vec![("scored".to_owned(), 0, Some(now_ms()))],
     });
     facts.suspended = vec![("scored".to_owned(), 3)];
+    let sample = WrongPartition {
+        source: 1,
+        model: None,
+        waiting: 16,
+        found: 1,
+    };
+    facts.wrong_partitions = vec![("labels".to_owned(), sample)];
     facts.sinks.push(SinkFacts {
         name: "oncall".to_owned(),
         sent: 12,

@@ -11,7 +11,7 @@ use super::assignment::{Assignment, Moves};
 use super::checkpoint_store::{CheckpointAge, CheckpointCounts};
 use super::judges::Judges;
 use crate::app::outputs::snapshots::Written;
-use crate::collect::join::SpillError;
+use crate::collect::join::{SpillError, WrongPartition, wrong_partitions};
 use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionId, PartitionState};
 use crate::judge::{
     AccountReport, Change, ComparisonReport, StreamId, StreamReport, WindowJudgement,
@@ -412,6 +412,19 @@ impl Topology {
                 all.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
             }
             Topology::Judges(_) => (0, 0),
+        }
+    }
+
+    /// Of each join, a sample of the outcomes that wait, and those of them whose prediction waits on another
+    /// partition of this process.
+    pub fn wrong_partitions(&self) -> Vec<WrongPartition> {
+        match self {
+            Topology::Single(engine) => wrong_partitions(&[engine.joins()]),
+            Topology::Sharded(m) => {
+                let all = m.shards().all().iter().map(|s| s.view().joins());
+                wrong_partitions(&all.collect::<Vec<_>>())
+            }
+            Topology::Judges(_) => Vec::new(),
         }
     }
 

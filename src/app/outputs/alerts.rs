@@ -20,6 +20,7 @@ use crate::alert::{AlertState, Severity};
 use crate::app::clock;
 use crate::app::cluster::topology::Topology;
 use crate::app::error::AppError;
+use crate::collect::join::WrongPartition;
 use crate::http::page_path;
 use crate::judge::{Change, Facts, Step, StreamId, StreamReport, alarm};
 use crate::kafka::{KafkaOptions, Topic};
@@ -57,6 +58,10 @@ pub fn topic_sink(
     let topic = topic.map_err(|e| format!("sink {}: {e}", sink.name))?;
     Ok(Some(Box::new(AlertTopic(topic))))
 }
+
+/// What a notification adds where outcomes may have missed their predictions.
+const WRONG_PARTITION: &str = ". Outcomes wait on another partition than their predictions (see \
+    trueline_outcomes_wrong_partition_ratio), so these numbers may be wrong: mend that first";
 
 /// Sends notifications. See the module.
 pub struct AlertDispatcher {
@@ -241,6 +246,11 @@ impl AlertDispatcher {
         let book = self.notifier.book();
         let deployment = book.deployment_of(&worst.id.model, &worst.id.version);
         notification.deployment = deployment.cloned();
+        let wrong = engine.wrong_partitions().into_iter();
+        let concerns = |w: &WrongPartition| w.model.as_ref().is_none_or(|m| *m == worst.id.model);
+        if wrong.filter(concerns).any(|w| w.is_wrong()) {
+            notification.evidence.push_str(WRONG_PARTITION);
+        }
         Some(notification)
     }
 

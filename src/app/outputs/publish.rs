@@ -12,6 +12,7 @@ use crate::app::clock;
 use crate::app::cluster::topology::Topology;
 use crate::app::ingest::consumer::SourceConsumer;
 use crate::app::ingest::source::SourceReader;
+use crate::collect::join::WrongPartition;
 use crate::collect::{Counters, Origin, Pair, PartitionState};
 use crate::judge::{Change, Plan, Step, StreamId, WindowJudgement};
 use crate::kafka::{Consumer, Partition};
@@ -157,7 +158,7 @@ pub fn pairs(published: &Published, pairs: &[Pair], passed: u64, seconds: f64) {
 }
 
 /// Publishes sizes, which takes a walk over all state.
-pub fn size(published: &Published, engine: &Topology, spill_bytes: u64) {
+pub fn size(published: &Published, engine: &Topology, topics: &[String], spill_bytes: u64) {
     let counters = engine.counters();
     let (spilled, pending_bytes) = engine.spilled();
     let size = EngineFacts {
@@ -172,10 +173,34 @@ pub fn size(published: &Published, engine: &Topology, spill_bytes: u64) {
         spill_bytes,
     };
     let unjudged = engine.unjudged();
+    let wrong_partitions = wrong_partitions(engine, topics);
     published.update(|facts| {
         facts.engine = size;
         facts.unjudged = unjudged;
+        facts.wrong_partitions = wrong_partitions;
     });
+}
+
+/// By topic, whether its outcomes wait on another partition than their predictions, which is logged.
+fn wrong_partitions(engine: &Topology, topics: &[String]) -> Vec<(String, WrongPartition)> {
+    let mut all = Vec::new();
+    for sample in engine.wrong_partitions() {
+        let Some(topic) = topics.get(usize::from(sample.source)) else {
+            continue;
+        };
+        if sample.is_wrong() {
+            let (found, waiting) = (sample.found, sample.waiting);
+            crate::warn_limited!(
+                topic,
+                found,
+                waiting,
+                "outcomes wait on another partition than their predictions; write both topics with the same \
+                 partitioner and number of partitions"
+            );
+        }
+        all.push((topic.clone(), sample));
+    }
+    all
 }
 
 /// One entry per topic. Dead letters and records that await a schema are counted per source and shown with

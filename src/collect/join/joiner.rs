@@ -62,6 +62,16 @@ impl Joiner {
         self.waiting.len()
     }
 
+    /// Keys of the outcomes that wait, in no order.
+    pub(super) fn waiting_keys(&self) -> impl Iterator<Item = Key> {
+        self.waiting.keys()
+    }
+
+    /// Whether a prediction of this id is in memory.
+    pub(super) fn has_prediction(&self, key: Key) -> bool {
+        self.predictions.has(key)
+    }
+
     /// Retained predictions that are not in memory.
     pub fn spilled(&self) -> usize {
         self.predictions.spilled()

@@ -187,6 +187,11 @@ impl Joins {
         self.accounts.iter().map(|a| a.usage.memory).sum()
     }
 
+    /// All joiners, by join and partition.
+    pub(super) fn joiners(&self) -> impl Iterator<Item = (&(u16, i32), &Joiner)> {
+        self.joiners.iter()
+    }
+
     /// Retained predictions, mature ones included.
     pub fn retained(&self) -> usize {
         self.accounts.iter().map(|a| a.usage.retained).sum()

@@ -53,6 +53,7 @@ mod spill_batch;
 mod spill_record;
 mod spilled;
 mod waiting;
+mod wrong_partition;
 
 pub use events::{
     Labelled, MaturityEvent, NewPrediction, Predicted, Retained, Revision, SpillBudget,
@@ -69,3 +70,4 @@ pub(super) use operation::Op;
 pub use plan::{JoinPlan, Missing, Repeated};
 pub use row_layout::{RowLayout, attribute_view};
 pub use spill_backend::{SpillBackend, SpillEntries, SpillError, SpillTable};
+pub use wrong_partition::{WrongPartition, wrong_partitions};

@@ -180,6 +180,11 @@ impl Predictions {
         self.sort(to);
     }
 
+    /// Whether a prediction of this id, by any version, is in memory.
+    pub fn has(&self, key: Key) -> bool {
+        self.index.siblings(key).next().is_some()
+    }
+
     fn sort(&self, all: &mut [Location]) {
         all.sort_unstable_by_key(|at| self.index.key_at(*at).map(|key| key.0));
     }

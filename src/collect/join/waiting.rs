@@ -40,6 +40,11 @@ impl WaitingOutcomes {
         self.outcomes.len()
     }
 
+    /// Keys of all, in no order.
+    pub fn keys(&self) -> impl Iterator<Item = Key> {
+        self.outcomes.keys().copied()
+    }
+
     pub fn contains(&self, key: Key) -> bool {
         self.outcomes.contains_key(&key)
     }

@@ -1,7 +1,7 @@
 //! What can be read off a shard.
 
 use super::Shard;
-use crate::collect::join::SpillError;
+use crate::collect::join::{Joins, SpillError};
 use crate::collect::{Counters, Key, PairCounts, Partitions, Stream};
 use crate::judge::Comparisons;
 use crate::monitor::activity::{Activity, StreamActivity, Unjudged};
@@ -162,6 +162,11 @@ impl<'a> ShardView<'a> {
     pub fn spilled(self) -> (usize, usize) {
         let joins = self.0.collector.joins();
         (joins.spilled(), joins.memory())
+    }
+
+    /// All joins.
+    pub fn joins(self) -> &'a Joins {
+        self.0.collector.joins()
     }
 
     /// Why the store of predictions that memory has no room for failed, if it did. From then on the shard

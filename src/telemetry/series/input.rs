@@ -31,6 +31,9 @@ pub(in crate::telemetry) fn input(published: &Published, families: &mut Families
             families.put(Id::RecordsMoved, &[name, "out"], source.moved_out as f64);
         }
     }
+    for (topic, sample) in &facts.wrong_partitions {
+        families.put(Id::WrongPartition, &[topic], sample.share());
+    }
     for (topic, partition) in &facts.suspended {
         families.put(
             Id::PartitionSuspended,

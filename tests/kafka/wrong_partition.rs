@@ -1,0 +1,69 @@
+//! Outcomes that are written to another partition than their predictions, as by another client library.
+
+use serde_json::Value;
+
+use crate::alerts::{Receiver, config, phase, webhook};
+use crate::support::broker::{Broker, unique};
+use crate::support::service::{LIMIT, Service};
+use crate::support::wait_for;
+
+#[test]
+fn outcomes_on_another_partition_are_named_where_people_look() {
+    let name = "outcomes_on_another_partition_are_named_where_people_look";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let topics = ["predictions", "labels"].map(|t| format!("trueline-wrong-{t}-{}", unique()));
+    let [predictions, labels] = &topics;
+    broker.create_topics(&[(predictions, 2), (labels, 2)]);
+    let receiver = Receiver::start(false);
+    let text = config(&broker.bootstrap, predictions, "1h", &webhook(&receiver));
+    let joined = format!(
+        "score = \"score\"\nid = \"id\"\n[source.outcomes]\ntopics = [\"{labels}\"]\nid = \"id\"\n\
+         time = \"time_ms\"\noutcome = \"outcome\"\nmaturity = \"5s\"\non_missing = \"negative\"\n"
+    );
+    let service = Service::start(&text.replace("score = \"score\"\n", &joined));
+    service.wait_ready();
+
+    // The model is calibrated; its outcomes are all on the other of two partitions.
+    let mut sender = broker.producer();
+    for (i, record) in (0..).zip(phase(&["a"], 0, true)) {
+        let mut p: Value = serde_json::from_str(&record).expect("JSON");
+        p["id"] = Value::from(format!("k-{i}"));
+        let outcome = p.as_object_mut().and_then(|p| p.remove("outcome"));
+        let y = serde_json::json!({"id": p["id"], "time_ms": p["time_ms"], "outcome": outcome});
+        sender.send(predictions, i % 2, p.to_string().as_bytes());
+        sender.send(labels, (i + 1) % 2, y.to_string().as_bytes());
+        if i % 50 == 0 {
+            sender.flush();
+        }
+    }
+    sender.flush();
+
+    let ratio = || service.metric("trueline_outcomes_wrong_partition_ratio", &[labels]);
+    wait_for("a ratio of 1", LIMIT, || (ratio() == 1.0).then_some(()));
+    service.wait_for_line(&["outcomes wait on another partition than their predictions"]);
+    let (_, sources) = service.get("/api/v1/sources").expect("an answer");
+    let sources: Value = serde_json::from_str(&sources).expect("JSON");
+    let concern = &sources["concerns"][0];
+    let what = concern["what"].as_str().expect("words");
+    assert!(
+        what.starts_with("100 % of the outcomes that wait"),
+        "{sources:#}"
+    );
+    assert_eq!(concern["source"], Value::from(labels.as_str()));
+    let (_, page) = service.get("/").expect("a page");
+    assert!(
+        page.contains("write both topics with the same partitioner"),
+        "{page}"
+    );
+
+    // The alert that follows says that its numbers may be wrong, and why.
+    let notice = wait_for("a notice", LIMIT, || receiver.of("/hook").pop());
+    assert_eq!(notice["status"], "firing", "{notice:#}");
+    let evidence = notice["evidence"].as_str().expect("words");
+    assert!(
+        evidence.contains("Outcomes wait on another partition than their predictions"),
+        "{evidence}"
+    );
+}
