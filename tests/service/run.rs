@@ -249,7 +249,10 @@ fn a_state_directory_that_goes_away_is_told_and_counted_and_everything_else_goes
     let state = dir.join("state");
     let path = config(&dir, "127.0.0.1:1", port, &state);
     let child = start(&path);
-    await_answer(port, "/live", |a| a.starts_with("HTTP/1.1 200"));
+    // It answers before it has opened everything in the directory; without that it does not start.
+    await_answer(port, "/metrics", |a| {
+        a.contains("loop_silence_seconds{loop=\"engine\"}")
+    });
     fs::rename(&state, dir.join("elsewhere")).expect("a directory that can be moved");
     fs::write(&state, "in the way").expect("a file");
     await_answer(port, "/metrics", |a| {
