@@ -9,6 +9,7 @@
 //! people were notified and sends the end. A stream whose partitions lie in several processes that each
 //! judge is judged, and notified, by each process over its own partitions.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -76,6 +77,8 @@ pub struct AlertDispatcher {
     closing: BTreeMap<String, String>,
     orders: Receiver<Order>,
     compared: Instant,
+    /// Outcomes that wait on a wrong partition; looked up once a dispatch, where something fires.
+    wrong_partitions: OnceCell<Vec<WrongPartition>>,
 }
 
 impl AlertDispatcher {
@@ -110,6 +113,7 @@ impl AlertDispatcher {
             closing: BTreeMap::new(),
             orders,
             compared: Instant::now(),
+            wrong_partitions: OnceCell::new(),
         })
     }
 
@@ -135,6 +139,7 @@ impl AlertDispatcher {
         published: &Published,
     ) -> bool {
         let now_ms = clock::now_ms();
+        self.wrong_partitions = OnceCell::new();
         let left = self.follow_moves(engine);
         let caught_up = self.caught_up(engine, published, now_ms);
         // The checkpoint holds the last change of a stream that left, and its next owner sends it.
@@ -246,9 +251,11 @@ impl AlertDispatcher {
         let book = self.notifier.book();
         let deployment = book.deployment_of(&worst.id.model, &worst.id.version);
         notification.deployment = deployment.cloned();
-        let wrong = engine.wrong_partitions().into_iter();
+        let wrong = self
+            .wrong_partitions
+            .get_or_init(|| engine.wrong_partitions());
         let concerns = |w: &WrongPartition| w.model.as_ref().is_none_or(|m| *m == worst.id.model);
-        if wrong.filter(concerns).any(|w| w.is_wrong()) {
+        if wrong.iter().any(|w| concerns(w) && w.is_wrong()) {
             notification.evidence.push_str(WRONG_PARTITION);
         }
         Some(notification)

@@ -73,3 +73,26 @@ fn is_elsewhere(all: &[&Joins], (join, partition): (u16, i32), key: Key) -> bool
     let mut others = joiners.filter(|((j, p), _)| *j == join && *p != partition);
     others.any(|(_, joiner)| joiner.has_prediction(key))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(waiting: u64, found: u64) -> WrongPartition {
+        WrongPartition {
+            source: 1,
+            model: None,
+            waiting,
+            found,
+        }
+    }
+
+    #[test]
+    fn a_few_ids_that_were_used_twice_are_no_sign_of_another_partitioner() {
+        assert!(!sample(0, 0).is_wrong());
+        assert!(!sample(2, 2).is_wrong());
+        assert!(!sample(1000, 20).is_wrong());
+        assert!(sample(3, 3).is_wrong() && sample(1000, 21).is_wrong());
+        assert_eq!((sample(0, 0).share(), sample(16, 4).share()), (0.0, 0.25));
+    }
+}
