@@ -14,7 +14,8 @@ pub struct Service {
     /// Address of the running trueline; without it and `--config`, http://127.0.0.1:9464
     #[arg(long, env = "TRUELINE_URL", value_name = "URL")]
     url: Option<String>,
-    /// Its configuration file, for its address and token, where it runs on this machine
+    /// Its configuration file, for its address and token, where it runs on this machine; goes before
+    /// `--url`
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
 }

@@ -48,7 +48,6 @@ fn authority(url: &str) -> Result<&str, String> {
 }
 
 /// A running trueline, and the token that it asks for.
-#[derive(Clone)]
 pub struct Server {
     /// Its address, `http://host:port` or `host:port`.
     pub url: String,
