@@ -1,5 +1,7 @@
 //! Outcomes that are written to another partition than their predictions, as by another client library.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::alerts::{Receiver, config, phase, webhook};
@@ -25,9 +27,27 @@ fn outcomes_on_another_partition_are_named_where_people_look() {
     let service = Service::start(&text.replace("score = \"score\"\n", &joined));
     service.wait_ready();
 
-    // The model is calibrated; its outcomes are all on the other of two partitions.
+    // Outcomes that wait for predictions that are nowhere yet are on no wrong partition.
     let mut sender = broker.producer();
-    for (i, record) in (0..).zip(phase(&["a"], 0, true)) {
+    let records = phase(&["a"], 0, true);
+    let first: Value = serde_json::from_str(&records[0]).expect("JSON");
+    for i in 0..40 {
+        let y =
+            serde_json::json!({"id": format!("u-{i}"), "time_ms": first["time_ms"], "outcome": 1});
+        sender.send(labels, i % 2, y.to_string().as_bytes());
+    }
+    sender.flush();
+    let waiting = || service.metric("trueline_records_open", &[labels, "waiting"]);
+    wait_for("outcomes that wait", LIMIT, || {
+        (waiting() == 40.0).then_some(())
+    });
+    let ratio = || service.metric("trueline_outcomes_wrong_partition_ratio", &[labels]);
+    // It is looked up twice a second.
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(ratio(), 0.0);
+
+    // The model is calibrated; its outcomes are all on the other of two partitions.
+    for (i, record) in (0..).zip(records) {
         let mut p: Value = serde_json::from_str(&record).expect("JSON");
         p["id"] = Value::from(format!("k-{i}"));
         let outcome = p.as_object_mut().and_then(|p| p.remove("outcome"));
@@ -40,7 +60,6 @@ fn outcomes_on_another_partition_are_named_where_people_look() {
     }
     sender.flush();
 
-    let ratio = || service.metric("trueline_outcomes_wrong_partition_ratio", &[labels]);
     wait_for("a ratio of 1", LIMIT, || (ratio() == 1.0).then_some(()));
     service.wait_for_line(&["outcomes wait on another partition than their predictions"]);
     let (_, sources) = service.get("/api/v1/sources").expect("an answer");
