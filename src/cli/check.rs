@@ -5,7 +5,8 @@
 //! directory, address). The last layer changes nothing, and works beside a running service.
 //! `--no-environment` skips it, for CI. `--sample` then reads records and says what they become.
 
-use std::net::TcpListener;
+mod environment;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,13 +16,7 @@ use crate::app;
 use crate::config::bounds::{Expected, MemoryBound, human};
 use crate::config::{Config, Input, SourceOptions, Verdicts, reference};
 use crate::decode::{FieldOrConst, IdField};
-use crate::http::client::Server;
 use crate::judge::ANY_MODEL;
-use crate::kafka;
-use crate::kafka::StateTopic;
-use crate::monitor::restore::Fit;
-use crate::registry::RegistryOptions;
-use crate::store::{self, FormatError, StoreError, checkpoint::CHUNK_BYTES};
 use crate::telemetry::published::{STREAM_SERIES, WINDOW_SERIES};
 
 const EXAMPLES: &str = "\
@@ -108,11 +103,11 @@ pub fn run(args: &Args) -> Exit {
         return Exit::Ok;
     }
     if !args.effective {
-        for line in left_behind(&config) {
+        for line in environment::left_behind(&config) {
             println!("  {line}");
         }
     }
-    let faults = environment(&config, args.timeout);
+    let faults = environment::faults(&config, args.timeout);
     for fault in &faults {
         eprintln!("{}: {fault}", args.config.display());
     }
@@ -317,189 +312,5 @@ fn moving(config: &Config, topic: &str, bound: &MemoryBound) -> String {
              partition of the sources; what was judged is kept in {}",
             config.state.directory.display(),
         ),
-    }
-}
-
-/// The problems of the environment. Each message names the section and the remedy.
-pub fn environment(config: &Config, timeout: Duration) -> Vec<String> {
-    let sources = config.sources.iter();
-    let sources = sources.filter(|s| s.input == Input::Kafka);
-    // Side by side: a broker that is away is waited for once, not once a source.
-    let mut faults: Vec<String> = std::thread::scope(|scope| {
-        let probes = sources.map(|s| scope.spawn(move || brokers(s, timeout)));
-        let probes: Vec<_> = probes.collect();
-        let found = |probe: std::thread::ScopedJoinHandle<'_, Vec<String>>| {
-            let found = probe.join();
-            found.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        probes.into_iter().flat_map(found).collect()
-    });
-    faults.dedup();
-    faults.extend(registry(config, timeout));
-    faults.extend(directory(&config.state.directory));
-    faults.extend(state_format(config));
-    faults.extend(state_topic(config));
-    if let Err(error) = TcpListener::bind(config.http.listen)
-        && !is_trueline(config)
-    {
-        faults.push(format!(
-            "[http] listen: cannot listen on {}: {error}; stop what uses it or write another address",
-            config.http.listen
-        ));
-    }
-    faults
-}
-
-/// Whether a running trueline answers on the configured address, as before a reload or an upgrade.
-fn is_trueline(config: &Config) -> bool {
-    let server = Server {
-        url: format!("http://{}", config.http.listen),
-        token: None,
-    };
-    server
-        .get("/metrics")
-        .is_ok_and(|(status, said)| status == 200 && said.contains("\ntrueline_build_info{"))
-}
-
-/// What the state directory holds that a start with this configuration would not use.
-fn left_behind(config: &Config) -> Vec<String> {
-    let directory = &config.state.directory;
-    let Ok(Some(loaded)) = store::load_checked(directory) else {
-        return Vec::new();
-    };
-    let (mut snapshot, shown) = (loaded.snapshot, directory.display());
-    if snapshot.carry_over(&config.plan).is_err() {
-        return Vec::new();
-    }
-    let read: Vec<&String> = config
-        .sources
-        .iter()
-        .flat_map(|s| &s.kafka.topics)
-        .collect();
-    let gone = snapshot.topics.iter().filter(|topic| !read.contains(topic));
-    let mut lines: Vec<String> = gone
-        .map(|topic| {
-            format!("left behind in {shown}: how far topic {topic} was read; no source reads it")
-        })
-        .collect();
-    let Ok(fit) = Fit::new(&config.plan, &snapshot) else {
-        return lines;
-    };
-    let shown_max = 10;
-    lines.extend(
-        fit.dropped
-            .iter()
-            .take(shown_max)
-            .map(|what| format!("left behind in {shown}: {what}")),
-    );
-    if let more @ 1.. = fit.dropped.len().saturating_sub(shown_max) {
-        lines.push(format!("left behind in {shown}: {more} more streams"));
-    }
-    lines
-}
-
-/// Problems between a source and its brokers.
-fn brokers(source: &SourceOptions, timeout: Duration) -> Vec<String> {
-    let probe = kafka::probe(&source.kafka, timeout);
-    let named = |fault: &kafka::KafkaError| format!("source {}: {fault}", source.name);
-    let mut faults: Vec<String> = probe.problems.iter().map(named).collect();
-    let outcomes = source.join.as_ref().map_or(&[][..], |j| &j.topics);
-    for (ours, theirs) in source.kafka.topics.iter().zip(outcomes) {
-        if let (Some(a), Some(b)) = (probe.partitions.get(ours), probe.partitions.get(theirs))
-            && a != b
-        {
-            faults.push(format!(
-                "source {}: topic `{ours}` has {a} partitions and `{theirs}` {b}; outcomes are joined within \
-                 partitions: give both as many, with the prediction's id as the key of every record",
-                source.name
-            ));
-        }
-    }
-    faults
-}
-
-/// Whether an existing state topic is suitable; a missing one is created at the start.
-fn state_topic(config: &Config) -> Option<String> {
-    let (options, topic) = config.moving()?;
-    let asked =
-        StateTopic::new(&options, &topic, CHUNK_BYTES).and_then(|state| match state.exists()? {
-            true => state.misconfigured(),
-            false => Ok(None),
-        });
-    let fault = asked.unwrap_or_else(Some)?;
-    Some(format!("[state] topic: {fault}"))
-}
-
-/// Whether the configured schema registry responds as one.
-fn registry(config: &Config, timeout: Duration) -> Option<String> {
-    let options = config.registry.as_ref()?;
-    let options = RegistryOptions {
-        timeout: options.timeout.min(timeout),
-        ..options.clone()
-    };
-    let fault = crate::registry::probe(&options).err()?;
-    Some(format!("[registry] url: {fault}"))
-}
-
-/// Whether a file can be created in the state directory, or in its nearest ancestor that exists, so
-/// that the check leaves nothing behind.
-fn directory(state: &Path) -> Option<String> {
-    let there = state
-        .ancestors()
-        .find(|p| p.as_os_str().is_empty() || p.exists());
-    let there = match there {
-        Some(path) if !path.as_os_str().is_empty() => path,
-        _ => Path::new("."),
-    };
-    let trial = there.join(format!(".trueline-check-{}", std::process::id()));
-    let made = std::fs::File::create_new(&trial);
-    if made.is_ok() {
-        // A file that stays would do no harm: snapshots have other names.
-        let _ = std::fs::remove_file(&trial);
-    }
-    made.err().map(|error| {
-        format!(
-            "[state] directory: cannot write in {}: {error}; make it writable for this user or name another",
-            there.display()
-        )
-    })
-}
-
-/// Whether another version wrote the state, so that a start would refuse it: the question before an upgrade.
-/// Other faults of files are left to the start, since a running process may be replacing them.
-fn state_format(config: &Config) -> Option<String> {
-    if config.state.topic.is_some() {
-        return None;
-    }
-    let Err(StoreError::Refused(files)) = store::load_checked(&config.state.directory) else {
-        return None;
-    };
-    let other = |(_, fault): &(_, FormatError)| {
-        matches!(fault, FormatError::Past(_) | FormatError::Future(_))
-    };
-    files
-        .iter()
-        .any(other)
-        .then(|| format!("[state] directory: {}", StoreError::Refused(files)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_state_directory_that_is_a_file_is_refused_by_name() {
-        let file = std::env::temp_dir().join(format!("trueline-state-{}", std::process::id()));
-        std::fs::write(&file, "").unwrap();
-        let fault = directory(&file.join("state"));
-        std::fs::remove_file(&file).unwrap();
-        assert!(fault.is_some_and(|f| f.contains("[state] directory: cannot write in")));
-    }
-
-    #[test]
-    fn a_missing_state_directory_is_no_fault_and_is_not_created() {
-        let missing = std::env::temp_dir().join(format!("trueline-missing-{}", std::process::id()));
-        assert_eq!(directory(&missing.join("state")), None);
-        assert!(!missing.exists());
     }
 }

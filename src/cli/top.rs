@@ -103,7 +103,7 @@ fn height() -> usize {
 
 /// One window of one stream, as a row with its sort key.
 struct Row {
-    /// State of the alert, verdict, lower end of the interval, negated p-value: the worst is
+    /// State of the stream's alert, verdict, lower end of the interval, negated p-value: the worst is
     /// greatest.
     badness: (u8, u8, f64, f64),
     cells: Vec<Cell>,
@@ -143,16 +143,16 @@ fn rows(answer: &Value, args: &Args, now_ms: i64) -> Vec<Row> {
 fn row(stream: &Value, window: &Value, now_ms: i64) -> Row {
     let text = |v: &Value| v.as_str().unwrap_or("-").to_owned();
     let verdict = text(&window["verdict"]);
-    let alert = text(&window["alert"]);
+    let alert = text(&stream["alert"]["state"]);
     let (paint, bad) = match verdict.as_str() {
         "miscalibrated" => (Paint::Red, 2),
         "calibrated" => (Paint::Green, 0),
         _ => (Paint::Yellow, 1),
     };
-    let firing = match alert.as_str() {
-        "firing" => 2,
-        "pending" => 1,
-        _ => 0,
+    let (firing, alert) = match alert.as_str() {
+        "firing" => (2, text(&stream["alert"]["severity"])),
+        "pending" => (1, alert),
+        _ => (0, alert),
     };
     let shown = match window["reason"].as_str() {
         Some(reason) => format!("{verdict}({reason})"),
@@ -239,9 +239,14 @@ mod tests {
         }
     }
 
-    fn window(verdict: &str, alert: &str, lower: f64) -> Value {
+    fn stream(id: &str, alert: &str, verdict: &str, lower: f64) -> Value {
+        let alert = json!({"state": alert, "severity": "page"});
+        json!({"id": id, "alert": alert, "windows": [window(verdict, lower)]})
+    }
+
+    fn window(verdict: &str, lower: f64) -> Value {
         json!({
-            "window": "5m", "n": 100, "verdict": verdict, "reason": null, "alert": alert, "end_ms": 1_000_000,
+            "window": "5m", "n": 100, "verdict": verdict, "reason": null, "alert": "inactive", "end_ms": 1_000_000,
             "ece_l2": {"lower": lower, "upper": 0.3, "estimate_squared": 0.01}, "p_value": 0.02,
         })
     }
@@ -249,11 +254,11 @@ mod tests {
     #[test]
     fn firing_alerts_come_first_then_worse_verdicts() {
         let answer = json!({"streams": [
-            {"id": "good", "windows": [window("calibrated", "inactive", 0.0)]},
-            {"id": "bad", "windows": [window("miscalibrated", "pending", 0.2)]},
-            {"id": "worse", "windows": [window("miscalibrated", "firing", 0.1)]},
-            {"id": "worst", "windows": [window("miscalibrated", "firing", 0.15)]},
-            {"id": "young", "windows": [json!({
+            stream("good", "inactive", "calibrated", 0.0),
+            stream("bad", "pending", "miscalibrated", 0.2),
+            stream("worse", "firing", "miscalibrated", 0.1),
+            stream("worst", "firing", "miscalibrated", 0.15),
+            {"id": "young", "alert": {"state": "inactive", "severity": "warn"}, "windows": [json!({
                 "window": "5m", "n": 0, "verdict": "undecided", "reason": "too_few", "alert": "inactive", "end_ms": 0,
             })]},
         ]});

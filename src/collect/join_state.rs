@@ -117,9 +117,14 @@ impl Collector {
             let gone = counts.pending.saturating_sub(p.copied().unwrap_or(0));
             counts.pending -= gone;
             counts.expired += gone;
-            let gone = counts.waiting.saturating_sub(w.copied().unwrap_or(0));
+            let w = w.copied().unwrap_or(0);
+            let gone = counts.waiting.saturating_sub(w);
             counts.waiting -= gone;
             counts.orphaned += gone;
+            // The lines of a model whose panes are others now are not known: outcomes that were orphaned by
+            // them came back. They are counted.
+            let back = w.saturating_sub(counts.waiting);
+            self.joins.drop_oldest_waiting(source, back as usize);
         }
     }
 

@@ -7,6 +7,7 @@
 //! configuration.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 use toml::Spanned;
@@ -88,9 +89,13 @@ impl Record {
 pub fn read(text: &str, outside: &Outside<'_>, problems: &mut Problems<'_>) -> Record {
     let (table, faults) = DeTable::parse_recoverable(text);
     for fault in &faults {
-        let at = problems.place(&fault.span().unwrap_or(0..0));
+        let span = fault.span().unwrap_or(0..0);
         let what = fault.message().trim().replace('\n', ", ");
-        problems.add_syntax(at, format!("not TOML: {what}"), "correct the syntax");
+        let (what, remedy) = match what == "duplicate key" {
+            true => twice(text, span.clone()),
+            false => (format!("not TOML: {what}"), "correct the syntax".to_owned()),
+        };
+        problems.add_syntax(problems.place(&span), what, remedy);
     }
     // After a fault of syntax the tree is a guess; what would be said of it might mislead.
     let empty = DeTable::new();
@@ -293,6 +298,28 @@ impl Walk<'_, '_> {
     }
 }
 
+/// A key or the header of a section that stands twice, and what to write.
+fn twice(text: &str, span: Range<usize>) -> (String, String) {
+    let name = text.get(span.clone()).unwrap_or_default();
+    let before = text.get(..span.start).unwrap_or_default();
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    // A header may name its parents before it: [source.fields].
+    let Some(parents) = line.trim_start().strip_prefix('[') else {
+        let remedy = "keep one of them; if its section is a second one of its kind, give each a header of its own";
+        return (
+            format!("`{name}` stands twice in one section"),
+            remedy.to_owned(),
+        );
+    };
+    let path = format!("{parents}{name}");
+    let repeated = SECTIONS.iter().any(|s| s.path == path && s.repeated);
+    let remedy = match repeated {
+        true => format!("write [[{path}]] over each of them"),
+        false => "put the keys of both under one header".to_owned(),
+    };
+    (format!("the section [{path}] stands twice"), remedy)
+}
+
 fn entry(value: Value, at: Place, given: bool) -> Entry {
     Entry { value, at, given }
 }
@@ -306,6 +333,7 @@ fn secret_of_file(section: &Section, name: &str) -> Option<&'static Key> {
 /// What other programs call a key, and its name here.
 const FOREIGN: &[(&str, &str)] = &[
     ("actual", "outcome"),
+    ("bootstrap", "brokers"),
     ("bootstrap_servers", "brokers"),
     ("bootstrap.servers", "brokers"),
     ("consumer_group", "group"),

@@ -47,6 +47,7 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
         Route::Script => whole(StatusCode::OK, SCRIPT, page::SCRIPT),
         Route::Icon => whole(StatusCode::OK, ICON, page::ICON),
         Route::Addresses => ok(&routes::list()),
+        Route::OpenApi => ok(&routes::open_api()),
         Route::Sources => ok(&sources::json(published, now_ms())),
         Route::Explanation(key) => explanation(&key, published),
         Route::History(parts) => past(&parts, query, published),

@@ -180,6 +180,12 @@ pub(super) fn identity(report: &StreamReport) -> Value {
         "segment": id.segment,
         "view": id.view.to_string(),
         "state": Standing::of(report).as_str(),
+        "alert": {
+            "state": report.alert.state.as_str(),
+            "severity": report.alert.severity.as_str(),
+            "since_ms": report.alert.since_ms,
+            "since": report.alert.since_ms.map(rfc3339),
+        },
         "last_event_ms": report.last_event_ms,
         "last_event": rfc3339(report.last_event_ms),
         "due_ms": report.due_ms,

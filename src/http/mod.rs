@@ -9,7 +9,7 @@
 //! | `/live` | 200 while every loop ticks, otherwise 503 with the silent loops |
 //! | `/ready` | 200 once every part is ready, otherwise 503 with the missing parts and reasons |
 //! | `POST /-/reload` | reloads the configuration |
-//! | `/api/v1` | the list of addresses |
+//! | `/api/v1`, `/api/v1/openapi.json` | the list of addresses; the same as an OpenAPI document |
 //! | `/api/v1/streams` | every monitored stream with its verdicts; the filters of `/`, `?limit=`, `?offset=` |
 //! | `/api/v1/streams/{id}` | one stream in full |
 //! | `/api/v1/streams/{id}/reliability` | the cells of its diagram, and its CORP curve; `?window=` selects |

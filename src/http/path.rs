@@ -23,6 +23,8 @@ pub enum Route {
     Icon,
     /// The list of addresses.
     Addresses,
+    /// The same as an OpenAPI document.
+    OpenApi,
     /// The sources.
     Sources,
     /// What one stream said over time.
@@ -85,6 +87,7 @@ pub fn route(path: &str) -> Route {
         "/script.js" => return Route::Script,
         "/icon.svg" | "/favicon.ico" => return Route::Icon,
         "/api" | "/api/" | "/api/v1" | "/api/v1/" => return Route::Addresses,
+        "/api/v1/openapi.json" | "/openapi.json" => return Route::OpenApi,
         "/api/v1/sources" => return Route::Sources,
         "/metrics" => return Route::Metrics,
         "/live" => return Route::Live,

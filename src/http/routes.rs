@@ -1,6 +1,7 @@
-//! Every address with a word on it: the list at `/api/v1`, and what an unknown address is answered.
+//! Every address with a word on it: the list at `/api/v1`, the same as an OpenAPI document, and what
+//! an unknown address is answered.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// An address.
 pub struct Address {
@@ -44,6 +45,7 @@ pub const ADDRESSES: &[Address] = &[
     get("/live", "503 while a loop is silent"),
     get("/ready", "503 while a part is not ready, with the reason"),
     get("/api/v1", "this list"),
+    get("/api/v1/openapi.json", "this list as an OpenAPI document"),
     get(
         "/api/v1/streams",
         "all streams; ?q=, ?model=, ?state=, ?limit=, ?offset=",
@@ -107,11 +109,51 @@ pub const ADDRESSES: &[Address] = &[
     post("/-/reload", "reads the configuration again"),
 ];
 
+/// What `{id}` stands for.
+const ID: &str = "{id} is model/version/segment/view, each of the four percent-encoded; any but the \
+                  view may be empty";
+
 /// The list as JSON.
 pub fn list() -> Value {
     let one = |a: &Address| json!({ "method": a.method, "path": a.path, "what": a.what });
-    let id = "model/version/segment/view, each of the four percent-encoded; any but the view may be empty";
-    json!({ "addresses": ADDRESSES.iter().map(one).collect::<Value>(), "id": id })
+    json!({ "addresses": ADDRESSES.iter().map(one).collect::<Value>(), "id": ID })
+}
+
+/// The list as an OpenAPI document. `{…}` in a path and `?x=` in the words are its parameters.
+pub fn open_api() -> Value {
+    let mut paths = Map::new();
+    for a in ADDRESSES {
+        let in_path = a
+            .path
+            .split('{')
+            .skip(1)
+            .filter_map(|s| s.split('}').next());
+        let in_query = a.what.split('?').skip(1);
+        let in_query = in_query.filter_map(|s| s.split_once('=').map(|(name, _)| name));
+        let parameters = in_path
+            .map(|name| (name, "path"))
+            .chain(in_query.map(|name| (name, "query")));
+        let parameters: Value = parameters
+            .map(|(name, place)| {
+                json!({ "name": name, "in": place, "required": place == "path", "schema": { "type": "string" } })
+            })
+            .collect();
+        let mut operation = json!({
+            "summary": a.what,
+            "parameters": parameters,
+            "responses": { "default": { "description": "see the summary; errors say what is wrong and what would be right" } },
+        });
+        if a.method == "POST" {
+            operation["requestBody"] = json!({ "content": { "application/json": {} } });
+        }
+        let methods = paths.entry(a.path).or_insert_with(|| json!({}));
+        methods[a.method.to_lowercase()] = operation;
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": { "title": "trueline", "version": env!("CARGO_PKG_VERSION"), "description": ID },
+        "paths": paths,
+    })
 }
 
 /// The known address that looks most like this one.
@@ -127,6 +169,31 @@ pub fn nearest(path: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::http::path::{Route, route};
+
+    #[test]
+    fn the_open_api_document_has_every_address_with_its_parameters() {
+        let document = open_api();
+        for a in ADDRESSES {
+            let operation = &document["paths"][a.path][a.method.to_lowercase()];
+            assert_eq!(operation["summary"], a.what);
+        }
+        let names = |path: &str| {
+            let all = document["paths"][path]["get"]["parameters"]
+                .as_array()
+                .expect("a list");
+            let one = |p: &Value| {
+                format!(
+                    "{}:{}",
+                    p["in"].as_str().unwrap_or(""),
+                    p["name"].as_str().unwrap_or("")
+                )
+            };
+            all.iter().map(one).collect::<Vec<_>>().join(" ")
+        };
+        let history = names("/api/v1/streams/{id}/history");
+        assert_eq!(history, "path:id query:window query:since_ms");
+        assert_eq!(names("/live"), "");
+    }
 
     #[test]
     fn every_address_is_a_route_and_a_slip_finds_it() {

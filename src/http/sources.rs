@@ -97,7 +97,7 @@ fn entry(source: &SourceFacts, concerns: &[Concern], lag: Lag) -> Value {
 fn concern(concern: &Concern) -> Value {
     json!({
         "source": concern.source,
-        "severity": concern.severity,
+        "severity": concern.severity.as_str(),
         "what": concern.words,
         "rule": concern.rule,
         "runbook": format!("/runbooks/{}", concern.rule),

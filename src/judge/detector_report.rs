@@ -21,6 +21,10 @@ pub struct DetectorReport {
     pub log_threshold: f64,
     /// Evidence since the last restart; none while it holds.
     pub evidence: Option<Evidence>,
+    /// Events since the last restart: without an alarm.
+    pub quiet_events: u64,
+    /// Whether bets placed since the last alarm are worth more than was staked on them.
+    pub winning: bool,
     /// Since when it holds: the maturity is too short.
     pub held_ms: Option<i64>,
     /// An alarm that is due and waits for late outcomes.
@@ -37,7 +41,8 @@ pub struct DetectorReport {
     pub missed: Missed,
     /// Confidence of the sequences.
     pub confidence: f64,
-    /// Confidence sequences since the last restart.
+    /// Confidence sequences: in alarm since its first one, else since the alarm before ended, or since
+    /// the stream began.
     pub bounds: Bounds,
     /// End of the newest pane taken.
     pub at_ms: i64,
@@ -67,6 +72,8 @@ impl Detector {
             share: rules.share,
             log_threshold: rules.budget.log_threshold(),
             evidence,
+            quiet_events: watch.quiet_events(),
+            winning: watch.is_winning(),
             held_ms: detector.held_ms,
             waiting: detector.waits_ms.map(|since_ms| WaitingAlarm {
                 since_ms,
@@ -99,12 +106,12 @@ pub fn sentence(stream: &str, report: &DetectorReport) -> String {
         return format!("the detector of {stream} holds: {HELD}");
     }
     let Some(alarm) = &report.alarm else {
-        if report.bounds.n == 0 {
+        if report.quiet_events == 0 {
             return format!("the detector of {stream} watches again: late outcomes do not differ");
         }
         return format!(
-            "{stream} is clear: {} events since the last alarm, mean residual between {:+.4} and {:+.4}",
-            report.bounds.n, report.bounds.mean.0, report.bounds.mean.1
+            "{stream} is clear: {} events since the last alarm, and nothing in them speaks against the scores",
+            report.quiet_events
         );
     };
     let evidence = &alarm.evidence;

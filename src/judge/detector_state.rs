@@ -63,6 +63,7 @@ struct AlarmState {
     times: u64,
     delay_events: f64,
     residual: (f64, f64),
+    staked: f64,
     log_worth: f64,
     shares: [f64; 8],
     scales: [f64; mixture::SCALES],
@@ -178,6 +179,7 @@ impl From<&Alarm> for AlarmState {
             times: a.times,
             delay_events: a.delay_events,
             residual: a.residual,
+            staked: a.staked,
             log_worth: *log_worth,
             shares: [
                 shares.intercept_up,
@@ -231,6 +233,7 @@ impl AlarmState {
             times: self.times,
             delay_events: self.delay_events,
             residual: self.residual,
+            staked: self.staked,
             evidence: Evidence {
                 log_worth: self.log_worth,
                 direction: self.direction,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// The report as JSON. Logarithms are natural; shares sum to 1; times in milliseconds.
 pub fn json(r: &DetectorReport) -> Value {
     let bounds = &r.bounds;
-    // Bounds of no events say nothing; each alarm begins with none.
+    // Bounds of no events say nothing; an alarm begins with none, and so does its end.
     let seen = (bounds.n > 0).then_some(bounds);
     let bins = bounds.bins.iter().map(|b| {
         json!({

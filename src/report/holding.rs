@@ -7,7 +7,6 @@
 use crate::alert::machine::FLAPS_MAX;
 use crate::alert::{Alert, AlertState, Condition, Holds, Severity};
 use crate::judge::{DetectorReport, StreamReport, Verdict, alarm};
-use crate::stats::sequential::stream::CLEAR_PATIENCE;
 
 /// Sentences about an alert that is pending or firing; none for the others. `clock` writes a moment.
 pub fn holding(
@@ -55,20 +54,16 @@ pub fn holding(
 /// What the detector needs to be clear.
 fn of_detector(detector: &DetectorReport, clock: impl Fn(i64) -> String) -> Option<String> {
     let alarm = detector.alarm.as_ref()?;
-    let (seen, wait) = (detector.bounds.n, alarm.wait_events());
-    let (low, high) = detector.bounds.mean;
-    let now = match seen {
-        0 => String::new(),
-        _ => format!("; now it is between {low:+.4} and {high:+.4}"),
+    let now = match detector.winning {
+        true => "there is some in those so far",
+        false => "there is none in those so far",
     };
     Some(format!(
-        "The detector is in alarm: {} events since its last alarm ({}). It is clear after about {} events \
-         without another alarm if the mean of outcome minus score surely lies within the tolerance, and after about \
-         {} if it may{now}.",
-        seen,
+        "The detector is in alarm: {} events since its last alarm ({}). It is clear after about {} events without \
+         another alarm, once they hold no evidence against the scores; {now}.",
+        detector.quiet_events,
         clock(alarm.at_ms),
-        rounded(wait),
-        rounded(CLEAR_PATIENCE * wait),
+        rounded(alarm.wait_events()),
     ))
 }
 

@@ -26,7 +26,7 @@ pub fn section(
 ) {
     let _ = write!(
         body,
-        "<section id=\"{id}\"><h2>{head} {}</h2><p class=when>{} · n = {} · alert {}{}</p>",
+        "<section id=\"{id}\"><h2>{head} {}</h2><p class=when>{} · n = {}{}{}</p>",
         badge(window),
         bounds(window),
         thousands(window.n),
@@ -239,14 +239,17 @@ fn table(rows: &[(&str, String)], body: &mut String) {
     body.push_str("</table>");
 }
 
-/// State of the alert, highlighted if it needs attention.
+/// State of the alert of the window, where it raises one: the stream's alert stands above.
 fn alert(window: &WindowReport) -> String {
     let class = match window.alert {
         AlertState::Firing => "bad",
         AlertState::Pending => "wait",
-        AlertState::Inactive | AlertState::Resolved => return window.alert.as_str().to_owned(),
+        AlertState::Inactive | AlertState::Resolved => return String::new(),
     };
-    format!("<span class=\"{class}\">{}</span>", window.alert.as_str())
+    format!(
+        " · alert <span class=\"{class}\">{}</span>",
+        window.alert.as_str()
+    )
 }
 
 /// The verdict in colour. A significant error that is within the tolerance is not green.

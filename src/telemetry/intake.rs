@@ -3,7 +3,7 @@
 //! | rule of `deploy/prometheus/trueline_service_alerts.yml` | here |
 //! |---|---|
 //! | `TruelineRecordsRejected` | over 1 % of five minutes' records are rejected, or all that were ever read |
-//! | `TruelineOutcomesOrphaned` | over 2 % of half an hour's outcomes find no prediction |
+//! | `TruelineOutcomesOrphaned` | over 2 % of half an hour's outcomes find no prediction, or wait on another partition than it |
 //! | `TruelineOutcomesStopped` | none matched for an hour, though over 100 did within a day and records are read |
 //!
 //! A process without Prometheus, and anyone who opens its page, should see the same. The rules wait before
@@ -13,6 +13,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::facts::SourceFacts;
+use crate::alert::Severity;
 use crate::collect::join::WrongPartition;
 
 /// Share of rejected records beyond which a source is not well.
@@ -35,8 +36,8 @@ pub struct Concern {
     pub source: Option<String>,
     /// The rule that says the same, and the name of its runbook.
     pub rule: &'static str,
-    /// Severity of that rule.
-    pub severity: &'static str,
+    /// How urgent it is.
+    pub severity: Severity,
     /// What is wrong, in words.
     pub words: String,
 }
@@ -140,7 +141,7 @@ impl Intake {
             all.push(Concern {
                 source: None,
                 rule: "TruelineOutcomesStopped",
-                severity: "critical",
+                severity: Severity::Page,
                 words: "no outcome has found its prediction for an hour".to_owned(),
             });
         }
@@ -156,7 +157,7 @@ fn rejects(source: &SourceFacts, recent: Totals) -> Option<Concern> {
     (all || share > REJECTED_SHARE).then(|| Concern {
         source: Some(source.name.clone()),
         rule: "TruelineRecordsRejected",
-        severity: "warning",
+        severity: Severity::Warn,
         words: match of.rejected == of.read {
             true => "all records are rejected".to_owned(),
             false => format!("{} of the records are rejected", percent(share)),
@@ -170,7 +171,7 @@ fn orphans(source: &SourceFacts, recent: Totals) -> Option<Concern> {
     (share > ORPHANED_SHARE).then(|| Concern {
         source: Some(source.name.clone()),
         rule: "TruelineOutcomesOrphaned",
-        severity: "warning",
+        severity: Severity::Warn,
         words: format!("{} of the outcomes find no prediction", percent(share)),
     })
 }
@@ -180,7 +181,7 @@ pub fn wrong_partition(topic: &str, sample: &WrongPartition) -> Option<Concern> 
     sample.is_wrong().then(|| Concern {
         source: Some(topic.to_owned()),
         rule: "TruelineOutcomesOrphaned",
-        severity: "critical",
+        severity: Severity::Page,
         words: format!(
             "{} of the outcomes that wait are on another partition than their prediction: write both topics \
              with the same partitioner",

@@ -160,7 +160,7 @@ table! {
     DetectorMissed Stream Counter "trueline_detector_outcomes_missed_total" "outcomes" ["how"]
         "Outcomes that arrived (added) or changed (revised) after the detector had consumed their pane. They correct windows, not the detector.";
     AnytimeEvents Stream Gauge "trueline_anytime_events" "events" []
-        "Events behind the anytime-valid bounds: since the stream started or since its last alarm.";
+        "Events behind the anytime-valid bounds: since the stream, its present alarm, or the end of its last alarm began.";
     AnytimeResidualLower Stream Gauge "trueline_anytime_residual_mean_lower" "1" []
         "Lower bound of the mean of outcome minus score, simultaneously valid at all times.";
     AnytimeResidualUpper Stream Gauge "trueline_anytime_residual_mean_upper" "1" []

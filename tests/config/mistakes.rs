@@ -382,3 +382,30 @@ fn each_mistake_in_a_record_gets_a_message_with_field_cause_and_remedy() {
         }
     }
 }
+
+#[test]
+fn what_stands_twice_is_named_with_what_to_write() {
+    for (more, what, remedy) in [
+        (
+            "[kafka]\n",
+            "the section [kafka] stands twice",
+            "under one header",
+        ),
+        (
+            "[model]\n[model]\n",
+            "the section [model] stands twice",
+            "[[model]]",
+        ),
+        (
+            "name = \"again\"\nname = \"again\"\n",
+            "`name` stands twice",
+            "keep one",
+        ),
+    ] {
+        let text =
+            format!("version = 1\n\n[kafka]\nbrokers = \"localhost:9092\"\n\n[[source]]\n{more}");
+        let problems = parse(&text).expect_err("a mistake");
+        let said: String = problems.iter().map(ToString::to_string).collect();
+        assert!(said.contains(what) && said.contains(remedy), "{said}");
+    }
+}

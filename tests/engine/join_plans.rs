@@ -332,3 +332,35 @@ fn a_join_with_another_outcome_topic_starts_over_and_says_so() {
     feed.restart(plan(&MODEL, &[(1, 1)]), &topics);
     feed.end(&[("b", "m"), ("a", "m")]);
 }
+
+#[test]
+fn outcomes_that_were_orphaned_stay_so_where_the_panes_of_their_model_are_others() {
+    let topics = ["a", "ao"];
+    let before = || plan(&[("m", 0)], &[(0, 1)]);
+    let after = || plan(&[("m", 2 * SECOND)], &[(0, 1)]);
+    let mut feed = Feed::new(before(), &topics);
+    for second in 0..30 {
+        feed.predict("a", "m", second as u32, second);
+        // Each has a twin without a prediction.
+        feed.happen("ao", None, second as u32, second);
+        feed.happen("ao", None, 1000 + second as u32, second);
+    }
+    let counts = feed.counts("ao");
+    assert!(counts.orphaned > 5 && counts.waiting > 5, "{counts:?}");
+    // The second start knows no line of either plan, and the journals still hold what the first dropped.
+    for _ in 0..2 {
+        feed.restart(after(), &topics);
+        let now = feed.counts("ao");
+        assert_eq!(
+            (now.orphaned, now.waiting),
+            (counts.orphaned, counts.waiting)
+        );
+    }
+    for second in 30..70 {
+        feed.predict("a", "m", second as u32, second);
+        feed.happen("ao", None, second as u32, second);
+    }
+    feed.end(&[("a", "m")]);
+    let end = feed.counts("ao");
+    assert_eq!((end.waiting, end.orphaned), (0, 30));
+}

@@ -105,14 +105,14 @@ impl SourceConsumer {
         self.paused = paused;
         let topics = self.source.records.topics().join(",");
         let schemas_behind = self.schemas_behind;
-        tracing::warn!(
-            topics,
-            disk_behind,
-            start_unsaved,
-            schemas_behind,
-            paused,
-            "consumer"
-        );
+        match paused {
+            // A moment at every first start.
+            true if !disk_behind && !schemas_behind => {
+                tracing::debug!(topics, "reading waits until its start is stored");
+            }
+            true => tracing::warn!(topics, disk_behind, schemas_behind, "reading is paused"),
+            false => tracing::info!(topics, "reading goes on"),
+        }
         let done = if paused {
             self.consumer.pause()
         } else {

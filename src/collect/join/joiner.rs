@@ -15,6 +15,7 @@
 //! misses. Where some have spilled, an id that is not in memory costs a look-up in the spill table.
 
 mod ahead;
+mod held;
 mod restore;
 
 use super::cohort::stored_ms;
@@ -28,7 +29,7 @@ use super::key_table::Location;
 use super::operation::{Entries, Op};
 use super::plan::{JoinPlan, Repeated};
 use super::predictions::Predictions;
-use super::spill_backend::{SpillBackend, SpillError};
+use super::spill_backend::SpillBackend;
 use super::waiting::{ANY_MODEL, WaitingOutcome, WaitingOutcomes};
 use std::cmp::Ordering;
 
@@ -47,62 +48,6 @@ pub struct Joiner {
 }
 
 impl Joiner {
-    /// Predictions that are not mature.
-    pub fn pending(&self) -> usize {
-        self.predictions.pending()
-    }
-
-    /// Mature predictions that are retained for revisions.
-    pub fn matured(&self) -> usize {
-        self.predictions.matured()
-    }
-
-    /// Outcomes that wait for their predictions.
-    pub fn waiting(&self) -> usize {
-        self.waiting.len()
-    }
-
-    /// Keys of the outcomes that wait, in no order.
-    pub(super) fn waiting_keys(&self) -> impl Iterator<Item = Key> {
-        self.waiting.keys()
-    }
-
-    /// Whether a prediction of this id is in memory.
-    pub(super) fn has_prediction(&self, key: Key) -> bool {
-        self.predictions.has(key)
-    }
-
-    /// Retained predictions that are not in memory.
-    pub fn spilled(&self) -> usize {
-        self.predictions.spilled()
-    }
-
-    /// Why the spill table failed, if it did. The joiner has lost predictions then, and no snapshot
-    /// may be taken.
-    pub fn fault(&self) -> Option<&SpillError> {
-        self.predictions.fault()
-    }
-
-    /// Bytes that predictions and their index entries take in memory.
-    #[inline]
-    pub fn memory(&self) -> usize {
-        self.predictions.memory()
-    }
-
-    /// Heap bytes.
-    pub fn bytes(&self) -> usize {
-        self.predictions.bytes()
-            + self.waiting.bytes()
-            + self.journal.bytes()
-            + self.given_up.bytes()
-            + size_of::<Joiner>()
-    }
-
-    /// Bytes that the journal wrote since it was last taken.
-    pub fn journal_bytes(&self) -> usize {
-        self.journal.bytes()
-    }
-
     /// Calls `each` with the slot of each subject and the number of its pending predictions, pane
     /// by pane.
     pub fn each_pending(&mut self, each: impl FnMut(u32, u64)) {
@@ -337,8 +282,8 @@ impl Joiner {
         end
     }
 
-    /// Removes a waiting outcome whose prediction is there.
-    fn end_wait(&mut self, key: Key) -> Option<WaitingOutcome> {
+    /// Removes a waiting outcome, and says so in the journal.
+    pub(super) fn end_wait(&mut self, key: Key) -> Option<WaitingOutcome> {
         let outcome = self.waiting.remove(key)?;
         self.journal.write(&Op::EndWait { key }, outcome.time_ms);
         Some(outcome)

@@ -393,6 +393,24 @@ impl Joins {
         }
     }
 
+    /// Drops the `n` oldest outcomes of `source` that wait.
+    pub fn drop_oldest_waiting(&mut self, source: u16, n: usize) {
+        if n == 0 {
+            return;
+        }
+        let ours = |join: u16| self.plans[usize::from(join)].outcomes == source;
+        let joiners = self.joiners.iter().filter(|((join, _), _)| ours(*join));
+        let mut all: Vec<(i64, [u64; 2], (u16, i32))> = joiners
+            .flat_map(|(of, joiner)| joiner.waiting_times().map(|(key, ms)| (ms, key.0, *of)))
+            .collect();
+        all.sort_unstable();
+        for (_, key, of) in all.into_iter().take(n) {
+            if let Some(joiner) = self.joiners.get_mut(&of) {
+                joiner.end_wait(Key(key));
+            }
+        }
+    }
+
     /// Start of the oldest pending pane of `model`.
     pub fn oldest_ms(&self, model: u16) -> Option<i64> {
         let oldest = self.joiners.values().filter_map(|j| j.oldest_ms(model));

@@ -45,6 +45,13 @@ impl WaitingOutcomes {
         self.outcomes.keys().copied()
     }
 
+    /// Keys of all with their times, in no order.
+    pub fn times(&self) -> impl Iterator<Item = (Key, i64)> {
+        self.outcomes
+            .iter()
+            .map(|(key, outcome)| (*key, outcome.time_ms))
+    }
+
     pub fn contains(&self, key: Key) -> bool {
         self.outcomes.contains_key(&key)
     }
@@ -140,9 +147,7 @@ impl WaitingOutcomes {
     fn rebuild_queue(&mut self) {
         self.queue.clear();
         self.queued = 0;
-        let times: Vec<(Key, i64)> = (self.outcomes.iter())
-            .map(|(key, outcome)| (*key, outcome.time_ms))
-            .collect();
+        let times: Vec<(Key, i64)> = self.times().collect();
         for (key, time_ms) in times {
             self.enqueue(key, time_ms);
         }

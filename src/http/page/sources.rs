@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::alert::Severity;
 use crate::http::sources::{Lag, rejected};
 use crate::report::html::{clock, escape, thousands};
 use crate::telemetry::Published;
@@ -28,7 +29,7 @@ pub(super) fn badges(published: &Published, now_ms: i64, body: &mut String) {
 }
 
 fn class(concern: &Concern) -> &'static str {
-    let all = concern.severity == "critical" || concern.words.starts_with("all");
+    let all = concern.severity == Severity::Page || concern.words.starts_with("all");
     if all { "bad" } else { "wait" }
 }
 

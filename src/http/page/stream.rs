@@ -59,7 +59,7 @@ pub fn stream(
         let _ = write!(
             body,
             "<p class=words>Waiting for the first window to end: {} events so far. They are judged when one later than {} UTC \
-             comes; the last one is of {} UTC.</p>",
+             comes; the last one is of {} UTC. If no more come, judge them with <code>trueline replay</code>.</p>",
             thousands(waits.events),
             clock(waits.until_ms),
             clock(report.last_event_ms)
@@ -218,9 +218,10 @@ fn detector(report: &DetectorReport, body: &mut String) {
             number(bounds.mean.1),
             number(bounds.ece2_lower.sqrt()),
             thousands(bounds.n),
-            match report.alarms {
-                0 => "since the stream began",
-                _ => "since its last alarm",
+            match (&report.alarm, report.alarms) {
+                (Some(_), _) => "since the alarm began",
+                (None, 0) => "since the stream began",
+                (None, _) => "since its last alarm ended",
             }
         );
     }

@@ -20,8 +20,8 @@
 //! from the pane's cell sums; D is cut to what no score of the cell can make leave [0, 1] rather
 //! than each event's own, which keeps the bound and costs next to nothing.
 //!
-//! Averages over all times go stale: they restart at each alarm, the k-th time with α·6/(π²k²),
-//! which sums to α.
+//! Averages over all times go stale: they restart when an alarm begins and when it ends, the k-th
+//! time with α·6/(π²k²), which sums to α.
 //!
 //! Always: sums are integers in units of 2⁻³² as in [`crate::sums`], gains are floats added pane by
 //! pane in order; [`Sequences`] is all the state, 3 kB. [The module](super) derives the bounds.
@@ -274,28 +274,6 @@ impl Sequences {
             mean: self.mean(alpha),
             bins: (0..).zip(&bins).filter(|(_, b)| b.n > 0).map(bin).collect(),
             ece2_lower: ece2_lower(&self.gains, n, self.alpha(alpha)),
-        }
-    }
-
-    /// Mean residuals that scores right up to `tolerance` in log-odds may have: of the scores seen,
-    /// by their means in 64 cells.
-    pub fn tolerated(&self, tolerance: f64) -> (f64, f64) {
-        let (mut n, mut below, mut above) = (0.0, 0.0, 0.0);
-        for bin in self.bins.iter().filter(|b| b.n > 0) {
-            let count = bin.n as f64;
-            let z = from_fixed(bin.z as i128) / count;
-            let moved = |t: f64| {
-                let odds = z * t.exp();
-                odds / (1.0 - z + odds) - z
-            };
-            n += count;
-            below += count * moved(-tolerance);
-            above += count * moved(tolerance);
-        }
-        if n == 0.0 {
-            (0.0, 0.0)
-        } else {
-            (below / n, above / n)
         }
     }
 }

@@ -5,22 +5,25 @@
 //!   quiet ───────────► alarmed ◄──────────┐
 //!     ▲                   │ └─────────────┘
 //!     └───────────────────┘
-//!       since the last alarm max(10 000, 4 × its delay) events, and the mean residual since then
-//!       surely lies within the tolerance; or four times as many, and it may lie there
+//!       max(2000, 4 × its delay) events since the last alarm, and M at most what was staked since
 //! ```
 //!
-//! At an alarm the evidence is recorded, and detector and sequences restart; the guarantee covers
-//! any rule of restarting. If nothing was fixed the next alarm comes after about the same delay,
-//! so four times that without one is a sign that something was. The clearing rule is a heuristic
-//! and has no error rate of its own. "Surely": the confidence sequence of the mean lies inside the
-//! tolerated means. With a tolerance of 0 that never happens, and for click rates not within
-//! millions of events, so after four times the wait it is enough that the two meet: by then sixteen
-//! delays have passed without an alarm.
+//! At an alarm the evidence is recorded and the detector restarts; the guarantee covers any rule of
+//! restarting. If nothing was mended the next alarm comes after about the same delay, and four
+//! delays without one have stakes that won much. So a stream is clear once bets have had that time
+//! and hold no more than was staked on them: nothing speaks against the scores since the alarm. An
+//! error that shrinks to half its size is found in four delays and keeps the alarm. The rule is a
+//! heuristic. Simulated errors that stay (temperature 1.25 to 2) were called clear after 1 of 400
+//! alarms at most; calibrated streams are clear within some 3000 events of an alarm that took 500.
+//!
+//! The sequences restart when an alarm begins and when it ends, not when it is confirmed: in alarm
+//! they are of the whole time since its first alarm, after it of the time since.
 //!
 //! It is an error to feed corrections of a pane that has been taken: an outcome that comes late
 //! joins reports, never the detector. Of clustered events the ratios are tempered by the dispersion
-//! of all panes before ([`crate::clusters`]); the confidence sequences are not. Always: state is a function of budget, tolerance and the
-//! panes taken, in order. [`StreamDetector::from_parts`] continues with the same bits.
+//! of all panes before ([`crate::clusters`]); the confidence sequences are not. Always: state is a
+//! function of budget, tolerance and the panes taken, in order. [`StreamDetector::from_parts`]
+//! continues with the same bits.
 
 use super::budget::Budget;
 use super::detector::{Detector, NotADetector, Parts};
@@ -31,13 +34,10 @@ use crate::clusters::RunningClusters;
 use crate::sums::Sums;
 
 /// No all-clear before this many events.
-const CLEAR_EVENTS_MIN: u64 = 10_000;
+const CLEAR_EVENTS_MIN: u64 = 2000;
 
 /// No all-clear before so many times the delay of the alarm.
 const CLEAR_DELAYS: f64 = 4.0;
-
-/// After so many times that wait it is enough that the mean residual may lie within the tolerance.
-pub const CLEAR_PATIENCE: f64 = 4.0;
 
 /// Rules of a stream's detector.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,15 +79,16 @@ pub struct Alarm {
     /// Events between onset, as estimated, and alarm.
     pub delay_events: f64,
     /// Mean residual at the alarm: lower and upper end of its confidence sequence over the events
-    /// since the detector last started over, in [−1, 1].
+    /// since the sequences last restarted, in [−1, 1].
     pub residual: (f64, f64),
+    /// Capital staked by then since the stream began.
+    pub staked: f64,
     /// What the detector held.
     pub evidence: Evidence,
 }
 
 impl Alarm {
-    /// Events without another alarm after which the stream is clear, if the mean residual surely
-    /// lies within the tolerance; after [`CLEAR_PATIENCE`] times as many it is enough that it may.
+    /// Events without another alarm after which the stream is clear, if bets have won nothing since.
     pub fn wait_events(&self) -> f64 {
         (CLEAR_DELAYS * self.delay_events).max(CLEAR_EVENTS_MIN as f64)
     }
@@ -202,8 +203,9 @@ impl StreamDetector {
         if log_worth >= rules.budget.log_threshold() {
             self.raise(end_ms, rules.alpha);
             Outcome::Alarm
-        } else if self.is_over(rules, odds.tolerance()) {
+        } else if self.is_over() {
             self.alarm = None;
+            self.sequences.restart();
             Outcome::Clear
         } else {
             Outcome::Quiet
@@ -215,6 +217,7 @@ impl StreamDetector {
             return;
         };
         let before = self.alarm.as_ref();
+        let confirms = before.is_some();
         self.alarm = Some(Alarm {
             at_ms,
             since_ms: before.map_or(at_ms, |a| a.since_ms),
@@ -222,27 +225,30 @@ impl StreamDetector {
             times: before.map_or(0, |a| a.times) + 1,
             delay_events: self.detector.events() as f64 - evidence.onset.event,
             residual: self.sequences.mean(alpha),
+            staked: self.staked,
             evidence,
         });
         self.alarms += 1;
         self.detector = Detector::default();
-        self.sequences.restart();
+        if !confirms {
+            self.sequences.restart();
+        }
     }
 
-    fn is_over(&self, rules: &Rules, tolerance: f64) -> bool {
-        let Some(alarm) = &self.alarm else {
-            return false;
-        };
-        let since = self.detector.events() as f64;
-        let wait = alarm.wait_events();
-        if since < wait {
-            return false;
-        }
-        let (low, high) = self.sequences.mean(rules.alpha);
-        let (least, most) = self.sequences.tolerated(tolerance);
-        let inside = least <= low && high <= most;
-        let meets = low <= most && least <= high;
-        inside || meets && since >= CLEAR_PATIENCE * wait
+    fn is_over(&self) -> bool {
+        let waited = |a: &Alarm| self.quiet_events() as f64 >= a.wait_events();
+        self.alarm.as_ref().is_some_and(waited) && !self.is_winning()
+    }
+
+    /// Events since the detector last restarted: at an alarm, or when what it held was dropped.
+    pub fn quiet_events(&self) -> u64 {
+        self.detector.events()
+    }
+
+    /// Whether bets placed since the last alarm are worth more than was staked on them.
+    pub fn is_winning(&self) -> bool {
+        let before = self.alarm.as_ref().map_or(0.0, |a| a.staked);
+        self.detector.log_worth() > (self.staked - before).ln()
     }
 
     /// Drops the evidence and ends an alarm, where what was seen turns out to be no evidence. What
@@ -268,7 +274,7 @@ impl StreamDetector {
         self.detector.log_worth()
     }
 
-    /// The confidence sequences since the last restart.
+    /// The confidence sequences since they last restarted: when an alarm began or ended.
     pub fn bounds(&self, odds: &Odds, rules: &Rules) -> Bounds {
         self.sequences.bounds(odds.grid(), rules.alpha)
     }

@@ -28,7 +28,7 @@ pub(in crate::telemetry) fn of_stream(
         ),
         (Id::AnytimeEvents, None, bounds.n as f64),
     ];
-    // Bounds of no events say nothing; each alarm begins with none.
+    // Bounds of no events say nothing; an alarm begins with none, and so does its end.
     if bounds.n > 0 {
         all.push((Id::AnytimeResidualLower, None, bounds.mean.0));
         all.push((Id::AnytimeResidualUpper, None, bounds.mean.1));

@@ -146,31 +146,92 @@ fn told(all: &[(usize, StreamDetector)], name: &str, kind: Direction, delay: f64
     );
 }
 
-#[test]
-fn what_is_mended_clears_and_what_is_not_alarms_again() {
-    let odds = Odds::new(grid(), 0.05);
-    for fixed in [true, false] {
-        let (mut rng, mut watch) = (Rng::new(77), StreamDetector::default());
-        let (mut alarms, mut clears) = (0, 0);
-        for t in 0..1000i64 {
-            let bad = (40..if fixed { 60 } else { 1000 }).contains(&t);
-            let change = Change::Temperature(if bad { 2.0 } else { 1.0 });
-            let sums = pane(&mut rng, 100, LAWS[0].1, |z| change.truth(z));
-            match watch.observe(&odds, &rules(2e6), &sums, (t * PANE_MS, (t + 1) * PANE_MS)) {
-                Outcome::Alarm => alarms += 1,
-                Outcome::Clear => clears += 1,
-                Outcome::Quiet => {}
+/// Events from the mending of an error to the end of its alarm, and that alarm's delay.
+fn cleared(odds: &Odds, change: Change, seed: u64) -> (usize, f64) {
+    let (mut rng, mut watch) = (Rng::new(7000 + seed), StreamDetector::default());
+    let (mut mended, mut delay) = (None, 0.0);
+    for t in 0..4000i64 {
+        let truth = |z| if mended.is_none() { change.truth(z) } else { z };
+        let sums = pane(&mut rng, PANE, LAWS[0].1, truth);
+        match watch.observe(odds, &rules(2e6), &sums, (t * PANE_MS, (t + 1) * PANE_MS)) {
+            Outcome::Alarm => {
+                mended.get_or_insert(t);
+                delay = watch.alarm().expect("an alarm").delay_events;
             }
+            Outcome::Clear => {
+                let begun = mended.expect("an alarm before its end");
+                return ((t - begun) as usize * PANE, delay);
+            }
+            Outcome::Quiet => {}
         }
-        if fixed {
-            assert!(
-                alarms >= 1 && clears == 1 && watch.alarm().is_none(),
-                "{alarms} {clears}"
-            );
-        } else {
-            assert!(alarms > 50 && clears == 0, "{alarms} {clears}");
-            assert_eq!(watch.alarm().unwrap().times, alarms);
-        }
+    }
+    (usize::MAX, delay)
+}
+
+/// Of calibrated panes after the first alarm, at most twice the wait of the rule, nearly always.
+#[test]
+fn an_alarm_whose_error_is_mended_ends_soon() {
+    let runs = data_sets(24);
+    let odds = Odds::new(grid(), 0.05);
+    for (name, temperature) in [("T 2", 2.0), ("T 1.5", 1.5), ("T 1.25", 1.25)] {
+        let all = each(runs, |seed| {
+            cleared(&odds, Change::Temperature(temperature), seed)
+        });
+        let soon = |&&(events, delay): &&(usize, f64)| {
+            events as f64 <= 2.0 * f64::max(2000.0, 4.0 * delay)
+        };
+        let n = all.iter().filter(soon).count();
+        let mut events: Vec<usize> = all.iter().map(|a| a.0).collect();
+        events.sort_unstable();
+        println!(
+            "{name}: clear after {} events in the median, soon in {n} of {runs}",
+            events[events.len() / 2]
+        );
+        // With 95 of 100 it falls below once in a thousand runs of the test.
+        assert!(
+            n as f64 >= 0.8 * runs as f64,
+            "{name}: {n} of {runs}, seeds 7000 on"
+        );
+    }
+}
+
+#[test]
+fn an_error_that_stays_keeps_its_alarm_and_the_interval_is_of_the_whole_of_it() {
+    let odds = Odds::new(grid(), 0.05);
+    let runs = data_sets(12);
+    for temperature in [2.0, 1.25] {
+        let all = each(runs, |seed| {
+            let (mut rng, mut watch) = (Rng::new(7100 + seed), StreamDetector::default());
+            let (mut alarms, mut clears, mut begun) = (0, 0, 0);
+            for t in 0..1000i64 {
+                let change = Change::Temperature(temperature);
+                let sums = pane(&mut rng, 100, LAWS[0].1, |z| change.truth(z));
+                match watch.observe(&odds, &rules(2e6), &sums, (t * PANE_MS, (t + 1) * PANE_MS)) {
+                    Outcome::Alarm => alarms += 1,
+                    Outcome::Clear => clears += 1,
+                    Outcome::Quiet => {}
+                }
+                match watch.alarm() {
+                    Some(alarm) if alarm.times == 1 && alarm.at_ms == (t + 1) * PANE_MS => {
+                        begun = t + 1
+                    }
+                    _ => {}
+                }
+            }
+            let alarm = watch.alarm().expect("an alarm");
+            let bounds = watch.bounds(&odds, &rules(2e6));
+            assert_eq!(bounds.n, 100 * (1000 - begun) as u64, "seed {seed}");
+            assert!(clears > 0 || alarm.times == alarms, "seed {seed}");
+            (alarms, clears)
+        });
+        let sum = |f: fn(&(u64, u64)) -> u64| all.iter().map(f).sum::<u64>();
+        let (alarms, clears) = (sum(|a| a.0), sum(|a| a.1));
+        println!("T {temperature}: {alarms} alarms, {clears} called clear, of {runs} streams");
+        // One of 400 was seen; one of 50 would be wrong.
+        assert!(
+            alarms > 20 * runs && 50 * clears <= alarms,
+            "{clears} of {alarms}"
+        );
     }
 }
 
