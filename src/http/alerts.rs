@@ -14,6 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::api::brief;
 use super::path::{Route, encode_id, page_path};
 use super::response::{Answer, error, ok};
+use super::sources;
 use crate::alert::{Ack, AlertState, Deployment, Matcher, Severity, Silence, Silences};
 use crate::judge::{ANY_MODEL, StreamReport, alarm};
 use crate::report::holding::holding;
@@ -37,7 +38,9 @@ pub fn list(published: &Published, all: bool) -> Value {
         .iter()
         .map(|a| alert(a, published, &book, now_ms, all));
     let alerts: Vec<Value> = alerts.collect();
-    json!({ "count": alerts.len(), "alerts": alerts })
+    let concerns = published.concerns(now_ms);
+    let concerns: Vec<Value> = concerns.iter().map(sources::concern).collect();
+    json!({ "count": alerts.len(), "concerns": concerns, "alerts": alerts })
 }
 
 /// What keeps an alert open and when it ends, in sentences.

@@ -94,7 +94,12 @@ pub fn stream(report: &StreamReport, published: &Published) -> Value {
     });
     entry["comparisons"] = about.map(compared).collect();
     entry["waiting"] = facts.unjudged(&report.id).map_or(Value::Null, |waits| {
-        json!({ "events": waits.events, "until": rfc3339(waits.until_ms), "until_ms": waits.until_ms })
+        json!({
+            "events": waits.events,
+            "until": waits.until_ms.map(rfc3339),
+            "until_ms": waits.until_ms,
+            "late": waits.late,
+        })
     });
     entry["detector"] = report
         .detector
@@ -172,6 +177,7 @@ pub fn reliability(report: &StreamReport, window: Option<&str>) -> Option<Value>
 
 pub(super) fn identity(report: &StreamReport) -> Value {
     let id = &report.id;
+    let last_event_ms = report.last_event_ms();
     let path = encode_id(id);
     json!({
         "id": id.to_string(),
@@ -186,8 +192,8 @@ pub(super) fn identity(report: &StreamReport) -> Value {
             "since_ms": report.alert.since_ms,
             "since": report.alert.since_ms.map(rfc3339),
         },
-        "last_event_ms": report.last_event_ms,
-        "last_event": rfc3339(report.last_event_ms),
+        "last_event_ms": last_event_ms,
+        "last_event": last_event_ms.map(rfc3339),
         "due_ms": report.due_ms,
         "due": report.due_ms.map(rfc3339),
         "overdispersion": report.overdispersion,

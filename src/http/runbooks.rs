@@ -33,6 +33,7 @@ pub const RUNBOOKS: &[(&str, &str)] = &[
     page!("TruelineLoopSilent"),
     page!("TruelineMiscalibrated"),
     page!("TruelineNotReady"),
+    page!("TruelineOutcomesAbsent"),
     page!("TruelineOutcomesMissing"),
     page!("TruelineOutcomesOrphaned"),
     page!("TruelineOutcomesStopped"),

@@ -94,7 +94,8 @@ fn entry(source: &SourceFacts, concerns: &[Concern], lag: Lag) -> Value {
     })
 }
 
-fn concern(concern: &Concern) -> Value {
+/// What is wrong, as JSON.
+pub fn concern(concern: &Concern) -> Value {
     json!({
         "source": concern.source,
         "severity": concern.severity.as_str(),

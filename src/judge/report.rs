@@ -134,6 +134,13 @@ pub struct StreamReport {
     pub windows: Vec<WindowReport>,
 }
 
+impl StreamReport {
+    /// Newest event time; `None` while every event came too late to count.
+    pub fn last_event_ms(&self) -> Option<i64> {
+        (self.last_event_ms != i64::MIN).then_some(self.last_event_ms)
+    }
+}
+
 /// What changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {

@@ -13,8 +13,10 @@ pub struct Unjudged {
     pub segment: String,
     /// Events in open panes.
     pub events: u64,
-    /// An event later than this seals the first of these panes, in ms since 1970.
-    pub until_ms: i64,
+    /// An event later than this seals the first of these panes, in ms since 1970; none if there is none.
+    pub until_ms: Option<i64>,
+    /// Events that came after later ones had sealed their panes.
+    pub late: u64,
 }
 
 /// Activity of one stream of a shard.

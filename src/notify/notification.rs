@@ -233,6 +233,7 @@ impl Notification {
 
     fn resolve(&mut self, at_ms: i64, why: &str) {
         self.at_ms = at_ms;
+        (self.streams_firing, self.streams) = (0, Vec::new());
         self.what = why.to_owned();
         self.key = key(&self.fingerprint, at_ms, "resolved");
     }
@@ -362,7 +363,8 @@ impl Notification {
     /// "stream fraud/3//binary", or how many there are.
     pub fn streams_in_words(&self) -> String {
         match self.streams_firing {
-            0 | 1 => format!("stream {}", self.stream),
+            0 => format!("the last stream {}", self.stream),
+            1 => format!("stream {}", self.stream),
             n => format!("{n} streams, the worst {}", self.stream),
         }
     }

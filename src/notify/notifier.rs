@@ -122,8 +122,7 @@ impl Notifier {
 
     /// Replaces sinks and texts. Undelivered notifications of a sink go to the sink of the same
     /// name, in order and once. A removed sink ends when its queue is empty or at its next failure.
-    /// A new sink gets only alerts that start later. An error names the sink that cannot be built,
-    /// and leaves everything unchanged.
+    /// An error names the sink that cannot be built, and leaves everything unchanged.
     pub fn replace_sinks(
         &mut self,
         options: &NotifyOptions,
@@ -207,6 +206,15 @@ impl Notifier {
         let sinks = self.dispatcher.sinks();
         let mut others = sinks.iter().filter(|s| !notified.contains(&s.name));
         others.any(|s| s.matches(notification))
+    }
+
+    /// Whether the alert was notified and some sink, a new one perhaps, did not get it.
+    pub fn lacks_sink(&self, fingerprint: &str) -> bool {
+        let Some((_, notified)) = self.firing.get(fingerprint) else {
+            return false;
+        };
+        let sinks = self.dispatcher.sinks();
+        sinks.iter().any(|s| !notified.contains(&s.name))
     }
 
     /// Since when the alert fires that was notified; `None` if it does not fire.

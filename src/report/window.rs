@@ -314,9 +314,7 @@ fn undecided_sentence(window: &WindowReport) -> String {
         return "No verdict.".to_owned();
     };
     let words = match why {
-        Undecided::TooFew if window.end_ms == 0 => {
-            "Events wait for their window to end: it is judged when a later event comes."
-        }
+        Undecided::TooFew if window.end_ms == 0 => "No window of this length has ended yet.",
         Undecided::TooFew => {
             "Too few events for a verdict: fewer than <code>min_events</code> of [model.test]."
         }

@@ -4,7 +4,10 @@
 //! |---|---|
 //! | `TruelineRecordsRejected` | over 1 % of five minutes' records are rejected, or all that were ever read |
 //! | `TruelineOutcomesOrphaned` | over 2 % of half an hour's outcomes find no prediction, or wait on another partition than it |
+//! | `TruelineRecordsLate` | over 5 % of five minutes' records came too late, or most of all that were ever read |
 //! | `TruelineOutcomesStopped` | none matched for an hour, though over 100 did within a day and records are read |
+//! | the same | none matched for ten minutes in which 100 predictions expired, though over 100 did within a day |
+//! | `TruelineOutcomesAbsent` | none matched ever, and over 1000 predictions were given up |
 //!
 //! A process without Prometheus, and anyone who opens its page, should see the same. The rules wait before
 //! they fire, this does not: it says what is. Counters are remembered once a minute for a day, 58 kB a
@@ -20,11 +23,18 @@ use crate::collect::join::WrongPartition;
 pub const REJECTED_SHARE: f64 = 0.01;
 /// Share of outcomes without a prediction beyond which a source is not well.
 pub const ORPHANED_SHARE: f64 = 0.02;
+/// Share of late records beyond which a source is not well.
+pub const LATE_SHARE: f64 = 0.05;
+/// Predictions without an outcome from which it is noticed that none ever came.
+pub const ABSENT_MIN: u64 = 1000;
+/// Predictions that expire in ten minutes from which it is noticed that no outcome comes.
+const EXPIRED_MIN: u64 = 100;
 /// Outcomes of a day from which their end is noticed.
 pub const MATCHED_MIN: u64 = 100;
 
 const MINUTE_MS: i64 = 60_000;
-const REJECTED_MS: i64 = 5 * MINUTE_MS;
+const RECENT_MS: i64 = 5 * MINUTE_MS;
+const EXPIRED_MS: i64 = 10 * MINUTE_MS;
 const ORPHANED_MS: i64 = 30 * MINUTE_MS;
 const STOPPED_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * STOPPED_MS;
@@ -47,8 +57,11 @@ pub struct Concern {
 struct Totals {
     read: u64,
     rejected: u64,
+    late: u64,
     matched: u64,
     orphaned: u64,
+    expired: u64,
+    implied: u64,
 }
 
 impl Totals {
@@ -57,27 +70,32 @@ impl Totals {
         Totals {
             read: c.records,
             rejected: c.rejected.iter().sum(),
+            late: c.late,
             matched: c.matched,
             orphaned: c.orphaned,
+            expired: c.expired,
+            implied: c.implied,
         }
     }
 
     /// What was counted since `before`. Partitions that left take their counts along.
     fn since(self, before: Totals) -> Totals {
-        Totals {
-            read: self.read.saturating_sub(before.read),
-            rejected: self.rejected.saturating_sub(before.rejected),
-            matched: self.matched.saturating_sub(before.matched),
-            orphaned: self.orphaned.saturating_sub(before.orphaned),
-        }
+        self.each(before, u64::saturating_sub)
     }
 
     fn plus(self, o: Totals) -> Totals {
+        self.each(o, |a, b| a + b)
+    }
+
+    fn each(self, o: Totals, f: impl Fn(u64, u64) -> u64) -> Totals {
         Totals {
-            read: self.read + o.read,
-            rejected: self.rejected + o.rejected,
-            matched: self.matched + o.matched,
-            orphaned: self.orphaned + o.orphaned,
+            read: f(self.read, o.read),
+            rejected: f(self.rejected, o.rejected),
+            late: f(self.late, o.late),
+            matched: f(self.matched, o.matched),
+            orphaned: f(self.orphaned, o.orphaned),
+            expired: f(self.expired, o.expired),
+            implied: f(self.implied, o.implied),
         }
     }
 }
@@ -86,6 +104,8 @@ impl Totals {
 #[derive(Debug, Default)]
 pub struct Intake {
     sources: BTreeMap<String, VecDeque<(i64, Totals)>>,
+    /// What was wrong when it was last asked for changes, by source and rule.
+    known: BTreeMap<(Option<String>, &'static str), Concern>,
 }
 
 impl Intake {
@@ -110,6 +130,19 @@ impl Intake {
             .retain(|name, _| sources.iter().any(|s| s.name == *name));
     }
 
+    /// What is wrong now and was not, and what was wrong and is not, of all that is wrong now.
+    pub fn changes(&mut self, now: Vec<Concern>) -> (Vec<Concern>, Vec<Concern>) {
+        let now = now.into_iter().map(|c| ((c.source.clone(), c.rule), c));
+        let now: BTreeMap<_, Concern> = now.collect();
+        let others = |of: &BTreeMap<_, Concern>, than: &BTreeMap<_, Concern>| {
+            let others = of.iter().filter(|(key, _)| !than.contains_key(*key));
+            others.map(|(_, c)| c.clone()).collect::<Vec<Concern>>()
+        };
+        let changes = (others(&now, &self.known), others(&self.known, &now));
+        self.known = now;
+        changes
+    }
+
     /// What a source counted within a span, or a minute more; or since it was first seen.
     fn within(&self, source: &SourceFacts, now_ms: i64, span_ms: i64) -> Totals {
         let past = self.sources.get(&source.name);
@@ -129,21 +162,43 @@ impl Intake {
         let mut all: Vec<Concern> = Vec::new();
         for source in sources {
             let within = |span_ms| self.within(source, now_ms, span_ms);
-            all.extend(rejects(source, within(REJECTED_MS)));
+            all.extend(rejects(source, within(RECENT_MS)));
+            all.extend(late(source, within(RECENT_MS)));
             all.extend(orphans(source, within(ORPHANED_MS)));
         }
         let sum = |span_ms| {
             let each = sources.iter().map(|s| self.within(s, now_ms, span_ms));
             each.fold(Totals::default(), Totals::plus)
         };
-        let (hour, day) = (sum(STOPPED_MS), sum(DAY_MS));
-        if hour.matched == 0 && hour.read > 0 && day.matched > MATCHED_MIN {
-            all.push(Concern {
-                source: None,
-                rule: "TruelineOutcomesStopped",
-                severity: Severity::Page,
-                words: "no outcome has found its prediction for an hour".to_owned(),
-            });
+        let of_all = |rule, severity, words| Concern {
+            source: None,
+            rule,
+            severity,
+            words,
+        };
+        let (minutes, hour, day) = (sum(EXPIRED_MS), sum(STOPPED_MS), sum(DAY_MS));
+        let ever = sources.iter().map(Totals::of);
+        let ever = ever.fold(Totals::default(), Totals::plus);
+        if ever.matched == 0 && ever.expired + ever.implied > ABSENT_MIN {
+            let what = match ever.implied {
+                0 => "were given up without one",
+                _ => "count as if theirs had not happened",
+            };
+            let n = ever.expired + ever.implied;
+            let words = format!("no outcome has ever found its prediction; {n} predictions {what}");
+            all.push(of_all("TruelineOutcomesAbsent", Severity::Page, words));
+        } else if hour.matched == 0 && hour.read > 0 && day.matched > MATCHED_MIN {
+            let words = "no outcome has found its prediction for an hour".to_owned();
+            all.push(of_all("TruelineOutcomesStopped", Severity::Page, words));
+        } else if minutes.matched == 0
+            && minutes.expired >= EXPIRED_MIN
+            && day.matched > MATCHED_MIN
+        {
+            let n = minutes.expired;
+            let words = format!(
+                "no outcome has found its prediction for ten minutes; {n} predictions expired"
+            );
+            all.push(of_all("TruelineOutcomesStopped", Severity::Warn, words));
         }
         all
     }
@@ -157,11 +212,33 @@ fn rejects(source: &SourceFacts, recent: Totals) -> Option<Concern> {
     (all || share > REJECTED_SHARE).then(|| Concern {
         source: Some(source.name.clone()),
         rule: "TruelineRecordsRejected",
-        severity: Severity::Warn,
+        severity: match of.rejected == of.read {
+            true => Severity::Page,
+            false => Severity::Warn,
+        },
         words: match of.rejected == of.read {
             true => "all records are rejected".to_owned(),
             false => format!("{} of the records are rejected", percent(share)),
         },
+    })
+}
+
+fn late(source: &SourceFacts, recent: Totals) -> Option<Concern> {
+    let total = Totals::of(source);
+    let most = 2 * total.late > total.read;
+    let of = if most { total } else { recent };
+    let share = of.late as f64 / of.read.max(1) as f64;
+    (share > LATE_SHARE).then(|| Concern {
+        source: Some(source.name.clone()),
+        rule: "TruelineRecordsLate",
+        severity: match most {
+            true => Severity::Page,
+            false => Severity::Warn,
+        },
+        words: format!(
+            "{} of the records came too late: later ones had sealed their panes, and they count in no window",
+            percent(share)
+        ),
     })
 }
 
@@ -174,6 +251,19 @@ fn orphans(source: &SourceFacts, recent: Totals) -> Option<Concern> {
         severity: Severity::Warn,
         words: format!("{} of the outcomes find no prediction", percent(share)),
     })
+}
+
+/// Partitions of the topic that are assigned and cannot be read.
+pub fn unread(topic: &str, partitions: usize) -> Concern {
+    Concern {
+        source: Some(topic.to_owned()),
+        rule: "TruelineNotReady",
+        severity: Severity::Page,
+        words: match partitions {
+            1 => "a partition is not read: see /ready".to_owned(),
+            n => format!("{n} partitions are not read: see /ready"),
+        },
+    }
 }
 
 /// Outcomes of the topic that wait on another partition than their predictions.
@@ -230,6 +320,23 @@ mod tests {
     }
 
     #[test]
+    fn what_begins_and_ends_to_be_wrong_is_a_change_and_what_stays_is_none() {
+        let mut intake = Intake::default();
+        let concern = |words: &str| Concern {
+            words: words.to_owned(),
+            ..unread("labels", 1)
+        };
+        let mut count = |now: &[Concern]| {
+            let (came, went) = intake.changes(now.to_vec());
+            (came.len(), went.len())
+        };
+        assert_eq!(count(&[concern("5 %")]), (1, 0));
+        assert_eq!(count(&[concern("6 %")]), (0, 0));
+        assert_eq!(count(&[]), (0, 1));
+        assert_eq!(count(&[]), (0, 0));
+    }
+
+    #[test]
     fn a_source_that_is_wholly_rejected_is_not_well_however_long_ago() {
         let all = || source(500, 500, 0, 0);
         assert_eq!(rules(&[(0, all())]), ["TruelineRecordsRejected"]);
@@ -275,6 +382,43 @@ mod tests {
         assert_eq!(rules(&silent), [""; 0]);
     }
 
+    #[test]
+    fn late_records_and_outcomes_that_never_came_are_noticed() {
+        let of = |read, late, implied, expired| {
+            let mut one = source(read, 0, 0, 0);
+            let c = &mut one.counters;
+            (c.late, c.implied, c.expired) = (late, implied, expired);
+            one
+        };
+        let begin = (0, of(0, 0, 0, 0));
+        let late = |n| [begin.clone(), (4, of(1000, n, 0, 0))];
+        assert_eq!(rules(&late(50)), [""; 0]);
+        assert_eq!(rules(&late(51)), ["TruelineRecordsLate"]);
+        // Long ago, but nearly all that there is.
+        let batch = [
+            (0, of(20_001, 20_000, 0, 0)),
+            (600, of(20_001, 20_000, 0, 0)),
+        ];
+        assert_eq!(rules(&batch), ["TruelineRecordsLate"]);
+        assert_eq!(rules(&[(0, of(5000, 0, 600, 400))]), [""; 0]);
+        assert_eq!(
+            rules(&[(0, of(5000, 0, 600, 401))]),
+            ["TruelineOutcomesAbsent"]
+        );
+    }
+
+    #[test]
+    fn predictions_that_expire_while_no_outcome_comes_are_noticed_within_minutes() {
+        let of = |matched, expired| {
+            let mut one = source(10_000 + matched + expired, 0, matched, 0);
+            one.counters.expired = expired;
+            one
+        };
+        let story = |expired| [(0, of(0, 0)), (5, of(500, 0)), (11, of(500, expired))];
+        assert_eq!(rules(&story(99)), [""; 0]);
+        assert_eq!(rules(&story(100)), ["TruelineOutcomesStopped"]);
+    }
+
     /// The numbers are those of the rules.
     #[test]
     fn the_shipped_rules_ask_the_same() {
@@ -296,5 +440,9 @@ mod tests {
             stopped.contains(&format!("[1d])) > {MATCHED_MIN}")) && stopped.contains("[1h])) == 0")
         );
         assert!(stopped.contains("severity: page"));
+        let absent = rule("TruelineOutcomesAbsent");
+        assert!(absent.contains(&format!("> {ABSENT_MIN}")) && absent.contains("severity: page"));
+        let late = rule("TruelineRecordsLate");
+        assert!(late.contains(&format!("ratio_rate5m > {LATE_SHARE}")));
     }
 }

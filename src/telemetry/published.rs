@@ -26,7 +26,7 @@ use dashmap::DashMap;
 use super::control::Control;
 use super::facts::Facts;
 use super::history::History;
-use super::intake::{Concern, Intake, wrong_partition};
+use super::intake::{Concern, Intake, unread, wrong_partition};
 use super::taps::Taps;
 use crate::judge::{StreamId, StreamReport};
 
@@ -224,9 +224,12 @@ impl Published {
         change(Arc::make_mut(&mut facts));
     }
 
-    /// Remembers what the sources have counted up to now, for [`Published::concerns`].
-    pub fn observe_intake(&self, now_ms: i64) {
+    /// Remembers what the sources have counted up to now, for [`Published::concerns`]; returns what began
+    /// and what ceased to be wrong with them.
+    pub fn observe_intake(&self, now_ms: i64) -> (Vec<Concern>, Vec<Concern>) {
         lock(&self.intake).observe(now_ms, &self.facts().sources);
+        let now = self.concerns(now_ms);
+        lock(&self.intake).changes(now)
     }
 
     /// What is wrong with the records that come.
@@ -234,6 +237,11 @@ impl Published {
         let facts = self.facts();
         let wrong = facts.wrong_partitions.iter();
         let mut all: Vec<Concern> = wrong.filter_map(|(t, s)| wrong_partition(t, s)).collect();
+        let mut stopped: BTreeMap<&str, usize> = BTreeMap::new();
+        for (topic, _) in &facts.suspended {
+            *stopped.entry(topic).or_default() += 1;
+        }
+        all.extend(stopped.into_iter().map(|(topic, n)| unread(topic, n)));
         all.extend(lock(&self.intake).concerns(now_ms, &facts.sources));
         all
     }

@@ -2,7 +2,8 @@
 //!
 //! This is part of the engine's thread and never waits. After each tick the changes become notices. Once a
 //! second the firing alerts are compared with what was notified, which finds alerts whose silence has
-//! ended and notified alerts of streams that are gone.
+//! ended and notified alerts of streams that are gone; once a minute, and for a new sink at once, those that
+//! a sink did not get.
 //!
 //! Where streams move between processes, the state of a notification moves with its stream. The process
 //! that gives up a stream neither resolves nor repeats its alert from then on; the next owner knows that
@@ -33,9 +34,13 @@ use crate::notify::{
 };
 use crate::telemetry::Published;
 use crate::telemetry::facts::{AlertFacts, PartitionFacts, Role};
+use crate::telemetry::intake::ABSENT_MIN;
 
 /// Time between two comparisons of the firing alerts with what was notified.
 const COMPARE: Duration = Duration::from_secs(1);
+
+/// Time between two offers of what fires to the sinks that did not get it.
+const OFFER: Duration = Duration::from_secs(60);
 
 /// A topic that receives notifications.
 struct AlertTopic(Topic);
@@ -64,6 +69,10 @@ pub fn topic_sink(
 const WRONG_PARTITION: &str = ". Outcomes wait on another partition than their predictions (see \
     trueline_outcomes_wrong_partition_ratio), so these numbers may be wrong: mend that first";
 
+/// What a notification adds where predictions were given up and no outcome was ever matched.
+const OUTCOMES_ABSENT: &str = ". No outcome has ever found its prediction, so these numbers rest on outcomes \
+    that are implied: mend that first";
+
 /// Sends notifications. See the module.
 pub struct AlertDispatcher {
     notifier: Notifier,
@@ -77,6 +86,8 @@ pub struct AlertDispatcher {
     closing: BTreeMap<String, String>,
     orders: Receiver<Order>,
     compared: Instant,
+    /// When sinks were last offered what fires; none after the start and a change of sinks.
+    offered: Option<Instant>,
     /// Outcomes that wait on a wrong partition; looked up once a dispatch, where something fires.
     wrong_partitions: OnceCell<Vec<WrongPartition>>,
 }
@@ -113,6 +124,7 @@ impl AlertDispatcher {
             closing: BTreeMap::new(),
             orders,
             compared: Instant::now(),
+            offered: None,
             wrong_partitions: OnceCell::new(),
         })
     }
@@ -122,6 +134,7 @@ impl AlertDispatcher {
         let kafka = self.kafka.as_ref();
         let topic_sinks = |sink: &SinkOptions| topic_sink(kafka, sink);
         self.notifier.replace_sinks(options, &topic_sinks)?;
+        self.offered = None;
         self.options = options.clone();
         let by = group_by(options, self.divided);
         if by != self.groups.by() {
@@ -258,6 +271,10 @@ impl AlertDispatcher {
         if wrong.iter().any(|w| concerns(w) && w.is_wrong()) {
             notification.evidence.push_str(WRONG_PARTITION);
         }
+        let counts = engine.counters().total();
+        if counts.matched == 0 && counts.implied > ABSENT_MIN {
+            notification.evidence.push_str(OUTCOMES_ABSENT);
+        }
         Some(notification)
     }
 
@@ -307,11 +324,21 @@ impl AlertDispatcher {
         if !caught_up {
             return;
         }
+        let offers = self.offered.is_none_or(|at| at.elapsed() >= OFFER);
+        if offers {
+            self.offered = Some(Instant::now());
+        }
         for (id, alert) in ids.iter().zip(&firing) {
-            if missing.contains(&alert.fingerprint)
+            let missing = missing.contains(&alert.fingerprint);
+            let joined = !missing && offers && self.notifier.lacks_sink(&alert.fingerprint);
+            if (missing || joined)
                 && let Some(notification) =
                     self.firing(id, None, last_bad_ms(engine, &self.groups, id), engine)
             {
+                let notification = Notification {
+                    joined,
+                    ..notification
+                };
                 self.notifier.notify(notification, now_ms);
             }
         }

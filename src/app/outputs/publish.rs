@@ -97,7 +97,15 @@ pub fn facts(
         facts.suspended = suspended;
         facts.registry = [asked.found, asked.absent, asked.failed];
     });
-    published.observe_intake(clock::now_ms());
+    let (came, went) = published.observe_intake(clock::now_ms());
+    for concern in came {
+        let (source, rule) = (concern.source, concern.rule);
+        tracing::warn!(source, rule, "{}", concern.words);
+    }
+    for concern in went {
+        let (source, rule) = (concern.source, concern.rule);
+        tracing::info!(source, rule, "no longer: {}", concern.words);
+    }
 }
 
 /// The watermark, and the partition that holds it, where this process judges.
@@ -181,26 +189,11 @@ pub fn size(published: &Published, engine: &Topology, topics: &[String], spill_b
     });
 }
 
-/// By topic, whether its outcomes wait on another partition than their predictions, which is logged.
+/// By topic, whether its outcomes wait on another partition than their predictions.
 fn wrong_partitions(engine: &Topology, topics: &[String]) -> Vec<(String, WrongPartition)> {
-    let mut all = Vec::new();
-    for sample in engine.wrong_partitions() {
-        let Some(topic) = topics.get(usize::from(sample.source)) else {
-            continue;
-        };
-        if sample.is_wrong() {
-            let (found, waiting) = (sample.found, sample.waiting);
-            crate::warn_limited!(
-                topic,
-                found,
-                waiting,
-                "outcomes wait on another partition than their predictions; write both topics with the same \
-                 partitioner and number of partitions"
-            );
-        }
-        all.push((topic.clone(), sample));
-    }
-    all
+    let samples = engine.wrong_partitions().into_iter();
+    let named = samples.filter_map(|s| Some((topics.get(usize::from(s.source))?.clone(), s)));
+    named.collect()
 }
 
 /// One entry per topic. Dead letters and records that await a schema are counted per source and shown with

@@ -40,6 +40,19 @@ fn words(concern: &Concern) -> String {
     }
 }
 
+/// Sentences on what is gravely wrong, for the pages whose numbers may rest on it.
+pub(super) fn warning(published: &Published, now_ms: i64, body: &mut String) {
+    let grave = published.concerns(now_ms).into_iter();
+    for concern in grave.filter(|c| c.severity == Severity::Page) {
+        let _ = write!(
+            body,
+            "<p class=words><span class=bad>What is read may mislead.</span> {}. <a href=/runbooks/{}>runbook</a></p>",
+            escape(&words(&concern)),
+            concern.rule
+        );
+    }
+}
+
 /// The table.
 pub(super) fn table(published: &Published, now_ms: i64, body: &mut String) {
     let facts = published.facts();
@@ -52,13 +65,14 @@ pub(super) fn table(published: &Published, now_ms: i64, body: &mut String) {
     let concerns = published.concerns(now_ms);
     body.push_str(
         "<h2 id=sources>Sources</h2><table class=wide><thead><tr><th>source<th>state<th class=num>read\
-         <th class=num>rejected<th class=num>matched<th class=num>orphaned<th class=num>expired<th class=num>lag<tbody>",
+         <th class=num>rejected<th class=num>late<th class=num>matched<th class=num>orphaned<th class=num>expired<th class=num>lag<tbody>",
     );
     for source in &facts.sources {
         row(source, &concerns, Lag::of(published, &source.name), body);
     }
     body.push_str(
-        "</table><p class=foot>Matched: outcomes that found their prediction. Orphaned: outcomes that found none \
+        "</table><p class=foot>Late: records that came after later ones had sealed their panes; they count in no \
+         window. Matched: outcomes that found their prediction. Orphaned: outcomes that found none \
          in time. Expired: predictions whose outcome never came. Numbers are those since the state began; \
          the state looks at the last minutes, as the shipped rules do.</p>",
     );
@@ -95,6 +109,7 @@ fn row(source: &SourceFacts, concerns: &[Concern], lag: Lag, body: &mut String) 
         let _ = write!(body, "<div class=sub>{reason} {}</div>", thousands(*n));
     }
     for (name, n) in [
+        ("late", c.late),
         ("matched", c.matched),
         ("orphaned", c.orphaned),
         ("expired", c.expired),

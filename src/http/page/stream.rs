@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::alerts::owner;
 use super::index::{parts, segment, standing_badge};
+use super::sources;
 use super::window::section;
 use crate::alert::AlertState;
 use crate::http::alerts::keeps_open;
@@ -11,6 +12,7 @@ use crate::http::path::{encode, encode_id, page_path};
 use crate::http::standing::Standing;
 use crate::judge::detector_report::{HELD, WAITS, kind};
 use crate::judge::{DetectorReport, HistoryPoint, StreamReport};
+use crate::monitor::activity::Unjudged;
 use crate::report::comparison;
 use crate::report::html::{clock, escape, number, or_none, thousands};
 use crate::telemetry::Published;
@@ -42,13 +44,16 @@ pub fn stream(
     );
     let _ = write!(
         body,
-        "version <b>{}</b> · segment <b>{}</b> · view <b>{}</b> · last event {} UTC</p>",
+        "version <b>{}</b> · segment <b>{}</b> · view <b>{}</b> · last event {}</p>",
         escape(or_none(&id.version)),
         escape(segment(&id.segment)),
         escape(&id.view.to_string()),
-        clock(report.last_event_ms)
+        report
+            .last_event_ms()
+            .map_or("none yet".to_owned(), |ms| format!("{} UTC", clock(ms)))
     );
     let history = published.history.stream(id).unwrap_or_default();
+    sources::warning(published, now_ms, &mut body);
     alert(report, published, now_ms, &mut body);
     past_alerts(report, &history, &mut body);
     if let Some(report) = &report.detector {
@@ -56,14 +61,7 @@ pub fn stream(
     }
     let asked = |name: &str| window.is_none_or(|asked| name == asked);
     if let Some(waits) = published.facts().unjudged(id) {
-        let _ = write!(
-            body,
-            "<p class=words>Waiting for the first window to end: {} events so far. They are judged when one later than {} UTC \
-             comes; the last one is of {} UTC. If no more come, judge them with <code>trueline replay</code>.</p>",
-            thousands(waits.events),
-            clock(waits.until_ms),
-            clock(report.last_event_ms)
-        );
+        waiting(waits, report, &mut body);
     }
     for shown in report.windows.iter().filter(|w| asked(&w.window)) {
         section(&path, shown, &points(&history, &shown.window), &mut body);
@@ -78,6 +76,29 @@ pub fn stream(
          <a href=\"/api/v1/streams/{path}/recalibration\">recalibration maps</a>.</p>"
     );
     super::page(&format!("{id} · trueline"), "", &body)
+}
+
+/// What came of a stream that was not judged yet, and what it waits for.
+fn waiting(waits: &Unjudged, report: &StreamReport, body: &mut String) {
+    if let Some(until_ms) = waits.until_ms {
+        let _ = write!(
+            body,
+            "<p class=words>Waiting for the first window to end: {} events so far. They are judged when one later than {} UTC \
+             comes; the last one is of {} UTC. If no more come, judge them with <code>trueline replay</code>.</p>",
+            thousands(waits.events),
+            clock(until_ms),
+            report.last_event_ms().map_or("–".to_owned(), clock)
+        );
+    }
+    if waits.late > 0 {
+        let _ = write!(
+            body,
+            "<p class=words>{} events came too late: later ones had sealed their panes. They count in no window. Write \
+             records in the order of their times, or raise <code>lateness</code>. \
+             <a href=/runbooks/TruelineRecordsLate>runbook</a></p>",
+            thousands(waits.late)
+        );
+    }
 }
 
 /// What a window said before.

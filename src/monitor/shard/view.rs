@@ -102,12 +102,15 @@ impl<'a> ShardView<'a> {
         let streams = self.0.collector.streams().iter().map(|(_, s)| s);
         let waits = |s: &Stream| {
             let ladder = &self.0.plan.models.get(s.model)?.ladder;
-            Some(Unjudged {
+            let seals = |oldest_ms: i64| oldest_ms + ladder.pane_ms + ladder.lateness_ms;
+            let until_ms = s.oldest_ms().map(seals);
+            (until_ms.is_some() || s.late > 0).then(|| Unjudged {
                 model: s.key.model().to_owned(),
                 version: s.key.version().to_owned(),
                 segment: s.key.segment().to_owned(),
                 events: s.unsealed(),
-                until_ms: s.oldest_ms()? + ladder.pane_ms + ladder.lateness_ms,
+                until_ms,
+                late: s.late,
             })
         };
         streams.filter(|s| of(&s.key)).filter_map(waits).collect()

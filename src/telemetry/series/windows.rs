@@ -176,7 +176,9 @@ fn status(report: &StreamReport, window: &WindowReport, samples: &mut Samples) {
         samples.push((Id::WindowEnd, None, seconds(window.end_ms)));
         samples.push((Id::WindowEvaluated, None, seconds(window.evaluated_at_ms)));
     }
-    samples.push((Id::LastEvent, None, seconds(report.last_event_ms)));
+    if let Some(ms) = report.last_event_ms() {
+        samples.push((Id::LastEvent, None, seconds(ms)));
+    }
     let (now, reason) = verdict_words(window.verdict);
     for state in ["calibrated", "miscalibrated", "undecided"] {
         samples.push((Id::Verdict, Some(state.to_owned()), one_if(state == now)));
