@@ -1,10 +1,14 @@
-//! Time of pages, of the API and of a scrape with five hundred streams. Prints figures; asserts none.
+//! Time of pages, of the API and of a scrape with five hundred streams, and of the text of a scrape with a
+//! thousand. Prints figures; asserts none.
 //!
 //! Run: `cargo bench --bench pages`. Each path in turn with `/live`, which computes nothing, over a new
 //! connection of loopback each; the ratio is the median over the turns, with the quarter of turns below and
 //! above.
 
 use std::time::{Duration, Instant};
+
+use trueline::telemetry::collector;
+use trueline::telemetry::published::Limits;
 
 #[path = "../tests/support/many_streams.rs"]
 mod many_streams;
@@ -18,7 +22,55 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const TURNS: usize = 41;
 
 fn main() {
-    let server = outside::Server::start(many_streams::many_streams());
+    pages();
+    scrapes();
+}
+
+/// The text of `/metrics` of a thousand streams, without and with their cells.
+fn scrapes() {
+    println!("\n1000 streams, 3 windows each; {TURNS} turns\n");
+    println!(
+        "{:<20}{:>10}{:>12}{:>22}{:>22}",
+        "scrape", "series", "bytes", "ms", "times copying it"
+    );
+    for (name, cell_streams_max) in [("without cells", 0), ("with cells", 1000)] {
+        let limits = Limits {
+            cell_streams_max,
+            series_max: usize::MAX,
+            ..Limits::default()
+        };
+        let published = many_streams::many_streams(1000, limits);
+        let (mut times, mut ratios, mut size) = (Vec::new(), Vec::new(), (0, 0));
+        for _ in 0..TURNS {
+            let begun = Instant::now();
+            let text = collector::text(&published).expect("a text");
+            let took = begun.elapsed();
+            let begun = Instant::now();
+            let copy = std::hint::black_box(text.clone());
+            ratios.push(took.as_secs_f64() / begun.elapsed().as_secs_f64());
+            times.push(took.as_secs_f64() * 1e3);
+            let series = copy
+                .split(|b| *b == b'\n')
+                .filter(|l| !l.is_empty() && l[0] != b'#');
+            size = (series.count(), text.len());
+        }
+        times.sort_by(f64::total_cmp);
+        ratios.sort_by(f64::total_cmp);
+        let at = |all: &[f64], share: f64| all[(share * (TURNS - 1) as f64) as usize];
+        println!(
+            "{name:<20}{:>10}{:>12}{:>8.1} ({:.1} to {:.1}){:>10.0}",
+            size.0,
+            size.1,
+            at(&times, 0.5),
+            at(&times, 0.25),
+            at(&times, 0.75),
+            at(&ratios, 0.5)
+        );
+    }
+}
+
+fn pages() {
+    let server = outside::Server::start(many_streams::many_streams(500, Limits::default()));
     let time = |path: &str| -> (Duration, usize) {
         let begun = Instant::now();
         let answer = server.get(path);

@@ -1,6 +1,6 @@
-//! Translates the published state into metric families during a scrape.
+//! Translates the published state into the text of metrics during a scrape.
 //!
-//! No metric object survives a scrape: the families are built from [`Published`] each time, so a
+//! No metric object survives a scrape: the samples are built from [`Published`] each time, so a
 //! withdrawn value is missing from the next scrape instead of frozen at its last state (compare
 //! statsd_exporter #129 and client_python #749). Two withdrawals happen here. An undecided window
 //! exports its n, its verdict and its alert but no calibration value. If a loop is silent for too
@@ -14,50 +14,12 @@
 //! the `prometheus` crate needs. 100,000 series, the default cap, take 0.4 s of one HTTP thread and
 //! 12.5 MB (measured by the ignored test in `tests/service/http.rs` on two busy cores).
 
-use std::sync::Arc;
-
-use prometheus::core::{Collector, Desc};
-use prometheus::proto::MetricFamily;
-use prometheus::{Encoder, TextEncoder};
-
 use super::metrics::Id;
 use super::published::Published;
 use super::series::{Families, input, service, state, windows};
 
-/// Collects the families of one [`Published`].
-#[derive(Debug, Clone)]
-pub struct Exposition {
-    published: Arc<Published>,
-}
-
-impl Exposition {
-    /// A collector of this state.
-    pub fn new(published: Arc<Published>) -> Exposition {
-        Exposition { published }
-    }
-}
-
-impl Collector for Exposition {
-    fn desc(&self) -> Vec<&Desc> {
-        // A registry uses these only to refuse a second collector with the same names. The table
-        // already contains each name once.
-        Vec::new()
-    }
-
-    fn collect(&self) -> Vec<MetricFamily> {
-        families(&self.published)
-    }
-}
-
-/// The whole text of `/metrics`.
+/// The whole text of `/metrics`: all families with at least one series.
 pub fn text(published: &Published) -> Result<Vec<u8>, prometheus::Error> {
-    let mut body = Vec::new();
-    TextEncoder::new().encode(&families(published), &mut body)?;
-    Ok(body)
-}
-
-/// All families with at least one series.
-pub fn families(published: &Published) -> Vec<MetricFamily> {
     let mut families = Families::new();
     let (shown, refused) = if published.live() {
         windows::windows(published, &mut families)
@@ -69,5 +31,5 @@ pub fn families(published: &Published) -> Vec<MetricFamily> {
     input::input(published, &mut families);
     state::state(published, &mut families);
     service::service(published, &mut families);
-    families.finish()
+    families.text()
 }

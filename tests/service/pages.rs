@@ -13,6 +13,7 @@ use trueline::stats::view::View;
 use trueline::telemetry::Published;
 use trueline::telemetry::facts::{AlertRules, LastRejection, SourceFacts};
 use trueline::telemetry::history::HistoryAlert;
+use trueline::telemetry::published::Limits;
 
 /// Largest page, however many streams there are.
 const PAGE_BYTES_MAX: usize = 100_000;
@@ -91,7 +92,7 @@ fn the_worst_streams_come_first_with_counts_and_filters() {
 
 #[test]
 fn five_hundred_streams_fit_on_small_pages_and_all_are_found() {
-    let server = Server::start(many_streams());
+    let server = Server::start(many_streams(500, Limits::default()));
     let index = server.get("/").body;
     let (firing, bad) = (36, 36);
     assert!(index.contains(&format!("<b class=bad>{firing}</b> page")));

@@ -7,15 +7,16 @@ use trueline::alert::{Alert, AlertState, Severity};
 use trueline::judge::{Numbers, StreamReport, Undecided, Verdict};
 use trueline::stats::view::View;
 use trueline::telemetry::Published;
+use trueline::telemetry::published::Limits;
 
-/// Five hundred streams of a hundred models with three windows each; every seventh is miscalibrated, and
-/// of these every other one pages.
-pub fn many_streams() -> Arc<Published> {
-    let published = Arc::new(Published::default());
+/// Streams, five a model, with three windows each; every seventh is miscalibrated, and of these every other
+/// one pages.
+pub fn many_streams(streams: usize, limits: Limits) -> Arc<Published> {
+    let published = Arc::new(Published::new(limits));
     let good = Arc::new(sample(20_000, |u| u, |z| z));
     let bad = Arc::new(sample(20_000, |u| u, |z| 0.5 + 0.6 * (z - 0.5)));
     let blank = |name: &str, verdict, alert| window(name, verdict, alert, None);
-    for i in 0..500 {
+    for i in 0..streams {
         let (verdict, evaluation) = match i % 7 {
             0 => (Verdict::Miscalibrated, Some(&bad)),
             1 => (Verdict::Undecided(Undecided::TooFew), None),

@@ -5,13 +5,11 @@
 
 use super::super::metrics::Id;
 use super::one_if;
+use super::windows::Samples;
 use crate::judge::{AccountReport, DetectorReport};
 
 /// Samples of one stream: row, value of its own label if any, value.
-pub(in crate::telemetry) fn of_stream(
-    detector: &DetectorReport,
-    cells: bool,
-) -> Vec<(Id, Option<String>, f64)> {
+pub(in crate::telemetry) fn of_stream(detector: &DetectorReport, cells: bool) -> Samples {
     let bounds = &detector.bounds;
     let mut all = vec![
         (Id::DetectorAlarm, None, one_if(detector.alarm.is_some())),
@@ -36,20 +34,20 @@ pub(in crate::telemetry) fn of_stream(
     }
     let missed = detector.missed;
     for (how, n) in [("added", missed.added), ("revised", missed.revised)] {
-        all.push((Id::DetectorMissed, Some(how.to_owned()), n as f64));
+        all.push((Id::DetectorMissed, Some(how.into()), n as f64));
     }
     if let Some(alarm) = &detector.alarm {
         all.push((Id::DetectorSince, None, alarm.since_ms as f64 / 1000.0));
         all.push((Id::DetectorOnset, None, alarm.onset_ms / 1000.0));
         for (kind, share) in alarm.evidence.shares.named() {
-            all.push((Id::DetectorShare, Some(kind.to_owned()), share));
+            all.push((Id::DetectorShare, Some(kind.into()), share));
         }
     }
     if cells && bounds.n > 0 {
         for bin in &bounds.bins {
             let low = bin.low.to_string();
-            all.push((Id::AnytimeBinLower, Some(low.clone()), bin.lower));
-            all.push((Id::AnytimeBinUpper, Some(low), bin.upper));
+            all.push((Id::AnytimeBinLower, Some(low.clone().into()), bin.lower));
+            all.push((Id::AnytimeBinUpper, Some(low.into()), bin.upper));
         }
     }
     all

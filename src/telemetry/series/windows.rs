@@ -5,9 +5,11 @@
 //! diagrams last. Cells are left out altogether above a number of streams. While a verdict is undecided
 //! its window has no calibration value.
 
-use super::super::metrics::Id;
+use std::borrow::Cow;
+
+use super::super::metrics::{Group, Id};
 use super::super::published::Published;
-use super::{Families, detectors, one_if};
+use super::{Families, SharedLabels, detectors, one_if};
 use crate::alert::{AlertState, Severity};
 use crate::judge::{Recalibration, StreamReport, Verdict, WindowReport};
 use crate::stats::evaluation::{Evaluation, ReliabilityCell};
@@ -15,7 +17,7 @@ use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
 
 /// Samples of one stream or window: row, value of the row's own label if any, value.
-pub(super) type Samples = Vec<(Id, Option<String>, f64)>;
+pub(super) type Samples = Vec<(Id, Option<Cow<'static, str>>, f64)>;
 
 /// How much a series matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,10 +87,10 @@ pub(in crate::telemetry) fn windows(
             let (id, view) = (&report.id, report.id.view.to_string());
             let mut common = vec![id.model.as_str(), &id.version, &id.segment, &view];
             common.extend(window.map(|w| w.window.as_str()));
+            // Those of a stream are the first of those of a window.
+            let shared = SharedLabels::new(Group::Window, &common);
             for (row, own, value) in ours() {
-                let mut values = common.clone();
-                values.extend(own.as_deref());
-                families.put(*row, &values, *value);
+                families.put_line(*row, &shared, own.as_deref(), *value);
             }
         }
     }
@@ -112,12 +114,12 @@ fn stream_samples(report: &StreamReport, cells: bool) -> Samples {
     let mut rows = Vec::with_capacity(8);
     for state in AlertState::ALL {
         let is = one_if(alert.state == state);
-        rows.push((Id::StreamAlert, Some(state.as_str().to_owned()), is));
+        rows.push((Id::StreamAlert, Some(state.as_str().into()), is));
     }
     let fires = alert.state == AlertState::Firing;
     for severity in Severity::ALL {
         let is = one_if(fires && alert.severity == severity);
-        rows.push((Id::StreamSeverity, Some(severity.as_str().to_owned()), is));
+        rows.push((Id::StreamSeverity, Some(severity.as_str().into()), is));
     }
     if let Some(detector) = &report.detector {
         rows.extend(detectors::of_stream(detector, cells));
@@ -160,7 +162,7 @@ fn recalibration_samples(found: &Recalibration, samples: &mut Samples) {
     };
     let method = map.method();
     if let Some(trial) = judged.judgement.trial(method) {
-        let own = || Some(method.as_str().to_owned());
+        let own = || Some(method.as_str().into());
         samples.push((Id::RecalibrationGain, own(), trial.log_loss.mean));
         samples.push((Id::RecalibrationEce, own(), trial.recalibrated.ece_l2()));
     }
@@ -181,13 +183,13 @@ fn status(report: &StreamReport, window: &WindowReport, samples: &mut Samples) {
     }
     let (now, reason) = verdict_words(window.verdict);
     for state in ["calibrated", "miscalibrated", "undecided"] {
-        samples.push((Id::Verdict, Some(state.to_owned()), one_if(state == now)));
+        samples.push((Id::Verdict, Some(state.into()), one_if(state == now)));
     }
     if let Some(reason) = reason {
-        samples.push((Id::Undecided, Some(reason.to_owned()), 1.0));
+        samples.push((Id::Undecided, Some(reason.into()), 1.0));
     }
     for state in AlertState::ALL {
-        let name = state.as_str().to_owned();
+        let name = state.as_str().into();
         samples.push((Id::Alert, Some(name), one_if(state == window.alert)));
     }
     if let Some(coverage) = &window.coverage {
@@ -196,7 +198,7 @@ fn status(report: &StreamReport, window: &WindowReport, samples: &mut Samples) {
             if cell.predictions > 0 {
                 let low = (k as f64 / coverage.cells.len() as f64).to_string();
                 let share = cell.labelled as f64 / cell.predictions as f64;
-                samples.push((Id::CoverageCell, Some(low), share));
+                samples.push((Id::CoverageCell, Some(low.into()), share));
             }
         }
     }
@@ -275,10 +277,10 @@ fn calibration(e: &Evaluation, samples: &mut Samples) {
     }
     for part in &e.combined.parts {
         let label = part.part.as_str().to_owned();
-        samples.push((Id::PartPValue, Some(label), part.p_value));
+        samples.push((Id::PartPValue, Some(label.into()), part.p_value));
     }
     let direction = e.direction.as_str().to_owned();
-    samples.push((Id::Direction, Some(direction), 1.0));
+    samples.push((Id::Direction, Some(direction.into()), 1.0));
 }
 
 /// Samples of one cell of the reliability diagram; none for an empty cell.
@@ -286,7 +288,7 @@ fn reliability(cell: &ReliabilityCell, samples: &mut Samples) {
     if cell.n == 0 {
         return;
     }
-    let label = cell.low.to_string();
+    let label: Cow<'static, str> = cell.low.to_string().into();
     for (id, value) in [
         (Id::CellEvents, cell.n as f64),
         (Id::CellScoreMean, cell.mean_score),
