@@ -4,8 +4,7 @@
 //! is almost no evidence to share, and an onset would be meaningless.
 
 use super::super::metrics::Id;
-use super::one_if;
-use super::windows::Samples;
+use super::{Samples, one_if};
 use crate::judge::{AccountReport, DetectorReport};
 
 /// Samples of one stream: row, value of its own label if any, value.

@@ -31,6 +31,9 @@ use super::published::{Durations, EVALUATION_BUCKETS};
 /// values stay distinct.
 pub const LABEL_BYTES_MAX: usize = 128;
 
+/// Samples of one stream or window: row, value of the row's own label if any, value.
+pub(super) type Samples = Vec<(Id, Option<Cow<'static, str>>, f64)>;
+
 /// The labels that the series of a stream, or of one of its windows, share, as text.
 pub(super) struct SharedLabels {
     count: usize,

@@ -9,15 +9,12 @@ use std::borrow::Cow;
 
 use super::super::metrics::{Group, Id};
 use super::super::published::Published;
-use super::{Families, SharedLabels, detectors, one_if};
+use super::{Families, Samples, SharedLabels, detectors, one_if};
 use crate::alert::{AlertState, Severity};
 use crate::judge::{Recalibration, StreamReport, Verdict, WindowReport};
 use crate::stats::evaluation::{Evaluation, ReliabilityCell};
 use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
-
-/// Samples of one stream or window: row, value of the row's own label if any, value.
-pub(super) type Samples = Vec<(Id, Option<Cow<'static, str>>, f64)>;
 
 /// How much a series matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
