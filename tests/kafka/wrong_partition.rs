@@ -61,7 +61,7 @@ fn outcomes_on_another_partition_are_named_where_people_look() {
     sender.flush();
 
     wait_for("a ratio of 1", LIMIT, || (ratio() == 1.0).then_some(()));
-    service.wait_for_line(&["outcomes wait on another partition than their predictions"]);
+    service.wait_for_line(&["are on another partition than their prediction"]);
     let (_, sources) = service.get("/api/v1/sources").expect("an answer");
     let sources: Value = serde_json::from_str(&sources).expect("JSON");
     let concern = &sources["concerns"][0];
