@@ -17,6 +17,7 @@ use trueline::telemetry::facts::Role;
 use super::broker::{Broker, Entry, Log, Transaction, is_first};
 use super::client::{Jobs, Shared, Site, lock};
 use super::clock;
+use super::directed::Circumstance;
 use super::disk;
 use super::oracle;
 use super::scenario::{BEGIN, CALM, EXPIRY, Fault, Fleet, Scenario};
@@ -41,6 +42,11 @@ pub const STALLED_MS: i64 = 10_000;
 const AHEAD_MS: i64 = 24 * 3_600_000;
 /// Within this a process says that something is wrong.
 const NOTICED: Duration = Duration::from_secs(8);
+/// Within this and the time between two checkpoints an owner has claimed again what nobody has claimed: a session,
+/// the pause before a consumer is made again, and what the group takes.
+const RECLAIMED: Duration = Duration::from_secs(20);
+/// Who claims where nobody does.
+const STRAY: &[u8] = b"stray";
 /// Within this the later one of two processes in a group has stopped.
 const DECIDED: Duration = Duration::from_secs(26);
 
@@ -243,6 +249,9 @@ impl<'s> World<'s> {
                     calm = true;
                     self.gather();
                 }
+                if self.scenario.circumstance == Some(Circumstance::Claimed) {
+                    self.failure = self.claimed_again().err();
+                }
                 if self.now > until + Duration::from_secs(15)
                     && self.is_drained()
                     && self.now > *drained.get_or_insert(self.now) + TICKED
@@ -417,6 +426,12 @@ impl<'s> World<'s> {
                 }
             }
             Fault::Stray { log } => self.claim(log),
+            Fault::Taken { time } => {
+                let member = lock(&self.broker).take_all(self.scenario.hosts, now);
+                if let Some(member) = member {
+                    self.later.push((now + time, Later::Stranger { member }));
+                }
+            }
             Fault::FullDisk { host, time } => {
                 self.processes[host].room = 3000;
                 self.later.push((now + time, Later::Room { host }));
@@ -488,12 +503,40 @@ impl<'s> World<'s> {
                 log.entries.push(Entry {
                     time_ms: clock::wall_ms(now),
                     appended: now,
-                    value: Some(b"stray".to_vec()),
+                    value: Some(STRAY.to_vec()),
                     compacted: false,
                     ..last
                 });
             }
         }
+    }
+
+    /// The owner of a partition notices a claim of nobody also if it has nothing to write, and claims again: with the
+    /// next batch of checkpoints, and a session later.
+    fn claimed_again(&self) -> Result<(), String> {
+        let within = Duration::from_secs(self.scenario.interval_s) + RECLAIMED;
+        for (at, fault) in &self.scenario.faults[..self.next_fault] {
+            let Fault::Stray { log } = fault else {
+                continue;
+            };
+            let due = *at + within;
+            if self.now < due || self.now > due + Duration::from_secs(1) {
+                continue;
+            }
+            let (topic, partition) = self.scenario.place(*log);
+            let end = format!("/{topic}/{partition}/claim");
+            let broker = lock(&self.broker);
+            let state = broker.topics.get("state").into_iter().flatten();
+            let claims = state.flat_map(|log| &log.entries);
+            let last = claims.filter(|e| e.key.ends_with(end.as_bytes())).last();
+            if last.is_some_and(|e| e.value.as_deref() == Some(STRAY)) {
+                return Err(format!(
+                    "nobody has claimed {topic}/{partition} for {} s and its owner does not claim it again",
+                    within.as_secs()
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Removes what no restart needs any more.
@@ -655,7 +698,13 @@ impl<'s> World<'s> {
             return Err(wrong.to_owned());
         }
         if let Topology::Judges(judges) = &engine.engines {
-            self.bets &= judges.aggregators().all(|a| a.rebuilt() == 0);
+            let whole = judges.aggregators().all(|a| a.rebuilt() == 0);
+            if !whole && self.scenario.circumstance == Some(Circumstance::Frozen) {
+                return Err(
+                    "a delta is missing to a judge to which nothing has happened".to_owned(),
+                );
+            }
+            self.bets &= whole;
             // Judges that share models come to those of another that has left.
             let alone = self.scenario.fleet == Fleet::Judged;
             for o in judges.positions().iter().filter(|_| alone) {
