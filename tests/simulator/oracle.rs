@@ -109,7 +109,9 @@ impl Committed {
         let expires = |model: usize| {
             let of = self.counted().into_iter().filter(|(m, ..)| *m == model);
             let mut times: Vec<i64> = of.map(|(_, time_ms, _)| time_ms).collect();
-            times.extend(self.entries.iter().map(|e| e.time_ms).max());
+            // A clock ten years ahead is not believed.
+            let believed = self.entries.iter().filter(|e| e.kind != Kind::Future);
+            times.extend(believed.map(|e| e.time_ms).max());
             times.sort_unstable();
             let gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
             self.expires && gaps.max() >= Some(EXPIRY.as_millis() as i64)

@@ -327,7 +327,11 @@ impl<'s> World<'s> {
         // fault, and claims again a session later.
         let strays = self.scenario.faults[..self.next_fault].iter();
         let strays = strays.filter(|(_, f)| matches!(f, Fault::Stray { .. }));
-        let settled = SETTLED * if strays.count() > 0 { 2 } else { 1 };
+        let mut settled = SETTLED * if strays.count() > 0 { 2 } else { 1 };
+        if self.scenario.circumstance == Some(Circumstance::Hidden) {
+            // The transaction holds verdicts for long, and its end comes with the next checkpoint.
+            settled += Duration::from_secs(self.scenario.interval_s);
+        }
         self.healthy = self.healthy.max(now + fault.lasts() + settled);
         // What the fetchers knew before.
         lock(&self.broker).refresh(now);
