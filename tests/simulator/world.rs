@@ -20,6 +20,7 @@ use super::clock;
 use super::directed::Circumstance;
 use super::disk;
 use super::oracle;
+use super::oracle::STRAY;
 use super::scenario::{BEGIN, CALM, EXPIRY, Fault, Fleet, Scenario};
 
 /// The topic of records.
@@ -42,11 +43,6 @@ pub const STALLED_MS: i64 = 10_000;
 const AHEAD_MS: i64 = 24 * 3_600_000;
 /// Within this a process says that something is wrong.
 const NOTICED: Duration = Duration::from_secs(8);
-/// Within this and the time between two checkpoints an owner has claimed again what nobody has claimed: a session,
-/// the pause before a consumer is made again, and what the group takes.
-const RECLAIMED: Duration = Duration::from_secs(20);
-/// Who claims where nobody does.
-const STRAY: &[u8] = b"stray";
 /// Within this the later one of two processes in a group has stopped.
 const DECIDED: Duration = Duration::from_secs(26);
 
@@ -250,7 +246,8 @@ impl<'s> World<'s> {
                     self.gather();
                 }
                 if self.scenario.circumstance == Some(Circumstance::Claimed) {
-                    self.failure = self.claimed_again().err();
+                    let broker = lock(&self.broker);
+                    self.failure = oracle::claimed_again(&broker, self.scenario, self.now).err();
                 }
                 if self.now > until + Duration::from_secs(15)
                     && self.is_drained()
@@ -513,34 +510,6 @@ impl<'s> World<'s> {
                 });
             }
         }
-    }
-
-    /// The owner of a partition notices a claim of nobody also if it has nothing to write, and claims again: with the
-    /// next batch of checkpoints, and a session later.
-    fn claimed_again(&self) -> Result<(), String> {
-        let within = Duration::from_secs(self.scenario.interval_s) + RECLAIMED;
-        for (at, fault) in &self.scenario.faults[..self.next_fault] {
-            let Fault::Stray { log } = fault else {
-                continue;
-            };
-            let due = *at + within;
-            if self.now < due || self.now > due + Duration::from_secs(1) {
-                continue;
-            }
-            let (topic, partition) = self.scenario.place(*log);
-            let end = format!("/{topic}/{partition}/claim");
-            let broker = lock(&self.broker);
-            let state = broker.topics.get("state").into_iter().flatten();
-            let claims = state.flat_map(|log| &log.entries);
-            let last = claims.filter(|e| e.key.ends_with(end.as_bytes())).last();
-            if last.is_some_and(|e| e.value.as_deref() == Some(STRAY)) {
-                return Err(format!(
-                    "nobody has claimed {topic}/{partition} for {} s and its owner does not claim it again",
-                    within.as_secs()
-                ));
-            }
-        }
-        Ok(())
     }
 
     /// Removes what no restart needs any more.
