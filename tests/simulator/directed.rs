@@ -150,7 +150,7 @@ fn good(d: &mut Draw, s: &mut Scenario, log: i32, rate: f64, during: Range<Durat
         let score = (100.0 * d.0.uniform()).round() / 100.0;
         let (model, outcome) = (d.below(2), d.0.uniform() < score);
         let (name, y) = (["a", "b"][model], u8::from(outcome));
-        let id = format!("{log}-also-{}", s.records.len());
+        let id = format!("{log}-also-{}", at.as_nanos());
         let text = format!(
             r#"{{"id":"{id}","model":"{name}","time_ms":{time_ms},"score":{score},"outcome":{y}}}"#
         );
