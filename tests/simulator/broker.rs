@@ -10,6 +10,9 @@ use trueline::stats::rng::Rng;
 /// How long a group waits for a silent member.
 pub const SESSION: Duration = Duration::from_secs(6);
 
+/// The client id of a consumer of another program, which does not say when it started.
+const OTHER: &str = "consumer-1";
+
 /// Begins the metadata of a commit of the program.
 const PARTITIONS: &str = "partitions=";
 
@@ -270,6 +273,28 @@ impl Broker {
         Some(id)
     }
 
+    /// A consumer of another program takes all partitions of the group. Answers its number.
+    pub fn take_all(&mut self, host: usize, now: Duration) -> Option<u64> {
+        let of = |m: &&Member| m.alive && m.group == "g";
+        let topics = self.members.values().find(of)?.topics.clone();
+        let theirs = self.members.iter().filter(|(_, m)| m.group == "g");
+        for id in theirs.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.remove(id);
+        }
+        let id = self.join(host, "g", &topics, now);
+        self.strangers.insert(id, OTHER.to_owned());
+        if let Some(member) = self.members.get_mut(&id) {
+            (member.joined, member.rejoins, member.welcomed) = (true, None, true);
+        }
+        let group = self.groups.entry("g".to_owned()).or_default();
+        for topic in topics {
+            let count = self.topics.get(&topic).map_or(0, Vec::len) as i32;
+            let all = (0..count).map(|p| ((topic.clone(), p), id));
+            group.owners.extend(all);
+        }
+        Some(id)
+    }
+
     /// Whoever joins with an `instance` takes it from members of another program; not for a second time from one
     /// that was there first.
     pub fn unfence(&mut self, host: usize) {
@@ -424,9 +449,10 @@ impl Broker {
         }
     }
 
-    /// Strangers give back what they are asked for, and read nothing.
+    /// Strangers read nothing; those of this program give back what they are asked for.
     fn live_as_strangers(&mut self, now: Duration) {
-        for id in self.strangers.keys().copied().collect::<Vec<_>>() {
+        let ours = self.strangers.iter().filter(|(_, client)| *client != OTHER);
+        for id in ours.map(|(id, _)| *id).collect::<Vec<_>>() {
             let due = |m: &mut Member| {
                 let due = m.events.front().is_some_and(|(at, ..)| *at <= now);
                 due.then(|| m.events.pop_front()).flatten()

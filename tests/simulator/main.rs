@@ -26,7 +26,7 @@
 //! | `TRUELINE_SEED` | runs this seed alone, or as `200..10000` these seeds |
 //! | `TRUELINE_DATA_SETS` | how many seeds, from 0 on |
 //! | `TRUELINE_FAILURES` | after how many failures it ends |
-//! | `TRUELINE_FLEET` | `single`, `moving`, `judged` or `shared` for all of them |
+//! | `TRUELINE_FLEET` | `single`, `moving`, `judged` or `shared` for all of them, or a circumstance ([`directed`]) |
 //! | `TRUELINE_LOG` | what the processes log, as `RUST_LOG`, each line with the time of the simulation |
 //!
 //! `tests/simulator/mutations` undoes fixes one at a time and says how soon each is found.
@@ -35,6 +35,7 @@
 mod broker;
 mod client;
 mod clock;
+mod directed;
 mod disk;
 mod minimise;
 mod oracle;
@@ -50,11 +51,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
 
+use directed::Circumstance;
 use scenario::{Fault, Fleet, Scenario, draw};
 use world::run;
 
 /// Seeds without the long mode.
 const SEEDS: u64 = 200;
+/// The same of each circumstance.
+const DIRECTED: u64 = 5;
 /// Runs that making a failure smaller may take.
 const SMALLER: usize = 200;
 
@@ -75,14 +79,19 @@ fn number(name: &str) -> Option<u64> {
     of_environment(name).map(|n| n.parse().unwrap_or_else(|_| panic!("{name} is no number")))
 }
 
-/// The fleet of a seed.
-fn fleet(seed: u64) -> Fleet {
-    match of_environment("TRUELINE_FLEET").as_deref() {
-        Some("single") => Fleet::Single,
-        Some("moving") => Fleet::Moving,
-        Some("judged") => Fleet::Judged,
-        Some("shared") => Fleet::Shared,
-        _ => fleet_of(seed),
+/// The scenario of a seed.
+fn scenario(seed: u64) -> Scenario {
+    let named = of_environment("TRUELINE_FLEET").unwrap_or_default();
+    match named.as_str() {
+        "single" => draw(seed, Fleet::Single),
+        "moving" => draw(seed, Fleet::Moving),
+        "judged" => draw(seed, Fleet::Judged),
+        "shared" => draw(seed, Fleet::Shared),
+        "" => draw(seed, fleet_of(seed)),
+        name => match Circumstance::of(name) {
+            Some(circumstance) => directed::draw(seed, circumstance),
+            None => panic!("TRUELINE_FLEET: there is no {name}"),
+        },
     }
 }
 
@@ -118,10 +127,19 @@ fn report(scenario: &Scenario, why: &str) -> String {
             s.faults
         )
     });
+    let of = scenario
+        .circumstance
+        .map_or(String::new(), |c| format!("TRUELINE_FLEET={} ", c.name()));
+    let fleet = name(scenario);
     format!(
-        "first failing seed {seed} ({:?}): {why}\nTRUELINE_SEED={seed} cargo test --release --test simulator fleets{small}",
-        scenario.fleet
+        "first failing seed {seed} ({fleet}): {why}\n{of}TRUELINE_SEED={seed} cargo test --release --test simulator fleets{small}"
     )
+}
+
+/// What a fleet is called.
+fn name(scenario: &Scenario) -> String {
+    let circumstance = scenario.circumstance.map(Circumstance::name);
+    circumstance.map_or_else(|| format!("{:?}", scenario.fleet), str::to_owned)
 }
 
 /// The seeds that the environment asks for.
@@ -148,18 +166,30 @@ fn fleets_agree_with_the_oracle_whatever_goes_wrong() {
         let lines = tracing_subscriber::fmt().with_timer(SimulatedTime);
         lines.with_env_filter(filter).with_ansi(false).init();
     }
-    let seeds = seeds();
-    let (ran, failures) = failures(seeds.clone());
+    agree(seeds(), &scenario);
+}
+
+#[test]
+fn circumstances_that_matter_to_a_fix_agree_with_the_oracle() {
+    let seeds = 0..number("TRUELINE_DATA_SETS").unwrap_or(DIRECTED);
+    for circumstance in Circumstance::ALL {
+        agree(seeds.clone(), &|seed| directed::draw(seed, circumstance));
+    }
+}
+
+/// Runs these seeds, and fails if one of them does.
+fn agree(seeds: Range<u64>, draw: &(impl Fn(u64) -> Scenario + Sync)) {
+    let (ran, failures) = failures(seeds.clone(), draw);
     println!(
         "{ran} of the seeds {seeds:?} ran, {} failed",
         failures.len()
     );
     if let Some((seed, why)) = failures.first() {
-        let all = failures.iter().map(|(seed, why)| line(*seed, why));
+        let all = failures.iter().map(|(seed, why)| line(&draw(*seed), why));
         let all: String = all.collect();
         panic!(
             "{}\nall that failed, of {ran}:{all}",
-            report(&draw(*seed, fleet(*seed)), why)
+            report(&draw(*seed), why)
         );
     }
 }
@@ -180,13 +210,16 @@ fn seeds_that_found_faults_agree_with_the_oracle() {
 }
 
 /// A failure among others.
-fn line(seed: u64, why: &str) -> String {
+fn line(scenario: &Scenario, why: &str) -> String {
     let why = why.lines().next().unwrap_or_default();
-    format!("\n    seed {seed} ({:?}): {why}", fleet(seed))
+    format!("\n    seed {} ({}): {why}", scenario.seed, name(scenario))
 }
 
 /// Runs the seeds, a simulation on each core. Answers how many ran, and those that failed in order.
-fn failures(seeds: Range<u64>) -> (u64, Vec<(u64, String)>) {
+fn failures(
+    seeds: Range<u64>,
+    draw: &(impl Fn(u64) -> Scenario + Sync),
+) -> (u64, Vec<(u64, String)>) {
     let most = number("TRUELINE_FAILURES").map_or(usize::MAX, |n| n as usize);
     let (next, ran) = (AtomicU64::new(seeds.start), AtomicU64::new(0));
     let failed = Mutex::new(Vec::new());
@@ -197,10 +230,15 @@ fn failures(seeds: Range<u64>) -> (u64, Vec<(u64, String)>) {
             if !seeds.contains(&seed) {
                 break;
             }
-            let scenario = draw(seed, fleet(seed));
-            assert!(scenario.faults.len() >= 20 && scenario.records.len() > 30);
+            let scenario = draw(seed);
+            let least = if scenario.circumstance.is_some() {
+                1
+            } else {
+                20
+            };
+            assert!(scenario.faults.len() >= least && scenario.records.len() > 30);
             if let Some(why) = failure(&scenario) {
-                println!("failed:{}", line(seed, &why));
+                println!("failed:{}", line(&scenario, &why));
                 failed.lock().expect("no panic").push((seed, why));
             }
             let ran = ran.fetch_add(1, Ordering::Relaxed) + 1;
@@ -238,13 +276,14 @@ fn a_seed_replays_bit_for_bit_whatever_ran_before() {
     let all = fleets
         .iter()
         .flat_map(|fleet| [3, 4].map(|seed| draw(seed, *fleet)));
+    let all = all.chain([directed::draw(3, Circumstance::Taken)]);
     let all: Vec<Scenario> = all.collect();
     let first: Vec<u64> = all.iter().map(|s| run(s).trace).collect();
     let mut again: Vec<u64> = all.iter().rev().map(|s| run(s).trace).collect();
     again.reverse();
     assert_eq!(
         first, again,
-        "two seeds each, single, moving, judged and shared"
+        "two seeds each, single, moving, judged and shared, and one of a circumstance"
     );
     let differ: std::collections::BTreeSet<&u64> = first.iter().collect();
     assert_eq!(differ.len(), all.len(), "the trace says what happened");

@@ -18,11 +18,17 @@ use trueline::monitor::{Engine, MonitorView, PartitionEvent};
 use super::broker::Broker;
 use super::clock;
 use super::outcomes::{self, Joined, MATURITY_MS};
-use super::scenario::{BEGIN, EXPIRY, Kind, Scenario};
+use super::scenario::{BEGIN, EXPIRY, Fault, Kind, Scenario};
 use super::world::{LATENESS_MS, STALLED_MS};
 
 /// Models of which it is known how each record counts; the last one has its outcomes apart.
 const MODELS: [&str; 3] = ["a", "b", "d"];
+
+/// Within this and the time between two checkpoints an owner has claimed again what nobody has claimed: a session,
+/// the pause before a consumer is made again, and what the group takes.
+const RECLAIMED: Duration = Duration::from_secs(20);
+/// Who claims where nobody does.
+pub const STRAY: &[u8] = b"stray";
 
 /// A committed record.
 pub struct Entry {
@@ -109,7 +115,9 @@ impl Committed {
         let expires = |model: usize| {
             let of = self.counted().into_iter().filter(|(m, ..)| *m == model);
             let mut times: Vec<i64> = of.map(|(_, time_ms, _)| time_ms).collect();
-            times.extend(self.entries.iter().map(|e| e.time_ms).max());
+            // A clock ten years ahead is not believed.
+            let believed = self.entries.iter().filter(|e| e.kind != Kind::Future);
+            times.extend(believed.map(|e| e.time_ms).max());
             times.sort_unstable();
             let gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
             self.expires && gaps.max() >= Some(EXPIRY.as_millis() as i64)
@@ -188,6 +196,33 @@ pub fn young(engine: &EngineLoop) -> Result<(), String> {
                     age_ms / 1000
                 ));
             }
+        }
+    }
+    Ok(())
+}
+
+/// The owner of a partition notices a claim of nobody also if it has nothing to write, and claims again: with the
+/// next batch of checkpoints, and a session later.
+pub fn claimed_again(broker: &Broker, s: &Scenario, now: Duration) -> Result<(), String> {
+    let within = Duration::from_secs(s.interval_s) + RECLAIMED;
+    for (at, fault) in &s.faults {
+        let due = *at + within;
+        let Fault::Stray { log } = fault else {
+            continue;
+        };
+        if now < due || now > due + Duration::from_secs(1) {
+            continue;
+        }
+        let (topic, partition) = s.place(*log);
+        let end = format!("/{topic}/{partition}/claim");
+        let state = broker.topics.get("state").into_iter().flatten();
+        let mut newest = state.flat_map(|log| log.entries.iter().rev());
+        let last = newest.find(|e| e.key.ends_with(end.as_bytes()));
+        if last.is_some_and(|e| e.value.as_deref() == Some(STRAY)) {
+            return Err(format!(
+                "nobody has claimed {topic}/{partition} for {} s and its owner does not claim it again",
+                within.as_secs()
+            ));
         }
     }
     Ok(())

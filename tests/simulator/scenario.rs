@@ -6,6 +6,7 @@ use std::time::Duration;
 use trueline::stats::rng::Rng;
 
 use super::clock::wall_ms;
+use super::directed::Circumstance;
 use super::outcomes::{self, Joined};
 
 /// How the processes are placed.
@@ -100,6 +101,8 @@ pub enum Fault {
     Twin { earlier: bool, time: Duration },
     /// A claim to a partition by nobody.
     Stray { log: i32 },
+    /// A consumer of another program takes all partitions of the group, and gives none back until it ends.
+    Taken { time: Duration },
 }
 
 impl Fault {
@@ -131,6 +134,7 @@ impl Fault {
             | Fault::NoState { time, .. }
             | Fault::Stranger { time, .. }
             | Fault::Twin { time, .. }
+            | Fault::Taken { time }
             | Fault::FullDisk { time, .. } => time,
             Fault::Move { .. } | Fault::Retain | Fault::Compact | Fault::Stray { .. } => {
                 Duration::ZERO
@@ -144,6 +148,8 @@ impl Fault {
 pub struct Scenario {
     pub seed: u64,
     pub fleet: Fleet,
+    /// The one circumstance that it is about, where it was not left to chance.
+    pub circumstance: Option<Circumstance>,
     pub hosts: usize,
     /// Partitions of each topic.
     pub partitions: i32,
@@ -243,6 +249,7 @@ pub fn draw(seed: u64, fleet: Fleet) -> Scenario {
     let mut scenario = Scenario {
         seed,
         fleet,
+        circumstance: None,
         hosts,
         partitions,
         joined,
@@ -272,23 +279,7 @@ pub fn draw(seed: u64, fleet: Fleet) -> Scenario {
         scenario.faults.push((at, fault));
     }
     scenario.faults.sort_by_key(|(at, _)| *at);
-    for partition in 0..partitions {
-        produce(&mut d, &mut scenario, partition);
-        // What comes last closes the windows before it, wherever they are kept.
-        let at = UNTIL + Duration::from_secs(8) + Duration::from_millis(partition as u64);
-        let time_ms = wall_ms(at);
-        scenario.records.push(Record {
-            at,
-            log: partition,
-            time_ms,
-            stamp_ms: time_ms,
-            text: format!(r#"{{"id":"last-{partition}","model":"c","time_ms":{time_ms},"score":0.5,"outcome":1}}"#),
-            kind: Kind::Doubtful,
-        });
-        if joined.is_some() {
-            outcomes::produce(&mut more, &mut scenario, partition);
-        }
-    }
+    produce_all(&mut d, &mut more, &mut scenario);
     if expires {
         // One of the models is quiet for about as long as streams are kept.
         let from = more.between(BEGIN, Duration::from_secs(60));
@@ -298,6 +289,27 @@ pub fn draw(seed: u64, fleet: Fleet) -> Scenario {
     }
     scenario.records.sort_by_key(|r| (r.at, r.log));
     scenario
+}
+
+/// The records of all partitions; `more` draws those of the second source.
+pub fn produce_all(d: &mut Draw, more: &mut Draw, s: &mut Scenario) {
+    for partition in 0..s.partitions {
+        produce(d, s, partition);
+        // What comes last closes the windows before it, wherever they are kept.
+        let at = UNTIL + Duration::from_secs(8) + Duration::from_millis(partition as u64);
+        let time_ms = wall_ms(at);
+        s.records.push(Record {
+            at,
+            log: partition,
+            time_ms,
+            stamp_ms: time_ms,
+            text: format!(r#"{{"id":"last-{partition}","model":"c","time_ms":{time_ms},"score":0.5,"outcome":1}}"#),
+            kind: Kind::Doubtful,
+        });
+        if s.joined.is_some() {
+            outcomes::produce(more, s, partition);
+        }
+    }
 }
 
 fn fault(d: &mut Draw, s: &Scenario) -> Fault {

@@ -17,8 +17,10 @@ use trueline::telemetry::facts::Role;
 use super::broker::{Broker, Entry, Log, Transaction, is_first};
 use super::client::{Jobs, Shared, Site, lock};
 use super::clock;
+use super::directed::Circumstance;
 use super::disk;
 use super::oracle;
+use super::oracle::STRAY;
 use super::scenario::{BEGIN, CALM, EXPIRY, Fault, Fleet, Scenario};
 
 /// The topic of records.
@@ -243,6 +245,10 @@ impl<'s> World<'s> {
                     calm = true;
                     self.gather();
                 }
+                if self.scenario.circumstance == Some(Circumstance::Claimed) {
+                    let broker = lock(&self.broker);
+                    self.failure = oracle::claimed_again(&broker, self.scenario, self.now).err();
+                }
                 if self.now > until + Duration::from_secs(15)
                     && self.is_drained()
                     && self.now > *drained.get_or_insert(self.now) + TICKED
@@ -318,7 +324,11 @@ impl<'s> World<'s> {
         // fault, and claims again a session later.
         let strays = self.scenario.faults[..self.next_fault].iter();
         let strays = strays.filter(|(_, f)| matches!(f, Fault::Stray { .. }));
-        let settled = SETTLED * if strays.count() > 0 { 2 } else { 1 };
+        let mut settled = SETTLED * if strays.count() > 0 { 2 } else { 1 };
+        if self.scenario.circumstance == Some(Circumstance::Hidden) {
+            // The transaction holds verdicts for long, and its end comes with the next checkpoint.
+            settled += Duration::from_secs(self.scenario.interval_s);
+        }
         self.healthy = self.healthy.max(now + fault.lasts() + settled);
         // What the fetchers knew before.
         lock(&self.broker).refresh(now);
@@ -417,6 +427,12 @@ impl<'s> World<'s> {
                 }
             }
             Fault::Stray { log } => self.claim(log),
+            Fault::Taken { time } => {
+                let member = lock(&self.broker).take_all(self.scenario.hosts, now);
+                if let Some(member) = member {
+                    self.later.push((now + time, Later::Stranger { member }));
+                }
+            }
             Fault::FullDisk { host, time } => {
                 self.processes[host].room = 3000;
                 self.later.push((now + time, Later::Room { host }));
@@ -488,7 +504,7 @@ impl<'s> World<'s> {
                 log.entries.push(Entry {
                     time_ms: clock::wall_ms(now),
                     appended: now,
-                    value: Some(b"stray".to_vec()),
+                    value: Some(STRAY.to_vec()),
                     compacted: false,
                     ..last
                 });
@@ -655,7 +671,13 @@ impl<'s> World<'s> {
             return Err(wrong.to_owned());
         }
         if let Topology::Judges(judges) = &engine.engines {
-            self.bets &= judges.aggregators().all(|a| a.rebuilt() == 0);
+            let whole = judges.aggregators().all(|a| a.rebuilt() == 0);
+            if !whole && self.scenario.circumstance == Some(Circumstance::Frozen) {
+                return Err(
+                    "a delta is missing to a judge to which nothing has happened".to_owned(),
+                );
+            }
+            self.bets &= whole;
             // Judges that share models come to those of another that has left.
             let alone = self.scenario.fleet == Fleet::Judged;
             for o in judges.positions().iter().filter(|_| alone) {
