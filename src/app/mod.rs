@@ -42,6 +42,7 @@ mod worker;
 
 pub use error::AppError;
 pub use reload::Reloader;
+pub use restore::READ_AGAIN;
 pub use run::App;
 pub use setup::Setup;
 pub use stop::Stop;

@@ -73,6 +73,33 @@ fn report_refused(loaded: &Loaded, published: &Published) {
     published.update(|facts| facts.snapshot.refused = loaded.refused.len() as u64);
 }
 
+/// Parts of state that are named in the log.
+const DROPPED_SHOWN: usize = 5;
+
+/// What fills streams again that start empty.
+pub const READ_AGAIN: &str = "`trueline run --from earliest` sets the state aside and reads again what the topics still hold";
+
+/// Logs what of a snapshot or checkpoint was dropped: the first parts, and how many there are.
+pub(super) fn report_dropped<'d>(
+    of: &str,
+    dropped: impl Iterator<Item = &'d String>,
+    remedy: &str,
+) {
+    let dropped: Vec<&String> = dropped.collect();
+    for what in dropped.iter().take(DROPPED_SHOWN) {
+        tracing::warn!(%what, "part of the {of} dropped");
+    }
+    let (all, more) = (dropped.len(), dropped.len().saturating_sub(DROPPED_SHOWN));
+    if all > 0 && (more > 0 || !remedy.is_empty()) {
+        tracing::warn!(
+            all,
+            more,
+            remedy,
+            "parts of the {of} dropped; they start empty"
+        );
+    }
+}
+
 /// The judge of what other processes count, from the newest snapshot or without state; or one of several.
 fn judges(
     config: &Config,
@@ -117,9 +144,11 @@ fn judges(
     let snapshot = loaded.map(|loaded| loaded.snapshot);
     let judges = Judges::one(plan, topics, options, snapshot);
     let judges = judges.map_err(|error| AppError::Unavailable(error.to_string()))?;
-    for what in judges.monitors().flat_map(MonitorView::dropped) {
-        tracing::warn!(%what, "part of the snapshot dropped");
-    }
+    report_dropped(
+        "snapshot",
+        judges.monitors().flat_map(MonitorView::dropped),
+        "",
+    );
     tracing::info!("this process judges what other processes count; it reads no source");
     Ok(Topology::Judges(Box::new(judges)))
 }
@@ -160,9 +189,7 @@ fn restore_engine(
         restored.map_err(|error| AppError::Unavailable(error.to_string()))
     });
     let mut engine = restored?;
-    for what in engine.dropped() {
-        tracing::warn!(%what, "part of the snapshot dropped");
-    }
+    report_dropped("snapshot", engine.dropped().iter(), READ_AGAIN);
     engine.time_by(clock::stopwatch);
     // Logs may have grown meanwhile.
     engine.resume();
