@@ -85,6 +85,13 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
                 error(StatusCode::NOT_FOUND, &what, "see /runbooks for all names")
             }
         },
+        Route::Guide(name) => match runbooks::guide(&name) {
+            Some(page) => html(page),
+            None => {
+                let what = format!("no page of the guide is called {name}");
+                error(StatusCode::NOT_FOUND, &what, "see /runbooks for all names")
+            }
+        },
         Route::Reload
         | Route::Events(_)
         | Route::Tap
