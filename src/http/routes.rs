@@ -70,7 +70,7 @@ pub const ADDRESSES: &[Address] = &[
     get("/api/v1/alerts", "the alerts that are open; ?all=1 for all"),
     get(
         "/api/v1/explanations/{key}",
-        "why an alert changed, recomputed from its record",
+        "why an alert changed, recomputed from its record: {key} of the record, or an alert (the newest)",
     ),
     get("/api/v1/silences", "the silences"),
     get(
