@@ -39,7 +39,7 @@ impl Matcher {
     /// Why no alert can satisfy it: severities are known. Not asked of matchers that are stored already.
     pub fn possible(&self) -> Result<(), String> {
         let fits = |s: &&str| glob(self.pattern.as_bytes(), s.as_bytes());
-        match LABELS[self.label] == "severity" && !SEVERITIES.iter().any(|s| fits(s)) {
+        match LABELS[self.label] == "severity" && !SEVERITIES.iter().any(fits) {
             true => Err(unknown_severity(&self.pattern)),
             false => Ok(()),
         }
