@@ -25,6 +25,7 @@
 
 pub mod clock;
 pub mod cluster;
+mod dropped;
 pub mod engine_loop;
 mod error;
 pub mod events;
@@ -40,9 +41,9 @@ mod setup;
 mod stop;
 mod worker;
 
+pub use dropped::READ_AGAIN;
 pub use error::AppError;
 pub use reload::Reloader;
-pub use restore::READ_AGAIN;
 pub use run::App;
 pub use setup::Setup;
 pub use stop::Stop;

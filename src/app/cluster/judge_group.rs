@@ -30,8 +30,8 @@ use super::judge_task::JudgeTask;
 use super::judge_topic::judge_topic;
 use super::options::FollowerOptions;
 use crate::app::AppError;
+use crate::app::dropped::report_dropped;
 use crate::app::outputs::snapshots::Written;
-use crate::app::restore::report_dropped;
 use crate::judge::Plan;
 use crate::kafka::{
     Begin, Consumer, FollowState, Handler, KafkaError, KafkaOptions, Partition, Record, StartAt,

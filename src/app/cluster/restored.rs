@@ -2,7 +2,7 @@
 
 use super::cursor::{CheckpointCursor, Progress};
 use crate::app::clock;
-use crate::app::restore::report_dropped;
+use crate::app::dropped::report_dropped;
 use crate::collect::join::{JoinState, JournalError, SpillBackend, SpillError};
 use crate::monitor::liveness::At;
 use crate::monitor::{LocalShard, Plan, RestoreError, VerdictState};
