@@ -36,6 +36,15 @@ impl Matcher {
         glob(self.pattern.as_bytes(), labels[self.label].as_bytes()) == self.equal
     }
 
+    /// Why no alert can satisfy it: severities are known. Not asked of matchers that are stored already.
+    pub fn possible(&self) -> Result<(), String> {
+        let fits = |s: &&str| glob(self.pattern.as_bytes(), s.as_bytes());
+        match LABELS[self.label] == "severity" && !SEVERITIES.iter().any(fits) {
+            true => Err(unknown_severity(&self.pattern)),
+            false => Ok(()),
+        }
+    }
+
     /// Whether all of the matchers mean it.
     pub fn all(matchers: &[Matcher], labels: &Labels) -> bool {
         matchers.iter().all(|m| m.matches(labels))
@@ -59,19 +68,57 @@ impl FromStr for Matcher {
             ));
         }
         let label = LABELS.iter().position(|l| *l == name.trim());
-        let label = label.ok_or_else(|| {
-            let name = name.trim();
-            format!(
-                "an alert has no label `{name}`; it has {}",
-                LABELS.join(", ")
-            )
-        })?;
+        let label = label.ok_or_else(|| unknown_label(name.trim()))?;
         Ok(Matcher {
             label,
             equal,
             pattern: pattern.to_owned(),
         })
     }
+}
+
+/// Severities of an alert.
+const SEVERITIES: [&str; 2] = ["warn", "page"];
+
+/// What other systems call what wakes someone, and what waits.
+const OTHER_NAMES: [(&str, &str); 8] = [
+    ("critical", "page"),
+    ("error", "page"),
+    ("high", "page"),
+    ("emergency", "page"),
+    ("warning", "warn"),
+    ("info", "warn"),
+    ("low", "warn"),
+    ("ticket", "warn"),
+];
+
+fn unknown_label(name: &str) -> String {
+    let remedy = match near(name, LABELS) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "write one of these".to_owned(),
+    };
+    let known = LABELS.join(", ");
+    format!("an alert has no label `{name}`, only {known}; {remedy}")
+}
+
+fn unknown_severity(pattern: &str) -> String {
+    let word = pattern.to_lowercase();
+    let other = OTHER_NAMES.iter().find(|(other, _)| *other == word);
+    let remedy = match other
+        .map(|(_, ours)| *ours)
+        .or_else(|| near(&word, SEVERITIES))
+    {
+        Some(near) => format!("write `severity={near}`"),
+        None => "write one of them".to_owned(),
+    };
+    format!("no alert has the severity `{pattern}`, it is `page` or `warn`; {remedy}")
+}
+
+/// The known name that someone may have meant.
+fn near<const N: usize>(name: &str, known: [&'static str; N]) -> Option<&'static str> {
+    let distance = |k: &&str| strsim::damerau_levenshtein(name, k);
+    let nearest = known.into_iter().min_by_key(distance);
+    nearest.filter(|k| distance(k) <= 2)
 }
 
 impl fmt::Display for Matcher {
@@ -151,6 +198,29 @@ mod tests {
     }
 
     #[test]
+    fn a_severity_that_no_alert_has_is_refused_with_the_name_that_it_has_here() {
+        let refused = |text: &str| {
+            let matcher: Matcher = text.parse().expect(text);
+            matcher.possible().err().unwrap_or_default()
+        };
+        assert!(refused("severity=critical").ends_with("; write `severity=page`"));
+        assert!(refused("severity!=Warning").ends_with("; write `severity=warn`"));
+        assert!(refused("severity=pge").ends_with("; write `severity=page`"));
+        assert!(refused("severity=x").ends_with("; write one of them"));
+        for sound in [
+            "severity=page",
+            "severity=*",
+            "severity!=w*",
+            "model=critical",
+        ] {
+            assert_eq!(refused(sound), "", "{sound}");
+        }
+        // As in the severities.
+        let all = crate::alert::Severity::ALL.map(crate::alert::Severity::as_str);
+        assert_eq!(SEVERITIES, all);
+    }
+
+    #[test]
     fn what_is_no_matcher_is_refused_with_what_could_be_written() {
         assert!(
             "fraud"
@@ -160,7 +230,7 @@ mod tests {
         assert!(
             "modle=x"
                 .parse::<Matcher>()
-                .is_err_and(|e| e.contains("model, version"))
+                .is_err_and(|e| e.ends_with("severity; did you mean `model`?"))
         );
         let long = format!("model={}", "x".repeat(PATTERN_BYTES_MAX + 1));
         assert!(long.parse::<Matcher>().is_err());

@@ -25,13 +25,8 @@ impl AppError {
     /// An error of a reader that has no other work meanwhile.
     pub(super) fn of_kafka(error: KafkaError) -> AppError {
         match error {
-            KafkaError::Unreachable { brokers, detail } => AppError::Unavailable(format!(
-                "no kafka broker answers at `{brokers}` ({detail}); check `brokers` and the network"
-            )),
-            KafkaError::Option { .. } | KafkaError::Topic { .. } => {
-                AppError::Config(error.to_string())
-            }
-            _ => AppError::Unavailable(error.to_string()),
+            KafkaError::Option { .. } | KafkaError::Topic { .. } => AppError::Config(error.ended()),
+            _ => AppError::Unavailable(error.ended()),
         }
     }
 }

@@ -25,6 +25,7 @@
 
 pub mod clock;
 pub mod cluster;
+mod dropped;
 pub mod engine_loop;
 mod error;
 pub mod events;
@@ -40,6 +41,7 @@ mod setup;
 mod stop;
 mod worker;
 
+pub use dropped::READ_AGAIN;
 pub use error::AppError;
 pub use reload::Reloader;
 pub use run::App;

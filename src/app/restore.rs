@@ -13,6 +13,7 @@ use super::cluster::checkpoint_store::CheckpointStore;
 use super::cluster::judges::Judges;
 use super::cluster::options::{CheckpointOptions, FollowerOptions};
 use super::cluster::topology::Topology;
+use super::dropped::{READ_AGAIN, report_dropped};
 use super::error::AppError;
 use super::outputs::state_dir::StateDir;
 use super::segments::Segments;
@@ -117,9 +118,11 @@ fn judges(
     let snapshot = loaded.map(|loaded| loaded.snapshot);
     let judges = Judges::one(plan, topics, options, snapshot);
     let judges = judges.map_err(|error| AppError::Unavailable(error.to_string()))?;
-    for what in judges.monitors().flat_map(MonitorView::dropped) {
-        tracing::warn!(%what, "part of the snapshot dropped");
-    }
+    report_dropped(
+        "snapshot",
+        judges.monitors().flat_map(MonitorView::dropped),
+        "",
+    );
     tracing::info!("this process judges what other processes count; it reads no source");
     Ok(Topology::Judges(Box::new(judges)))
 }
@@ -160,9 +163,7 @@ fn restore_engine(
         restored.map_err(|error| AppError::Unavailable(error.to_string()))
     });
     let mut engine = restored?;
-    for what in engine.dropped() {
-        tracing::warn!(%what, "part of the snapshot dropped");
-    }
+    report_dropped("snapshot", engine.dropped().iter(), READ_AGAIN);
     engine.time_by(clock::stopwatch);
     // Logs may have grown meanwhile.
     engine.resume();

@@ -230,7 +230,7 @@ fn load(
     let directory = config.state.directory.clone();
     published
         .control
-        .on_explain(move |key| explanation(&directory, key));
+        .on_explain(move |wanted| explanation(&directory, wanted));
     let audit = AuditLog::start(&config.state.directory, config.state.records_max)?;
     let sources = if judges_all {
         Vec::new()

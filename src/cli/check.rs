@@ -94,10 +94,9 @@ pub fn run(args: &Args) -> Exit {
     if args.effective {
         print!("{}", config.effective());
     } else {
-        print!("{}", summary(&args.config, &config));
-        if let (Some(streams), Some(rate)) = (args.streams, args.rate) {
-            println!("  {}", estimate(&config, Expected { streams, rate }));
-        }
+        let expected = args.streams.zip(args.rate);
+        let expected = expected.map(|(streams, rate)| Expected { streams, rate });
+        print!("{}", summary(&args.config, &config, expected));
     }
     if args.no_environment {
         return Exit::Ok;
@@ -159,8 +158,8 @@ fn key_is_id(source: &SourceOptions) -> Option<String> {
     })
 }
 
-/// A summary of the configuration.
-pub fn summary(path: &Path, config: &Config) -> String {
+/// A summary of the configuration; the memory of what is expected comes before that of what is allowed.
+pub fn summary(path: &Path, config: &Config, expected: Option<Expected>) -> String {
     let mut lines = vec![format!("{}: the file is sound", path.display())];
     for source in &config.sources {
         if source.input == Input::Http {
@@ -199,6 +198,7 @@ pub fn summary(path: &Path, config: &Config) -> String {
         ));
     }
     lines.extend(others(config));
+    lines.extend(expected.map(|e| estimate(config, e)));
     let bound = MemoryBound::of(config);
     let each = match config.state.topic {
         None => "",
@@ -285,7 +285,7 @@ fn estimate(config: &Config, expected: Expected) -> String {
         false => String::new(),
     };
     format!(
-        "estimate: {} for {streams} streams with {rate} events a second together{beyond}",
+        "  memory, estimated: {} for {streams} streams with {rate} events a second together{beyond}",
         human(bound.estimate(config, expected)),
     )
 }

@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> Exit {
         None => run_sample(args),
     });
     done.unwrap_or_else(|(exit, message)| {
-        eprintln!("trueline evaluate: {message}");
+        eprintln!("error: {message}");
         exit
     })
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::exit::{self, Exit};
-use crate::app::outputs::audit::{FOLDER, list};
+use crate::app::outputs::audit::{self, FOLDER, list};
 use crate::report::html::rfc3339;
 use crate::report::record::Record;
 
@@ -18,8 +18,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// Fingerprint of the alert (its newest record), key of one change, or file of a record [default:
-    /// list all records]
+    /// Fingerprint or name of the alert (the newest record of its streams), key of one change, or file of a
+    /// record [default: list all records]
     pub alert: Option<String>,
     /// The state directory, `[state] directory` of the configuration; a running trueline may use it
     #[arg(
@@ -57,32 +57,21 @@ pub fn run(args: &Args) -> Exit {
                     rfc3339(record.at_ms),
                     record.sentence
                 ),
-                Err(why) => eprintln!("{why}"),
+                Err(why) => eprintln!("error: {why}"),
             }
         }
         return Exit::Ok;
     };
-    let name = |file: &&PathBuf| file.file_stem().is_some_and(|n| n == wanted.as_str());
-    let of_alert = |file: &Path| {
-        let stem = file.file_stem()?.to_str()?;
-        let (fingerprint, rest) = stem.split_once('-')?;
-        let at_ms: i64 = rest.rsplit_once('-')?.0.parse().ok()?;
-        (fingerprint == wanted).then_some(at_ms)
-    };
-    let newest = || {
-        files
-            .iter()
-            .max_by_key(|f| of_alert(f))
-            .filter(|f| of_alert(f).is_some())
-    };
-    let Some(file) = files.iter().find(name).or_else(newest) else {
+    let named = audit::newest(&files, std::slice::from_ref(wanted)).cloned();
+    let found = named.or_else(|| audit::newest_of_group(&files, wanted));
+    let Some(file) = found else {
         eprintln!(
             "error: {} has no record of `{wanted}`; run without a name to list all",
             folder.display()
         );
         return Exit::NoInput;
     };
-    show(file)
+    show(&file)
 }
 
 fn show(file: &Path) -> Exit {

@@ -96,7 +96,7 @@ pub fn apply(
             })?;
         }
     } else if args.map.is_some() {
-        eprintln!("trueline evaluate: no map is advised, so no table was written");
+        eprintln!("no map is advised, so no table was written");
     }
     Ok(Recalibrated {
         fits,

@@ -146,7 +146,7 @@ pub fn run(args: &Args) -> Exit {
     let tables = match drawn {
         Ok(tables) => tables,
         Err(message) => {
-            eprintln!("trueline reproduce: {message}");
+            eprintln!("error: {message}");
             return Exit::NoInput;
         }
     };
@@ -155,7 +155,7 @@ pub fn run(args: &Args) -> Exit {
         print(&format!("{:#}\n", serde_json::Value::from(all)));
     }
     if let Err(message) = write(args, &tables) {
-        eprintln!("trueline reproduce: {message}");
+        eprintln!("error: {message}");
         return Exit::Unavailable;
     }
     let differing: usize = tables.iter().map(Table::far).sum();

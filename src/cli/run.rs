@@ -28,7 +28,13 @@ and logs those that need a restart. An invalid file changes nothing.";
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
     /// The configuration file; `trueline check` validates it beforehand
-    #[arg(short, long, env = "TRUELINE_CONFIG", value_name = "FILE")]
+    #[arg(
+        short,
+        long,
+        env = "TRUELINE_CONFIG",
+        value_name = "FILE",
+        default_value = "trueline.toml"
+    )]
     pub config: PathBuf,
     /// Address of /metrics, /ready and the API, instead of the configured one
     #[arg(long, env = "TRUELINE_LISTEN", value_name = "HOST:PORT")]

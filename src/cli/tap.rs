@@ -15,8 +15,8 @@ Examples:
 /// Print pairs of prediction and outcome as they form.
 ///
 /// Each line is one pair in JSON: model, version, segment, id, event time, scores by view, outcome,
-/// and what became of it (observed, matched, revised). A line {"missed": N} counts the pairs that
-/// exceeded the rate.
+/// and what became of it (observed, matched, revised). A line {"missed": N}, at most one a second, counts
+/// the pairs that exceeded the rate.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
@@ -28,7 +28,7 @@ pub struct Args {
     /// Pairs per second
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rate: u32,
-    /// Exit after this many lines
+    /// Exit after this many pairs
     #[arg(long, value_name = "N")]
     pub count: Option<u64>,
 }
@@ -75,7 +75,7 @@ fn listen(args: &Args) -> Result<(), String> {
                 // A closed pipe (`tap | head`) is not a failure.
                 return Ok(());
             }
-            printed += 1;
+            printed += u64::from(!line.starts_with("{\"missed\":"));
         }
         if args.count.is_some_and(|most| printed >= most) {
             return Ok(());

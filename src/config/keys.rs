@@ -693,7 +693,8 @@ const MODEL: &[Key] = &[
         "classes",
         Kind::List,
         Unset("[\"cat\", \"dog\", \"bird\"]"),
-        "Names of the classes, in the order of the probabilities.",
+        "Names of the classes, in the order of the probabilities. Unset: those of its sources, if all of them have the \
+         same.",
     ),
     key(
         "axis",
@@ -1204,7 +1205,7 @@ const SINK: &[Key] = &[
         Kind::List,
         Unset("[\"severity=page\", \"model!=sandbox*\"]"),
         "Alerts that the sink gets: those that satisfy all of these. Labels model, version, \
-         segment, view, severity; `=` or `!=`; `*` matches any text. Unset: all.",
+         segment, view, severity (`page` or `warn`); `=` or `!=`; `*` matches any text. Unset: all.",
     ),
     key(
         "resolved",

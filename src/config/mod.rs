@@ -46,6 +46,7 @@ mod units;
 pub mod value;
 mod value_reader;
 mod vectors;
+mod views;
 mod write;
 
 use std::fmt;
@@ -135,6 +136,7 @@ impl Config {
             return Err(problems.into_sorted());
         }
         models::settle_models(&mut document, document::any_model);
+        views::settle_classes(&mut document, &mut problems);
         let mut plan = models::plan(&document, &mut problems);
         let sources = sources::sources(&document, &mut problems);
         let registry = registry::registry(&document, &mut problems);

@@ -23,7 +23,7 @@ use super::feeds::feeds;
 use super::ladder;
 use super::problem::Problems;
 use super::value::Value;
-use super::vectors;
+use super::{vectors, views};
 
 /// Fills the missing keys of every named model from `*`, and adds `*` if there is no model.
 pub fn settle_models(root: &mut Record, any: impl FnOnce() -> Record) {
@@ -89,7 +89,7 @@ fn no_name_twice(models: &[Record], problems: &mut Problems<'_>) {
 
 fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPlan {
     let classes = record.strings("classes");
-    let views = views(record, &classes, problems);
+    let views = views::views(record, &classes, problems);
     let level = u32::try_from(record.count("level")).unwrap_or(1);
     let test = record.child("model.test");
     let reliability = test.entry("reliability_level");
@@ -268,74 +268,6 @@ fn axis(record: &Record, problems: &mut Problems<'_>) -> Axis {
     let what = format!("`axis_high` is {high}, which is not above `axis_low`, {low}");
     problems.add(entry.at, what, "write the lower score as `axis_low`");
     Axis::Linear
-}
-
-fn views(record: &Record, classes: &[String], problems: &mut Problems<'_>) -> Vec<View> {
-    let mut views = Vec::new();
-    if !record.entry("views").given {
-        return vec![match classes.len() {
-            0..=2 => View::Binary,
-            _ => View::TopLabel,
-        }];
-    }
-    for item in record.list("views") {
-        match view(&item.value, classes) {
-            Ok(view) if views.contains(&view) => {
-                let what = format!("view `{}` is named twice", item.value);
-                problems.add(item.at, what, "remove one");
-            }
-            Ok(view) => views.push(view),
-            Err((what, remedy)) => problems.add(item.at, what, remedy),
-        }
-    }
-    if record.list("views").is_empty() {
-        let what = "`views` is empty, so nothing would be tested";
-        problems.add(
-            record.entry("views").at,
-            what,
-            "write `views = [\"binary\"]`",
-        );
-    }
-    views
-}
-
-/// A view by its name; a class by its number or its name, by its name alone where a class has a number for one.
-fn view(text: &str, classes: &[String]) -> Result<View, (String, String)> {
-    let Some(class) = text.strip_prefix("class:") else {
-        let parsed = text.parse().map_err(|_| {
-            (
-                format!("`{text}` is not a view"),
-                "write `binary`, `top_label`, `class:` with a number or a name, `top_k:` with a count, `full` or `kernel`"
-                    .to_owned(),
-            )
-        });
-        return parsed.and_then(|view| vectors::fits(view, text, classes));
-    };
-    let by_name = classes.iter().position(|c| c == class);
-    let index = by_name.and_then(|i| u32::try_from(i).ok());
-    let number_as_name = classes.iter().find(|c| c.parse::<i64>().is_ok());
-    match (index, class.parse::<u32>()) {
-        (Some(k), _) => Ok(View::Class(k)),
-        (None, Ok(_)) if let Some(name) = number_as_name => Err((
-            format!("view `{text}`: `classes` has numbers for names, and none is `{class}`"),
-            format!("name the class as in `classes`, such as `class:{name}`"),
-        )),
-        (None, Ok(k)) if classes.is_empty() || (k as usize) < classes.len() => Ok(View::Class(k)),
-        (None, Ok(k)) => Err((
-            format!(
-                "view `{text}`: there are {} classes, numbered from 0",
-                classes.len()
-            ),
-            format!("write a number below {}, not {k}", classes.len()),
-        )),
-        (None, Err(_)) => Err((
-            format!("view `{text}`: `{class}` is none of the model's `classes`"),
-            match super::value::nearest(class, classes.iter().map(String::as_str)) {
-                Some(near) => format!("did you mean `class:{near}`?"),
-                None => "list it in `classes`, or write the number of the class".to_owned(),
-            },
-        )),
-    }
 }
 
 /// The rates at which negatives were sampled: above 0, and of a model whose one view is `binary`.

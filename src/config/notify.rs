@@ -186,9 +186,13 @@ fn address(sink: &Record, kind: Kind, problems: &mut Problems<'_>) -> String {
 fn matchers(sink: &Record, problems: &mut Problems<'_>) -> Vec<Matcher> {
     let mut matchers = Vec::new();
     for item in sink.list("match") {
-        match item.value.parse() {
+        let matcher = item.value.parse::<Matcher>();
+        match matcher.and_then(|m| m.possible().map(|()| m)) {
             Ok(matcher) => matchers.push(matcher),
-            Err(what) => problems.add(item.at, what, "correct it"),
+            Err(what) => {
+                let (what, remedy) = what.rsplit_once("; ").unwrap_or((&what, "correct it"));
+                problems.add(item.at, what, remedy);
+            }
         }
     }
     matchers

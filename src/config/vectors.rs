@@ -65,7 +65,7 @@ pub fn fits(view: View, text: &str, classes: &[String]) -> Result<View, (String,
         return Ok(view);
     }
     if classes.len() < 2 {
-        let remedy = "list the names of all classes in `classes`".to_owned();
+        let remedy = "list the names of all classes in `classes` of this [[model]]".to_owned();
         return Err((format!("view `{text}` needs to know the classes"), remedy));
     }
     let Some(vector) = view.cells() else {

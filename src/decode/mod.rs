@@ -25,6 +25,7 @@ mod file;
 mod found;
 mod frame;
 mod layout;
+mod line_ends;
 mod number;
 mod options;
 mod path;

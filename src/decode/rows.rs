@@ -7,6 +7,7 @@
 
 #[cfg(feature = "columnar")]
 use super::columnar::{Batches, Column, Opened};
+use super::line_ends::LineEnds;
 use super::scores_error::{ScoresError, broken, empty};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
@@ -95,7 +96,8 @@ impl<'r> Rows<'r> {
         if start.trim_ascii_start().first() == Some(&b'{') {
             return Rows::json(name, Box::new(input));
         }
-        let mut reader = csv::Reader::from_reader(Box::new(input) as Box<dyn Read>);
+        let input = Box::new(LineEnds::new(input)) as Box<dyn Read>;
+        let mut reader = csv::Reader::from_reader(input);
         let mut header = reader.headers().map_err(|e| broken(name, &e))?.clone();
         // Cells are trimmed when they are read: the crate would copy each row to trim it.
         header.trim();

@@ -176,6 +176,18 @@ mod tests {
     }
 
     #[test]
+    fn a_bad_class_is_named_with_its_line_whatever_ends_the_lines() {
+        for end in ["\n", "\r\n"] {
+            let text = ["p0,p1,label", "0.5,0.5,1", "0.25,0.75,cat", ""].join(end);
+            let told = fault_of(&text);
+            assert!(
+                told.starts_with("v.csv:3: label 'cat' is no class"),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
     fn the_header_tells_vectors_from_scores() {
         let text = "label,p1,p0,p2\n2,0.3,0.5,0.2\n";
         let Ok(Table::Vectors(v)) = read("v.csv", text.as_bytes(), &Columns::default()) else {

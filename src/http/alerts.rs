@@ -291,6 +291,7 @@ const EXAMPLE: &str = "a silence is {\"matchers\": [\"model=fraud\"], \"for\": \
 
 fn silence_request(body: &[u8]) -> Result<AlertRequest, String> {
     let request: SilenceRequest = parse(body)?;
+    request.matchers.iter().try_for_each(Matcher::possible)?;
     let until_ms = match (&request.length, request.until_ms) {
         (None, Some(until_ms)) => until_ms,
         (Some(length), None) => {

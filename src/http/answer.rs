@@ -15,6 +15,7 @@ use super::response::{
 use super::standing::Filter;
 use super::{alerts, api, history, page, routes, runbooks, sources};
 use crate::judge::StreamReport;
+use crate::telemetry::facts::AlertFacts;
 use crate::telemetry::{Published, collector};
 
 /// Pairs a second of a tap that does not say.
@@ -82,6 +83,13 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
             Some(page) => html(page),
             None => {
                 let what = format!("no runbook is called {name}");
+                error(StatusCode::NOT_FOUND, &what, "see /runbooks for all names")
+            }
+        },
+        Route::Guide(name) => match runbooks::guide(&name) {
+            Some(page) => html(page),
+            None => {
+                let what = format!("no page of the guide is called {name}");
                 error(StatusCode::NOT_FOUND, &what, "see /runbooks for all names")
             }
         },
@@ -161,15 +169,33 @@ fn streams(query: Option<&str>, published: &Published) -> Answer {
     }
 }
 
-/// The record of a change of an alert, recomputed.
+/// The record of a change of an alert, recomputed: by its key, or the newest of the alert that is called so.
 fn explanation(key: &str, published: &Published) -> Answer {
-    let Some(e) = published.control.explain(key) else {
-        let hint = "the history of a stream and `trueline explain` list keys; old records are removed \
+    let facts = published.facts();
+    let of_stream = |a: &AlertFacts| {
+        let mut streams = a.streams.iter();
+        streams.any(|id| key.starts_with(&id.fingerprint()))
+    };
+    let mut wanted = vec![key.to_owned()];
+    // A key or a fingerprint of a stream means that one; all else means all streams of the alert.
+    if !facts.alerts.iter().any(of_stream) {
+        let at = key
+            .split_once('-')
+            .map_or(String::new(), |(_, at)| format!("-{at}"));
+        for alert in facts.alerts.iter().filter(|a| a.is_called(key)) {
+            let rest = if alert.name == key { "" } else { &at };
+            let streams = alert.streams.iter();
+            wanted.extend(streams.map(|id| format!("{}{rest}", id.fingerprint())));
+        }
+    }
+    let Some(e) = published.control.explain(&wanted) else {
+        let hint = "a key, or the fingerprint or name of an alert, as /api/v1/alerts, the history of a stream and \
+                    `trueline explain` list them; old records are removed \
                     (records_max), and a process that does not judge keeps none";
         return error(StatusCode::NOT_FOUND, &format!("no record `{key}`"), hint);
     };
     ok(&json!({
-        "key": key,
+        "key": e.key,
         "at_ms": e.at_ms,
         "at": rfc3339(e.at_ms),
         "sentence": e.sentence,

@@ -16,7 +16,7 @@
 //! | `/api/v1/streams/{id}/history` | its error and verdict over time, and its last alerts |
 //! | `/api/v1/streams/{id}/recalibration` | its maps; `?format=csv`, `?window=`, `?method=` |
 //! | `/api/v1/sources` | what was read of each source, and what became of it |
-//! | `/api/v1/explanations/{key}` | why an alert changed, recomputed from its record |
+//! | `/api/v1/explanations/{key}` | why an alert changed, recomputed from its record: by its key, or the newest of an alert |
 //! | `/api/v1/ledger` | false-alarm budgets: guarantees, use, alarmed streams |
 //! | `/api/v1/comparisons` | all comparisons of versions |
 //! | `/api/v1/models/{model}/comparison` | the comparisons of one model |
@@ -25,7 +25,7 @@
 //! | `/api/v1/deployments`, `POST /api/v1/models/{model}/deployments` | deployments; marks one |
 //! | `/api/v1/silences` | silences; `POST` adds one |
 //! | `DELETE /api/v1/silences/{id}` | lifts a silence |
-//! | `/runbooks`, `/runbooks/{alert}` | what to do about an alert |
+//! | `/runbooks`, `/runbooks/{alert}`, `/guide/{page}` | what to do about an alert; the guide |
 //! | `/api/v1/tap` | labelled predictions as lines of JSON; `?model=`, `?rate=` |
 //!
 //! An id is `model/version/segment/view` with each of the four parts percent-encoded, or the whole

@@ -75,6 +75,8 @@ pub enum Route {
     Runbooks,
     /// The runbook of an alert.
     Runbook(String),
+    /// A page of the guide.
+    Guide(String),
     /// An unknown path.
     Unknown,
 }
@@ -148,6 +150,9 @@ pub fn route(path: &str) -> Route {
     }
     if let Some(name) = path.strip_prefix("/runbooks/") {
         return Route::Runbook(name.to_owned());
+    }
+    if let Some(name) = path.strip_prefix("/guide/") {
+        return Route::Guide(name.to_owned());
     }
     if let Some(rest) = path.strip_prefix("/streams/") {
         return parts(rest).map_or(Route::Unknown, Route::Page);

@@ -40,7 +40,7 @@ pub const ADDRESSES: &[Address] = &[
         "the alerts that are open, and those that ended last",
     ),
     get("/streams/{id}", "the page of a stream; ?window="),
-    get("/runbooks", "what to do about each alert"),
+    get("/runbooks", "what to do about each alert, and the guide"),
     get("/metrics", "metrics for Prometheus"),
     get("/live", "503 while a loop is silent"),
     get("/ready", "503 while a part is not ready, with the reason"),
@@ -70,7 +70,7 @@ pub const ADDRESSES: &[Address] = &[
     get("/api/v1/alerts", "the alerts that are open; ?all=1 for all"),
     get(
         "/api/v1/explanations/{key}",
-        "why an alert changed, recomputed from its record",
+        "why an alert changed, recomputed from its record: {key} of the record, or an alert (the newest)",
     ),
     get("/api/v1/silences", "the silences"),
     get(

@@ -32,6 +32,8 @@ pub enum KafkaError {
         topic: String,
         /// Text of the broker.
         detail: String,
+        /// The key of the configuration that names it.
+        key: &'static str,
     },
     /// Any other temporary error.
     Other(String),
@@ -54,6 +56,16 @@ impl KafkaError {
             self,
             KafkaError::Option { .. } | KafkaError::Credentials { .. } | KafkaError::Topic { .. }
         )
+    }
+
+    /// Its text where nothing tries again.
+    pub fn ended(&self) -> String {
+        match self {
+            KafkaError::Unreachable { brokers, detail } => format!(
+                "no kafka broker answers at `{brokers}` ({detail}); check `brokers` and the network"
+            ),
+            other => other.to_string(),
+        }
     }
 
     /// Two errors of the same kind count as a repetition.
@@ -121,6 +133,7 @@ impl KafkaError {
                     .cloned()
                     .unwrap_or_else(|| topics.join(", ")),
                 detail,
+                key: "topics",
             },
             Code::Fatal => KafkaError::Fatal(detail),
             _ => KafkaError::Other(detail),
@@ -142,9 +155,9 @@ impl fmt::Display for KafkaError {
                 f,
                 "the kafka broker refused the credentials ({detail}); check `security.protocol`, `mechanism`, `username` and `password`"
             ),
-            KafkaError::Topic { topic, detail } => write!(
+            KafkaError::Topic { topic, detail, key } => write!(
                 f,
-                "kafka topic `{topic}`: {detail}; create it or correct `topics`"
+                "kafka topic `{topic}`: {detail}; create it or correct `{key}`"
             ),
             KafkaError::Other(detail) => write!(f, "kafka client: {detail}"),
             KafkaError::Fenced(detail) => write!(
@@ -163,3 +176,33 @@ impl fmt::Display for KafkaError {
 }
 
 impl std::error::Error for KafkaError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_ended_does_not_say_that_it_goes_on() {
+        let error = KafkaError::Unreachable {
+            brokers: "b:1".to_owned(),
+            detail: "refused".to_owned(),
+        };
+        assert!(error.to_string().contains("still trying"));
+        let said = "no kafka broker answers at `b:1` (refused); check `brokers` and the network";
+        assert_eq!(error.ended(), said);
+    }
+
+    #[test]
+    fn a_topic_that_is_missing_is_named_with_its_key() {
+        let error = KafkaError::Topic {
+            topic: "lost".to_owned(),
+            detail: "unknown".to_owned(),
+            key: "dead_letter",
+        };
+        assert!(
+            error
+                .ended()
+                .ends_with("create it or correct `dead_letter`")
+        );
+    }
+}

@@ -74,8 +74,10 @@ fn try_metadata(
         let _ = client.poll(Duration::from_millis(200));
     }
     let start = Instant::now();
-    let wanted = options.topics.iter().chain(&options.dead_letter);
-    for topic in wanted {
+    let read = options.topics.iter().map(|topic| (topic, "topics"));
+    let written = options.dead_letter.iter();
+    let wanted = read.chain(written.map(|topic| (topic, "dead_letter")));
+    for (topic, key) in wanted {
         let left = timeout
             .saturating_sub(start.elapsed())
             .max(Duration::from_millis(100));
@@ -90,6 +92,7 @@ fn try_metadata(
                         topic: topic.clone(),
                         detail: error
                             .map_or_else(|| "has no partitions".to_string(), |e| e.to_string()),
+                        key,
                     });
                 }
             }

@@ -37,6 +37,9 @@ const SETTINGS: [(&str, &str); 3] = [
 /// How long obsolete records of a topic of judges stay at least: ten minutes.
 const COMPACTED_AFTER: (&str, &str) = ("min.compaction.lag.ms", "600000");
 
+/// Where the configuration names it.
+const KEY: &str = "[state] topic";
+
 /// Bytes for the key and the frame of a record besides its value.
 const FRAME_BYTES: usize = 4 << 10;
 
@@ -183,6 +186,7 @@ impl StateTopic {
                         detail: format!(
                             "cannot be created: {code}; create it with cleanup.policy=compact"
                         ),
+                        key: KEY,
                     });
                 }
             }
@@ -197,6 +201,7 @@ impl StateTopic {
         Err(KafkaError::Topic {
             topic: self.topic.clone(),
             detail: "was created but does not appear".to_string(),
+            key: KEY,
         })
     }
 
@@ -213,6 +218,7 @@ impl StateTopic {
             Ok(Some(KafkaError::Topic {
                 topic: self.topic.clone(),
                 detail,
+                key: KEY,
             }))
         };
         for resource in configs.into_iter().flatten() {

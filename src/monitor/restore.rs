@@ -81,13 +81,13 @@ impl Fit {
             })?;
             if fit.model_of(plan, stream).is_none() {
                 fit.streams_dropped += before.views.len() as u64;
-                let why = match Part::of(&stream.segment) {
-                    Part::RollUp if !fit.has_segments(stream) => {
-                        "the version has no segments, so this repeats its only stream"
+                let serving = plan.serves(&stream.name);
+                let why = match (Part::of(&stream.segment), serving.and_then(|m| now.get(m))) {
+                    (Part::RollUp, _) if !fit.has_segments(stream) => {
+                        "the version has no segments, so this repeats its only stream".to_owned()
                     }
-                    _ => {
-                        "views, cells, windows, lateness, sampling or roll-up of the model changed"
-                    }
+                    (_, None) => "no [[model]] watches it any more".to_owned(),
+                    (_, Some(now)) => changes(before, now),
                 };
                 fit.dropped.push(format!("{}: {why}", stream.title()));
             }
@@ -133,6 +133,16 @@ impl Fit {
         models
             .filter_map(|(m, at)| Some(((*at)?, m.sealed_until_ms)))
             .collect()
+    }
+}
+
+/// What changed of a model, so that its sums do not fit.
+fn changes(before: &ModelState, now: &ModelState) -> String {
+    let changed = before.differences(now);
+    match changed.is_empty() {
+        false => format!("changed: {}", changed.join(", ")),
+        true if before.name != now.name => format!("[[model]] \"{}\" watches it now", now.name),
+        true => "the model has no roll-up any more".to_owned(),
     }
 }
 

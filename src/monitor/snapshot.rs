@@ -130,6 +130,31 @@ impl ModelState {
             })
     }
 
+    /// In what the other is different, of what decides whether sums of both can be added.
+    pub fn differences(&self, other: &ModelState) -> Vec<&'static str> {
+        let (ours, theirs) = (&self.ladder, &other.ladder);
+        let (a, b) = (self.grid, other.grid);
+        let cells = |g: GridState| (g.level, g.clips);
+        let parts = [
+            ("views", self.views != other.views),
+            ("cells (`level`, `axis`)", cells(a) != cells(b)),
+            ("weights of the events", a.weighted != b.weighted),
+            ("clusters of the events", a.clustered != b.clustered),
+            (
+                "the shortest slide of `windows`",
+                ours.pane_ms != theirs.pane_ms,
+            ),
+            ("lateness", ours.lateness_ms != theirs.lateness_ms),
+            ("sampling", self.sampling != other.sampling),
+        ];
+        let changed = parts.into_iter().filter(|(_, changed)| *changed);
+        let changed: Vec<&str> = changed.map(|(part, _)| part).collect();
+        match changed.is_empty() && ours != theirs {
+            true => vec!["`windows`"],
+            false => changed,
+        }
+    }
+
     /// Whether sums of both can be added.
     pub fn fits(&self, other: &ModelState) -> bool {
         ModelState {

@@ -27,6 +27,7 @@ pub mod intervals;
 pub mod kernel;
 pub mod ledger;
 pub mod legend;
+pub mod markdown;
 pub mod offline;
 pub mod page;
 pub mod recalibration;

@@ -69,6 +69,8 @@ pub enum AlertRequest {
 /// Why an alert changed, from the record of the change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Explanation {
+    /// Key of the change.
+    pub key: String,
     /// The change in one sentence.
     pub sentence: String,
     /// What it rested on, in lines.
@@ -172,7 +174,7 @@ pub enum EventAnswer {
 
 type Reload = Box<dyn Fn() -> Reloaded + Send + Sync>;
 type ReadBook = Box<dyn Fn() -> Arc<Silences> + Send + Sync>;
-type Explain = Box<dyn Fn(&str) -> Option<Explanation> + Send + Sync>;
+type Explain = Box<dyn Fn(&[String]) -> Option<Explanation> + Send + Sync>;
 type HandleAlert = Box<dyn Fn(AlertRequest) -> AlertResponse + Send + Sync>;
 type TakeEvents = Box<dyn Fn(&EventPost) -> EventAnswer + Send + Sync>;
 
@@ -224,13 +226,17 @@ impl Control {
     }
 
     /// Registers the reader of records.
-    pub fn on_explain(&self, read: impl Fn(&str) -> Option<Explanation> + Send + Sync + 'static) {
+    pub fn on_explain(
+        &self,
+        read: impl Fn(&[String]) -> Option<Explanation> + Send + Sync + 'static,
+    ) {
         let _ = self.explain.set(Box::new(read));
     }
 
-    /// Explains the change of an alert with this key; `None` without a record. Reads a file.
-    pub fn explain(&self, key: &str) -> Option<Explanation> {
-        self.explain.get().and_then(|read| read(key))
+    /// Explains the change with one of these keys, or the newest of one of these fingerprints of streams; `None`
+    /// without a record. Reads a file.
+    pub fn explain(&self, wanted: &[String]) -> Option<Explanation> {
+        self.explain.get().and_then(|read| read(wanted))
     }
 
     /// Registers what takes events.

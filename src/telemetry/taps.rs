@@ -3,7 +3,7 @@
 //!
 //! Each listener has a buffer of [`BUFFER`] lines and a rate in pairs per second. The engine offers
 //! pairs and never waits. Pairs that exceed the buffer or the rate are counted, and the listener
-//! gets the number that it missed. Without listeners nothing is tapped.
+//! gets the number that it missed, at most once a second. Without listeners nothing is tapped.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,6 +19,9 @@ pub const LISTENERS_MAX: usize = 8;
 /// Highest rate of one listener, in pairs per second.
 pub const RATE_MAX: u32 = 1000;
 
+/// How often a listener gets the number that it missed, in seconds.
+const REPORT_S: f64 = 1.0;
+
 /// One listener.
 #[derive(Debug)]
 struct Listener {
@@ -29,6 +32,8 @@ struct Listener {
     /// Pairs that it may get now.
     tokens: f64,
     missed: u64,
+    /// Seconds since it got the number that it missed.
+    since_report: f64,
 }
 
 /// All listeners.
@@ -53,6 +58,7 @@ impl Taps {
             rate: rate.clamp(1, RATE_MAX),
             tokens: 0.0,
             missed: 0,
+            since_report: 0.0,
         });
         Some(receiver)
     }
@@ -82,13 +88,19 @@ impl Taps {
         for listener in self.lock().iter_mut() {
             let most = f64::from(listener.rate);
             listener.tokens = (listener.tokens + most * seconds).min(most);
+            let before = listener.missed;
             listener.missed += passed;
             for (model, line) in pairs {
                 if listener.model.as_ref().is_none_or(|m| m == model) {
                     listener.offer(line);
                 }
             }
-            listener.report_missed(&self.missed);
+            let missed = listener.missed - before;
+            self.missed.fetch_add(missed, Ordering::Relaxed);
+            listener.since_report += seconds;
+            if listener.since_report >= REPORT_S {
+                listener.report_missed();
+            }
         }
     }
 
@@ -112,11 +124,10 @@ impl Listener {
     }
 
     /// Sends the number of missed pairs once there is room.
-    fn report_missed(&mut self, all: &AtomicU64) {
+    fn report_missed(&mut self) {
         let line = format!("{{\"missed\":{}}}\n", self.missed);
         if self.missed > 0 && self.lines.try_send(line).is_ok() {
-            all.fetch_add(self.missed, Ordering::Relaxed);
-            self.missed = 0;
+            (self.missed, self.since_report) = (0, 0.0);
         }
     }
 }
@@ -136,11 +147,16 @@ mod tests {
         taps.offer(&[pair("a"), pair("a"), pair("b")], 5, 0.1);
         assert_eq!(slow.try_recv().expect("a"), "a\n");
         assert_eq!(slow.try_recv().expect("a"), "a\n");
-        assert_eq!(slow.try_recv().expect("missed"), "{\"missed\":6}\n");
+        assert!(slow.try_recv().is_err(), "said once a second");
         assert_eq!(one.try_recv().expect("b"), "b\n");
+        for _ in 0..4 {
+            taps.offer(&[], 1, 0.25);
+        }
+        assert_eq!(slow.try_recv().expect("missed"), "{\"missed\":10}\n");
+        assert!(slow.try_recv().is_err());
         drop((slow, one));
         assert_eq!((taps.listeners(), taps.wanted(0.1)), (0, 0));
-        assert_eq!(taps.missed(), 11);
+        assert_eq!(taps.missed(), 6 + 5 + 2 * 4);
     }
 
     #[test]

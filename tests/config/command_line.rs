@@ -76,5 +76,25 @@ fn check_says_before_an_upgrade_or_a_rollback_that_the_state_is_of_another_forma
         assert_eq!(output.status.code(), Some(69), "{said}");
         let expected = format!("format {format}, this program reads {now}; {remedy}");
         assert!(said.contains(&expected), "{said}");
+        // It has ended.
+        assert!(said.contains("no kafka broker answers"), "{said}");
+        assert!(!said.contains("still trying"), "{said}");
     }
+    // What is expected comes before what is allowed.
+    let output = Command::new(env!("CARGO_BIN_EXE_trueline"))
+        .args([
+            "check",
+            "--no-environment",
+            "--streams",
+            "40",
+            "--rate",
+            "10",
+            "--config",
+        ])
+        .arg(&config)
+        .output()
+        .expect("it starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let place = |what: &str| said.find(what).unwrap_or_else(|| panic!("{what}: {said}"));
+    assert!(place("for 40 streams") < place("memory: at most"), "{said}");
 }

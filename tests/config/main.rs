@@ -68,6 +68,28 @@ fn every_sample_loads() {
     }
 }
 
+/// Ratings with their classes at the source and no section of a model.
+#[test]
+fn the_classes_of_a_source_are_those_of_models_that_have_none() {
+    let text = |models: &str| {
+        format!(
+            "version = 1\n[kafka]\nbrokers = \"b:1\"\n[[source]]\ntopics = [\"stars\"]\nmodel = \"stars\"\n\
+             classes = [\"1\", \"2\", \"3\"]\n[source.fields]\nprobabilities = \"p\"\n{models}"
+        )
+    };
+    let views = |models: &str| {
+        let config = parse(&text(models)).unwrap();
+        let model = &config.plan.models[0];
+        assert_eq!(model.classes, ["1", "2", "3"], "{models}");
+        let views: Vec<String> = model.views.iter().map(ToString::to_string).collect();
+        views.join(" ")
+    };
+    assert_eq!(views(""), "top_label");
+    assert_eq!(views("[[model]]\nname = \"stars\"\n"), "top_label");
+    let vectors = "[[model]]\nname = \"*\"\nviews = [\"top_label\", \"top_k:2\", \"class:3\"]\n";
+    assert_eq!(views(vectors), "top_label top_k:2 class:2");
+}
+
 #[test]
 fn every_bad_file_gets_exactly_the_messages_beside_it() {
     let directory = root().join("tests/config/bad");

@@ -946,6 +946,14 @@ fn people_silence_and_acknowledge_and_a_restart_remembers_it() {
         said.contains("fires (warn)") && said.contains("window 6s: evaluation"),
         "{said}"
     );
+    // The alert that notifications name has the newest record of its streams.
+    let alert = receiver.of("/hook")[0]["fingerprint"].clone();
+    let alert = alert.as_str().expect("a fingerprint");
+    let (code, said) = trueline(&["explain", alert, "--state", &state]);
+    assert!(code == Some(0) && said.contains("window 6s"), "{said}");
+    let path = format!("/api/v1/explanations/{alert}");
+    let (status, said) = service.ask("GET", &path).expect("an answer");
+    assert!(status == 200 && said.contains("window 6s"), "{said}");
     let (code, said) = trueline(&["explain", "--state", &state]);
     assert!(code == Some(0) && said.lines().count() >= 2, "{said}");
     let (code, _) = trueline(&["explain", "0123", "--state", &state]);

@@ -118,6 +118,21 @@ fn every_expression_names_metrics_and_labels_of_the_table() {
     }
 }
 
+/// The values of many streams in one diagram are a picture of none.
+#[test]
+fn a_diagram_of_the_dashboard_is_of_one_stream() {
+    let (queries, _) = dashboard();
+    let by_cell = queries
+        .iter()
+        .filter(|(_, expr)| expr.contains("by (cell)"));
+    let all: Vec<_> = by_cell.collect();
+    assert!(all.len() > 5);
+    for (title, expr) in all {
+        let one = expr.contains("topk(1, ") || expr.contains("bottomk(1, ");
+        assert!(one, "{title}: {expr}");
+    }
+}
+
 #[test]
 fn every_metric_of_a_window_is_on_the_dashboard_or_said_why_not() {
     // Shown as text elsewhere, or only of use to other rules.
@@ -188,6 +203,23 @@ fn every_alert_has_its_page_and_every_page_its_alert() {
     for entry in fs::read_dir(deploy("runbooks")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(pages.contains(&name), "{name} has no alert");
+    }
+}
+
+/// What users of sinks leave out is what a sink sends, and nothing else.
+#[test]
+fn the_file_of_model_alerts_has_only_what_sinks_send() {
+    let names = |file| rules(file, "alert").into_iter().map(|(name, _)| name);
+    let sent: Vec<String> = names("trueline_model_alerts.yml").collect();
+    assert_eq!(sent, ["TruelineMiscalibrated"]);
+    let always: Vec<String> = names("trueline_service_alerts.yml").collect();
+    for name in [
+        "TruelineOutcomesMissing",
+        "TruelineStale",
+        "TruelineUndecided",
+        "TruelineChallengerWorse",
+    ] {
+        assert!(always.iter().any(|n| n == name), "{name}");
     }
 }
 

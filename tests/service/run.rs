@@ -473,5 +473,10 @@ fn a_wrong_configuration_ends_with_78_and_a_missing_argument_with_64() {
     assert_eq!(wrong.status.code(), Some(78));
     let said = String::from_utf8_lossy(&wrong.stderr);
     assert!(said.contains("kafak") && said.contains("kafka"), "{said}");
-    assert_eq!(run(&["run"]).status.code(), Some(64));
+    assert_eq!(run(&["run", "--listen"]).status.code(), Some(64));
+    // Like `check`, it reads `trueline.toml` unless told otherwise.
+    let unnamed = run(&["run"]);
+    assert_eq!(unnamed.status.code(), Some(78));
+    let said = String::from_utf8_lossy(&unnamed.stderr);
+    assert!(said.contains("trueline.toml"), "{said}");
 }

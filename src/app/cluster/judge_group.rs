@@ -30,6 +30,7 @@ use super::judge_task::JudgeTask;
 use super::judge_topic::judge_topic;
 use super::options::FollowerOptions;
 use crate::app::AppError;
+use crate::app::dropped::report_dropped;
 use crate::app::outputs::snapshots::Written;
 use crate::judge::Plan;
 use crate::kafka::{
@@ -365,9 +366,8 @@ impl GroupHandler<'_> {
         let of = |snapshot| JudgeTask::new(self.plan, self.topics, self.options, snapshot);
         match of(snapshot) {
             Ok(task) => {
-                for what in task.aggregator().monitor().dropped() {
-                    tracing::warn!(%what, "part of a checkpoint dropped");
-                }
+                let dropped = task.aggregator().monitor().dropped();
+                report_dropped("checkpoint", dropped.iter(), "");
                 Ok((task, verdicts))
             }
             Err(error) if self.options.checkpoints.fresh => {

@@ -37,6 +37,7 @@ pub(super) fn ensure(
             "has {found} partitions and `judge_partitions` in [state] is {partitions}; write {found} there, the \
              same for all processes, or name another state topic"
         ),
+        key: "[state] topic",
     })
 }
 

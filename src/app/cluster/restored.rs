@@ -2,6 +2,7 @@
 
 use super::cursor::{CheckpointCursor, Progress};
 use crate::app::clock;
+use crate::app::dropped::report_dropped;
 use crate::collect::join::{JoinState, JournalError, SpillBackend, SpillError};
 use crate::monitor::liveness::At;
 use crate::monitor::{LocalShard, Plan, RestoreError, VerdictState};
@@ -51,9 +52,7 @@ pub(super) fn shard_of(
         Err(RestoreError::Spill(error)) => return Err(Unusable::Store(error)),
         Err(error) => return Err(Unusable::Checkpoint(error.to_string())),
     };
-    for what in shard.dropped() {
-        tracing::warn!(%what, "part of a checkpoint dropped");
-    }
+    report_dropped("checkpoint", shard.dropped().iter(), "");
     if !shard.view().has_journals() {
         cursor.begin_journal();
     }

@@ -16,7 +16,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::app::error::AppError;
-use crate::judge::{Change, Step};
+use crate::judge::{Change, Step, StreamId};
+use crate::notify::GroupBy;
 use crate::report::record::Record;
 use crate::telemetry::control::Explanation;
 
@@ -165,17 +166,78 @@ fn write(
     Ok(())
 }
 
-/// Explains the change with this key by its record in the folder of a state directory.
-pub fn explanation(directory: &Path, key: &str) -> Option<Explanation> {
-    let is_of_key = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if !key.chars().all(is_of_key) {
-        return None;
+/// The key of a record, which is the name of its file.
+fn key_of(file: &Path) -> Option<&str> {
+    file.file_stem()?.to_str()
+}
+
+/// The fingerprint of a key, and when it was.
+fn parts(key: &str) -> Option<(&str, i64)> {
+    let (fingerprint, rest) = key.split_once('-')?;
+    Some((fingerprint, rest.rsplit_once('-')?.0.parse().ok()?))
+}
+
+/// The record with one of these keys, or else the newest of one of these fingerprints of streams.
+pub fn newest<'f>(files: &'f [PathBuf], wanted: &[String]) -> Option<&'f PathBuf> {
+    let keys = files.iter().filter_map(|f| Some((key_of(f)?, f)));
+    let exact = keys
+        .clone()
+        .find(|(key, _)| wanted.iter().any(|w| w == key));
+    let of = keys.filter_map(|(key, file)| Some((parts(key)?, file)));
+    let newest = || {
+        let all = of.filter(|((fingerprint, _), _)| wanted.iter().any(|w| w == fingerprint));
+        all.max_by_key(|((_, at_ms), _)| *at_ms)
+    };
+    exact
+        .map(|(_, file)| file)
+        .or_else(|| newest().map(|(_, file)| file))
+}
+
+/// The newest record whose stream belongs to the alert with this fingerprint, name or key of a notification,
+/// whatever alerts are told apart by. Reads records, the newest first.
+pub fn newest_of_group(files: &[PathBuf], wanted: &str) -> Option<PathBuf> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        stream: StreamId,
     }
-    let text = fs::read_to_string(directory.join(FOLDER).join(format!("{key}.json"))).ok()?;
+    let (alert, at) = match parts(wanted) {
+        Some((fingerprint, at_ms)) => (fingerprint, Some(at_ms)),
+        None => (wanted, None),
+    };
+    let at_ms = |file: &&PathBuf| key_of(file).and_then(parts).map(|(_, at_ms)| at_ms);
+    let mut files: Vec<&PathBuf> = files.iter().collect();
+    files.retain(|file| at.is_none() || at_ms(file) == at);
+    files.sort_by_key(|file| std::cmp::Reverse(at_ms(file)));
+    let is_of = |file: &&PathBuf| {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let named = serde_json::from_str::<Named>(&text);
+        named.is_ok_and(|record| {
+            let mut groups = groupings().map(|by| by.group_of(&record.stream));
+            groups.any(|group| group.fingerprint() == alert || group.name() == alert)
+        })
+    };
+    files.into_iter().find(is_of).cloned()
+}
+
+/// All ways in which alerts may be told apart.
+fn groupings() -> impl Iterator<Item = GroupBy> {
+    (0..8).map(|i| GroupBy {
+        version: i & 1 != 0,
+        segment: i & 2 != 0,
+        view: i & 4 != 0,
+    })
+}
+
+/// Explains the change with one of these keys, or the newest of one of these fingerprints of streams, by its
+/// record in the folder of a state directory.
+pub fn explanation(directory: &Path, wanted: &[String]) -> Option<Explanation> {
+    let files = list(&directory.join(FOLDER)).ok()?;
+    let text = fs::read_to_string(newest(&files, wanted)?).ok()?;
     let record = Record::read(&text).ok()?;
     let checked = record.recompute();
     Some(Explanation {
         words: record.words(),
+        key: record.key,
         sentence: record.sentence,
         at_ms: record.at_ms,
         equal: checked.equal,
@@ -196,4 +258,57 @@ pub fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files.into_iter().map(|(_, path)| path).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::view::View;
+
+    #[test]
+    fn a_record_is_found_by_its_key_its_stream_and_its_alert() {
+        let folder = std::env::temp_dir().join(format!("trueline-audit-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let id = |model: &str, segment: &str| StreamId {
+            model: model.to_owned(),
+            version: "3".to_owned(),
+            segment: segment.to_owned(),
+            view: View::Binary,
+        };
+        let (de, fr, other) = (id("fraud", "c=de"), id("fraud", "c=fr"), id("churn", ""));
+        let record = |id: &StreamId, at_ms: i64| {
+            let file = folder.join(format!("{}-{at_ms}-page.json", id.fingerprint()));
+            let text = serde_json::json!({ "stream": id, "at_ms": at_ms }).to_string();
+            fs::write(&file, text).unwrap();
+            file
+        };
+        let old = record(&de, 1000);
+        let files = [
+            record(&fr, 3000),
+            old.clone(),
+            record(&de, 2000),
+            record(&other, 9000),
+        ];
+        let named = |wanted: &str| newest(&files, &[wanted.to_owned()]).cloned();
+        assert_eq!(named(&de.fingerprint()), Some(files[2].clone()));
+        assert_eq!(named(key_of(&old).unwrap()), Some(old.clone()));
+        let both = [de.fingerprint(), fr.fingerprint()];
+        assert_eq!(newest(&files, &both), Some(&files[0]));
+        let group = GroupBy::default().group_of(&de).fingerprint();
+        assert_eq!(named(&group), None);
+        for wanted in [group.as_str(), "fraud"] {
+            let found = newest_of_group(&files, wanted);
+            assert_eq!(found, Some(files[0].clone()), "{wanted}");
+        }
+        let version = GroupBy {
+            version: true,
+            ..GroupBy::default()
+        };
+        let version = version.group_of(&other).fingerprint();
+        assert_eq!(newest_of_group(&files, &version), Some(files[3].clone()));
+        let key = format!("{group}-1000-warn");
+        assert_eq!(newest_of_group(&files, &key), Some(old));
+        assert_eq!(newest_of_group(&files, &format!("{group}-1-warn")), None);
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::app::READ_AGAIN;
 use crate::config::{Config, Input, SourceOptions};
 use crate::http::client::Server;
 use crate::kafka::{self, StateTopic};
@@ -84,7 +85,10 @@ pub(super) fn left_behind(config: &Config) -> Vec<String> {
             .map(|what| format!("left behind in {shown}: {what}")),
     );
     if let more @ 1.. = fit.dropped.len().saturating_sub(shown_max) {
-        lines.push(format!("left behind in {shown}: {more} more streams"));
+        lines.push(format!("left behind in {shown}: {more} more"));
+    }
+    if !fit.dropped.is_empty() {
+        lines.push(format!("  these start empty; {READ_AGAIN}"));
     }
     lines
 }
@@ -92,7 +96,7 @@ pub(super) fn left_behind(config: &Config) -> Vec<String> {
 /// Problems between a source and its brokers.
 fn brokers(source: &SourceOptions, timeout: Duration) -> Vec<String> {
     let probe = kafka::probe(&source.kafka, timeout);
-    let named = |fault: &kafka::KafkaError| format!("source {}: {fault}", source.name);
+    let named = |fault: &kafka::KafkaError| format!("source {}: {}", source.name, fault.ended());
     let mut faults: Vec<String> = probe.problems.iter().map(named).collect();
     let outcomes = source.join.as_ref().map_or(&[][..], |j| &j.topics);
     for (ours, theirs) in source.kafka.topics.iter().zip(outcomes) {
@@ -118,7 +122,7 @@ fn state_topic(config: &Config) -> Option<String> {
             false => Ok(None),
         });
     let fault = asked.unwrap_or_else(Some)?;
-    Some(format!("[state] topic: {fault}"))
+    Some(format!("[state] topic: {}", fault.ended()))
 }
 
 /// Whether the configured schema registry responds as one.

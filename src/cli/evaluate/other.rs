@@ -55,7 +55,7 @@ pub fn run(args: &Args, sample: &FileSample) -> Exit {
         }
     };
     let Some(outcome) = outcome else {
-        eprintln!("trueline evaluate: a test needs at least two events");
+        eprintln!("error: a test needs at least two events");
         return Exit::Data;
     };
     let text = if args.json {
@@ -68,7 +68,7 @@ pub fn run(args: &Args, sample: &FileSample) -> Exit {
 }
 
 fn usage(test: tests::Test, why: &str) -> Exit {
-    eprintln!("trueline evaluate: --test {} {why}", test.name());
+    eprintln!("error: --test {} {why}", test.name());
     Exit::Usage
 }
 
@@ -108,6 +108,6 @@ pub fn weighted_kernel(
 
 /// The answer to a kernel test of one event.
 pub fn too_few() -> Exit {
-    eprintln!("trueline evaluate: the kernel test compares pairs and needs at least two events");
+    eprintln!("error: the kernel test compares pairs and needs at least two events");
     Exit::Data
 }

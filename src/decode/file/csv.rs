@@ -1,5 +1,6 @@
 //! A file of CSV with a header.
 
+use super::super::line_ends::LineEnds;
 use super::super::options::{
     DecodeOptions, DecodeOptionsError, LabelOptions, PredictionField, RECORD_BYTES_MAX,
 };
@@ -67,6 +68,7 @@ impl Csv {
         events: Option<DecodeOptions>,
         outcomes: Option<LabelOptions>,
     ) -> Result<Csv, FileError> {
+        let input: Box<dyn Read> = Box::new(LineEnds::new(input));
         let input = RowLimit { input, taken: 0 };
         let mut input = csv::ReaderBuilder::new().flexible(true).from_reader(input);
         let header = input.headers().map_err(|e| failed(path, 1, &e))?.clone();

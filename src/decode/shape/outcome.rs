@@ -70,9 +70,13 @@ impl Shape {
                 Some(&k) => Ok(k),
                 None if self.numbers_are_names => match self.named_by(t.trim()) {
                     Some(k) => Ok(k),
-                    None => return Err(self.unknown_class(slot, t)),
+                    None => return Err(self.unknown_class(slot, &format!("\"{t}\""))),
                 },
-                None => cell_outcome(t, two).ok_or(t),
+                None => match cell_outcome(t, two) {
+                    Some(k) => Ok(k),
+                    None if t.trim().parse::<f64>().is_ok() => Err(t),
+                    None => return Err(self.unknown_class(slot, &format!("\"{t}\""))),
+                },
             },
             Value::Array(t) | Value::Object(t) | Value::NotFinite(t) => Err(t),
         };
@@ -169,5 +173,27 @@ fn cell_outcome(t: &str, two: bool) -> Option<u32> {
         Some(0)
     } else {
         index(t)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::options::DecodeOptions;
+    use super::super::super::path::Paths;
+    use super::*;
+
+    #[test]
+    fn a_cell_that_is_no_class_is_quoted_with_what_to_write() {
+        let mut paths = Paths::new();
+        let shape = Shape::new(&DecodeOptions::default(), &mut paths).expect("a shape");
+        let said = |cell: &str| shape.class(Value::Cell(cell), 2);
+        let rejected = said("yes").expect_err("no class");
+        assert_eq!(rejected.reason, Reason::UnknownClass);
+        assert!(rejected.detail.contains(" is \"yes\"; "), "{rejected:?}");
+        assert!(rejected.detail.contains("`outcome_map`"), "{rejected:?}");
+        let rejected = said("0.5").expect_err("no class");
+        assert_eq!(rejected.reason, Reason::BadOutcome);
+        assert_eq!(said(" TRUE "), Ok(Some(1)));
+        assert_eq!(said("1.0"), Ok(Some(1)));
     }
 }
