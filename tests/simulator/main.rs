@@ -3,20 +3,26 @@
 //! ```text
 //!  scenario (seed) ─► world ─► engine loop of each process ─► client trait ─► broker
 //!                       │            production code           worker trait ─► disk of the host
+//!                       │                               host trait ──► receivers of sinks
 //!                       └─► oracle: the committed log, from scratch
 //! ```
 //!
 //! What runs is the engine loop of the program with everything below it: the consumer on top of librdkafka
-//! (starts, ends, lost offsets), decoding, shards, watermark, monitor, snapshots and checkpoints. Simulated
-//! are the client of the broker, the threads beside the engine, the clocks ([`clock`]) and what the disk
-//! loses ([`disk`]). Not simulated: notifications and their sinks, the schema registry, requests for offsets by
-//! time.
+//! (starts, ends, lost offsets), decoding, shards, watermark, monitor, snapshots and checkpoints, and notifications
+//! with their journal, queues, retries and pauses. Simulated are the client of the broker, the threads beside the
+//! engine, the receivers of notifications ([`sinks`]), the clocks ([`clock`]) and what the disk loses ([`disk`]). Not
+//! simulated: the schema registry, requests for offsets by time.
 //!
 //! What is compared: dispositions, and the sums and verdicts of windows, for every fleet; detectors for one
 //! process, and for a judge of others that missed no delta; the age of verdicts, the watermark, commits, and
 //! what a process says of a stranger in its group, of another process with its `instance`, and of a state directory
 //! that is gone, for one process. A third of the fleets read a second source, whose outcomes come in a topic of
 //! their own ([`outcomes`]); in a quarter streams expire.
+//!
+//! Of notifications it is compared, for one process: each was on disk before it was sent, and came once, unless an
+//! answer was lost or a crash came between an answer and its record; every alert that fires by the log was told, and
+//! none that does not; at the end each receiver knows what fires ([`alerts`]). Other fleets send too, and their
+//! notifications are not compared.
 //!
 //! All seeds run, whichever fail. Each failure is printed as it comes; at the end all are listed, and the first is
 //! printed with the line that replays it and is made smaller ([`minimise`]). A panic of the program is a failure.
@@ -32,6 +38,7 @@
 //! `tests/simulator/mutations` undoes fixes one at a time and says how soon each is found.
 #![cfg(target_os = "linux")]
 
+mod alerts;
 mod broker;
 mod client;
 mod clock;
@@ -40,6 +47,7 @@ mod minimise;
 mod oracle;
 mod outcomes;
 mod scenario;
+mod sinks;
 mod world;
 
 use std::num::NonZero;
@@ -55,6 +63,8 @@ use world::run;
 
 /// Seeds without the long mode.
 const SEEDS: u64 = 200;
+/// Notifications that came to receivers, in all simulations.
+static TOLD: AtomicU64 = AtomicU64::new(0);
 /// Runs that making a failure smaller may take.
 const SMALLER: usize = 200;
 
@@ -151,8 +161,9 @@ fn fleets_agree_with_the_oracle_whatever_goes_wrong() {
     let seeds = seeds();
     let (ran, failures) = failures(seeds.clone());
     println!(
-        "{ran} of the seeds {seeds:?} ran, {} failed",
-        failures.len()
+        "{ran} of the seeds {seeds:?} ran, {} failed; {} notifications",
+        failures.len(),
+        TOLD.load(Ordering::Relaxed)
     );
     if let Some((seed, why)) = failures.first() {
         let all = failures.iter().map(|(seed, why)| line(*seed, why));
@@ -162,6 +173,8 @@ fn fleets_agree_with_the_oracle_whatever_goes_wrong() {
             report(&draw(*seed, fleet(*seed)), why)
         );
     }
+    let told = TOLD.load(Ordering::Relaxed);
+    assert!(ran < SEEDS || told > 4 * ran, "only {told} notifications");
 }
 
 /// Seeds of 10,000 that found faults which the first 200 do not find: a judge that waited for a checkpoint that
@@ -227,6 +240,7 @@ fn failure(scenario: &Scenario) -> Option<String> {
             return Some(format!("it panics: {}", text.unwrap_or_default()));
         }
     };
+    TOLD.fetch_add(outcome.told as u64, Ordering::Relaxed);
     let (happened, drawn) = (outcome.faults, scenario.faults.len());
     let missing = || (happened < drawn).then(|| format!("{happened} of {drawn} faults happened"));
     outcome.failure.or_else(missing)

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use trueline::stats::rng::Rng;
 
+use super::alerts;
 use super::clock::wall_ms;
 use super::outcomes::{self, Joined};
+use super::sinks::Trouble;
 
 /// How the processes are placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +102,12 @@ pub enum Fault {
     Twin { earlier: bool, time: Duration },
     /// A claim to a partition by nobody.
     Stray { log: i32 },
+    /// The receiver of a sink fails.
+    Sink {
+        sink: usize,
+        trouble: Trouble,
+        time: Duration,
+    },
 }
 
 impl Fault {
@@ -131,6 +139,7 @@ impl Fault {
             | Fault::NoState { time, .. }
             | Fault::Stranger { time, .. }
             | Fault::Twin { time, .. }
+            | Fault::Sink { time, .. }
             | Fault::FullDisk { time, .. } => time,
             Fault::Move { .. } | Fault::Retain | Fault::Compact | Fault::Stray { .. } => {
                 Duration::ZERO
@@ -297,6 +306,7 @@ pub fn draw(seed: u64, fleet: Fleet) -> Scenario {
         scenario.records.retain(|r| !quiet(r));
     }
     scenario.records.sort_by_key(|r| (r.at, r.log));
+    alerts::draw(&mut scenario);
     scenario
 }
 

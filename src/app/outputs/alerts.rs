@@ -29,7 +29,7 @@ use crate::notify::grouping::{AlertGroups, GroupBy, GroupChange, GroupId};
 use crate::notify::notification::Links;
 use crate::notify::notifier::{Firing, links};
 use crate::notify::{
-    AlertHandover, Kind, Notification, Notifier, NotifyOptions, SinkOptions, TopicSink,
+    AlertHandover, Host, Kind, Notification, Notifier, NotifyOptions, SinkOptions, TopicSink,
 };
 use crate::telemetry::Published;
 use crate::telemetry::facts::{AlertFacts, PartitionFacts, Role};
@@ -87,7 +87,7 @@ impl AlertDispatcher {
     pub fn start(
         options: NotifyOptions,
         (directory, engine): (&Path, &Topology),
-        kafka: Option<&KafkaOptions>,
+        (kafka, host): (Option<&KafkaOptions>, &Arc<dyn Host>),
         published: &Arc<Published>,
     ) -> Result<AlertDispatcher, AppError> {
         let (moving, divided) = (engine.may_move(), engine.divides_models());
@@ -97,9 +97,8 @@ impl AlertDispatcher {
         let notifier = Notifier::start(
             &options,
             (directory, moving),
-            &topic_sinks,
-            clock::now_ms,
-            seed,
+            (&topic_sinks, host),
+            (clock::now_ms, seed),
         );
         let notifier = notifier.map_err(|e| AppError::Unavailable(format!("alerts: {e}")))?;
         let (sender, orders) = channel();
