@@ -335,19 +335,20 @@ impl Notifier {
     }
 
     /// Compares the firing alerts with the notified ones. Returns the alerts that still need a
-    /// notification, and resolves those that are no longer watched.
-    pub fn compare(&mut self, firing: &[Firing], now_ms: i64) -> Vec<String> {
+    /// notification, and resolves those that are no longer watched: that goes by `steady_ms`, a clock
+    /// that does not step.
+    pub fn compare(&mut self, firing: &[Firing], (now_ms, steady_ms): (i64, i64)) -> Vec<String> {
         let mut unsent = Vec::new();
         for alert in firing {
             let fingerprint = &alert.fingerprint;
             self.reacquire(fingerprint.clone());
-            self.dedup.saw_firing(fingerprint, now_ms);
+            self.dedup.saw_firing(fingerprint, steady_ms);
             let (since_ms, severity) = (alert.since_ms, alert.severity);
             if self.dedup.is_unsent(fingerprint, since_ms, severity) {
                 unsent.push(fingerprint.clone());
             }
         }
-        for fingerprint in self.dedup.orphans(now_ms) {
+        for fingerprint in self.dedup.orphans(steady_ms) {
             if let Some((last, _)) = self.firing.get(&fingerprint) {
                 let notification = last.resolved(now_ms, ORPHANED);
                 self.notify(notification, now_ms);

@@ -97,7 +97,8 @@ pub fn trace(receivers: &Receivers) -> (usize, u64) {
     (count, hasher.finish())
 }
 
-/// What fires is known to each receiver to fire, and nothing else is.
+/// What fires is known to each receiver to fire, and nothing else is. An alert that was ended by the clock and that a
+/// crash has brought back is told again once it is bad later than that.
 pub fn at_the_end(
     engine: &EngineLoop,
     receivers: &Receivers,
@@ -107,30 +108,40 @@ pub fn at_the_end(
         return Ok(());
     }
     for (sink, told) in receivers.told() {
-        let all = told
-            .iter()
-            .map(|t| (&t.notification.fingerprint, &t.notification));
-        let last: BTreeMap<&String, &Notification> = all.collect();
-        let fires = |n: &&Notification| n.status == Status::Firing;
-        let mut known: BTreeMap<&String, &Notification> = last.into_iter().collect();
-        known.retain(|_, n| fires(n));
+        let all = told.iter().map(|t| &t.notification);
+        let all = all.map(|n| (n.fingerprint.as_str(), n));
+        let mut last: BTreeMap<&str, &Notification> = all.collect();
         for alert in engine.published.facts().alerts.iter() {
-            let told = known.remove(&alert.fingerprint).is_some();
-            if told != (alert.state == AlertState::Firing) {
+            let last = last.remove(alert.fingerprint.as_str());
+            let knows = last.is_some_and(|n| n.status == Status::Firing);
+            let fires = alert.state == AlertState::Firing && is_later(engine, &alert.model, last);
+            if knows != fires {
                 let (name, state) = (&alert.name, alert.state.as_str());
+                let last = last.map_or("nothing", |n| n.key.as_str());
                 return Err(format!(
-                    "at the end the alert of {name} is {state}, and {sink} was told that it fires: {told}"
+                    "at the end the alert of {name} is {state} since {:?}, and {sink} was last told {last}",
+                    alert.since_ms
                 ));
             }
         }
-        if let Some(n) = known.values().next() {
+        let mut rest = last.values();
+        if let Some(n) = rest.find(|n| n.status == Status::Firing) {
+            let key = &n.key;
             return Err(format!(
-                "at the end {sink} knows {} of an alert that is gone",
-                n.key
+                "at the end {sink} knows {key} of an alert that is gone"
             ));
         }
     }
     Ok(())
+}
+
+/// Whether an alert of the model was bad later than what was told last.
+fn is_later(engine: &EngineLoop, model: &str, last: Option<&Notification>) -> bool {
+    let ended = last.filter(|n| n.status == Status::Resolved);
+    let reports = engine.engines.monitors().flat_map(|m| m.reports());
+    let bad = reports.filter(|r| r.id.model == model);
+    let bad = bad.filter_map(|r| r.alert.bad_ms).max();
+    ended.is_none_or(|n| bad > Some(n.at_ms))
 }
 
 /// A change that is told: when, and the severity of what fires.

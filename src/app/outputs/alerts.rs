@@ -302,7 +302,8 @@ impl AlertDispatcher {
             })
             .collect();
         let (ids, firing): (Vec<GroupId>, Vec<Firing>) = open.into_iter().unzip();
-        let missing = self.notifier.compare(&firing, now_ms);
+        let clocks = (now_ms, clock::steady_ms());
+        let missing = self.notifier.compare(&firing, clocks);
         if !caught_up {
             return;
         }
