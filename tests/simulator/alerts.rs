@@ -97,6 +97,12 @@ pub fn trace(receivers: &Receivers) -> (usize, u64) {
     (count, hasher.finish())
 }
 
+/// Whether one process notifies, or each of some for models of its own. Where partitions move, the next owner of one
+/// may resume from before what was told, and tells it again.
+pub fn are_compared(fleet: Fleet) -> bool {
+    matches!(fleet, Fleet::Single | Fleet::Judged)
+}
+
 /// What fires is known to each receiver to fire, and nothing else is. An alert that was ended by the clock and that a
 /// crash has brought back is told again once it is bad later than that.
 pub fn at_the_end(
@@ -104,7 +110,7 @@ pub fn at_the_end(
     receivers: &Receivers,
     scenario: &Scenario,
 ) -> Result<(), String> {
-    if scenario.fleet != Fleet::Single {
+    if !are_compared(scenario.fleet) {
         return Ok(());
     }
     for (sink, told) in receivers.told() {

@@ -19,10 +19,10 @@
 //! that is gone, for one process. A third of the fleets read a second source, whose outcomes come in a topic of
 //! their own ([`outcomes`]); in a quarter streams expire.
 //!
-//! Of notifications it is compared, for one process: each was on disk before it was sent, and came once, unless an
-//! answer was lost or a crash came between an answer and its record; every alert that fires by the log was told, and
-//! none that does not; at the end each receiver knows what fires ([`alerts`]). Other fleets send too, and their
-//! notifications are not compared.
+//! Of notifications it is compared, for one process and for a judge of others: each was on disk before it was sent,
+//! and came once, unless an answer was lost or a crash came between an answer and its record; at the end each receiver
+//! knows what fires. For one process: every alert that fires by the log was told, and none that does not ([`alerts`]).
+//! Other fleets send too, and what they send is not compared.
 //!
 //! All seeds run, whichever fail. Each failure is printed as it comes; at the end all are listed, and the first is
 //! printed with the line that replays it and is made smaller ([`minimise`]). A panic of the program is a failure.

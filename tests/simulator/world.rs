@@ -703,8 +703,9 @@ impl<'s> World<'s> {
         if let Some(wrong) = lock(&self.broker).wrong {
             return Err(wrong.to_owned());
         }
-        if let (Some(wrong), Fleet::Single) = (&lock(&self.receivers).wrong, self.scenario.fleet) {
-            return Err(wrong.clone());
+        let wrong = lock(&self.receivers).wrong.clone();
+        if let Some(wrong) = wrong.filter(|_| alerts::are_compared(self.scenario.fleet)) {
+            return Err(wrong);
         }
         if let Topology::Judges(judges) = &engine.engines {
             self.bets &= judges.aggregators().all(|a| a.rebuilt() == 0);
@@ -833,7 +834,9 @@ impl<'s> World<'s> {
             }
             _ => false,
         };
-        read && !held && !waits && lock(&p.site.jobs).waiting_none() && p.site.has_notified()
+        let facts = engine.published.facts();
+        let told = p.site.has_notified() && facts.sinks.iter().all(|s| s.queued == 0);
+        read && !held && !waits && told && lock(&p.site.jobs).waiting_none()
     }
 
     fn standing(&self) -> String {
