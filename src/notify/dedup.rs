@@ -14,7 +14,8 @@
 //!
 //! The start of a firing is not always the same after a crash. While a watermark stands still, an alert ends by the
 //! clock, and begins anew once its data are judged. A process that resumes from before that, and need not wait, knows
-//! one long firing. So what was notified is compared with later changes too, whenever they say that they started.
+//! one long firing. So what was notified is compared with later changes too, whenever they say that they started, and
+//! what is sent then says the later start: the one that is known to those who were notified.
 //!
 //! A silence suppresses firing notifications but not resolutions. [`Deduplicator::is_unsent`] finds
 //! firing alerts without a notification: a silence on them has expired, or the queue was full.
@@ -64,13 +65,17 @@ impl Deduplicator {
         dedup
     }
 
-    /// Whether the notification must be sent; fills in `was`. Call [`Deduplicator::record`] once it
+    /// Whether the notification must be sent; fills in `was`, and a start that was notified since. Call [`Deduplicator::record`] once it
     /// is queued.
     pub fn admits(&self, notification: &mut Notification, book: &Silences, now_ms: i64) -> bool {
         let last = self.last.get(&notification.fingerprint);
         if notification.status == Status::Resolved {
-            let (since_ms, at_ms) = (notification.since_ms, notification.at_ms);
-            return last.is_some_and(|l| l.firing && (l.since_ms <= since_ms || l.at_ms <= at_ms));
+            let Some(l) = last.filter(|l| l.firing) else {
+                return false;
+            };
+            let ends = l.since_ms <= notification.since_ms || l.at_ms <= notification.at_ms;
+            notification.since_ms = notification.since_ms.max(l.since_ms);
+            return ends;
         }
         if notification.is_silenced(book, now_ms) {
             return false;
@@ -78,6 +83,7 @@ impl Deduplicator {
         notification.was = None;
         match last {
             Some(l) if l.since_ms >= notification.since_ms => {
+                notification.since_ms = l.since_ms;
                 notification.was = l.firing.then_some(l.severity);
                 let news = !l.firing || l.severity != notification.severity;
                 news && notification.at_ms > l.at_ms
@@ -277,6 +283,14 @@ mod tests {
             notification(Resolved, 10, 70, Page),
         ];
         assert_eq!(send(&mut dedup, &one, &book), [false, true, true]);
+        // It begins anew as before, once it has ended by the clock after the crash.
+        let repeats = [
+            notification(Resolved, 10, 100, Warn),
+            notification(Firing, 60, 60, Warn),
+            notification(Firing, 60, 110, Warn),
+        ];
+        let mut dedup = Deduplicator::after(anew.iter());
+        assert_eq!(send(&mut dedup, &repeats, &book), [true, false, true]);
     }
 
     #[test]

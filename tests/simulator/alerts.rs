@@ -97,8 +97,8 @@ pub fn trace(receivers: &Receivers) -> (usize, u64) {
     (count, hasher.finish())
 }
 
-/// Whether one process notifies, or each of some for models of its own. Where partitions move, the next owner of one
-/// may resume from before what was told, and tells it again.
+/// Whether one process notifies. Where streams move, the next owner of one may resume from before what was told, and
+/// tells it again.
 pub fn are_compared(fleet: Fleet) -> bool {
     matches!(fleet, Fleet::Single | Fleet::Judged)
 }
