@@ -225,7 +225,7 @@ fn load(
         notify.sinks.clear();
     }
     let directory = (config.state.directory.as_path(), &engines);
-    let alerts = AlertDispatcher::start(notify, directory, kafka, &published)?;
+    let alerts = AlertDispatcher::start(notify, directory, (kafka, &setup.sinks), &published)?;
     let history = HistoryLog::start(dir.watch().clone(), &published)?;
     let directory = config.state.directory.clone();
     published

@@ -11,6 +11,7 @@ use super::outputs::state_dir::StateDir;
 use super::worker::{Threads, Workers};
 use crate::config::{Config, Input, SourceOptions, Verdicts};
 use crate::kafka::{Brokers, KafkaOptions, Librdkafka, MissingState, StartAt};
+use crate::notify::{self, Host};
 
 /// Everything that [`App::bind`](super::App::bind) needs.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub struct Setup {
     pub brokers: Arc<dyn Brokers>,
     /// What runs beside the engine's thread.
     pub workers: Arc<dyn Workers>,
+    /// Where sinks of notifications run, and what receives them.
+    pub sinks: Arc<dyn Host>,
 }
 
 impl Setup {
@@ -50,6 +53,7 @@ impl Setup {
             shutdown_within: Duration::from_secs(30),
             brokers: Arc::new(Librdkafka),
             workers: Arc::new(Threads),
+            sinks: Arc::new(notify::Threads),
         }
     }
 

@@ -7,11 +7,15 @@
 //!
 //! | notification | is sent |
 //! |---|---|
-//! | fires, started before the last firing | no: that firing is over |
-//! | fires, same start, and its end was notified | no |
-//! | fires, same start, other severity | if the change is later than the last one notified |
 //! | fires, started after the last firing | yes |
-//! | resolved | if a firing that started then or earlier was notified |
+//! | fires, same or earlier start, the last one fires | if severity differs and the change is later than the last one notified |
+//! | fires, same or earlier start, the end of the last one was notified | if it was bad later than that end |
+//! | resolved | if the last one fires, and started, or was notified, then or earlier |
+//!
+//! The start of a firing is not always the same after a crash. While a watermark stands still, an alert ends by the
+//! clock, and begins anew once its data are judged. A process that resumes from before that, and need not wait, knows
+//! one long firing. So what was notified is compared with later changes too, whenever they say that they started, and
+//! what is sent then says the later start: the one that is known to those who were notified.
 //!
 //! A silence suppresses firing notifications but not resolutions. [`Deduplicator::is_unsent`] finds
 //! firing alerts without a notification: a silence on them has expired, or the queue was full.
@@ -41,7 +45,7 @@ struct LastFiring {
     at_ms: i64,
     severity: Severity,
     firing: bool,
-    /// When it was last seen firing, by the clock.
+    /// When it was last seen firing, by a clock that does not step.
     seen_ms: Option<i64>,
     /// Another process owns it now.
     released: bool,
@@ -61,23 +65,28 @@ impl Deduplicator {
         dedup
     }
 
-    /// Whether the notification must be sent; fills in `was`. Call [`Deduplicator::record`] once it
+    /// Whether the notification must be sent; fills in `was`, and a start that was notified since. Call [`Deduplicator::record`] once it
     /// is queued.
     pub fn admits(&self, notification: &mut Notification, book: &Silences, now_ms: i64) -> bool {
         let last = self.last.get(&notification.fingerprint);
         if notification.status == Status::Resolved {
-            return last.is_some_and(|l| l.firing && l.since_ms <= notification.since_ms);
+            let Some(l) = last.filter(|l| l.firing) else {
+                return false;
+            };
+            let ends = l.since_ms <= notification.since_ms || l.at_ms <= notification.at_ms;
+            notification.since_ms = notification.since_ms.max(l.since_ms);
+            return ends;
         }
         if notification.is_silenced(book, now_ms) {
             return false;
         }
         notification.was = None;
         match last {
-            Some(l) if l.since_ms > notification.since_ms => false,
-            Some(l) if l.since_ms == notification.since_ms => {
-                let changed = l.severity != notification.severity && notification.at_ms > l.at_ms;
-                notification.was = Some(l.severity);
-                l.firing && changed
+            Some(l) if l.since_ms >= notification.since_ms => {
+                notification.since_ms = l.since_ms;
+                notification.was = l.firing.then_some(l.severity);
+                let news = !l.firing || l.severity != notification.severity;
+                news && notification.at_ms > l.at_ms
             }
             _ => true,
         }
@@ -140,13 +149,13 @@ impl Deduplicator {
         self.last.remove(fingerprint);
     }
 
-    /// Whether no notification was sent for this firing at this severity.
+    /// Whether nobody was notified that the alert fires with this severity.
     pub fn is_unsent(&self, fingerprint: &str, since_ms: i64, severity: Severity) -> bool {
-        let sent = |l: &LastFiring| l.since_ms == since_ms && l.severity == severity;
+        let sent = |l: &LastFiring| l.firing && l.since_ms >= since_ms && l.severity == severity;
         !self.last.get(fingerprint).is_some_and(sent)
     }
 
-    /// Records that the alert is firing now.
+    /// Records that the alert is firing now, by a clock that does not step.
     pub fn saw_firing(&mut self, fingerprint: &str, now_ms: i64) {
         if let Some(last) = self.last.get_mut(fingerprint) {
             last.seen_ms = Some(now_ms);
@@ -242,6 +251,46 @@ mod tests {
             let wanted: Vec<bool> = (0..story.len()).map(|i| i >= sent).collect();
             assert_eq!(rest, wanted, "{sent}");
         }
+    }
+
+    #[test]
+    fn an_alert_that_the_clock_ended_and_a_crash_continues_is_notified_again_and_ends() {
+        // The watermark stood still, and the alert ended at 50 by the clock. After a crash no time is lost.
+        let ended = notification(Resolved, 10, 50, Warn);
+        let book = Silences::default();
+        let mut dedup = Deduplicator::after([notification(Firing, 10, 10, Warn), ended].iter());
+        let fingerprint = notification(Firing, 10, 10, Warn).fingerprint;
+        assert!(dedup.is_unsent(&fingerprint, 10, Warn));
+        let goes_on = [
+            notification(Firing, 10, 10, Warn),
+            notification(Firing, 10, 45, Page),
+            notification(Firing, 10, 55, Warn),
+            notification(Resolved, 10, 70, Warn),
+        ];
+        let sent = send(&mut dedup, &goes_on, &book);
+        assert_eq!(sent, [false, false, true, true]);
+        // It had begun anew at 60 before the crash.
+        let anew = [
+            notification(Firing, 10, 10, Warn),
+            notification(Resolved, 10, 50, Warn),
+            notification(Firing, 60, 60, Warn),
+        ];
+        let mut dedup = Deduplicator::after(anew.iter());
+        assert!(!dedup.is_unsent(&fingerprint, 10, Warn));
+        let one = [
+            notification(Firing, 10, 10, Warn),
+            notification(Firing, 10, 65, Page),
+            notification(Resolved, 10, 70, Page),
+        ];
+        assert_eq!(send(&mut dedup, &one, &book), [false, true, true]);
+        // It begins anew as before, once it has ended by the clock after the crash.
+        let repeats = [
+            notification(Resolved, 10, 100, Warn),
+            notification(Firing, 60, 60, Warn),
+            notification(Firing, 60, 110, Warn),
+        ];
+        let mut dedup = Deduplicator::after(anew.iter());
+        assert_eq!(send(&mut dedup, &repeats, &book), [true, false, true]);
     }
 
     #[test]

@@ -4,17 +4,18 @@
 //! notifications of its predecessor, after the thread of the predecessor has ended. A removed sink
 //! empties its queue if its receiver responds.
 
+use super::host::{Host, Running};
 use super::journal::{AlertJournal, Entry, State, lock};
 use super::notification::Notification;
 use super::options::{NotifyOptions, SinkOptions};
 use super::receiver::{Receiver, TopicSink};
 use super::sink::{Sink, Worker};
+use super::steps::{Again, Bell, Steps};
 use crate::alert::Silences;
 use crate::telemetry::facts::SinkFacts;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::Receiver as Inbox;
+use std::sync::mpsc::{Receiver as Inbox, SyncSender, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
-use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Commands between the engine and the journal. A thousand streams may start to fire at once while
@@ -48,7 +49,7 @@ pub(super) enum SinkChange {
 /// A sink whose thread has not started yet.
 pub(super) struct NewSink {
     options: SinkOptions,
-    receiver: Receiver,
+    receiver: Box<dyn Receiver>,
 }
 
 impl NewSink {
@@ -57,14 +58,18 @@ impl NewSink {
         sink: &SinkOptions,
         options: &NotifyOptions,
         topic_sinks: TopicSinks<'_>,
+        host: &dyn Host,
     ) -> Result<NewSink, String> {
-        let receiver = Receiver::new(sink, &options.texts, topic_sinks(sink)?);
+        let receiver = host.receiver(sink, &options.texts, topic_sinks(sink)?);
         Ok(NewSink {
             receiver: receiver.map_err(|e| format!("sink {}: {e}", sink.name))?,
             options: sink.clone(),
         })
     }
 }
+
+/// A sink and its thread.
+type SinkThread = (Arc<Sink>, Arc<dyn Running>);
 
 /// Journal and sinks, shared by the handles and the threads.
 pub(super) struct Dispatcher {
@@ -73,7 +78,8 @@ pub(super) struct Dispatcher {
     book: RwLock<Arc<Silences>>,
     sinks: RwLock<Vec<Arc<Sink>>>,
     /// Threads of the sinks, and of removed sinks that still send.
-    threads: Mutex<Vec<(Arc<Sink>, JoinHandle<()>)>>,
+    threads: Mutex<Vec<SinkThread>>,
+    pub(super) host: Arc<dyn Host>,
     clock: fn() -> i64,
     /// Seed of the jitter of the next sink.
     seed: AtomicU64,
@@ -85,8 +91,8 @@ impl Dispatcher {
     pub(super) fn start(
         journal: AlertJournal,
         sinks: Vec<NewSink>,
-        clock: fn() -> i64,
-        seed: u64,
+        host: &Arc<dyn Host>,
+        (clock, seed): (fn() -> i64, u64),
     ) -> Result<Arc<Dispatcher>, String> {
         let dispatcher = Dispatcher {
             book: RwLock::new(Arc::new(journal.state().book.clone())),
@@ -94,6 +100,7 @@ impl Dispatcher {
             journal: Arc::new(Mutex::new(journal)),
             sinks: RwLock::default(),
             threads: Mutex::default(),
+            host: Arc::clone(host),
             clock,
             seed: AtomicU64::new(seed),
         };
@@ -125,18 +132,15 @@ impl Dispatcher {
         self.write_errors.load(Ordering::Relaxed)
     }
 
-    /// Executes commands until the channel closes.
-    pub(super) fn run(&self, commands: &Inbox<Command>) {
-        while let Ok(command) = commands.recv() {
-            match command {
-                Command::Notify(notification) => self.notify(*notification),
-                Command::Record(entry) => {
-                    let mut journal = lock(&self.journal);
-                    let _ = journal.append(&entry, true);
-                    self.publish(&journal);
-                }
-                Command::Replace(sinks) => self.replace(sinks),
+    fn execute(&self, command: Command) {
+        match command {
+            Command::Notify(notification) => self.notify(*notification),
+            Command::Record(entry) => {
+                let mut journal = lock(&self.journal);
+                let _ = journal.append(&entry, true);
+                self.publish(&journal);
             }
+            Command::Replace(sinks) => self.replace(sinks),
         }
     }
 
@@ -147,7 +151,7 @@ impl Dispatcher {
 
     /// Waits for the threads of the sinks.
     pub(super) fn wait(&self, until: Instant) {
-        self.threads().iter().for_each(|(_, t)| wait(t, until));
+        self.threads().iter().for_each(|(_, t)| t.wait(until));
     }
 
     /// Writes a notification to the journal and queues it for the sinks that want it.
@@ -186,18 +190,16 @@ impl Dispatcher {
         let options = &new.options;
         let undelivered = undelivered(lock(&self.journal).state(), &options.name);
         let sink = Arc::new(Sink::new(options, undelivered, before));
-        let worker = Worker {
-            sink: Arc::clone(&sink),
-            receiver: new.receiver,
-            journal: Arc::clone(&self.journal),
-            retry_max: options.retry_max,
-            resend: options.resend,
-            clock: self.clock,
-            seed: self.seed.fetch_add(1, Ordering::Relaxed),
-        };
-        let thread = Builder::new().name(format!("sink {}", options.name));
-        let thread = thread.spawn(move || worker.run());
-        let thread = thread.map_err(|e| format!("cannot start a thread: {e}"))?;
+        let seed = self.seed.fetch_add(1, Ordering::Relaxed);
+        let worker = Worker::new(
+            Arc::clone(&sink),
+            options,
+            new.receiver,
+            Arc::clone(&self.journal),
+            (self.clock, seed),
+        );
+        let name = format!("sink {}", options.name);
+        let thread = self.host.run(&name, &sink.bell, Box::new(worker))?;
         self.threads().push((Arc::clone(&sink), thread));
         Ok(sink)
     }
@@ -221,7 +223,7 @@ impl Dispatcher {
             removed.drain();
         }
         self.write_sinks(|sinks| *sinks = now);
-        self.threads().retain(|(_, thread)| !thread.is_finished());
+        self.threads().retain(|(_, thread)| !thread.is_ended());
     }
 
     /// Ends the sink of this name, if there is one, and starts the new one.
@@ -244,34 +246,69 @@ impl Dispatcher {
     /// they have ended.
     fn halt(&self, name: &str) -> bool {
         let until = Instant::now() + HALT;
-        loop {
-            let threads = self.threads();
-            let named = || threads.iter().filter(|(sink, _)| sink.name == name);
-            named().for_each(|(sink, _)| sink.halt());
-            if named().all(|(_, thread)| thread.is_finished()) {
-                return true;
-            }
-            drop(threads);
-            if Instant::now() >= until {
-                return false;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let mut named = self.threads().clone();
+        named.retain(|(sink, _)| sink.name == name);
+        named.iter().for_each(|(sink, _)| sink.halt());
+        named.iter().for_each(|(_, thread)| thread.wait(until));
+        named.iter().all(|(_, thread)| thread.is_ended())
     }
 
     fn write_sinks(&self, change: impl FnOnce(&mut Vec<Arc<Sink>>)) {
         change(&mut self.sinks.write().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn threads(&self) -> MutexGuard<'_, Vec<(Arc<Sink>, JoinHandle<()>)>> {
+    fn threads(&self) -> MutexGuard<'_, Vec<SinkThread>> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Waits for the end of a thread, but no longer than `until`.
-pub(super) fn wait(thread: &JoinHandle<()>, until: Instant) {
-    while !thread.is_finished() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(5));
+/// The thread "notifications": executes commands until nobody can send any more.
+pub(super) struct Commands {
+    pub(super) dispatcher: Arc<Dispatcher>,
+    pub(super) inbox: Inbox<Command>,
+}
+
+impl Steps for Commands {
+    fn step(&mut self) -> Again {
+        match self.inbox.try_recv() {
+            Ok(command) => {
+                self.dispatcher.execute(command);
+                Again::Now
+            }
+            Err(TryRecvError::Empty) => Again::Rung,
+            Err(TryRecvError::Disconnected) => Again::Never,
+        }
+    }
+}
+
+/// Sends commands, and wakes the thread when it is sent one or when this is dropped.
+pub(super) struct CommandSender {
+    sender: Option<SyncSender<Command>>,
+    bell: Arc<Bell>,
+}
+
+impl CommandSender {
+    /// Sends through this channel, whose other end waits for this bell.
+    pub(super) fn new(sender: SyncSender<Command>, bell: &Arc<Bell>) -> CommandSender {
+        CommandSender {
+            sender: Some(sender),
+            bell: Arc::clone(bell),
+        }
+    }
+
+    /// Returns whether there was room.
+    pub(super) fn send(&self, command: Command) -> bool {
+        let sender = self.sender.as_ref();
+        let sent = sender.is_some_and(|s| s.try_send(command).is_ok());
+        self.bell.ring();
+        sent
+    }
+}
+
+impl Drop for CommandSender {
+    fn drop(&mut self) {
+        self.sender = None;
+        self.bell.ring();
     }
 }
 

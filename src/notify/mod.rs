@@ -12,7 +12,7 @@
 //! be sent. [`journal`] records on disk what was sent to whom, and what people answered. [`sink`]
 //! holds a queue and a thread for each [`receiver`]. [`dispatch`] feeds the sinks, [`notifier`] is
 //! the handle of the engine's thread, and [`control`] is the handle for silences and
-//! acknowledgements.
+//! acknowledgements. What the threads do is cut into [`steps`], which a [`host`] runs.
 //!
 //! Invariants:
 //! * The engine's thread never waits for a sink or for the disk. What a full channel or queue drops
@@ -40,6 +40,7 @@ pub mod dedup;
 pub mod dispatch;
 pub mod failure;
 pub mod grouping;
+pub mod host;
 pub mod journal;
 pub mod notification;
 pub mod notifier;
@@ -51,6 +52,7 @@ pub mod receiver;
 pub mod schema;
 pub mod sink;
 mod slack;
+pub mod steps;
 mod teams;
 pub mod template;
 pub mod webhook;
@@ -59,9 +61,11 @@ pub use control::AlertControl;
 pub use dedup::Deduplicator;
 pub use failure::Failure;
 pub use grouping::GroupBy;
+pub use host::{Host, Running, Threads};
 pub use journal::{AlertJournal, JOURNAL};
 pub use notification::{Notification, Status};
 pub use notifier::{AlertHandover, Notifier};
 pub use options::{Kind, NotifyOptions, SinkOptions, Texts};
 pub use receiver::{Receiver, TopicSink};
+pub use steps::{Again, Bell, Steps};
 pub use template::Template;

@@ -6,19 +6,22 @@
 
 use super::control::AlertControl;
 use super::dedup::Deduplicator;
-use super::dispatch::{CHANNEL_MAX, Command, Dispatcher, NewSink, SinkChange, TopicSinks, wait};
+use super::dispatch::{
+    CHANNEL_MAX, Command, CommandSender, Commands, Dispatcher, NewSink, SinkChange, TopicSinks,
+};
+use super::host::{Host, Running};
 use super::journal::{AlertJournal, Entry, TransferredAlert};
 use super::notification::{Links, Notification, Status};
 use super::options::{NotifyOptions, SinkOptions, Texts};
-use super::receiver::Receiver;
+use super::receiver;
+use super::steps::Bell;
 use crate::alert::{Severity, Silences};
 use crate::telemetry::facts::SinkFacts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::{Builder, JoinHandle};
+use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 /// Why an orphaned alert was resolved.
@@ -53,11 +56,11 @@ pub struct Notifier {
     /// `firing` changed since the last [`Notifier::transfers`], which used `transfers_book`.
     changed: bool,
     transfers_book: Option<Arc<Silences>>,
-    commands: Option<SyncSender<Command>>,
+    commands: Option<CommandSender>,
     dispatcher: Arc<Dispatcher>,
     /// Options of the current sinks.
     options: (Vec<SinkOptions>, Texts),
-    thread: Option<JoinHandle<()>>,
+    thread: Arc<dyn Running>,
     /// Commands dropped because the channel was full. Alerts that still fire are sent later.
     dropped: u64,
 }
@@ -65,13 +68,12 @@ pub struct Notifier {
 impl Notifier {
     /// Opens the journal in `directory` and starts the threads. If partitions move between
     /// processes (`moving`), alerts of an earlier run are released until their streams are assigned
-    /// again.
+    /// again. `clock` tells ms since 1970; the number with it is the seed of the jitter.
     pub fn start(
         options: &NotifyOptions,
         (directory, moving): (&Path, bool),
-        topic_sinks: TopicSinks<'_>,
-        clock: fn() -> i64,
-        seed: u64,
+        (topic_sinks, host): (TopicSinks<'_>, &Arc<dyn Host>),
+        clock: (fn() -> i64, u64),
     ) -> Result<Notifier, String> {
         let named = |e: io::Error| format!("{}: {e}", directory.join(super::JOURNAL).display());
         let (mut journal, unreadable) = AlertJournal::open(directory).map_err(named)?;
@@ -100,22 +102,25 @@ impl Notifier {
         });
         let firing = firing.collect();
         let sinks = options.sinks.iter();
-        let sinks = sinks.map(|sink| NewSink::new(sink, options, topic_sinks));
+        let sinks = sinks.map(|sink| NewSink::new(sink, options, topic_sinks, host.as_ref()));
         let sinks = sinks.collect::<Result<Vec<_>, _>>()?;
-        let dispatcher = Dispatcher::start(journal, sinks, clock, seed)?;
-        let (commands, inbox) = sync_channel(CHANNEL_MAX);
-        let shared = Arc::clone(&dispatcher);
-        let thread = Builder::new().name("notifications".to_owned());
-        let thread = thread.spawn(move || shared.run(&inbox));
+        let dispatcher = Dispatcher::start(journal, sinks, host, clock)?;
+        let (sender, inbox) = sync_channel(CHANNEL_MAX);
+        let bell = Arc::new(Bell::default());
+        let commands = Commands {
+            dispatcher: Arc::clone(&dispatcher),
+            inbox,
+        };
+        let thread = host.run("notifications", &bell, Box::new(commands))?;
         Ok(Notifier {
             dedup,
             firing,
             changed: true,
             transfers_book: None,
-            commands: Some(commands),
+            commands: Some(CommandSender::new(sender, &bell)),
             dispatcher,
             options: (options.sinks.clone(), options.texts.clone()),
-            thread: Some(thread.map_err(|e| format!("cannot start a thread: {e}"))?),
+            thread,
             dropped: 0,
         })
     }
@@ -139,7 +144,12 @@ impl Notifier {
             changes.push(if same && running.contains(&sink.name) {
                 SinkChange::Keep(sink.name.clone())
             } else {
-                SinkChange::Start(Box::new(NewSink::new(sink, options, topic_sinks)?))
+                SinkChange::Start(Box::new(NewSink::new(
+                    sink,
+                    options,
+                    topic_sinks,
+                    self.dispatcher.host.as_ref(),
+                )?))
             });
         }
         let keeps = |change: &SinkChange| matches!(change, SinkChange::Keep(_));
@@ -224,7 +234,7 @@ impl Notifier {
 
     fn send(&self, command: Command) -> bool {
         let commands = self.commands.as_ref();
-        commands.is_some_and(|c| c.try_send(command).is_ok())
+        commands.is_some_and(|c| c.send(command))
     }
 
     /// What another process needs to take over each firing alert, by fingerprint; `None` if nothing
@@ -333,19 +343,20 @@ impl Notifier {
     }
 
     /// Compares the firing alerts with the notified ones. Returns the alerts that still need a
-    /// notification, and resolves those that are no longer watched.
-    pub fn compare(&mut self, firing: &[Firing], now_ms: i64) -> Vec<String> {
+    /// notification, and resolves those that are no longer watched: that goes by `steady_ms`, a clock
+    /// that does not step.
+    pub fn compare(&mut self, firing: &[Firing], (now_ms, steady_ms): (i64, i64)) -> Vec<String> {
         let mut unsent = Vec::new();
         for alert in firing {
             let fingerprint = &alert.fingerprint;
             self.reacquire(fingerprint.clone());
-            self.dedup.saw_firing(fingerprint, now_ms);
+            self.dedup.saw_firing(fingerprint, steady_ms);
             let (since_ms, severity) = (alert.since_ms, alert.severity);
             if self.dedup.is_unsent(fingerprint, since_ms, severity) {
                 unsent.push(fingerprint.clone());
             }
         }
-        for fingerprint in self.dedup.orphans(now_ms) {
+        for fingerprint in self.dedup.orphans(steady_ms) {
             if let Some((last, _)) = self.firing.get(&fingerprint) {
                 let notification = last.resolved(now_ms, ORPHANED);
                 self.notify(notification, now_ms);
@@ -374,9 +385,7 @@ impl Notifier {
     pub fn stop(mut self, within: Duration) {
         let until = Instant::now() + within;
         drop(self.commands.take());
-        if let Some(thread) = self.thread.take() {
-            wait(&thread, until);
-        }
+        self.thread.wait(until);
         self.dispatcher.drain();
         self.dispatcher.wait(until);
     }
@@ -396,7 +405,7 @@ pub fn try_once(
     notification: &Notification,
     now_ms: i64,
 ) -> Result<String, String> {
-    let mut receiver = Receiver::new(sink, &options.texts, topic_sinks(sink)?)?;
+    let mut receiver = receiver::of(sink, &options.texts, topic_sinks(sink)?)?;
     let sent = receiver.send(&sink.name, notification, now_ms);
     sent.map_err(|failure| failure.to_string())
 }

@@ -1,4 +1,4 @@
-//! The receiver of a sink: all kinds behind one call.
+//! The receiver of a sink: all kinds behind one trait.
 
 use super::alertmanager::Alertmanager;
 use super::failure::Failure;
@@ -20,86 +20,110 @@ pub trait TopicSink: Send {
 }
 
 /// One receiver.
-pub enum Receiver {
-    /// Logs what would be sent.
-    Dry(Texts),
-    /// An Alertmanager.
-    Alertmanager(Alertmanager),
-    /// A webhook.
-    Webhook(Webhook),
-    /// Slack.
-    Slack(Slack),
-    /// Microsoft Teams.
-    Teams(Teams),
-    /// PagerDuty.
-    PagerDuty(PagerDuty),
-    /// Opsgenie.
-    Opsgenie(Opsgenie),
-    /// A Kafka topic.
-    Topic(Box<dyn TopicSink>, Texts, Duration),
-}
-
-impl Receiver {
-    /// The receiver of these options. [`Kind::Kafka`] needs a `topic`.
-    pub fn new(
-        options: &SinkOptions,
-        texts: &Texts,
-        topic: Option<Box<dyn TopicSink>>,
-    ) -> Result<Receiver, String> {
-        if options.dry_run {
-            return Ok(Receiver::Dry(texts.clone()));
-        }
-        Ok(match options.kind {
-            Kind::Alertmanager => Receiver::Alertmanager(Alertmanager::new(options, texts)?),
-            Kind::Webhook => Receiver::Webhook(Webhook::new(options, texts)?),
-            Kind::Slack => Receiver::Slack(Slack::new(options, texts)?),
-            Kind::Teams => Receiver::Teams(Teams::new(options, texts)?),
-            Kind::PagerDuty => Receiver::PagerDuty(PagerDuty::new(options, texts)?),
-            Kind::Opsgenie => Receiver::Opsgenie(Opsgenie::new(options, texts)?),
-            Kind::Kafka => {
-                let topic = topic.ok_or("no connection to the topic was provided")?;
-                Receiver::Topic(topic, texts.clone(), options.timeout)
-            }
-        })
-    }
-
+pub trait Receiver: Send {
     /// Sends one notification. Returns the response in one line.
-    pub fn send(
+    fn send(
         &mut self,
         sink: &str,
         notification: &Notification,
         now_ms: i64,
-    ) -> Result<String, Failure> {
-        match self {
-            Receiver::Dry(texts) => {
-                let body = body(notification, texts);
-                tracing::info!(sink, body, "dry run: notification not sent");
-                Ok("dry run, nothing was sent".to_owned())
-            }
-            Receiver::Alertmanager(it) => it.send(notification, now_ms),
-            Receiver::Webhook(it) => it.send(notification, now_ms),
-            Receiver::Slack(it) => it.send(notification),
-            Receiver::Teams(it) => it.send(notification),
-            Receiver::PagerDuty(it) => it.send(notification),
-            Receiver::Opsgenie(it) => it.send(notification),
-            Receiver::Topic(topic, texts, timeout) => {
-                let body = body(notification, texts);
-                let written = topic.write(&notification.fingerprint, &body, *timeout);
-                written.map_err(Failure::Temporary)
-            }
-        }
-    }
+    ) -> Result<String, Failure>;
 
     /// Whether firing alerts must be sent again and again.
-    pub fn needs_resend(&self) -> bool {
-        matches!(self, Receiver::Alertmanager(_))
+    fn needs_resend(&self) -> bool {
+        false
     }
 
     /// Sends the firing alerts again.
-    pub fn resend(&mut self, firing: &[Notification], now_ms: i64) -> Result<String, Failure> {
-        match self {
-            Receiver::Alertmanager(it) => it.resend(firing, now_ms),
-            _ => Ok(String::new()),
+    fn resend(&mut self, _firing: &[Notification], _now_ms: i64) -> Result<String, Failure> {
+        Ok(String::new())
+    }
+}
+
+/// The receiver of these options. [`Kind::Kafka`] needs a `topic`.
+pub fn of(
+    options: &SinkOptions,
+    texts: &Texts,
+    topic: Option<Box<dyn TopicSink>>,
+) -> Result<Box<dyn Receiver>, String> {
+    if options.dry_run {
+        return Ok(Box::new(Dry(texts.clone())));
+    }
+    Ok(match options.kind {
+        Kind::Alertmanager => Box::new(Alertmanager::new(options, texts)?),
+        Kind::Webhook => Box::new(Webhook::new(options, texts)?),
+        Kind::Slack => Box::new(Slack::new(options, texts)?),
+        Kind::Teams => Box::new(Teams::new(options, texts)?),
+        Kind::PagerDuty => Box::new(PagerDuty::new(options, texts)?),
+        Kind::Opsgenie => Box::new(Opsgenie::new(options, texts)?),
+        Kind::Kafka => {
+            let topic = topic.ok_or("no connection to the topic was provided")?;
+            Box::new(Records(topic, texts.clone(), options.timeout))
         }
+    })
+}
+
+/// Logs what would be sent.
+struct Dry(Texts);
+
+impl Receiver for Dry {
+    fn send(&mut self, sink: &str, n: &Notification, _: i64) -> Result<String, Failure> {
+        let body = body(n, &self.0);
+        tracing::info!(sink, body, "dry run: notification not sent");
+        Ok("dry run, nothing was sent".to_owned())
+    }
+}
+
+/// A Kafka topic, with the timeout of a write.
+struct Records(Box<dyn TopicSink>, Texts, Duration);
+
+impl Receiver for Records {
+    fn send(&mut self, _: &str, n: &Notification, _: i64) -> Result<String, Failure> {
+        let written = self.0.write(&n.fingerprint, &body(n, &self.1), self.2);
+        written.map_err(Failure::Temporary)
+    }
+}
+
+impl Receiver for Alertmanager {
+    fn send(&mut self, _: &str, n: &Notification, now_ms: i64) -> Result<String, Failure> {
+        Alertmanager::send(self, n, now_ms)
+    }
+
+    fn needs_resend(&self) -> bool {
+        true
+    }
+
+    fn resend(&mut self, firing: &[Notification], now_ms: i64) -> Result<String, Failure> {
+        Alertmanager::resend(self, firing, now_ms)
+    }
+}
+
+impl Receiver for Webhook {
+    fn send(&mut self, _: &str, n: &Notification, now_ms: i64) -> Result<String, Failure> {
+        Webhook::send(self, n, now_ms)
+    }
+}
+
+impl Receiver for Slack {
+    fn send(&mut self, _: &str, n: &Notification, _: i64) -> Result<String, Failure> {
+        Slack::send(self, n)
+    }
+}
+
+impl Receiver for Teams {
+    fn send(&mut self, _: &str, n: &Notification, _: i64) -> Result<String, Failure> {
+        Teams::send(self, n)
+    }
+}
+
+impl Receiver for PagerDuty {
+    fn send(&mut self, _: &str, n: &Notification, _: i64) -> Result<String, Failure> {
+        PagerDuty::send(self, n)
+    }
+}
+
+impl Receiver for Opsgenie {
+    fn send(&mut self, _: &str, n: &Notification, _: i64) -> Result<String, Failure> {
+        Opsgenie::send(self, n)
     }
 }

@@ -1,4 +1,4 @@
-//! One sink: a bounded queue and the thread that empties it.
+//! One sink: a bounded queue and the thread that empties it, in [`Steps`].
 //!
 //! The thread sends the oldest notification until it is accepted or rejected permanently, and only
 //! then the next one. Two are never in flight, so order is preserved. Between two attempts it
@@ -13,10 +13,11 @@ use super::journal::{AlertJournal, Entry, State, lock};
 use super::notification::{Notification, Status};
 use super::options::SinkOptions;
 use super::receiver::Receiver;
+use super::steps::{Again, Bell, Steps};
 use crate::alert::Matcher;
 use crate::telemetry::facts::SinkFacts;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// First pause after a failure. A receiver that restarts is back within seconds.
@@ -40,13 +41,15 @@ pub struct Sink {
     resolved: bool,
     queue_max: usize,
     state: Mutex<Queue>,
-    wakeup: Condvar,
+    /// Rings when there is something to do.
+    pub bell: Arc<Bell>,
 }
 
 /// What the thread does next.
 enum Next {
     Send(Box<Notification>),
     Resend,
+    Wait,
     End,
 }
 
@@ -63,7 +66,7 @@ impl Sink {
                 facts: before,
                 ..Queue::default()
             }),
-            wakeup: Condvar::new(),
+            bell: Arc::default(),
         }
     }
 
@@ -94,7 +97,8 @@ impl Sink {
             return false;
         }
         state.queue.push_back(notification);
-        self.wakeup.notify_all();
+        drop(state);
+        self.bell.ring();
         true
     }
 
@@ -111,13 +115,13 @@ impl Sink {
     /// Ends the thread once its queue is empty, or at its next failure.
     pub fn drain(&self) {
         self.lock().drain = true;
-        self.wakeup.notify_all();
+        self.bell.ring();
     }
 
     /// Ends the thread after its current attempt. The rest stays in the queue.
     pub fn halt(&self) {
         self.lock().halt = true;
-        self.wakeup.notify_all();
+        self.bell.ring();
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -125,47 +129,28 @@ impl Sink {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for something to do.
+    /// What there is to do.
     fn next(&self, resend_at: Option<Instant>) -> Next {
-        let mut state = self.lock();
-        loop {
-            if state.halt {
-                return Next::End;
-            }
-            if let Some(notification) = state.queue.front() {
-                return Next::Send(Box::new(notification.clone()));
-            }
-            if state.drain {
-                return Next::End;
-            }
-            let left = resend_at.map(|at| at.saturating_duration_since(Instant::now()));
-            state = match left {
-                Some(left) if left.is_zero() => return Next::Resend,
-                Some(left) => {
-                    let woken = self.wakeup.wait_timeout(state, left);
-                    woken.unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => {
-                    let woken = self.wakeup.wait(state);
-                    woken.unwrap_or_else(PoisonError::into_inner)
-                }
-            };
+        let state = self.lock();
+        if state.halt {
+            return Next::End;
+        }
+        if let Some(notification) = state.queue.front() {
+            return Next::Send(Box::new(notification.clone()));
+        }
+        if state.drain {
+            return Next::End;
+        }
+        match resend_at {
+            Some(at) if at <= Instant::now() => Next::Resend,
+            _ => Next::Wait,
         }
     }
 
-    /// Pauses, but not while the sink is to end. Returns whether the thread continues.
-    fn pause(&self, pause: Duration) -> bool {
-        let until = Instant::now() + pause;
-        let mut state = self.lock();
-        while !state.drain && !state.halt {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return true;
-            }
-            let woken = self.wakeup.wait_timeout(state, left);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        false
+    /// Whether the thread is to end, so that it does not pause.
+    fn is_ending(&self) -> bool {
+        let state = self.lock();
+        state.drain || state.halt
     }
 
     /// Counts an attempt and returns whether it was the last one. `from_queue` is true for a
@@ -199,64 +184,111 @@ impl Sink {
 /// The thread of a sink.
 pub struct Worker {
     /// Its sink.
-    pub sink: Arc<Sink>,
+    sink: Arc<Sink>,
     /// The receiver of the notifications.
-    pub receiver: Receiver,
+    receiver: Box<dyn Receiver>,
     /// Records deliveries.
-    pub journal: Arc<Mutex<AlertJournal>>,
+    journal: Arc<Mutex<AlertJournal>>,
     /// Longest pause between two attempts.
-    pub retry_max: Duration,
+    retry_max: Duration,
     /// Time between two resends of firing alerts.
-    pub resend: Duration,
+    resend: Duration,
     /// The current time in ms since 1970.
-    pub clock: fn() -> i64,
+    clock: fn() -> i64,
     /// State of the jitter generator.
-    pub seed: u64,
+    seed: u64,
+    /// The next pause, before jitter.
+    pause: Duration,
+    /// No attempt before this.
+    paused_until: Option<Instant>,
+    /// When firing alerts are sent again, if the receiver needs that.
+    resend_at: Option<Instant>,
+    /// What was answered to the last attempt, which is not recorded yet.
+    answered: Option<Answer>,
+}
+
+/// The answer to a notification, or to firing alerts that were sent again.
+struct Answer {
+    notification: Option<Box<Notification>>,
+    result: Result<String, Failure>,
 }
 
 impl Worker {
-    /// Runs until the sink ends.
-    pub fn run(mut self) {
-        let mut pause = PAUSE_MIN.min(self.retry_max);
-        let mut resend_at = self.receiver.needs_resend().then(Instant::now);
-        loop {
-            let now_ms = (self.clock)();
-            let (notification, result) = match self.sink.next(resend_at) {
-                Next::End => return,
-                Next::Send(notification) => {
-                    let result = self.receiver.send(&self.sink.name, &notification, now_ms);
-                    (Some(notification), result)
-                }
-                Next::Resend => match self.resend(now_ms) {
-                    Some(result) => (None, result),
-                    None => {
-                        resend_at = Some(Instant::now() + self.resend);
-                        continue;
-                    }
-                },
-            };
-            let name = &self.sink.name;
-            if let Err(error) = &result {
-                let key = notification.as_ref().map_or("", |n| n.key.as_str());
-                crate::warn_limited!(sink = %name, key, %error, "alert not delivered");
-            }
-            let done = self
-                .sink
-                .finish(notification.is_some(), &result, (self.clock)());
-            match (&notification, done) {
-                (Some(notification), true) => self.record_done(notification, result.is_ok()),
-                (None, true) => resend_at = Some(Instant::now() + self.resend),
-                (_, false) => {
-                    let jittered = self.jittered(pause);
-                    if !self.sink.pause(jittered) {
-                        return;
-                    }
-                    pause = (pause * 2).min(self.retry_max);
-                    continue;
-                }
-            }
-            pause = PAUSE_MIN.min(self.retry_max);
+    /// The thread of this sink, which sends to the receiver and records deliveries in the journal. `clock` is the
+    /// current time in ms since 1970, and `seed` the state of the jitter generator.
+    pub fn new(
+        sink: Arc<Sink>,
+        options: &SinkOptions,
+        receiver: Box<dyn Receiver>,
+        journal: Arc<Mutex<AlertJournal>>,
+        (clock, seed): (fn() -> i64, u64),
+    ) -> Worker {
+        Worker {
+            sink,
+            journal,
+            retry_max: options.retry_max,
+            resend: options.resend,
+            clock,
+            seed,
+            pause: PAUSE_MIN.min(options.retry_max),
+            paused_until: None,
+            resend_at: receiver.needs_resend().then(Instant::now),
+            receiver,
+            answered: None,
         }
+    }
+
+    /// Sends what is due.
+    fn send(&mut self) -> Again {
+        let now_ms = (self.clock)();
+        let (notification, result) = match self.sink.next(self.resend_at) {
+            Next::End => return Again::Never,
+            Next::Wait => return self.resend_at.map_or(Again::Rung, Again::Until),
+            Next::Send(notification) => {
+                let result = self.receiver.send(&self.sink.name, &notification, now_ms);
+                (Some(notification), result)
+            }
+            Next::Resend => match self.resend(now_ms) {
+                Some(result) => (None, result),
+                None => {
+                    self.resend_at = Some(Instant::now() + self.resend);
+                    return Again::Now;
+                }
+            },
+        };
+        self.answered = Some(Answer {
+            notification,
+            result,
+        });
+        Again::Now
+    }
+
+    /// Records an answer, and pauses after a failure.
+    fn take(&mut self, answer: Answer) -> Again {
+        let Answer {
+            notification,
+            result,
+        } = answer;
+        let name = &self.sink.name;
+        if let Err(error) = &result {
+            let key = notification.as_ref().map_or("", |n| n.key.as_str());
+            crate::warn_limited!(sink = %name, key, %error, "alert not delivered");
+        }
+        let done = self
+            .sink
+            .finish(notification.is_some(), &result, (self.clock)());
+        match (&notification, done) {
+            (Some(notification), true) => self.record_done(notification, result.is_ok()),
+            (None, true) => self.resend_at = Some(Instant::now() + self.resend),
+            (_, false) => {
+                let jittered = self.jittered(self.pause);
+                self.pause = (self.pause * 2).min(self.retry_max);
+                self.paused_until = Some(Instant::now() + jittered);
+                return Again::Now;
+            }
+        }
+        self.pause = PAUSE_MIN.min(self.retry_max);
+        Again::Now
     }
 
     fn record_done(&self, notification: &Notification, delivered: bool) {
@@ -288,6 +320,25 @@ impl Worker {
         x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         let share = ((x ^ (x >> 31)) >> 11) as f64 / (1u64 << 53) as f64;
         pause.mul_f64(0.5 + 0.5 * share)
+    }
+}
+
+impl Steps for Worker {
+    /// An attempt and its record are two steps.
+    fn step(&mut self) -> Again {
+        if let Some(answer) = self.answered.take() {
+            return self.take(answer);
+        }
+        if let Some(until) = self.paused_until {
+            if self.sink.is_ending() {
+                return Again::Never;
+            }
+            if Instant::now() < until {
+                return Again::Until(until);
+            }
+            self.paused_until = None;
+        }
+        self.send()
     }
 }
 

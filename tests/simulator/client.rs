@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,7 @@ use trueline::kafka::{
 
 use super::broker::{Broker, Entry, Fetch, Member, Place, list};
 use super::clock;
+use super::sinks::{Parts, Receivers};
 
 /// The broker, shared by all that can reach it.
 pub type Shared = Arc<Mutex<Broker>>;
@@ -56,6 +58,10 @@ pub struct Site {
     pub jobs: Arc<Mutex<Jobs>>,
     /// The process was killed: what it drops says good-bye to nobody.
     pub killed: Arc<Mutex<bool>>,
+    /// The state directory.
+    pub folder: PathBuf,
+    pub parts: Arc<Mutex<Parts>>,
+    pub receivers: Arc<Mutex<Receivers>>,
 }
 
 impl fmt::Debug for Site {

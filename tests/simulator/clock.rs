@@ -45,11 +45,6 @@ pub fn sleep(time: Duration) {
     NOW.set(Some(NOW.get().unwrap_or(0) + time.as_nanos() as u64));
 }
 
-/// Takes time back that passed for nobody.
-pub fn rewind(to: Duration) {
-    NOW.set(Some(to.as_nanos() as u64));
-}
-
 /// Time since the begin, as the wall clock of a host in order.
 pub fn wall_ms(at: Duration) -> i64 {
     BEGIN_MS + at.as_millis() as i64

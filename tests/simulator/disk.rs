@@ -46,6 +46,11 @@ pub fn end() {
     UNSYNCED.with_borrow_mut(BTreeMap::clear);
 }
 
+/// How much of a file is synced, if that is not all.
+pub fn synced(path: &Path) -> Option<u64> {
+    UNSYNCED.with_borrow(|all| all.get(path).copied())
+}
+
 /// Power fails: of what was not synced a part of the given share is left.
 pub fn lose(folder: &Path, share: f64) {
     let all = UNSYNCED.take();
@@ -144,9 +149,13 @@ pub unsafe extern "C" fn rename(old: *const c_char, new: *const c_char) -> c_int
         let [old, new] = [old, new].map(|text| unsafe { CStr::from_ptr(text) });
         let [old, new] = [old, new].map(|text| PathBuf::from(OsStr::from_bytes(text.to_bytes())));
         UNSYNCED.with_borrow_mut(|all| {
-            all.remove(&new);
-            if let Some(synced) = all.remove(&old) {
-                all.insert(new, synced);
+            // A folder takes what is in it along.
+            all.retain(|path, _| !path.starts_with(&new));
+            let moved = all.keys().filter(|path| path.starts_with(&old)).cloned();
+            for path in moved.collect::<Vec<_>>() {
+                let synced = all.remove(&path).unwrap_or_default();
+                let rest = path.strip_prefix(&old).ok().filter(|r| *r != Path::new(""));
+                all.insert(rest.map_or(new.clone(), |rest| new.join(rest)), synced);
             }
         });
     }

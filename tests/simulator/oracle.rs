@@ -11,7 +11,7 @@ use trueline::app::engine_loop::EngineLoop;
 use trueline::app::ingest::record::RecordReader;
 use trueline::collect::{Counters, Reason, SourceCounters};
 use trueline::config::Config;
-use trueline::judge::DetectorReport;
+use trueline::judge::{Change, DetectorReport};
 use trueline::kafka::{Headers, Record as Read};
 use trueline::monitor::{Engine, MonitorView, PartitionEvent};
 
@@ -111,7 +111,7 @@ impl Committed {
     /// Models whose stream may have been let go. Open: that happens at a tick, and whether one comes within a gap goes
     /// by how far the reader is behind; so afterwards a detector goes on or begins again, and an empty window has been
     /// judged or has not.
-    fn expired(&self) -> impl Iterator<Item = &'static str> {
+    pub fn expired(&self) -> impl Iterator<Item = &'static str> {
         let expires = |model: usize| {
             let of = self.counted().into_iter().filter(|(m, ..)| *m == model);
             let mut times: Vec<i64> = of.map(|(_, time_ms, _)| time_ms).collect();
@@ -139,8 +139,8 @@ impl Committed {
         good.collect()
     }
 
-    /// One engine that reads everything, undisturbed.
-    fn reference(&self, config: &Config) -> Engine {
+    /// One engine that reads everything, undisturbed, and what changed.
+    fn reference(&self, config: &Config) -> (Engine, Vec<Change>) {
         let mut engine = Engine::new(config.plan.clone());
         let readers = config.sources.iter().zip([0, 1]);
         let readers = readers.map(|(s, base)| RecordReader::new(s, base, None).expect("sound"));
@@ -166,8 +166,8 @@ impl Committed {
         }
         all.for_each(|(topic, p)| engine.on_partition((topic, p).into(), PartitionEvent::Ended));
         // Reports of detectors are brought up to date.
-        engine.tick(clock::wall_ms(clock::now()));
-        engine
+        let changes = engine.tick(clock::wall_ms(clock::now()));
+        (engine, changes)
     }
 }
 
@@ -228,7 +228,7 @@ pub fn claimed_again(broker: &Broker, s: &Scenario, now: Duration) -> Result<(),
     Ok(())
 }
 
-/// Compares a process that has read everything with what is true.
+/// Compares a process that has read everything with what is true, and answers what changes there were.
 /// `counting` are the processes that count, and `future` says that no clock of a host was
 /// ahead, so that records of the future are known to be; `bets`, that no delta was missing to the judge of others,
 /// so that its detectors saw every slide.
@@ -238,7 +238,7 @@ pub fn compare<'e>(
     committed: &Committed,
     config: &Config,
     (future, bets): (bool, bool),
-) -> Result<(), String> {
+) -> Result<Vec<Change>, String> {
     let mut counters = [(); 3].map(|()| SourceCounters::default());
     let mut add = |all: &Counters| {
         let by_topic = (0..).zip(&mut counters);
@@ -257,7 +257,7 @@ pub fn compare<'e>(
     dispositions(&counters[0], committed, future)?;
     joined(&counters[1..], committed)?;
     windows(&engine.engines, committed)?;
-    let reference = committed.reference(config);
+    let (reference, changes) = committed.reference(config);
     let mut expected = judged(reference.monitor());
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     for (what, said) in engine.engines.monitors().flat_map(judged) {
@@ -293,7 +293,7 @@ pub fn compare<'e>(
             None => return Err(format!("{what} is missing")),
         }
     }
-    Ok(())
+    Ok(changes)
 }
 
 /// Two texts from a little before where they begin to differ.

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use trueline::stats::rng::Rng;
 
+use super::alerts;
 use super::clock::wall_ms;
 use super::directed::Circumstance;
 use super::outcomes::{self, Joined};
+use super::sinks::Trouble;
 
 /// How the processes are placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +105,12 @@ pub enum Fault {
     Stray { log: i32 },
     /// A consumer of another program takes all partitions of the group, and gives none back until it ends.
     Taken { time: Duration },
+    /// The receiver of a sink fails.
+    Sink {
+        sink: usize,
+        trouble: Trouble,
+        time: Duration,
+    },
 }
 
 impl Fault {
@@ -135,6 +143,7 @@ impl Fault {
             | Fault::Stranger { time, .. }
             | Fault::Twin { time, .. }
             | Fault::Taken { time }
+            | Fault::Sink { time, .. }
             | Fault::FullDisk { time, .. } => time,
             Fault::Move { .. } | Fault::Retain | Fault::Compact | Fault::Stray { .. } => {
                 Duration::ZERO
@@ -288,6 +297,7 @@ pub fn draw(seed: u64, fleet: Fleet) -> Scenario {
         scenario.records.retain(|r| !quiet(r));
     }
     scenario.records.sort_by_key(|r| (r.at, r.log));
+    alerts::draw(&mut scenario);
     scenario
 }
 

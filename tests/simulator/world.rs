@@ -14,6 +14,7 @@ use trueline::config::value::Outside;
 use trueline::monitor::liveness::Freshness;
 use trueline::telemetry::facts::Role;
 
+use super::alerts;
 use super::broker::{Broker, Entry, Log, Transaction, is_first};
 use super::client::{Jobs, Shared, Site, lock};
 use super::clock;
@@ -22,6 +23,7 @@ use super::disk;
 use super::oracle;
 use super::oracle::STRAY;
 use super::scenario::{BEGIN, CALM, EXPIRY, Fault, Fleet, Scenario};
+use super::sinks::Receivers;
 
 /// The topic of records.
 pub const TOPIC: &str = "events";
@@ -55,6 +57,8 @@ pub struct Outcome {
     pub failure: Option<String>,
     /// Faults that happened.
     pub faults: usize,
+    /// Notifications that came to receivers.
+    pub told: usize,
 }
 
 /// A process and its host.
@@ -90,6 +94,7 @@ struct Process {
 pub struct World<'s> {
     scenario: &'s Scenario,
     broker: Shared,
+    receivers: Arc<Mutex<Receivers>>,
     processes: Vec<Process>,
     now: Duration,
     next_record: usize,
@@ -146,9 +151,11 @@ pub fn run(scenario: &Scenario) -> Outcome {
     let _ = trueline::app::clock::steady_ms();
     let mut world = World::new(scenario);
     world.play();
-    let trace = lock(&world.broker).trace;
+    let (told, notified) = alerts::trace(&lock(&world.receivers));
+    let trace = lock(&world.broker).trace ^ notified;
     let outcome = Outcome {
         trace,
+        told,
         failure: world.failure.take(),
         faults: world.faults,
     };
@@ -166,6 +173,7 @@ impl<'s> World<'s> {
             broker.topics.insert((*topic).to_owned(), logs);
         }
         let broker: Shared = Arc::new(Mutex::new(broker));
+        let receivers = Arc::new(Mutex::new(Receivers::new(scenario.seed)));
         let root = disk::root();
         let _ = std::fs::remove_dir_all(&root);
         let process = |host: usize| Process {
@@ -174,6 +182,9 @@ impl<'s> World<'s> {
                 host,
                 jobs: Arc::default(),
                 killed: Arc::default(),
+                folder: root.join(host.to_string()),
+                parts: Arc::default(),
+                receivers: Arc::clone(&receivers),
             },
             role: match (scenario.fleet, host) {
                 (Fleet::Single, _) => "",
@@ -201,6 +212,7 @@ impl<'s> World<'s> {
             processes: (0..scenario.hosts).map(process).collect(),
             scenario,
             broker,
+            receivers,
             now: Duration::ZERO,
             next_record: 0,
             next_fault: 0,
@@ -225,7 +237,9 @@ impl<'s> World<'s> {
             let record = self.scenario.records.get(self.next_record).map(|r| r.at);
             let fault = self.scenario.faults.get(self.next_fault).map(|(at, _)| *at);
             let later = self.later.iter().map(|(at, _)| *at).min();
-            let times = [Some(runs), Some(turn), record, fault, later];
+            let notifies = self.notifies();
+            let at = notifies.map(|(at, _)| at);
+            let times = [Some(runs), Some(turn), record, fault, later, at];
             self.now = times
                 .into_iter()
                 .flatten()
@@ -258,6 +272,8 @@ impl<'s> World<'s> {
                 if self.now > until + DRAIN {
                     self.failure = Some(format!("not drained: {}", self.standing()));
                 }
+            } else if let Some((_, host)) = notifies.filter(|(at, _)| *at <= self.now) {
+                self.notify(host);
             } else {
                 let first = (0..self.processes.len()).min_by_key(|h| self.processes[*h].free);
                 self.step(first.unwrap_or(0));
@@ -279,6 +295,25 @@ impl<'s> World<'s> {
             self.stop(host);
             self.processes[host].ended = true;
         }
+    }
+
+    /// Which host has something to do next beside its engine, and when.
+    fn notifies(&self) -> Option<(Duration, usize)> {
+        let broker = lock(&self.broker);
+        let running = (0..).zip(&self.processes);
+        let running = running.filter(|(_, p)| p.engine.is_some());
+        let due = running.filter_map(|(host, p)| {
+            let due = p.site.notifies(self.now)?;
+            Some((due.max(broker.hosts[host].frozen), host))
+        });
+        due.min()
+    }
+
+    fn notify(&mut self, host: usize) {
+        let p = &self.processes[host];
+        clock::set(self.now, p.ahead_ms);
+        disk::room(p.room);
+        p.site.notify(None);
     }
 
     fn produce(&mut self) {
@@ -320,6 +355,15 @@ impl<'s> World<'s> {
         self.next_fault += 1;
         self.faults += 1;
         let now = self.now;
+        if let Fault::Sink {
+            sink,
+            trouble,
+            time,
+        } = fault
+        {
+            lock(&self.receivers).trouble(sink, trouble, now + time);
+            return;
+        }
         // The owner of a partition finds the claim of a stray when it next writes, which may be after another
         // fault, and claims again a session later.
         let strays = self.scenario.faults[..self.next_fault].iter();
@@ -433,8 +477,10 @@ impl<'s> World<'s> {
                     self.later.push((now + time, Later::Stranger { member }));
                 }
             }
+            Fault::Sink { .. } => {}
             Fault::FullDisk { host, time } => {
                 self.processes[host].room = 3000;
+                lock(&self.processes[host].site.parts).full = true;
                 self.later.push((now + time, Later::Room { host }));
             }
         }
@@ -565,6 +611,7 @@ impl<'s> World<'s> {
         lock(&p.site.jobs).take();
         *lock(&p.site.killed) = true;
         clock::set(now, p.ahead_ms);
+        p.site.forget(power);
         drop(p.engine.take());
         if power {
             disk::lose(&p.folder, share);
@@ -588,6 +635,7 @@ impl<'s> World<'s> {
             p.site.leave(true, None);
             p.site.work(clock::now() + Duration::from_secs(60));
             p.free = p.free.max(clock::now());
+            p.site.forget(false);
             lock(&p.site.jobs).take();
             p.watermark = None;
             p.heard.clear();
@@ -618,6 +666,7 @@ impl<'s> World<'s> {
             None => {
                 *lock(&p.site.killed) = false;
                 lock(&self.broker).hosts[host].fenced = None;
+                lock(&p.site.parts).full = p.room < usize::MAX;
                 match start(&p.site, p.role, &p.folder, self.scenario) {
                     Ok(engine) => (p.engine, p.since) = (Some(engine), now),
                     Err(_) => clock::sleep(Duration::from_secs(2)),
@@ -669,6 +718,10 @@ impl<'s> World<'s> {
         }
         if let Some(wrong) = lock(&self.broker).wrong {
             return Err(wrong.to_owned());
+        }
+        let wrong = lock(&self.receivers).wrong.clone();
+        if let Some(wrong) = wrong.filter(|_| alerts::are_compared(self.scenario.fleet)) {
+            return Err(wrong);
         }
         if let Topology::Judges(judges) = &engine.engines {
             let whole = judges.aggregators().all(|a| a.rebuilt() == 0);
@@ -803,7 +856,9 @@ impl<'s> World<'s> {
             }
             _ => false,
         };
-        read && !held && !waits && lock(&p.site.jobs).waiting_none()
+        let facts = engine.published.facts();
+        let told = p.site.has_notified() && facts.sinks.iter().all(|s| s.queued == 0);
+        read && !held && !waits && told && lock(&p.site.jobs).waiting_none()
     }
 
     fn standing(&self) -> String {
@@ -827,6 +882,8 @@ impl<'s> World<'s> {
     fn verdict(&mut self) -> Result<(), String> {
         let engine = self.processes[0].engine.as_ref();
         let engine = engine.ok_or("host 0 does not run")?;
+        let receivers = lock(&self.receivers);
+        alerts::at_the_end(engine, &receivers, self.scenario)?;
         if is_ahead(engine, self.scenario, self.now) {
             // Which records are late depends on when that was read.
             return Ok(());
@@ -846,7 +903,9 @@ impl<'s> World<'s> {
             Fleet::Single | Fleet::Moving => &self.processes[..1],
         };
         let engines = counting.iter().filter_map(|p| p.engine.as_ref());
-        oracle::compare(engine, engines, &committed, &config, (future, self.bets))
+        let changes = oracle::compare(engine, engines, &committed, &config, (future, self.bets))?;
+        let expired: Vec<&str> = committed.expired().collect();
+        alerts::compare(&changes, &receivers, self.scenario, &expired)
     }
 
     fn clear(&mut self) {
@@ -937,7 +996,8 @@ pub fn config(folder: &Path, role: &str, s: &Scenario) -> Config {
     };
     let model = |name: &str| {
         format!(
-            "[[model]]\nname = \"{name}\"\nwindows = [\"30s\", \"1m\"]\nlateness = \"{LATENESS_MS}ms\"\n[model.test]\nmin_events = 30\n"
+            "[[model]]\nname = \"{name}\"\nwindows = [\"30s\", \"1m\"]\nlateness = \"{LATENESS_MS}ms\"\n[model.test]\nmin_events = 30\n{}",
+            alerts::of_model(name)
         )
     };
     let instance = if s.named { r#"instance = "i""# } else { "" };
@@ -978,12 +1038,13 @@ time = "time_ms"
 score = "score"
 outcome = "outcome"
 {joined}
-{}{}{}{}
+{}{}{}{}{}
 "#,
         model("a"),
         model("b"),
         model("c"),
-        model("d")
+        model("d"),
+        alerts::sinks()
     );
     let outside = Outside {
         variable: &|_| None,
@@ -996,12 +1057,10 @@ fn start(site: &Site, role: &str, folder: &Path, s: &Scenario) -> Result<EngineL
     let mut setup = Setup::of(config(folder, role, s));
     setup.brokers = Arc::new(site.clone());
     setup.workers = Arc::new(site.clone());
-    let mut engine = App::engine_loop(setup).map_err(|e| e.to_string())?;
-    let now = clock::now();
-    // Notifications have threads and sockets.
-    if let Some(alerts) = engine.alerts.take() {
-        alerts.stop(Duration::ZERO);
+    setup.sinks = Arc::new(site.clone());
+    let engine = App::engine_loop(setup).map_err(|e| e.to_string());
+    if engine.is_err() {
+        site.forget(false);
     }
-    clock::rewind(now);
-    Ok(engine)
+    engine
 }

@@ -30,7 +30,7 @@ use crate::notify::grouping::{AlertGroups, GroupBy, GroupChange, GroupId};
 use crate::notify::notification::Links;
 use crate::notify::notifier::{Firing, links};
 use crate::notify::{
-    AlertHandover, Kind, Notification, Notifier, NotifyOptions, SinkOptions, TopicSink,
+    AlertHandover, Host, Kind, Notification, Notifier, NotifyOptions, SinkOptions, TopicSink,
 };
 use crate::telemetry::Published;
 use crate::telemetry::facts::{AlertFacts, PartitionFacts, Role};
@@ -98,7 +98,7 @@ impl AlertDispatcher {
     pub fn start(
         options: NotifyOptions,
         (directory, engine): (&Path, &Topology),
-        kafka: Option<&KafkaOptions>,
+        (kafka, host): (Option<&KafkaOptions>, &Arc<dyn Host>),
         published: &Arc<Published>,
     ) -> Result<AlertDispatcher, AppError> {
         let (moving, divided) = (engine.may_move(), engine.divides_models());
@@ -108,9 +108,8 @@ impl AlertDispatcher {
         let notifier = Notifier::start(
             &options,
             (directory, moving),
-            &topic_sinks,
-            clock::now_ms,
-            seed,
+            (&topic_sinks, host),
+            (clock::now_ms, seed),
         );
         let notifier = notifier.map_err(|e| AppError::Unavailable(format!("alerts: {e}")))?;
         let (sender, orders) = channel();
@@ -320,7 +319,8 @@ impl AlertDispatcher {
             })
             .collect();
         let (ids, firing): (Vec<GroupId>, Vec<Firing>) = open.into_iter().unzip();
-        let missing = self.notifier.compare(&firing, now_ms);
+        let clocks = (now_ms, clock::steady_ms());
+        let missing = self.notifier.compare(&firing, clocks);
         if !caught_up {
             return;
         }

@@ -1,0 +1,92 @@
+//! Work beside the engine's thread, in steps: whoever runs it decides where, and what time is.
+//!
+//! A [`Steps`] never waits by itself. Each call does one thing and says when to call again; a [`Bell`] says that
+//! there is something to do before that. A thread that sleeps between the calls is the one way to run it
+//! ([`super::host`]); a test may call in a time of its own, and end between any two calls.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// When to call again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// At once.
+    Now,
+    /// When the bell has rung.
+    Rung,
+    /// When the bell has rung, or at this time.
+    Until(Instant),
+    /// Never: all is done.
+    Never,
+}
+
+/// Work that is done in steps.
+pub trait Steps: Send {
+    /// Does one thing that is due, if there is one. A call that comes too early does nothing.
+    fn step(&mut self) -> Again;
+}
+
+/// Tells that there is something to do.
+#[derive(Debug, Default)]
+pub struct Bell {
+    rung: Mutex<bool>,
+    wakeup: Condvar,
+}
+
+impl Bell {
+    /// Says so.
+    pub fn ring(&self) {
+        *self.lock() = true;
+        self.wakeup.notify_all();
+    }
+
+    /// Whether it has rung since this was last asked.
+    pub fn take(&self) -> bool {
+        std::mem::take(&mut *self.lock())
+    }
+
+    /// Waits until it rings, but no longer than until then.
+    pub fn wait(&self, until: Option<Instant>) {
+        let mut rung = self.lock();
+        while !std::mem::take(&mut *rung) {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            rung = match left {
+                Some(left) if left.is_zero() => return,
+                Some(left) => {
+                    let woken = self.wakeup.wait_timeout(rung, left);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => {
+                    let woken = self.wakeup.wait(rung);
+                    woken.unwrap_or_else(PoisonError::into_inner)
+                }
+            };
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.rung.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    #[test]
+    fn a_bell_that_rings_before_or_while_one_waits_is_heard_once() {
+        let bell = Arc::new(Bell::default());
+        bell.ring();
+        bell.ring();
+        bell.wait(None);
+        assert!(!bell.take());
+        bell.wait(Some(Instant::now() + Duration::from_millis(1)));
+        let theirs = Arc::clone(&bell);
+        let ringing = std::thread::spawn(move || theirs.ring());
+        bell.wait(None);
+        ringing.join().expect("no panic");
+        assert!(!bell.take());
+    }
+}
