@@ -8,7 +8,8 @@ use crate::judge::ANY_MODEL as ANY;
 use crate::stats::view::View;
 
 /// Where a model has no `classes`, those of its sources count, if all of them have the same. Where they
-/// differ and one has three or more, the default view would reject all of its records.
+/// differ and one has three or more, the default view would reject all of its records; unless each record
+/// names its model, and some model has views or classes of its own.
 pub fn settle_classes(root: &mut Record, problems: &mut Problems<'_>) {
     let mut found = Vec::new();
     for (i, model) in root.all("model").iter().enumerate() {
@@ -28,7 +29,10 @@ pub fn settle_classes(root: &mut Record, problems: &mut Problems<'_>) {
             found.push((i, first));
             continue;
         }
-        let many = sources.iter().find(|s| named(s).len() > 2);
+        let own = |m: &Record| m.entry("classes").given || m.entry("views").given;
+        let served = root.all("model").iter().any(own);
+        let mut many = sources.iter().filter(|s| named(s).len() > 2);
+        let many = many.find(|s| s.text("model").is_some() || !served);
         if let Some(source) = many.filter(|_| !model.entry("views").given) {
             let name = model.text("name").unwrap_or(ANY);
             let own = source.text("model").unwrap_or("the model's name");
