@@ -226,7 +226,7 @@ pub const MEANS: [[[[f64; 5]; 4]; 4]; 8] = [
 
 /// Test errors by test, set-up, K (2, 10), π (0, ½, 1) and the levels of [`super::grid::LEVELS`].
 #[rustfmt::skip]
-pub const ERRORS: [[[[[f64; 11]; 3]; 2]; 4]; 12] = [
+pub static ERRORS: [[[[[f64; 11]; 3]; 2]; 4]; 12] = [
     // ECE_uniform
     [
         [[
