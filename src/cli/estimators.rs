@@ -11,12 +11,12 @@ pub fn of_scores(e: &OfScores) -> String {
     let b = &e.binned;
     format!(
         "\nother estimators\n\
-         {:<22}{:.4e} over 15 cells, {:.4e} over distinct scores\n\
+         {:<22}{:.4e} over 15 cells, {}\n\
          {:<22}{:.5} over {} bins, {:.5} with their width\n\
          {:<22}{:.4e}, from {} sampled terms {:.4e} ± {:.1e}\n",
         "debiased ℓ2²",
         e.debiased_l2,
-        e.debiased_l2_distinct,
+        distinct(e.debiased_l2_distinct),
         "binned ECE",
         b.binned_ece,
         b.bins,
@@ -26,6 +26,14 @@ pub fn of_scores(e: &OfScores) -> String {
         b.sampled.terms,
         b.sampled.squared,
         b.sampled.error,
+    )
+}
+
+/// The debiased ℓ2 error over distinct scores in words.
+pub fn distinct(value: Option<f64>) -> String {
+    value.map_or_else(
+        || "no repeated scores".to_owned(),
+        |value| format!("{value:.4e} over repeated scores"),
     )
 }
 

@@ -57,8 +57,12 @@ fn stream(args: &Args) -> Result<Option<Sums>, (Exit, String)> {
 }
 
 fn run_sample(args: &Args) -> Result<Exit, (Exit, String)> {
-    match input::read(args, &args.file)? {
-        sample if args.test.is_some() => Ok(other::run(args, &sample)),
+    let sample = input::read(args, &args.file)?;
+    if args.test.is_some() {
+        return Ok(other::run(args, &sample));
+    }
+    other::check(args, &sample)?;
+    match sample {
         FileSample::Weighted(..)
         | FileSample::Vectors(..)
         | FileSample::WeightedVectors(..)

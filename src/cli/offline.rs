@@ -68,7 +68,8 @@ pub fn render(o: &Outcome) -> String {
             line(
                 "debiased ℓ2²",
                 format!(
-                    "{debiased_l2:.4e}, over distinct scores {debiased_l2_distinct:.4e} (Kumar, Liang, Ma)"
+                    "{debiased_l2:.4e} over 15 cells, {} (Kumar, Liang, Ma)",
+                    estimators::distinct(*debiased_l2_distinct)
                 ),
             );
         }

@@ -3,17 +3,19 @@
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use super::exit::{self, Exit, print};
 use super::progress::ProgressMeter;
-use crate::reproduce::{Choice, Effort, Job, Paper, Table, grid, picture};
+use crate::reproduce::{Choice, Effort, Job, Paper, Progress, Table, grid, picture};
 
 const EXAMPLES: &str = "\
 Examples:
   trueline reproduce all --quick
   trueline reproduce all --data published --pages figures
   trueline reproduce kernel --classes 10 --setup sharp-first --estimator skce-uq-median
+  trueline reproduce kernel --classes 2 --test c-uniform --data-sets 1000
   trueline reproduce kernel --long --pages figures
   trueline reproduce tests
   trueline reproduce tcal --json > tcal.json";
@@ -54,7 +56,8 @@ pub struct Args {
     /// networks
     #[arg(long, value_name = "FOLDER")]
     pub data: Option<PathBuf>,
-    /// Data sets per point [default: about as many as the papers]
+    /// Data sets per point of every figure, in each repetition of those that repeat [default: the number in
+    /// each figure's note, from 50 to 1000; the papers have 1000 to 10000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
     pub data_sets: Option<u32>,
     /// Draw those of the kernel paper's Figures 3 to 82 that have this many classes
@@ -67,7 +70,11 @@ pub struct Args {
     /// Draw the distribution of this estimator only
     #[arg(long, value_name = "ESTIMATOR", value_parser = clap::builder::PossibleValuesParser::new(grid::ESTIMATORS))]
     pub estimator: Option<String>,
-    /// Draw the kernel paper's Figures 3 to 82 with as many data sets and resamples as the paper: hours
+    /// Draw the errors of this test at all levels only, for 2 and 10 classes
+    #[arg(long, value_name = "TEST", value_parser = clap::builder::PossibleValuesParser::new(grid::TESTS))]
+    pub test: Option<String>,
+    /// Draw the kernel paper's Figures 3 to 82 with as many data sets and resamples as the paper, and with
+    /// the distribution of every estimator: hours
     #[arg(long, conflicts_with = "quick")]
     pub long: bool,
     /// Print one JSON array instead of the tables
@@ -95,9 +102,6 @@ fn classes(text: &str) -> Result<u32, String> {
     known.ok_or_else(|| format!("give one of {:?}", grid::CLASSES))
 }
 
-/// Data sets of the kernel paper.
-const LONG: u32 = 10_000;
-
 impl Args {
     fn effort(&self) -> Effort {
         let effort = if self.quick {
@@ -105,14 +109,14 @@ impl Args {
         } else {
             Effort::full(self.seed)
         };
-        let usual = if self.long { LONG } else { effort.data_sets };
         Effort {
             data: self.data.clone(),
-            data_sets: self.data_sets.unwrap_or(usual),
+            data_sets: self.data_sets,
             grid: Choice {
                 classes: self.classes,
                 setup: self.setup.clone(),
                 estimator: self.estimator.clone(),
+                test: self.test.clone(),
                 long: self.long,
             },
             ..effort
@@ -176,6 +180,9 @@ fn threads(args: &Args) -> usize {
     args.threads.map_or_else(cores, usize::from)
 }
 
+/// Time between two looks at the progress.
+const EVERY: Duration = Duration::from_millis(200);
+
 /// Draws all jobs on several threads and shows their tables in order, as soon as those before are
 /// there.
 fn draw(
@@ -184,7 +191,7 @@ fn draw(
     threads: usize,
     show: &mut dyn FnMut(&Table),
 ) -> Result<Vec<Table>, String> {
-    let meter = ProgressMeter::new("figures");
+    let meter = ProgressMeter::new("parts of all figures");
     let mut order: Vec<usize> = (0..jobs.len()).collect();
     order.sort_by_key(|at| !jobs[*at].is_long);
     let next = AtomicUsize::new(0);
@@ -204,12 +211,20 @@ fn draw(
         drop(send);
         let mut waiting: Vec<Option<Vec<Table>>> = jobs.iter().map(|_| None).collect();
         let (mut shown, mut all) = (0, Vec::new());
-        for (done, (at, result)) in (1..).zip(receive) {
+        loop {
+            let (at, result) = match receive.recv_timeout(EVERY) {
+                Ok(drawn) => drawn,
+                Err(RecvTimeoutError::Timeout) => {
+                    let done = jobs.iter().map(|job| job.progress.parts()).sum();
+                    meter.set((0, 1), done, Progress::WHOLE * jobs.len() as u64);
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
             if result.is_err() {
                 next.store(jobs.len(), Ordering::Relaxed);
             }
             waiting[at] = Some(result.map_err(|e| format!("{}: {e}", jobs[at].name))?);
-            meter.set((0, 1), done, jobs.len() as u64);
             while let Some(tables) = waiting.get_mut(shown).and_then(Option::take) {
                 meter.suspend(|| tables.iter().for_each(&mut *show));
                 all.extend(tables);

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 pub struct OfScores {
     /// Debiased squared ℓ2 error over 15 cells (Kumar, Liang, Ma 2019).
     pub debiased_l2: f64,
-    /// The same over distinct scores.
-    pub debiased_l2_distinct: f64,
+    /// The same over distinct scores; `None` where none repeats.
+    pub debiased_l2_distinct: Option<f64>,
     /// The binned errors and the sampled kernel terms of the distance paper.
     pub binned: Binned,
 }

@@ -25,11 +25,12 @@ pub fn run(effort: &Effort) -> Vec<Table> {
     } else {
         &[100, 200, 500, 1000, 2000, 5000]
     };
-    let repetitions = effort.data_sets.max(2) as usize;
+    let repetitions = effort.sets(1000, 40) as usize;
     let fresh = if effort.quick { 1000 } else { 10_000 };
     let mut rng = Rng::new(effort.seed ^ 0x0900);
     let mut rows = Vec::new();
-    for &n in sizes {
+    for (at, &n) in sizes.iter().enumerate() {
+        effort.progress.of(at, sizes.len());
         let m = slices(n, S, 2);
         let calibrated = |rng: &mut Rng, z: f64| (z, rng.uniform() < z);
         let null = |rng: &mut Rng| {

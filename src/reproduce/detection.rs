@@ -23,15 +23,23 @@ const STEPS: u32 = 8;
 /// The figure.
 pub fn run(effort: &Effort) -> Vec<Table> {
     let (sizes, repetitions, sets, nulls): (&[usize], u32, u32, usize) = match effort.quick {
-        true => (&[1000, 2000, 5000], 3, 20, 200),
-        false => (&[1000, 2000, 5000, 10_000, 20_000], 10, 100, 3000),
+        true => (&[1000, 2000, 5000], 3, effort.sets(100, 20), 200),
+        false => (
+            &[1000, 2000, 5000, 10_000, 20_000, 50_000],
+            10,
+            effort.sets(100, 20),
+            3000,
+        ),
     };
     let mut rng = Rng::new(effort.seed ^ 0x0500);
     let mut columns = Vec::new();
     for (s, rho) in CURVES {
         // By repetition, the points (ln n, ln ε_n).
         let mut all = vec![Vec::new(); repetitions as usize];
-        for &n in sizes {
+        for (at, &n) in sizes.iter().enumerate() {
+            effort
+                .progress
+                .of(columns.len() * sizes.len() + at, CURVES.len() * sizes.len());
             let m_star = slices(n, s, 2);
             let mut statistic = |m: f64| {
                 let curve = Curve::new(m, s, rho);

@@ -3,8 +3,8 @@
 //!
 //! f is uniform, y ~ Bernoulli(f), and the prediction is f^β/(f^β + (1−f)^β) with T = 1/β. It is
 //! over-confident below T = 1, calibrated at 1 and under-confident above. The paper has plots only.
-//! The numbers beside ours are means of three trials of an independent program (numpy, HiGHS); 4 %
-//! allow for their noise.
+//! The numbers beside ours are means of three trials of an independent program (numpy, HiGHS), with
+//! four digits; their error is that of three of our trials.
 
 use super::{Cell, Effort, Job, Row, Table};
 use crate::stats::distance::{Extent, binned, of_scores};
@@ -24,9 +24,6 @@ const REFERENCE: [(f64, [f64; 5]); 5] = [
 /// Sizes of Figure 2: top row, bottom row.
 const SIZES: [usize; 2] = [10_000, 1000];
 
-/// Noise of the means of three trials: relative, and absolute for the calibrated case.
-const NOISE: (f64, f64) = (0.04, 0.004);
-
 /// The measures at both sizes.
 pub fn jobs() -> Vec<Job> {
     let job = |n| Job::of(format!("distance paper, N = {n}"), move |e| vec![run(e, n)]);
@@ -34,10 +31,11 @@ pub fn jobs() -> Vec<Job> {
 }
 
 fn run(effort: &Effort, n: usize) -> Table {
-    let trials = if effort.quick { 5 } else { 50 };
+    let trials = u64::from(effort.sets(50, 10));
     let mut rng = Rng::new(effort.seed ^ ((n as u64) << 20));
     let mut rows = Vec::new();
-    for (t, published) in REFERENCE {
+    for (at, (t, published)) in REFERENCE.into_iter().enumerate() {
+        effort.progress.of(at, REFERENCE.len());
         let mut drawn: [Vec<f64>; 7] = Default::default();
         for trial in 0..trials {
             let sample = sample(&mut rng, t, n);
@@ -60,7 +58,8 @@ fn run(effort: &Effort, n: usize) -> Table {
         let cell = |(at, d): (usize, &Vec<f64>)| {
             let mean = Cell::mean(d);
             let known = published.get(at).filter(|_| n == SIZES[0]);
-            known.map_or(mean, |p| mean.against(*p, NOISE.0 * p + NOISE.1))
+            let error = mean.error * (d.len() as f64 / 3.0).sqrt();
+            known.map_or(mean, |p| mean.against(*p, 5e-5).drawn(error))
         };
         rows.push(Row {
             label: format!("{t}"),

@@ -7,7 +7,7 @@
 //! * Figures 3 to 34: eight estimators by four set-ups, each over K ∈ {2, 10, 100, 1000} and π ∈ {0,
 //!   ¼, ½, ¾, 1}: histograms with a line at the mean, which is the number beside ours.
 //! * Figures 35 to 82: twelve tests by four set-ups, each over K ∈ {2, 10} and π ∈ {0, ½, 1}: curves
-//!   of the test error against the level; here at level 0.05.
+//!   of the test error against the level, here at the [`LEVELS`].
 //!
 //! Figure 3 + 4·e + s has estimator e at set-up s, and Figure 35 + 4·t + s test t at set-up s, in the
 //! order of [`ESTIMATORS`], [`TESTS`] and [`SETUPS`]. Estimators with the median take the median
@@ -24,7 +24,12 @@ use crate::stats::kernel::{Blocks, Kernel, Quadratic, Vectors, binned, distribut
 use crate::stats::rng::Rng;
 
 const N: usize = 250;
-const LEVEL: f64 = 0.05;
+
+/// Levels at which errors are drawn, and read off the paper's curves.
+pub const LEVELS: [f64; 11] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75, 0.9];
+
+/// Names of the columns by π of a test's figure.
+const BY_PI: [&str; 3] = ["π = 0", "π = 0.5", "π = 1"];
 
 /// Numbers of classes.
 pub const CLASSES: [u32; 4] = [2, 10, 100, 1000];
@@ -68,17 +73,21 @@ fn takes(chosen: &Choice, classes: u32, setup: usize) -> bool {
 
 /// The chosen figures.
 pub fn jobs(effort: &Effort) -> Vec<Job> {
+    let chosen = &effort.grid;
     let mut jobs = Vec::new();
     for (setup, named) in SETUPS.iter().enumerate() {
         for (at, classes) in CLASSES.into_iter().enumerate() {
-            if !takes(&effort.grid, classes, setup) || (effort.quick && classes > 10) {
+            if !takes(chosen, classes, setup) || (effort.quick && classes > 10) {
                 continue;
             }
-            let name = format!("kernel paper, Figures 3 to 34, {named}, K = {classes}");
-            jobs.push(Job::of(name, move |e| vec![estimates(e, setup, at)]));
-            if at < 2 && effort.grid.estimator.is_none() {
+            // A chosen estimator leaves out the tests, a chosen test the estimators.
+            if chosen.test.is_none() || chosen.estimator.is_some() {
+                let name = format!("kernel paper, Figures 3 to 34, {named}, K = {classes}");
+                jobs.push(Job::of(name, move |e| estimates(e, setup, at)));
+            }
+            if at < 2 && (chosen.estimator.is_none() || chosen.test.is_some()) {
                 let name = format!("kernel paper, Figures 35 to 82, {named}, K = {classes}");
-                jobs.push(Job::of(name, move |e| vec![errors(e, setup, at)]));
+                jobs.push(Job::of(name, move |e| errors(e, setup, at)));
             }
         }
     }
@@ -148,83 +157,101 @@ fn all_estimates(setup: &Setup, v: &Vectors) -> [f64; 8] {
     ]
 }
 
-fn sets(effort: &Effort, classes: u32) -> u32 {
-    match (effort.grid.long, effort.quick, classes) {
-        (true, ..) => effort.data_sets,
-        (_, true, _) => 60,
-        (.., 1000) => effort.share_of_sets(50),
-        (.., 100) => effort.share_of_sets(20),
-        _ => effort.share_of_sets(10),
-    }
+/// Data sets of the paper's figures.
+const OF_PAPER: u32 = 10_000;
+
+fn sets(effort: &Effort, quick: u32) -> u32 {
+    effort.sets(if effort.grid.long { OF_PAPER } else { 100 }, quick)
 }
 
 fn seeded(effort: &Effort, part: u64, setup: usize, at: usize, pi: usize) -> Rng {
     Rng::new(effort.seed ^ (part << 32) ^ ((setup as u64) << 16) ^ ((at as u64) << 8) ^ pi as u64)
 }
 
-fn estimates(effort: &Effort, setup: usize, at: usize) -> Table {
-    let sets = sets(effort, CLASSES[at]);
-    let chosen = effort.grid.estimator.as_deref();
-    let chosen = chosen.and_then(|name| ESTIMATORS.iter().position(|e| *e == name));
-    let mut rows = Vec::new();
-    for (p, pi) in [0.0, 0.25, 0.5, 0.75, 1.0].into_iter().enumerate() {
+fn estimates(effort: &Effort, setup: usize, at: usize) -> Vec<Table> {
+    let sets = sets(effort, 60);
+    let pis = [0.0, 0.25, 0.5, 0.75, 1.0];
+    // By π, the estimates of each data set.
+    let mut drawn: Vec<Vec<[f64; 8]>> = Vec::new();
+    for (p, pi) in pis.into_iter().enumerate() {
         let cell = Setup::new(setup, at, pi);
         let mut rng = seeded(effort, 3, setup, at, p);
-        let all: Vec<[f64; 8]> = (0..sets)
-            .map(|_| all_estimates(&cell, &cell.sample(&mut rng)))
-            .collect();
-        let of = |e: usize| -> Vec<f64> { all.iter().map(|v| v[e]).collect() };
-        let mean = |e: usize| {
-            let mean = Cell::mean(&of(e));
-            // The published means have five digits and the noise of 10⁴ data sets.
-            let published = MEANS[e][setup][at][p];
-            let noise = 3.0 * mean.error * (f64::from(sets) / 1e4).sqrt();
-            mean.beside(published, noise + 1e-5 * published.abs())
+        let one = |set| {
+            let done = p * sets as usize + set as usize;
+            effort.progress.of(done, pis.len() * sets as usize);
+            all_estimates(&cell, &cell.sample(&mut rng))
         };
-        let cells = match chosen {
-            None => (0..8).map(mean).collect(),
-            Some(e) => {
-                let mut sorted = of(e);
-                sorted.sort_by(f64::total_cmp);
-                let quantile =
-                    |q: f64| Cell::plain(sorted[(q * (sorted.len() - 1) as f64).round() as usize]);
-                vec![
-                    mean(e),
-                    quantile(0.05),
-                    quantile(0.25),
-                    quantile(0.5),
-                    quantile(0.75),
-                    quantile(0.95),
-                ]
-            }
-        };
-        rows.push(Row {
-            label: format!("{pi}"),
-            cells,
-        });
+        drawn.push((0..sets).map(one).collect());
     }
-    let (figures, columns) = match chosen {
-        None => ("Figures 3 to 34".to_owned(), ESTIMATORS.to_vec()),
-        Some(e) => (
-            format!("Figure {}, {}", 3 + 4 * e + setup, ESTIMATORS[e]),
-            vec!["mean", "5 %", "25 %", "50 %", "75 %", "95 %"],
-        ),
+    let of = |p: usize, e: usize| -> Vec<f64> { drawn[p].iter().map(|v| v[e]).collect() };
+    let mean = |p: usize, e: usize| {
+        let mean = Cell::mean(&of(p, e));
+        // The published means have five digits and the noise of 10⁴ data sets.
+        let published = MEANS[e][setup][at][p];
+        let noise = mean.error * (f64::from(sets) / f64::from(OF_PAPER)).sqrt();
+        mean.beside(published, 1e-5 * published.abs()).drawn(noise)
     };
-    Table {
-        title: format!(
-            "Kernel paper, {figures}: {}, K = {}",
-            SETUPS[setup], CLASSES[at]
-        ),
-        note: format!(
-            "means over {sets} data sets of {N} events; {}; beside: the lines at the means of the paper's figures, 10⁴ data sets",
-            words(setup)
-        ),
-        x: "π",
-        columns,
-        rows,
-        ..Table::default()
+    let table = |figures: String,
+                 what: &str,
+                 columns: Vec<&'static str>,
+                 cells: &dyn Fn(usize) -> Vec<Cell>| {
+        let row = |(p, pi): (usize, &f64)| Row {
+            label: format!("{pi}"),
+            cells: cells(p),
+        };
+        Table {
+            title: format!(
+                "Kernel paper, {figures}: {}, K = {}",
+                SETUPS[setup], CLASSES[at]
+            ),
+            note: format!(
+                "{what} over {sets} data sets of {N} events; {}; beside: the lines at the means of the paper's figures,\n10⁴ \
+                 data sets",
+                words(setup)
+            ),
+            x: "π",
+            columns,
+            rows: pis.iter().enumerate().map(row).collect(),
+            ..Table::default()
+        }
+    };
+    let distribution = |e: usize| {
+        let cells = |p: usize| {
+            let mut sorted = of(p, e);
+            sorted.sort_by(f64::total_cmp);
+            let quantiles = QUANTILES.iter().map(|q| Cell::quantile(&sorted, q.1));
+            [mean(p, e)].into_iter().chain(quantiles).collect()
+        };
+        let figure = format!("Figure {}, {}", 3 + 4 * e + setup, ESTIMATORS[e]);
+        let columns = ["mean"].into_iter().chain(QUANTILES.map(|q| q.0)).collect();
+        table(figure, "mean and quantiles", columns, &cells)
+    };
+    let chosen = effort.grid.estimator.as_deref();
+    if let Some(e) = chosen.and_then(|name| ESTIMATORS.iter().position(|e| *e == name)) {
+        return vec![distribution(e)];
     }
+    let means = |p: usize| (0..8).map(|e| mean(p, e)).collect();
+    let all = table(
+        "Figures 3 to 34".to_owned(),
+        "means",
+        ESTIMATORS.to_vec(),
+        &means,
+    );
+    let mut tables = vec![all];
+    if effort.grid.long {
+        tables.extend((0..8).map(distribution));
+    }
+    tables
 }
+
+/// Quantiles of a distribution.
+const QUANTILES: [(&str, f64); 5] = [
+    ("5 %", 0.05),
+    ("25 %", 0.25),
+    ("50 %", 0.5),
+    ("75 %", 0.75),
+    ("95 %", 0.95),
+];
 
 fn words(setup: usize) -> String {
     let alpha = if setup.is_multiple_of(2) { "1" } else { "0.1" };
@@ -274,56 +301,69 @@ fn p_values(setup: &Setup, v: &Vectors, resamples: u32, seed: u64) -> [f64; 12] 
     all
 }
 
-fn errors(effort: &Effort, setup: usize, at: usize) -> Table {
-    let sets = if effort.quick {
-        10
-    } else {
-        sets(effort, CLASSES[at])
-    };
+fn errors(effort: &Effort, setup: usize, at: usize) -> Vec<Table> {
+    let sets = sets(effort, 10);
     let resamples = match (effort.grid.long, effort.quick) {
         (true, _) => 1000,
         (_, true) => 60,
         _ => 200,
     };
-    let mut rows = Vec::new();
-    for p in 0..3 {
-        let pi = f64::from(p) / 2.0;
-        let cell = Setup::new(setup, at, pi);
-        let mut rng = seeded(effort, 35, setup, at, p as usize);
-        let mut wrong = [0usize; 12];
+    // By π, level and test, the wrong answers.
+    let mut wrong = [[[0usize; 12]; LEVELS.len()]; 3];
+    for (p, wrong) in wrong.iter_mut().enumerate() {
+        let cell = Setup::new(setup, at, p as f64 / 2.0);
+        let mut rng = seeded(effort, 35, setup, at, p);
         for set in 0..sets {
+            let done = p * sets as usize + set as usize;
+            effort.progress.of(done, 3 * sets as usize);
             let v = cell.sample(&mut rng);
             let all = p_values(&cell, &v, resamples, effort.seed ^ u64::from(set));
-            for (wrong, value) in wrong.iter_mut().zip(all) {
-                // Where π = 0 a rejection is wrong, elsewhere an acceptance.
-                *wrong += usize::from((value <= LEVEL) == (p == 0));
+            for (wrong, level) in wrong.iter_mut().zip(LEVELS) {
+                for (wrong, value) in wrong.iter_mut().zip(all) {
+                    // Where π = 0 a rejection is wrong, elsewhere an acceptance.
+                    *wrong += usize::from((value <= level) == (p == 0));
+                }
             }
         }
-        let one = |(t, &k): (usize, &usize)| {
-            let published = ERRORS[t][setup][at][p as usize];
-            let noise = 3.0 * (published * (1.0 - published) / 1e4).sqrt();
-            Cell::share(k, sets as usize).beside(published, noise + 1e-4)
+    }
+    let cell = |p: usize, l: usize, t: usize| {
+        let share = Cell::share(wrong[p][l][t], sets as usize);
+        let published = ERRORS[t][setup][at][p][l];
+        let noise = (published * (1.0 - published) / f64::from(OF_PAPER)).sqrt();
+        share.beside(published, 1e-4).drawn(noise)
+    };
+    let table = |title: String, columns: Vec<&'static str>, cells: &dyn Fn(usize) -> Vec<Cell>| {
+        let row = |(l, level): (usize, &f64)| Row {
+            label: format!("{level}"),
+            cells: cells(l),
         };
-        rows.push(Row {
-            label: format!("{pi}"),
-            cells: wrong.iter().enumerate().map(one).collect(),
-        });
+        Table {
+            title,
+            note: format!(
+                "test errors by level: type I where π = 0, type II elsewhere; {sets} data sets of {N} events, {resamples} \
+                 resamples;\n{}; beside: the paper's curves, 10⁴ data sets and 1000 resamples",
+                words(setup)
+            ),
+            x: "level",
+            columns,
+            rows: LEVELS.iter().enumerate().map(row).collect(),
+            ..Table::default()
+        }
+    };
+    let place = format!("{}, K = {}", SETUPS[setup], CLASSES[at]);
+    let chosen = effort.grid.test.as_deref();
+    if let Some(t) = chosen.and_then(|name| TESTS.iter().position(|t| *t == name)) {
+        let figure = 35 + 4 * t + setup;
+        let title = format!("Kernel paper, Figure {figure}, {}: {place}", TESTS[t]);
+        let by_pi = |l: usize| (0..3).map(|p| cell(p, l, t)).collect();
+        return vec![table(title, BY_PI.to_vec(), &by_pi)];
     }
-    Table {
-        title: format!(
-            "Kernel paper, Figures 35 to 82: {}, K = {}",
-            SETUPS[setup], CLASSES[at]
-        ),
-        note: format!(
-            "test errors at level {LEVEL}: type I where π = 0, type II elsewhere; {sets} data sets of {N} events, {resamples} \
-             resamples;\n{}; beside: the paper's curves, 10⁴ data sets and 1000 resamples",
-            words(setup)
-        ),
-        x: "π",
-        columns: TESTS.to_vec(),
-        rows,
-        ..Table::default()
-    }
+    let of = |p: usize| {
+        let title = format!("Kernel paper, Figures 35 to 82: {place}, {}", BY_PI[p]);
+        let by_test = |l: usize| (0..12).map(|t| cell(p, l, t)).collect();
+        table(title, TESTS.to_vec(), &by_test)
+    };
+    (0..3).map(of).collect()
 }
 
 #[cfg(test)]
@@ -338,7 +378,7 @@ mod tests {
         effort.grid.setup = Some("sharp-first".to_owned());
         assert_eq!(jobs(&effort).len(), 2);
         effort.grid.estimator = Some("skce-uq-median".to_owned());
-        effort.data_sets = 200;
+        effort.data_sets = Some(20);
         let tables = jobs(&effort)[0].run(&effort).unwrap();
         assert!(
             tables[0].title.contains("Figure 22,"),
@@ -347,5 +387,60 @@ mod tests {
         );
         // Three errors of twenty data sets at five points.
         assert_eq!(tables[0].far(), 0, "{}", tables[0].text());
+        // A quantile has an error.
+        assert!(tables[0].rows[2].cells[1..].iter().all(|c| c.error > 0.0));
+    }
+
+    #[test]
+    fn a_chosen_test_is_drawn_at_every_level() {
+        let mut effort = Effort::quick(1);
+        effort.grid.classes = Some(2);
+        effort.grid.setup = Some("sharp-first".to_owned());
+        effort.data_sets = Some(10);
+        let tables = jobs(&effort)[1].run(&effort).unwrap();
+        assert_eq!(tables.len(), 3);
+        effort.grid.test = Some("d-b-mean".to_owned());
+        let jobs = jobs(&effort);
+        let chosen = &jobs[0].run(&effort).unwrap()[0];
+        assert_eq!(jobs.len(), 1);
+        assert!(
+            chosen.title.contains("Figure 50, d-b-mean"),
+            "{}",
+            chosen.title
+        );
+        assert_eq!(chosen.rows.len(), LEVELS.len());
+        // Type I errors rise with the level, type II errors fall.
+        for p in 0..3 {
+            let at = |l: usize| chosen.rows[l].cells[p].ours;
+            let steps = (1..LEVELS.len()).map(|l| at(l) - at(l - 1));
+            assert!(
+                steps
+                    .into_iter()
+                    .all(|d| if p == 0 { d >= 0.0 } else { d <= 0.0 })
+            );
+        }
+        // The same data sets whether a test is chosen or not.
+        for (l, row) in chosen.rows.iter().enumerate() {
+            for (p, cell) in row.cells.iter().enumerate() {
+                assert_eq!(*cell, tables[p].rows[l].cells[3]);
+                assert!(cell.published);
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_run_has_the_distribution_of_every_estimator() {
+        let mut effort = Effort::full(1);
+        effort.grid.classes = Some(2);
+        effort.grid.setup = Some("flat-uniform".to_owned());
+        effort.grid.long = true;
+        effort.data_sets = Some(5);
+        let tables = jobs(&effort)[0].run(&effort).unwrap();
+        assert_eq!(tables.len(), 1 + ESTIMATORS.len());
+        assert!(
+            tables[8].title.contains("Figure 31, skce-ul-mean"),
+            "{}",
+            tables[8].title
+        );
     }
 }

@@ -53,8 +53,9 @@ pub(super) fn beta_at(setting: u32, step: u32, steps: u32) -> f64 {
 
 fn coverages(effort: &Effort, setting: u32) -> Table {
     let steps = steps(effort);
-    let sets = effort.data_sets * if effort.quick { 5 } else { 1 };
+    let sets = effort.sets(1000, 200);
     let row = |step| {
+        effort.progress.of(step as usize, steps as usize + 1);
         let beta = beta_at(setting, step, steps);
         match setting {
             3 => two_of_ten(effort.seed, beta, sets),

@@ -2,12 +2,14 @@
 
 use super::report::Table;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How much to draw.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Effort {
-    /// Data sets per point.
-    pub data_sets: u32,
+    /// Data sets per point of every figure; `None` where each has its own number.
+    pub data_sets: Option<u32>,
     /// Fewer points, smaller samples.
     pub quick: bool,
     /// Seed of all draws.
@@ -16,39 +18,67 @@ pub struct Effort {
     pub data: Option<PathBuf>,
     /// Which of Figures 3 to 82 of the kernel paper are drawn.
     pub grid: Choice,
+    /// How far a figure is.
+    pub progress: Progress,
 }
 
 impl Effort {
     /// Few data sets, for continuous integration.
     pub fn quick(seed: u64) -> Effort {
         Effort {
-            data_sets: 40,
+            data_sets: None,
             quick: true,
             seed,
             data: None,
             grid: Choice::default(),
+            progress: Progress::default(),
         }
     }
 
-    /// About as many data sets as the papers have.
+    /// As many data sets as a figure needs for errors that say something.
     pub fn full(seed: u64) -> Effort {
         Effort {
-            data_sets: 1000,
+            data_sets: None,
             quick: false,
             seed,
             data: None,
             grid: Choice::default(),
+            progress: Progress::default(),
         }
     }
 
-    /// Data sets of a costly figure: one in `part`, at least two.
-    pub fn share_of_sets(&self, part: u32) -> u32 {
-        (self.data_sets / part).max(2)
+    /// Data sets per point of a figure: what is asked for, else its own number, or that of a quick
+    /// run.
+    pub fn sets(&self, own: u32, quick: u32) -> u32 {
+        let usual = if self.quick { quick } else { own };
+        self.data_sets.unwrap_or(usual)
+    }
+}
+
+/// How far one figure is. Copies share their state.
+#[derive(Debug, Clone, Default)]
+pub struct Progress(Arc<AtomicU64>);
+
+impl Progress {
+    /// Parts that a whole figure has.
+    pub const WHOLE: u64 = 1000;
+
+    /// Says that `done` of `total` steps are over.
+    pub fn of(&self, done: usize, total: usize) {
+        let part = Progress::WHOLE * done as u64 / total.max(1) as u64;
+        self.0.store(part.min(Progress::WHOLE), Ordering::Relaxed);
     }
 
-    /// Data sets of the figures that run whole adaptive tests: a third; all in a quick run.
-    pub fn costly_sets(&self) -> u32 {
-        self.share_of_sets(if self.quick { 1 } else { 3 })
+    /// What is over, from 0 to [`Progress::WHOLE`].
+    pub fn parts(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl PartialEq for Progress {
+    /// What is drawn does not depend on it.
+    fn eq(&self, _: &Progress) -> bool {
+        true
     }
 }
 
@@ -61,6 +91,8 @@ pub struct Choice {
     pub setup: Option<String>,
     /// One of [`ESTIMATORS`](super::grid::ESTIMATORS): its distribution, not only its mean.
     pub estimator: Option<String>,
+    /// One of [`TESTS`](super::grid::TESTS): its figure.
+    pub test: Option<String>,
     /// As many data sets and resamples as the paper.
     pub long: bool,
 }
@@ -68,7 +100,8 @@ pub struct Choice {
 impl Choice {
     /// Something is chosen, so nothing else is wanted.
     pub fn is_some(&self) -> bool {
-        self.classes.is_some() || self.setup.is_some() || self.estimator.is_some()
+        let names = [&self.setup, &self.estimator, &self.test];
+        self.classes.is_some() || names.into_iter().any(Option::is_some)
     }
 }
 
@@ -81,6 +114,8 @@ pub struct Job {
     pub name: String,
     /// It takes long, so it is begun before the others.
     pub is_long: bool,
+    /// How far it is.
+    pub progress: Progress,
     draw: Draw,
 }
 
@@ -101,6 +136,7 @@ impl Job {
         Job {
             name: name.into(),
             is_long: false,
+            progress: Progress::default(),
             draw: Box::new(draw),
         }
     }
@@ -115,7 +151,12 @@ impl Job {
 
     /// Draws it.
     pub fn run(&self, effort: &Effort) -> Result<Vec<Table>, String> {
+        let effort = &Effort {
+            progress: self.progress.clone(),
+            ..effort.clone()
+        };
         let mut tables = (self.draw)(effort)?;
+        self.progress.of(1, 1);
         tables.iter_mut().for_each(|t| t.seed = effort.seed);
         Ok(tables)
     }

@@ -54,15 +54,12 @@ pub fn jobs() -> Vec<Job> {
 
 /// The tables of a setting.
 fn run(effort: &Effort, setting: u32) -> Vec<Table> {
-    let sets = if effort.quick {
-        effort.share_of_sets(4)
-    } else {
-        effort.share_of_sets(5)
-    };
+    let sets = effort.sets(200, 10);
     let draws = if effort.quick { (60, 100) } else { (200, 500) };
     let steps = steps(effort);
     let mut rows = [Vec::new(), Vec::new(), Vec::new()];
     for step in (0..=steps).step_by(if effort.quick { 2 } else { 1 }) {
+        effort.progress.of(step as usize, steps as usize + 1);
         let beta = beta_at(setting, step, steps);
         let error = match setting {
             3 => beta * std::f64::consts::SQRT_2,

@@ -41,7 +41,7 @@ pub mod published;
 pub mod report;
 pub mod tcal;
 
-pub use job::{Choice, Effort, Job};
+pub use job::{Choice, Effort, Job, Progress};
 pub use report::{Cell, Row, Table};
 
 /// A paper.

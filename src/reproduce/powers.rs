@@ -10,7 +10,7 @@
 //! | shift | 0.03 less, never under 0 |
 //! | odds | odds times 1.3, as after a change of the share of positives |
 //! | noise | scores whose log-odds have normal noise of deviation 0.6 |
-//! | bumps | 20 bumps each way of the T-Cal paper's curve, s = 0.6, ρ = 30 |
+//! | bumps | 40 bumps of the T-Cal paper's curve, up and down by turns, s = 0.6, ρ = 100: 0.2 high |
 //! | discrete | of ten values every other is 0.06 too high, the rest too low |
 //! | rare | odds times 1.6 |
 //!
@@ -20,11 +20,12 @@
 //! | T-Cal | its adaptive test alone |
 //! | kernel | the Laplace kernel error given the scores |
 //! | Hosmer–Lemeshow | ten groups of equal size, χ² with ten degrees of freedom, since nothing was fitted |
+//! | mean residual | z of the mean residual, two-sided |
 //! | Spiegelhalter | its z, two-sided |
 //! | Cox | score test of intercept 0 and slope 1, χ² with two degrees |
 //! | smECE | smooth ECE, outcomes redrawn from the scores |
 //! | CORP | miscalibration of the isotonic curve (Brier score lost), outcomes redrawn |
-//! | ECE 15 | ℓ1-ECE of 15 cells, consistency resampling |
+//! | ECE 15 | ℓ1-ECE of 15 cells, consistency resampling: `--test consistency` |
 
 use super::alternatives::Curve;
 use super::{Cell, Effort, Job, Row, Table, draw};
@@ -42,11 +43,12 @@ const ALPHA: f64 = 0.05;
 /// Redrawn sets of outcomes; with the observed one they are a multiple of 20.
 const REDRAWS: u32 = 59;
 
-const COLUMNS: [&str; 9] = [
+const COLUMNS: [&str; 10] = [
     "default",
     "T-Cal",
     "kernel",
     "Hosmer–Lemeshow",
+    "mean residual",
     "Spiegelhalter",
     "Cox",
     "smECE",
@@ -89,16 +91,15 @@ pub fn jobs() -> Vec<Job> {
 }
 
 fn run(effort: &Effort) -> Table {
-    let sets = if effort.quick {
-        effort.share_of_sets(2)
-    } else {
-        effort.share_of_sets(10)
-    } as usize;
+    let sets = effort.sets(100, 10) as usize;
     let mut rows = Vec::new();
     for (at, (truth, label)) in (0..).zip(TRUTHS) {
         let mut rng = Rng::new(effort.seed ^ 0xB000 ^ at);
         let mut hits = [0usize; COLUMNS.len()];
         for set in 0..sets {
+            effort
+                .progress
+                .of(at as usize * sets + set, TRUTHS.len() * sets);
             let sample: Vec<(f64, bool)> = (0..N).map(|_| event(&mut rng, truth)).collect();
             let p = p_values(&sample, effort.seed ^ set as u64);
             for (hit, p) in hits.iter_mut().zip(p) {
@@ -127,7 +128,7 @@ fn run(effort: &Effort) -> Table {
         note: format!(
             "shares of rejections over {sets} data sets of {N} events; the first three rows are calibrated, beside them the level, \
              whose error is theirs; \
-             smECE, CORP and\nECE 15 have {REDRAWS} redrawn samples"
+             smECE, CORP and\nECE 15 (--test consistency) have {REDRAWS} redrawn samples"
         ),
         x: "what is wrong",
         columns: COLUMNS.to_vec(),
@@ -158,7 +159,7 @@ fn event(rng: &mut Rng, truth: Truth) -> (f64, bool) {
         Truth::Shift => (z, (z - 0.03).max(0.0)),
         Truth::Odds => (z, odds(logit(z) + 1.3f64.ln())),
         Truth::Noise => (odds(logit(z) + 0.6 * rng.normal()), z),
-        Truth::Bumps => (z, Curve::new(20.0, 0.6, 30.0).truth(z)),
+        Truth::Bumps => (z, Curve::new(40.0, 0.6, 100.0).truth(z)),
         Truth::DiscreteOff => {
             let even = ((z * 10.0) as u32).is_multiple_of(2);
             (z, (if even { z - 0.06 } else { z + 0.06 }).clamp(0.0, 1.0))
@@ -185,6 +186,7 @@ fn p_values(sample: &[(f64, bool)], seed: u64) -> [f64; COLUMNS.len()] {
         p(&|e| Some(e.tcal.p_value)),
         kernel.unwrap_or(1.0),
         hosmer_lemeshow(sample),
+        p(&|e| e.in_the_large.p_value),
         p(&|e| e.spiegelhalter.map(|s| s.p_value)),
         p(&|e| e.cox.as_ref().map(|c| c.p_value)),
         redrawn(sample, seed, smooth),

@@ -14,7 +14,10 @@ pub struct Cell {
     pub beside: Option<f64>,
     /// Whether that is printed or drawn in the paper, and not of theory or of another program.
     pub published: bool,
-    /// Uncertainty of the number beside, from its rounding and its own draws.
+    /// Standard error of the number beside, from its own draws.
+    pub spread: f64,
+    /// What is allowed beyond errors, mostly the rounding of the number beside; infinite where both
+    /// numbers are not compared.
     pub slack: f64,
 }
 
@@ -29,6 +32,7 @@ impl Cell {
             error: 0.0,
             beside: None,
             published: false,
+            spread: 0.0,
             slack: 0.0,
         }
     }
@@ -75,10 +79,36 @@ impl Cell {
         }
     }
 
-    /// Whether it is more than three errors off the number beside.
+    /// Adds the standard error of the number beside.
+    pub fn drawn(self, spread: f64) -> Cell {
+        Cell { spread, ..self }
+    }
+
+    /// The estimate of a `q` quantile of `sorted` values, with its standard error: half the distance
+    /// of the values √(nq(1 − q)) ranks above and below.
+    pub fn quantile(sorted: &[f64], q: f64) -> Cell {
+        let Some(last) = sorted.len().checked_sub(1) else {
+            return Cell::plain(f64::NAN);
+        };
+        let at = |rank: f64| sorted[rank.round().clamp(0.0, last as f64) as usize];
+        let rank = q * last as f64;
+        let reach = (sorted.len() as f64 * q * (1.0 - q)).sqrt();
+        Cell {
+            error: 0.5 * (at(rank + reach) - at(rank - reach)),
+            ..Cell::plain(at(rank))
+        }
+    }
+
+    /// Whether the number beside is compared with it.
+    fn compared(&self) -> bool {
+        self.beside.is_some() && self.slack.is_finite()
+    }
+
+    /// Whether it is more than three errors off the number beside: the errors of both in quadrature.
     pub fn far(&self) -> bool {
+        let error = self.error.hypot(self.spread);
         self.beside
-            .is_some_and(|p| (self.ours - p).abs() > FAR * self.error + self.slack)
+            .is_some_and(|p| (self.ours - p).abs() > FAR * error + self.slack)
     }
 }
 
@@ -133,7 +163,7 @@ impl Table {
         let of = |published: bool| {
             let all = self
                 .cells()
-                .filter(|c| c.beside.is_some() && c.published == published);
+                .filter(|c| c.compared() && c.published == published);
             let (mut count, mut far) = (0, 0);
             all.for_each(|c| {
                 count += 1;
@@ -143,19 +173,29 @@ impl Table {
         };
         let ((printed, differ), (others, off)) = (of(true), of(false));
         let mut text = format!("Seed {}; ± is one Monte Carlo standard error. ", self.seed);
+        let compared = || self.cells().filter(|c| c.compared());
+        if compared().any(|c| c.spread > 0.0) {
+            text += "An error here is √(ours² + that of the number beside²), which has draws of its own. ";
+        }
+        if compared().any(|c| c.slack > 0.0) {
+            text += "The rounding of the number beside, or what the note allows, comes on top. ";
+        }
         if printed > 0 {
             text += &format!(
-                "{differ} of {printed} numbers differ from the paper's (in brackets) by more than three. "
+                "{differ} of {printed} numbers differ from the paper's (in brackets) by more than three errors. "
             );
         }
         if others > 0 {
             text += &format!(
                 "{off} of {others} numbers differ from those of theory or another program (in square brackets) by more than \
-                 three. "
+                 three errors. "
             );
         }
-        if printed + others == 0 {
-            text += "No number stands beside, so none differs.";
+        let shown = self.cells().filter(|c| c.beside.is_some() && !c.compared());
+        match shown.count() {
+            0 if printed + others == 0 => text += "No number stands beside, so none differs.",
+            0 => {}
+            shown => text += &format!("{shown} numbers stand beside without a comparison."),
         }
         text.trim_end().to_owned()
     }
@@ -190,6 +230,7 @@ impl Table {
                 "standard_error": c.error,
                 "published": c.beside.filter(|_| c.published),
                 "other": c.beside.filter(|_| !c.published),
+                "standard_error_beside": c.spread,
                 "differs": c.far(),
             })
         };
@@ -241,6 +282,9 @@ mod tests {
         assert!((c.error - 0.05).abs() < 1e-3);
         assert!(!c.beside(0.6, 0.0).far() && c.beside(0.7, 0.0).far());
         assert!(!c.beside(0.7, 0.1).far());
+        // Errors of 0.05 and 0.06 make one of 0.078, which three times is less than 0.25.
+        assert!(!c.beside(0.7, 0.0).drawn(0.06).far() && c.beside(0.75, 0.0).drawn(0.06).far());
+        assert!(!c.beside(9.0, f64::INFINITY).far());
         assert!(Cell::share(0, 100).error > 0.0);
         let table = Table {
             title: "t".into(),
@@ -268,5 +312,26 @@ mod tests {
             "a_b_3_x"
         );
         assert_eq!(table.json()["rows"][0]["cells"][0]["differs"], true);
+        let shown = Table {
+            rows: vec![Row {
+                label: "1".into(),
+                cells: vec![c.beside(0.7, f64::INFINITY)],
+            }],
+            ..table
+        };
+        assert!(
+            shown
+                .footing()
+                .contains("1 numbers stand beside without a comparison")
+        );
+    }
+
+    #[test]
+    fn a_quantile_has_the_error_of_its_rank() {
+        // Of 101 values 0, 1, … 100 the median is 50, and five ranks are √(101/4).
+        let sorted: Vec<f64> = (0..=100).map(f64::from).collect();
+        let median = Cell::quantile(&sorted, 0.5);
+        assert_eq!((median.ours, median.error), (50.0, 5.0));
+        assert!(Cell::quantile(&[], 0.5).ours.is_nan());
     }
 }

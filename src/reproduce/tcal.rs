@@ -59,12 +59,13 @@ pub fn jobs() -> Vec<Job> {
 
 fn power(effort: &Effort) -> Table {
     let n = 5000;
-    let sets = effort.costly_sets() as usize;
+    let sets = effort.sets(333, 40) as usize;
     let replicates = if effort.quick { 1000 } else { 3000 };
     let mut rng = Rng::new(effort.seed);
     let critical = critical_values(&mut rng, n, replicates);
     let mut rows = Vec::new();
-    for (m, reference, joint) in REFERENCE {
+    for (at, (m, reference, joint)) in REFERENCE.into_iter().enumerate() {
+        effort.progress.of(at, REFERENCE.len());
         let mut hits = [0; 2];
         for _ in 0..sets {
             let data = Curve::new(m, S, RHO).sample(&mut rng, n);
@@ -73,13 +74,17 @@ fn power(effort: &Effort) -> Table {
                 *hit += usize::from(rejected);
             }
         }
-        // Three errors of the 250 data sets beside.
-        let noise = |p: f64| 3.0 * (p * (1.0 - p) / 250.0).sqrt();
+        // The error of the 250 data sets beside.
+        let noise = |p: f64| (p * (1.0 - p) / 250.0).sqrt();
         rows.push(Row {
             label: format!("{m}"),
             cells: vec![
-                Cell::share(hits[0], sets).against(joint, noise(joint)),
-                Cell::share(hits[1], sets).against(reference, noise(reference)),
+                Cell::share(hits[0], sets)
+                    .against(joint, 0.0)
+                    .drawn(noise(joint)),
+                Cell::share(hits[1], sets)
+                    .against(reference, 0.0)
+                    .drawn(noise(reference)),
             ],
         });
     }
@@ -101,10 +106,11 @@ fn rate(effort: &Effort) -> Table {
     } else {
         &[1000, 2000, 4000, 8000, 16_000, 32_000]
     };
-    let sets = if effort.quick { 60 } else { 400 };
+    let sets = effort.sets(400, 60) as usize;
     let mut rng = Rng::new(effort.seed ^ 5);
     let mut points = Vec::new();
-    for &n in sizes {
+    for (at, &n) in sizes.iter().enumerate() {
+        effort.progress.of(at, sizes.len());
         let (mut low, mut high) = (4f64.ln(), 400f64.ln());
         for _ in 0..8 {
             let middle = 0.5 * (low + high);

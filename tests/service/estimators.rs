@@ -133,6 +133,66 @@ fn estimators_of_scores_agree_with_each_other() {
 }
 
 #[test]
+fn continuous_scores_have_no_error_over_distinct_scores() {
+    let text = "score,label\n0.1,0\n0.2,0\n0.7,1\n0.9,1\n";
+    let path = file("estimators-continuous.csv", text);
+    let e = &json(&["--estimators"], &path)["estimators"];
+    assert!(e["debiased_l2_squared_distinct"].is_null(), "{e:#}");
+    for args in [&["--estimators"][..], &["--test", "consistency"]] {
+        let said = evaluate(args, &path);
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        assert!(said.contains("no repeated scores"), "{said}");
+    }
+}
+
+#[test]
+fn an_option_that_a_sample_has_no_answer_to_is_an_error_that_says_what_to_do() {
+    let scores = file(
+        "estimators-w-scores.csv",
+        "score,label,weight\n0.3,0,1\n0.8,1,2\n",
+    );
+    let clustered = file(
+        "estimators-clustered.csv",
+        "score,label,cluster\n0.3,0,a\n0.8,1,b\n",
+    );
+    let plain = file("estimators-plain.csv", "score,label\n0.3,0\n0.8,1\n");
+    let vectors = vectors("estimators-w-options.csv", 0.3, true);
+    for (args, path, remedy) in [
+        (
+            &["--estimators"][..],
+            &scores,
+            "drop the option or the column weight",
+        ),
+        (
+            &["--view", "kernel", "--estimators"],
+            &vectors,
+            "drop the option or the column weight",
+        ),
+        (
+            &["--view", "kernel", "--kernel-bootstrap", "10"],
+            &vectors,
+            "drop the option or the column weight",
+        ),
+        (
+            &["--estimators"],
+            &clustered,
+            "drop the option or the column cluster",
+        ),
+        (
+            &["--kernel-bootstrap", "10"],
+            &plain,
+            "add --view kernel or drop the option",
+        ),
+    ] {
+        let out = evaluate(args, path);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        let place = path.file_name().and_then(|n| n.to_str()).expect("a name");
+        assert_eq!(out.status.code(), Some(64), "{args:?}: {said}");
+        assert!(said.contains(remedy) && said.contains(place), "{said}");
+    }
+}
+
+#[test]
 fn the_kernel_test_takes_weights() {
     let (good, bad) = (
         vectors("estimators-w-good.csv", 0.0, true),

@@ -192,8 +192,8 @@ pub struct Args {
     /// resamples
     #[arg(long, default_value_t = 0, value_name = "REPLICATES", value_parser = clap::value_parser!(u32).range(..=100_000), conflicts_with = "test")]
     pub compare_intervals: u32,
-    /// Add the other estimators of the papers: the debiased ℓ2 error over cells and over distinct
-    /// scores, the binned ECE with its width and kernel terms by sampling; with `--view full` or
+    /// Add the other estimators of the papers: the debiased ℓ2 error over cells and over repeated
+    /// scores (one that occurs once is left out), the binned ECE with its width and kernel terms by sampling; with `--view full` or
     /// kernel the binned errors of vectors, over uniform bins and over bins that depend on the data
     #[arg(long, conflicts_with = "test")]
     pub estimators: bool,
@@ -216,7 +216,7 @@ pub struct Args {
     pub axis: AxisOption,
     /// Evaluate sums over 4096 cells of the axis, as a window does: of plain columns of Parquet or Arrow in
     /// constant memory
-    #[arg(long, conflicts_with_all = ["test", "compare_intervals", "recalibrate", "view"])]
+    #[arg(long, conflicts_with_all = ["test", "compare_intervals", "estimators", "recalibrate", "view"])]
     pub as_window: bool,
     /// Which test decides [default: combined, or paper with `--method paper`]
     #[arg(long, value_enum, value_name = "TEST")]

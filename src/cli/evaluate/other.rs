@@ -72,6 +72,44 @@ fn usage(test: tests::Test, why: &str) -> Exit {
     Exit::Usage
 }
 
+/// Errs where the sample has no answer to `--estimators` or `--kernel-bootstrap`, which would else be
+/// left out without a word.
+pub fn check(args: &Args, sample: &FileSample) -> Result<(), (Exit, String)> {
+    let weights = "does not support weights: drop the option or the column weight";
+    let is_weighted = matches!(
+        sample,
+        FileSample::Weighted(..) | FileSample::WeightedVectors(_) | FileSample::WeightedKernel(..)
+    );
+    let of_estimators = match sample {
+        _ if !args.estimators => None,
+        _ if is_weighted => Some(weights),
+        FileSample::Clustered(_) => {
+            Some("takes events as independent: drop the option or the column cluster")
+        }
+        FileSample::Vectors(_, FileView::Classes) => {
+            Some("has none class by class: choose another --view")
+        }
+        _ => None,
+    };
+    let of_bootstrap = match sample {
+        _ if args.kernel_bootstrap == 0 => None,
+        _ if is_weighted => Some(weights),
+        FileSample::Vectors(_, FileView::Kernel) => None,
+        _ => Some("belongs to the kernel test: add --view kernel or drop the option"),
+    };
+    let found = [
+        ("--estimators", of_estimators),
+        ("--kernel-bootstrap", of_bootstrap),
+    ];
+    match found.into_iter().find_map(|(o, why)| Some((o, why?))) {
+        Some((option, why)) => Err((
+            Exit::Usage,
+            format!("{}: {option} {why}", args.file.display()),
+        )),
+        None => Ok(()),
+    }
+}
+
 /// The other estimators of single scores; `None` without events.
 pub fn estimators(args: &Args, sample: &[(f64, bool)]) -> Option<OfScores> {
     Some(OfScores {

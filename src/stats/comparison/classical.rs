@@ -26,26 +26,27 @@ pub fn debiased_l2(level: &Level) -> f64 {
 }
 
 /// The same estimator over distinct scores, for calibrators that output few values: every score is a
-/// cell of its own, so s is the score itself. A score that occurs once is left out. The papers print
-/// it in per cent, without a root (Lee et al. 2022, Tables 4 to 6).
+/// cell of its own, so s is the score itself. The papers print it in per cent, without a root (Lee et
+/// al. 2022, Tables 4 to 6).
+///
+/// A score that occurs once is left out, since nothing tells its noise from its error; `None` where no
+/// score repeats. The program of that paper (`ece_kumar`, later `discrete_debiased_l2_ece`) adds the
+/// squared residual of such a score without a correction. Where every score repeats both agree.
 ///
 /// Eight events, four of score 0.5 with three positive and four of 0.25 with none: (4·0 +
 /// 4·0.0625)/8 = 1/32.
-pub fn debiased_l2_distinct(sample: &[(f64, bool)]) -> f64 {
+pub fn debiased_l2_distinct(sample: &[(f64, bool)]) -> Option<f64> {
     let mut order = sample.to_vec();
     order.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut sum = 0.0;
+    let (mut sum, mut repeats) = (0.0, false);
     for group in order.chunk_by(|a, b| a.0 == b.0).filter(|g| g.len() > 1) {
+        repeats = true;
         let n = group.len() as f64;
         let y = group.iter().filter(|e| e.1).count() as f64 / n;
         let s = group[0].0;
         sum += n * ((s - y) * (s - y) - y * (1.0 - y) / (n - 1.0));
     }
-    if sample.is_empty() {
-        0.0
-    } else {
-        sum / sample.len() as f64
-    }
+    repeats.then(|| sum / sample.len() as f64)
 }
 
 /// Consistency resampling (Bröcker, Smith 2007; Vaicenavicius et al. 2019): p-value of the ℓ1-ECE
@@ -90,8 +91,12 @@ mod tests {
         let sample = [(0.5, true), (0.5, true), (0.5, true), (0.5, false)];
         assert!(debiased_l2(&Level::from_scores(&sample, 10)).abs() < 1e-15);
         let eight: Vec<_> = sample.into_iter().chain([(0.25, false); 4]).collect();
-        assert!((debiased_l2_distinct(&eight) - 1.0 / 32.0).abs() < 1e-15);
-        assert_eq!(debiased_l2_distinct(&[]), 0.0);
+        assert!((debiased_l2_distinct(&eight).unwrap() - 1.0 / 32.0).abs() < 1e-15);
+        // A score that occurs once says nothing; eight of nine events do.
+        let nine: Vec<_> = eight.into_iter().chain([(0.9, false)]).collect();
+        assert!((debiased_l2_distinct(&nine).unwrap() - 0.25 / 9.0).abs() < 1e-15);
+        assert_eq!(debiased_l2_distinct(&[(0.3, true), (0.4, false)]), None);
+        assert_eq!(debiased_l2_distinct(&[]), None);
     }
 
     #[test]

@@ -46,7 +46,17 @@ impl Kernel {
 /// ½Σ|p_c − q_c|, from 0 to 1.
 #[inline]
 pub fn total_variation(p: &[f64], q: &[f64]) -> f64 {
-    0.5 * p.iter().zip(q).map(|(p, q)| (p - q).abs()).sum::<f64>()
+    // Four sums side by side, since an addition waits for the one before it.
+    let (fours, rest) = p.as_chunks::<4>();
+    let (others, last) = q.as_chunks::<4>();
+    let mut sums = [0.0; 4];
+    for (p, q) in fours.iter().zip(others) {
+        for (sum, (p, q)) in sums.iter_mut().zip(p.iter().zip(q)) {
+            *sum += (p - q).abs();
+        }
+    }
+    let rest = rest.iter().zip(last).map(|(p, q)| (p - q).abs());
+    0.5 * ((sums[0] + sums[1]) + (sums[2] + sums[3]) + rest.sum::<f64>())
 }
 
 /// The median heuristic of the paper's program: the median of the *full* n×n matrix of distances,

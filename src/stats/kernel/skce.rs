@@ -32,11 +32,25 @@ pub struct Pair {
 /// p·q and tr(SS′) = Σ p_c q_c(1 − p_c − q_c) + (p·q)².
 #[inline]
 pub fn traces(p: &[f64], q: &[f64]) -> (f64, f64) {
-    let (mut dot, mut cross) = (0.0, 0.0);
-    for (a, b) in p.iter().zip(q) {
-        dot += a * b;
-        cross += a * b * (1.0 - a - b);
+    // Four sums side by side, since an addition waits for the one before it.
+    let (fours, rest) = p.as_chunks::<4>();
+    let (others, last) = q.as_chunks::<4>();
+    let mut sums = [[0.0; 2]; 4];
+    let add = |sum: &mut [f64; 2], a: f64, b: f64| {
+        sum[0] += a * b;
+        sum[1] += a * b * (1.0 - a - b);
+    };
+    for (p, q) in fours.iter().zip(others) {
+        for (sum, (a, b)) in sums.iter_mut().zip(p.iter().zip(q)) {
+            add(sum, *a, *b);
+        }
     }
+    let mut of_rest = [0.0; 2];
+    for (a, b) in rest.iter().zip(last) {
+        add(&mut of_rest, *a, *b);
+    }
+    let [dot, cross] =
+        [0, 1].map(|k| (sums[0][k] + sums[1][k]) + (sums[2][k] + sums[3][k]) + of_rest[k]);
     (dot, (cross + dot * dot).max(0.0))
 }
 

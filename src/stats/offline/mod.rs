@@ -109,8 +109,8 @@ pub enum Detail {
         ece_l1: f64,
         /// Debiased squared ℓ2 error over the cells; may be negative.
         debiased_l2: f64,
-        /// The same over distinct scores.
-        debiased_l2_distinct: f64,
+        /// The same over distinct scores; `None` where none repeats.
+        debiased_l2_distinct: Option<f64>,
     },
     /// The binned errors of vectors.
     BinnedVectors(BinnedTests),
