@@ -142,12 +142,12 @@ impl Families {
 
     /// The text of all families that have at least one sample.
     pub(super) fn text(self) -> Result<Vec<u8>, prometheus::Error> {
-        let mut text = Vec::new();
+        let mut text = Vec::with_capacity(self.lines.iter().map(String::len).sum());
         for ((row, samples), lines) in TABLE.iter().zip(self.samples).zip(self.lines) {
             let (name, help, kind) = (row.name, row.help, row.kind.as_str());
             if !lines.is_empty() {
                 text.extend(format!("# HELP {name} {help}\n# TYPE {name} {kind}\n").bytes());
-                text.extend(lines.bytes());
+                text.extend_from_slice(lines.as_bytes());
             }
             if !samples.is_empty() {
                 TextEncoder::new().encode(&[family(row, samples)], &mut text)?;
