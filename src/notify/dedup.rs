@@ -13,7 +13,7 @@
 //! | resolved | if the last one fires, and started, or was notified, then or earlier |
 //!
 //! The start of a firing is not always the same after a crash. While a watermark stands still, an alert ends by the
-//! clock, and begins anew once its data are judged. A process that resumes from before that, and need not wait, knows
+//! clock, and fires again once its data are judged. A process that resumes from before that, and need not wait, knows
 //! one long firing. So what was notified is compared with later changes too, whenever they say that they started, and
 //! what is sent then says the later start: the one that is known to those who were notified.
 //!
@@ -269,13 +269,13 @@ mod tests {
         ];
         let sent = send(&mut dedup, &goes_on, &book);
         assert_eq!(sent, [false, false, true, true]);
-        // It had begun anew at 60 before the crash.
-        let anew = [
+        // It had begun again at 60 before the crash.
+        let again = [
             notification(Firing, 10, 10, Warn),
             notification(Resolved, 10, 50, Warn),
             notification(Firing, 60, 60, Warn),
         ];
-        let mut dedup = Deduplicator::after(anew.iter());
+        let mut dedup = Deduplicator::after(again.iter());
         assert!(!dedup.is_unsent(&fingerprint, 10, Warn));
         let one = [
             notification(Firing, 10, 10, Warn),
@@ -283,13 +283,13 @@ mod tests {
             notification(Resolved, 10, 70, Page),
         ];
         assert_eq!(send(&mut dedup, &one, &book), [false, true, true]);
-        // It begins anew as before, once it has ended by the clock after the crash.
+        // It begins again as before, once it has ended by the clock after the crash.
         let repeats = [
             notification(Resolved, 10, 100, Warn),
             notification(Firing, 60, 60, Warn),
             notification(Firing, 60, 110, Warn),
         ];
-        let mut dedup = Deduplicator::after(anew.iter());
+        let mut dedup = Deduplicator::after(again.iter());
         assert_eq!(send(&mut dedup, &repeats, &book), [true, false, true]);
     }
 
