@@ -241,7 +241,7 @@ impl Alert {
 
     /// Flaps of one that fires now.
     fn flaps_at(&self, now_ms: i64, holds: &Holds) -> u32 {
-        let soon = |ended: i64| now_ms.saturating_sub(ended) < holds.flap_within_ms;
+        let soon = |ended: i64| now_ms.saturating_sub(ended).max(0) < holds.flap_within_ms;
         match self.ended_ms.is_some_and(soon) {
             true => (self.flaps + 1).min(FLAPS_MAX),
             false => 0,

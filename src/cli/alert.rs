@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::exit::{self, Exit};
 use super::service::Service;
 use crate::app::clock;
-use crate::app::outputs::alerts::topic_sink;
+use crate::app::outputs::alert_topic::topic_sink;
 use crate::http::client;
 use crate::notify::SinkOptions;
 use crate::notify::notification::Notification;

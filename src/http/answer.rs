@@ -179,9 +179,12 @@ fn explanation(key: &str, published: &Published) -> Answer {
     let mut wanted = vec![key.to_owned()];
     // A key or a fingerprint of a stream means that one; all else means all streams of the alert.
     if !facts.alerts.iter().any(of_stream) {
-        let at = key
-            .split_once('-')
-            .map_or(String::new(), |(_, at)| format!("-{at}"));
+        // The last two parts of a key are when, and what it changed to.
+        let mut parts = key.rsplitn(3, '-');
+        let at = match (parts.next(), parts.next(), parts.next()) {
+            (Some(state), Some(at), Some(_)) => format!("-{at}-{state}"),
+            _ => String::new(),
+        };
         for alert in facts.alerts.iter().filter(|a| a.is_called(key)) {
             let rest = if alert.name == key { "" } else { &at };
             let streams = alert.streams.iter();

@@ -1,21 +1,23 @@
 //! Decides whether a notification must be sent. Pure: no clock and no file.
 //!
 //! The engine makes each change once. After a crash, however, it resumes from a snapshot that is
-//! older than the last notification and makes some changes again. A firing of an alert is
-//! identified by the event time at which it started, which is the same after a crash. So for each
-//! alert this module keeps the last notified firing, its severity and the time of that change:
+//! older than the last notification and makes some changes again. So for each alert this module keeps
+//! what was notified last: since when it fires, with which severity, when that changed, and when the
+//! alert was last bad.
 //!
 //! | notification | is sent |
 //! |---|---|
-//! | fires, started after the last firing | yes |
-//! | fires, same or earlier start, the last one fires | if severity differs and the change is later than the last one notified |
-//! | fires, same or earlier start, the end of the last one was notified | if it was bad later than that end |
+//! | fires, the end of the last firing was notified | if it is bad later than was known at that end |
+//! | fires, the last one fires, which started earlier | yes |
+//! | fires, the last one fires, which started then or later | if severity differs and the change is later than the last one notified |
 //! | resolved | if the last one fires, and started, or was notified, then or earlier |
 //!
-//! The start of a firing is not always the same after a crash. While a watermark stands still, an alert ends by the
+//! Changes that are made again are not always the same. While a watermark stands still, an alert ends by the
 //! clock, and fires again once its data are judged. A process that resumes from before that, and need not wait, knows
-//! one long firing. So what was notified is compared with later changes too, whenever they say that they started, and
-//! what is sent then says the later start: the one that is known to those who were notified.
+//! one long firing; one that waits at another moment knows others. So an end is compared with what was judged by then,
+//! which depends on event times alone, and not with the clock. A notification follows those before it: it says the
+//! later start, the one that people know, and a firing that goes on after its end was notified starts where it was
+//! bad again. So the starts of an alert only rise, within one its times do, and no key comes twice for two changes.
 //!
 //! A silence suppresses firing notifications but not resolutions. [`Deduplicator::is_unsent`] finds
 //! firing alerts without a notification: a silence on them has expired, or the queue was full.
@@ -43,12 +45,20 @@ pub const RELEASED_MAX: usize = 10_000;
 struct LastFiring {
     since_ms: i64,
     at_ms: i64,
+    /// When it was last bad, by what had been judged.
+    bad_ms: i64,
     severity: Severity,
     firing: bool,
     /// When it was last seen firing, by a clock that does not step.
     seen_ms: Option<i64>,
     /// Another process owns it now.
     released: bool,
+}
+
+impl LastFiring {
+    fn is_ours(&self) -> bool {
+        self.firing && !self.released
+    }
 }
 
 /// The last notified firing of each alert, by fingerprint.
@@ -65,30 +75,42 @@ impl Deduplicator {
         dedup
     }
 
-    /// Whether the notification must be sent; fills in `was`, and a start that was notified since. Call [`Deduplicator::record`] once it
-    /// is queued.
+    /// Whether the notification must be sent; fills in `was`, and has it follow those before it. Call
+    /// [`Deduplicator::record`] once it is queued.
     pub fn admits(&self, notification: &mut Notification, book: &Silences, now_ms: i64) -> bool {
         let last = self.last.get(&notification.fingerprint);
+        let (since_ms, at_ms) = (notification.since_ms, notification.at_ms);
         if notification.status == Status::Resolved {
-            let Some(l) = last.filter(|l| l.firing) else {
-                return false;
-            };
-            let ends = l.since_ms <= notification.since_ms || l.at_ms <= notification.at_ms;
-            notification.since_ms = notification.since_ms.max(l.since_ms);
-            return ends;
+            self.follow(notification);
+            let ends = |l: &LastFiring| l.since_ms <= since_ms || l.at_ms <= at_ms;
+            return last.is_some_and(|l| l.firing && ends(l));
         }
         if notification.is_silenced(book, now_ms) {
             return false;
         }
         notification.was = None;
-        match last {
-            Some(l) if l.since_ms >= notification.since_ms => {
-                notification.since_ms = l.since_ms;
-                notification.was = l.firing.then_some(l.severity);
-                let news = !l.firing || l.severity != notification.severity;
-                news && notification.at_ms > l.at_ms
+        let Some(l) = last else {
+            return true;
+        };
+        if !l.firing {
+            let bad_ms = notification.bad_ms.unwrap_or(at_ms);
+            if since_ms <= l.bad_ms {
+                notification.start(bad_ms);
             }
-            _ => true,
+            return bad_ms > l.bad_ms;
+        }
+        if since_ms > l.since_ms {
+            return true;
+        }
+        self.follow(notification);
+        notification.was = Some(l.severity);
+        at_ms > l.at_ms && l.severity != notification.severity
+    }
+
+    /// Has the notification of a firing that was notified say no earlier start and time than the last one.
+    pub fn follow(&self, notification: &mut Notification) {
+        if let Some(l) = self.last.get(&notification.fingerprint) {
+            notification.follow((l.since_ms, l.at_ms, l.bad_ms));
         }
     }
 
@@ -97,6 +119,7 @@ impl Deduplicator {
         let last = LastFiring {
             since_ms: notification.since_ms,
             at_ms: notification.at_ms,
+            bad_ms: notification.bad_ms.unwrap_or(notification.at_ms),
             severity: notification.severity,
             firing: notification.status == Status::Firing,
             seen_ms: None,
@@ -144,6 +167,12 @@ impl Deduplicator {
         last.map(|l| l.since_ms)
     }
 
+    /// The alerts of this process that were notified and fire, and the time of the last change notified.
+    pub fn firing(&self) -> impl Iterator<Item = (&str, i64)> {
+        let ours = self.last.iter().filter(|(_, l)| l.is_ours());
+        ours.map(|(fingerprint, l)| (fingerprint.as_str(), l.at_ms))
+    }
+
     /// Removes an alert that another process has resolved.
     pub fn remove(&mut self, fingerprint: &str) {
         self.last.remove(fingerprint);
@@ -165,8 +194,7 @@ impl Deduplicator {
     /// Alerts that were notified and have not been seen firing for [`ORPHAN_MS`].
     pub fn orphans(&mut self, now_ms: i64) -> Vec<String> {
         let mut orphans = Vec::new();
-        let owned = |l: &LastFiring| l.firing && !l.released;
-        for (fingerprint, last) in self.last.iter_mut().filter(|(_, l)| owned(l)) {
+        for (fingerprint, last) in self.last.iter_mut().filter(|(_, l)| l.is_ours()) {
             let seen_ms = *last.seen_ms.get_or_insert(now_ms);
             if now_ms.saturating_sub(seen_ms) >= ORPHAN_MS {
                 orphans.push(fingerprint.clone());
@@ -196,12 +224,14 @@ mod tests {
             page: String::new(),
             runbook: String::new(),
         };
-        Notification {
+        let mut notification = Notification {
             status,
             since_ms,
             severity,
             ..Notification::trial(at_ms, links)
-        }
+        };
+        notification.start(since_ms);
+        notification
     }
 
     /// Sends what must be sent; returns for each notification whether it was.
@@ -254,43 +284,77 @@ mod tests {
     }
 
     #[test]
-    fn an_alert_that_the_clock_ended_and_a_crash_continues_is_notified_again_and_ends() {
-        // The watermark stood still, and the alert ended at 50 by the clock. After a crash no time is lost.
-        let ended = notification(Resolved, 10, 50, Warn);
+    fn an_alert_that_the_clock_ended_is_notified_again_once_it_is_bad_later_than_was_known() {
+        // The watermark stood still, and the alert ended at 50 by the clock; it was last bad at 30.
+        let mut ended = notification(Resolved, 10, 50, Warn);
+        ended.bad_ms = Some(30);
+        let begun = [notification(Firing, 10, 10, Warn), ended];
         let book = Silences::default();
-        let mut dedup = Deduplicator::after([notification(Firing, 10, 10, Warn), ended].iter());
-        let fingerprint = notification(Firing, 10, 10, Warn).fingerprint;
-        assert!(dedup.is_unsent(&fingerprint, 10, Warn));
-        let goes_on = [
-            notification(Firing, 10, 10, Warn),
-            notification(Firing, 10, 45, Page),
-            notification(Firing, 10, 55, Warn),
-            notification(Resolved, 10, 70, Warn),
-        ];
-        let sent = send(&mut dedup, &goes_on, &book);
-        assert_eq!(sent, [false, false, true, true]);
-        // It had begun again at 60 before the crash.
-        let again = [
-            notification(Firing, 10, 10, Warn),
-            notification(Resolved, 10, 50, Warn),
-            notification(Firing, 60, 60, Warn),
-        ];
-        let mut dedup = Deduplicator::after(again.iter());
-        assert!(!dedup.is_unsent(&fingerprint, 10, Warn));
+        let fingerprint = begun[0].fingerprint.clone();
+        let since = |dedup: &Deduplicator| dedup.firing_since(&fingerprint);
+        assert!(Deduplicator::after(begun.iter()).is_unsent(&fingerprint, 10, Warn));
+        // Without a crash its next data are judged; after one no time may be lost, or it ends at another moment.
+        for (since_ms, known) in [(40, 40), (10, 40), (20, 40)] {
+            let goes_on = [
+                notification(Firing, since_ms, since_ms.min(30), Warn),
+                notification(Firing, since_ms, 30, Page),
+                notification(Firing, since_ms, 40, Warn),
+                notification(Resolved, since_ms, 70, Warn),
+            ];
+            let mut dedup = Deduplicator::after(begun.iter());
+            assert_eq!(send(&mut dedup, &goes_on[..3], &book), [false, false, true]);
+            assert_eq!(since(&dedup), Some(known));
+            assert!(!dedup.is_unsent(&fingerprint, since_ms, Warn));
+            assert_eq!(
+                send(&mut dedup, &goes_on, &book),
+                [false, false, false, true]
+            );
+        }
+        // A stream of the alert ends, and its severity falls: it is not bad later for that.
+        let mut falls = notification(Firing, 10, 45, Warn);
+        falls.bad_ms = Some(30);
+        let mut dedup = Deduplicator::after(begun.iter());
+        assert_eq!(send(&mut dedup, &[falls], &book), [false]);
+        // It had begun again at 60 before the crash, which knows one long firing.
+        let again = [begun.as_slice(), &[notification(Firing, 60, 60, Warn)]].concat();
         let one = [
             notification(Firing, 10, 10, Warn),
             notification(Firing, 10, 65, Page),
             notification(Resolved, 10, 70, Page),
         ];
-        assert_eq!(send(&mut dedup, &one, &book), [false, true, true]);
-        // It begins again as before, once it has ended by the clock after the crash.
-        let repeats = [
-            notification(Resolved, 10, 100, Warn),
-            notification(Firing, 60, 60, Warn),
-            notification(Firing, 60, 110, Warn),
-        ];
         let mut dedup = Deduplicator::after(again.iter());
-        assert_eq!(send(&mut dedup, &repeats, &book), [true, false, true]);
+        assert_eq!(send(&mut dedup, &one, &book), [false, true, true]);
+    }
+
+    #[test]
+    fn no_key_comes_twice_however_often_changes_are_made_again() {
+        // Some of the changes that crashes and clocks bring back, in any order.
+        let changes: Vec<Notification> = [10, 45]
+            .into_iter()
+            .flat_map(|since_ms| {
+                let at = [45, 50, 60].into_iter();
+                at.map(move |at_ms| (since_ms, at_ms))
+            })
+            .flat_map(|(since_ms, at_ms)| {
+                let of = |status, severity| notification(status, since_ms, at_ms, severity);
+                [of(Firing, Warn), of(Firing, Page), of(Resolved, Warn)]
+            })
+            .collect();
+        let mut rng = crate::stats::rng::Rng::new(7);
+        let (mut sent, book) = (0, Silences::default());
+        for _ in 0..2_000 {
+            let mut dedup = Deduplicator::default();
+            let mut keys = std::collections::BTreeSet::new();
+            for _ in 0..40 {
+                let mut change = changes[(rng.bits() % changes.len() as u64) as usize].clone();
+                if dedup.admits(&mut change, &book, 50) {
+                    dedup.record(&change);
+                    sent += 1;
+                    assert!(keys.insert(change.key.clone()), "{}", change.key);
+                }
+            }
+        }
+        assert!(sent > 5_000, "{sent}");
     }
 
     #[test]

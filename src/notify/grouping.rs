@@ -87,6 +87,8 @@ pub struct Group {
     pub since_ms: i64,
     /// The greatest severity of its streams.
     pub severity: Severity,
+    /// When one of its streams was last bad.
+    pub bad_ms: Option<i64>,
     /// The streams that fire.
     pub streams: BTreeMap<StreamId, Severity>,
 }
@@ -98,8 +100,15 @@ pub enum GroupChange {
     Fires,
     /// One more stream fires.
     Joined,
-    /// The last stream has ended. The begin and the severity before.
-    Ended(i64, Severity),
+    /// The last stream has ended.
+    Ended {
+        /// When the alert began.
+        since_ms: i64,
+        /// Its severity before.
+        severity: Severity,
+        /// When one of its streams was last bad.
+        bad_ms: Option<i64>,
+    },
 }
 
 /// The alerts that fire, by what their streams have in common.
@@ -143,7 +152,7 @@ impl AlertGroups {
     ) -> Option<(GroupId, GroupChange)> {
         let id = self.by.group_of(stream);
         if to.state != AlertState::Firing {
-            let change = self.end(&id, stream)?;
+            let change = self.end(&id, stream, to.bad_ms)?;
             return Some((id, change));
         }
         let since_ms = to.since_ms.unwrap_or_default();
@@ -153,11 +162,13 @@ impl AlertGroups {
             let group = Group {
                 since_ms: before.unwrap_or(since_ms),
                 severity: to.severity,
+                bad_ms: to.bad_ms,
                 streams: BTreeMap::from([(stream.clone(), to.severity)]),
             };
             self.open.insert(id.clone(), group);
             return Some((id, GroupChange::Fires));
         };
+        group.bad_ms = group.bad_ms.max(to.bad_ms);
         let joins = group.streams.insert(stream.clone(), to.severity).is_none();
         let change = match (group.settle(), joins) {
             (true, _) => GroupChange::Fires,
@@ -167,20 +178,25 @@ impl AlertGroups {
         Some((id, change))
     }
 
-    /// A stream of the alert does not fire any more.
-    fn end(&mut self, id: &GroupId, stream: &StreamId) -> Option<GroupChange> {
+    /// A stream of the alert, bad at `bad_ms` for the last time, does not fire any more.
+    fn end(&mut self, id: &GroupId, stream: &StreamId, bad_ms: Option<i64>) -> Option<GroupChange> {
         let group = self.open.get_mut(id)?;
         group.streams.remove(stream)?;
+        group.bad_ms = group.bad_ms.max(bad_ms);
         if group.streams.is_empty() {
             let group = self.open.remove(id)?;
-            return Some(GroupChange::Ended(group.since_ms, group.severity));
+            return Some(GroupChange::Ended {
+                since_ms: group.since_ms,
+                severity: group.severity,
+                bad_ms: group.bad_ms,
+            });
         }
         group.settle().then_some(GroupChange::Fires)
     }
 
     /// A stream has left this process.
     pub fn remove(&mut self, stream: &StreamId) {
-        self.end(&self.by.group_of(stream), stream);
+        self.end(&self.by.group_of(stream), stream, None);
     }
 
     /// Compares with all reports: streams that are gone leave their alerts, and streams that fire
@@ -193,10 +209,10 @@ impl AlertGroups {
         let before = std::mem::take(&mut self.open);
         for report in reports.filter(|r| r.alert.state == AlertState::Firing) {
             let id = self.by.group_of(&report.id);
-            let since_ms = before.get(&id).map(|g| g.since_ms);
             self.step(&report.id, &report.alert, &notified);
-            if let (Some(group), Some(since_ms)) = (self.open.get_mut(&id), since_ms) {
-                group.since_ms = since_ms;
+            if let (Some(group), Some(before)) = (self.open.get_mut(&id), before.get(&id)) {
+                group.since_ms = before.since_ms;
+                group.bad_ms = group.bad_ms.max(before.bad_ms);
             } else if let Some(group) = self.open.get_mut(&id) {
                 let since_ms = report.alert.since_ms.unwrap_or_default();
                 group.since_ms = group.since_ms.min(since_ms);
@@ -251,6 +267,7 @@ mod tests {
         Alert {
             state: AlertState::Firing,
             since_ms: Some(since_ms),
+            bad_ms: Some(since_ms + 5),
             severity,
             ..Alert::default()
         }
@@ -266,7 +283,12 @@ mod tests {
             (change, open.map(|(_, g)| (g.since_ms, g.severity)))
         };
         let (a, b) = (stream("1", "*"), stream("2", "country=DE"));
-        use GroupChange::{Ended, Fires, Joined};
+        use GroupChange::{Fires, Joined};
+        let ended = GroupChange::Ended {
+            since_ms: 10,
+            severity: Warn,
+            bad_ms: Some(25),
+        };
         let story = [
             step(&a, &firing(10, Warn)),
             step(&b, &firing(20, Warn)),
@@ -284,7 +306,7 @@ mod tests {
             (None, Some((10, Page))),
             (None, Some((10, Page))),
             (Some(Fires), Some((10, Warn))),
-            (Some(Ended(10, Warn)), None),
+            (Some(ended), None),
             (Some(Fires), Some((90, Warn))),
         ];
         assert_eq!(story, wanted);

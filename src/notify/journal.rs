@@ -344,7 +344,7 @@ mod tests {
     fn done(sink: &str, at_ms: i64) -> Entry {
         Entry::Done {
             sink: sink.to_owned(),
-            key: format!("0000000000000000-{at_ms}-warn"),
+            key: format!("0000000000000000-{at_ms}-{at_ms}-warn"),
             delivered: true,
         }
     }

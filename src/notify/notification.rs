@@ -59,6 +59,9 @@ pub struct Notification {
     pub at_ms: i64,
     /// When it started to fire.
     pub since_ms: i64,
+    /// When a stream of it was last bad, by what had been judged.
+    #[serde(default)]
+    pub bad_ms: Option<i64>,
     /// The model.
     pub model: String,
     /// The version, if alerts are told apart by it; else "".
@@ -178,8 +181,8 @@ impl Notification {
         notification.severity = severity;
         notification.at_ms = at_ms;
         notification.since_ms = since_ms;
-        notification.key = key(&notification.fingerprint, at_ms, severity.as_str());
-        notification.record = key(&id.fingerprint(), at_ms, facts.alert.severity.as_str());
+        notification.record = record(id, at_ms, facts.alert.severity.as_str());
+        notification.name_change();
         notification
     }
 
@@ -196,7 +199,7 @@ impl Notification {
         notification.status = Status::Resolved;
         notification.severity = severity;
         notification.since_ms = since_ms;
-        notification.record = key(&id.fingerprint(), at_ms, "resolved");
+        notification.record = record(id, at_ms, Status::Resolved.as_str());
         let well = facts.alert.state == AlertState::Resolved;
         let why = match (why, well) {
             ("", true) => WELL,
@@ -235,7 +238,30 @@ impl Notification {
         self.at_ms = at_ms;
         (self.streams_firing, self.streams) = (0, Vec::new());
         self.what = why.to_owned();
-        self.key = key(&self.fingerprint, at_ms, "resolved");
+        self.name_change();
+    }
+
+    /// Says no earlier start, change and bad time than these.
+    pub fn follow(&mut self, (since_ms, at_ms, bad_ms): (i64, i64, i64)) {
+        self.since_ms = self.since_ms.max(since_ms);
+        self.at_ms = self.at_ms.max(at_ms);
+        self.bad_ms = self.bad_ms.max(Some(bad_ms));
+        self.name_change();
+    }
+
+    /// Says that it fires since then.
+    pub fn start(&mut self, since_ms: i64) {
+        self.since_ms = since_ms;
+        self.name_change();
+    }
+
+    fn name_change(&mut self) {
+        let state = match self.status {
+            Status::Firing => self.severity.as_str(),
+            Status::Resolved => self.status.as_str(),
+        };
+        let (fingerprint, since_ms, at_ms) = (&self.fingerprint, self.since_ms, self.at_ms);
+        self.key = format!("{fingerprint}-{since_ms}-{at_ms}-{state}");
     }
 
     fn blank(group: &GroupId, (id, facts): (&StreamId, &Facts), links: Links) -> Notification {
@@ -255,6 +281,7 @@ impl Notification {
             was: None,
             at_ms: window.evaluated_at_ms,
             since_ms: window.evaluated_at_ms,
+            bad_ms: facts.alert.bad_ms,
             model: group.model.clone(),
             version: group.version.clone(),
             segment: group.segment.clone(),
@@ -315,16 +342,16 @@ impl Notification {
 
     /// A notification to test the sinks with.
     pub fn trial(at_ms: i64, links: Links) -> Notification {
-        let fingerprint = "0000000000000000".to_owned();
-        Notification {
-            key: key(&fingerprint, at_ms, "warn"),
-            fingerprint,
+        let mut trial = Notification {
+            key: String::new(),
+            fingerprint: "0000000000000000".to_owned(),
             alert: "trueline-test".to_owned(),
             status: Status::Firing,
             severity: Severity::Warn,
             was: None,
             at_ms,
             since_ms: at_ms,
+            bad_ms: Some(at_ms),
             model: "trueline-test".to_owned(),
             version: String::new(),
             segment: String::new(),
@@ -357,7 +384,9 @@ impl Notification {
             runbook: links.runbook,
             labels: Vec::new(),
             joined: false,
-        }
+        };
+        trial.name_change();
+        trial
     }
 
     /// "stream fraud/3//binary", or how many there are.
@@ -438,8 +467,9 @@ const WELL: &str = "calibrated again";
 const NOTHING_KNOWN: &str =
     "no verdict is possible any more; this does not mean that the model is calibrated";
 
-fn key(fingerprint: &str, at_ms: i64, word: &str) -> String {
-    format!("{fingerprint}-{at_ms}-{word}")
+/// Name of the record of a stream's change.
+fn record(stream: &StreamId, at_ms: i64, state: &str) -> String {
+    format!("{}-{at_ms}-{state}", stream.fingerprint())
 }
 
 /// A time in UTC (RFC 3339); outside the years 1970 to 9999 a number.

@@ -178,7 +178,10 @@ impl Notifier {
     pub fn notify(&mut self, mut notification: Notification, now_ms: i64) -> bool {
         let book = self.book();
         let admitted = match notification.joined {
-            true => self.has_news(&notification) && !notification.is_silenced(&book, now_ms),
+            true => {
+                self.dedup.follow(&mut notification);
+                self.has_news(&notification) && !notification.is_silenced(&book, now_ms)
+            }
             false => self.dedup.admits(&mut notification, &book, now_ms),
         };
         if !admitted {
@@ -225,6 +228,11 @@ impl Notifier {
         };
         let sinks = self.dispatcher.sinks();
         sinks.iter().any(|s| !notified.contains(&s.name))
+    }
+
+    /// The alerts of this process that were notified and fire, and the time of the last change notified.
+    pub fn firing(&self) -> impl Iterator<Item = (&str, i64)> {
+        self.dedup.firing()
     }
 
     /// Since when the alert fires that was notified; `None` if it does not fire.
@@ -357,12 +365,17 @@ impl Notifier {
             }
         }
         for fingerprint in self.dedup.orphans(steady_ms) {
-            if let Some((last, _)) = self.firing.get(&fingerprint) {
-                let notification = last.resolved(now_ms, ORPHANED);
-                self.notify(notification, now_ms);
-            }
+            self.resolve(&fingerprint, (now_ms, ORPHANED), now_ms);
         }
         unsent
+    }
+
+    /// Notifies the end of an alert that was notified, at this time and for this reason.
+    pub fn resolve(&mut self, fingerprint: &str, (at_ms, why): (i64, &str), now_ms: i64) {
+        if let Some((last, _)) = self.firing.get(fingerprint) {
+            let notification = last.resolved(at_ms, why);
+            self.notify(notification, now_ms);
+        }
     }
 
     /// Counts of all sinks.

@@ -48,6 +48,7 @@ pub fn schema() -> Value {
         "was": { "enum": ["warn", "page", null], "description": "The previous severity, if only the severity changed." },
         "at_ms": ms("Event time of the change, in ms since 1970."),
         "since_ms": ms("Event time at which it started to fire, in ms since 1970."),
+        "bad_ms": { "type": ["integer", "null"], "description": "Event time at which a stream of it was last bad, by what had been judged, in ms since 1970." },
         "model": text("Model."),
         "version": text("Version of the model, if alerts are told apart by it; else empty."),
         "segment": text("Segment as k=v,k=v, if alerts are told apart by it; else empty."),

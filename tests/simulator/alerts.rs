@@ -147,7 +147,7 @@ fn is_later(engine: &EngineLoop, model: &str, last: Option<&Notification>) -> bo
     let reports = engine.engines.monitors().flat_map(|m| m.reports());
     let bad = reports.filter(|r| r.id.model == model);
     let bad = bad.filter_map(|r| r.alert.bad_ms).max();
-    ended.is_none_or(|n| bad > Some(n.at_ms))
+    ended.is_none_or(|n| bad > n.bad_ms)
 }
 
 /// A change that is told: when, and the severity of what fires.

@@ -2,7 +2,7 @@
 //!
 //! This is part of the engine's thread and never waits. After each tick the changes become notices. Once a
 //! second the firing alerts are compared with what was notified, which finds alerts whose silence has
-//! ended and notified alerts of streams that are gone; once a minute, and for a new sink at once, those that
+//! ended, and notified alerts of streams that are gone or do not fire after a crash; once a minute, and for a new sink at once, those that
 //! a sink did not get.
 //!
 //! Where streams move between processes, the state of a notification moves with its stream. The process
@@ -18,6 +18,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use super::alert_requests::{Act, Order, accept_requests};
+use super::alert_topic::topic_sink;
 use crate::alert::{AlertState, Severity};
 use crate::app::clock;
 use crate::app::cluster::topology::Topology;
@@ -25,13 +26,11 @@ use crate::app::error::AppError;
 use crate::collect::join::WrongPartition;
 use crate::http::page_path;
 use crate::judge::{Change, Facts, Step, StreamId, StreamReport, alarm};
-use crate::kafka::{KafkaOptions, Topic};
+use crate::kafka::KafkaOptions;
 use crate::notify::grouping::{AlertGroups, GroupBy, GroupChange, GroupId};
 use crate::notify::notification::Links;
 use crate::notify::notifier::{Firing, links};
-use crate::notify::{
-    AlertHandover, Host, Kind, Notification, Notifier, NotifyOptions, SinkOptions, TopicSink,
-};
+use crate::notify::{AlertHandover, Host, Notification, Notifier, NotifyOptions, SinkOptions};
 use crate::telemetry::Published;
 use crate::telemetry::facts::{AlertFacts, PartitionFacts, Role};
 use crate::telemetry::intake::ABSENT_MIN;
@@ -42,29 +41,6 @@ const COMPARE: Duration = Duration::from_secs(1);
 /// Time between two offers of what fires to the sinks that did not get it.
 const OFFER: Duration = Duration::from_secs(60);
 
-/// A topic that receives notifications.
-struct AlertTopic(Topic);
-
-impl TopicSink for AlertTopic {
-    fn write(&mut self, key: &str, body: &str, _: Duration) -> Result<String, String> {
-        let (partition, offset) = self.0.write(key, body)?;
-        Ok(format!("partition {partition}, offset {offset}"))
-    }
-}
-
-/// The topic of a sink, on the brokers of the sources; `None` for a sink of another kind.
-pub fn topic_sink(
-    kafka: Option<&KafkaOptions>,
-    sink: &SinkOptions,
-) -> Result<Option<Box<dyn TopicSink>>, String> {
-    let (Kind::Kafka, false, Some(kafka)) = (sink.kind, sink.dry_run, kafka) else {
-        return Ok(None);
-    };
-    let topic = Topic::new(kafka, &sink.address, sink.timeout);
-    let topic = topic.map_err(|e| format!("sink {}: {e}", sink.name))?;
-    Ok(Some(Box::new(AlertTopic(topic))))
-}
-
 /// What a notification adds where outcomes may have missed their predictions.
 const WRONG_PARTITION: &str = ". Outcomes wait on another partition than their predictions (see \
     trueline_outcomes_wrong_partition_ratio), so these numbers may be wrong: mend that first";
@@ -72,6 +48,10 @@ const WRONG_PARTITION: &str = ". Outcomes wait on another partition than their p
 /// What a notification adds where predictions were given up and no outcome was ever matched.
 const OUTCOMES_ABSENT: &str = ". No outcome has ever found its prediction, so these numbers rest on outcomes \
     that are implied: mend that first";
+
+/// Why an alert ends that was notified before a crash and does not fire after it.
+const JUDGED_AGAIN: &str =
+    "judged again after a restart, with outcomes that had not come: it does not fire";
 
 /// Sends notifications. See the module.
 pub struct AlertDispatcher {
@@ -214,17 +194,16 @@ impl AlertDispatcher {
         };
         let known = (&change.stream, facts.as_ref());
         let notification = match group_change {
-            GroupChange::Ended(since_ms, severity) => {
+            GroupChange::Ended {
+                since_ms,
+                severity,
+                bad_ms,
+            } => {
                 let why = self.closing.remove(&id.fingerprint()).unwrap_or_default();
+                let (begun, end) = ((since_ms, severity), (change.at_ms, why.as_str()));
                 let links = self.links(&change.stream);
-                let end = (change.at_ms, why.as_str());
-                Some(Notification::ended(
-                    &id,
-                    (since_ms, severity),
-                    known,
-                    end,
-                    links,
-                ))
+                let ended = Notification::ended(&id, begun, known, end, links);
+                Some(Notification { bad_ms, ..ended })
             }
             GroupChange::Fires | GroupChange::Joined => {
                 // News of long ago waits until all is read; what still fires then is sent.
@@ -259,6 +238,7 @@ impl AlertDispatcher {
         };
         let (begun, links) = ((group.since_ms, group.severity), self.links(&worst.id));
         let mut notification = Notification::firing(id, begun, (&worst.id, &facts), at_ms, links);
+        notification.bad_ms = group.bad_ms;
         notification.list(&ranked, |id| self.links(id).page);
         let book = self.notifier.book();
         let deployment = book.deployment_of(&worst.id.model, &worst.id.version);
@@ -321,6 +301,7 @@ impl AlertDispatcher {
         let (ids, firing): (Vec<GroupId>, Vec<Firing>) = open.into_iter().unzip();
         let clocks = (now_ms, clock::steady_ms());
         let missing = self.notifier.compare(&firing, clocks);
+        self.end_judged_again(engine, &firing, now_ms);
         if !caught_up {
             return;
         }
@@ -332,14 +313,38 @@ impl AlertDispatcher {
             let missing = missing.contains(&alert.fingerprint);
             let joined = !missing && offers && self.notifier.lacks_sink(&alert.fingerprint);
             if (missing || joined)
-                && let Some(notification) =
-                    self.firing(id, None, last_bad_ms(engine, &self.groups, id), engine)
+                && let Some(group) = self.groups.get(id)
+                && let at_ms = group.bad_ms.unwrap_or(group.since_ms)
+                && let Some(notification) = self.firing(id, None, at_ms, engine)
             {
                 let notification = Notification {
                     joined,
                     ..notification
                 };
                 self.notifier.notify(notification, now_ms);
+            }
+        }
+    }
+
+    /// Ends what was notified and does not fire, though its events were judged again after a crash. It rested on
+    /// outcomes that came after the judgement, and are there before it now.
+    fn end_judged_again(&mut self, engine: &Topology, firing: &[Firing], now_ms: i64) {
+        let fires = |fingerprint: &str| firing.iter().any(|f| f.fingerprint == fingerprint);
+        let notified = self.notifier.firing().filter(|(f, _)| !fires(f));
+        let notified: BTreeMap<String, i64> = notified.map(|(f, at)| (f.to_owned(), at)).collect();
+        if notified.is_empty() {
+            return;
+        }
+        let by = self.groups.by();
+        for report in engine.reports() {
+            let fingerprint = by.group_of(&report.id).fingerprint();
+            let judged = report.windows.iter().filter(|w| w.verdict.is_evaluated());
+            let judged_ms = judged.map(|w| w.end_ms).max();
+            if let (Some(at_ms), Some(judged_ms)) = (notified.get(&fingerprint), judged_ms)
+                && judged_ms > *at_ms
+            {
+                let end = (judged_ms, JUDGED_AGAIN);
+                self.notifier.resolve(&fingerprint, end, now_ms);
             }
         }
     }
@@ -460,17 +465,6 @@ fn in_order<'c>(changes: &'c [Change], left: &[StreamId]) -> Vec<&'c Change> {
         |c: &Change| !matches!(c.step, Step::Stream { to, .. } if to.state == AlertState::Firing);
     ours.sort_by_key(|c| (c.at_ms, ends(c)));
     ours
-}
-
-/// When a stream of the alert was last bad.
-fn last_bad_ms(engine: &Topology, groups: &AlertGroups, id: &GroupId) -> i64 {
-    let group = groups.get(id);
-    let streams = group.map(|g| &g.streams);
-    let ours = engine
-        .reports()
-        .filter(|r| streams.is_some_and(|s| s.contains_key(&r.id)));
-    let bad = ours.filter_map(|r| r.alert.bad_ms).max();
-    bad.or(group.map(|g| g.since_ms)).unwrap_or_default()
 }
 
 /// Rank of a state: what fires first.

@@ -171,10 +171,12 @@ fn key_of(file: &Path) -> Option<&str> {
     file.file_stem()?.to_str()
 }
 
-/// The fingerprint of a key, and when it was.
+/// The fingerprint of a key of a record or of a notification, which also has a start, and when it was.
 fn parts(key: &str) -> Option<(&str, i64)> {
     let (fingerprint, rest) = key.split_once('-')?;
-    Some((fingerprint, rest.rsplit_once('-')?.0.parse().ok()?))
+    let times = rest.rsplit_once('-')?.0;
+    let last = || times.rsplit_once('-')?.1.parse().ok();
+    Some((fingerprint, times.parse().ok().or_else(last)?))
 }
 
 /// The record with one of these keys, or else the newest of one of these fingerprints of streams.

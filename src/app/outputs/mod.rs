@@ -1,6 +1,7 @@
 //! What leaves the engine: published reports and facts, alerts, audit entries, and snapshots.
 
 pub mod alert_requests;
+pub mod alert_topic;
 pub mod alerts;
 pub mod audit;
 pub mod history;
