@@ -7,10 +7,13 @@
 //! up to a number continues there, and notices when deltas are missing.
 //!
 //! A process that takes a partition over continues with the numbers of the checkpoint that it found
-//! ([`DeltaBatch::origin`]). It reads the records after that checkpoint again, and so makes the deltas
+//! ([`DeltaBatch::origins`]). It reads the records after that checkpoint again, and so makes the deltas
 //! again that the process before had made of them. It sends the deltas of that checkpoint again: where
 //! they are spread over several judges ([`super::repartition`]), the process before may have died between
 //! its checkpoint and what the judges read.
+//!
+//! A judge may know none of that checkpoint, if who wrote it had lost the partition by then. So a batch
+//! names the checkpoints before that one too, each of which its claimant began with.
 //!
 //! A [`DeltaLog`] keeps deltas until the checkpoint that carries them is stored, and then for a while, up
 //! to [`KEPT_BYTES`], so that a judge may miss checkpoints that the broker compacted away and still find
@@ -27,6 +30,9 @@ const KEPT_BYTES: usize = 64 << 10;
 /// Most bytes of deltas of a partition that wait for the broker.
 const UNSENT_BYTES: usize = 16 << 20;
 
+/// Most checkpoints before that a batch names: that many takeovers without a checkpoint that a judge heard.
+const ORIGINS_MAX: usize = 8;
+
 /// A place in the deltas of a partition, as one claimant of the partition numbers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogPosition {
@@ -39,8 +45,9 @@ pub struct LogPosition {
 /// Deltas in a checkpoint. See the module.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DeltaBatch {
-    /// The checkpoint with which the claimant began; `None` if there was none, or none with deltas.
-    pub origin: Option<LogPosition>,
+    /// The checkpoint with which the claimant began, the one with which that one's claimant began, and so on;
+    /// empty if there was none, or none with deltas.
+    pub origins: Vec<LogPosition>,
     /// Number of the first delta that may be here: none since then is missing.
     pub from: u64,
     /// Number of the delta that comes next.
@@ -59,6 +66,7 @@ impl DeltaBatch {
         DeltaBatch {
             deltas: Vec::new(),
             pending: Vec::new(),
+            origins: self.origins.clone(),
             due_ms: self.due_ms.clone(),
             ..*self
         }
@@ -68,16 +76,14 @@ impl DeltaBatch {
     /// missing. `epoch` is that of the checkpoint. A reader that has read nothing misses nothing of a batch
     /// that starts at the beginning.
     pub fn resumes(&self, epoch: i64, read: Option<LogPosition>) -> Option<u64> {
-        let next = match (read, self.origin) {
-            (None, _) => 0,
-            (Some(read), _) if read.epoch == epoch => read.next,
-            // What the checkpoint before had made is the same in every process.
-            (Some(read), Some(origin))
-                if read.epoch == origin.epoch && read.next <= origin.next =>
-            {
-                read.next
+        let next = match read {
+            None => 0,
+            Some(read) if read.epoch == epoch => read.next,
+            Some(read) => {
+                // What a checkpoint before had made is the same in every process.
+                let has = |o: &LogPosition| read.epoch == o.epoch && read.next <= o.next;
+                self.origins.iter().any(has).then_some(read.next)?
             }
-            _ => return None,
         };
         (self.from..=self.next).contains(&next).then_some(next)
     }
@@ -86,7 +92,7 @@ impl DeltaBatch {
 /// Deltas that a judge elsewhere may not have yet. See the module.
 #[derive(Debug, Default)]
 pub struct DeltaLog {
-    origin: Option<LogPosition>,
+    origins: Vec<LogPosition>,
     /// Number of the first delta.
     from: u64,
     deltas: VecDeque<Delta>,
@@ -98,11 +104,11 @@ pub struct DeltaLog {
 impl DeltaLog {
     /// The log of a partition that resumes from the checkpoint of this epoch, which has these deltas.
     pub fn resume(epoch: i64, found: DeltaBatch) -> DeltaLog {
+        let next = found.next;
+        let mut origins = vec![LogPosition { epoch, next }];
+        origins.extend(found.origins.into_iter().take(ORIGINS_MAX - 1));
         let mut log = DeltaLog {
-            origin: Some(LogPosition {
-                epoch,
-                next: found.next,
-            }),
+            origins,
             from: found.from,
             // A judge may not have them yet.
             stored: found.from,
@@ -137,7 +143,7 @@ impl DeltaLog {
     /// The deltas for a checkpoint.
     pub fn batch(&self, pending: Vec<(u32, u64)>, due_ms: Vec<Option<i64>>) -> DeltaBatch {
         DeltaBatch {
-            origin: self.origin,
+            origins: self.origins.clone(),
             from: self.from,
             next: self.from + self.deltas.len() as u64,
             deltas: (self.from..).zip(self.deltas.iter().cloned()).collect(),
@@ -163,14 +169,14 @@ mod tests {
     use super::*;
     use crate::collect::Key;
 
-    fn batch(origin: Option<LogPosition>, from: u64, n: u64) -> DeltaBatch {
+    fn batch(origins: &[LogPosition], from: u64, n: u64) -> DeltaBatch {
         let delta = Delta::Correction {
             key: Key::new("", "", ""),
             start_ms: 0,
             views: Vec::new(),
         };
         DeltaBatch {
-            origin,
+            origins: origins.to_vec(),
             from,
             next: from + n,
             deltas: (from..from + n).map(|i| (i, delta.clone())).collect(),
@@ -178,47 +184,58 @@ mod tests {
         }
     }
 
-    fn position(epoch: i64, next: u64) -> Option<LogPosition> {
-        Some(LogPosition { epoch, next })
+    fn position(epoch: i64, next: u64) -> LogPosition {
+        LogPosition { epoch, next }
+    }
+
+    fn resumes(batch: &DeltaBatch, read: LogPosition) -> Option<u64> {
+        batch.resumes(7, Some(read))
     }
 
     #[test]
     fn a_reader_continues_after_the_last_delta_that_it_has_or_learns_that_some_are_missing() {
-        let own = batch(None, 10, 5);
+        let own = batch(&[], 10, 5);
         for read in [10, 12, 15] {
-            assert_eq!(own.resumes(7, position(7, read)), Some(read));
+            assert_eq!(resumes(&own, position(7, read)), Some(read));
         }
         // Deltas are gone that were never read, or the checkpoint is older than what was read.
-        assert_eq!(own.resumes(7, position(7, 9)), None);
-        assert_eq!(own.resumes(7, position(7, 16)), None);
+        assert_eq!(resumes(&own, position(7, 9)), None);
+        assert_eq!(resumes(&own, position(7, 16)), None);
         // From another claimant only what this one began with.
-        assert_eq!(own.resumes(7, position(6, 12)), None);
-        let taken = batch(position(6, 12), 11, 4);
-        assert_eq!(taken.resumes(7, position(6, 12)), Some(12));
-        assert_eq!(taken.resumes(7, position(6, 11)), Some(11));
-        assert_eq!(taken.resumes(7, position(6, 10)), None);
-        assert_eq!(taken.resumes(7, position(6, 13)), None);
-        assert_eq!(taken.resumes(7, position(5, 12)), None);
+        assert_eq!(resumes(&own, position(6, 12)), None);
+        let taken = batch(&[position(6, 12)], 11, 4);
+        assert_eq!(resumes(&taken, position(6, 12)), Some(12));
+        assert_eq!(resumes(&taken, position(6, 11)), Some(11));
+        assert_eq!(resumes(&taken, position(6, 10)), None);
+        assert_eq!(resumes(&taken, position(6, 13)), None);
+        assert_eq!(resumes(&taken, position(5, 12)), None);
         // Nothing was read: all must be there.
-        assert_eq!(batch(None, 0, 4).resumes(7, None), Some(0));
+        assert_eq!(batch(&[], 0, 4).resumes(7, None), Some(0));
         assert_eq!(own.resumes(7, None), None);
         assert_eq!(taken.resumes(7, None), None);
     }
 
     #[test]
     fn who_takes_over_sends_what_the_last_checkpoint_had_again_until_it_is_stored() {
-        let found = batch(None, 10, 5);
+        let found = batch(&[position(5, 11)], 10, 5);
         let mut log = DeltaLog::resume(6, found.clone());
         log.extend([found.deltas[0].1.clone()]);
         let first = log.batch(Vec::new(), Vec::new());
         assert_eq!(
-            (first.origin, first.from, first.next),
-            (position(6, 15), 10, 16)
+            (&first.origins[..], first.from, first.next),
+            (&[position(6, 15), position(5, 11)][..], 10, 16)
         );
         let numbers: Vec<u64> = first.deltas.iter().map(|d| d.0).collect();
         assert_eq!(numbers, [10, 11, 12, 13, 14, 15]);
         for read in [12, 15] {
-            assert_eq!(first.resumes(7, position(6, read)), Some(read));
+            assert_eq!(resumes(&first, position(6, read)), Some(read));
         }
+        // A judge has nothing of that checkpoint, and what its claimant began with.
+        assert_eq!(resumes(&first, position(5, 11)), Some(11));
+        assert_eq!(resumes(&first, position(5, 12)), None);
+        let takeovers = (8..40).fold(first, |found, epoch| {
+            DeltaLog::resume(epoch, found).batch(Vec::new(), Vec::new())
+        });
+        assert_eq!(takeovers.origins.len(), ORIGINS_MAX);
     }
 }

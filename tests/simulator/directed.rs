@@ -268,9 +268,7 @@ fn frozen(d: &mut Draw, s: &mut Scenario) {
             Fault::Cut { host, time }
         };
         s.faults.push((at, out));
-        // A judge misses deltas where a worker takes over what one has written that had lost the partition, and
-        // that one had written nothing before. So each writes before the next fault.
-        at += time + Duration::from_secs(s.interval_s) + d.seconds(10, 20);
+        at += time + d.seconds(5, 20);
     }
     all_good(d, s, 1.0, BEGIN..Duration::from_secs(150));
 }

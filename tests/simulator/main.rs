@@ -178,7 +178,8 @@ fn fleets_agree_with_the_oracle_whatever_goes_wrong() {
     }
     let ran = agree(seeds(), &scenario);
     let told = TOLD.load(Ordering::Relaxed);
-    assert!(ran < SEEDS || told > 4 * ran, "only {told} notifications");
+    let few = ran < SEEDS || of_environment("TRUELINE_FLEET").is_some();
+    assert!(few || told > 4 * ran, "only {told} notifications");
 }
 
 #[test]
