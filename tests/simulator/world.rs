@@ -369,8 +369,9 @@ impl<'s> World<'s> {
         let strays = self.scenario.faults[..self.next_fault].iter();
         let strays = strays.filter(|(_, f)| matches!(f, Fault::Stray { .. }));
         let mut settled = SETTLED * if strays.count() > 0 { 2 } else { 1 };
-        if self.scenario.circumstance == Some(Circumstance::Hidden) {
-            // The transaction holds verdicts for long, and its end comes with the next checkpoint.
+        let circumstance = self.scenario.circumstance;
+        if matches!(circumstance, Some(Circumstance::Hidden | Circumstance::Frozen)) {
+            // What holds verdicts ends with the next checkpoint; that may be after another fault.
             settled += Duration::from_secs(self.scenario.interval_s);
         }
         self.healthy = self.healthy.max(now + fault.lasts() + settled);
@@ -730,7 +731,12 @@ impl<'s> World<'s> {
                     "a delta is missing to a judge to which nothing has happened".to_owned(),
                 );
             }
-            self.bets &= whole;
+            // Verdicts go on without a partition that is not heard of for too long.
+            let waits = match engine.published.facts().role {
+                Role::Judge(facts) => facts.partitions[2..] == [0, 0],
+                _ => true,
+            };
+            self.bets &= whole && waits;
             // Judges that share models come to those of another that has left.
             let alone = self.scenario.fleet == Fleet::Judged;
             for o in judges.positions().iter().filter(|_| alone) {
