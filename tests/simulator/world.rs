@@ -919,6 +919,8 @@ impl<'s> World<'s> {
             *lock(&p.site.killed) = true;
             lock(&p.site.jobs).take();
             drop(p.engine.take());
+            // What runs beside an engine holds its site.
+            drop(std::mem::take(&mut *lock(&p.site.parts)));
         }
         disk::end();
         let root = self.processes[0].folder.parent().map(Path::to_path_buf);
@@ -1050,7 +1052,7 @@ outcome = "outcome"
         model("b"),
         model("c"),
         model("d"),
-        alerts::sinks()
+        alerts::sinks(s.seed)
     );
     let outside = Outside {
         variable: &|_| None,
