@@ -370,7 +370,10 @@ impl<'s> World<'s> {
         let strays = strays.filter(|(_, f)| matches!(f, Fault::Stray { .. }));
         let mut settled = SETTLED * if strays.count() > 0 { 2 } else { 1 };
         let circumstance = self.scenario.circumstance;
-        if matches!(circumstance, Some(Circumstance::Hidden | Circumstance::Frozen)) {
+        if matches!(
+            circumstance,
+            Some(Circumstance::Hidden | Circumstance::Frozen)
+        ) {
             // What holds verdicts ends with the next checkpoint; that may be after another fault.
             settled += Duration::from_secs(self.scenario.interval_s);
         }

@@ -228,8 +228,10 @@ impl AlertDispatcher {
         engine: &Topology,
     ) -> Option<Notification> {
         let group = self.groups.get(id)?;
-        let reports: BTreeMap<&StreamId, &StreamReport> =
-            engine.reports().map(|r| (&r.id, r)).collect();
+        let ours = engine
+            .reports()
+            .filter(|r| group.streams.contains_key(&r.id));
+        let reports: BTreeMap<&StreamId, &StreamReport> = ours.map(|r| (&r.id, r)).collect();
         let ranked = group.ranked(|id| reports.get(id).copied());
         let (worst, _) = ranked.first()?;
         let facts = match known.filter(|(id, _)| **id == worst.id) {
