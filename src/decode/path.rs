@@ -175,6 +175,13 @@ fn split(path: &str) -> Result<Vec<String>, DecodeOptionsError> {
             }
         }
     }
+    // Such a path would be sound, and never match.
+    if let Some(rest) = path.strip_prefix("$.").or(path.strip_prefix('/')) {
+        return Err(DecodeOptionsError(format!(
+            "field path `{path}` is a JSON path or pointer; write the keys alone, joined by dots: `{}`",
+            rest.replace('/', ".")
+        )));
+    }
     if keys.iter().any(String::is_empty) {
         return Err(DecodeOptionsError(format!(
             "field path `{path}` has an empty part; write keys joined by single dots, `a.b`"
@@ -193,6 +200,15 @@ mod tests {
         assert!(split("a..b").is_err());
         assert!(split("").is_err());
         assert!(split("a\"b").is_err());
+    }
+
+    #[test]
+    fn a_json_path_or_pointer_is_refused_with_the_path_that_is_meant() {
+        for path in ["$.a.b", "/a/b"] {
+            let said = split(path).expect_err("refused").to_string();
+            assert!(said.ends_with("joined by dots: `a.b`"), "{said}");
+        }
+        assert_eq!(split("$a.b").unwrap(), ["$a", "b"]);
     }
 
     #[test]
