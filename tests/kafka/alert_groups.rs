@@ -6,7 +6,8 @@ use std::time::Duration;
 use rdkafka::mocking::MockCluster;
 use serde_json::Value;
 
-use crate::alerts::{Receiver, config, keys_in_order, phase, produce, trueline, webhook};
+use crate::alerts::receiver::{Receiver, webhook};
+use crate::alerts::{config, keys_in_order, phase, produce, trueline};
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
 
