@@ -1,8 +1,9 @@
 //! Predictions that wait while the configuration changes around them: models that go or change places, sources
 //! that begin or cease to be joined, topics in another order.
 
+use crate::support::records::{EVENT, JOIN};
 use std::collections::BTreeMap;
-use trueline::collect::join::{JoinPlan, JournalMark, Missing, Repeated};
+use trueline::collect::join::{JoinPlan, JournalMark};
 use trueline::collect::{Disposition, Event, Label, Origin, Segmenting, SourceCounters};
 use trueline::judge::JudgeOptions;
 use trueline::monitor::{Engine, ModelPlan, Plan};
@@ -32,13 +33,8 @@ fn join(predictions: u16, outcomes: u16) -> JoinPlan {
         predictions,
         outcomes,
         maturity_ms: 10 * SECOND,
-        missing: Missing::Drop,
-        repeated: Repeated::First,
-        revise: false,
-        by_model: false,
-        model: None,
         pending_max: 1000,
-        pending_memory: usize::MAX,
+        ..JOIN
     }
 }
 
@@ -102,16 +98,12 @@ impl Feed {
             .iter()
             .any(|j| j.predictions == origin.source);
         let event = Event {
-            weight: None,
-            cluster: None,
             model,
-            version: "",
-            segment: "",
             id: &id.to_le_bytes(),
             time_ms: BEGIN_MS + second * SECOND,
-            arrival_ms: None,
             prediction: Prediction::Score(0.5),
             outcome: (!joined).then_some(Outcome::Binary(true)),
+            ..EVENT
         };
         let end = self.engine.observe(origin, &event);
         self.conserved();

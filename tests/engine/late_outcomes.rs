@@ -1,8 +1,9 @@
 //! Outcomes that come late, through the engine: any order, restarts, revisions, the bias of young windows.
 
+use crate::support::records::{EVENT, JOIN, origin};
 use std::collections::BTreeMap;
-use trueline::collect::join::{JoinPlan, JournalDelta, Missing, Repeated};
-use trueline::collect::{Event, Label, Origin, Segmenting};
+use trueline::collect::join::{JoinPlan, JournalDelta, Missing};
+use trueline::collect::{Event, Label, Segmenting};
 use trueline::judge::{DetectorOptions, DetectorState, JudgeOptions, Step, Undecided, Verdict};
 use trueline::monitor::{Engine, LocalShard, ModelPlan, PartitionEvent, Plan, RecordSink, Shards};
 use trueline::stats::axis::{Axis, Grid};
@@ -35,16 +36,10 @@ fn plan(maturity_ms: i64, missing: Missing, revise: bool) -> Plan {
             },
         }],
         joins: vec![JoinPlan {
-            predictions: 0,
-            outcomes: 1,
             maturity_ms,
             missing,
-            repeated: Repeated::First,
             revise,
-            by_model: false,
-            model: None,
-            pending_max: 1_000_000,
-            pending_memory: usize::MAX,
+            ..JOIN
         }],
         ..Plan::default()
     }
@@ -106,24 +101,16 @@ fn records(n: u32, positive_ms: f64, negative_ms: f64, missing: f64, seed: u64) 
 
 /// Shows a record of a partition.
 fn show(sink: &mut impl RecordSink, partition: i32, offset: i64, record: &Record) {
-    let origin = |source| Origin {
-        source,
-        partition,
-        offset,
-    };
+    let origin = |source| origin(source, partition, offset);
     match *record {
         Record::Prediction { id, time_ms, score } => {
             let event = Event {
-                weight: None,
                 cluster: Some(Bucket::of(&(id / 50).to_le_bytes())),
                 model: "m",
-                version: "",
-                segment: "",
                 id: &id.to_le_bytes(),
                 time_ms,
-                arrival_ms: None,
                 prediction: Prediction::Score(score),
-                outcome: None,
+                ..EVENT
             };
             sink.observe(origin(0), &event);
         }

@@ -21,6 +21,7 @@ pub mod many_streams;
 pub mod oracle;
 pub mod outside;
 pub mod partitions;
+pub mod records;
 pub mod registry;
 pub mod scrape;
 pub mod service;

@@ -3,12 +3,13 @@
 //! kept is said.
 
 use crate::support::golden::published;
+use crate::support::records::EVENT;
 use trueline::collect::{Disposition, Event, Origin, rank};
 use trueline::config::Config;
 use trueline::config::bounds::{COORDINATE_BYTES, MemoryBound};
 use trueline::config::value::Outside;
 use trueline::judge::{
-    Caps, JudgeOptions, ModelPlan, Plan, Step, StreamReport, Undecided, Verdict, WindowReport,
+    JudgeOptions, ModelPlan, Plan, Step, StreamReport, Undecided, Verdict, WindowReport,
 };
 use trueline::monitor::Engine;
 use trueline::report::record::Record;
@@ -50,9 +51,7 @@ fn plan(classes: usize, keeping: KernelOptions) -> Plan {
             },
             segmenting: Default::default(),
         }],
-        caps: Caps::default(),
-        joins: Vec::new(),
-        ids: Vec::new(),
+        ..Plan::default()
     }
 }
 
@@ -97,14 +96,12 @@ fn event<'a>(version: &'a str, id: &'a str, row: &'a Row) -> Event<'a> {
     Event {
         model: "animals",
         version,
-        segment: "",
         id: id.as_bytes(),
         time_ms: row.time_ms,
         arrival_ms: Some(row.time_ms),
         prediction: Prediction::Vector(&row.p),
         outcome: Some(Outcome::Class(row.y)),
-        weight: None,
-        cluster: None,
+        ..EVENT
     }
 }
 

@@ -1,9 +1,10 @@
 //! Two versions share the outcome of an id that comes apart from both and late, in whatever order all of it comes.
 
 use super::{BEGIN_MS, PANE_MS, Record, plan, said, worse};
+use crate::support::records::{EVENT, JOIN, origin};
 use std::collections::{BTreeMap, BTreeSet};
-use trueline::collect::join::{JoinPlan, JournalMark, Missing, Repeated};
-use trueline::collect::{Event, Label, Origin};
+use trueline::collect::join::{JoinPlan, JournalMark, Missing};
+use trueline::collect::{Event, Label};
 use trueline::monitor::{Engine, Plan};
 use trueline::stats::rng::Rng;
 use trueline::stats::sequential::Compared;
@@ -47,25 +48,17 @@ impl Feed {
 
     fn take(&mut self, late: &Late) {
         let source = usize::from(matches!(late, Late::Outcome { .. }));
-        let origin = Origin {
-            source: source as u16,
-            partition: 0,
-            offset: self.offsets[source],
-        };
+        let origin = origin(source as u16, 0, self.offsets[source]);
         self.offsets[source] += 1;
         match *late {
             Late::Prediction(r) => {
                 let event = Event {
-                    weight: None,
-                    cluster: None,
                     model: "m",
                     version: r.version,
-                    segment: "",
                     id: &r.id.to_le_bytes(),
                     time_ms: r.time_ms,
-                    arrival_ms: None,
                     prediction: Prediction::Score(r.score),
-                    outcome: None,
+                    ..EVENT
                 };
                 self.engine.observe(origin, &event);
             }
@@ -125,16 +118,10 @@ impl Feed {
 
 fn join(missing: Missing, revise: bool) -> Vec<JoinPlan> {
     vec![JoinPlan {
-        predictions: 0,
-        outcomes: 1,
         maturity_ms: 30_000,
         missing,
-        repeated: Repeated::First,
         revise,
-        by_model: false,
-        model: None,
-        pending_memory: usize::MAX,
-        pending_max: 1_000_000,
+        ..JOIN
     }]
 }
 

@@ -7,10 +7,11 @@ mod late_outcomes;
 mod pairs;
 mod partitions;
 
+use crate::support::records::{EVENT, origin};
 use std::collections::BTreeMap;
 use trueline::collect::join::JoinPlan;
-use trueline::collect::{Event, Origin, Segmenting};
-use trueline::judge::{Caps, CompareOptions, ComparisonReport, JudgeOptions};
+use trueline::collect::{Event, Segmenting};
+use trueline::judge::{CompareOptions, ComparisonReport, JudgeOptions};
 use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::fixed::Score;
@@ -85,9 +86,8 @@ fn plan(champion: Option<&str>, rows_max: usize, joins: Vec<JoinPlan>) -> Plan {
                 ..JudgeOptions::default()
             },
         }],
-        caps: Caps::default(),
         joins,
-        ids: Vec::new(),
+        ..Plan::default()
     }
 }
 
@@ -106,22 +106,16 @@ fn observe(engine: &mut Engine, offset: i64, r: &Record) {
 
 fn observe_in(engine: &mut impl RecordSink, (partition, offset): (i32, i64), r: &Record) {
     let event = Event {
-        weight: None,
-        cluster: None,
         model: "m",
         version: r.version,
         segment: if r.id.is_multiple_of(3) { "k=a" } else { "k=b" },
         id: &r.id.to_le_bytes(),
         time_ms: r.time_ms,
-        arrival_ms: None,
         prediction: Prediction::Score(r.score),
         outcome: Some(Outcome::Binary(r.happened)),
+        ..EVENT
     };
-    let origin = Origin {
-        source: 0,
-        partition,
-        offset,
-    };
+    let origin = origin(0, partition, offset);
     engine.observe(origin, &event);
 }
 

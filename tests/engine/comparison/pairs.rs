@@ -3,10 +3,11 @@
 use super::{
     ALPHA, BEGIN_MS, PANE_MS, Record, WAIT_MS, arrival, fixed, grid, observe, plan, records, said,
 };
+use crate::support::records::{EVENT, origin};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use trueline::collect::{Event, Origin};
+use trueline::collect::Event;
 use trueline::monitor::{Engine, Snapshot};
 use trueline::stats::sequential::{Compared, Pair, Paired};
 use trueline::stats::view::{Outcome, Prediction};
@@ -141,22 +142,15 @@ fn without_ids_nothing_is_paired_and_models_are_kept_apart() {
         ("b", "2", b"y"),
     ]) {
         let event = Event {
-            weight: None,
-            cluster: None,
             model,
             version,
-            segment: "",
             id,
             time_ms: BEGIN_MS + i,
-            arrival_ms: None,
             prediction: Prediction::Score(0.5),
             outcome: Some(Outcome::Binary(true)),
+            ..EVENT
         };
-        let origin = Origin {
-            source: 0,
-            partition: 0,
-            offset: i,
-        };
+        let origin = origin(0, 0, i);
         engine.observe(origin, &event);
     }
     engine.finish();

@@ -5,9 +5,10 @@
 //! equality of every integer sum, verdict and p-value, not closeness.
 
 use super::{BEGIN_MS, LATENESS_MS, MODELS, Record, SOURCE, feed, plan};
+use crate::support::records::origin;
 use proptest::prelude::*;
 use trueline::alert::AlertState;
-use trueline::collect::{Disposition, Origin, Reason};
+use trueline::collect::{Disposition, Reason};
 use trueline::judge::{Change, StreamReport, WindowReport, seed};
 use trueline::monitor::Engine;
 use trueline::stats::algebra::{Merge, Retract};
@@ -277,7 +278,7 @@ proptest! {
         let mut engine = Engine::new(plan);
         for (offset, (record, how)) in (0..).zip(as_they_arrive(r).into_iter().zip(ends)) {
             let mut record = record;
-            let origin = Origin { source: 1, partition: 0, offset };
+            let origin = origin(1, 0, offset);
             match how {
                 0 => { engine.reject(origin, None, Reason::Malformed); }
                 1 => { record.score = f64::NAN; feed(&mut engine, 0, offset, &record); }

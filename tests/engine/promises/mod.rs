@@ -5,9 +5,10 @@ mod snapshots;
 mod verdicts;
 mod windows;
 
-use trueline::collect::{Disposition, Event, Origin, Segmenting};
+use crate::support::records::{EVENT, origin};
+use trueline::collect::{Disposition, Event, Segmenting};
 use trueline::judge::{Change, JudgeOptions, WindowReport};
-use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::clusters::Bucket;
 use trueline::stats::view::{Outcome, Prediction, View};
@@ -56,14 +57,12 @@ fn plan() -> Plan {
     let mut two = model("two", vec![View::TopLabel, View::Class(1)], Axis::Linear);
     two.grid = two.grid.clustered();
     Plan {
-        joins: Vec::new(),
-        ids: Vec::new(),
         models: vec![
             model("one", vec![View::Binary], Axis::Linear),
             two,
             model("*", vec![View::Binary], logit),
         ],
-        caps: Caps::default(),
+        ..Plan::default()
     }
 }
 
@@ -80,26 +79,19 @@ fn feed(engine: &mut Engine, partition: i32, offset: i64, r: &Record) -> Disposi
     let (model, version) = MODELS[r.model];
     let vector = [1.0 - r.score, r.score];
     let event = Event {
-        weight: None,
         cluster: Some(r.cluster()),
         model,
         version,
-        segment: "",
-        id: b"",
         time_ms: r.time_ms,
-        arrival_ms: None,
         prediction: if model == "two" {
             Prediction::Vector(&vector)
         } else {
             Prediction::Score(r.score)
         },
         outcome: Some(Outcome::Binary(r.outcome)),
+        ..EVENT
     };
-    let origin = Origin {
-        source: SOURCE,
-        partition,
-        offset,
-    };
+    let origin = origin(SOURCE, partition, offset);
     engine.observe(origin, &event)
 }
 

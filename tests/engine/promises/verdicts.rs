@@ -1,7 +1,8 @@
 //! A drift is found and told in words, and values go when data stop.
 
 use super::{BEGIN_MS, Record, feed, plan, stream};
-use trueline::collect::{Disposition, Event, Origin, Reason};
+use crate::support::records::{EVENT, origin};
+use trueline::collect::{Disposition, Event, Reason};
 use trueline::monitor::Engine;
 use trueline::stats::view::{Outcome, Prediction};
 
@@ -77,22 +78,14 @@ fn values_are_withdrawn_when_data_stops_and_the_stream_expires() {
 fn one_event_far_ahead_of_its_arrival_does_not_make_all_others_late() {
     let mut engine = Engine::new(plan());
     let event = |time_ms, arrival_ms| Event {
-        weight: None,
-        cluster: None,
         model: "one",
-        version: "",
-        segment: "",
-        id: b"",
         time_ms,
         arrival_ms,
         prediction: Prediction::Score(0.5),
         outcome: Some(Outcome::Binary(true)),
+        ..EVENT
     };
-    let at = |offset| Origin {
-        source: 0,
-        partition: 0,
-        offset,
-    };
+    let at = |offset| origin(0, 0, offset);
     let year = 365 * 86_400_000;
     let ends = [
         engine.observe(at(0), &event(BEGIN_MS, Some(BEGIN_MS))),

@@ -1,9 +1,10 @@
 //! An adversary who invents names does not get past any bound that `check` prints.
 
 use super::BEGIN_MS;
+use crate::support::records::{EVENT, origin};
 use std::path::PathBuf;
 use std::sync::Arc;
-use trueline::collect::{Event, Label, Origin, Refusal};
+use trueline::collect::{Event, Label, Refusal};
 use trueline::config::Config;
 use trueline::config::bounds::MemoryBound;
 use trueline::config::value::Outside;
@@ -98,16 +99,13 @@ fn a_day_of_an_adversary(config: &str, send: impl Fn(&mut Engine, i64, Event<'_>
             _ => ("1".to_owned(), format!("k={}", i % 7)),
         };
         let event = Event {
-            weight: None,
-            cluster: None,
             model: "m",
             version: &version,
             segment: &segment,
             id: &i.to_le_bytes(),
             time_ms,
-            arrival_ms: None,
             prediction: Prediction::Score(0.5),
-            outcome: None,
+            ..EVENT
         };
         send(&mut engine, i, event, &mut rng);
         if i % 100 == 0 {
@@ -142,11 +140,7 @@ fn a_day_of_an_adversary(config: &str, send: impl Fn(&mut Engine, i64, Event<'_>
 #[test]
 fn invented_ids_segments_and_versions_stay_under_the_printed_bounds() {
     a_day_of_an_adversary(ADVERSARY, |engine, i, event, rng| {
-        let at = |source| Origin {
-            source,
-            partition: 0,
-            offset: i,
-        };
+        let at = |source| origin(source, 0, i);
         let prediction = Prediction::Score(rng.uniform());
         engine.observe(
             at(0),
@@ -179,11 +173,7 @@ fn invented_ids_with_vectors_of_three_classes_stay_under_the_printed_bounds() {
             outcome: Some(Outcome::Class((rng.uniform() * 3.0) as u32)),
             ..event
         };
-        let origin = Origin {
-            source: 0,
-            partition: 0,
-            offset: i,
-        };
+        let origin = origin(0, 0, i);
         engine.observe(origin, &event);
     });
 }

@@ -4,6 +4,7 @@ mod bounds;
 mod streams;
 mod sums;
 
+use crate::support::records::{EVENT, origin};
 use std::collections::BTreeMap;
 use trueline::collect::{Disposition, Event, Origin, ROLL_UP, Segmenting};
 use trueline::judge::{JudgeOptions, StreamId};
@@ -45,8 +46,7 @@ fn plan(segmenting: Segmenting, streams_max: usize) -> Plan {
             streams_max,
             ..Caps::default()
         },
-        joins: Vec::new(),
-        ids: Vec::new(),
+        ..Plan::default()
     }
 }
 
@@ -86,25 +86,18 @@ fn restarted(engine: &Engine) -> Engine {
 /// An event of a version and segment, a tenth of a second apart.
 fn event<'a>(i: i64, version: &'a str, segment: &'a str) -> Event<'a> {
     Event {
-        weight: None,
-        cluster: None,
         model: "m",
         version,
         segment,
-        id: b"",
         time_ms: BEGIN_MS + i * 100,
-        arrival_ms: None,
         prediction: Prediction::Score((i as f64 * 0.618).fract()),
         outcome: Some(Outcome::Binary(i % 2 == 0)),
+        ..EVENT
     }
 }
 
 fn at(offset: i64) -> Origin {
-    Origin {
-        source: 0,
-        partition: 0,
-        offset,
-    }
+    origin(0, 0, offset)
 }
 
 fn one(engine: &mut Engine, i: i64, version: &str, segment: &str) -> Disposition {

@@ -1,9 +1,10 @@
 //! A roll-up is the sum of its segments to the bit, and of nothing that is in none, with late outcomes and restarts.
 
 use super::{BEGIN_MS, LATENESS_MS, SEGMENTS, grid, plan, restarted, rolled, summed, totals};
+use crate::support::records::{EVENT, JOIN, origin};
 use proptest::prelude::*;
-use trueline::collect::join::{JoinPlan, Missing, Repeated};
-use trueline::collect::{Disposition, Event, Label, OTHER, Origin, ROLL_UP};
+use trueline::collect::join::{JoinPlan, Missing};
+use trueline::collect::{Disposition, Event, Label, OTHER, ROLL_UP};
 use trueline::judge::StreamId;
 use trueline::monitor::Engine;
 use trueline::stats::fixed::Score;
@@ -26,22 +27,15 @@ struct Record {
 
 fn feed(engine: &mut Engine, offset: i64, r: &Record) -> Disposition {
     let event = Event {
-        weight: None,
-        cluster: None,
         model: "m",
         version: VERSIONS[r.version],
         segment: SEGMENTS[r.segment],
-        id: b"",
         time_ms: r.time_ms,
-        arrival_ms: None,
         prediction: Prediction::Score(r.score),
         outcome: Some(Outcome::Binary(r.outcome)),
+        ..EVENT
     };
-    let origin = Origin {
-        source: 0,
-        partition: r.partition,
-        offset,
-    };
+    let origin = origin(0, r.partition, offset);
     engine.observe(origin, &event)
 }
 
@@ -127,16 +121,11 @@ proptest! {
 fn late_outcomes_correct_the_roll_up_with_their_segment() {
     let mut with_join = plan(rolled(3), 1000);
     with_join.joins = vec![JoinPlan {
-        predictions: 0,
-        outcomes: 1,
         maturity_ms: 5_000,
         missing: Missing::Class(0),
-        repeated: Repeated::First,
         revise: true,
-        by_model: false,
-        model: None,
         pending_max: 100_000,
-        pending_memory: usize::MAX,
+        ..JOIN
     }];
     let mut engine = Engine::new(with_join);
     engine.assign((0, 0).into());
@@ -147,25 +136,18 @@ fn late_outcomes_correct_the_roll_up_with_their_segment() {
     let mut origin = |source: u16| {
         let offset = &mut offsets[usize::from(source)];
         *offset += 1;
-        Origin {
-            source,
-            partition: 0,
-            offset: *offset,
-        }
+        origin(source, 0, *offset)
     };
     for i in 0..4_000u32 {
         let time_ms = BEGIN_MS + i64::from(i) * 15;
         let event = Event {
-            weight: None,
-            cluster: None,
             model: "m",
             version: "1",
             segment: SEGMENTS[i as usize % SEGMENTS.len()],
             id: &i.to_le_bytes(),
             time_ms,
-            arrival_ms: None,
             prediction: Prediction::Score(rng.uniform()),
-            outcome: None,
+            ..EVENT
         };
         assert_eq!(engine.observe(origin(0), &event), Disposition::Pending);
         // Half of the outcomes in time, half of them late.

@@ -5,6 +5,7 @@ mod costs;
 mod joiners;
 mod stores;
 
+use crate::support::records::JOIN;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trueline::collect::join::{
-    JoinPlan, Joins, JournalDelta, Key, Labelled, MaturityEvent, Missing, NewPrediction, Predicted,
+    JoinPlan, Joins, JournalDelta, Key, Labelled, MaturityEvent, NewPrediction, Predicted,
     Repeated, RowLayout, SpillBackend, SpillEntries, SpillError, SpillTable,
 };
 use trueline::stats::fixed::Score;
@@ -66,16 +67,11 @@ fn directory(name: &str) -> PathBuf {
 
 fn plan(repeated: Repeated, revise: bool, pending_memory: usize) -> JoinPlan {
     JoinPlan {
-        predictions: 0,
-        outcomes: 1,
-        maturity_ms: 0,
-        missing: Missing::Drop,
         repeated,
         revise,
-        by_model: false,
-        model: None,
         pending_max: 10_000,
         pending_memory,
+        ..JOIN
     }
 }
 

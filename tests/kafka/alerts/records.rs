@@ -1,9 +1,10 @@
 //! The record of an alert holds what decided it: each is recomputed to the bit, and a record with one bit changed is not.
 
 use super::BEGIN_MS;
+use crate::support::records::{EVENT, origin};
 use serde_json::Value;
 use std::path::PathBuf;
-use trueline::collect::{Event, Origin};
+use trueline::collect::Event;
 use trueline::config::Config;
 use trueline::config::value::Outside;
 use trueline::monitor::{Engine, Plan};
@@ -30,20 +31,12 @@ fn a_hundred_changes_of_alerts_are_recomputed_from_their_records_to_the_bit() {
         let event = Event {
             model: &model,
             version: "1",
-            segment: "",
-            id: b"",
             time_ms: BEGIN_MS + i * 10,
-            arrival_ms: None,
             prediction: Prediction::Score(score),
             outcome: Some(Outcome::Binary(rng.uniform() < truth)),
-            weight: None,
-            cluster: None,
+            ..EVENT
         };
-        let origin = Origin {
-            source: 0,
-            partition: 0,
-            offset: i,
-        };
+        let origin = origin(0, 0, i);
         engine.observe(origin, &event);
         if i % 500 == 0 {
             changes.extend(engine.tick(BEGIN_MS));

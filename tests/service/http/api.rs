@@ -2,8 +2,9 @@
 
 use super::{Line, metrics};
 use crate::support::outside::{Server, now_ms, populated};
+use crate::support::records::{EVENT, origin};
 use std::sync::Arc;
-use trueline::collect::{Event, Origin};
+use trueline::collect::Event;
 use trueline::judge::{JudgeOptions, ModelPlan, Plan};
 use trueline::monitor::Engine;
 use trueline::stats::axis::{Axis, Grid};
@@ -98,22 +99,14 @@ fn judged_vectors() -> Engine {
         let p = [p[0], p[1], 1.0 - p[0] - p[1]];
         let u = share(0.618_033_989);
         let class = u32::from(u > p[0]) + u32::from(u > p[0] + p[1]);
-        let origin = Origin {
-            source: 0,
-            partition: 0,
-            offset: i,
-        };
+        let origin = origin(0, 0, i);
         let event = Event {
             model: "pets",
             version: "1",
-            segment: "",
-            id: b"",
             time_ms: begin_ms + i,
-            arrival_ms: None,
             prediction: Prediction::Vector(&p),
             outcome: Some(Outcome::Class(class)),
-            weight: None,
-            cluster: None,
+            ..EVENT
         };
         engine.observe(origin, &event);
     }

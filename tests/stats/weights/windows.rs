@@ -2,8 +2,9 @@
 //! a weight that is none is counted.
 
 use super::{Weighted, heavy, sample};
+use crate::support::records::{EVENT, JOIN, origin};
 use std::collections::BTreeMap;
-use trueline::collect::join::{JoinPlan, Missing, Repeated};
+use trueline::collect::join::{JoinPlan, Missing};
 use trueline::collect::{Disposition, Event, Label, Origin, Reason, Segmenting};
 use trueline::decode::{DecodeOptions, Decoder};
 use trueline::judge::JudgeOptions;
@@ -25,16 +26,11 @@ fn plan(joined: bool) -> Plan {
         WindowSpec::time("1h", 60 * MINUTE),
     ];
     let join = JoinPlan {
-        predictions: 0,
-        outcomes: 1,
         maturity_ms: MINUTE,
         missing: Missing::Class(0),
-        repeated: Repeated::First,
         revise: true,
-        by_model: false,
-        model: None,
         pending_max: 100_000,
-        pending_memory: usize::MAX,
+        ..JOIN
     };
     Plan {
         models: vec![ModelPlan {
@@ -70,26 +66,20 @@ fn events() -> Vec<(i64, Weighted, i64)> {
 }
 
 fn at(source: u16, offset: i64) -> Origin {
-    Origin {
-        source,
-        partition: 0,
-        offset,
-    }
+    origin(source, 0, offset)
 }
 
 fn take(engine: &mut Engine, offset: i64, &(i, (z, y, w), _): &(i64, Weighted, i64), joined: bool) {
     let id = i.to_le_bytes();
     let event = Event {
         model: "m",
-        version: "",
         segment: if i % 3 == 0 { "c=a" } else { "c=b" },
         id: &id,
         time_ms: BEGIN_MS + 50 * i,
-        arrival_ms: None,
         prediction: Prediction::Score(z),
         outcome: (!joined).then_some(Outcome::Binary(y)),
         weight: Some(Weight::new(w).unwrap()),
-        cluster: None,
+        ..EVENT
     };
     let end = engine.observe(at(0, offset), &event);
     assert!(
@@ -271,15 +261,10 @@ fn a_weight_that_is_none_is_rejected_by_name_and_counted() {
     // An event without weight, of a model that needs one, from whom has no decoder.
     let event = Event {
         model: "m",
-        version: "",
-        segment: "",
-        id: b"",
         time_ms: BEGIN_MS,
-        arrival_ms: None,
         prediction: Prediction::Score(0.5),
         outcome: Some(Outcome::Binary(true)),
-        weight: None,
-        cluster: None,
+        ..EVENT
     };
     let end = engine.observe(at(0, 10), &event);
     assert_eq!(end, Disposition::Rejected(Reason::MissingField));

@@ -3,7 +3,7 @@
 use super::{
     Feed, MATURITY_MS, Record, SPAN_MS, join, observe, outcome, panes, plan, rows, windows,
 };
-use trueline::collect::Origin;
+use crate::support::records::origin;
 use trueline::collect::join::{JoinPlan, Joiner, Key, Missing, NewPrediction, Repeated};
 use trueline::monitor::Engine;
 use trueline::stats::fixed::Score;
@@ -61,11 +61,7 @@ fn pending_vectors_of_many_classes_stay_within_their_memory_and_lose_no_bit() {
     }
     let mut alone = Engine::new(of(Vec::new(), SPAN_MS));
     for (offset, row) in (0..).zip(&rows) {
-        let origin = Origin {
-            source: 0,
-            partition: 0,
-            offset,
-        };
+        let origin = origin(0, 0, offset);
         observe(&mut alone, origin, row, Some(row.y));
     }
     alone.finish();

@@ -9,13 +9,14 @@ mod revisions;
 mod sums;
 
 use crate::support::partitions;
+use crate::support::records::{EVENT, JOIN, origin};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trueline::collect::join::{
     JoinPlan, Missing, Repeated, SpillBackend, SpillEntries, SpillError, SpillTable,
 };
 use trueline::collect::{Disposition, Event, Label, Origin};
-use trueline::judge::{Caps, JudgeOptions, ModelPlan, Plan, WindowReport};
+use trueline::judge::{JudgeOptions, ModelPlan, Plan, WindowReport};
 use trueline::monitor::{Engine, MonitorView, RecordSink, Snapshot};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::window::KernelOptions;
@@ -59,24 +60,18 @@ fn plan(views: &[View], joins: Vec<JoinPlan>, lateness_ms: i64) -> Plan {
             },
             segmenting: Default::default(),
         }],
-        caps: Caps::default(),
         joins,
-        ids: Vec::new(),
+        ..Plan::default()
     }
 }
 
 fn join(missing: Missing, repeated: Repeated, revise: bool) -> JoinPlan {
     JoinPlan {
-        predictions: 0,
-        outcomes: 1,
         maturity_ms: MATURITY_MS,
         missing,
         repeated,
         revise,
-        by_model: false,
-        model: None,
-        pending_max: 1_000_000,
-        pending_memory: usize::MAX,
+        ..JOIN
     }
 }
 
@@ -208,11 +203,7 @@ impl Feed {
 
     fn take(&mut self, record: &Record) -> Disposition {
         let source = usize::from(matches!(record, Record::Outcome { .. }));
-        let origin = Origin {
-            source: source as u16,
-            partition: 0,
-            offset: self.offsets[source],
-        };
+        let origin = origin(source as u16, 0, self.offsets[source]);
         self.offsets[source] += 1;
         let end = feed(&mut self.engine, origin, record);
         self.spilled = self.spilled.max(self.engine.spilled().0);
@@ -272,11 +263,9 @@ fn observe(engine: &mut impl RecordSink, origin: Origin, row: &Row, y: Option<u3
         segment: row.segment,
         id: &row.id.to_le_bytes(),
         time_ms: row.time_ms,
-        arrival_ms: None,
         prediction: Prediction::Vector(&row.p),
         outcome: y.map(Outcome::Class),
-        weight: None,
-        cluster: None,
+        ..EVENT
     };
     engine.observe(origin, &event)
 }
@@ -285,11 +274,7 @@ fn observe(engine: &mut impl RecordSink, origin: Origin, row: &Row, y: Option<u3
 fn whole(rows: &[Row]) -> Engine {
     let mut engine = Engine::new(plan(&views(), Vec::new(), SPAN_MS));
     for (offset, row) in (0..).zip(rows) {
-        let origin = Origin {
-            source: 0,
-            partition: 0,
-            offset,
-        };
+        let origin = origin(0, 0, offset);
         let end = observe(&mut engine, origin, row, Some(row.y));
         assert_eq!(end, Disposition::Observed);
     }

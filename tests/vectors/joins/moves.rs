@@ -5,8 +5,8 @@ use super::{
     rows, views, whole, wide, windows,
 };
 use crate::support::partitions;
+use crate::support::records::origin;
 use std::collections::BTreeMap;
-use trueline::collect::Origin;
 use trueline::collect::join::{Missing, Repeated};
 use trueline::judge::WindowReport;
 use trueline::monitor::{LocalShard, Shards, Snapshot, VerdictState};
@@ -93,11 +93,7 @@ impl Group {
         for (source, log) in (0u16..).zip(&logs) {
             let next = log.iter().enumerate().skip(from[usize::from(source)]);
             for (offset, (_, record)) in next.take_while(|(_, (at, _))| *at <= until_ms) {
-                let origin = Origin {
-                    source,
-                    partition: p as i32,
-                    offset: offset as i64,
-                };
+                let origin = origin(source, p as i32, offset as i64);
                 feed(shard, origin, record);
             }
         }

@@ -4,9 +4,10 @@ use super::{
     CLASSES, Feed, MATURITY_MS, Record, SPAN_MS, VECTORS, join, observe, outcome, panes, plan,
     rows, shuffle, views, whole, windows,
 };
+use crate::support::records::origin;
 use std::collections::BTreeMap;
+use trueline::collect::Disposition;
 use trueline::collect::join::{Missing, Repeated};
-use trueline::collect::{Disposition, Origin};
 use trueline::judge::WindowReport;
 use trueline::monitor::Engine;
 use trueline::stats::rng::Rng;
@@ -84,11 +85,7 @@ fn joined_vectors_are_judged_a_maturity_later_and_otherwise_alike() {
     let (mut expected, mut found) = (BTreeMap::new(), BTreeMap::new());
     let mut rng = Rng::new(4);
     for (offset, row) in (0..).zip(&rows) {
-        let origin = Origin {
-            source: 0,
-            partition: 0,
-            offset,
-        };
+        let origin = origin(0, 0, offset);
         observe(&mut alone, origin, row, Some(row.y));
         told(&alone, &mut expected);
         feed.take(&Record::Prediction(row.clone()));

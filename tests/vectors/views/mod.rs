@@ -7,8 +7,9 @@ mod configuration;
 mod levels;
 mod windows;
 
-use trueline::collect::{Disposition, Event, Origin};
-use trueline::judge::{Caps, JudgeOptions, ModelPlan, Plan, StreamReport};
+use crate::support::records::{EVENT, origin};
+use trueline::collect::{Disposition, Event};
+use trueline::judge::{JudgeOptions, ModelPlan, Plan, StreamReport};
 use trueline::monitor::Engine;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::conditional::draw;
@@ -40,9 +41,7 @@ fn plan_of(classes: usize, views: &[View], windows: Vec<WindowSpec>, lateness_ms
             },
             segmenting: Default::default(),
         }],
-        caps: Caps::default(),
-        joins: Vec::new(),
-        ids: Vec::new(),
+        ..Plan::default()
     }
 }
 
@@ -93,19 +92,13 @@ fn take_of(engine: &mut Engine, version: &str, offset: usize, row: &Row) -> Disp
         model: "animals",
         version,
         segment: row.segment,
-        id: b"",
         time_ms: row.time_ms,
         arrival_ms: Some(row.time_ms),
         prediction: Prediction::Vector(&row.p),
         outcome: Some(Outcome::Class(row.y)),
-        weight: None,
-        cluster: None,
+        ..EVENT
     };
-    let origin = Origin {
-        source: 0,
-        partition: 0,
-        offset: offset as i64,
-    };
+    let origin = origin(0, 0, offset as i64);
     engine.observe(origin, &event)
 }
 

@@ -2,9 +2,10 @@
 //! the records of their alerts.
 
 use super::{Sample, heavy, overdone, overdone_by_half, sample, tiers};
+use crate::support::records::{EVENT, JOIN, origin};
 use std::collections::BTreeMap;
-use trueline::collect::join::{JoinPlan, Missing, Repeated};
-use trueline::collect::{Disposition, Event, Label, Origin};
+use trueline::collect::join::{JoinPlan, Missing};
+use trueline::collect::{Disposition, Event, Label};
 use trueline::judge::{Change, JudgeOptions, ModelPlan, Plan, Step, Undecided, Verdict};
 use trueline::monitor::Engine;
 use trueline::report::record::Record;
@@ -23,16 +24,11 @@ fn plan(joined: bool) -> Plan {
         WindowSpec::time("30m", 30 * MINUTE),
     ];
     let join = JoinPlan {
-        predictions: 0,
-        outcomes: 1,
         maturity_ms: 2 * MINUTE,
         missing: Missing::Class(0),
-        repeated: Repeated::First,
         revise: true,
-        by_model: false,
-        model: None,
         pending_max: 100_000,
-        pending_memory: usize::MAX,
+        ..JOIN
     };
     Plan {
         models: vec![ModelPlan {
@@ -56,21 +52,14 @@ fn plan(joined: bool) -> Plan {
 fn observe(engine: &mut Engine, s: &Sample, i: usize, joined: bool) {
     let event = Event {
         model: "m",
-        version: "",
-        segment: "",
         id: &i.to_le_bytes(),
         time_ms: BEGIN_MS + 400 * i as i64,
-        arrival_ms: None,
         prediction: Prediction::Vector(s.all.row(i)),
         outcome: (!joined).then_some(Outcome::Class(s.all.outcome(i))),
         weight: Weight::new(s.weights[i]).ok(),
-        cluster: None,
+        ..EVENT
     };
-    let origin = Origin {
-        source: 0,
-        partition: 0,
-        offset: i as i64,
-    };
+    let origin = origin(0, 0, i as i64);
     let end = engine.observe(origin, &event);
     let wanted = [Disposition::Observed, Disposition::Pending][usize::from(joined)];
     assert_eq!(end, wanted);
@@ -129,11 +118,7 @@ fn weighted_windows_are_the_same_to_the_bit_joined_revised_and_through_restarts(
                 arrival_ms: None,
                 outcome: Outcome::Class(s.all.outcome(i)),
             };
-            let origin = Origin {
-                source: 1,
-                partition: 0,
-                offset: outcomes,
-            };
+            let origin = origin(1, 0, outcomes);
             joined.label(origin, &label);
             outcomes += 1;
         } else {
