@@ -10,8 +10,9 @@ use trueline::config::bounds::{Expected, MemoryBound, human};
 use trueline::config::value::Outside;
 use trueline::stats::rng::Rng;
 
-use crate::support::broker::{Broker, Sender, unique};
+use crate::support::broker::{Broker, unique};
 use crate::support::late::{self, of_environment};
+use crate::support::sender::Sender;
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use crate::support::outside::Server;
+use crate::support::server::Server;
 use serde_json::Value;
 use trueline::collect::{Event, Segmenting};
 use trueline::demo::draws::Draws;

@@ -3,7 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::broker::Sender;
+use super::sender::Sender;
 use trueline::stats::rng::Rng;
 
 /// A minute in milliseconds.

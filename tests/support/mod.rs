@@ -19,12 +19,14 @@ pub mod golden;
 pub mod late;
 pub mod many_streams;
 pub mod oracle;
-pub mod outside;
 pub mod partitions;
 pub mod records;
 pub mod registry;
 pub mod scrape;
+pub mod sender;
+pub mod server;
 pub mod service;
+pub mod shown;
 pub mod streams;
 
 use std::io::Write;

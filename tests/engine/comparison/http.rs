@@ -1,7 +1,7 @@
 //! The API and `/metrics` say what the engine says of two versions.
 
 use super::{arrival, observe, plan, records};
-use crate::support::outside::Server;
+use crate::support::server::Server;
 use std::sync::Arc;
 use trueline::monitor::Engine;
 use trueline::telemetry::Published;

@@ -5,7 +5,7 @@ mod metrics;
 mod requests;
 mod runbooks;
 
-use crate::support::outside::Server;
+use crate::support::server::Server;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One line of the exposition.
