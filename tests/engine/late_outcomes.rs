@@ -1,8 +1,8 @@
 //! Outcomes that come late, through the engine: any order, restarts, revisions, the bias of young windows.
 
+use crate::support::disk::Disk;
 use crate::support::records::{EVENT, JOIN, origin};
-use std::collections::BTreeMap;
-use trueline::collect::join::{JoinPlan, JournalDelta, Missing};
+use trueline::collect::join::{JoinPlan, Missing};
 use trueline::collect::{Event, Label, Segmenting};
 use trueline::judge::{DetectorOptions, DetectorState, JudgeOptions, Step, Undecided, Verdict};
 use trueline::monitor::{Engine, LocalShard, ModelPlan, PartitionEvent, Plan, RecordSink, Shards};
@@ -135,7 +135,7 @@ fn show(sink: &mut impl RecordSink, partition: i32, offset: i64, record: &Record
 struct Feed {
     engine: Engine,
     offsets: [i64; 2],
-    disk: BTreeMap<(u16, i32, u64), Vec<u8>>,
+    disk: Disk,
 }
 
 impl Feed {
@@ -146,7 +146,7 @@ impl Feed {
         Feed {
             engine,
             offsets: [0; 2],
-            disk: BTreeMap::new(),
+            disk: Disk::default(),
         }
     }
 
@@ -158,28 +158,8 @@ impl Feed {
 
     /// Snapshot, journals and all, and a new engine from it.
     fn restart(&mut self) {
-        let deltas: Vec<JournalDelta> = self.engine.take_journals();
-        for d in deltas {
-            let segment = self
-                .disk
-                .entry((d.join, d.partition, d.segment))
-                .or_default();
-            assert_eq!(segment.len() as u64, d.offset, "journals are appended to");
-            segment.extend(d.bytes);
-        }
-        let snapshot = self.engine.snapshot();
-        let segments: Vec<Vec<Vec<u8>>> = snapshot
-            .joins
-            .iter()
-            .map(|j| {
-                let segment = |m: &trueline::collect::join::JournalMark| {
-                    self.disk[&(j.join, j.partition, m.segment)].clone()
-                };
-                j.marks.iter().map(segment).collect()
-            })
-            .collect();
         let plan = self.engine.plan().clone();
-        self.engine = Engine::restore_joined(plan, snapshot, &segments).expect("a sound snapshot");
+        self.engine = self.disk.restart(&mut self.engine, plan);
         self.conserved();
     }
 

@@ -12,6 +12,8 @@
 pub mod bars;
 pub mod broker;
 pub mod clock;
+pub mod disk;
+pub mod draws;
 pub mod encode;
 pub mod events;
 pub mod expressions;
@@ -26,6 +28,7 @@ pub mod scrape;
 pub mod sender;
 pub mod server;
 pub mod service;
+pub mod shelf;
 pub mod shown;
 pub mod streams;
 

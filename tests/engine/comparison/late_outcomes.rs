@@ -1,9 +1,10 @@
 //! Two versions share the outcome of an id that comes apart from both and late, in whatever order all of it comes.
 
 use super::{BEGIN_MS, PANE_MS, Record, plan, said, worse};
+use crate::support::disk::Disk;
 use crate::support::records::{EVENT, JOIN, origin};
 use std::collections::{BTreeMap, BTreeSet};
-use trueline::collect::join::{JoinPlan, JournalMark, Missing};
+use trueline::collect::join::{JoinPlan, Missing};
 use trueline::collect::{Event, Label};
 use trueline::monitor::{Engine, Plan};
 use trueline::stats::rng::Rng;
@@ -31,7 +32,7 @@ type End = (
 struct Feed {
     engine: Engine,
     offsets: [i64; 2],
-    disk: BTreeMap<(u16, i32, u64), Vec<u8>>,
+    disk: Disk,
 }
 
 impl Feed {
@@ -42,7 +43,7 @@ impl Feed {
         Feed {
             engine,
             offsets: [0; 2],
-            disk: BTreeMap::new(),
+            disk: Disk::default(),
         }
     }
 
@@ -80,23 +81,8 @@ impl Feed {
     }
 
     fn restart(&mut self) {
-        for d in self.engine.take_journals() {
-            let segment = self
-                .disk
-                .entry((d.join, d.partition, d.segment))
-                .or_default();
-            assert_eq!(segment.len() as u64, d.offset, "journals are appended to");
-            segment.extend(d.bytes);
-        }
-        let snapshot = self.engine.snapshot();
-        let of = |j: u16, p: i32, m: &JournalMark| self.disk[&(j, p, m.segment)].clone();
-        let segments: Vec<Vec<Vec<u8>>> = snapshot
-            .joins
-            .iter()
-            .map(|j| j.marks.iter().map(|m| of(j.join, j.partition, m)).collect())
-            .collect();
         let plan = self.engine.plan().clone();
-        self.engine = Engine::restore_joined(plan, snapshot, &segments).expect("sound");
+        self.engine = self.disk.restart(&mut self.engine, plan);
     }
 
     /// n and positives of each version's longest window, and the comparisons.

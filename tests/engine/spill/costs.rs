@@ -1,6 +1,7 @@
 //! What spilling costs: panes of several versions mature where they lie, and memory is given back in bounded steps.
 
-use super::{PANE_MS, Shelf, Side, Step, Told, plan};
+use super::{PANE_MS, Side, Step, Told, plan};
+use crate::support::shelf::Shelf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trueline::collect::join::{
@@ -27,15 +28,12 @@ impl SpillBackend for Counting {
 
 impl SpillTable for Counted {
     fn write(&mut self, entries: &mut SpillEntries<'_>) -> Result<(), SpillError> {
-        for (name, value) in entries {
+        let mut counted = entries.map(|(name, value)| {
             let rows = u64::from(name[0] == 0 && value.is_some());
             self.1.rows.fetch_add(rows, Ordering::Relaxed);
-            match value {
-                Some(value) => self.0.0.insert(name.to_vec(), value.to_vec()),
-                None => self.0.0.remove(name),
-            };
-        }
-        Ok(())
+            (name, value)
+        });
+        self.0.write(&mut counted)
     }
 
     fn read(&mut self, name: &[u8], value: &mut Vec<u8>) -> Result<bool, SpillError> {

@@ -1,6 +1,7 @@
 //! A joiner that spills tells what one in memory tells, over generated steps and over the store on disk.
 
-use super::{END_MS, Shelves, Side, Step, directory, plan};
+use super::{END_MS, Side, Step, directory, plan};
+use crate::support::shelf::Shelves;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use std::fs;

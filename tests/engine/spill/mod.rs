@@ -14,46 +14,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trueline::collect::join::{
     JoinPlan, Joins, JournalDelta, Key, Labelled, MaturityEvent, NewPrediction, Predicted,
-    Repeated, RowLayout, SpillBackend, SpillEntries, SpillError, SpillTable,
+    Repeated, RowLayout, SpillBackend,
 };
 use trueline::stats::fixed::Score;
 
 const PANE_MS: i64 = 1000;
 const END_MS: i64 = 8000;
-
-/// A store in memory, that can fail.
-#[derive(Debug, Default)]
-struct Shelf(BTreeMap<Vec<u8>, Vec<u8>>);
-
-impl SpillTable for Shelf {
-    fn write(&mut self, entries: &mut SpillEntries<'_>) -> Result<(), SpillError> {
-        let mut last: Option<Vec<u8>> = None;
-        for (name, value) in entries {
-            assert!(last.as_deref() < Some(name), "ascending, no name twice");
-            last = Some(name.to_vec());
-            match value {
-                Some(value) => self.0.insert(name.to_vec(), value.to_vec()),
-                None => self.0.remove(name),
-            };
-        }
-        Ok(())
-    }
-
-    fn read(&mut self, name: &[u8], value: &mut Vec<u8>) -> Result<bool, SpillError> {
-        value.clear();
-        value.extend(self.0.get(name).into_iter().flatten());
-        Ok(self.0.contains_key(name))
-    }
-}
-
-#[derive(Debug)]
-struct Shelves;
-
-impl SpillBackend for Shelves {
-    fn open(&self) -> Result<Box<dyn SpillTable>, SpillError> {
-        Ok(Box::new(Shelf::default()))
-    }
-}
 
 /// A directory of this test alone.
 fn directory(name: &str) -> PathBuf {

@@ -2,6 +2,7 @@
 //! a weight that is none is counted.
 
 use super::{Weighted, heavy, sample};
+use crate::support::disk::Disk;
 use crate::support::records::{EVENT, JOIN, origin};
 use std::collections::BTreeMap;
 use trueline::collect::join::{JoinPlan, Missing};
@@ -152,7 +153,7 @@ fn weighted_windows_are_the_same_to_the_bit_in_any_order_and_after_restarts() {
     records.sort_by_key(|(time, outcome, _)| (*time, *outcome));
     let mut joined = Engine::new(plan(true));
     let mut offsets = [0i64; 2];
-    let mut disk: BTreeMap<(u16, i32, u64), Vec<u8>> = BTreeMap::new();
+    let mut disk = Disk::default();
     for (n, (time, outcome, event)) in records.iter().enumerate() {
         if *outcome {
             let label = Label {
@@ -169,20 +170,7 @@ fn weighted_windows_are_the_same_to_the_bit_in_any_order_and_after_restarts() {
             offsets[0] += 1;
         }
         if n % 7001 == 7000 {
-            for d in joined.take_journals() {
-                let key = (d.join, d.partition, d.segment);
-                disk.entry(key).or_default().extend(d.bytes);
-            }
-            let snapshot = joined.snapshot();
-            let segments = snapshot.joins.iter().map(|j| {
-                let marks = j.marks.iter();
-                marks
-                    .map(|m| disk[&(j.join, j.partition, m.segment)].clone())
-                    .collect()
-            });
-            let segments: Vec<Vec<Vec<u8>>> = segments.collect();
-            let again = Engine::restore_joined(plan(true), snapshot, &segments);
-            joined = again.expect("a sound snapshot");
+            joined = disk.restart(&mut joined, plan(true));
         }
     }
     let got = totals(&mut joined);

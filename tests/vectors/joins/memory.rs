@@ -3,6 +3,7 @@
 use super::{
     Feed, MATURITY_MS, Record, SPAN_MS, join, observe, outcome, panes, plan, rows, windows,
 };
+use crate::support::draws::vector;
 use crate::support::records::origin;
 use trueline::collect::join::{JoinPlan, Joiner, Key, Missing, NewPrediction, Repeated};
 use trueline::monitor::Engine;
@@ -54,9 +55,7 @@ fn pending_vectors_of_many_classes_stay_within_their_memory_and_lose_no_bit() {
     let mut rng = Rng::new(2);
     let mut rows = rows(600, 70);
     for row in &mut rows {
-        row.p = (0..MANY).map(|_| -(1.0 - rng.uniform()).ln()).collect();
-        let sum: f64 = row.p.iter().sum();
-        row.p.iter_mut().for_each(|p| *p /= sum);
+        row.p = vector(&mut rng, MANY);
         row.y = (rng.uniform() * MANY as f64) as u32;
     }
     let mut alone = Engine::new(of(Vec::new(), SPAN_MS));

@@ -8,13 +8,13 @@ mod moves;
 mod revisions;
 mod sums;
 
+use crate::support::draws::vector;
 use crate::support::partitions;
 use crate::support::records::{EVENT, JOIN, origin};
+use crate::support::shelf::Shelves;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use trueline::collect::join::{
-    JoinPlan, Missing, Repeated, SpillBackend, SpillEntries, SpillError, SpillTable,
-};
+use trueline::collect::join::{JoinPlan, Missing, Repeated, SpillBackend};
 use trueline::collect::{Disposition, Event, Label, Origin};
 use trueline::judge::{JudgeOptions, ModelPlan, Plan, WindowReport};
 use trueline::monitor::{Engine, MonitorView, RecordSink, Snapshot};
@@ -98,9 +98,7 @@ struct Row {
 fn rows(n: u32, seed: u64) -> Vec<Row> {
     let mut rng = Rng::new(seed);
     let mut one = |id: u32| {
-        let mut p: Vec<f64> = (0..CLASSES).map(|_| -(1.0 - rng.uniform()).ln()).collect();
-        let sum: f64 = p.iter().sum();
-        p.iter_mut().for_each(|p| *p /= sum);
+        let mut p = vector(&mut rng, CLASSES);
         match id % 10 {
             0 => p = vec![0.25, 0.25, 0.25, 0.25],
             1 => p = vec![0.1, 0.4, 0.4, 0.1],
@@ -130,44 +128,6 @@ fn outcome(row: &Row, after_ms: i64) -> Record {
         id: row.id,
         time_ms: row.time_ms + after_ms,
         class: row.y,
-    }
-}
-
-fn shuffle<T>(all: &mut [T], rng: &mut Rng) {
-    for i in 0..all.len() {
-        let j = i + (rng.uniform() * (all.len() - i) as f64) as usize;
-        all.swap(i, j);
-    }
-}
-
-/// A store in memory.
-#[derive(Debug, Default)]
-struct Shelf(BTreeMap<Vec<u8>, Vec<u8>>);
-
-impl SpillTable for Shelf {
-    fn write(&mut self, entries: &mut SpillEntries<'_>) -> Result<(), SpillError> {
-        for (name, value) in entries {
-            match value {
-                Some(value) => self.0.insert(name.to_vec(), value.to_vec()),
-                None => self.0.remove(name),
-            };
-        }
-        Ok(())
-    }
-
-    fn read(&mut self, name: &[u8], value: &mut Vec<u8>) -> Result<bool, SpillError> {
-        value.clear();
-        value.extend(self.0.get(name).into_iter().flatten());
-        Ok(self.0.contains_key(name))
-    }
-}
-
-#[derive(Debug)]
-struct Shelves;
-
-impl SpillBackend for Shelves {
-    fn open(&self) -> Result<Box<dyn SpillTable>, SpillError> {
-        Ok(Box::new(Shelf::default()))
     }
 }
 

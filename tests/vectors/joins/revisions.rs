@@ -1,9 +1,10 @@
 //! Late outcomes revise every pane that holds their prediction, exactly, and cells that are capped are counted.
 
 use super::{
-    CLASSES, Feed, MATURITY_MS, Record, VECTORS, join, outcome, panes, plan, rows, shuffle, views,
-    whole, wide, windows,
+    CLASSES, Feed, MATURITY_MS, Record, VECTORS, join, outcome, panes, plan, rows, views, whole,
+    wide, windows,
 };
+use crate::support::draws::shuffle;
 use trueline::collect::join::{Missing, Repeated};
 use trueline::judge::{Undecided, Verdict};
 use trueline::stats::rng::Rng;

@@ -2,8 +2,9 @@
 
 use super::{
     CLASSES, Feed, MATURITY_MS, Record, SPAN_MS, VECTORS, join, observe, outcome, panes, plan,
-    rows, shuffle, views, whole, windows,
+    rows, views, whole, windows,
 };
+use crate::support::draws::shuffle;
 use crate::support::records::origin;
 use std::collections::BTreeMap;
 use trueline::collect::Disposition;

@@ -3,10 +3,10 @@
 
 mod caps;
 mod classes;
-mod configuration;
 mod levels;
 mod windows;
 
+use crate::support::draws::vector;
 use crate::support::records::{EVENT, origin};
 use trueline::collect::{Disposition, Event};
 use trueline::judge::{JudgeOptions, ModelPlan, Plan, StreamReport};
@@ -66,9 +66,7 @@ struct Row {
 fn rows_of(classes: usize, n: usize, pushed: f64, seed: u64) -> Vec<Row> {
     let mut rng = Rng::new(seed);
     let mut one = |i: usize| {
-        let mut p: Vec<f64> = (0..classes).map(|_| -(1.0 - rng.uniform()).ln()).collect();
-        let sum: f64 = p.iter().sum();
-        p.iter_mut().for_each(|p| *p /= sum);
+        let p = vector(&mut rng, classes);
         let y = match rng.uniform() < pushed {
             true => 0,
             false => draw(&p, rng.uniform()),

@@ -1,6 +1,7 @@
 //! A window, by time or by count, says what its own events say offline, and nothing once data stop.
 
 use super::{Row, SPAN_MS, START_MS, VIEWS, feed, plan, plan_of, report, rows, take};
+use crate::support::draws::shuffle;
 use trueline::collect::Disposition;
 use trueline::judge::{Undecided, Verdict};
 use trueline::monitor::Engine;
@@ -47,10 +48,7 @@ fn a_vector_window_equals_its_events_evaluated_offline() {
     let mut shuffled = Engine::new(plan());
     let mut order: Vec<usize> = (0..rows.len()).collect();
     let mut rng = Rng::new(8);
-    for i in 0..order.len() {
-        let j = i + (rng.uniform() * (order.len() - i) as f64) as usize;
-        order.swap(i, j);
-    }
+    shuffle(&mut order, &mut rng);
     for (offset, &i) in order.iter().enumerate() {
         take(&mut shuffled, offset, &rows[i]);
         if offset % 700 == 699 {

@@ -7,6 +7,7 @@ mod evaluations;
 mod levels;
 mod windows;
 
+use crate::support::draws::vector;
 use trueline::stats::kernel::Vectors;
 use trueline::stats::kernel::conditional::draw;
 use trueline::stats::multiclass::sums::Shape;
@@ -66,9 +67,7 @@ fn sample(classes: usize, n: usize, law: Law, truth: Truth, seed: u64) -> Sample
         weights: Vec::new(),
     };
     while out.weights.len() < n {
-        let mut p: Vec<f64> = (0..classes).map(|_| -(1.0 - rng.uniform()).ln()).collect();
-        let sum: f64 = p.iter().sum();
-        p.iter_mut().for_each(|p| *p /= sum);
+        let p = vector(&mut rng, classes);
         let Some(w) = law(&mut rng, &p) else { continue };
         let y = truth(&mut rng, &p);
         out.all.push(&p, y).unwrap();

@@ -2,8 +2,8 @@
 //! the records of their alerts.
 
 use super::{Sample, heavy, overdone, overdone_by_half, sample, tiers};
+use crate::support::disk::Disk;
 use crate::support::records::{EVENT, JOIN, origin};
-use std::collections::BTreeMap;
 use trueline::collect::join::{JoinPlan, Missing};
 use trueline::collect::{Disposition, Event, Label};
 use trueline::judge::{Change, JudgeOptions, ModelPlan, Plan, Step, Undecided, Verdict};
@@ -107,7 +107,7 @@ fn weighted_windows_are_the_same_to_the_bit_joined_revised_and_through_restarts(
     }
     records.sort_unstable();
     let mut joined = Engine::new(plan(true));
-    let mut disk: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
+    let mut disk = Disk::default();
     let mut outcomes = 0;
     for (n, &(at, outcome, i)) in records.iter().enumerate() {
         if outcome {
@@ -125,14 +125,7 @@ fn weighted_windows_are_the_same_to_the_bit_joined_revised_and_through_restarts(
             observe(&mut joined, &s, i, true);
         }
         if n % 701 == 700 {
-            for d in joined.take_journals() {
-                disk.entry(d.segment).or_default().extend(d.bytes);
-            }
-            let snapshot = joined.snapshot();
-            let marks = snapshot.joins.iter().map(|j| &j.marks);
-            let of = |m: &trueline::collect::join::JournalMark| disk[&m.segment].clone();
-            let segments: Vec<Vec<Vec<u8>>> = marks.map(|m| m.iter().map(of).collect()).collect();
-            joined = Engine::restore_joined(plan(true), snapshot, &segments).unwrap();
+            joined = disk.restart(&mut joined, plan(true));
         }
     }
     let got = held(&mut joined);

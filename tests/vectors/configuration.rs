@@ -1,8 +1,10 @@
-//! Configuration of vector views.
+//! What the file says of vector views reaches the plan and the bound of memory, and what cannot be kept live is refused
+//! with the reason.
 
 use trueline::config::Config;
 use trueline::config::bounds::{COORDINATE_BYTES, MemoryBound};
 use trueline::config::value::Outside;
+use trueline::stats::kernel::window::KernelOptions;
 
 fn configuration(views: &str, model: &str, source: &str, rest: &str) -> Result<Config, String> {
     let text = format!(
@@ -77,6 +79,58 @@ fn what_cannot_be_kept_live_is_refused_with_the_reason() {
     ];
     for (views, model, source, rest, wanted) in cases {
         let told = configuration(views, model, source, rest).unwrap_err();
+        assert!(told.contains(wanted), "{wanted}: {told}");
+    }
+}
+
+#[test]
+fn keys_reach_the_plan_and_the_bound_and_what_cannot_be_kept_is_refused() {
+    // More classes than any view of cells can have.
+    let names: Vec<String> = (0..30).map(|k| format!("\"{k}\"")).collect();
+    let classes = format!("classes = [{}]\n", names.join(", "));
+    let good = "[\"top_label\", \"kernel\"]";
+    let plain = configuration(good, &classes, "", "").unwrap();
+    assert_eq!(plain.plan.models[0].judge.kernel, KernelOptions::default());
+    let own = "[model.kernel]\nsample = 1000\nbandwidth = 0.3\nfeatures = 16\nseed = 4\n";
+    let larger = configuration(good, &classes, "", own).unwrap();
+    let want = KernelOptions {
+        sample: 1000,
+        nu: Some(0.3),
+        features: 16,
+        seed: 4,
+    };
+    assert_eq!(larger.plan.models[0].judge.kernel, want);
+    let bytes = |c: &Config| MemoryBound::of(c).vector_bytes;
+    assert!(bytes(&larger) > bytes(&plain) && bytes(&plain) > 0);
+    assert_eq!(
+        bytes(&configuration("[\"top_label\"]", &classes, "", own).unwrap()),
+        { bytes(&configuration("[\"top_label\"]", &classes, "", "").unwrap()) }
+    );
+    let cases = [
+        (good, "", "", "needs to know the classes"),
+        (
+            good,
+            classes.as_str(),
+            "[model.kernel]\nfeatures = 16\n",
+            "without `bandwidth`",
+        ),
+        (good, &classes, "[model.kernel]\nsample = 1\n", "sample"),
+        ("[\"kernel\"]", &classes, "", "no view of single scores"),
+    ];
+    let moving = configuration(good, &classes, "", "[state]\ntopic = \"moves\"\n");
+    assert!(moving.is_ok());
+    // What waits for outcomes waits whole: 21 entries of 32 bytes for the vector and its rank.
+    let joined =
+        "id = \"i\"\n[source.outcomes]\ntopics = [\"o\"]\nmaturity = \"1h\"\npending_max = 10000\n";
+    let waits = |views: &str| {
+        let config = configuration(views, &classes, joined, "").unwrap();
+        let (join, bound) = (&config.plan.joins[0], MemoryBound::of(&config));
+        (join.pending_max as u64, bound.pending_bytes)
+    };
+    let ((most, scalar), (_, whole)) = (waits("[\"top_label\"]"), waits(good));
+    assert_eq!(whole - scalar, most * 21 * COORDINATE_BYTES);
+    for (views, model, rest, wanted) in cases {
+        let told = configuration(views, model, "", rest).unwrap_err();
         assert!(told.contains(wanted), "{wanted}: {told}");
     }
 }
