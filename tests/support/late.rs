@@ -186,6 +186,14 @@ kernel = { sample = 40, bandwidth = 0.4, features = 4 }"#;
         .replace("name = \"*\"", model)
 }
 
+/// Queues records, each for the topic of its kind.
+pub fn send(sender: &mut Sender, topics: &[String; 2], records: &[Record]) {
+    for r in records {
+        let topic = &topics[usize::from(r.outcome)];
+        sender.send(topic, r.partition, r.text.as_bytes());
+    }
+}
+
 /// Moves the watermark of every partition of both topics past all others.
 pub fn close(sender: &mut Sender, topics: &[String; 2], partitions: i32) {
     close_of(Kind::Scores, sender, topics, partitions);

@@ -1,20 +1,17 @@
 //! The verbs `alert` and `explain`: what people silence, acknowledge and test holds at once and after a kill.
 
 use super::receiver::{Receiver, webhook};
-use super::{config, phase, produce, trueline};
+use super::{config, phase, produce, scored, trueline};
 use crate::support::broker::unique;
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
-use rdkafka::mocking::MockCluster;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
 
 #[test]
 fn people_silence_and_acknowledge_and_a_restart_remembers_it() {
-    let cluster = MockCluster::new(1).expect("a mock cluster");
-    cluster.create_topic("scored", 1, 1).expect("a topic");
-    let brokers = cluster.bootstrap_servers();
+    let (_cluster, brokers) = scored();
     let receiver = Receiver::start(false);
     let mut service = Service::start(&config(&brokers, "scored", "1s", &webhook(&receiver)));
     wait_for("an answer", LIMIT, || service.get("/live"));

@@ -1,18 +1,15 @@
 //! A process that is killed while an alert fires, or while a notification waits, sends each notification once.
 
 use super::receiver::{Receiver, webhook};
-use super::{config, firing, keys_in_order, phase, produce};
+use super::{config, firing, keys_in_order, phase, produce, scored};
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
-use rdkafka::mocking::MockCluster;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Kills the process while an alert fires, with a snapshot that knows of it or one that does not, and starts it again.
 fn killed_while_firing(snapshot: &str) {
-    let cluster = MockCluster::new(1).expect("a mock cluster");
-    cluster.create_topic("scored", 1, 1).expect("a topic");
-    let brokers = cluster.bootstrap_servers();
+    let (_cluster, brokers) = scored();
     let receiver = Receiver::start(false);
     let hook = webhook(&receiver);
     let mut service = Service::start(&config(&brokers, "scored", snapshot, &hook));
@@ -65,9 +62,7 @@ fn a_kill_with_an_older_snapshot_notifies_nobody_twice() {
 
 #[test]
 fn a_notification_that_nobody_took_before_a_kill_is_sent_after_it() {
-    let cluster = MockCluster::new(1).expect("a mock cluster");
-    cluster.create_topic("scored", 1, 1).expect("a topic");
-    let brokers = cluster.bootstrap_servers();
+    let (_cluster, brokers) = scored();
     let receiver = Receiver::start(true);
     let mut service = Service::start(&config(&brokers, "scored", "1s", &webhook(&receiver)));
     let history = [false, true, false];

@@ -15,7 +15,8 @@ mod reloads;
 
 use crate::support::service::Service;
 use rdkafka::ClientConfig;
-use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::mocking::MockCluster;
+use rdkafka::producer::{BaseProducer, BaseRecord, DefaultProducerContext, Producer};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -68,6 +69,14 @@ directory = 'STATE'
 interval = "{snapshot}"
 "#
     )
+}
+
+/// A mock cluster with the topic `scored`, and its address.
+pub fn scored() -> (MockCluster<'static, DefaultProducerContext>, String) {
+    let cluster = MockCluster::new(1).expect("a mock cluster");
+    cluster.create_topic("scored", 1, 1).expect("a topic");
+    let brokers = cluster.bootstrap_servers();
+    (cluster, brokers)
 }
 
 /// The records of a phase: each model's scores are true, or twice as high as what happens.

@@ -1,18 +1,15 @@
 //! A reload that changes, adds or removes a sink loses no notification and repeats none.
 
 use super::receiver::{Receiver, webhook};
-use super::{config, keys_in_order, phase, produce};
+use super::{config, keys_in_order, phase, produce, scored};
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
-use rdkafka::mocking::MockCluster;
 use serde_json::Value;
 use std::time::Duration;
 
 #[test]
 fn a_reloaded_sink_goes_on_where_the_old_one_stopped() {
-    let cluster = MockCluster::new(1).expect("a mock cluster");
-    cluster.create_topic("scored", 1, 1).expect("a topic");
-    let brokers = cluster.bootstrap_servers();
+    let (_cluster, brokers) = scored();
     let (away, there) = (Receiver::start(true), Receiver::start(false));
     let mut service = Service::start(&config(&brokers, "scored", "1s", &webhook(&away)));
     let phase = |number: i64, good: bool| {

@@ -2,7 +2,7 @@
 
 use super::{PARTITIONS, Stage, settled};
 use crate::support::broker::Broker;
-use crate::support::late::{Kind, records_of};
+use crate::support::late::{Kind, records_of, send};
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
 use serde_json::Value;
@@ -69,10 +69,7 @@ fn a_partition_whose_state_is_broken_or_gone_stops_by_name_and_the_others_go_on(
     let mut service = Service::start(&stage.config("group", None, true));
     service.wait_ready();
     let mut sender = broker.producer();
-    for r in &records {
-        let topic = &stage.topics[usize::from(r.outcome)];
-        sender.send(topic, r.partition, r.text.as_bytes());
-    }
+    send(&mut sender, &stage.topics, &records);
     sender.flush();
     wait_for("all records", LIMIT, || {
         settled(&[&service], 2 * PARTITIONS as usize).then_some(())
@@ -93,10 +90,7 @@ fn a_partition_whose_state_is_broken_or_gone_stops_by_name_and_the_others_go_on(
     service.start_again();
     let said = service.wait_not_ready(&["/notes: foreign", "/head/", "torn", "on_broken"]);
     assert_eq!(said.matches("state of ").count(), 2, "{said}");
-    for r in &records {
-        let topic = &stage.topics[usize::from(r.outcome)];
-        sender.send(topic, r.partition, r.text.as_bytes());
-    }
+    send(&mut sender, &stage.topics, &records);
     sender.flush();
     wait_for("the others to go on", LIMIT, || {
         settled(&[&service], 2 * PARTITIONS as usize - 4).then_some(())

@@ -2,7 +2,7 @@
 
 use super::{PARTITIONS, Stage};
 use crate::support::broker::Broker;
-use crate::support::late::{Kind, records_of, spilling};
+use crate::support::late::{Kind, records_of, send, spilling};
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
 use std::process::Command;
@@ -17,10 +17,7 @@ fn a_full_disk_during_a_takeover_ends_the_process_and_the_next_has_everything() 
     let records = records_of(Kind::Scores, PREDICTIONS.into(), PARTITIONS);
     let stage = Stage::new(&broker, Kind::Scores, records.len());
     let mut sender = broker.producer();
-    for r in &records {
-        let topic = &stage.topics[usize::from(r.outcome)];
-        sender.send(topic, r.partition, r.text.as_bytes());
-    }
+    send(&mut sender, &stage.topics, &records);
     sender.flush();
     // All is there before it reads: a hundred minutes in a second would make what lags behind late.
     let mut service = Service::start(&spilling(&stage.config("group", None, true)));

@@ -2,7 +2,7 @@
 
 use super::{PARTITIONS, Process, Stage, settled};
 use crate::support::broker::Broker;
-use crate::support::late::{Kind, close_of, of_environment, records_of};
+use crate::support::late::{Kind, close_of, of_environment, records_of, send};
 use crate::support::service::LIMIT;
 use crate::support::wait_for;
 use std::time::Duration;
@@ -23,10 +23,7 @@ fn a_network_cut_with_state_in_a_topic_loses_and_doubles_nothing() {
     all.iter().for_each(|p| p.service.wait_ready());
     let mut sender = broker.producer();
     for (i, chunk) in records.chunks(records.len().div_ceil(40)).enumerate() {
-        for r in chunk {
-            let topic = &stage.topics[usize::from(r.outcome)];
-            sender.send(topic, r.partition, r.text.as_bytes());
-        }
+        send(&mut sender, &stage.topics, chunk);
         if i == 20 {
             broker.signal("STOP");
             for _ in 0..cut {

@@ -2,7 +2,7 @@
 
 use super::{FROZEN, PARTITIONS, Process, Stage, settled};
 use crate::support::broker::Broker;
-use crate::support::late::{Kind, close_of, of_environment, records_of, spilling};
+use crate::support::late::{Kind, close_of, of_environment, records_of, send, spilling};
 use crate::support::service::LIMIT;
 use crate::support::wait_for;
 use std::time::Duration;
@@ -30,10 +30,7 @@ fn processes_that_join_leave_freeze_and_die_hold_what_one_process_holds() {
     for (turn, part) in records.chunks(share).enumerate() {
         let when = (rng.uniform() * 30.0) as usize;
         for (i, chunk) in part.chunks(part.len().div_ceil(30)).enumerate() {
-            for r in chunk {
-                let topic = &stage.topics[usize::from(r.outcome)];
-                sender.send(topic, r.partition, r.text.as_bytes());
-            }
+            send(&mut sender, &stage.topics, chunk);
             std::thread::sleep(Duration::from_millis(100));
             // A partition that the broker takes later than others would have late records.
             sender.flush();
