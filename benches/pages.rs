@@ -12,8 +12,10 @@ use trueline::telemetry::published::Limits;
 
 #[path = "../tests/support/many_streams.rs"]
 mod many_streams;
-#[path = "../tests/support/outside.rs"]
-mod outside;
+#[path = "../tests/support/server.rs"]
+mod server;
+#[path = "../tests/support/shown.rs"]
+mod shown;
 
 /// The allocator of the binary.
 #[global_allocator]
@@ -70,7 +72,7 @@ fn scrapes() {
 }
 
 fn pages() {
-    let server = outside::Server::start(many_streams::many_streams(500, Limits::default()));
+    let server = server::Server::start(many_streams::many_streams(500, Limits::default()));
     let time = |path: &str| -> (Duration, usize) {
         let begun = Instant::now();
         let answer = server.get(path);

@@ -5,13 +5,14 @@
 //! been. Bad *surroundings* and *configurations* need a process, a broker or a file each and are tested
 //! where those are; the list below holds the names, so that none can go unnoticed.
 
+use crate::support::records::origin;
 use std::fs;
 use std::path::Path;
 
-use trueline::collect::{Disposition, Origin, Reason, Segmenting};
+use trueline::collect::{Disposition, Reason, Segmenting};
 use trueline::decode::{DecodeOptions, Decoder, IdField, PredictionField};
 use trueline::judge::JudgeOptions;
-use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::view::View;
 use trueline::telemetry::facts::SourceFacts;
@@ -31,20 +32,14 @@ fn engine(views: Vec<View>, classes: &[&str], name: &str) -> Engine {
             grid: Grid::new(Axis::Linear, 12),
             judge: JudgeOptions::default(),
         }],
-        caps: Caps::default(),
-        joins: Vec::new(),
-        ids: Vec::new(),
+        ..Plan::default()
     })
 }
 
 /// Feeds the bad record and a good one behind it; returns the reason and the words of the first.
 fn feed(options: &DecodeOptions, engine: &mut Engine, bad: &[u8], good: &str) -> (Reason, String) {
     let mut decoder = Decoder::new(options).expect("sound options");
-    let origin = |offset| Origin {
-        source: 0,
-        partition: 0,
-        offset,
-    };
+    let origin = |offset| origin(0, 0, offset);
     let key = (options.id.is_none()).then_some(&b"k"[..]);
     let (reason, words) = match decoder.decode(bad, key, Some(NOW_MS)) {
         Ok(event) => match engine.observe(origin(0), &event) {
@@ -191,11 +186,7 @@ fn what_only_the_engine_can_refuse_has_words_too() {
     let mut decoder = Decoder::new(&flat).expect("sound options");
     let good = record("0.5", NOW_MS);
     let event = decoder.decode(good.as_bytes(), None, None).expect("good");
-    let origin = Origin {
-        source: 0,
-        partition: 0,
-        offset: 0,
-    };
+    let origin = origin(0, 0, 0);
     let end = elsewhere.observe(origin, &event);
     assert_eq!(end, Disposition::Rejected(Reason::UnknownModel));
     assert!(Reason::UnknownModel.words().contains("[[model]]"));

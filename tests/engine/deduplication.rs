@@ -1,11 +1,12 @@
 //! Records that are delivered twice: every sum, verdict and p-value is as if they had come once, in any order
 //! of partitions, after restarts, and while partitions move.
 
+use crate::support::records::{EVENT, origin};
 use std::collections::BTreeMap;
 
 use crate::support::partitions::{judged, restored};
 use trueline::collect::join::JournalDelta;
-use trueline::collect::{Disposition, Event, IdPlan, Origin, Segmenting, SourceCounters};
+use trueline::collect::{Disposition, Event, IdPlan, Segmenting, SourceCounters};
 use trueline::judge::JudgeOptions;
 use trueline::monitor::{Caps, Engine, LocalShard, ModelPlan, Plan, RecordSink, Shards};
 use trueline::stats::axis::{Axis, Grid};
@@ -137,20 +138,14 @@ fn feed(sink: &mut impl RecordSink, partition: usize, offset: usize, r: &Record)
             segment: r.segment,
             id: r.id.as_bytes(),
             time_ms: r.time_ms,
-            arrival_ms: None,
             prediction: match model {
                 "scores" => Prediction::Score(r.score),
                 _ => Prediction::Vector(&vector),
             },
             outcome: Some(Outcome::Class(u32::from(r.outcome))),
-            weight: None,
-            cluster: None,
+            ..EVENT
         };
-        let origin = Origin {
-            source: 0,
-            partition: partition as i32,
-            offset: at as i64,
-        };
+        let origin = origin(0, partition as i32, at as i64);
         sink.observe(origin, &event);
     }
 }
@@ -378,20 +373,13 @@ fn another_prediction_under_a_known_id_is_a_conflict_and_none_without_id_is_a_re
         let event = Event {
             model: "scores",
             version: "1",
-            segment: "",
             id: id.as_bytes(),
             time_ms: BEGIN_MS + ms,
-            arrival_ms: None,
             prediction: Prediction::Score(score),
             outcome: Some(Outcome::Binary(outcome)),
-            weight: None,
-            cluster: None,
+            ..EVENT
         };
-        let origin = Origin {
-            source: 0,
-            partition: 0,
-            offset,
-        };
+        let origin = origin(0, 0, offset);
         engine.observe(origin, &event)
     };
     assert_eq!(observe(0, "a", 0.25, true, 0), Disposition::Observed);

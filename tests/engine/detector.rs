@@ -1,8 +1,9 @@
 //! The detector in the engine: alarm, report, all-clear, snapshot, and that late outcomes never reach it.
 
+use crate::support::records::{EVENT, origin};
 use std::fmt::Write;
-use trueline::collect::{Event, Origin, Segmenting};
-use trueline::judge::{Caps, Change, DetectorOptions, JudgeOptions, Step};
+use trueline::collect::{Event, Segmenting};
+use trueline::judge::{Change, DetectorOptions, JudgeOptions, Step};
 use trueline::monitor::{Engine, ModelPlan, Plan, Snapshot};
 use trueline::report::detector;
 use trueline::stats::axis::{Axis, Grid};
@@ -18,8 +19,6 @@ fn plan(budget: Option<&str>) -> Plan {
     let windows = vec![WindowSpec::time("1m", 60_000)];
     let options = |budget: &str| DetectorOptions::alone(budget.parse().unwrap(), 0.05);
     Plan {
-        joins: Vec::new(),
-        ids: Vec::new(),
         models: vec![ModelPlan {
             name: "*".to_owned(),
             views: vec![View::Binary],
@@ -32,7 +31,7 @@ fn plan(budget: Option<&str>) -> Plan {
                 ..JudgeOptions::default()
             },
         }],
-        caps: Caps::default(),
+        ..Plan::default()
     }
 }
 
@@ -47,20 +46,12 @@ fn feed(engine: &mut Engine, range: std::ops::Range<i64>, change: i64, fixed: i6
         let event = Event {
             model: "fraud",
             version: "3",
-            segment: "",
-            id: b"",
             time_ms: BEGIN_MS + STEP_MS * i,
-            arrival_ms: None,
             prediction: Prediction::Score(z),
             outcome: Some(Outcome::Binary(rng.uniform() < p)),
-            weight: None,
-            cluster: None,
+            ..EVENT
         };
-        let origin = Origin {
-            source: 0,
-            partition: 0,
-            offset: i,
-        };
+        let origin = origin(0, 0, i);
         engine.observe(origin, &event);
     }
     engine.tick(BEGIN_MS)
@@ -154,20 +145,12 @@ fn late_events_join_no_detector() {
         let event = Event {
             model: "fraud",
             version: "3",
-            segment: "",
-            id: b"",
             time_ms: BEGIN_MS + i,
-            arrival_ms: None,
             prediction: Prediction::Score(0.01),
             outcome: Some(Outcome::Binary(true)),
-            weight: None,
-            cluster: None,
+            ..EVENT
         };
-        let origin = Origin {
-            source: 0,
-            partition: 0,
-            offset: 5000 + i,
-        };
+        let origin = origin(0, 0, 5000 + i);
         let _ = writeln!(seen, "{:?}", engine.observe(origin, &event));
     }
     assert!(seen.contains("Late"), "{seen}");

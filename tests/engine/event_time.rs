@@ -3,6 +3,7 @@
 //!
 //! Time is virtual: arrivals and ticks are numbers. Each test fails where the rule that it names is taken out.
 
+use crate::support::records::{EVENT, origin};
 use proptest::prelude::*;
 use trueline::collect::{Disposition, Event, Origin, PartitionId, Reason, Refusal, Segmenting};
 use trueline::judge::{JudgeOptions, Undecided, Verdict, WindowReport};
@@ -47,15 +48,11 @@ fn plan() -> Plan {
 fn event(model: &str, time_ms: i64, arrival_ms: Option<i64>) -> Event<'_> {
     Event {
         model,
-        version: "",
-        segment: "",
-        id: b"",
         time_ms,
         arrival_ms,
         prediction: Prediction::Score(0.25 + 0.5 * ((time_ms / 7 % 97) as f64 / 97.0)),
         outcome: Some(Outcome::Binary(time_ms % 2 == 0)),
-        weight: None,
-        cluster: None,
+        ..EVENT
     }
 }
 
@@ -67,11 +64,7 @@ impl Feed {
     fn next(&mut self, partition: i32) -> Origin {
         let offset = &mut self.0[partition as usize];
         *offset += 1;
-        Origin {
-            source: 0,
-            partition,
-            offset: *offset - 1,
-        }
+        origin(0, partition, *offset - 1)
     }
 
     /// An event of this time that arrives at once.

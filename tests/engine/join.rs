@@ -1,11 +1,12 @@
 //! The joiner against an oracle that sees all records at once, in any order of arrival, with replays of
 //! the journal in between.
 
+use crate::support::records::JOIN;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use trueline::collect::join::{
-    JoinPlan, Joiner, JournalDelta, Key, Labelled, MaturityEvent, Missing, NewPrediction,
-    Predicted, Repeated, RowLayout,
+    JoinPlan, Joiner, JournalDelta, Key, Labelled, MaturityEvent, NewPrediction, Predicted,
+    Repeated, RowLayout,
 };
 use trueline::stats::fixed::Score;
 
@@ -20,16 +21,10 @@ enum Record {
 
 fn plan(repeated: Repeated, revise: bool) -> JoinPlan {
     JoinPlan {
-        predictions: 0,
-        outcomes: 1,
-        maturity_ms: 0,
-        missing: Missing::Drop,
         repeated,
         revise,
-        by_model: false,
-        model: None,
         pending_max: 1000,
-        pending_memory: usize::MAX,
+        ..JOIN
     }
 }
 

@@ -1,8 +1,10 @@
 //! Predictions that wait while the configuration changes around them: models that go or change places, sources
 //! that begin or cease to be joined, topics in another order.
 
+use crate::support::disk::Disk;
+use crate::support::records::{EVENT, JOIN};
 use std::collections::BTreeMap;
-use trueline::collect::join::{JoinPlan, JournalMark, Missing, Repeated};
+use trueline::collect::join::JoinPlan;
 use trueline::collect::{Disposition, Event, Label, Origin, Segmenting, SourceCounters};
 use trueline::judge::JudgeOptions;
 use trueline::monitor::{Engine, ModelPlan, Plan};
@@ -32,13 +34,8 @@ fn join(predictions: u16, outcomes: u16) -> JoinPlan {
         predictions,
         outcomes,
         maturity_ms: 10 * SECOND,
-        missing: Missing::Drop,
-        repeated: Repeated::First,
-        revise: false,
-        by_model: false,
-        model: None,
         pending_max: 1000,
-        pending_memory: usize::MAX,
+        ..JOIN
     }
 }
 
@@ -58,7 +55,7 @@ struct Feed {
     engine: Engine,
     topics: Vec<String>,
     offsets: BTreeMap<String, i64>,
-    disk: BTreeMap<(u16, i32, u64), Vec<u8>>,
+    disk: Disk,
 }
 
 impl Feed {
@@ -71,7 +68,7 @@ impl Feed {
             engine,
             topics: topics.iter().map(ToString::to_string).collect(),
             offsets: BTreeMap::new(),
-            disk: BTreeMap::new(),
+            disk: Disk::default(),
         }
     }
 
@@ -102,16 +99,12 @@ impl Feed {
             .iter()
             .any(|j| j.predictions == origin.source);
         let event = Event {
-            weight: None,
-            cluster: None,
             model,
-            version: "",
-            segment: "",
             id: &id.to_le_bytes(),
             time_ms: BEGIN_MS + second * SECOND,
-            arrival_ms: None,
             prediction: Prediction::Score(0.5),
             outcome: (!joined).then_some(Outcome::Binary(true)),
+            ..EVENT
         };
         let end = self.engine.observe(origin, &event);
         self.conserved();
@@ -134,21 +127,12 @@ impl Feed {
 
     /// Snapshot, journals and all, and a new engine from it under another plan, in which the topics are numbered so.
     fn restart(&mut self, plan: Plan, topics: &[&str]) {
-        for d in self.engine.take_journals() {
-            let at = (d.join, d.partition, d.segment);
-            let segment = self.disk.entry(at).or_default();
-            assert_eq!(segment.len() as u64, d.offset, "journals are appended to");
-            segment.extend(d.bytes);
-        }
+        self.disk.append(self.engine.take_journals());
         let mut snapshot = self.engine.snapshot();
         snapshot.topics.clone_from(&self.topics);
         let topics: Vec<String> = topics.iter().map(ToString::to_string).collect();
         self.topics = snapshot.rebind(&topics);
-        let segments = snapshot.joins.iter().map(|j| {
-            let segment = |m: &JournalMark| self.disk[&(j.join, j.partition, m.segment)].clone();
-            j.marks.iter().map(segment).collect()
-        });
-        let segments: Vec<Vec<Vec<u8>>> = segments.collect();
+        let segments = self.disk.segments(&snapshot);
         self.engine = Engine::restore_joined(plan, snapshot, &segments).expect("a sound snapshot");
         (0..topics.len()).for_each(|source| {
             self.engine.assign((source as u16, 0).into());
@@ -282,7 +266,7 @@ fn a_source_that_is_no_longer_joined_loses_what_waited_and_says_so() {
     // Joined again, it begins anew, and its journals are not those of `b`.
     feed.restart(plan(&MODEL, &[(1, 2)]), &topics);
     assert_eq!(feed.counts("b").pending, 6);
-    feed.disk.retain(|at, _| at.0 == 1);
+    feed.disk.0.retain(|at, _| at.0 == 1);
     feed.restart(plan(&MODEL, &[(0, 0), (1, 2)]), &topics);
     feed.predict("a", "m", 7, 1);
     feed.restart(plan(&MODEL, &[(0, 0), (1, 2)]), &topics);

@@ -1,8 +1,9 @@
 //! Outcomes that come late, through the engine: any order, restarts, revisions, the bias of young windows.
 
-use std::collections::BTreeMap;
-use trueline::collect::join::{JoinPlan, JournalDelta, Missing, Repeated};
-use trueline::collect::{Event, Label, Origin, Segmenting};
+use crate::support::disk::Disk;
+use crate::support::records::{EVENT, JOIN, origin};
+use trueline::collect::join::{JoinPlan, Missing};
+use trueline::collect::{Event, Label, Segmenting};
 use trueline::judge::{DetectorOptions, DetectorState, JudgeOptions, Step, Undecided, Verdict};
 use trueline::monitor::{Engine, LocalShard, ModelPlan, PartitionEvent, Plan, RecordSink, Shards};
 use trueline::stats::axis::{Axis, Grid};
@@ -35,16 +36,10 @@ fn plan(maturity_ms: i64, missing: Missing, revise: bool) -> Plan {
             },
         }],
         joins: vec![JoinPlan {
-            predictions: 0,
-            outcomes: 1,
             maturity_ms,
             missing,
-            repeated: Repeated::First,
             revise,
-            by_model: false,
-            model: None,
-            pending_max: 1_000_000,
-            pending_memory: usize::MAX,
+            ..JOIN
         }],
         ..Plan::default()
     }
@@ -106,24 +101,16 @@ fn records(n: u32, positive_ms: f64, negative_ms: f64, missing: f64, seed: u64) 
 
 /// Shows a record of a partition.
 fn show(sink: &mut impl RecordSink, partition: i32, offset: i64, record: &Record) {
-    let origin = |source| Origin {
-        source,
-        partition,
-        offset,
-    };
+    let origin = |source| origin(source, partition, offset);
     match *record {
         Record::Prediction { id, time_ms, score } => {
             let event = Event {
-                weight: None,
                 cluster: Some(Bucket::of(&(id / 50).to_le_bytes())),
                 model: "m",
-                version: "",
-                segment: "",
                 id: &id.to_le_bytes(),
                 time_ms,
-                arrival_ms: None,
                 prediction: Prediction::Score(score),
-                outcome: None,
+                ..EVENT
             };
             sink.observe(origin(0), &event);
         }
@@ -148,7 +135,7 @@ fn show(sink: &mut impl RecordSink, partition: i32, offset: i64, record: &Record
 struct Feed {
     engine: Engine,
     offsets: [i64; 2],
-    disk: BTreeMap<(u16, i32, u64), Vec<u8>>,
+    disk: Disk,
 }
 
 impl Feed {
@@ -159,7 +146,7 @@ impl Feed {
         Feed {
             engine,
             offsets: [0; 2],
-            disk: BTreeMap::new(),
+            disk: Disk::default(),
         }
     }
 
@@ -171,28 +158,8 @@ impl Feed {
 
     /// Snapshot, journals and all, and a new engine from it.
     fn restart(&mut self) {
-        let deltas: Vec<JournalDelta> = self.engine.take_journals();
-        for d in deltas {
-            let segment = self
-                .disk
-                .entry((d.join, d.partition, d.segment))
-                .or_default();
-            assert_eq!(segment.len() as u64, d.offset, "journals are appended to");
-            segment.extend(d.bytes);
-        }
-        let snapshot = self.engine.snapshot();
-        let segments: Vec<Vec<Vec<u8>>> = snapshot
-            .joins
-            .iter()
-            .map(|j| {
-                let segment = |m: &trueline::collect::join::JournalMark| {
-                    self.disk[&(j.join, j.partition, m.segment)].clone()
-                };
-                j.marks.iter().map(segment).collect()
-            })
-            .collect();
         let plan = self.engine.plan().clone();
-        self.engine = Engine::restore_joined(plan, snapshot, &segments).expect("a sound snapshot");
+        self.engine = self.disk.restart(&mut self.engine, plan);
         self.conserved();
     }
 

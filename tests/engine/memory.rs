@@ -1,8 +1,9 @@
 //! The bound that `check` prints against what streams really take.
 
+use crate::support::records::{EVENT, origin};
 use std::path::PathBuf;
 
-use trueline::collect::{Disposition, Event, Origin, Refusal};
+use trueline::collect::{Disposition, Event, Refusal};
 use trueline::config::Config;
 use trueline::config::bounds::MemoryBound;
 use trueline::config::value::Outside;
@@ -37,22 +38,15 @@ fn most(config: &Config, segments: u64, panes: i64, events: i64, wobble_ms: f64)
         let score = rng.uniform();
         let segment = format!("k={}", i as u64 % segments);
         let event = Event {
-            weight: None,
-            cluster: None,
             model: "m",
             version: "1",
             segment: &segment,
-            id: b"",
             time_ms: BEGIN_MS + i * pane_ms / events - back,
-            arrival_ms: None,
             prediction: Prediction::Score(score),
             outcome: Some(Outcome::Binary(rng.uniform() < score)),
+            ..EVENT
         };
-        let origin = Origin {
-            source: 0,
-            partition: 0,
-            offset: i,
-        };
+        let origin = origin(0, 0, i);
         assert_eq!(engine.observe(origin, &event), Disposition::Observed);
         if i % 997 == 0 {
             most = most.max(engine.bytes());
@@ -124,22 +118,15 @@ fn ahead(config: &Config, streams: u64, panes: i64) -> (u64, u64, usize) {
                 let score = rng.uniform();
                 let segment = format!("k={}", i % streams);
                 let event = Event {
-                    weight: None,
-                    cluster: None,
                     model: "m",
                     version: "1",
                     segment: &segment,
-                    id: b"",
                     time_ms: BEGIN_MS + pane * pane_ms,
-                    arrival_ms: None,
                     prediction: Prediction::Score(score),
                     outcome: Some(Outcome::Binary(rng.uniform() < score)),
+                    ..EVENT
                 };
-                let origin = Origin {
-                    source: 0,
-                    partition,
-                    offset: counted as i64 + refused as i64,
-                };
+                let origin = origin(0, partition, counted as i64 + refused as i64);
                 match engine.observe(origin, &event) {
                     Disposition::Observed => counted += 1,
                     Disposition::Refused(Refusal::Panes) => refused += 1,

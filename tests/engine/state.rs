@@ -1,9 +1,10 @@
 //! State with pending predictions goes through an export and back to the bit, journals and all.
 
+use crate::support::records::{EVENT, JOIN, origin};
 use std::path::{Path, PathBuf};
 
-use trueline::collect::join::{JoinPlan, Missing, Repeated};
-use trueline::collect::{Event, Label, Origin, Segmenting};
+use trueline::collect::join::JoinPlan;
+use trueline::collect::{Event, Label, Segmenting};
 use trueline::judge::JudgeOptions;
 use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
@@ -34,16 +35,10 @@ pub(crate) fn plan() -> Plan {
             },
         }],
         joins: vec![JoinPlan {
-            predictions: 0,
-            outcomes: 1,
             maturity_ms: 4_000,
-            missing: Missing::Drop,
-            repeated: Repeated::First,
             revise: true,
-            by_model: false,
-            model: None,
             pending_max: 100_000,
-            pending_memory: usize::MAX,
+            ..JOIN
         }],
         ..Plan::default()
     }
@@ -60,22 +55,15 @@ pub(crate) fn feed_each(step_ms: i64, engine: &mut Engine, from: i64, n: i64) {
     for i in from..from + n {
         let score = rng.uniform();
         let time_ms = BEGIN_MS + i * step_ms;
-        let origin = |source| Origin {
-            source,
-            partition: (i % 2) as i32,
-            offset: i,
-        };
+        let origin = |source| origin(source, (i % 2) as i32, i);
         let event = Event {
-            weight: None,
-            cluster: None,
             model: "m",
             version: "1",
             segment: ["k=a", "k=b", ""][i as usize % 3],
             id: &i.to_le_bytes(),
             time_ms,
-            arrival_ms: None,
             prediction: Prediction::Vector(&[1.0 - score, score]),
-            outcome: None,
+            ..EVENT
         };
         engine.observe(origin(0), &event);
         let of = i - (rng.uniform() * 6_000.0) as i64 / step_ms;
@@ -144,22 +132,15 @@ fn windows_may_change_and_what_the_old_ones_hold_stays() {
             let mut rng = Rng::new(i as u64);
             let score = rng.uniform();
             let event = Event {
-                weight: None,
-                cluster: None,
                 model: "m",
                 version: "1",
                 segment: ["k=a", "k=b", ""][i as usize % 3],
-                id: b"",
                 time_ms: BEGIN_MS + i * 10,
-                arrival_ms: None,
                 prediction: Prediction::Vector(&[1.0 - score, score]),
                 outcome: Some(Outcome::Class(u32::from(rng.uniform() < score))),
+                ..EVENT
             };
-            let origin = Origin {
-                source: 0,
-                partition: 0,
-                offset: i,
-            };
+            let origin = origin(0, 0, i);
             engine.observe(origin, &event);
         }
     };

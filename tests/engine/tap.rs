@@ -1,7 +1,8 @@
 //! Pairs that are tapped where outcomes come apart: each once, when its second half comes, in either order,
 //! and nothing that is counted is changed by looking.
 
-use trueline::collect::join::{JoinPlan, Missing, Repeated};
+use crate::support::records::{EVENT, JOIN, origin};
+use trueline::collect::join::{JoinPlan, Missing};
 use trueline::collect::{Disposition, Event, Label, Origin, Segmenting};
 use trueline::judge::JudgeOptions;
 use trueline::monitor::{Engine, ModelPlan, Plan};
@@ -30,16 +31,11 @@ fn engine_of(window: &str, width_ms: i64) -> Engine {
             judge: JudgeOptions::default(),
         }],
         joins: vec![JoinPlan {
-            predictions: 0,
-            outcomes: 1,
             maturity_ms: 10_000,
             missing: Missing::Class(0),
-            repeated: Repeated::First,
             revise: true,
-            by_model: false,
-            model: None,
             pending_max: 1_000,
-            pending_memory: usize::MAX,
+            ..JOIN
         }],
         ..Plan::default()
     });
@@ -49,11 +45,7 @@ fn engine_of(window: &str, width_ms: i64) -> Engine {
 }
 
 fn at(source: u16, offset: i64) -> Origin {
-    Origin {
-        source,
-        partition: 0,
-        offset,
-    }
+    origin(source, 0, offset)
 }
 
 fn predict(engine: &mut Engine, offset: i64, id: &str, time_ms: i64) -> Disposition {
@@ -63,11 +55,8 @@ fn predict(engine: &mut Engine, offset: i64, id: &str, time_ms: i64) -> Disposit
         segment: "k=a",
         id: id.as_bytes(),
         time_ms,
-        arrival_ms: None,
         prediction: Prediction::Score(0.25),
-        outcome: None,
-        weight: None,
-        cluster: None,
+        ..EVENT
     };
     engine.observe(at(0, offset), &event)
 }
@@ -130,14 +119,10 @@ fn an_outcome_that_versions_share_is_tapped_with_each_of_them() {
         let event = Event {
             model: "m",
             version,
-            segment: "",
             id: b"shared",
             time_ms,
-            arrival_ms: None,
             prediction: Prediction::Score(0.25),
-            outcome: None,
-            weight: None,
-            cluster: None,
+            ..EVENT
         };
         engine.observe(at(0, offset), &event);
     };

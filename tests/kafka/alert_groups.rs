@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use rdkafka::mocking::MockCluster;
 use serde_json::Value;
 
-use crate::alerts::{Receiver, config, keys_in_order, phase, produce, trueline, webhook};
+use crate::alerts::receiver::{Receiver, webhook};
+use crate::alerts::{config, keys_in_order, phase, produce, scored, trueline};
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
 
@@ -30,9 +30,7 @@ fn settle() {
 
 #[test]
 fn a_model_has_one_alert_that_ends_when_someone_closes_it_or_marks_a_deployment() {
-    let cluster = MockCluster::new(1).expect("a mock cluster");
-    cluster.create_topic("scored", 1, 1).expect("a topic");
-    let brokers = cluster.bootstrap_servers();
+    let (_cluster, brokers) = scored();
     let receiver = Receiver::start(false);
     let of_france = webhook(&receiver).replace("\"hook\"", "\"france\"");
     let of_france = of_france.replace("/hook", "/france") + "match = [\"segment=country=FR\"]\n";
@@ -151,9 +149,7 @@ fn a_model_has_one_alert_that_ends_when_someone_closes_it_or_marks_a_deployment(
 
 #[test]
 fn a_backlog_sends_what_still_fires_at_its_end_once() {
-    let cluster = MockCluster::new(1).expect("a mock cluster");
-    cluster.create_topic("scored", 1, 1).expect("a topic");
-    let brokers = cluster.bootstrap_servers();
+    let (_cluster, brokers) = scored();
     for (number, good) in [(0, false), (1, true), (2, false), (3, true), (4, false)] {
         produce(&brokers, "scored", &phase(&["a"], number, good));
     }

@@ -1,8 +1,9 @@
 //! Two versions that score the same ids, their outcomes on a topic of their own, on a real Kafka: what the
 //! service says of them, and that killing it changes no digit.
 
-use crate::support::broker::{Broker, Sender, unique};
+use crate::support::broker::{Broker, unique};
 use crate::support::late::{MINUTE, close, now_ms};
+use crate::support::sender::Sender;
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
 use serde_json::Value;

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::support::broker::{Broker, Sender, unique};
+use crate::support::broker::{Broker, unique};
 use crate::support::events::{Events, MODELS};
+use crate::support::sender::Sender;
 use crate::support::service::Service;
 use trueline::monitor::snapshot::StreamState;
 

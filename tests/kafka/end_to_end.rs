@@ -10,8 +10,9 @@ use crate::support;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::support::broker::{Broker, Sender, unique};
+use crate::support::broker::{Broker, unique};
 use crate::support::events::{BAD, Events, MODELS};
+use crate::support::sender::Sender;
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
 use trueline::monitor::snapshot::StreamState;

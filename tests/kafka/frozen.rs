@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::broker::{Broker, Sender, unique};
+use crate::support::broker::{Broker, unique};
 use crate::support::clock::{NO_COMPILER, SteppingClock};
 use crate::support::late::now_ms;
+use crate::support::sender::Sender;
 use crate::support::service::{LIMIT, Service};
 use crate::support::{skip, wait_for};
 

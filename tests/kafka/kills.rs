@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::support::broker::{Broker, unique};
-use crate::support::late::{close, of_environment, records, spilling};
+use crate::support::late::{close, of_environment, records, send, spilling};
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
 use trueline::collect::SourceCounters;
@@ -86,10 +86,7 @@ fn kills_at_random_moments_leave_the_sums_of_one_undisturbed_pass() {
         // About two seconds of traffic, and the kill somewhere in it.
         let kill = (rng.uniform() * 20.0) as usize;
         for (i, chunk) in part.chunks(part.len().div_ceil(20)).enumerate() {
-            for r in chunk {
-                let topic = &topics[usize::from(r.outcome)];
-                sender.send(topic, r.partition, r.text.as_bytes());
-            }
+            send(&mut sender, &topics, chunk);
             std::thread::sleep(Duration::from_millis(100));
             // A partition that the broker takes later than others would have late records.
             sender.flush();
@@ -145,10 +142,7 @@ fn a_network_cut_loses_nothing_and_doubles_nothing() {
     let mut service = Service::start(&config(&broker.bootstrap, "one", &topics));
     service.wait_ready();
     for (i, chunk) in records.chunks(records.len().div_ceil(40)).enumerate() {
-        for r in chunk {
-            let topic = &topics[usize::from(r.outcome)];
-            sender.send(topic, r.partition, r.text.as_bytes());
-        }
+        send(&mut sender, &topics, chunk);
         if i == 20 {
             broker.signal("STOP");
             for _ in 0..cut {

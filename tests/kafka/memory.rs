@@ -10,8 +10,9 @@ use trueline::config::bounds::{Expected, MemoryBound, human};
 use trueline::config::value::Outside;
 use trueline::stats::rng::Rng;
 
-use crate::support::broker::{Broker, Sender, unique};
-use crate::support::late::{self, of_environment};
+use crate::support::broker::{Broker, unique};
+use crate::support::late::{self, of_environment, send};
+use crate::support::sender::Sender;
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
 
@@ -261,13 +262,7 @@ fn predictions_that_spill_stay_below_the_bound() {
     let service = Service::start(&late::spilling(&config));
     service.wait_ready();
     let mut sender = broker.producer();
-    for r in &records {
-        sender.send(
-            &topics[usize::from(r.outcome)],
-            r.partition,
-            r.text.as_bytes(),
-        );
-    }
+    send(&mut sender, &topics, &records);
     sender.flush();
     let mut spilled: f64 = 0.0;
     wait_for("all records to be counted", LIMIT, || {

@@ -4,7 +4,8 @@
 use crate::support;
 use std::time::Duration;
 
-use crate::support::broker::{Broker, Sender, unique};
+use crate::support::broker::{Broker, unique};
+use crate::support::sender::Sender;
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
 

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 
-use crate::support::broker::{Broker, Sender, unique};
+use crate::support::broker::{Broker, unique};
 use crate::support::late::now_ms;
+use crate::support::sender::Sender;
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
 

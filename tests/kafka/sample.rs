@@ -2,8 +2,9 @@
 
 use std::process::Command;
 
-use crate::support::broker::{Broker, Sender, unique};
+use crate::support::broker::{Broker, unique};
 use crate::support::late::{MINUTE, now_ms};
+use crate::support::sender::Sender;
 use crate::support::service::Service;
 
 /// The file of a source, with a service on it.

@@ -5,7 +5,8 @@ use crate::support;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::broker::{Broker, Sender, unique};
+use crate::support::broker::{Broker, unique};
+use crate::support::sender::Sender;
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
 use trueline::report::html::rfc3339;

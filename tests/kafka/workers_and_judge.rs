@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::support::broker::{Broker, unique};
-use crate::support::late::{MINUTE, Record, close, config, now_ms, of_environment};
+use crate::support::late::{MINUTE, Record, close, config, now_ms, of_environment, send};
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
 use serde_json::Value;
@@ -92,10 +92,7 @@ impl<'b> Stage<'b> {
 
     fn send(&self, records: &[Record]) {
         let mut sender = self.broker.producer();
-        for r in records {
-            let topic = &self.topics[usize::from(r.outcome)];
-            sender.send(topic, r.partition, r.text.as_bytes());
-        }
+        send(&mut sender, &self.topics, records);
         sender.flush();
     }
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::alerts::{Receiver, config, phase, webhook};
+use crate::alerts::receiver::{Receiver, webhook};
+use crate::alerts::{config, phase};
 use crate::support::broker::{Broker, unique};
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;

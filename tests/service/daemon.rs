@@ -280,7 +280,7 @@ fn every_metric_of_the_table_has_data_in_a_running_service() {
         let missing: Vec<&str> = TABLE
             .iter()
             .map(|row| row.name)
-            // Those of a state topic, which need a real broker: tests/kafka/moves.rs.
+            // Those of a state topic, which need a real broker: tests/kafka/moves/broken.rs.
             .filter(|name| !ONLY_WITH_STATE_TOPIC.contains(name))
             // And of one judge of many: tests/kafka/workers_and_judge.rs.
             .filter(|name| !name.starts_with("trueline_judge_"))

@@ -1,16 +1,17 @@
 //! The map that would mend a miscalibrated stream: through the engine, over HTTP, and for files.
 
+use crate::support::records::{EVENT, origin};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use crate::support::outside::Server;
+use crate::support::server::Server;
 use serde_json::Value;
-use trueline::collect::{Event, Origin, Segmenting};
+use trueline::collect::{Event, Segmenting};
 use trueline::demo::draws::Draws;
 use trueline::judge::{JudgeOptions, Recalibration, StreamReport, Verdict};
-use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::telemetry::Published;
@@ -21,8 +22,6 @@ const BEGIN_MS: i64 = 1_700_000_040_000;
 fn plan() -> Plan {
     let window = vec![WindowSpec::time("1m", 60_000)];
     Plan {
-        joins: Vec::new(),
-        ids: Vec::new(),
         models: vec![ModelPlan {
             name: "*".to_owned(),
             segmenting: Segmenting::default(),
@@ -32,7 +31,7 @@ fn plan() -> Plan {
             grid: Grid::new(Axis::Linear, 12),
             judge: JudgeOptions::default(),
         }],
-        caps: Caps::default(),
+        ..Plan::default()
     }
 }
 
@@ -44,20 +43,12 @@ fn feed(engine: &mut Engine, seconds: std::ops::Range<i64>, truth: fn(f64) -> f6
         let event = Event {
             model: "m",
             version: "1",
-            segment: "",
-            id: b"",
             time_ms: BEGIN_MS + i * 10,
-            arrival_ms: None,
             prediction: Prediction::Score(score),
             outcome: Some(Outcome::Binary(draws.coin(truth(score)))),
-            weight: None,
-            cluster: None,
+            ..EVENT
         };
-        let origin = Origin {
-            source: 0,
-            partition: 0,
-            offset: i,
-        };
+        let origin = origin(0, 0, i);
         engine.observe(origin, &event);
     }
 }

@@ -5,8 +5,9 @@
 
 use crate::level;
 use crate::support::bars::{Bar, count, data_sets};
-use trueline::collect::join::{JoinPlan, Missing, Repeated};
-use trueline::collect::{Event, Label, Origin, Segmenting};
+use crate::support::records::{EVENT, JOIN, origin};
+use trueline::collect::join::JoinPlan;
+use trueline::collect::{Event, Label, Segmenting};
 use trueline::judge::{JudgeOptions, Verdict};
 use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
@@ -103,16 +104,9 @@ fn plan(sampling: Sampling, joined: bool) -> Plan {
     judge.evaluation.sampling = sampling;
     judge.evaluation.tcal.alpha = 0.001;
     let join = JoinPlan {
-        predictions: 0,
-        outcomes: 1,
         maturity_ms: 60_000,
-        missing: Missing::Drop,
-        repeated: Repeated::First,
-        revise: false,
-        by_model: false,
-        model: None,
         pending_max: 100_000,
-        pending_memory: usize::MAX,
+        ..JOIN
     };
     Plan {
         models: vec![ModelPlan {
@@ -136,24 +130,16 @@ fn fed(sampling: Sampling, joined: bool) -> Engine {
     let mut rng = Rng::new(11);
     for i in 0..20_000i64 {
         let (score, y) = event(&mut rng, &s, 1.0);
-        let at = |source: u16| Origin {
-            source,
-            partition: 0,
-            offset: i,
-        };
+        let at = |source: u16| origin(source, 0, i);
         let (id, outcome) = (i.to_le_bytes(), Outcome::Binary(y));
         let time_ms = BEGIN_MS + 100 * i;
         let event = Event {
-            weight: None,
-            cluster: None,
             model: "m",
-            version: "",
-            segment: "",
             id: &id,
             time_ms,
-            arrival_ms: None,
             prediction: Prediction::Score(score),
             outcome: (!joined).then_some(outcome),
+            ..EVENT
         };
         engine.observe(at(0), &event);
         if joined {

@@ -14,10 +14,12 @@ use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicRe
 use rdkafka::client::DefaultClientContext;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedMessage, Headers, Message};
-use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::producer::{BaseProducer, Producer};
 use rdkafka::{Offset, TopicPartitionList};
+
+use super::sender::Sender;
 
 /// Tests that may use a broker at the same moment.
 const SEATS: u32 = 3;
@@ -196,8 +198,6 @@ impl Broker {
     /// The same for records of up to so many bytes.
     pub fn create_topics_for(&self, topics: &[(&str, i32)], record_bytes: usize) {
         let record_bytes = record_bytes.to_string();
-        let admin: AdminClient<DefaultClientContext> =
-            self.client().create().expect("an admin client");
         let new = topics
             .iter()
             .map(|t| NewTopic::new(t.0, t.1, TopicReplication::Fixed(1)))
@@ -206,8 +206,7 @@ impl Broker {
             .map(|t| t.set("retention.bytes", "536870912"))
             .map(|t| t.set("segment.bytes", "67108864"));
         let new: Vec<NewTopic<'_>> = new.collect();
-        let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(20)));
-        let results = runtime().block_on(admin.create_topics(&new, &options));
+        let results = runtime().block_on(self.admin().create_topics(&new, &options()));
         for result in results.expect("the broker creates topics") {
             result.expect("the topic is new");
         }
@@ -215,11 +214,8 @@ impl Broker {
 
     /// Gives a topic so many partitions, more than it has.
     pub fn add_partitions(&self, topic: &str, count: usize) {
-        let admin: AdminClient<DefaultClientContext> =
-            self.client().create().expect("an admin client");
-        let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(20)));
         let more = NewPartitions::new(topic, count);
-        let results = runtime().block_on(admin.create_partitions(&[more], &options));
+        let results = runtime().block_on(self.admin().create_partitions(&[more], &options()));
         for result in results.expect("the broker adds partitions") {
             result.expect("the topic has fewer");
         }
@@ -227,10 +223,7 @@ impl Broker {
 
     /// Deletes a topic.
     pub fn delete_topic(&self, topic: &str) {
-        let admin: AdminClient<DefaultClientContext> =
-            self.client().create().expect("an admin client");
-        let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(20)));
-        let results = runtime().block_on(admin.delete_topics(&[topic], &options));
+        let results = runtime().block_on(self.admin().delete_topics(&[topic], &options()));
         for result in results.expect("the broker deletes topics") {
             result.expect("the topic was there");
         }
@@ -238,14 +231,11 @@ impl Broker {
 
     /// Deletes all records of a partition before an offset, as retention does.
     pub fn delete_records(&self, topic: &str, partition: i32, before: i64) {
-        let admin: AdminClient<DefaultClientContext> =
-            self.client().create().expect("an admin client");
-        let mut list = rdkafka::TopicPartitionList::new();
-        let offset = rdkafka::Offset::Offset(before);
+        let mut list = TopicPartitionList::new();
+        let offset = Offset::Offset(before);
         list.add_partition_offset(topic, partition, offset)
             .expect("an offset");
-        let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(20)));
-        let result = runtime().block_on(admin.delete_records(&list, &options));
+        let result = runtime().block_on(self.admin().delete_records(&list, &options()));
         let result = result.expect("the broker deletes records");
         assert!(result.elements().iter().all(|e| e.error().is_ok()));
     }
@@ -270,10 +260,7 @@ impl Broker {
             .set("linger.ms", "20");
         client.set("message.timeout.ms", "120000");
         client.set("message.max.bytes", "16777216");
-        Sender {
-            producer: client.create().expect("a producer"),
-            sent: 0,
-        }
+        Sender::new(client.create().expect("a producer"))
     }
 
     /// A producer whose records come in transactions.
@@ -286,17 +273,14 @@ impl Broker {
         let producer: BaseProducer = client.create().expect("a producer");
         let begun = producer.init_transactions(Duration::from_secs(60));
         begun.expect("the broker knows transactions");
-        Sender { producer, sent: 0 }
+        Sender::new(producer)
     }
 
     /// Creates a topic whose producers may set any timestamp, as brokers before 4.0 let them.
     pub fn create_topic_of_any_time(&self, topic: &str, partitions: i32) {
-        let admin: AdminClient<DefaultClientContext> =
-            self.client().create().expect("an admin client");
         let new = NewTopic::new(topic, partitions, TopicReplication::Fixed(1))
             .set("message.timestamp.after.max.ms", "9223372036854775807");
-        let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(20)));
-        let results = runtime().block_on(admin.create_topics([&new], &options));
+        let results = runtime().block_on(self.admin().create_topics([&new], &options()));
         for result in results.expect("the broker creates topics") {
             result.expect("the topic is new");
         }
@@ -331,6 +315,18 @@ impl Broker {
 
     /// Keys and values of a partition from its start to its present end.
     pub fn read_keyed(&self, topic: &str, partition: i32) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+        self.read(topic, partition, |message| {
+            let key = message.key().unwrap_or_default().to_vec();
+            (key, message.payload().map(<[u8]>::to_vec))
+        })
+    }
+
+    fn admin(&self) -> AdminClient<DefaultClientContext> {
+        self.client().create().expect("an admin client")
+    }
+
+    /// A consumer that begins at the start of a partition and tells its end.
+    fn reader(&self, topic: &str, partition: i32) -> BaseConsumer {
         let mut client = self.client();
         client
             .set("group.id", format!("reader-{}", unique()))
@@ -341,6 +337,17 @@ impl Broker {
         list.add_partition_offset(topic, partition, Offset::Beginning)
             .expect("a valid offset");
         consumer.assign(&list).expect("an assignment");
+        consumer
+    }
+
+    /// What `of` makes of each record of a partition, from its start to its present end.
+    fn read<T>(
+        &self,
+        topic: &str,
+        partition: i32,
+        of: impl Fn(&BorrowedMessage<'_>) -> T,
+    ) -> Vec<T> {
+        let consumer = self.reader(topic, partition);
         let (mut read, start) = (Vec::new(), Instant::now());
         loop {
             assert!(
@@ -350,11 +357,7 @@ impl Broker {
             match consumer.poll(Duration::from_millis(100)) {
                 None => {}
                 Some(Err(KafkaError::PartitionEOF(_))) => return read,
-                Some(message) => {
-                    let message = message.expect("a message");
-                    let key = message.key().unwrap_or_default().to_vec();
-                    read.push((key, message.payload().map(<[u8]>::to_vec)));
-                }
+                Some(message) => read.push(of(&message.expect("a message"))),
             }
         }
     }
@@ -390,93 +393,8 @@ impl Read {
     }
 }
 
-/// A producer that counts.
-pub struct Sender {
-    producer: BaseProducer,
-    /// Records handed over.
-    pub sent: u64,
-}
-
-impl Sender {
-    /// Queues one record, waiting when the queue is full.
-    pub fn send(&mut self, topic: &str, partition: i32, payload: &[u8]) {
-        let mut record = BaseRecord::<(), [u8]>::to(topic)
-            .partition(partition)
-            .payload(payload);
-        self.sent += 1;
-        loop {
-            match self.producer.send(record) {
-                Ok(()) => return,
-                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) => {
-                    record = back;
-                    self.producer.poll(Duration::from_millis(10));
-                }
-                Err((error, _)) => panic!("record {} was not taken: {error}", self.sent),
-            }
-        }
-    }
-
-    /// Queues one record with a timestamp, waiting when the queue is full.
-    pub fn send_at(&mut self, topic: &str, partition: i32, time_ms: i64, payload: &[u8]) {
-        let mut record = BaseRecord::<(), [u8]>::to(topic)
-            .partition(partition)
-            .timestamp(time_ms)
-            .payload(payload);
-        self.sent += 1;
-        loop {
-            match self.producer.send(record) {
-                Ok(()) => return,
-                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) => {
-                    record = back;
-                    self.producer.poll(Duration::from_millis(10));
-                }
-                Err((error, _)) => panic!("record {} was not taken: {error}", self.sent),
-            }
-        }
-    }
-
-    /// Queues one record without a value.
-    pub fn send_tombstone(&mut self, topic: &str, partition: i32, key: &str) {
-        let record = BaseRecord::<str, [u8]>::to(topic)
-            .partition(partition)
-            .key(key);
-        self.sent += 1;
-        let taken = self.producer.send(record).map_err(|(error, _)| error);
-        taken.expect("room in the queue");
-    }
-
-    /// Queues one record with a key.
-    pub fn send_keyed(&mut self, topic: &str, partition: i32, key: &str, payload: &[u8]) {
-        let record = BaseRecord::<str, [u8]>::to(topic)
-            .partition(partition)
-            .key(key)
-            .payload(payload);
-        self.sent += 1;
-        let taken = self.producer.send(record).map_err(|(error, _)| error);
-        taken.expect("room in the queue");
-    }
-
-    /// Begins a transaction.
-    pub fn begin(&self) {
-        self.producer.begin_transaction().expect("a transaction");
-    }
-
-    /// Ends the transaction: its records are read, or never.
-    pub fn end(&self, commit: bool) {
-        let within = Duration::from_secs(30);
-        match commit {
-            true => self.producer.commit_transaction(within),
-            false => self.producer.abort_transaction(within),
-        }
-        .expect("the transaction ends");
-    }
-
-    /// Waits until the broker has all of it.
-    pub fn flush(&self) {
-        self.producer
-            .flush(Duration::from_secs(120))
-            .expect("the broker takes every record");
-    }
+fn options() -> AdminOptions {
+    AdminOptions::new().operation_timeout(Some(Duration::from_secs(20)))
 }
 
 fn runtime() -> tokio::runtime::Runtime {

@@ -3,7 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::broker::Sender;
+use super::sender::Sender;
 use trueline::stats::rng::Rng;
 
 /// A minute in milliseconds.
@@ -184,6 +184,14 @@ kernel = { sample = 40, bandwidth = 0.4, features = 4 }"#;
         .replace("score = \"score\"", "probabilities = \"probabilities\"")
         .replace("on_missing = \"negative\"", "on_missing = \"a\"")
         .replace("name = \"*\"", model)
+}
+
+/// Queues records, each for the topic of its kind.
+pub fn send(sender: &mut Sender, topics: &[String; 2], records: &[Record]) {
+    for r in records {
+        let topic = &topics[usize::from(r.outcome)];
+        sender.send(topic, r.partition, r.text.as_bytes());
+    }
 }
 
 /// Moves the watermark of every partition of both topics past all others.

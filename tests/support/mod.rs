@@ -12,6 +12,8 @@
 pub mod bars;
 pub mod broker;
 pub mod clock;
+pub mod disk;
+pub mod draws;
 pub mod encode;
 pub mod events;
 pub mod expressions;
@@ -19,11 +21,15 @@ pub mod golden;
 pub mod late;
 pub mod many_streams;
 pub mod oracle;
-pub mod outside;
 pub mod partitions;
+pub mod records;
 pub mod registry;
 pub mod scrape;
+pub mod sender;
+pub mod server;
 pub mod service;
+pub mod shelf;
+pub mod shown;
 pub mod streams;
 
 use std::io::Write;

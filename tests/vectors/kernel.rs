@@ -2,13 +2,12 @@
 //! whatever partitions they came and through whatever restarts; its tests keep their levels; what is capped or cannot be
 //! kept is said.
 
+use crate::support::draws::{shuffle, vector};
 use crate::support::golden::published;
+use crate::support::records::EVENT;
 use trueline::collect::{Disposition, Event, Origin, rank};
-use trueline::config::Config;
-use trueline::config::bounds::{COORDINATE_BYTES, MemoryBound};
-use trueline::config::value::Outside;
 use trueline::judge::{
-    Caps, JudgeOptions, ModelPlan, Plan, Step, StreamReport, Undecided, Verdict, WindowReport,
+    JudgeOptions, ModelPlan, Plan, Step, StreamReport, Undecided, Verdict, WindowReport,
 };
 use trueline::monitor::Engine;
 use trueline::report::record::Record;
@@ -50,9 +49,7 @@ fn plan(classes: usize, keeping: KernelOptions) -> Plan {
             },
             segmenting: Default::default(),
         }],
-        caps: Caps::default(),
-        joins: Vec::new(),
-        ids: Vec::new(),
+        ..Plan::default()
     }
 }
 
@@ -68,9 +65,7 @@ struct Row {
 fn rows(classes: usize, n: usize, pushed: f64, seed: u64) -> Vec<Row> {
     let mut rng = Rng::new(seed);
     let mut one = |i: usize| {
-        let mut p: Vec<f64> = (0..classes).map(|_| -(1.0 - rng.uniform()).ln()).collect();
-        let sum: f64 = p.iter().sum();
-        p.iter_mut().for_each(|p| *p /= sum);
+        let p = vector(&mut rng, classes);
         let y = match rng.uniform() < pushed {
             true => 0,
             false => draw(&p, rng.uniform()),
@@ -97,14 +92,12 @@ fn event<'a>(version: &'a str, id: &'a str, row: &'a Row) -> Event<'a> {
     Event {
         model: "animals",
         version,
-        segment: "",
         id: id.as_bytes(),
         time_ms: row.time_ms,
         arrival_ms: Some(row.time_ms),
         prediction: Prediction::Vector(&row.p),
         outcome: Some(Outcome::Class(row.y)),
-        weight: None,
-        cluster: None,
+        ..EVENT
     }
 }
 
@@ -128,11 +121,7 @@ fn window(engine: &Engine) -> WindowReport {
 
 fn shuffled(n: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
-    let mut rng = Rng::new(seed);
-    for i in 0..n {
-        let j = i + (rng.uniform() * (n - i) as f64) as usize;
-        order.swap(i, j);
-    }
+    shuffle(&mut order, &mut Rng::new(seed));
     order
 }
 
@@ -440,77 +429,6 @@ fn published_networks_in_a_window_say_what_they_say_offline() {
     near(live.sample.unbiased.unwrap(), whole.unbiased.unwrap());
     let p = |e: &trueline::stats::kernel::Evaluation| e.biased_p.conditional.unwrap();
     assert!((p(&live.sample) / p(&whole) - 1.0).abs() < 1e-6);
-}
-
-fn configuration(views: &str, model: &str, rest: &str) -> Result<Config, String> {
-    configuration_of(views, "", model, rest)
-}
-
-fn configuration_of(views: &str, source: &str, model: &str, rest: &str) -> Result<Config, String> {
-    let text = format!(
-        "version = 1\n[kafka]\nbrokers = \"b:9092\"\n[[source]]\ntopics = [\"t\"]\n[source.fields]\n\
-         probabilities = \"p\"\noutcome = \"y\"\n{source}[[model]]\nname = \"m\"\nviews = {views}\n{model}{rest}"
-    );
-    let outside = Outside {
-        variable: &|_| None,
-        directory: ".".into(),
-    };
-    Config::parse(&text, "t.toml", &outside).map_err(|problems| {
-        let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        all.join("\n")
-    })
-}
-
-#[test]
-fn keys_reach_the_plan_and_the_bound_and_what_cannot_be_kept_is_refused() {
-    // More classes than any view of cells can have.
-    let names: Vec<String> = (0..30).map(|k| format!("\"{k}\"")).collect();
-    let classes = format!("classes = [{}]\n", names.join(", "));
-    let good = "[\"top_label\", \"kernel\"]";
-    let plain = configuration(good, &classes, "").unwrap();
-    assert_eq!(plain.plan.models[0].judge.kernel, KernelOptions::default());
-    let own = "[model.kernel]\nsample = 1000\nbandwidth = 0.3\nfeatures = 16\nseed = 4\n";
-    let larger = configuration(good, &classes, own).unwrap();
-    let want = KernelOptions {
-        sample: 1000,
-        nu: Some(0.3),
-        features: 16,
-        seed: 4,
-    };
-    assert_eq!(larger.plan.models[0].judge.kernel, want);
-    let bytes = |c: &Config| MemoryBound::of(c).vector_bytes;
-    assert!(bytes(&larger) > bytes(&plain) && bytes(&plain) > 0);
-    assert_eq!(
-        bytes(&configuration("[\"top_label\"]", &classes, own).unwrap()),
-        { bytes(&configuration("[\"top_label\"]", &classes, "").unwrap()) }
-    );
-    let cases = [
-        (good, "", "", "needs to know the classes"),
-        (
-            good,
-            classes.as_str(),
-            "[model.kernel]\nfeatures = 16\n",
-            "without `bandwidth`",
-        ),
-        (good, &classes, "[model.kernel]\nsample = 1\n", "sample"),
-        ("[\"kernel\"]", &classes, "", "no view of single scores"),
-    ];
-    let moving = configuration(good, &classes, "[state]\ntopic = \"moves\"\n");
-    assert!(moving.is_ok());
-    // What waits for outcomes waits whole: 21 entries of 32 bytes for the vector and its rank.
-    let joined =
-        "id = \"i\"\n[source.outcomes]\ntopics = [\"o\"]\nmaturity = \"1h\"\npending_max = 10000\n";
-    let waits = |views: &str| {
-        let config = configuration_of(views, joined, &classes, "").unwrap();
-        let (join, bound) = (&config.plan.joins[0], MemoryBound::of(&config));
-        (join.pending_max as u64, bound.pending_bytes)
-    };
-    let ((most, scalar), (_, whole)) = (waits("[\"top_label\"]"), waits(good));
-    assert_eq!(whole - scalar, most * 21 * COORDINATE_BYTES);
-    for (views, model, rest, wanted) in cases {
-        let told = configuration(views, model, rest).unwrap_err();
-        assert!(told.contains(wanted), "{wanted}: {told}");
-    }
 }
 
 #[test]

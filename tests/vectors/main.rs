@@ -1,5 +1,6 @@
 //! Views of class probabilities and the kernel view, live against offline.
 
+mod configuration;
 mod joins;
 mod kernel;
 #[path = "../support/mod.rs"]

@@ -1,7 +1,8 @@
 //! An engine and events for it.
 
+use crate::support::records::{EVENT, origin};
 use crate::support::streams::{Law, expit, score};
-use trueline::collect::{Event, Origin, Segmenting};
+use trueline::collect::{Event, Segmenting};
 use trueline::judge::{Change, DetectorOptions, JudgeOptions, Step};
 use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
@@ -77,19 +78,12 @@ pub fn event(
         model: "net",
         version: "1",
         segment,
-        id: b"",
         time_ms,
-        arrival_ms: None,
         prediction: Prediction::Score(z),
         outcome: y.map(Outcome::Binary),
-        weight: None,
-        cluster: None,
+        ..EVENT
     };
-    let origin = Origin {
-        source: 0,
-        partition: 0,
-        offset,
-    };
+    let origin = origin(0, 0, offset);
     engine.observe(origin, &event);
 }
 

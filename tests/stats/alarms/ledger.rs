@@ -1,9 +1,10 @@
 //! The ledger through the engine: shares, what is never forgotten, restarts, and outcomes that come too late.
 
 use super::feed::{BEGIN_MS, PANE_MS, Stream, Truth, event, plan};
+use crate::support::records::{EVENT, JOIN, origin};
 use crate::support::streams::{LAWS, score};
-use trueline::collect::join::{JoinPlan, Missing, Repeated};
-use trueline::collect::{Event, Label, Origin};
+use trueline::collect::join::{JoinPlan, Repeated};
+use trueline::collect::{Event, Label};
 use trueline::monitor::{Engine, Plan};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction};
@@ -123,16 +124,11 @@ fn the_ledger_survives_restarts_and_other_terms_but_not_another_budget() {
 fn revised_outcomes_reach_windows_and_not_the_detector() {
     let mut plan = plan("1 per 30d", 0.05, u64::MAX);
     plan.joins = vec![JoinPlan {
-        predictions: 0,
-        outcomes: 1,
         maturity_ms: PANE_MS,
-        missing: Missing::Drop,
         repeated: Repeated::Last,
         revise: true,
-        by_model: false,
-        model: None,
         pending_max: 10_000,
-        pending_memory: usize::MAX,
+        ..JOIN
     }];
     let mut engine = Engine::new(plan);
     engine.assign((0, 0).into());
@@ -141,11 +137,7 @@ fn revised_outcomes_reach_windows_and_not_the_detector() {
     let at = |i: i64| BEGIN_MS + i * 100;
     let mut labels = 0;
     let mut label = |engine: &mut Engine, id: i64, time_ms: i64, happened: bool| {
-        let origin = Origin {
-            source: 1,
-            partition: 0,
-            offset: labels,
-        };
+        let origin = origin(1, 0, labels);
         labels += 1;
         let label = Label {
             model: None,
@@ -161,20 +153,12 @@ fn revised_outcomes_reach_windows_and_not_the_detector() {
         let event = Event {
             model: "net",
             version: "1",
-            segment: "",
             id: &i.to_le_bytes(),
             time_ms: at(i),
-            arrival_ms: None,
             prediction: Prediction::Score(z),
-            outcome: None,
-            weight: None,
-            cluster: None,
+            ..EVENT
         };
-        let origin = Origin {
-            source: 0,
-            partition: 0,
-            offset: i,
-        };
+        let origin = origin(0, 0, i);
         engine.observe(origin, &event);
         // One in ten comes late.
         if i % 10 != 0 {

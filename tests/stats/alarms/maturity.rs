@@ -5,10 +5,11 @@
 
 use super::feed::{BEGIN_MS, Truth, alarms, plan};
 use crate::support::bars::{Bar, count, data_sets};
+use crate::support::records::{EVENT, JOIN, origin};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use trueline::collect::join::{JoinPlan, Missing, Repeated};
-use trueline::collect::{Event, Label, Origin};
+use trueline::collect::join::{JoinPlan, Missing};
+use trueline::collect::{Event, Label};
 use trueline::judge::Change;
 use trueline::monitor::Engine;
 use trueline::stats::rng::Rng;
@@ -32,16 +33,10 @@ fn engine(revise: bool, missing: Missing) -> Engine {
     };
     plan.models[0].ladder = Ladder::new(windows, 0).unwrap();
     plan.joins = vec![JoinPlan {
-        predictions: 0,
-        outcomes: 1,
         maturity_ms: MATURITY_MS,
         missing,
-        repeated: Repeated::First,
         revise,
-        by_model: false,
-        model: None,
-        pending_max: 1_000_000,
-        pending_memory: usize::MAX,
+        ..JOIN
     }];
     let mut engine = Engine::new(plan);
     engine.assign((0, 0).into());
@@ -100,11 +95,7 @@ fn play(engine: &mut Engine, seed: u64, rate: i64, truth: Truth, delay: Delay) -
                 arrival_ms: None,
                 outcome: Outcome::Binary(happened),
             };
-            let origin = Origin {
-                source: 1,
-                partition: 0,
-                offset: labels,
-            };
+            let origin = origin(1, 0, labels);
             labels += 1;
             engine.label(origin, &label);
         }
@@ -113,20 +104,12 @@ fn play(engine: &mut Engine, seed: u64, rate: i64, truth: Truth, delay: Delay) -
         let event = Event {
             model: "net",
             version: "1",
-            segment: "",
             id: &i.to_le_bytes(),
             time_ms,
-            arrival_ms: None,
             prediction: Prediction::Score(z),
-            outcome: None,
-            weight: None,
-            cluster: None,
+            ..EVENT
         };
-        let origin = Origin {
-            source: 0,
-            partition: 0,
-            offset: i,
-        };
+        let origin = origin(0, 0, i);
         engine.observe(origin, &event);
         if let Some(minutes) = delay(&mut rng, happened) {
             coming.push(Reverse((

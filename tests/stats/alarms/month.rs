@@ -5,12 +5,13 @@
 //! CI takes four days of one event a second; `TRUELINE_DATA_SETS` takes thirty of two.
 
 use super::feed::{Truth, alarms};
+use crate::support::records::{EVENT, JOIN, origin};
 use crate::support::streams::expit;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::f64::consts::TAU;
-use trueline::collect::join::{JoinPlan, Missing, Repeated};
-use trueline::collect::{Event, Label, Origin, Segmenting};
+use trueline::collect::join::JoinPlan;
+use trueline::collect::{Event, Label, Segmenting};
 use trueline::judge::{Change, DetectorOptions, JudgeOptions, Step, Verdict};
 use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
@@ -41,16 +42,8 @@ fn plan() -> Plan {
             },
         }],
         joins: vec![JoinPlan {
-            predictions: 0,
-            outcomes: 1,
             maturity_ms: 3 * HOUR_MS,
-            missing: Missing::Drop,
-            repeated: Repeated::First,
-            revise: false,
-            by_model: false,
-            model: None,
-            pending_max: 1_000_000,
-            pending_memory: usize::MAX,
+            ..JOIN
         }],
         ..Plan::default()
     }
@@ -115,20 +108,12 @@ impl Traffic {
         let event = Event {
             model: "net",
             version: "1",
-            segment: "",
             id: &id.to_le_bytes(),
             time_ms,
-            arrival_ms: None,
             prediction: Prediction::Score(z),
-            outcome: None,
-            weight: None,
-            cluster: None,
+            ..EVENT
         };
-        let origin = Origin {
-            source: 0,
-            partition: 0,
-            offset: id,
-        };
+        let origin = origin(0, 0, id);
         self.engine.observe(origin, &event);
         let delay = 2 * HOUR_MS + (self.rng.uniform() * HOUR_MS as f64 / 2.0) as i64;
         self.coming.push(Reverse((time_ms + delay, id, happened)));
@@ -148,11 +133,7 @@ impl Traffic {
                 arrival_ms: None,
                 outcome: Outcome::Binary(happened),
             };
-            let origin = Origin {
-                source: 1,
-                partition: 0,
-                offset: self.labels,
-            };
+            let origin = origin(1, 0, self.labels);
             self.labels += 1;
             self.engine.label(origin, &label);
         }

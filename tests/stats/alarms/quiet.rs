@@ -5,9 +5,10 @@
 
 use super::feed::{BEGIN_MS, Truth};
 use crate::support::bars::first_seed;
+use crate::support::records::{EVENT, origin};
 use crate::support::streams::{LAWS, Law, score};
 use std::collections::BTreeSet;
-use trueline::collect::{Event, Origin};
+use trueline::collect::Event;
 use trueline::config::Config;
 use trueline::config::value::Outside;
 use trueline::judge::{Change, Step, alarm};
@@ -57,21 +58,12 @@ fn told(plan: Plan, models: &[(Law, Truth)], a_minute: i64, seed: u64) -> (BTree
             let z = score(*law, &mut rng);
             let event = Event {
                 model: name,
-                version: "",
-                segment: "",
-                id: b"",
                 time_ms,
-                arrival_ms: None,
                 prediction: Prediction::Score(z),
                 outcome: Some(Outcome::Binary(rng.uniform() < truth.of(z))),
-                weight: None,
-                cluster: None,
+                ..EVENT
             };
-            let origin = Origin {
-                source: 0,
-                partition: 0,
-                offset,
-            };
+            let origin = origin(0, 0, offset);
             engine.observe(origin, &event);
             offset += 1;
         }

@@ -1,0 +1,61 @@
+//! The verb `check`: its exit code says whether the file or what it names is at fault.
+
+use crate::{MINIMAL, root};
+use std::fs;
+use std::path::Path;
+
+/// Runs `trueline check` and answers with its exit code and what it wrote to both outputs.
+fn check(config: &Path, more: &[&str]) -> (Option<i32>, String) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_trueline"));
+    command.arg("check").arg("--config").arg(config).args(more);
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TRUELINE_")) {
+        command.env_remove(name);
+    }
+    let output = command.output().unwrap();
+    let both = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(both).unwrap())
+}
+
+#[test]
+fn check_ends_with_78_for_a_bad_file_and_0_for_a_good_one() {
+    let (code, said) = check(&root().join("tests/config/bad/tolerance_above_1.toml"), &[]);
+    assert_eq!(code, Some(78), "{said}");
+    assert!(
+        said.contains("tolerance_above_1.toml:16:13: `tolerance` is 1.5"),
+        "{said}"
+    );
+    let (code, said) = check(&root().join("config/fraud.toml"), &["--no-environment"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("memory: at most"), "{said}");
+}
+
+#[test]
+fn check_ends_with_69_and_names_the_broker_the_directory_and_the_address_that_fail() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    // A port that nobody listens on: bound for a moment, then let go.
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let broker = closed.local_addr().unwrap();
+    drop(closed);
+    let directory = std::env::temp_dir().join(format!("trueline-check-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("trueline.toml");
+    let text = MINIMAL.replace("b:1", &broker.to_string());
+    let listen = taken.local_addr().unwrap();
+    let rest = format!("[http]\nlisten = \"{listen}\"\n[state]\ndirectory = \"trueline.toml/x\"\n");
+    fs::write(&file, text + &rest).unwrap();
+    let (code, said) = check(&file, &["--timeout", "2s"]);
+    fs::remove_dir_all(&directory).unwrap();
+    assert_eq!(code, Some(69), "{said}");
+    assert!(
+        said.contains(&format!("no kafka broker answers at `{broker}`")),
+        "{said}"
+    );
+    assert!(
+        said.contains(&format!("cannot listen on {listen}")),
+        "{said}"
+    );
+    assert!(
+        said.contains("[state] directory: cannot write in"),
+        "{said}"
+    );
+}

@@ -1,0 +1,57 @@
+//! Values from outside the file, and the effective configuration, which reads back and shows no secret.
+
+use crate::{MINIMAL, parse};
+use std::fs;
+use std::path::PathBuf;
+use trueline::config::Config;
+use trueline::config::value::Outside;
+
+#[test]
+fn the_effective_configuration_reads_back_to_the_same_plan_and_shows_no_secret() {
+    let text = "version = 1\n[kafka]\nbrokers = \"b:1\"\noptions = { \"ssl.key.password\" = \"hunter2\", \
+                \"client.id\" = \"a$${b}\" }\n[kafka.sasl]\nmechanism = \"PLAIN\"\nusername = \"u\"\n\
+                password = \"hunter2\"\n[[source]]\ntopics = \"t\"\n[source.fields]\nscore = \"s\"\n\
+                [[model]]\nname = \"m\"\nwindows = [{ width = \"10m\", slide = \"2m\" }, { last = 900 }]\n";
+    let config = parse(text).unwrap();
+    let effective = config.effective();
+    assert!(!effective.contains("hunter2"), "{effective}");
+    assert!(!format!("{config:?}").contains("hunter2"));
+    let again = parse(&effective).unwrap_or_else(|p| panic!("{effective}\n{p:#?}"));
+    assert_eq!(again.plan, config.plan);
+    assert_eq!(again.effective(), effective);
+    assert_eq!(again.sources[0].kafka.options["client.id"], "a${b}");
+}
+
+#[test]
+fn variables_reach_numbers_and_texts_alike() {
+    let text = format!(
+        "{MINIMAL}[limits]\nstreams_max = \"${{N}}\"\n[http]\nlisten = \"${{L:-[::1]:5}}\"\n"
+    );
+    let outside = Outside {
+        variable: &|name| (name == "N").then(|| "77".to_owned()),
+        directory: PathBuf::new(),
+    };
+    let config = Config::parse(&text, "t.toml", &outside).unwrap();
+    assert_eq!(config.plan.caps.streams_max, 77);
+    assert_eq!(config.http.listen.to_string(), "[::1]:5");
+}
+
+#[test]
+fn a_secret_may_come_from_a_file_beside_the_configuration() {
+    let directory = std::env::temp_dir().join(format!("trueline-secret-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("password"), "hunter2\n").unwrap();
+    let text = format!(
+        "{MINIMAL}[kafka.sasl]\nmechanism = \"PLAIN\"\nusername = \"u\"\npassword_file = \"password\"\n"
+    );
+    let outside = Outside {
+        variable: &|_| None,
+        directory: directory.clone(),
+    };
+    let config = Config::parse(&text, "t.toml", &outside).unwrap();
+    fs::remove_dir_all(&directory).unwrap();
+    let security = &config.sources[0].kafka.security;
+    assert_eq!(security.password.as_deref(), Some("hunter2"));
+    assert_eq!(security.protocol.as_deref(), Some("sasl_plaintext"));
+    assert_eq!(config.state.directory, directory.join("trueline-state"));
+}

@@ -1,0 +1,157 @@
+//! An outcome in a record of its own, or in a row of one, is the same in every format.
+
+use super::{NOW, facts, options, raw, schema};
+use crate::support::encode;
+use crate::support::encode::{
+    AVRO, Facts, PROTO, as_avro, as_json, as_protobuf, frame, message, pool,
+};
+use apache_avro::types::Value as Avro;
+use protox::prost_reflect::Value as Proto;
+use protox::prost_reflect::prost::Message as _;
+use serde_json::json;
+use trueline::collect::Reason;
+use trueline::decode::*;
+use trueline::stats::view::Outcome;
+
+/// What an outcome of its own says: id, event time and class.
+type LabelSeen = (Vec<u8>, i64, Outcome);
+
+/// The outcomes of a record, or the reason of each one's rejection.
+fn labels(d: &mut LabelDecoder, payload: &[u8]) -> Vec<Result<LabelSeen, Reason>> {
+    assert_eq!(d.lacks(payload), None);
+    let raw = raw(payload);
+    let n = d.open(&raw).unwrap();
+    (0..n)
+        .map(|row| match d.label(&raw, row) {
+            Ok(l) => Ok((l.id.to_vec(), l.time_ms, l.outcome)),
+            Err(rejection) => Err(rejection.reason),
+        })
+        .collect()
+}
+
+fn label_decoder(format: Format, text: &str, rows: Option<&str>) -> LabelDecoder {
+    let path = |name: &str| match rows {
+        Some(rows) => format!("{rows}.{name}"),
+        None => name.to_owned(),
+    };
+    let mut d = LabelDecoder::new(&LabelOptions {
+        id: IdField::Path(path("id")),
+        outcome: path("outcome"),
+        packing: Packing {
+            format,
+            envelope: Envelope::None,
+            rows: rows.map(str::to_owned),
+        },
+        ..LabelOptions::default()
+    })
+    .unwrap();
+    d.learn(7, &schema(format, text));
+    d
+}
+
+#[test]
+fn an_outcome_alone_is_the_same_in_every_format() {
+    let json = as_json(&facts()).to_string();
+    let expected = (b"a".to_vec(), NOW, Outcome::Class(1));
+    for (format, text, payload) in [
+        (Format::Json, "", frame(7, json.as_bytes())),
+        (Format::Avro, AVRO, frame(7, &as_avro(&facts()))),
+        (
+            Format::Protobuf,
+            PROTO,
+            frame(7, &as_protobuf(&pool(PROTO), &facts())),
+        ),
+    ] {
+        let mut d = label_decoder(format, text, None);
+        assert_eq!(
+            labels(&mut d, &payload),
+            [Ok(expected.clone())],
+            "{format:?}"
+        );
+    }
+    // An outcome that says nothing of what happened is no outcome.
+    let silent = Facts {
+        outcome: None,
+        ..facts()
+    };
+    let avro = frame(7, &as_avro(&silent));
+    let mut d = label_decoder(Format::Avro, AVRO, None);
+    assert_eq!(labels(&mut d, &avro), [Err(Reason::MissingField)]);
+    let mut d = LabelDecoder::new(&LabelOptions {
+        packing: options(Format::Avro).packing,
+        ..LabelOptions::default()
+    })
+    .unwrap();
+    assert_eq!(
+        d.lacks(&avro),
+        Some(7),
+        "a schema of outcomes is asked for too"
+    );
+    assert_eq!(
+        d.open(&raw(&avro)).unwrap_err().reason,
+        Reason::UnknownSchema
+    );
+}
+
+#[test]
+fn each_row_of_a_record_of_outcomes_is_an_outcome_in_every_format() {
+    let json = json!({
+        "time_ms": NOW,
+        "settled": [{"id": "a", "outcome": true}, {"id": "b"}, {"id": "", "outcome": 0},
+            {"id": "c", "outcome": 0}],
+    });
+    let avro = r#"{"type":"record","name":"B","fields":[{"name":"time_ms","type":"long"},
+        {"name":"settled","type":{"type":"array","items":{"type":"record","name":"Row","fields":[
+          {"name":"id","type":"string"},{"name":"outcome","type":["null","int"]}]}}}]}"#;
+    let field = |name: &str, value| (name.to_owned(), value);
+    let row = |id: &str, outcome: Option<i32>| {
+        let outcome = match outcome {
+            None => Avro::Union(0, Box::new(Avro::Null)),
+            Some(y) => Avro::Union(1, Box::new(Avro::Int(y))),
+        };
+        Avro::Record(vec![
+            field("id", Avro::String(id.into())),
+            field("outcome", outcome),
+        ])
+    };
+    let settled = [("a", Some(1)), ("b", None), ("", Some(0)), ("c", Some(0))];
+    let record = Avro::Record(vec![
+        field("time_ms", Avro::Long(NOW)),
+        field(
+            "settled",
+            Avro::Array(settled.map(|(id, y)| row(id, y)).into()),
+        ),
+    ]);
+    let proto = r#"syntax = "proto3"; message B { message Row { string id = 1; optional bool outcome = 2; }
+        int64 time_ms = 1; repeated Row settled = 2; }"#;
+    let pool = pool(proto);
+    let messages = settled.map(|(id, y)| {
+        let mut fields = vec![("id", Proto::String(id.into()))];
+        fields.extend(y.map(|y| ("outcome", Proto::Bool(y == 1))));
+        Proto::Message(message(&pool, "B.Row", fields))
+    });
+    let fields = vec![
+        ("time_ms", Proto::I64(NOW)),
+        ("settled", Proto::List(messages.into())),
+    ];
+    let protobuf = [&[0][..], &message(&pool, "B", fields).encode_to_vec()].concat();
+    for (format, text, payload) in [
+        (Format::Json, "", json.to_string().into_bytes()),
+        (Format::Avro, avro, frame(7, &encode::avro(avro, record))),
+        (Format::Protobuf, proto, frame(7, &protobuf)),
+    ] {
+        let mut d = label_decoder(format, text, Some("settled"));
+        let seen = labels(&mut d, &payload);
+        let of = |id: &str, class| Ok((id.as_bytes().to_vec(), NOW, Outcome::Class(class)));
+        assert_eq!(
+            seen,
+            [
+                of("a", 1),
+                Err(Reason::MissingField),
+                Err(Reason::EmptyKey),
+                of("c", 0)
+            ],
+            "{format:?}"
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! Files of JSON lines and of CSV go through the same checks, with the numbers of their lines.
+
+use super::{NOW, classes, flat, record};
+use std::io::Write;
+use trueline::collect::Reason;
+use trueline::decode::*;
+
+fn file(name: &str, bytes: &[u8]) -> std::path::PathBuf {
+    let dir = std::env::temp_dir().join(format!("trueline-decode-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let path = dir.join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+/// Line and what became of it: the score or the reason.
+fn read_all(path: &std::path::Path, o: &DecodeOptions) -> Vec<(u64, Result<String, Reason>)> {
+    let mut r = FileReader::open(path, Some(o), None).unwrap();
+    let mut all = Vec::new();
+    while let Some(row) = r.read().unwrap() {
+        let event = row.content.map(|c| match c {
+            Content::Event(e) => format!("{:?} {:?}", e.prediction, e.outcome),
+            Content::Outcome(_) => panic!("no outcome is looked for"),
+        });
+        all.push((row.line, event.map_err(|r| r.reason)));
+    }
+    assert!(r.bytes_read() > 0);
+    all
+}
+
+#[test]
+fn json_lines_are_read_plain_gzip_and_zstd_with_their_line_numbers() {
+    let mut text = record("0.25", "1") + "\n\n" + &record("1.5", "0") + "\r\n{\n";
+    text += &format!("{{\"x\":\"{}\"}}\n", "x".repeat(2 << 20));
+    text += &record("0.75", "null");
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gz.write_all(text.as_bytes()).unwrap();
+    let expected = vec![
+        (1, Ok("Score(0.25) Some(Binary(true))".to_string())),
+        (3, Err(Reason::ScoreOutOfRange)),
+        (4, Err(Reason::Malformed)),
+        (5, Err(Reason::TooLarge)),
+        (6, Ok("Score(0.75) None".to_string())),
+    ];
+    for path in [
+        file("a.jsonl", text.as_bytes()),
+        file("a.jsonl.gz", &gz.finish().unwrap()),
+        file(
+            "a.jsonl.zst",
+            &zstd::encode_all(text.as_bytes(), 1).unwrap(),
+        ),
+    ] {
+        assert_eq!(read_all(&path, &flat()), expected, "{}", path.display());
+    }
+    let mut broken = FileReader::open(
+        &file("b.jsonl.gz", b"\x1f\x8b\x08\x00oops"),
+        Some(&flat()),
+        None,
+    )
+    .unwrap();
+    let text = broken.read().err().unwrap().to_string();
+    assert!(text.contains("b.jsonl.gz:1"), "{text}");
+}
+
+#[test]
+fn csv_goes_through_the_same_checks_by_column_name() {
+    let text = format!(
+        "time_ms,outcome,model,score\n{NOW},1,m,0.25\n{NOW},,\"m,x\",0.5\n{NOW},true,m,1.2\n{NOW},0,m,abc\n\
+         {NOW},0,,0.5\n5,0,m,0.5\n{NOW},0\n{NOW},False,m,nan\n"
+    );
+    assert_eq!(
+        read_all(&file("a.csv", text.as_bytes()), &flat()),
+        vec![
+            (2, Ok("Score(0.25) Some(Binary(true))".to_string())),
+            (3, Ok("Score(0.5) None".to_string())),
+            (4, Err(Reason::ScoreOutOfRange)),
+            (5, Err(Reason::ScoreNotNumber)),
+            (6, Err(Reason::MissingField)),
+            (7, Err(Reason::TimeOutOfRange)),
+            (8, Err(Reason::MissingField)),
+            (9, Err(Reason::ScoreNotFinite)),
+        ]
+    );
+    let e = FileReader::open(&file("b.csv", b"time_ms,model,p\n"), Some(&flat()), None)
+        .err()
+        .unwrap();
+    assert!(e.to_string().contains("b.csv:1: no column `score`"), "{e}");
+    let o = classes(PredictionField::ClassMap("p".into()));
+    let text = format!(
+        "p.ox,model,p.cat,time_ms,outcome,p.dog\n0.25,m,0.25,{NOW},dog,0.5\n1,m,,{NOW},dog,0\n"
+    );
+    assert_eq!(
+        read_all(&file("c.csv", text.as_bytes()), &o),
+        vec![
+            (
+                2,
+                Ok("Vector([0.25, 0.5, 0.25]) Some(Class(1))".to_string())
+            ),
+            (3, Err(Reason::ScoreNotNumber)),
+        ]
+    );
+}
+
+#[test]
+fn a_row_of_csv_that_never_ends_stops_at_a_mebibyte() {
+    let open = format!("{NOW},1,\"{}\n", "x".repeat(3 << 20));
+    let text = format!("time_ms,outcome,model,score\n{NOW},1,m,0.25\n{open}");
+    let mut reader =
+        FileReader::open(&file("open.csv", text.as_bytes()), Some(&flat()), None).unwrap();
+    let said = loop {
+        match reader.read() {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("the row ended"),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(
+        said.contains("open.csv:3") && said.contains("is a quote open?"),
+        "{said}"
+    );
+}

@@ -1,0 +1,125 @@
+//! What it costs to be asked wrongly, often or by strangers: probes are answered, all else is refused.
+
+use super::parse;
+use crate::support::server::{Answer, Server};
+use crate::support::shown::populated;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use trueline::telemetry::Published;
+
+#[test]
+fn head_answers_as_get_without_the_body() {
+    let server = Server::start(populated());
+    let head = server.ask("HEAD /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    assert_eq!(head.status, 200);
+    assert!(head.head.contains("content-length: ") && head.body.is_empty());
+}
+
+#[test]
+fn ready_names_what_is_missing_and_fails_while_draining() {
+    let published = Arc::new(Published::default());
+    published.not_ready("kafka", "joining group `trueline`");
+    published.ready("state");
+    let server = Server::start(Arc::clone(&published));
+    let answer = server.get("/ready");
+    assert_eq!(answer.status, 503);
+    let body: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
+    assert_eq!(body["missing"]["kafka"], "joining group `trueline`");
+    assert!(body["missing"]["state"].is_null());
+    published.ready("kafka");
+    assert_eq!(server.get("/ready").status, 200);
+    published.drain();
+    let answer = server.get("/ready");
+    assert_eq!(answer.status, 503);
+    assert!(answer.body.contains("stopping"));
+    // Draining is no reason to stop answering: the last scrape still comes.
+    assert_eq!(server.get("/metrics").status, 200);
+}
+
+#[test]
+fn a_request_beyond_the_limits_is_refused_and_the_server_goes_on() {
+    let server = Server::start(populated());
+    let huge = "x".repeat(64 * 1024);
+    let answer = server.ask(&format!("GET / HTTP/1.1\r\nhost: x\r\nbig: {huge}\r\n\r\n"));
+    assert!(matches!(answer.status, 0 | 431), "{}", answer.status);
+    let many = "a: b\r\n".repeat(200);
+    let answer = server.ask(&format!("GET / HTTP/1.1\r\nhost: x\r\n{many}\r\n"));
+    assert!(matches!(answer.status, 0 | 431), "{}", answer.status);
+    let answer = server.ask("\u{1}\u{2} nonsense\r\n\r\n");
+    assert!(matches!(answer.status, 0 | 400), "{}", answer.status);
+    assert_eq!(server.get("/live").status, 200);
+}
+
+#[test]
+fn a_probe_is_answered_within_a_second_however_many_connections_are_held() {
+    let published = populated();
+    let beat = published.beat("engine");
+    let server = Server::start(published);
+    let mut held: Vec<TcpStream> = Vec::new();
+    let probe = || {
+        let start = Instant::now();
+        // The loop is alive, however long the connections took.
+        beat.tick();
+        for path in ["/live", "/ready", "/metrics"] {
+            assert_eq!(server.get(path).status, 200, "{path}");
+        }
+        assert!(
+            start.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            start.elapsed()
+        );
+    };
+    for n in [128, 1000, 5000] {
+        while held.len() < n {
+            let mut stream = TcpStream::connect(server.address).unwrap();
+            // Some have asked for something, some have asked for half of it, some for nothing.
+            let part: &[u8] = match held.len() % 3 {
+                0 => b"GET /live HTTP/1.1\r\nhost: x\r\n\r\n",
+                1 => b"GET /live HTTP/1.1\r\nho",
+                _ => b"",
+            };
+            let _ = stream.write_all(part);
+            held.push(stream);
+        }
+        for _ in 0..10 {
+            probe();
+        }
+    }
+    let lines = parse(&server.get("/metrics").body);
+    let of = |name: &str| lines.iter().find(|l| l.name == name).unwrap().value;
+    assert!(of("trueline_http_connections_refused_total") >= 4000.0);
+    assert!(of("trueline_http_connections") <= trueline::http::CONNECTIONS_MAX as f64);
+}
+
+#[test]
+fn requests_under_a_foreign_name_and_changes_without_a_header_are_refused() {
+    let server = Server::start(populated());
+    let ask = |request: &str| server.ask(request).status;
+    assert_eq!(
+        ask("GET /metrics HTTP/1.1\r\nhost: evil.example\r\n\r\n"),
+        421
+    );
+    assert_eq!(ask("GET /live HTTP/1.1\r\nhost: evil.example\r\n\r\n"), 200);
+    let form = "POST /-/reload HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 0\r\n\r\n";
+    assert_eq!(ask(form), 415);
+    let page = "POST /-/reload HTTP/1.1\r\nhost: x\r\norigin: http://evil.example\r\ncontent-type: application/json\r\ncontent-length: 0\r\n\r\n";
+    assert_eq!(ask(page), 403);
+}
+
+#[test]
+fn stopping_lets_idle_connections_go_and_refuses_new_ones() {
+    let mut server = Server::start(populated());
+    let mut idle = TcpStream::connect(server.address).unwrap();
+    idle.set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    idle.write_all(b"GET /live HTTP/1.1\r\nhost: x\r\n\r\n")
+        .unwrap();
+    let mut byte = [0; 1];
+    idle.read_exact(&mut byte).unwrap();
+    server.stop();
+    let rest = Answer::read(&mut idle);
+    assert!(rest.body.ends_with("live\n"));
+    assert!(TcpStream::connect(server.address).is_err());
+}

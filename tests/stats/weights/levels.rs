@@ -1,0 +1,113 @@
+//! Under uneven weights the tests keep their level and the interval covers the error of the population.
+
+use super::{LAWS, Weighted, sample, sums_of, tiers};
+use crate::level;
+use crate::support::bars::{Bar, count, data_sets};
+use trueline::stats::evaluation::{Options, evaluate, evaluate_scores, evaluate_weighted};
+use trueline::stats::rng::Rng;
+
+#[test]
+fn calibrated_data_are_rejected_as_often_as_alpha_says_under_uneven_weights() {
+    let sets = data_sets(600);
+    let bar = Bar::new(sets, level::RIGHT, &[0.12, 0.002]);
+    let mut failures = Vec::new();
+    for (name, law) in LAWS {
+        let rejected = count(sets, |seed| {
+            let sample = sample(&mut Rng::new(seed), law, |z| z, 5000);
+            evaluate(&sums_of(&sample), &Options::default())
+                .unwrap()
+                .reject
+        });
+        bar.check(name, rejected, &mut failures);
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+fn a_rejection_by_weights_is_of_the_population_and_not_of_the_sample() {
+    // High scores are too high, and are one in twenty of what was kept.
+    let wrong = |z: f64| if z < 0.3 { z } else { z - 0.06 };
+    let found = count(100, |seed| {
+        let sample = sample(&mut Rng::new(seed), tiers, wrong, 5000);
+        evaluate(&sums_of(&sample), &Options::default())
+            .unwrap()
+            .reject
+    });
+    assert!(found >= 50, "{found} of 100");
+    // Half of the scores are right on the whole and wrong by group; weights say how large each group is.
+    let mut rng = Rng::new(7);
+    let mut all: Vec<Weighted> = Vec::new();
+    for i in 0..40_000u32 {
+        let z = 0.2 + 0.6 * rng.uniform();
+        // A third of the population, of which one in five is kept: two times too low against one time too high.
+        let third = i % 3 == 0;
+        if third && rng.uniform() >= 0.2 {
+            continue;
+        }
+        let off = if third { -0.1 } else { 0.05 };
+        all.push((z, rng.uniform() < z + off, if third { 5.0 } else { 1.0 }));
+    }
+    let o = Options::default();
+    let weighted = evaluate_weighted(&all, &o).unwrap();
+    let bare: Vec<(f64, bool)> = all.iter().map(|&(z, y, _)| (z, y)).collect();
+    let bare = evaluate_scores(&bare, &o).unwrap();
+    assert!(bare.reject, "the sample is off");
+    assert!(
+        weighted.in_the_large.mean_residual.abs() < 0.01 && !weighted.reject,
+        "the population is not: {:?}",
+        weighted.in_the_large
+    );
+}
+
+#[test]
+fn the_interval_covers_the_error_of_the_population() {
+    let sets = data_sets(300);
+    let bar = Bar::new(sets, 0.89..=1.0, &[0.75]);
+    let mut failures = Vec::new();
+    for beta in [0.05, 0.1, 0.2] {
+        // Scores uniform in the population; kept by a chance that falls with the score, and one by lot.
+        let covered = count(sets, |seed| {
+            let mut rng = Rng::new(seed);
+            let mut all = Vec::new();
+            while all.len() < 5000 {
+                let z = rng.uniform();
+                let chance = (1.0 - 0.8 * z) * if rng.uniform() < 0.5 { 1.0 } else { 0.25 };
+                if rng.uniform() < chance {
+                    let p = z + beta * (1.0 - 2.0 * z);
+                    all.push((z, rng.uniform() < p, 0.4 / chance));
+                }
+            }
+            let i = evaluate(&sums_of(&all), &Options::default())
+                .unwrap()
+                .interval;
+            let truth = beta / 3f64.sqrt();
+            i.lower <= truth && truth <= i.upper
+        });
+        bar.check(&format!("error {beta}/√3"), covered, &mut failures);
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+fn spiegelhalter_cox_and_the_large_keep_their_level_under_weights() {
+    let sets = data_sets(600);
+    let bar = Bar::new(sets, level::RIGHT, &[0.12, 0.002]);
+    let mut failures = Vec::new();
+    for (what, name) in ["in the large", "Spiegelhalter", "Cox"]
+        .into_iter()
+        .enumerate()
+    {
+        let rejected = count(sets, |seed| {
+            let all = sample(&mut Rng::new(seed), tiers, |z| z, 3000);
+            let e = evaluate_weighted(&all, &Options::default()).unwrap();
+            let p = [
+                e.in_the_large.p_value.unwrap(),
+                e.spiegelhalter.unwrap().p_value,
+                e.cox.unwrap().p_value,
+            ];
+            p[what] <= 0.05
+        });
+        bar.check(name, rejected, &mut failures);
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}

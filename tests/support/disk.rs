@@ -1,0 +1,39 @@
+//! Journals as a disk keeps them: segments by their place, appended to.
+
+use std::collections::BTreeMap;
+use trueline::collect::join::{JoinState, JournalDelta};
+use trueline::monitor::{Engine, Plan, Snapshot};
+
+/// Segments by join, partition and number.
+#[derive(Default)]
+pub struct Disk(pub BTreeMap<(u16, i32, u64), Vec<u8>>);
+
+impl Disk {
+    /// Writes what joiners added; each segment goes on where it ended.
+    pub fn append(&mut self, deltas: Vec<JournalDelta>) {
+        for d in deltas {
+            let segment = self.0.entry((d.join, d.partition, d.segment)).or_default();
+            assert_eq!(segment.len() as u64, d.offset, "journals are appended to");
+            segment.extend(d.bytes);
+        }
+    }
+
+    /// Those that a snapshot marks, by join.
+    pub fn segments(&self, snapshot: &Snapshot) -> Vec<Vec<Vec<u8>>> {
+        let of = |j: &JoinState| {
+            let marks = j.marks.iter();
+            marks
+                .map(|m| self.0[&(j.join, j.partition, m.segment)].clone())
+                .collect()
+        };
+        snapshot.joins.iter().map(of).collect()
+    }
+
+    /// Snapshot, journals and all, and a new engine from it.
+    pub fn restart(&mut self, engine: &mut Engine, plan: Plan) -> Engine {
+        self.append(engine.take_journals());
+        let snapshot = engine.snapshot();
+        let segments = self.segments(&snapshot);
+        Engine::restore_joined(plan, snapshot, &segments).expect("a sound snapshot")
+    }
+}

@@ -1,0 +1,294 @@
+//! Vector views of predictions whose outcomes come apart: in any order of arrival, with repeats, spills and restarts, the
+//! sums of the stream that was not joined, to the bit; late outcomes revise them exactly; what is missing is told.
+
+mod changes;
+mod coverage;
+mod memory;
+mod moves;
+mod revisions;
+mod sums;
+
+use crate::support::draws::vector;
+use crate::support::partitions;
+use crate::support::records::{EVENT, JOIN, origin};
+use crate::support::shelf::Shelves;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use trueline::collect::join::{JoinPlan, Missing, Repeated, SpillBackend};
+use trueline::collect::{Disposition, Event, Label, Origin};
+use trueline::judge::{JudgeOptions, ModelPlan, Plan, WindowReport};
+use trueline::monitor::{Engine, MonitorView, RecordSink, Snapshot};
+use trueline::stats::axis::{Axis, Grid};
+use trueline::stats::kernel::window::KernelOptions;
+use trueline::stats::rng::Rng;
+use trueline::stats::view::{Outcome, Prediction, View};
+use trueline::window::{Ladder, PaneState, RingState, SumsState, ViewSumsState, WindowSpec};
+
+const MINUTE: i64 = 60_000;
+const START_MS: i64 = 1_760_000_400_000 / 600_000 * 600_000;
+const SPAN_MS: i64 = 20 * MINUTE;
+const MATURITY_MS: i64 = 5 * MINUTE;
+const CLASSES: usize = 4;
+const VECTORS: [View; 3] = [View::TopK(2), View::Full, View::Kernel];
+
+/// A sample smaller than the panes, features and blocks.
+const KEEPING: KernelOptions = KernelOptions {
+    sample: 60,
+    nu: Some(0.4),
+    features: 4,
+    seed: 3,
+};
+
+fn plan(views: &[View], joins: Vec<JoinPlan>, lateness_ms: i64) -> Plan {
+    // One whose slides are panes, and one whose slides hold several.
+    let windows = vec![
+        WindowSpec::time("6m", 6 * MINUTE),
+        WindowSpec::time("30m", 30 * MINUTE),
+    ];
+    Plan {
+        models: vec![ModelPlan {
+            name: "*".into(),
+            views: views.to_vec(),
+            classes: (0..CLASSES).map(|k| format!("class {k}")).collect(),
+            ladder: Ladder::new(windows, lateness_ms).unwrap(),
+            grid: Grid::new(Axis::Linear, 6),
+            judge: JudgeOptions {
+                min_events: 50,
+                stale_after_ms: i64::MAX,
+                kernel: KEEPING,
+                ..JudgeOptions::default()
+            },
+            segmenting: Default::default(),
+        }],
+        joins,
+        ..Plan::default()
+    }
+}
+
+fn join(missing: Missing, repeated: Repeated, revise: bool) -> JoinPlan {
+    JoinPlan {
+        maturity_ms: MATURITY_MS,
+        missing,
+        repeated,
+        revise,
+        ..JOIN
+    }
+}
+
+fn views() -> Vec<View> {
+    vec![
+        View::TopLabel,
+        VECTORS[0],
+        View::Class(1),
+        VECTORS[1],
+        VECTORS[2],
+    ]
+}
+
+#[derive(Debug, Clone)]
+struct Row {
+    id: u32,
+    time_ms: i64,
+    segment: &'static str,
+    p: Vec<f64>,
+    y: u32,
+}
+
+/// Events over [`SPAN_MS`]: some vectors with equal entries, some to be divided by their sum.
+fn rows(n: u32, seed: u64) -> Vec<Row> {
+    let mut rng = Rng::new(seed);
+    let mut one = |id: u32| {
+        let mut p = vector(&mut rng, CLASSES);
+        match id % 10 {
+            0 => p = vec![0.25, 0.25, 0.25, 0.25],
+            1 => p = vec![0.1, 0.4, 0.4, 0.1],
+            2 => p = vec![0.0, -0.0, 1.0, 0.0],
+            3 => p.iter_mut().for_each(|p| *p *= 0.9995),
+            _ => {}
+        }
+        Row {
+            id,
+            time_ms: START_MS + i64::from(id) * SPAN_MS / i64::from(n),
+            segment: ["country=de", "country=fr"][id as usize % 2],
+            p,
+            y: (rng.uniform() * CLASSES as f64) as u32,
+        }
+    };
+    (0..n).map(&mut one).collect()
+}
+
+#[derive(Debug, Clone)]
+enum Record {
+    Prediction(Row),
+    Outcome { id: u32, time_ms: i64, class: u32 },
+}
+
+fn outcome(row: &Row, after_ms: i64) -> Record {
+    Record::Outcome {
+        id: row.id,
+        time_ms: row.time_ms + after_ms,
+        class: row.y,
+    }
+}
+
+/// An engine fed by a topic of predictions and one of outcomes, with a disk for its journals.
+struct Feed {
+    engine: Engine,
+    offsets: [i64; 2],
+    disk: BTreeMap<u64, Vec<u8>>,
+    spills: bool,
+    spilled: usize,
+}
+
+impl Feed {
+    fn new(plan: Plan) -> Feed {
+        let mut engine = Engine::new(plan);
+        engine.assign((0, 0).into());
+        engine.assign((1, 0).into());
+        Feed {
+            engine,
+            offsets: [0; 2],
+            disk: BTreeMap::new(),
+            spills: false,
+            spilled: 0,
+        }
+    }
+
+    fn spilling(plan: Plan) -> Feed {
+        let mut feed = Feed::new(plan);
+        feed.engine.spill_to(Arc::new(Shelves), 1);
+        feed.spills = true;
+        feed
+    }
+
+    fn take(&mut self, record: &Record) -> Disposition {
+        let source = usize::from(matches!(record, Record::Outcome { .. }));
+        let origin = origin(source as u16, 0, self.offsets[source]);
+        self.offsets[source] += 1;
+        let end = feed(&mut self.engine, origin, record);
+        self.spilled = self.spilled.max(self.engine.spilled().0);
+        let all = self.engine.counters().total();
+        assert_eq!(all.records, all.disposed());
+        end
+    }
+
+    /// Snapshot, journals and all, and a new engine from it, under the same plan or another.
+    fn restart(&mut self, plan: Option<Plan>) {
+        for d in self.engine.take_journals() {
+            let segment = self.disk.entry(d.segment).or_default();
+            assert_eq!(segment.len() as u64, d.offset);
+            segment.extend(d.bytes);
+        }
+        let snapshot = self.engine.snapshot();
+        let bytes = postcard::to_stdvec(&snapshot).unwrap();
+        let snapshot: Snapshot = postcard::from_bytes(&bytes).unwrap();
+        let marks: Vec<Vec<u64>> = (snapshot.joins.iter())
+            .map(|j| j.marks.iter().map(|m| m.segment).collect())
+            .collect();
+        let joins = snapshot.joins.clone();
+        let plan = plan.unwrap_or_else(|| self.engine.plan().clone());
+        let spills = self
+            .spills
+            .then(|| (Arc::new(Shelves) as Arc<dyn SpillBackend>, 1));
+        let segment = |state: &trueline::collect::join::JoinState, mark: usize| {
+            let index = joins.iter().position(|j| j == state).unwrap();
+            Ok(std::borrow::Cow::Owned(
+                self.disk[&marks[index][mark]].clone(),
+            ))
+        };
+        self.engine = Engine::restore_spilling(plan, snapshot, &segment, spills).unwrap();
+    }
+}
+
+fn feed(engine: &mut impl RecordSink, origin: Origin, record: &Record) -> Disposition {
+    match record {
+        Record::Prediction(row) => observe(engine, origin, row, None),
+        Record::Outcome { id, time_ms, class } => {
+            let label = Label {
+                model: None,
+                id: &id.to_le_bytes(),
+                time_ms: *time_ms,
+                arrival_ms: None,
+                outcome: Outcome::Class(*class),
+            };
+            engine.label(origin, &label)
+        }
+    }
+}
+
+fn observe(engine: &mut impl RecordSink, origin: Origin, row: &Row, y: Option<u32>) -> Disposition {
+    let event = Event {
+        model: "animals",
+        version: "7",
+        segment: row.segment,
+        id: &row.id.to_le_bytes(),
+        time_ms: row.time_ms,
+        prediction: Prediction::Vector(&row.p),
+        outcome: y.map(Outcome::Class),
+        ..EVENT
+    };
+    engine.observe(origin, &event)
+}
+
+/// The stream that was never apart.
+fn whole(rows: &[Row]) -> Engine {
+    let mut engine = Engine::new(plan(&views(), Vec::new(), SPAN_MS));
+    for (offset, row) in (0..).zip(rows) {
+        let origin = origin(0, 0, offset);
+        let end = observe(&mut engine, origin, row, Some(row.y));
+        assert_eq!(end, Disposition::Observed);
+    }
+    engine.finish();
+    engine
+}
+
+/// All panes of all vector windows, but for predictions without outcome.
+fn panes(monitor: MonitorView<'_>) -> Vec<(String, Vec<RingState>)> {
+    let mut all = Vec::new();
+    for version in partitions::saved(monitor).vectors {
+        for view in version.views {
+            let mut rings = view.judge.rings;
+            for pane in rings.iter_mut().flat_map(|r| &mut r.panes) {
+                pane.unlabelled = Default::default();
+            }
+            all.push((view.view, rings));
+        }
+    }
+    assert!(
+        all.iter()
+            .any(|(_, rings)| rings.iter().any(|r| !r.panes.is_empty()))
+    );
+    all
+}
+
+/// Begin of a pane, late events, and what it holds.
+type Seen = (i64, u64, String);
+
+/// The panes of the wide window, where late outcomes may have revised them: all but linear and block sums, which are of outcomes at
+/// maturity.
+fn wide(all: Vec<(String, Vec<RingState>)>) -> Vec<(String, Vec<Seen>)> {
+    let pane = |p: &PaneState| {
+        let held = match &p.sums {
+            SumsState::Vector(ViewSumsState::Kernel(kernel)) => {
+                let mut parts = kernel.clone().parts();
+                (parts.blocks, parts.outdated) = Default::default();
+                format!("{parts:?}")
+            }
+            cells => format!("{cells:?}"),
+        };
+        (p.start_ms, p.late, held)
+    };
+    let slot = |(view, rings): (String, Vec<RingState>)| {
+        let panes = rings[1].panes.iter().map(pane);
+        (view, panes.collect())
+    };
+    all.into_iter().map(slot).collect()
+}
+
+fn windows(monitor: MonitorView<'_>, view: View) -> Vec<WindowReport> {
+    let mut all = monitor.reports().filter(|r| r.id.view == view);
+    let report = all.next().unwrap();
+    assert!(all.next().is_none());
+    assert_eq!(report.id.segment, "*");
+    report.windows.clone()
+}
