@@ -12,10 +12,10 @@ use trueline::telemetry::published::Limits;
 
 #[path = "../tests/support/many_streams.rs"]
 mod many_streams;
+#[path = "../tests/support/published.rs"]
+mod published;
 #[path = "../tests/support/server.rs"]
 mod server;
-#[path = "../tests/support/shown.rs"]
-mod shown;
 
 /// The allocator of the binary.
 #[global_allocator]

@@ -235,7 +235,7 @@ fn every_other_item_of_the_table_has_its_test() {
         ),
         // Configurations, each with its message in a file beside it.
         (
-            "config/main.rs",
+            "config/refused.rs",
             "every_bad_file_gets_exactly_the_messages_beside_it",
         ),
     ] {

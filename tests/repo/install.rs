@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::support::expressions::deploy;
+use crate::support::published::populated;
 use crate::support::server::Server;
-use crate::support::shown::populated;
 use trueline::config::value::Outside;
 use trueline::config::{Config, Problem, Verdicts};
 

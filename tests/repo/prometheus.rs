@@ -13,8 +13,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::support::expressions::{ALERT_FILES, dashboard, deploy, rules};
+use crate::support::published::{id, populated, publish, publish_vectors, window};
 use crate::support::server::Server;
-use crate::support::shown::{id, populated, publish, publish_vectors, window};
 use serde_json::Value;
 use trueline::alert::AlertState;
 use trueline::collect::Disposition;

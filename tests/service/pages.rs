@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::support::many_streams::many_streams;
+use crate::support::published::{id, now_ms, populated, publish, publish_alerts, publish_vectors};
 use crate::support::server::{Answer, Server};
-use crate::support::shown::{id, now_ms, populated, publish, publish_alerts, publish_vectors};
 use trueline::alert::{Ack, Alert, AlertState, Holds, Matcher, Silence, Silences};
 use trueline::collect::{Disposition, Reason};
 use trueline::judge::{HistoryError, HistoryPoint, Numbers, Verdict};

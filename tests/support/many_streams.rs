@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::shown::{id, now_ms, sample, window};
+use super::published::{id, now_ms, sample, window};
 use trueline::alert::{Alert, AlertState, Severity};
 use trueline::judge::{Numbers, StreamReport, Undecided, Verdict};
 use trueline::stats::view::View;

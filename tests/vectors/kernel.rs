@@ -2,8 +2,8 @@
 //! whatever partitions they came and through whatever restarts; its tests keep their levels; what is capped or cannot be
 //! kept is said.
 
-use crate::support::draws::{shuffle, vector};
 use crate::support::golden::published;
+use crate::support::random::{shuffle, vector};
 use crate::support::records::EVENT;
 use trueline::collect::{Disposition, Event, Origin, rank};
 use trueline::judge::{

@@ -1,6 +1,6 @@
 //! The rows of the table, and the macro that numbers them.
 
-use super::{Group, Kind, Metric};
+use super::row::{Group, Kind, Metric};
 
 macro_rules! table {
     ($($id:ident $group:ident $kind:ident $name:literal $unit:literal [$($label:literal),*] $help:literal;)+) => {

@@ -1,7 +1,7 @@
 //! What spilling costs: panes of several versions mature where they lie, and memory is given back in bounded steps.
 
 use super::{PANE_MS, Side, Step, Told, plan};
-use crate::support::shelf::Shelf;
+use crate::support::memory_store::MemoryTable;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trueline::collect::join::{
@@ -18,11 +18,11 @@ struct Counting {
 }
 
 #[derive(Debug)]
-struct Counted(Shelf, Counting);
+struct Counted(MemoryTable, Counting);
 
 impl SpillBackend for Counting {
     fn open(&self) -> Result<Box<dyn SpillTable>, SpillError> {
-        Ok(Box::new(Counted(Shelf::default(), self.clone())))
+        Ok(Box::new(Counted(MemoryTable::default(), self.clone())))
     }
 }
 

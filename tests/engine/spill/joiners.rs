@@ -1,7 +1,7 @@
 //! A joiner that spills tells what one in memory tells, over generated steps and over the store on disk.
 
 use super::{END_MS, Side, Step, directory, plan};
-use crate::support::shelf::Shelves;
+use crate::support::memory_store::MemoryBackend;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use std::fs;
@@ -79,7 +79,7 @@ proptest! {
         pending_memory in 0..4000usize,
     ) {
         let repeated = [Repeated::First, Repeated::Last, Repeated::Reject][repeated];
-        agree(&steps, &plan(repeated, revise, pending_memory), Arc::new(Shelves));
+        agree(&steps, &plan(repeated, revise, pending_memory), Arc::new(MemoryBackend));
     }
 }
 

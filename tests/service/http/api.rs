@@ -1,9 +1,9 @@
 //! The API says everything of a window, why a number is absent, and what to ask in place of what is not there.
 
 use super::{Line, metrics};
+use crate::support::published::{now_ms, populated};
 use crate::support::records::{EVENT, origin};
 use crate::support::server::Server;
-use crate::support::shown::{now_ms, populated};
 use std::sync::Arc;
 use trueline::collect::Event;
 use trueline::judge::{JudgeOptions, ModelPlan, Plan};

@@ -1,8 +1,8 @@
 //! `/metrics`: every line is a row of the table; values nobody stands behind are withdrawn; a cap takes values before verdicts.
 
 use super::{Line, metrics, parse};
+use crate::support::published::{id, populated, publish, sample, window};
 use crate::support::server::Server;
-use crate::support::shown::{id, populated, publish, sample, window};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;

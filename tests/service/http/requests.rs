@@ -1,8 +1,8 @@
 //! What it costs to be asked wrongly, often or by strangers: probes are answered, all else is refused.
 
 use super::parse;
+use crate::support::published::populated;
 use crate::support::server::{Answer, Server};
-use crate::support::shown::populated;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Runbooks and the guide are served under the names that notifications link.
 
+use crate::support::published::populated;
 use crate::support::server::Server;
-use crate::support::shown::populated;
 
 #[test]
 fn every_runbook_is_served_under_its_name() {

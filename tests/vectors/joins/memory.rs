@@ -3,7 +3,7 @@
 use super::{
     Feed, MATURITY_MS, Record, SPAN_MS, join, observe, outcome, panes, plan, rows, windows,
 };
-use crate::support::draws::vector;
+use crate::support::random::vector;
 use crate::support::records::origin;
 use trueline::collect::join::{JoinPlan, Joiner, Key, Missing, NewPrediction, Repeated};
 use trueline::monitor::Engine;

@@ -8,10 +8,10 @@ mod moves;
 mod revisions;
 mod sums;
 
-use crate::support::draws::vector;
+use crate::support::memory_store::MemoryBackend;
 use crate::support::partitions;
+use crate::support::random::vector;
 use crate::support::records::{EVENT, JOIN, origin};
-use crate::support::shelf::Shelves;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trueline::collect::join::{JoinPlan, Missing, Repeated, SpillBackend};
@@ -156,7 +156,7 @@ impl Feed {
 
     fn spilling(plan: Plan) -> Feed {
         let mut feed = Feed::new(plan);
-        feed.engine.spill_to(Arc::new(Shelves), 1);
+        feed.engine.spill_to(Arc::new(MemoryBackend), 1);
         feed.spills = true;
         feed
     }
@@ -189,7 +189,7 @@ impl Feed {
         let plan = plan.unwrap_or_else(|| self.engine.plan().clone());
         let spills = self
             .spills
-            .then(|| (Arc::new(Shelves) as Arc<dyn SpillBackend>, 1));
+            .then(|| (Arc::new(MemoryBackend) as Arc<dyn SpillBackend>, 1));
         let segment = |state: &trueline::collect::join::JoinState, mark: usize| {
             let index = joins.iter().position(|j| j == state).unwrap();
             Ok(std::borrow::Cow::Owned(

@@ -4,7 +4,7 @@ use super::{
     CLASSES, Feed, MATURITY_MS, Record, VECTORS, join, outcome, panes, plan, rows, views, whole,
     wide, windows,
 };
-use crate::support::draws::shuffle;
+use crate::support::random::shuffle;
 use trueline::collect::join::{Missing, Repeated};
 use trueline::judge::{Undecided, Verdict};
 use trueline::stats::rng::Rng;

@@ -4,7 +4,7 @@ use super::{
     CLASSES, Feed, MATURITY_MS, Record, SPAN_MS, VECTORS, join, observe, outcome, panes, plan,
     rows, views, whole, windows,
 };
-use crate::support::draws::shuffle;
+use crate::support::random::shuffle;
 use crate::support::records::origin;
 use std::collections::BTreeMap;
 use trueline::collect::Disposition;

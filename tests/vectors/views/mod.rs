@@ -6,7 +6,7 @@ mod classes;
 mod levels;
 mod windows;
 
-use crate::support::draws::vector;
+use crate::support::random::vector;
 use crate::support::records::{EVENT, origin};
 use trueline::collect::{Disposition, Event};
 use trueline::judge::{JudgeOptions, ModelPlan, Plan, StreamReport};

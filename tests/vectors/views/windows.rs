@@ -1,7 +1,7 @@
 //! A window, by time or by count, says what its own events say offline, and nothing once data stop.
 
 use super::{Row, SPAN_MS, START_MS, VIEWS, feed, plan, plan_of, report, rows, take};
-use crate::support::draws::shuffle;
+use crate::support::random::shuffle;
 use trueline::collect::Disposition;
 use trueline::judge::{Undecided, Verdict};
 use trueline::monitor::Engine;

@@ -7,7 +7,7 @@ mod evaluations;
 mod levels;
 mod windows;
 
-use crate::support::draws::vector;
+use crate::support::random::vector;
 use trueline::stats::kernel::Vectors;
 use trueline::stats::kernel::conditional::draw;
 use trueline::stats::multiclass::sums::Shape;

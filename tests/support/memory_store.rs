@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use trueline::collect::join::{SpillBackend, SpillEntries, SpillError, SpillTable};
 
-/// A store in memory.
+/// The table of a join in memory.
 #[derive(Debug, Default)]
-pub struct Shelf(BTreeMap<Vec<u8>, Vec<u8>>);
+pub struct MemoryTable(BTreeMap<Vec<u8>, Vec<u8>>);
 
-impl SpillTable for Shelf {
+impl SpillTable for MemoryTable {
     fn write(&mut self, entries: &mut SpillEntries<'_>) -> Result<(), SpillError> {
         let mut last: Option<Vec<u8>> = None;
         for (name, value) in entries {
@@ -28,12 +28,12 @@ impl SpillTable for Shelf {
     }
 }
 
-/// A shelf for each that opens one.
+/// A table for each that opens one.
 #[derive(Debug)]
-pub struct Shelves;
+pub struct MemoryBackend;
 
-impl SpillBackend for Shelves {
+impl SpillBackend for MemoryBackend {
     fn open(&self) -> Result<Box<dyn SpillTable>, SpillError> {
-        Ok(Box::new(Shelf::default()))
+        Ok(Box::new(MemoryTable::default()))
     }
 }

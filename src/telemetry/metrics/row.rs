@@ -1,0 +1,115 @@
+//! What a row of the table says of its metric.
+
+/// Kind of a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Only increases until a restart.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Counts observations below upper bounds.
+    Histogram,
+}
+
+impl Kind {
+    /// Its name in the exposition format.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        }
+    }
+}
+
+/// When a metric has values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// Per stream.
+    Stream,
+    /// Per account of the false-alarm budget.
+    Account,
+    /// Per pair of versions of a model that scored the same ids.
+    Comparison,
+    /// Per stream and window, always.
+    Window,
+    /// Per stream and window while the verdict is `calibrated` or `miscalibrated`. Withdrawn while
+    /// the window is undecided.
+    Evaluation,
+    /// Per stream, window and cell of the reliability diagram. Withdrawn like `Evaluation`.
+    Cell,
+    /// Per source or partition.
+    Input,
+    /// Per process.
+    Process,
+}
+
+impl Group {
+    /// All groups in the order of the reference.
+    pub const ALL: [Group; 8] = [
+        Group::Stream,
+        Group::Account,
+        Group::Comparison,
+        Group::Window,
+        Group::Evaluation,
+        Group::Cell,
+        Group::Input,
+        Group::Process,
+    ];
+
+    /// Heading in the reference.
+    pub(super) fn heading(self) -> &'static str {
+        match self {
+            Group::Stream => "Per stream; detector metrics only if its budget is not `none`",
+            Group::Account => "Per account of the false-alarm budget",
+            Group::Comparison => {
+                "Per pair of versions if `[model.compare]` is enabled; intervals are anytime-valid"
+            }
+            Group::Window => "Per stream and window, always present",
+            Group::Evaluation => {
+                "Per stream and window, withdrawn while the verdict is `undecided`"
+            }
+            Group::Cell => {
+                "Per cell of the reliability diagram, withdrawn while the verdict is `undecided`"
+            }
+            Group::Input => "Input",
+            Group::Process => "Process",
+        }
+    }
+
+    /// Labels of every metric of the group, which precede its own labels.
+    pub fn labels(self) -> &'static [&'static str] {
+        match self {
+            Group::Stream => &["model", "version", "segment", "view"],
+            Group::Account => &["account"],
+            Group::Comparison => &["model", "view", "champion", "challenger"],
+            Group::Window | Group::Evaluation => &["model", "version", "segment", "view", "window"],
+            Group::Cell => &["model", "version", "segment", "view", "window", "cell"],
+            Group::Input | Group::Process => &[],
+        }
+    }
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metric {
+    /// Full name.
+    pub name: &'static str,
+    /// Kind.
+    pub kind: Kind,
+    /// Determines when it has values, and its common labels.
+    pub group: Group,
+    /// Unit in words; `1` if dimensionless.
+    pub unit: &'static str,
+    /// Labels in addition to those of the group.
+    pub labels: &'static [&'static str],
+    /// Meaning.
+    pub help: &'static str,
+}
+
+impl Metric {
+    /// All labels in order.
+    pub fn all_labels(&self) -> impl Iterator<Item = &'static str> {
+        self.group.labels().iter().chain(self.labels).copied()
+    }
+}
