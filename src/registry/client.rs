@@ -14,8 +14,8 @@ pub const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// How long an absent schema is not fetched again. A producer registers before it sends, but a
 /// replica of the registry may lag.
 pub const ABSENT_FOR: Duration = Duration::from_secs(60);
-/// How long an id that the registry answers with 403 or 5xx holds its records, while the registry
-/// answers other requests.
+/// How long an id that the registry answers with 403, 5xx or what is no schema holds its records, while the
+/// registry answers other requests.
 pub const DOUBTFUL_FOR: Duration = Duration::from_secs(30);
 /// Most schemas and absent ids that are kept; beyond, all are dropped and fetched again as needed.
 pub const KNOWN_MAX: usize = 10_000;
@@ -131,11 +131,14 @@ impl Drop for Registry {
     }
 }
 
+/// A schema or an error, and since when the registry answers other requests than that.
+type Settled = (Result<Schema, FetchError>, Option<Instant>);
+
 /// An id whose request failed.
 #[derive(Debug, Clone, Copy)]
 struct Retry {
-    /// When it failed first.
-    since: Instant,
+    /// Since when the registry answers other requests.
+    others: Option<Instant>,
     /// When to try again.
     at: Instant,
     /// How long after the last try that is.
@@ -177,8 +180,11 @@ impl Fetcher {
             return;
         };
         let fetched = self.connect().and_then(|fetch| fetch.schema(id));
-        let since = self.retries.get(&id).map_or_else(Instant::now, |r| r.since);
-        let fetched = fetched.map_err(|error| self.settle(error, since));
+        let others = self.retries.get(&id).and_then(|r| r.others);
+        let (fetched, others) = match fetched {
+            Ok(schema) => (Ok(schema), None),
+            Err(error) => self.settle(error, others),
+        };
         if matches!(fetched, Err(FetchError::Failed(_))) {
             if self.retries.len() >= KNOWN_MAX {
                 self.retries.clear();
@@ -186,7 +192,7 @@ impl Fetcher {
             let before = self.retries.get(&id).map(|r| (r.pause * 2).min(PAUSE_MAX));
             let pause = before.unwrap_or(PAUSE_MIN);
             let at = Instant::now() + pause;
-            self.retries.insert(id, Retry { since, at, pause });
+            self.retries.insert(id, Retry { others, at, pause });
         } else {
             self.retries.remove(&id);
         }
@@ -198,17 +204,23 @@ impl Fetcher {
     }
 
     /// Whether an error is about the id alone: then the id counts as absent, and its records are rejected.
-    /// That needs a registry that answers other requests, and of a doubtful error that it lasts.
-    fn settle(&self, error: FetchError, since: Instant) -> FetchError {
-        let (why, lasts) = match error {
-            FetchError::Refused(why) => (why, true),
-            FetchError::Doubtful(why) => (why, since.elapsed() >= DOUBTFUL_FOR),
-            other => return other,
+    /// That needs a registry that answers other requests, and an error that comes again, or of a doubtful one that it
+    /// lasts. An outage before that does not count: a registry that comes back may answer other requests first.
+    fn settle(&self, error: FetchError, others: Option<Instant>) -> Settled {
+        let (why, holds) = match error {
+            FetchError::Refused(why) => (why, PAUSE_MIN),
+            FetchError::Doubtful(why) => (why, DOUBTFUL_FOR),
+            other => return (Err(other), None),
         };
-        match lasts && self.connect().and_then(|fetch| fetch.probe()).is_ok() {
-            true => FetchError::Absent(format!("{why}; the registry answers other requests")),
-            false => FetchError::Failed(why),
+        if self.connect().and_then(|fetch| fetch.probe()).is_err() {
+            return (Err(FetchError::Failed(why)), None);
         }
+        let since = others.unwrap_or_else(Instant::now);
+        if since.elapsed() < holds {
+            return (Err(FetchError::Failed(why)), Some(since));
+        }
+        let why = format!("{why}; the registry answers other requests");
+        (Err(FetchError::Absent(why)), None)
     }
 
     /// The next id to fetch: one that has not failed, or is due again. Or how long until there is one.

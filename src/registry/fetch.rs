@@ -66,7 +66,7 @@ pub enum FetchError {
     Absent(String),
     /// The request for this id is refused: 4xx, except the statuses that concern all requests.
     Refused(String),
-    /// 403 or 5xx: credentials, the registry as a whole, or this id alone.
+    /// 403, 5xx, or an answer that is no schema: credentials, the registry as a whole, or this id alone.
     Doubtful(String),
     /// Any other error; a retry may succeed.
     Failed(String),
@@ -175,9 +175,8 @@ impl Fetch {
             Some("JSON") => SchemaKind::Json,
             Some("PROTOBUF") => SchemaKind::Protobuf,
             Some(other) => {
-                return Err(failed(format!(
-                    "schema {id} has the unknown type {other:?}"
-                )));
+                let why = format!("schema {id} has the unknown type {other:?}");
+                return Err(FetchError::Doubtful(why));
             }
         };
         let mut references = Vec::new();
@@ -198,15 +197,15 @@ impl Fetch {
             let (Some(name), Some(subject), Some(version)) =
                 (part("name"), part("subject"), version)
             else {
-                return Err(failed(format!(
-                    "a reference without name, subject or version: {reference}"
-                )));
+                let why = format!("a reference without name, subject or version: {reference}");
+                return Err(FetchError::Doubtful(why));
             };
             if all.iter().any(|(known, _)| known == name) {
                 continue;
             }
             if all.len() >= REFERENCES_MAX {
-                return Err(failed(format!("more than {REFERENCES_MAX} references")));
+                let why = format!("more than {REFERENCES_MAX} references");
+                return Err(FetchError::Doubtful(why));
             }
             // The name is added first, so that a cycle ends; then it moves behind what it needs.
             all.push((name.to_owned(), String::new()));
@@ -234,7 +233,7 @@ impl Fetch {
                         .unwrap_or("not found")
                 )))
             }
-            (200, None) => Err(failed(format!(
+            (200, None) => Err(FetchError::Doubtful(format!(
                 "{url}: the response is not JSON; is this a schema registry?"
             ))),
             (401 | 403, _) => {
@@ -272,8 +271,9 @@ fn failed(why: String) -> FetchError {
 
 fn text_of(response: &Value) -> Fetched<String> {
     let text = response.get("schema").and_then(Value::as_str);
+    let none = "a response without `schema`; is this a schema registry?";
     text.map(str::to_owned)
-        .ok_or_else(|| failed("a response without `schema`; is this a schema registry?".to_owned()))
+        .ok_or_else(|| FetchError::Doubtful(none.to_owned()))
 }
 
 /// The part of a response that is shown.

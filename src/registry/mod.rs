@@ -11,8 +11,8 @@
 //!          ─► wanted ── thread ── GET ──┬─────► Waiting
 //!                                       ├ 200 ► known
 //!                                       ├ 404 with the registry's own code 40403 ► absent
-//!                                       ├ another 4xx, and the registry answers a probe ► absent
-//!                                       ├ 403, 5xx for half a minute, and it answers a probe ► absent
+//!                                       ├ another 4xx twice, and it answers probes ► absent
+//!                                       ├ 403, 5xx, no schema, and it answers probes, for half a minute ► absent
 //!                                       └ else ► failed, retried after a pause of its own that doubles
 //! ```
 //!
