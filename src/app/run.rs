@@ -216,7 +216,8 @@ fn load(
     publish::alert_rules(&published, &setup.config.plan);
     let config = setup.config;
     let judges_all = judges_all(&config);
-    let registry = config.registry.map(Registry::new).transpose();
+    let registry = config.registry.map(|o| Registry::on(setup.registry, o));
+    let registry = registry.transpose();
     let registry = registry.map_err(AppError::no_thread)?.map(Arc::new);
     let kafka = config.sources.first().map(|s| &s.kafka);
     let mut notify = config.notify;

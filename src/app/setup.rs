@@ -12,6 +12,7 @@ use super::worker::{Threads, Workers};
 use crate::config::{Config, Input, SourceOptions, Verdicts};
 use crate::kafka::{Brokers, KafkaOptions, Librdkafka, MissingState, StartAt};
 use crate::notify::{self, Host};
+use crate::registry;
 
 /// Everything that [`App::bind`](super::App::bind) needs.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub struct Setup {
     pub workers: Arc<dyn Workers>,
     /// Where sinks of notifications run, and what receives them.
     pub sinks: Arc<dyn Host>,
+    /// Where schemas are fetched, and what the registry is.
+    pub registry: Arc<dyn registry::Host>,
 }
 
 impl Setup {
@@ -54,6 +57,7 @@ impl Setup {
             brokers: Arc::new(Librdkafka),
             workers: Arc::new(Threads),
             sinks: Arc::new(notify::Threads),
+            registry: Arc::new(registry::Threads),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The cache of schemas, and the thread that fills it.
 
-use super::fetch::{Fetch, FetchError, RegistryOptions, Schema, probe};
+use super::fetch::{Fetch, FetchError, RegistryOptions, Schema};
+use super::host::{Host, Threads};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,8 +14,8 @@ pub const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// How long an absent schema is not fetched again. A producer registers before it sends, but a
 /// replica of the registry may lag.
 pub const ABSENT_FOR: Duration = Duration::from_secs(60);
-/// How long an id that the registry answers with 403 or 5xx holds its records, while the registry
-/// answers other requests.
+/// How long an id that the registry answers with 403, 5xx or what is no schema holds its records, while the
+/// registry answers other requests.
 pub const DOUBTFUL_FOR: Duration = Duration::from_secs(30);
 /// Most schemas and absent ids that are kept; beyond, all are dropped and fetched again as needed.
 pub const KNOWN_MAX: usize = 10_000;
@@ -76,14 +77,22 @@ impl Shared {
 impl Registry {
     /// Starts the thread, without any request.
     pub fn new(options: RegistryOptions) -> io::Result<Registry> {
+        Registry::on(Arc::new(Threads), options)
+    }
+
+    /// The same on this host.
+    pub fn on(host: Arc<dyn Host>, options: RegistryOptions) -> io::Result<Registry> {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             woken: Condvar::new(),
         });
-        let theirs = Arc::clone(&shared);
-        std::thread::Builder::new()
-            .name("registry".to_owned())
-            .spawn(move || work(&theirs, &options))?;
+        let fetcher = Fetcher {
+            shared: Arc::clone(&shared),
+            host: Arc::clone(&host),
+            options,
+            retries: HashMap::new(),
+        };
+        host.run(fetcher)?;
         Ok(Registry { shared })
     }
 
@@ -122,68 +131,108 @@ impl Drop for Registry {
     }
 }
 
+/// A schema or an error, and since when the registry answers other requests than that.
+type Settled = (Result<Schema, FetchError>, Option<Instant>);
+
 /// An id whose request failed.
 #[derive(Debug, Clone, Copy)]
 struct Retry {
-    /// When it failed first.
-    since: Instant,
+    /// Since when the registry answers other requests.
+    others: Option<Instant>,
     /// When to try again.
     at: Instant,
     /// How long after the last try that is.
     pause: Duration,
 }
 
-fn work(shared: &Shared, options: &RegistryOptions) {
-    let mut retries: HashMap<u32, Retry> = HashMap::new();
-    while let Some(id) = next(shared, &retries) {
-        let fetched = Fetch::new(options).and_then(|fetch| fetch.schema(id));
-        let since = retries.get(&id).map_or_else(Instant::now, |r| r.since);
-        let fetched = fetched.map_err(|error| settle(error, since, options));
+/// Fetches what a [`Registry`] is asked for, until that is dropped. Whoever runs it decides where, and what time is.
+pub struct Fetcher {
+    shared: Arc<Shared>,
+    host: Arc<dyn Host>,
+    options: RegistryOptions,
+    retries: HashMap<u32, Retry>,
+}
+
+impl Fetcher {
+    /// Waits until a schema is due. Returns whether one is; otherwise this is the end.
+    pub fn wait(&self) -> bool {
+        let mut state = self.shared.lock();
+        while !state.stop {
+            let Err(wait) = self.next(&state) else {
+                return true;
+            };
+            let woken = self.shared.woken.wait_timeout(state, wait);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        false
+    }
+
+    /// How long until a schema is due, unless another one is asked for before; `None` at the end.
+    pub fn due_in(&self) -> Option<Duration> {
+        let state = self.shared.lock();
+        (!state.stop).then(|| self.next(&state).err().unwrap_or_default())
+    }
+
+    /// Fetches the schema that is due, if one is.
+    pub fn step(&mut self) {
+        let next = self.next(&self.shared.lock());
+        let Ok(id) = next else {
+            return;
+        };
+        let fetched = self.connect().and_then(|fetch| fetch.schema(id));
+        let others = self.retries.get(&id).and_then(|r| r.others);
+        let (fetched, others) = match fetched {
+            Ok(schema) => (Ok(schema), None),
+            Err(error) => self.settle(error, others),
+        };
         if matches!(fetched, Err(FetchError::Failed(_))) {
-            if retries.len() >= KNOWN_MAX {
-                retries.clear();
+            if self.retries.len() >= KNOWN_MAX {
+                self.retries.clear();
             }
-            let before = retries.get(&id).map(|r| (r.pause * 2).min(PAUSE_MAX));
+            let before = self.retries.get(&id).map(|r| (r.pause * 2).min(PAUSE_MAX));
             let pause = before.unwrap_or(PAUSE_MIN);
             let at = Instant::now() + pause;
-            retries.insert(id, Retry { since, at, pause });
+            self.retries.insert(id, Retry { others, at, pause });
         } else {
-            retries.remove(&id);
+            self.retries.remove(&id);
         }
-        store(shared, id, fetched);
+        store(&self.shared, id, fetched);
     }
-}
 
-/// Whether an error is about the id alone: then the id counts as absent, and its records are rejected.
-/// That needs a registry that answers other requests, and of a doubtful error that it lasts.
-fn settle(error: FetchError, since: Instant, options: &RegistryOptions) -> FetchError {
-    let (why, lasts) = match error {
-        FetchError::Refused(why) => (why, true),
-        FetchError::Doubtful(why) => (why, since.elapsed() >= DOUBTFUL_FOR),
-        other => return other,
-    };
-    match lasts && probe(options).is_ok() {
-        true => FetchError::Absent(format!("{why}; the registry answers other requests")),
-        false => FetchError::Failed(why),
+    fn connect(&self) -> Result<Fetch, FetchError> {
+        Ok(Fetch::new(&self.options, self.host.connect(&self.options)?))
     }
-}
 
-/// The next id to fetch: one that has not failed, or is due again. `None` at the end.
-fn next(shared: &Shared, retries: &HashMap<u32, Retry>) -> Option<u32> {
-    let mut state = shared.lock();
-    loop {
-        if state.stop {
-            return None;
+    /// Whether an error is about the id alone: then the id counts as absent, and its records are rejected.
+    /// That needs a registry that answers other requests, and an error that comes again, or of a doubtful one that it
+    /// lasts. An outage before that does not count: a registry that comes back may answer other requests first.
+    fn settle(&self, error: FetchError, others: Option<Instant>) -> Settled {
+        let (why, holds) = match error {
+            FetchError::Refused(why) => (why, PAUSE_MIN),
+            FetchError::Doubtful(why) => (why, DOUBTFUL_FOR),
+            other => return (Err(other), None),
+        };
+        if self.connect().and_then(|fetch| fetch.probe()).is_err() {
+            return (Err(FetchError::Failed(why)), None);
         }
+        let since = others.unwrap_or_else(Instant::now);
+        if since.elapsed() < holds {
+            return (Err(FetchError::Failed(why)), Some(since));
+        }
+        let why = format!("{why}; the registry answers other requests");
+        (Err(FetchError::Absent(why)), None)
+    }
+
+    /// The next id to fetch: one that has not failed, or is due again. Or how long until there is one.
+    fn next(&self, state: &State) -> Result<u32, Duration> {
         let now = Instant::now();
-        let due = |id: &&u32| retries.get(*id).is_none_or(|r| r.at <= now);
+        let due = |id: &&u32| self.retries.get(*id).is_none_or(|r| r.at <= now);
         if let Some(id) = state.wanted.iter().find(due) {
-            return Some(*id);
+            return Ok(*id);
         }
-        let soonest = state.wanted.iter().filter_map(|id| retries.get(id));
+        let soonest = state.wanted.iter().filter_map(|id| self.retries.get(id));
         let wait = soonest.map(|r| r.at.saturating_duration_since(now)).min();
-        let woken = shared.woken.wait_timeout(state, wait.unwrap_or(PAUSE_MAX));
-        state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        Err(wait.unwrap_or(PAUSE_MAX))
     }
 }
 

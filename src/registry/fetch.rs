@@ -1,5 +1,6 @@
 //! Fetches one schema with its references over HTTP.
 
+use super::host::{Connection, Host, Threads};
 use serde_json::Value;
 use std::fmt;
 use std::path::PathBuf;
@@ -65,7 +66,7 @@ pub enum FetchError {
     Absent(String),
     /// The request for this id is refused: 4xx, except the statuses that concern all requests.
     Refused(String),
-    /// 403 or 5xx: credentials, the registry as a whole, or this id alone.
+    /// 403, 5xx, or an answer that is no schema: credentials, the registry as a whole, or this id alone.
     Doubtful(String),
     /// Any other error; a retry may succeed.
     Failed(String),
@@ -98,26 +99,25 @@ impl FetchError {
 
 /// Checks that the registry responds like one.
 pub fn probe(options: &RegistryOptions) -> Result<(), FetchError> {
-    let fetch = Fetch::new(options)?;
-    match fetch.get("/schemas/types") {
-        Ok(_) | Err(FetchError::Absent(_)) => Ok(()),
-        // Old registries lack this path.
-        Err(FetchError::Refused(_)) => fetch.get("/config").map(drop),
-        Err(error) => Err(error),
-    }
+    Fetch::new(options, Threads.connect(options)?).probe()
 }
 
 /// Makes requests.
 pub(super) struct Fetch {
-    agent: ureq::Agent,
+    connection: Box<dyn Connection>,
     url: String,
+}
+
+/// The one request over HTTP.
+pub(super) struct Http {
+    agent: ureq::Agent,
     authorization: Option<String>,
 }
 
 type Fetched<T> = Result<T, FetchError>;
 
-impl Fetch {
-    pub fn new(options: &RegistryOptions) -> Fetched<Fetch> {
+impl Http {
+    pub fn new(options: &RegistryOptions) -> Fetched<Http> {
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(options.timeout))
             .http_status_as_error(false)
@@ -125,14 +125,46 @@ impl Fetch {
             .user_agent(concat!("trueline/", env!("CARGO_PKG_VERSION")));
         let config = with_tls(config, options)?;
         let user = options.user.as_deref();
-        Ok(Fetch {
+        Ok(Http {
             agent: config.build().into(),
-            url: options.url.trim_end_matches('/').to_owned(),
             authorization: user.map(|user| {
                 let password = options.password.as_deref().unwrap_or_default();
                 format!("Basic {}", base64(format!("{user}:{password}").as_bytes()))
             }),
         })
+    }
+}
+
+impl Connection for Http {
+    fn get(&self, url: &str) -> Result<(u16, String), String> {
+        let mut request = self.agent.get(url).header("Accept", "application/json");
+        if let Some(authorization) = &self.authorization {
+            request = request.header("Authorization", authorization);
+        }
+        let mut response = request.call().map_err(|e| e.to_string())?;
+        let status = response.status().as_u16();
+        let body = response.body_mut().with_config().limit(BODY_MAX);
+        let body = body.read_to_string().map_err(|e| e.to_string())?;
+        Ok((status, body))
+    }
+}
+
+impl Fetch {
+    pub fn new(options: &RegistryOptions, connection: Box<dyn Connection>) -> Fetch {
+        Fetch {
+            connection,
+            url: options.url.trim_end_matches('/').to_owned(),
+        }
+    }
+
+    /// Whether the registry responds like one.
+    pub fn probe(&self) -> Fetched<()> {
+        match self.get("/schemas/types") {
+            Ok(_) | Err(FetchError::Absent(_)) => Ok(()),
+            // Old registries lack this path.
+            Err(FetchError::Refused(_)) => self.get("/config").map(drop),
+            Err(error) => Err(error),
+        }
     }
 
     /// The schema of an id.
@@ -143,9 +175,8 @@ impl Fetch {
             Some("JSON") => SchemaKind::Json,
             Some("PROTOBUF") => SchemaKind::Protobuf,
             Some(other) => {
-                return Err(failed(format!(
-                    "schema {id} has the unknown type {other:?}"
-                )));
+                let why = format!("schema {id} has the unknown type {other:?}");
+                return Err(FetchError::Doubtful(why));
             }
         };
         let mut references = Vec::new();
@@ -166,15 +197,15 @@ impl Fetch {
             let (Some(name), Some(subject), Some(version)) =
                 (part("name"), part("subject"), version)
             else {
-                return Err(failed(format!(
-                    "a reference without name, subject or version: {reference}"
-                )));
+                let why = format!("a reference without name, subject or version: {reference}");
+                return Err(FetchError::Doubtful(why));
             };
             if all.iter().any(|(known, _)| known == name) {
                 continue;
             }
             if all.len() >= REFERENCES_MAX {
-                return Err(failed(format!("more than {REFERENCES_MAX} references")));
+                let why = format!("more than {REFERENCES_MAX} references");
+                return Err(FetchError::Doubtful(why));
             }
             // The name is added first, so that a cycle ends; then it moves behind what it needs.
             all.push((name.to_owned(), String::new()));
@@ -189,15 +220,8 @@ impl Fetch {
 
     fn get(&self, path: &str) -> Fetched<Value> {
         let url = format!("{}{path}", self.url);
-        let mut request = self.agent.get(&url).header("Accept", "application/json");
-        if let Some(authorization) = &self.authorization {
-            request = request.header("Authorization", authorization);
-        }
-        let said = |e: ureq::Error| failed(format!("{url}: {e}"));
-        let mut response = request.call().map_err(said)?;
-        let status = response.status().as_u16();
-        let body = response.body_mut().with_config().limit(BODY_MAX);
-        let body = body.read_to_string().map_err(said)?;
+        let answer = self.connection.get(&url);
+        let (status, body) = answer.map_err(|why| failed(format!("{url}: {why}")))?;
         let json: Option<Value> = serde_json::from_str(&body).ok();
         match (status, json) {
             (200, Some(json)) => Ok(json),
@@ -209,7 +233,7 @@ impl Fetch {
                         .unwrap_or("not found")
                 )))
             }
-            (200, None) => Err(failed(format!(
+            (200, None) => Err(FetchError::Doubtful(format!(
                 "{url}: the response is not JSON; is this a schema registry?"
             ))),
             (401 | 403, _) => {
@@ -247,8 +271,9 @@ fn failed(why: String) -> FetchError {
 
 fn text_of(response: &Value) -> Fetched<String> {
     let text = response.get("schema").and_then(Value::as_str);
+    let none = "a response without `schema`; is this a schema registry?";
     text.map(str::to_owned)
-        .ok_or_else(|| failed("a response without `schema`; is this a schema registry?".to_owned()))
+        .ok_or_else(|| FetchError::Doubtful(none.to_owned()))
 }
 
 /// The part of a response that is shown.

@@ -11,8 +11,8 @@
 //!          ─► wanted ── thread ── GET ──┬─────► Waiting
 //!                                       ├ 200 ► known
 //!                                       ├ 404 with the registry's own code 40403 ► absent
-//!                                       ├ another 4xx, and the registry answers a probe ► absent
-//!                                       ├ 403, 5xx for half a minute, and it answers a probe ► absent
+//!                                       ├ another 4xx twice, and it answers probes ► absent
+//!                                       ├ 403, 5xx, no schema, and it answers probes, for half a minute ► absent
 //!                                       └ else ► failed, retried after a pause of its own that doubles
 //! ```
 //!
@@ -22,6 +22,9 @@
 //! credentials (401), asks for patience (408, 429) or is not a registry (a proxy that answers 404 to
 //! everything) costs waiting, a log line and a count, but no record.
 //!
+//! What the thread does is a step of a [`Fetcher`]; a [`Host`] runs the steps and makes the one request over HTTP.
+//! So a test may do both in a time of its own.
+//!
 //! Limits: one request at a time, within the configured timeout; pauses from [`PAUSE_MIN`] to
 //! [`PAUSE_MAX`]; [`KNOWN_MAX`] schemas with [`REFERENCES_MAX`] references each; responses of at
 //! most [`BODY_MAX`] bytes. The API is that of Confluent ("Schema Registry API Reference"), which
@@ -29,8 +32,11 @@
 
 mod client;
 mod fetch;
+mod host;
 
 pub use client::{
-    ABSENT_FOR, DOUBTFUL_FOR, KNOWN_MAX, Lookup, PAUSE_MAX, PAUSE_MIN, Registry, RequestCounts,
+    ABSENT_FOR, DOUBTFUL_FOR, Fetcher, KNOWN_MAX, Lookup, PAUSE_MAX, PAUSE_MIN, Registry,
+    RequestCounts,
 };
 pub use fetch::{BODY_MAX, FetchError, REFERENCES_MAX, RegistryOptions, Schema, SchemaKind, probe};
+pub use host::{Connection, Host, Threads};

@@ -19,6 +19,7 @@ use trueline::kafka::{
 
 use super::broker::{Broker, Entry, Fetch, Member, Place, list};
 use super::clock;
+use super::registry::{Fetching, Registry};
 use super::sinks::{Parts, Receivers};
 
 /// The broker, shared by all that can reach it.
@@ -62,6 +63,9 @@ pub struct Site {
     pub folder: PathBuf,
     pub parts: Arc<Mutex<Parts>>,
     pub receivers: Arc<Mutex<Receivers>>,
+    pub registry: Arc<Mutex<Registry>>,
+    /// The client of the registry, where records need one.
+    pub fetching: Arc<Mutex<Option<Fetching>>>,
 }
 
 impl fmt::Debug for Site {

@@ -11,6 +11,7 @@ use trueline::stats::rng::Rng;
 
 use super::clock::wall_ms;
 use super::outcomes::Joined;
+use super::registry;
 use super::scenario::{
     BEGIN, Draw, EXPIRY, Fault, Fleet, Kind, Record, Scenario, UNTIL, produce_all,
 };
@@ -37,10 +38,12 @@ pub enum Circumstance {
     Silent,
     /// A worker dies while a transaction hides records of a partition that was read to its end.
     Hidden,
+    /// Records need schemas, and the registry fails.
+    Schemas,
 }
 
 impl Circumstance {
-    pub const ALL: [Circumstance; 9] = [
+    pub const ALL: [Circumstance; 10] = [
         Circumstance::Taken,
         Circumstance::Apart,
         Circumstance::Fenced,
@@ -50,6 +53,7 @@ impl Circumstance {
         Circumstance::Claimed,
         Circumstance::Silent,
         Circumstance::Hidden,
+        Circumstance::Schemas,
     ];
 
     /// As `TRUELINE_FLEET` has it.
@@ -64,6 +68,7 @@ impl Circumstance {
             Circumstance::Claimed => "claimed",
             Circumstance::Silent => "silent",
             Circumstance::Hidden => "hidden",
+            Circumstance::Schemas => "schemas",
         }
     }
 
@@ -81,6 +86,7 @@ pub fn draw(seed: u64, circumstance: Circumstance) -> Scenario {
         Circumstance::Frozen | Circumstance::Hidden => Fleet::Judged,
         Circumstance::Claimed => [Fleet::Judged, Fleet::Shared][d.below(2)],
         Circumstance::Silent => Fleet::Moving,
+        Circumstance::Schemas => [Fleet::Single, Fleet::Moving, Fleet::Judged][d.below(3)],
         _ => Fleet::Single,
     };
     let hosts = match fleet {
@@ -108,6 +114,7 @@ pub fn draw(seed: u64, circumstance: Circumstance) -> Scenario {
         partitions: 2 + d.below(3) as i32,
         joined,
         expires: false,
+        schemas: false,
         named: circumstance == Circumstance::Fenced,
         latest: false,
         interval_s,
@@ -127,6 +134,7 @@ pub fn draw(seed: u64, circumstance: Circumstance) -> Scenario {
         Circumstance::Claimed => claimed,
         Circumstance::Silent => silent_partition,
         Circumstance::Hidden => hidden,
+        Circumstance::Schemas => schemas,
     };
     draw(&mut d, &mut s);
     s.faults.sort_by_key(|(at, _)| *at);
@@ -319,5 +327,14 @@ fn hidden(d: &mut Draw, s: &mut Scenario) {
     good(d, s, log, 4.0, at + seconds(0.01)..at + seconds(12.0));
     for other in (0..s.partitions).filter(|other| *other != log) {
         good(d, s, other, 2.0, BEGIN..Duration::from_secs(130));
+    }
+}
+
+fn schemas(d: &mut Draw, s: &mut Scenario) {
+    registry::add(d, s);
+    for _ in 0..3 {
+        let (host, down) = (d.below(s.hosts), d.seconds(0, 12));
+        s.faults
+            .push((d.seconds(20, 100), Fault::Kill { host, down }));
     }
 }

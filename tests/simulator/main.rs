@@ -3,21 +3,24 @@
 //! ```text
 //!  scenario (seed) ─► world ─► engine loop of each process ─► client trait ─► broker
 //!                       │            production code           worker trait ─► disk of the host
-//!                       │                               host trait ──► receivers of sinks
+//!                       │                               host traits ─► receivers of sinks, schema registry
 //!                       └─► oracle: the committed log, from scratch
 //! ```
 //!
 //! What runs is the engine loop of the program with everything below it: the consumer on top of librdkafka
-//! (starts, ends, lost offsets), decoding, shards, watermark, monitor, snapshots and checkpoints, and notifications
-//! with their journal, queues, retries and pauses. Simulated are the client of the broker, the threads beside the
-//! engine, the receivers of notifications ([`sinks`]), the clocks ([`clock`]) and what the disk loses ([`disk`]). Not
-//! simulated: the schema registry, requests for offsets by time.
+//! (starts, ends, lost offsets), decoding, shards, watermark, monitor, snapshots and checkpoints, notifications
+//! with their journal, queues, retries and pauses, and the client of the schema registry above the single request.
+//! Simulated are the client of the broker, the threads beside the engine, the receivers of notifications ([`sinks`]),
+//! the schema registry ([`registry`]), the clocks ([`clock`]) and what the disk loses ([`disk`]). Not simulated: the
+//! producer of dead letters, requests for offsets by time.
 //!
 //! What is compared: dispositions, and the sums and verdicts of windows, for every fleet; detectors for one
 //! process, and for a judge of others that missed no delta; the age of verdicts, the watermark, commits, and
 //! what a process says of a stranger in its group, of another process with its `instance`, and of a state directory
 //! that is gone, for one process. A third of the fleets read a second source, whose outcomes come in a topic of
-//! their own ([`outcomes`]); in a quarter streams expire.
+//! their own ([`outcomes`]); in a quarter streams expire. A fifth read Avro through a registry that fails: a record
+//! whose schema cannot be had is rejected, which in production makes it a dead letter, no other record is, none holds
+//! its partition for long once the registry answers, and those that wait count as lag.
 //!
 //! Of notifications it is compared, for one process and for a judge of others: each was on disk before it was sent,
 //! and came once, unless an answer was lost or a crash came between an answer and its record; at the end each receiver
@@ -47,6 +50,7 @@ mod disk;
 mod minimise;
 mod oracle;
 mod outcomes;
+mod registry;
 mod scenario;
 mod sinks;
 mod world;

@@ -331,6 +331,11 @@ fn dispositions(c: &SourceCounters, committed: &Committed, known: bool) -> Resul
         c.rejected(Reason::UnknownModel),
         unwatched,
     )?;
+    expect(
+        "of schemas that cannot be had",
+        c.rejected(Reason::UnknownSchema),
+        committed.count(|k| matches!(k, Kind::Unschemed(_))),
+    )?;
     expect("replayed", c.replayed, 0)?;
     let good = committed.good().len() as u64;
     let all = committed.count(|k| matches!(k, Kind::Good { .. }));

@@ -9,6 +9,7 @@ use super::alerts;
 use super::clock::wall_ms;
 use super::directed::Circumstance;
 use super::outcomes::{self, Joined};
+use super::registry;
 use super::sinks::Trouble;
 
 /// How the processes are placed.
@@ -41,6 +42,8 @@ pub enum Kind {
     Unwatched,
     /// Not JSON.
     Broken,
+    /// Its schema, of this number, cannot be had.
+    Unschemed(u32),
 }
 
 /// A record of a producer.
@@ -111,6 +114,11 @@ pub enum Fault {
         trouble: Trouble,
         time: Duration,
     },
+    /// The schema registry fails.
+    Registry {
+        trouble: registry::Trouble,
+        time: Duration,
+    },
 }
 
 impl Fault {
@@ -144,6 +152,7 @@ impl Fault {
             | Fault::Twin { time, .. }
             | Fault::Taken { time }
             | Fault::Sink { time, .. }
+            | Fault::Registry { time, .. }
             | Fault::FullDisk { time, .. } => time,
             Fault::Move { .. } | Fault::Retain | Fault::Compact | Fault::Stray { .. } => {
                 Duration::ZERO
@@ -166,6 +175,8 @@ pub struct Scenario {
     pub joined: Option<Joined>,
     /// Streams expire after [`EXPIRY`].
     pub expires: bool,
+    /// Records of the first topic need a schema.
+    pub schemas: bool,
     /// The process has an `instance`.
     pub named: bool,
     /// Reading begins at the end of the log, where there are records already.
@@ -263,6 +274,7 @@ pub fn draw(seed: u64, fleet: Fleet) -> Scenario {
         partitions,
         joined,
         expires,
+        schemas: false,
         named,
         latest: fleet == Fleet::Single && d.below(3) == 0,
         interval_s: [1, 3, 10, 30][d.below(4)],
@@ -298,6 +310,7 @@ pub fn draw(seed: u64, fleet: Fleet) -> Scenario {
     }
     scenario.records.sort_by_key(|r| (r.at, r.log));
     alerts::draw(&mut scenario);
+    registry::draw(&mut scenario);
     scenario
 }
 

@@ -333,6 +333,7 @@ impl Site {
 
     /// What runs beside the engine is gone; with `power` so is what it has not synced.
     pub fn forget(&self, power: bool) {
+        lock(&self.fetching).take();
         if power {
             // In the middle of what is being written.
             self.notify(Some(WRITER));

@@ -22,6 +22,7 @@ use super::directed::Circumstance;
 use super::disk;
 use super::oracle;
 use super::oracle::STRAY;
+use super::registry::{self, Registry, Waits};
 use super::scenario::{BEGIN, CALM, EXPIRY, Fault, Fleet, Scenario};
 use super::sinks::Receivers;
 
@@ -88,6 +89,7 @@ struct Process {
     contests: Option<Duration>,
     /// How far the judge of others has heard of each partition.
     heard: BTreeMap<(u16, i32), i64>,
+    waits: Waits,
 }
 
 /// Everything that exists.
@@ -95,6 +97,7 @@ pub struct World<'s> {
     scenario: &'s Scenario,
     broker: Shared,
     receivers: Arc<Mutex<Receivers>>,
+    registry: Arc<Mutex<Registry>>,
     processes: Vec<Process>,
     now: Duration,
     next_record: usize,
@@ -174,6 +177,7 @@ impl<'s> World<'s> {
         }
         let broker: Shared = Arc::new(Mutex::new(broker));
         let receivers = Arc::new(Mutex::new(Receivers::new(scenario.seed)));
+        let registry = Arc::new(Mutex::new(Registry::new(scenario.seed)));
         let root = disk::root();
         let _ = std::fs::remove_dir_all(&root);
         let process = |host: usize| Process {
@@ -185,6 +189,8 @@ impl<'s> World<'s> {
                 folder: root.join(host.to_string()),
                 parts: Arc::default(),
                 receivers: Arc::clone(&receivers),
+                registry: Arc::clone(&registry),
+                fetching: Arc::default(),
             },
             role: match (scenario.fleet, host) {
                 (Fleet::Single, _) => "",
@@ -207,12 +213,14 @@ impl<'s> World<'s> {
             deaf: Duration::ZERO,
             contests: None,
             heard: BTreeMap::new(),
+            waits: Waits::default(),
         };
         World {
             processes: (0..scenario.hosts).map(process).collect(),
             scenario,
             broker,
             receivers,
+            registry,
             now: Duration::ZERO,
             next_record: 0,
             next_fault: 0,
@@ -238,7 +246,8 @@ impl<'s> World<'s> {
             let fault = self.scenario.faults.get(self.next_fault).map(|(at, _)| *at);
             let later = self.later.iter().map(|(at, _)| *at).min();
             let notifies = self.notifies();
-            let at = notifies.map(|(at, _)| at);
+            let fetches = self.fetches();
+            let at = notifies.into_iter().chain(fetches).map(|(at, _)| at).min();
             let times = [Some(runs), Some(turn), record, fault, later, at];
             self.now = times
                 .into_iter()
@@ -274,6 +283,9 @@ impl<'s> World<'s> {
                 }
             } else if let Some((_, host)) = notifies.filter(|(at, _)| *at <= self.now) {
                 self.notify(host);
+            } else if let Some((_, host)) = fetches.filter(|(at, _)| *at <= self.now) {
+                clock::set(self.now, self.processes[host].ahead_ms);
+                self.processes[host].site.fetch();
             } else {
                 let first = (0..self.processes.len()).min_by_key(|h| self.processes[*h].free);
                 self.step(first.unwrap_or(0));
@@ -309,6 +321,15 @@ impl<'s> World<'s> {
         due.min()
     }
 
+    /// The same of the client of the registry.
+    fn fetches(&self) -> Option<(Duration, usize)> {
+        let frozen = |host: usize| lock(&self.broker).hosts[host].frozen;
+        let all = (0..).zip(&self.processes);
+        let due =
+            all.filter_map(|(host, p)| Some((p.site.fetches(self.now)?.max(frozen(host)), host)));
+        due.min()
+    }
+
     fn notify(&mut self, host: usize) {
         let p = &self.processes[host];
         clock::set(self.now, p.ahead_ms);
@@ -324,7 +345,7 @@ impl<'s> World<'s> {
             time_ms: r.stamp_ms,
             appended: self.now,
             key: (self.next_record as u64 - 1).to_le_bytes().to_vec(),
-            value: Some(r.text.clone().into_bytes()),
+            value: Some(registry::payload(self.scenario, r)),
             transaction,
             control: false,
             compacted: false,
@@ -362,6 +383,10 @@ impl<'s> World<'s> {
         } = fault
         {
             lock(&self.receivers).trouble(sink, trouble, now + time);
+            return;
+        }
+        if let Fault::Registry { trouble, time } = fault {
+            lock(&self.registry).trouble(trouble, now + time);
             return;
         }
         // The owner of a partition finds the claim of a stray when it next writes, which may be after another
@@ -481,7 +506,7 @@ impl<'s> World<'s> {
                     self.later.push((now + time, Later::Stranger { member }));
                 }
             }
-            Fault::Sink { .. } => {}
+            Fault::Sink { .. } | Fault::Registry { .. } => {}
             Fault::FullDisk { host, time } => {
                 self.processes[host].room = 3000;
                 lock(&self.processes[host].site.parts).full = true;
@@ -767,6 +792,10 @@ impl<'s> World<'s> {
             }
             p.watermark = watermark;
         }
+        let from = p.since.max(lock(&self.registry).failed());
+        if p.waits.check(engine, from, self.now)? {
+            self.healthy = self.healthy.max(self.now + SETTLED);
+        }
         let held_ms = engine.engines.watchdog().map_or(0, |dog| dog.held_ms());
         // The judge of others waits for their next checkpoint.
         let wait_s = match self.scenario.fleet {
@@ -902,6 +931,8 @@ impl<'s> World<'s> {
             &self.processes[0].folder,
             self.processes[0].role,
             self.scenario,
+            // Bytes and schemas are the business of others.
+            false,
         );
         let committed = oracle::Committed::of(&broker, self.scenario);
         let ahead = |f: &Fault| matches!(f, Fault::Clock { ahead_ms, .. } if *ahead_ms > 0);
@@ -924,6 +955,7 @@ impl<'s> World<'s> {
             drop(p.engine.take());
             // What runs beside an engine holds its site.
             drop(std::mem::take(&mut *lock(&p.site.parts)));
+            lock(&p.site.fetching).take();
         }
         disk::end();
         let root = self.processes[0].folder.parent().map(Path::to_path_buf);
@@ -989,7 +1021,7 @@ fn committed(
 }
 
 /// The configuration of a process.
-pub fn config(folder: &Path, role: &str, s: &Scenario) -> Config {
+pub fn config(folder: &Path, role: &str, s: &Scenario, schemas: bool) -> Config {
     let directory = folder.display();
     let (start, interval) = (if s.latest { "latest" } else { "earliest" }, s.interval_s);
     // A judge hears of events with the next checkpoint.
@@ -1016,6 +1048,10 @@ pub fn config(folder: &Path, role: &str, s: &Scenario) -> Config {
         .expires
         .then(|| format!("stream_expiry = \"{}s\"", EXPIRY.as_secs()));
     let expiry = expiry.unwrap_or_default();
+    let (registry, format) = match schemas {
+        true => (registry::section(), "avro"),
+        false => (String::new(), "json"),
+    };
     let joined = s
         .joined
         .map_or(String::new(), |joined| joined.source(start));
@@ -1039,9 +1075,11 @@ records_max = 0
 future_max = "3m"
 stalled_after = "{stalled_ms}ms"
 {expiry}
+{registry}
 [[source]]
 topics = ["{TOPIC}"]
 start = "{start}"
+format = "{format}"
 [source.fields]
 id = "id"
 model = "model"
@@ -1065,10 +1103,11 @@ outcome = "outcome"
 }
 
 fn start(site: &Site, role: &str, folder: &Path, s: &Scenario) -> Result<EngineLoop, String> {
-    let mut setup = Setup::of(config(folder, role, s));
+    let mut setup = Setup::of(config(folder, role, s, s.schemas));
     setup.brokers = Arc::new(site.clone());
     setup.workers = Arc::new(site.clone());
     setup.sinks = Arc::new(site.clone());
+    setup.registry = Arc::new(site.clone());
     let engine = App::engine_loop(setup).map_err(|e| e.to_string());
     if engine.is_err() {
         site.forget(false);

@@ -62,11 +62,23 @@ impl SchemaQueue {
         !self.queues.is_empty() && self.queues.contains_key(&partition)
     }
 
-    /// Appends an item to the queue of its partition.
+    /// Appends an item to the queue of its partition. An end that more follows was none: it would let the others go
+    /// on past what waits behind it.
     pub fn push(&mut self, partition: Partition, item: Item) {
+        let outdated = |last: &Item| match item {
+            Item::Record(_) => matches!(last, Item::End | Item::Wake | Item::LeaveOut),
+            Item::Wake => matches!(last, Item::End),
+            _ => false,
+        };
+        let queue = self.queues.entry(partition).or_default();
+        while queue.back().is_some_and(outdated)
+            && let Some(last) = queue.pop_back()
+        {
+            self.bytes -= last.bytes();
+        }
         self.bytes += item.bytes();
         self.records += u64::from(matches!(item, Item::Record(_)));
-        self.queues.entry(partition).or_default().push_back(item);
+        queue.push_back(item);
     }
 
     /// Drops the items of a partition; its next owner reads them again.
@@ -173,6 +185,17 @@ mod tests {
         });
         assert_eq!(seen, [(1, 5), (2, 1), (2, -1), (2, 0)]);
         assert!(queue.has(p(1)) && !queue.has(p(2)));
+        queue.push(p(1), Item::End);
+        queue.push(p(1), Item::Wake);
+        queue.push(p(1), Item::Record(Owned::of(&record(1, 7))));
+        queue.push(p(1), Item::End);
+        let mut ends = 0;
+        queue.drain(|_, item| {
+            ends += usize::from(matches!(item, Item::End));
+            Progress::Done
+        });
+        assert_eq!((ends, queue.bytes), (1, 0), "the last end alone");
+        queue.push(p(1), Item::Record(Owned::of(&record(1, 8))));
         queue.clear(p(1));
         assert!(queue.is_empty() && queue.bytes == 0 && queue.records() == 0);
     }

@@ -168,6 +168,10 @@ impl SourceHandler<'_> {
         };
         let waits = self.source.queue.has(partition);
         if waits || self.read(partition, record, place) == Progress::AwaitingSchema {
+            if !waits {
+                // It holds the others from now on, also where its end was reported.
+                self.on_partition(partition, PartitionEvent::Grown);
+            }
             let item = Item::Record(Owned::of(record));
             self.source.queue.push(partition, item);
         }
