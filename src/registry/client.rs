@@ -1,7 +1,7 @@
 //! The cache of schemas, and the thread that fills it.
 
 use super::fetch::{Fetch, FetchError, RegistryOptions, Schema};
-use super::host::{Host, Threads};
+use super::host::{Fetches, Host, Threads};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -92,7 +92,7 @@ impl Registry {
             options,
             retries: HashMap::new(),
         };
-        host.run(fetcher)?;
+        host.run(Box::new(fetcher))?;
         Ok(Registry { shared })
     }
 
@@ -145,17 +145,16 @@ struct Retry {
     pause: Duration,
 }
 
-/// Fetches what a [`Registry`] is asked for, until that is dropped. Whoever runs it decides where, and what time is.
-pub struct Fetcher {
+/// Fetches what a [`Registry`] is asked for, until that is dropped.
+struct Fetcher {
     shared: Arc<Shared>,
     host: Arc<dyn Host>,
     options: RegistryOptions,
     retries: HashMap<u32, Retry>,
 }
 
-impl Fetcher {
-    /// Waits until a schema is due. Returns whether one is; otherwise this is the end.
-    pub fn wait(&self) -> bool {
+impl Fetches for Fetcher {
+    fn wait(&self) -> bool {
         let mut state = self.shared.lock();
         while !state.stop {
             let Err(wait) = self.next(&state) else {
@@ -167,14 +166,12 @@ impl Fetcher {
         false
     }
 
-    /// How long until a schema is due, unless another one is asked for before; `None` at the end.
-    pub fn due_in(&self) -> Option<Duration> {
+    fn due_in(&self) -> Option<Duration> {
         let state = self.shared.lock();
         (!state.stop).then(|| self.next(&state).err().unwrap_or_default())
     }
 
-    /// Fetches the schema that is due, if one is.
-    pub fn step(&mut self) {
+    fn step(&mut self) {
         let next = self.next(&self.shared.lock());
         let Ok(id) = next else {
             return;
@@ -198,7 +195,9 @@ impl Fetcher {
         }
         store(&self.shared, id, fetched);
     }
+}
 
+impl Fetcher {
     fn connect(&self) -> Result<Fetch, FetchError> {
         Ok(Fetch::new(&self.options, self.host.connect(&self.options)?))
     }

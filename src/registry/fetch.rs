@@ -1,6 +1,5 @@
 //! Fetches one schema with its references over HTTP.
 
-use super::host::{Connection, Host, Threads};
 use serde_json::Value;
 use std::fmt;
 use std::path::PathBuf;
@@ -99,7 +98,13 @@ impl FetchError {
 
 /// Checks that the registry responds like one.
 pub fn probe(options: &RegistryOptions) -> Result<(), FetchError> {
-    Fetch::new(options, Threads.connect(options)?).probe()
+    Fetch::new(options, Box::new(Http::new(options)?)).probe()
+}
+
+/// A connection to a registry.
+pub trait Connection {
+    /// Status and body of the answer to a GET, or why there is none.
+    fn get(&self, url: &str) -> Result<(u16, String), String>;
 }
 
 /// Makes requests.

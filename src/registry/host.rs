@@ -1,23 +1,29 @@
 //! What the client needs of the host: a thread, and a registry that can be reached.
 
-use super::client::Fetcher;
-use super::fetch::{FetchError, Http, RegistryOptions};
+use super::fetch::{Connection, FetchError, Http, RegistryOptions};
 use std::fmt::Debug;
 use std::io;
+use std::time::Duration;
 
 /// Runs the work beside the engine's thread, and reaches the registry.
 pub trait Host: Debug + Send + Sync {
     /// Runs this to its end.
-    fn run(&self, fetcher: Fetcher) -> io::Result<()>;
+    fn run(&self, fetches: Box<dyn Fetches>) -> io::Result<()>;
 
     /// A connection to the registry.
     fn connect(&self, options: &RegistryOptions) -> Result<Box<dyn Connection>, FetchError>;
 }
 
-/// A connection to a registry.
-pub trait Connection {
-    /// Status and body of the answer to a GET, or why there is none.
-    fn get(&self, url: &str) -> Result<(u16, String), String>;
+/// Fetches, one at a time. Whoever runs them decides where, and what time is.
+pub trait Fetches: Send {
+    /// Waits until one is due. Returns whether one is; otherwise this is the end.
+    fn wait(&self) -> bool;
+
+    /// How long until one is due, unless another one is asked for before; `None` at the end.
+    fn due_in(&self) -> Option<Duration>;
+
+    /// Does the one that is due, if one is.
+    fn step(&mut self);
 }
 
 /// A thread, and HTTP.
@@ -25,10 +31,10 @@ pub trait Connection {
 pub struct Threads;
 
 impl Host for Threads {
-    fn run(&self, mut fetcher: Fetcher) -> io::Result<()> {
+    fn run(&self, mut fetches: Box<dyn Fetches>) -> io::Result<()> {
         let work = move || {
-            while fetcher.wait() {
-                fetcher.step();
+            while fetches.wait() {
+                fetches.step();
             }
         };
         let thread = std::thread::Builder::new().name("registry".to_owned());

@@ -22,7 +22,7 @@
 //! credentials (401), asks for patience (408, 429) or is not a registry (a proxy that answers 404 to
 //! everything) costs waiting, a log line and a count, but no record.
 //!
-//! What the thread does is a step of a [`Fetcher`]; a [`Host`] runs the steps and makes the one request over HTTP.
+//! What the thread does is [`Fetches`], which a [`Host`] runs, as it makes the one request over HTTP.
 //! So a test may do both in a time of its own.
 //!
 //! Limits: one request at a time, within the configured timeout; pauses from [`PAUSE_MIN`] to
@@ -35,8 +35,9 @@ mod fetch;
 mod host;
 
 pub use client::{
-    ABSENT_FOR, DOUBTFUL_FOR, Fetcher, KNOWN_MAX, Lookup, PAUSE_MAX, PAUSE_MIN, Registry,
-    RequestCounts,
+    ABSENT_FOR, DOUBTFUL_FOR, KNOWN_MAX, Lookup, PAUSE_MAX, PAUSE_MIN, Registry, RequestCounts,
 };
-pub use fetch::{BODY_MAX, FetchError, REFERENCES_MAX, RegistryOptions, Schema, SchemaKind, probe};
-pub use host::{Connection, Host, Threads};
+pub use fetch::{
+    BODY_MAX, Connection, FetchError, REFERENCES_MAX, RegistryOptions, Schema, SchemaKind, probe,
+};
+pub use host::{Fetches, Host, Threads};

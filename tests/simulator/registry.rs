@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use trueline::app::engine_loop::EngineLoop;
 use trueline::registry::{
-    Connection, DOUBTFUL_FOR, FetchError, Fetcher, Host, PAUSE_MAX, RegistryOptions,
+    Connection, DOUBTFUL_FOR, FetchError, Fetches, Host, PAUSE_MAX, RegistryOptions,
 };
 use trueline::stats::rng::Rng;
 
@@ -306,15 +306,15 @@ impl Connection for Connected {
 
 /// The client of a process.
 pub struct Fetching {
-    fetcher: Fetcher,
+    fetches: Box<dyn Fetches>,
     /// When the answer comes.
     answered: Option<Duration>,
 }
 
 impl Host for Site {
-    fn run(&self, fetcher: Fetcher) -> io::Result<()> {
+    fn run(&self, fetches: Box<dyn Fetches>) -> io::Result<()> {
         *lock(&self.fetching) = Some(Fetching {
-            fetcher,
+            fetches,
             answered: None,
         });
         Ok(())
@@ -331,7 +331,7 @@ impl Site {
         let mut fetching = lock(&self.fetching);
         let fetching = fetching.as_mut()?;
         clock::set(now, 0);
-        let due = fetching.fetcher.due_in()?;
+        let due = fetching.fetches.due_in()?;
         if !due.is_zero() {
             return Some(now + due);
         }
@@ -346,7 +346,7 @@ impl Site {
             return;
         };
         fetching.answered = None;
-        fetching.fetcher.step();
+        fetching.fetches.step();
         *lock(&self.fetching) = Some(fetching);
     }
 }
