@@ -1,0 +1,287 @@
+//! What holds after each step of a process, and at the end.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use trueline::app::cluster::topology::Topology;
+use trueline::app::engine_loop::EngineLoop;
+use trueline::collect::Origin;
+use trueline::monitor::liveness::Freshness;
+use trueline::telemetry::facts::Role;
+
+use super::configuration::{config, start};
+use super::faults::aside;
+use super::{JUDGE_PARTITIONS, SETTLED, STALLED_MS, TOPIC, World};
+use crate::broker::{Log, is_first};
+use crate::client::{Shared, lock};
+use crate::directed::Circumstance;
+use crate::scenario::{BEGIN, Fault, Fleet, Scenario};
+use crate::{alerts, clock, oracle};
+
+/// How long the watermark may be held when everything is in order.
+const HELD_MS: i64 = 8_000;
+/// No clock of a host in order is so far ahead.
+const AHEAD_MS: i64 = 24 * 3_600_000;
+/// Within this a process says that something is wrong.
+const NOTICED: Duration = Duration::from_secs(8);
+/// Within this the later one of two processes in a group has stopped.
+const DECIDED: Duration = Duration::from_secs(26);
+
+impl World<'_> {
+    /// What holds after every step of a process.
+    pub(super) fn check(&mut self, host: usize) -> Result<(), String> {
+        let p = &mut self.processes[host];
+        let Some(engine) = &p.engine else {
+            return Ok(());
+        };
+        if let Some(fault) = engine.engines.fault() {
+            return Err(format!("store of pending predictions: {fault}"));
+        }
+        if let Some(wrong) = lock(&self.broker).wrong {
+            return Err(wrong.to_owned());
+        }
+        let wrong = lock(&self.receivers).wrong.clone();
+        if let Some(wrong) = wrong.filter(|_| alerts::are_compared(self.scenario.fleet)) {
+            return Err(wrong);
+        }
+        if let Topology::Judges(judges) = &engine.engines {
+            let whole = judges.aggregators().all(|a| a.rebuilt() == 0);
+            if !whole && self.scenario.circumstance == Some(Circumstance::Frozen) {
+                return Err(
+                    "a delta is missing to a judge to which nothing has happened".to_owned(),
+                );
+            }
+            // Verdicts go on without a partition that is not heard of for too long.
+            let waits = match engine.published.facts().role {
+                Role::Judge(facts) => facts.partitions[2..] == [0, 0],
+                _ => true,
+            };
+            self.bets &= whole && waits;
+            // Judges that share models come to those of another that has left.
+            let alone = self.scenario.fleet == Fleet::Judged;
+            for o in judges.positions().iter().filter(|_| alone) {
+                let heard = p.heard.entry((o.source, o.partition)).or_insert(o.offset);
+                if o.offset < std::mem::replace(heard, o.offset) {
+                    return Err(format!("it goes back to {o:?}, which is not the owner's"));
+                }
+            }
+        }
+        let total = engine.engines.counters().total();
+        if matches!(engine.engines, Topology::Single(_)) {
+            if total.records != total.disposed() {
+                return Err(format!("a record has not one disposition: {total:?}"));
+            }
+            let mark = engine.engines.watchdog().map(|dog| dog.watermark());
+            let watermark = mark.and_then(|mark| mark.time_ms);
+            if watermark < p.watermark {
+                return Err(format!(
+                    "the watermark goes back: {:?} to {watermark:?}",
+                    p.watermark
+                ));
+            }
+            if watermark > p.watermark || mark.is_none_or(|mark| mark.holder.is_none()) {
+                p.moved = self.now;
+            }
+            p.watermark = watermark;
+        }
+        let from = p.since.max(lock(&self.registry).failed());
+        if p.waits.check(engine, from, self.now)? {
+            self.healthy = self.healthy.max(self.now + SETTLED);
+        }
+        let held_ms = engine.engines.watchdog().map_or(0, |dog| dog.held_ms());
+        // The judge of others waits for their next checkpoint.
+        let wait_s = match self.scenario.fleet {
+            Fleet::Single | Fleet::Moving => 0,
+            Fleet::Judged => 2 * self.scenario.interval_s + 8,
+            // And for its group, if a judge has left.
+            Fleet::Shared => 2 * self.scenario.interval_s + 20,
+        };
+        let bound_ms = HELD_MS + 1000 * wait_s as i64;
+        let missing = engine.published.missing();
+        let ready = missing.is_empty();
+        // It reads nothing until it knows which of two processes goes on, and its group begins after that.
+        let contests = missing.keys().any(|part| part.starts_with("instance "));
+        p.contests = contests.then(|| p.contests.unwrap_or(self.now));
+        if p.contests.is_some_and(|since| self.now < since + DECIDED) {
+            self.healthy = self.healthy.max(self.now + SETTLED);
+        }
+        let mark = engine.engines.watchdog().map(|dog| dog.watermark());
+        let ahead = is_ahead(engine, self.scenario, self.now);
+        let settled = self.now > self.healthy && self.now > BEGIN + SETTLED;
+        if settled && held_ms > bound_ms && !ahead {
+            return Err(format!(
+                "nothing is wrong and {mark:?} stands for {held_ms} ms"
+            ));
+        }
+        if ready && held_ms > STALLED_MS + NOTICED.as_millis() as i64 + 1000 * wait_s as i64 {
+            return Err(format!("{mark:?} stands for {held_ms} ms and it is ready"));
+        }
+        let lately = |since: Duration| since + NOTICED > self.now;
+        if ready && p.gone.is_some_and(|since| !lately(since.max(p.since))) {
+            return Err("its state directory is gone and it is ready".to_owned());
+        }
+        let fenced = lock(&self.broker).hosts[host].fenced;
+        if ready && fenced.is_some_and(|(since, _)| !lately(since.max(p.deaf))) {
+            return Err(
+                "another process took its instance, the group has given it nothing since, and it is ready"
+                    .to_owned(),
+            );
+        }
+        let shared = lock(&self.broker).shared;
+        if let Some(shared) = shared.map(|since| since.max(p.since)) {
+            if ready && !lately(shared) {
+                return Err("a stranger has partitions of its group and it is ready".to_owned());
+            }
+            let first = lock(&self.broker).strangers.values().any(|s| is_first(s));
+            if !first && self.scenario.named && shared + DECIDED < self.now {
+                return Err("another process came later and keeps its instance".to_owned());
+            }
+            if first && shared + DECIDED < self.now {
+                return Err("a stranger was in its group first and it does not stop".to_owned());
+            }
+        }
+        let folder = p.gone.map_or(p.folder.clone(), |_| aside(&p.folder));
+        committed(
+            self.scenario,
+            &self.broker,
+            &mut self.stored,
+            engine,
+            &folder,
+        )?;
+        // Its patience begins again with it.
+        let quiet = p.since.max(p.moved);
+        if self.now < quiet + Duration::from_millis(STALLED_MS as u64 + 5000) {
+            return Ok(());
+        }
+        oracle::young(engine)
+    }
+
+    /// Whether everything was read and stored, and every partition is known to be idle.
+    pub(super) fn is_drained(&self) -> bool {
+        let broker = lock(&self.broker);
+        let p = &self.processes[0];
+        let Some(engine) = &p.engine else {
+            return false;
+        };
+        let logs = self.scenario.topics().iter().map(|t| &broker.topics[*t]);
+        let seen = |log: &Log| {
+            let last = log.entries.iter().rposition(|e| broker.is_seen(e));
+            last.map_or(0, |at| at as i64 + 1).max(log.start)
+        };
+        let ends: Vec<i64> = logs.flatten().map(seen).collect();
+        let log = |o: &Origin| i32::from(o.source) * self.scenario.partitions + o.partition;
+        let positions = engine.engines.positions();
+        let positions: BTreeMap<i32, i64> = positions.iter().map(|o| (log(o), o.offset)).collect();
+        let read = (0..)
+            .zip(&ends)
+            .all(|(p, end)| positions.get(&p).copied().unwrap_or(0) >= *end);
+        let held = engine
+            .engines
+            .watchdog()
+            .is_none_or(|dog| dog.watermark().holder.is_some());
+        let waits = match engine.engines.role() {
+            Role::Judge(facts) => {
+                let behind = facts.partitions[Freshness::Behind as usize] > 0;
+                behind || facts.tasks.is_some_and(|n| n < JUDGE_PARTITIONS)
+            }
+            _ => false,
+        };
+        let facts = engine.published.facts();
+        let told = p.site.has_notified() && facts.sinks.iter().all(|s| s.queued == 0);
+        read && !held && !waits && told && lock(&p.site.jobs).waiting_none()
+    }
+
+    pub(super) fn standing(&self) -> String {
+        let p = &self.processes[0];
+        let Some(engine) = &p.engine else {
+            let why = start(&p.site, p.role, &p.folder, self.scenario).err();
+            return format!("host 0 does not run: {why:?}");
+        };
+        let broker = lock(&self.broker);
+        let logs = self.scenario.topics().iter().map(|t| &broker.topics[*t]);
+        let ends: Vec<i64> = logs.flatten().map(Log::end).collect();
+        format!(
+            "positions {:?}, ends {ends:?}, watermark {:?}, not ready {:?}",
+            engine.engines.positions(),
+            engine.engines.watchdog().map(|dog| dog.watermark()),
+            engine.published.missing()
+        )
+    }
+
+    /// Compares what was counted and judged with the oracle.
+    pub(super) fn verdict(&mut self) -> Result<(), String> {
+        let engine = self.processes[0].engine.as_ref();
+        let engine = engine.ok_or("host 0 does not run")?;
+        let receivers = lock(&self.receivers);
+        alerts::at_the_end(engine, &receivers, self.scenario)?;
+        if is_ahead(engine, self.scenario, self.now) {
+            // Which records are late depends on when that was read.
+            return Ok(());
+        }
+        let broker = lock(&self.broker);
+        let config = config(
+            &self.processes[0].folder,
+            self.processes[0].role,
+            self.scenario,
+            // Bytes and schemas are the business of others.
+            false,
+        );
+        let committed = oracle::Committed::of(&broker, self.scenario);
+        let ahead = |f: &Fault| matches!(f, Fault::Clock { ahead_ms, .. } if *ahead_ms > 0);
+        let future = !self.scenario.faults.iter().any(|(_, f)| ahead(f));
+        let counting = match self.scenario.fleet {
+            Fleet::Judged => &self.processes[1..],
+            Fleet::Shared => &self.processes[2..],
+            Fleet::Single | Fleet::Moving => &self.processes[..1],
+        };
+        let engines = counting.iter().filter_map(|p| p.engine.as_ref());
+        let changes = oracle::compare(engine, engines, &committed, &config, (future, self.bets))?;
+        let expired: Vec<&str> = committed.expired().collect();
+        alerts::compare(&changes, &receivers, self.scenario, &expired)
+    }
+}
+
+/// Whether records were believed that a producer's clock ahead has written while the host's was ahead too. What
+/// comes afterwards is late until somebody resets the watermark. Where no host's clock was ahead they must not be.
+fn is_ahead(engine: &EngineLoop, scenario: &Scenario, now: Duration) -> bool {
+    let ahead = |f: &Fault| matches!(f, Fault::Clock { ahead_ms, .. } if *ahead_ms > AHEAD_MS);
+    let mark = engine.engines.watchdog().map(|dog| dog.watermark());
+    mark.and_then(|mark| mark.time_ms) > Some(clock::wall_ms(now) + AHEAD_MS)
+        && scenario.faults.iter().any(|(_, f)| ahead(f))
+}
+
+/// Offsets are committed after the snapshot that holds their records is on disk.
+fn committed(
+    s: &Scenario,
+    broker: &Shared,
+    stored: &mut BTreeMap<i32, i64>,
+    engine: &EngineLoop,
+    folder: &Path,
+) -> Result<(), String> {
+    if !matches!(engine.engines, Topology::Single(_)) {
+        return Ok(());
+    }
+    let broker = lock(broker);
+    for log in 0..s.partitions * s.topics().len() as i32 {
+        let (topic, partition) = s.place(log);
+        let group = if topic == TOPIC { "g" } else { "g.predictions" };
+        let Some((offset, _)) = broker.committed(group, &(topic.to_owned(), partition)) else {
+            continue;
+        };
+        if stored.get(&log).is_some_and(|stored| *stored >= offset) {
+            continue;
+        }
+        let snapshot = trueline::store::load(folder).map_err(|e| e.to_string())?;
+        let positions = snapshot.map(|s| s.partitions.positions().collect::<Vec<_>>());
+        let positions = positions.unwrap_or_default();
+        let number = |o: &Origin| i32::from(o.source) * s.partitions + o.partition;
+        stored.extend(positions.iter().map(|o| (number(o), o.offset)));
+        if stored.get(&log).is_none_or(|stored| *stored < offset) {
+            return Err(format!(
+                "offset {offset} of {topic}/{partition} is committed, and no snapshot holds it"
+            ));
+        }
+    }
+    Ok(())
+}
