@@ -1,15 +1,15 @@
 //! Runs a scenario: the processes in turn, each in its own time, on one thread.
 
+mod checks;
+mod configuration;
+mod faults;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use trueline::app::engine_loop::EngineLoop;
-
-mod checks;
-mod configuration;
-mod faults;
 
 use configuration::start;
 use faults::Later;
