@@ -87,7 +87,12 @@ impl World<'_> {
         }
         let from = p.since.max(lock(&self.registry).failed());
         if p.waits.check(engine, from, self.now)? {
-            self.healthy = self.healthy.max(self.now + SETTLED);
+            // A judge hears of the end with the next checkpoint.
+            let heard = Duration::from_secs(match self.scenario.fleet {
+                Fleet::Single | Fleet::Moving => 0,
+                Fleet::Judged | Fleet::Shared => self.scenario.interval_s,
+            });
+            self.healthy = self.healthy.max(self.now + SETTLED + heard);
         }
         let held_ms = engine.engines.watchdog().map_or(0, |dog| dog.held_ms());
         // The judge of others waits for their next checkpoint.
@@ -214,11 +219,11 @@ impl World<'_> {
         let engine = self.processes[0].engine.as_ref();
         let engine = engine.ok_or("host 0 does not run")?;
         let receivers = lock(&self.receivers);
-        alerts::at_the_end(engine, &receivers, self.scenario)?;
         if is_ahead(engine, self.scenario, self.now) {
             // Which records are late depends on when that was read.
             return Ok(());
         }
+        alerts::at_the_end(engine, &receivers, self.scenario)?;
         let broker = lock(&self.broker);
         let config = config(
             &self.processes[0].folder,
