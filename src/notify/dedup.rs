@@ -14,10 +14,11 @@
 //!
 //! Changes that are made again are not always the same. While a watermark stands still, an alert ends by the
 //! clock, and fires again once its data are judged. A process that resumes from before that, and need not wait, knows
-//! one long firing; one that waits at another moment knows others. So an end is compared with what was judged by then,
-//! which depends on event times alone, and not with the clock. A notification follows those before it: it says the
-//! later start, the one that people know, and a firing that goes on after its end was notified starts where it was
-//! bad again. So the starts of an alert only rise, within one its times do, and no key comes twice for two changes.
+//! one long firing; one that waits at another moment knows others. So an end is compared with what had been judged by
+//! then, which depends on event times alone, and not with the clock. A notification also follows the last one of its
+//! alert. Of one firing it says the later start, which people know. A firing that goes on after its end was notified
+//! starts where it is bad again. So the start of an alert only rises, and so does the time of change within one
+//! firing: no two changes have the same key.
 //!
 //! A silence suppresses firing notifications but not resolutions. [`Deduplicator::is_unsent`] finds
 //! firing alerts without a notification: a silence on them has expired, or the queue was full.

@@ -2,8 +2,8 @@
 //!
 //! This is part of the engine's thread and never waits. After each tick the changes become notices. Once a
 //! second the firing alerts are compared with what was notified, which finds alerts whose silence has
-//! ended, and notified alerts of streams that are gone or do not fire after a crash; once a minute, and for a new sink at once, those that
-//! a sink did not get.
+//! ended, and notified alerts that do not fire: their streams are gone, or a crash took them back. Once a
+//! minute, and for a new sink at once, it finds those that a sink did not get.
 //!
 //! Where streams move between processes, the state of a notification moves with its stream. The process
 //! that gives up a stream neither resolves nor repeats its alert from then on; the next owner knows that
