@@ -13,7 +13,7 @@
 //! its checkpoint and what the judges read.
 //!
 //! A judge may know none of that checkpoint, if who wrote it had lost the partition by then. So a batch
-//! names the checkpoints before that one too, each of which its claimant began with.
+//! also names the earlier checkpoints from which claimants resumed.
 //!
 //! A [`DeltaLog`] keeps deltas until the checkpoint that carries them is stored, and then for a while, up
 //! to [`KEPT_BYTES`], so that a judge may miss checkpoints that the broker compacted away and still find

@@ -2,7 +2,7 @@
 //! messages that stand beside it in `tests/config/bad/NAME.txt`, and whatever is generated from the
 //! table of keys (the sample with every key, the reference in `config/README.md`, the JSON Schema) is current.
 //!
-//! `TRUELINE_BLESS=1 cargo test --test config` writes the generated files and the messages anew; read
+//! `TRUELINE_BLESS=1 cargo test --test config` writes the generated files and the messages again; read
 //! the difference before committing it.
 
 mod check;

@@ -35,7 +35,7 @@ fn say(said: &mut Said, changes: Vec<Change>) {
     }
 }
 
-/// Models by time alone: windows by count keep other panes where the union was made anew.
+/// Models by time alone: windows by count keep other panes where the union was rebuilt.
 fn by_time(mut plan: Plan) -> Plan {
     let model = &mut plan.models[0];
     model.ladder.windows.retain(|w| w.name != "last:1000");

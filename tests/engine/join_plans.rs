@@ -263,7 +263,7 @@ fn a_source_that_is_no_longer_joined_loses_what_waited_and_says_so() {
     let (a, b) = (feed.counts("a"), feed.counts("b"));
     assert_eq!((a.pending, a.expired, a.waiting, a.orphaned), (0, 3, 0, 1));
     assert_eq!((b.pending, b.expired), (6, 0));
-    // Joined again, it begins anew, and its journals are not those of `b`.
+    // Joined again, it starts empty, and its journals are not those of `b`.
     feed.restart(plan(&MODEL, &[(1, 2)]), &topics);
     assert_eq!(feed.counts("b").pending, 6);
     feed.disk.0.retain(|at, _| at.0 == 1);

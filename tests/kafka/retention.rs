@@ -1,5 +1,5 @@
 //! Records and topics that are gone, on a real Kafka: what retention deleted before it was read is counted and told,
-//! and a topic that was made anew is never taken for the one before.
+//! and a topic that was created again is never taken for the one before.
 
 use crate::support;
 use std::time::Duration;

@@ -299,7 +299,7 @@ fn partitions_that_no_worker_counts_are_named_until_one_does_and_one_process_jud
         let streams = |of: &Service| of.scrape().map(|s| s.sum("trueline_streams", &[]));
         (streams(&judge)? == 0.0 && streams(&second)? > 0.0).then_some(())
     });
-    // Started anew it is asked for again, and goes on from its own snapshot.
+    // After a restart it is asked for again, and goes on from its own snapshot.
     assert_eq!(judge.end("TERM"), Some(0));
     judge.start_again();
     covered(&judge);

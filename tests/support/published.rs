@@ -167,7 +167,7 @@ fn alarmed() -> DetectorReport {
     let mut detector = Detector::new(options.odds(grid), options, 1.0);
     let pane = sums(10_000, |u| u, over_confident);
     detector.observe(&pane, (now_ms() - 10_000, now_ms()));
-    // It begins anew: the sequences need something to go by.
+    // It starts again: the sequences need something to go by.
     let calm = sums(10_000, |u| u, |z| z);
     detector.observe(&calm, (now_ms() - 10_000, now_ms()));
     let report = detector.report().expect("a pane was shown");

@@ -1,4 +1,4 @@
-//! Two versions share the outcome of an id that comes apart from both and late, in whatever order all of it comes.
+//! Two versions score one id, and its outcome comes late and in a record of its own: every order gives the same comparison.
 
 use super::{BEGIN_MS, PANE_MS, Record, plan, said, worse};
 use crate::support::disk::Disk;

@@ -1,5 +1,5 @@
 //! Pending predictions that spill to the store on disk: the same bits as without, whatever spills when; and a
-//! store that fails is told, never taken for a miss.
+//! store that fails is an error, never a miss.
 
 mod costs;
 mod joiners;

@@ -60,7 +60,7 @@ fn people_silence_and_acknowledge_and_a_restart_remembers_it() {
         "{said}"
     );
     assert_eq!(receiver.of("/hook").len(), 1);
-    // Lifted, what still fires is told.
+    // Once the silence is lifted, the sink receives what still fires.
     let (code, said) = ask(&["silence", "--lift", "1"]);
     assert_eq!(code, Some(0), "{said}");
     wait_for("the other alert", LIMIT, || {

@@ -37,9 +37,9 @@ fn killed_while_firing(snapshot: &str) {
     assert_eq!(
         (told, receiver.of("/hook").len()),
         (0.0, 2),
-        "and nobody is told anew"
+        "and no sink receives it again"
     );
-    // Their end is told, once, and a new begin too.
+    // The sink receives their end once, and a new begin too.
     produce(&brokers, "scored", &phase(&["a", "b"], 1, true));
     produce(&brokers, "scored", &phase(&["a", "b"], 2, false));
     wait_for("four more changes", LIMIT, || {

@@ -124,7 +124,7 @@ fn sinks_that_were_away_get_every_alert_once_in_order_and_nothing_waits() {
     assert_eq!(
         keys_in_order("topic", &values),
         hooked,
-        "both are told the same in one order"
+        "both receive the same in one order"
     );
     for value in &values {
         fits_schema(value);

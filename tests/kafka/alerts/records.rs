@@ -86,7 +86,7 @@ fn a_hundred_changes_of_alerts_are_recomputed_from_their_records_to_the_bit() {
     }
     assert_eq!(
         found, tried,
-        "a record that was changed is told from one that was not"
+        "a changed record is distinguished from an unchanged one"
     );
 }
 

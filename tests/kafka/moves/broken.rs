@@ -118,7 +118,7 @@ fn a_partition_whose_state_is_broken_or_gone_stops_by_name_and_the_others_go_on(
         assert!(written.sum(metric, &[]) > 0.0, "{metric}");
     }
     assert_eq!(service.end("TERM"), Some(0));
-    // Only when told so do they begin anew.
+    // They start empty only where the configuration says so.
     service.rewrite(|text| text.replace("[state]", "[state]\non_broken = \"fresh\""));
     service.start_again();
     wait_for("all partitions", LIMIT, || {

@@ -48,7 +48,7 @@ pub fn known(snapshot: &Snapshot) -> Known {
     let positions = snapshot.partitions.positions();
     let vectors = snapshot.vectors.iter().cloned().map(|mut version| {
         version.model = 0;
-        // Partitions do not judge; what waits at the moment is told by ticks.
+        // Partitions do not judge; ticks report what waits at the moment.
         version
             .views
             .iter_mut()
@@ -80,7 +80,7 @@ pub type Held = BTreeMap<(String, usize, i64), (Sums, u64, Vec<u64>)>;
 pub fn hold(held: &mut Held, snapshot: &Snapshot) {
     let grid = Grid::new(Axis::Linear, 12);
     for subject in &snapshot.streams {
-        // A stream of which no pane is sealed has no windows yet.
+        // A stream without a sealed pane has no windows yet.
         let windows = subject.judges.first().map_or(&[][..], |j| &j.rings);
         for (window, ring) in windows.iter().enumerate() {
             let panes = ring.panes.iter().chain(&ring.gathering);

@@ -111,7 +111,10 @@ fn the_ledger_survives_restarts_and_other_terms_but_not_another_budget() {
     let other = restored(terms("1 per 30d", 0.1));
     assert!((other.ledger()[0].staked - before[0].staked).abs() < 1e-9);
     assert!((other.ledger()[0].share - before[0].share).abs() < 1e-12);
-    assert!(other.reports().all(|r| r.detector.is_none()), "begins anew");
+    assert!(
+        other.reports().all(|r| r.detector.is_none()),
+        "starts empty"
+    );
     // And once more, so that nothing is kept twice.
     let again = Engine::restore(terms("1 per 30d", 0.1), other.snapshot()).unwrap();
     assert!((again.ledger()[0].staked - before[0].staked).abs() < 1e-9);

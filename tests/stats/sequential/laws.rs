@@ -311,7 +311,7 @@ fn a_watch_that_is_put_back_goes_on_with_the_same_bits() {
         assert_eq!(broken, whole);
         alarms = whole.alarms();
     }
-    assert!(alarms > 1, "the stream is bad enough to alarm anew");
+    assert!(alarms > 1, "the stream is bad enough to alarm again");
     let mut foreign: StreamDetectorParts = whole.parts();
     foreign.detector.signs[3][1] = f64::NAN;
     assert!(StreamDetector::from_parts(foreign).is_err());

@@ -17,7 +17,7 @@ fn views_that_come_and_go_while_predictions_wait_leave_the_others_as_they_are() 
         // As many entries as before of other things: four ranked probabilities, or three of a whole vector and its rank.
         &[View::TopLabel, View::Kernel],
         &[View::TopLabel, View::Full],
-        // Other views of single scores: all begins anew.
+        // Other views of single scores: all starts empty.
         &[View::TopLabel, View::Class(1), View::TopK(3)],
         &[View::TopLabel, View::TopK(2), View::Kernel],
     ];
