@@ -50,8 +50,7 @@ const OUTCOMES_ABSENT: &str = ". No outcome has ever found its prediction, so th
     that are implied: mend that first";
 
 /// Why an alert ends that was notified before a crash and does not fire after it.
-const JUDGED_AGAIN: &str =
-    "judged again after a restart, with outcomes that had not come: it does not fire";
+const JUDGED_AGAIN: &str = "judged again after a restart: it does not fire";
 
 /// Sends notifications. See the module.
 pub struct AlertDispatcher {
@@ -328,8 +327,8 @@ impl AlertDispatcher {
         }
     }
 
-    /// Ends what was notified and does not fire, though its events were judged again after a crash. It rested on
-    /// outcomes that came after the judgement, and are there before it now.
+    /// Ends what was notified and does not fire, though its events were judged again after a crash: with outcomes
+    /// that are there before the judgement this time, for example.
     fn end_judged_again(&mut self, engine: &Topology, firing: &[Firing], now_ms: i64) {
         let fires = |fingerprint: &str| firing.iter().any(|f| f.fingerprint == fingerprint);
         let notified = self.notifier.firing().filter(|(f, _)| !fires(f));
