@@ -282,7 +282,7 @@ impl Collector {
         if stream.current(time, shape.pane_ms).is_none() {
             let start = time - time.rem_euclid(shape.pane_ms);
             if start < self.sealed_until_ms[stream.model] {
-                stream.miss();
+                stream.miss(time);
                 self.reach(source, time, event.arrival_ms);
                 return Err(Disposition::Late);
             }

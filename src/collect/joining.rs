@@ -70,7 +70,7 @@ impl Collector {
         let late = start_ms < self.sealed_until_ms[model];
         if let Some(stream) = self.streams.get_mut(slot) {
             match late {
-                true => stream.miss(),
+                true => stream.miss(time),
                 false => stream.touch(),
             }
         }

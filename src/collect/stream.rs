@@ -121,16 +121,16 @@ impl Stream {
         }
     }
 
-    /// An event of this time was taken.
+    /// An event of this time came.
     #[inline]
     pub fn saw(&mut self, time_ms: i64) {
         self.seen = true;
         self.newest_ms = self.newest_ms.max(time_ms);
     }
 
-    /// An event came too late.
-    pub fn miss(&mut self) {
-        self.seen = true;
+    /// An event of this time came too late.
+    pub fn miss(&mut self, time_ms: i64) {
+        self.saw(time_ms);
         self.late += 1;
     }
 

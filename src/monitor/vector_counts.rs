@@ -181,6 +181,7 @@ impl VectorCounts {
     pub fn miss(&mut self, plan: &Plan, slot: usize, event: &Event<'_>) {
         if let Some(version) = self.version(plan, slot, Name::of_event(event)) {
             version.seen = true;
+            version.newest_ms = version.newest_ms.max(event.time_ms);
             version.views.iter_mut().for_each(|v| v.panes.miss());
         }
     }

@@ -75,6 +75,40 @@ fn values_are_withdrawn_when_data_stops_and_the_stream_expires() {
 }
 
 #[test]
+fn a_stream_that_begins_with_late_events_has_them_counted_whenever_the_clock_ticks() {
+    let told = |ticks: bool| {
+        let mut engine = Engine::new(plan());
+        stream(&mut engine, 0..20, 10, false);
+        for i in 0..30 {
+            // The second version's first events are before the line, the others are not.
+            let late = i < 18;
+            let record = Record {
+                model: 1,
+                time_ms: BEGIN_MS + if late { 10_000 } else { 19_000 },
+                delay_ms: 0,
+                score: 0.5,
+                outcome: i % 2 == 0,
+                partition: 0,
+            };
+            let expected = match late {
+                true => Disposition::Late,
+                false => Disposition::Observed,
+            };
+            assert_eq!(feed(&mut engine, 0, 200 + i, &record), expected);
+            if ticks {
+                engine.tick(BEGIN_MS + 20_000);
+            }
+        }
+        engine.finish();
+        let second = engine.reports().find(|r| r.id.version == "2");
+        let windows = second.expect("the second version").windows.iter();
+        windows.map(|w| w.verdict.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(told(false), ["undecided(late)"; 4]);
+    assert_eq!(told(true), told(false));
+}
+
+#[test]
 fn one_event_far_ahead_of_its_arrival_does_not_make_all_others_late() {
     let mut engine = Engine::new(plan());
     let event = |time_ms, arrival_ms| Event {
