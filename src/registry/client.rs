@@ -17,6 +17,11 @@ pub const ABSENT_FOR: Duration = Duration::from_secs(60);
 /// How long an id that the registry answers with 403, 5xx or what is no schema holds its records, while the
 /// registry answers other requests.
 pub const DOUBTFUL_FOR: Duration = Duration::from_secs(30);
+/// The same of an id whose request alone is not answered in time, or answered with 408 or 429: most registries
+/// that ask for patience are well again by then.
+pub const UNANSWERED_FOR: Duration = Duration::from_secs(600);
+/// Most ids that are fetched ahead of their use at once.
+pub const AHEAD_MAX: usize = 256;
 /// Most schemas and absent ids that are kept; beyond, all are dropped and fetched again as needed.
 pub const KNOWN_MAX: usize = 10_000;
 
@@ -57,6 +62,8 @@ struct State {
     known: HashMap<u32, Entry>,
     /// Ids to fetch, in this order.
     wanted: VecDeque<u32>,
+    /// Ids to fetch where none of those is due.
+    ahead: VecDeque<u32>,
     counts: RequestCounts,
     trouble: Option<String>,
     stop: bool,
@@ -65,6 +72,18 @@ struct State {
 enum Entry {
     Known(Arc<Schema>),
     Absent(String, Instant),
+}
+
+impl State {
+    /// What is known of the schema of an id, unless it is to be fetched.
+    fn known(&self, id: u32) -> Option<Lookup> {
+        match self.known.get(&id)? {
+            Entry::Known(schema) => Some(Lookup::Known(Arc::clone(schema))),
+            Entry::Absent(why, since) => {
+                (since.elapsed() < ABSENT_FOR).then(|| Lookup::Absent(why.clone()))
+            }
+        }
+    }
 }
 
 impl Shared {
@@ -99,18 +118,25 @@ impl Registry {
     /// What is known of the schema of `id`; never waits.
     pub fn get(&self, id: u32) -> Lookup {
         let mut state = self.shared.lock();
-        match state.known.get(&id) {
-            Some(Entry::Known(schema)) => return Lookup::Known(Arc::clone(schema)),
-            Some(Entry::Absent(why, since)) if since.elapsed() < ABSENT_FOR => {
-                return Lookup::Absent(why.clone());
-            }
-            _ => {}
+        if let Some(known) = state.known(id) {
+            return known;
         }
         if !state.wanted.contains(&id) {
+            state.ahead.retain(|ahead| *ahead != id);
             state.wanted.push_back(id);
             self.shared.woken.notify_all();
         }
         Lookup::Waiting
+    }
+
+    /// Fetches the schema of `id` ahead of its use, unless [`AHEAD_MAX`] others are.
+    pub fn fetch_ahead(&self, id: u32) {
+        let mut state = self.shared.lock();
+        let waits = state.wanted.contains(&id) || state.ahead.contains(&id);
+        if state.ahead.len() < AHEAD_MAX && !waits && state.known(id).is_none() {
+            state.ahead.push_back(id);
+            self.shared.woken.notify_all();
+        }
     }
 
     /// Requests so far.
@@ -182,12 +208,13 @@ impl Fetches for Fetcher {
             Ok(schema) => (Ok(schema), None),
             Err(error) => self.settle(error, others),
         };
-        if matches!(fetched, Err(FetchError::Failed(_))) {
+        let failed = matches!(fetched, Err(FetchError::Failed(_)));
+        if failed || others.is_some() {
             if self.retries.len() >= KNOWN_MAX {
                 self.retries.clear();
             }
-            let before = self.retries.get(&id).map(|r| (r.pause * 2).min(PAUSE_MAX));
-            let pause = before.unwrap_or(PAUSE_MIN);
+            let before = self.retries.get(&id).filter(|_| failed);
+            let pause = before.map_or(PAUSE_MIN, |r| (r.pause * 2).min(PAUSE_MAX));
             let at = Instant::now() + pause;
             self.retries.insert(id, Retry { others, at, pause });
         } else {
@@ -204,11 +231,13 @@ impl Fetcher {
 
     /// Whether an error is about the id alone: then the id counts as absent, and its records are rejected.
     /// That needs a registry that answers other requests, and an error that comes again, or of a doubtful one that it
-    /// lasts. An outage before that does not count: a registry that comes back may answer other requests first.
+    /// lasts. An outage before that does not count: a registry that comes back may answer other requests first. Once
+    /// it is about the id alone it is so when it is fetched again, if nothing else has happened.
     fn settle(&self, error: FetchError, others: Option<Instant>) -> Settled {
         let (why, holds) = match error {
             FetchError::Refused(why) => (why, PAUSE_MIN),
             FetchError::Doubtful(why) => (why, DOUBTFUL_FOR),
+            FetchError::Unanswered(why) => (why, UNANSWERED_FOR),
             other => return (Err(other), None),
         };
         if self.connect().and_then(|fetch| fetch.probe()).is_err() {
@@ -219,17 +248,18 @@ impl Fetcher {
             return (Err(FetchError::Failed(why)), Some(since));
         }
         let why = format!("{why}; the registry answers other requests");
-        (Err(FetchError::Absent(why)), None)
+        (Err(FetchError::Absent(why)), Some(since))
     }
 
     /// The next id to fetch: one that has not failed, or is due again. Or how long until there is one.
     fn next(&self, state: &State) -> Result<u32, Duration> {
         let now = Instant::now();
         let due = |id: &&u32| self.retries.get(*id).is_none_or(|r| r.at <= now);
-        if let Some(id) = state.wanted.iter().find(due) {
+        let all = || state.wanted.iter().chain(&state.ahead);
+        if let Some(id) = all().find(due) {
             return Ok(*id);
         }
-        let soonest = state.wanted.iter().filter_map(|id| self.retries.get(id));
+        let soonest = all().filter_map(|id| self.retries.get(id));
         let wait = soonest.map(|r| r.at.saturating_duration_since(now)).min();
         Err(wait.unwrap_or(PAUSE_MAX))
     }
@@ -241,7 +271,9 @@ fn store(shared: &Shared, id: u32, fetched: Result<Schema, FetchError>) {
     if state.known.len() >= KNOWN_MAX {
         state.known.clear();
     }
+    let needed = state.wanted.contains(&id);
     state.wanted.retain(|wanted| *wanted != id);
+    state.ahead.retain(|ahead| *ahead != id);
     match fetched {
         Ok(schema) => {
             tracing::info!(schema = id, kind = ?schema.kind, "schema fetched");
@@ -261,7 +293,10 @@ fn store(shared: &Shared, id: u32, fetched: Result<Schema, FetchError>) {
             state.counts.failed += 1;
             state.trouble = Some(why);
             // To the end of the queue: a schema that always fails must not block the others.
-            state.wanted.push_back(id);
+            match needed {
+                true => state.wanted.push_back(id),
+                false => state.ahead.push_back(id),
+            }
         }
     }
 }

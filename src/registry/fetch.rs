@@ -67,6 +67,8 @@ pub enum FetchError {
     Refused(String),
     /// 403, 5xx, or an answer that is no schema: credentials, the registry as a whole, or this id alone.
     Doubtful(String),
+    /// There is no answer, or one that asks for patience (408, 429): of the registry as a whole, or for this id alone.
+    Unanswered(String),
     /// Any other error; a retry may succeed.
     Failed(String),
 }
@@ -76,6 +78,7 @@ impl fmt::Display for FetchError {
         let (FetchError::Absent(why)
         | FetchError::Refused(why)
         | FetchError::Doubtful(why)
+        | FetchError::Unanswered(why)
         | FetchError::Failed(why)) = self;
         f.write_str(why)
     }
@@ -91,6 +94,7 @@ impl FetchError {
             FetchError::Absent(why) => FetchError::Absent(of(why)),
             FetchError::Refused(why) => FetchError::Refused(of(why)),
             FetchError::Doubtful(why) => FetchError::Doubtful(of(why)),
+            FetchError::Unanswered(why) => FetchError::Unanswered(of(why)),
             FetchError::Failed(why) => FetchError::Failed(of(why)),
         }
     }
@@ -226,7 +230,8 @@ impl Fetch {
     fn get(&self, path: &str) -> Fetched<Value> {
         let url = format!("{}{path}", self.url);
         let answer = self.connection.get(&url);
-        let (status, body) = answer.map_err(|why| failed(format!("{url}: {why}")))?;
+        let unanswered = |why| FetchError::Unanswered(format!("{url}: {why}"));
+        let (status, body) = answer.map_err(unanswered)?;
         let json: Option<Value> = serde_json::from_str(&body).ok();
         match (status, json) {
             (200, Some(json)) => Ok(json),
@@ -253,7 +258,7 @@ impl Fetch {
             (status, _) => {
                 let why = format!("{url}: {status} {}", shorten(&body));
                 Err(match status {
-                    408 | 429 => FetchError::Failed(why),
+                    408 | 429 => FetchError::Unanswered(why),
                     400..=499 => FetchError::Refused(why),
                     500..=599 => FetchError::Doubtful(why),
                     _ => FetchError::Failed(why),

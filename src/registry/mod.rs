@@ -13,6 +13,7 @@
 //!                                       ├ 404 with the registry's own code 40403 ► absent
 //!                                       ├ another 4xx twice, and it answers probes ► absent
 //!                                       ├ 403, 5xx, no schema, and it answers probes, for half a minute ► absent
+//!                                       ├ none, 408, 429, and it answers probes, for ten minutes ► absent
 //!                                       └ else ► failed, retried after a pause of its own that doubles
 //! ```
 //!
@@ -20,13 +21,15 @@
 //! no registry has, and servers answer such requests with statuses of their own. So an error is about
 //! the id alone if the registry answers another request. A registry that is down, refuses the
 //! credentials (401), asks for patience (408, 429) or is not a registry (a proxy that answers 404 to
-//! everything) costs waiting, a log line and a count, but no record.
+//! everything) costs waiting, a log line and a count, but no record. Ids of records that wait behind
+//! others are fetched ahead, so that several bad ones hold their partition together and not one after the
+//! other.
 //!
 //! What the thread does is [`Fetches`], which a [`Host`] runs, as it makes the one request over HTTP.
 //! So a test may do both in a time of its own.
 //!
 //! Limits: one request at a time, within the configured timeout; pauses from [`PAUSE_MIN`] to
-//! [`PAUSE_MAX`]; [`KNOWN_MAX`] schemas with [`REFERENCES_MAX`] references each; responses of at
+//! [`PAUSE_MAX`]; [`AHEAD_MAX`] ids ahead of their use; [`KNOWN_MAX`] schemas with [`REFERENCES_MAX`] references each; responses of at
 //! most [`BODY_MAX`] bytes. The API is that of Confluent ("Schema Registry API Reference"), which
 //! Karapace, Apicurio and Redpanda implement too.
 
@@ -35,7 +38,8 @@ mod fetch;
 mod host;
 
 pub use client::{
-    ABSENT_FOR, DOUBTFUL_FOR, KNOWN_MAX, Lookup, PAUSE_MAX, PAUSE_MIN, Registry, RequestCounts,
+    ABSENT_FOR, AHEAD_MAX, DOUBTFUL_FOR, KNOWN_MAX, Lookup, PAUSE_MAX, PAUSE_MIN, Registry,
+    RequestCounts, UNANSWERED_FOR,
 };
 pub use fetch::{
     BODY_MAX, Connection, FetchError, REFERENCES_MAX, RegistryOptions, Schema, SchemaKind, probe,

@@ -51,6 +51,7 @@ mod minimise;
 mod oracle;
 mod outcomes;
 mod registry;
+mod registry_client;
 mod scenario;
 mod sinks;
 mod world;

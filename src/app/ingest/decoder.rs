@@ -127,6 +127,13 @@ impl RecordDecoder {
         Some((outcomes.decoder.lacks(record.payload)?, true))
     }
 
+    /// Asks the registry for the schema of a record that waits behind others.
+    pub fn ask_ahead(&self, record: &Record<'_>, registry: &Registry) {
+        if let Some((id, _)) = self.lacks(record).filter(|_| !self.plain) {
+            registry.fetch_ahead(id);
+        }
+    }
+
     /// Learns the schemas of a record, if it needs any, and tells `each` of them. An error means that it
     /// will never be decoded.
     pub fn prepare(

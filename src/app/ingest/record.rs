@@ -113,6 +113,13 @@ impl RecordReader {
         })
     }
 
+    /// Asks for the schema of a record that waits behind others.
+    pub fn ask_ahead(&self, record: &Record<'_>) {
+        if let Some(registry) = &self.registry {
+            self.decoder.ask_ahead(record, registry);
+        }
+    }
+
     /// Counts a record where its partition is counted, unless its schema is still being fetched.
     pub fn read(&mut self, sink: &mut (impl RecordSink + ?Sized), record: &Record<'_>) -> Progress {
         self.read_at(sink, record, None)

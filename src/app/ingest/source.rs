@@ -168,7 +168,9 @@ impl SourceHandler<'_> {
         };
         let waits = self.source.queue.has(partition);
         if waits || self.read(partition, record, place) == Progress::AwaitingSchema {
-            if !waits {
+            if waits {
+                self.source.records.ask_ahead(record);
+            } else {
                 // It holds the others from now on, also where its end was reported.
                 self.on_partition(partition, PartitionEvent::Grown);
             }

@@ -241,9 +241,7 @@ impl<'s> World<'s> {
                 {
                     break;
                 }
-                // Ids that nothing can be read with hold a partition one after the other.
-                let drain = DRAIN * if self.scenario.schemas { 2 } else { 1 };
-                if self.now > until + drain {
+                if self.now > until + DRAIN {
                     self.failure = Some(format!("not drained: {}", self.standing()));
                 }
             } else if let Some((_, host)) = notifies.filter(|(at, _)| *at <= self.now) {
