@@ -103,22 +103,15 @@ pub fn trace(receivers: &Receivers) -> (usize, u64) {
     (count, hasher.finish())
 }
 
-/// Whether one process notifies. Where streams move, the next owner of one may resume from before what was told, and
-/// tells it again.
-pub fn are_compared(fleet: Fleet) -> bool {
+/// Whether one process notifies. Where streams move, several may judge parts of one, and the next owner may resume from
+/// before what was told: it tells that again.
+pub fn come_once(fleet: Fleet) -> bool {
     matches!(fleet, Fleet::Single | Fleet::Judged)
 }
 
 /// What fires is known to each receiver to fire, and nothing else is. An alert that was ended by the clock and that a
 /// crash has brought back is told again once it is bad later than that.
-pub fn at_the_end(
-    engine: &EngineLoop,
-    receivers: &Receivers,
-    scenario: &Scenario,
-) -> Result<(), String> {
-    if !are_compared(scenario.fleet) {
-        return Ok(());
-    }
+pub fn at_the_end(engine: &EngineLoop, receivers: &Receivers) -> Result<(), String> {
     for (sink, told) in receivers.told() {
         let all = told.iter().map(|t| &t.notification);
         let all = all.map(|n| (n.fingerprint.as_str(), n));

@@ -11,10 +11,9 @@ use trueline::stats::rng::Rng;
 
 use super::clock::wall_ms;
 use super::outcomes::Joined;
+use super::records::produce_all;
 use super::registry;
-use super::scenario::{
-    BEGIN, Draw, EXPIRY, Fault, Fleet, Kind, Record, Scenario, UNTIL, produce_all,
-};
+use super::scenario::{BEGIN, Draw, EXPIRY, Fault, Fleet, Kind, Record, Scenario, UNTIL};
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,10 +22,10 @@
 //! whose schema cannot be had is rejected, which in production makes it a dead letter, no other record is, none holds
 //! its partition for long once the registry answers, and those that wait count as lag.
 //!
-//! Of notifications it is compared, for one process and for a judge of others: each was on disk before it was sent,
-//! and came once, unless an answer was lost or a crash came between an answer and its record; at the end each receiver
-//! knows what fires. For one process: every alert that fires by the log was told, and none that does not ([`alerts`]).
-//! Other fleets send too, and what they send is not compared.
+//! Of notifications it is compared, for every fleet: at the end each receiver knows what fires. For one process and
+//! for a judge of others: each was on disk before it was sent, and came once, unless an answer was lost or a crash came
+//! between an answer and its record. For one process: every alert that fires by the log was told, and none that does
+//! not ([`alerts`]).
 //!
 //! All seeds run, whichever fail. Each failure is printed as it comes; at the end all are listed, and the first is
 //! printed with the line that replays it and is made smaller ([`minimise`]). A panic of the program is a failure.
@@ -50,6 +50,7 @@ mod disk;
 mod minimise;
 mod oracle;
 mod outcomes;
+mod records;
 mod registry;
 mod registry_client;
 mod scenario;

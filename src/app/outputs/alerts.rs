@@ -153,7 +153,7 @@ impl AlertDispatcher {
         let saves = self.execute_orders(engine);
         let carried = self.carry(engine);
         self.publish(published);
-        saves || (carried && !engine.divides_models())
+        saves || carried
     }
 
     /// Hands what people were notified of to the engine, where streams may move, under the first stream of
@@ -302,7 +302,10 @@ impl AlertDispatcher {
         let (ids, firing): (Vec<GroupId>, Vec<Firing>) = open.into_iter().unzip();
         let clocks = (now_ms, clock::steady_ms());
         let missing = self.notifier.compare(&firing, clocks);
-        self.end_judged_again(engine, &firing, now_ms);
+        // Where several processes judge a stream, it may fire in another one.
+        if !self.divided {
+            self.end_judged_again(engine, &firing, now_ms);
+        }
         if !caught_up {
             return;
         }

@@ -42,7 +42,7 @@ impl World<'_> {
             return Err(wrong.to_owned());
         }
         let wrong = lock(&self.receivers).wrong.clone();
-        if let Some(wrong) = wrong.filter(|_| alerts::are_compared(self.scenario.fleet)) {
+        if let Some(wrong) = wrong.filter(|_| alerts::come_once(self.scenario.fleet)) {
             return Err(wrong);
         }
         if let Topology::Judges(judges) = &engine.engines {
@@ -223,7 +223,7 @@ impl World<'_> {
             // Which records are late depends on when that was read.
             return Ok(());
         }
-        alerts::at_the_end(engine, &receivers, self.scenario)?;
+        alerts::at_the_end(engine, &receivers)?;
         let broker = lock(&self.broker);
         let config = config(
             &self.processes[0].folder,
