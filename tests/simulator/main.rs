@@ -22,8 +22,8 @@
 //! whose schema cannot be had is rejected, which in production makes it a dead letter, no other record is, none holds
 //! its partition for long once the registry answers, and those that wait count as lag.
 //!
-//! Of notifications it is compared, for every fleet: at the end each receiver knows what fires. For one process and
-//! for a judge of others: each was on disk before it was sent, and came once, unless an answer was lost or a crash came
+//! Of notifications it is compared, for every fleet: at the end each receiver knows what fires, and where no stream
+//! is judged in several processes nothing else. For one process and for a judge of others: each was on disk before it was sent, and came once, unless an answer was lost or a crash came
 //! between an answer and its record. For one process: every alert that fires by the log was told, and none that does
 //! not ([`alerts`]).
 //!

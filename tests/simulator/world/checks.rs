@@ -223,7 +223,7 @@ impl World<'_> {
             // Which records are late depends on when that was read.
             return Ok(());
         }
-        alerts::at_the_end(engine, &receivers)?;
+        alerts::at_the_end(engine, &receivers, self.scenario.fleet)?;
         let broker = lock(&self.broker);
         let config = config(
             &self.processes[0].folder,
