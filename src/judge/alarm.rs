@@ -48,7 +48,8 @@ pub fn condition(report: &StreamReport, window_alerts: bool) -> Condition {
     let bad = window_alerts && windows.clone().any(bad);
     let large = |w: &WindowReport| w.numbers.as_ref().is_some_and(Numbers::above_tolerance);
     let large = windows.clone().any(large);
-    let decided = windows.any(|w| w.numbers.is_some());
+    // A restart may have to wait for the numbers of a window that was evaluated.
+    let decided = windows.any(|w| w.verdict.is_evaluated());
     let detector = report.detector.as_ref().map(|d| d.alarm.is_some());
     of_parts(detector, bad, large, decided)
 }

@@ -1,6 +1,7 @@
 //! A restored engine shows what it showed, and drops by name what its plan does not hold any more.
 
-use super::{plan, stream, window};
+use super::{BEGIN_MS, Record, feed, plan, stream, window};
+use trueline::judge::alarm::condition;
 use trueline::monitor::Engine;
 use trueline::stats::axis::{Axis, Grid};
 
@@ -22,6 +23,46 @@ fn a_restored_engine_shows_an_evaluation_wherever_it_had_one() {
             }
         }
     }
+}
+
+#[test]
+fn what_is_put_to_an_alert_is_the_same_after_a_restart_that_has_to_wait_for_numbers() {
+    let mut engine = Engine::new(plan());
+    let mut offset = 0;
+    let mut take = |engine: &mut Engine, second: i64| {
+        let record = Record {
+            model: 0,
+            time_ms: BEGIN_MS + second * 1_000,
+            delay_ms: 0,
+            score: 0.5,
+            outcome: offset % 2 == 0,
+            partition: 0,
+        };
+        feed(engine, 0, offset, &record);
+        offset += 1;
+    };
+    let mut waited = 0;
+    for second in 0..90 {
+        // More come late than are left of the widest window once its first events are dropped.
+        let n = match second {
+            0..4 => 8,
+            _ => i32::from(second % 3 == 0),
+        };
+        (0..n).for_each(|_| take(&mut engine, second));
+        if (60..65).contains(&second) {
+            (0..10).for_each(|_| take(&mut engine, 5));
+        }
+        let restored = Engine::restore(plan(), engine.snapshot()).expect("a sound snapshot");
+        let (Some(was), Some(is)) = (engine.reports().next(), restored.reports().next()) else {
+            continue;
+        };
+        assert_eq!(condition(was, true), condition(is, true), "second {second}");
+        let numbers = |r: &trueline::judge::StreamReport| {
+            r.windows.iter().filter(|w| w.numbers.is_some()).count()
+        };
+        waited += usize::from(numbers(is) == 0 && numbers(was) > 0);
+    }
+    assert!(waited > 0);
 }
 
 #[test]

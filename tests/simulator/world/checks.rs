@@ -16,11 +16,13 @@ use super::{JUDGE_PARTITIONS, SETTLED, STALLED_MS, TOPIC, World};
 use crate::broker::{Log, is_first};
 use crate::client::{Shared, lock};
 use crate::directed::Circumstance;
-use crate::scenario::{BEGIN, Fault, Fleet, Scenario};
+use crate::scenario::{BEGIN, Fault, Fleet, Kind, Scenario};
 use crate::{alerts, clock, oracle};
 
 /// How long the watermark may be held when everything is in order.
 const HELD_MS: i64 = 8_000;
+/// So many records in a row whose clocks are ahead are believed.
+const WITNESSES: usize = 3;
 /// No clock of a host in order is so far ahead.
 const AHEAD_MS: i64 = 24 * 3_600_000;
 /// Within this a process says that something is wrong.
@@ -248,12 +250,28 @@ impl World<'_> {
 }
 
 /// Whether records were believed that a producer's clock ahead has written while the host's was ahead too. What
-/// comes afterwards is late until somebody resets the watermark. Where no host's clock was ahead they must not be.
+/// comes afterwards is late until somebody resets the watermark. Where no host's clock was ahead they must not be, nor
+/// where no partition has several of them in a row.
 fn is_ahead(engine: &EngineLoop, scenario: &Scenario, now: Duration) -> bool {
     let ahead = |f: &Fault| matches!(f, Fault::Clock { ahead_ms, .. } if *ahead_ms > AHEAD_MS);
     let mark = engine.engines.watchdog().map(|dog| dog.watermark());
     mark.and_then(|mark| mark.time_ms) > Some(clock::wall_ms(now) + AHEAD_MS)
         && scenario.faults.iter().any(|(_, f)| ahead(f))
+        && (0..scenario.partitions).any(|log| ahead_in_a_row(scenario, log) >= WITNESSES)
+}
+
+/// Most records of a log whose clocks are years ahead, without one between them whose clock is in order.
+fn ahead_in_a_row(scenario: &Scenario, log: i32) -> usize {
+    let (mut run, mut longest) = (0, 0);
+    for r in scenario.records.iter().filter(|r| r.log == log) {
+        match r.kind {
+            Kind::Future if r.stamp_ms > clock::wall_ms(r.at) + AHEAD_MS => run += 1,
+            Kind::Good { .. } | Kind::Doubtful => run = 0,
+            _ => {}
+        }
+        longest = longest.max(run);
+    }
+    longest
 }
 
 /// Offsets are committed after the snapshot that holds their records is on disk.
