@@ -14,11 +14,13 @@ use super::client::lock;
 use super::clock;
 
 type Answered = Result<(u16, String), String>;
+/// What every id is answered with at this time.
+type Answer = fn(Duration) -> Answered;
 
 /// A registry that answers every id in the same way at a time, and the thread of its client.
 #[derive(Clone)]
 struct Server {
-    answer: fn(Duration) -> Answered,
+    answer: Answer,
     down: fn(Duration) -> bool,
     fetches: Arc<Mutex<Option<Box<dyn Fetches>>>>,
 }
@@ -52,14 +54,11 @@ impl Host for Server {
 }
 
 impl Server {
-    fn new(answer: fn(Duration) -> Answered) -> (Server, Registry) {
+    fn new(answer: Answer) -> (Server, Registry) {
         Server::that_fails(answer, |_| false)
     }
 
-    fn that_fails(
-        answer: fn(Duration) -> Answered,
-        down: fn(Duration) -> bool,
-    ) -> (Server, Registry) {
+    fn that_fails(answer: Answer, down: fn(Duration) -> bool) -> (Server, Registry) {
         clock::set(Duration::ZERO, 0);
         let fetches = Arc::default();
         let server = Server {
@@ -111,7 +110,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn an_id_that_alone_is_answered_badly_is_waited_for_once_and_not_for_ever() {
-    let answers: [(fn(Duration) -> Answered, Duration); 5] = [
+    let answers: [(Answer, Duration); 5] = [
         (|_| status(422), Duration::ZERO),
         (|_| status(500), DOUBTFUL_FOR),
         (|_| status(408), UNANSWERED_FOR),
