@@ -203,7 +203,8 @@ impl Fetches for Fetcher {
             return;
         };
         let fetched = self.connect().and_then(|fetch| fetch.schema(id));
-        let others = self.retries.get(&id).and_then(|r| r.others);
+        let recent = |r: &&Retry| r.at.elapsed() < ABSENT_FOR * 2;
+        let others = (self.retries.get(&id).filter(recent)).and_then(|r| r.others);
         let (fetched, others) = match fetched {
             Ok(schema) => (Ok(schema), None),
             Err(error) => self.settle(error, others),
@@ -232,7 +233,7 @@ impl Fetcher {
     /// Whether an error is about the id alone: then the id counts as absent, and its records are rejected.
     /// That needs a registry that answers other requests, and an error that comes again, or of a doubtful one that it
     /// lasts. An outage before that does not count: a registry that comes back may answer other requests first. Once
-    /// it is about the id alone it is so when it is fetched again, if nothing else has happened.
+    /// it is about the id alone it is so when it is fetched again soon, if nothing else has happened.
     fn settle(&self, error: FetchError, others: Option<Instant>) -> Settled {
         let (why, holds) = match error {
             FetchError::Refused(why) => (why, PAUSE_MIN),

@@ -275,10 +275,6 @@ fn code(response: &Value) -> Option<i64> {
     response.get("error_code").and_then(Value::as_i64)
 }
 
-fn failed(why: String) -> FetchError {
-    FetchError::Failed(why)
-}
-
 fn text_of(response: &Value) -> Fetched<String> {
     let text = response.get("schema").and_then(Value::as_str);
     let none = "a response without `schema`; is this a schema registry?";
@@ -332,7 +328,8 @@ fn with_tls(config: Building, options: &RegistryOptions) -> Fetched<Building> {
     let roots = match &options.ca_file {
         None => RootCerts::PlatformVerifier,
         Some(path) => {
-            let said = |e: &dyn fmt::Display| failed(format!("{}: {e}", path.display()));
+            let said =
+                |e: &dyn fmt::Display| FetchError::Failed(format!("{}: {e}", path.display()));
             let pem = std::fs::read(path).map_err(|e| said(&e))?;
             let authority = Certificate::from_pem(&pem).map_err(|e| said(&e))?;
             RootCerts::new_with_certs(&[authority])

@@ -176,8 +176,15 @@ mod tests {
             held.contains("windows 5m are miscalibrated") && held.contains("10m, doubled"),
             "{held}"
         );
-        // No window has numbers here, so that nothing can be said.
-        let unknown = words(AlertState::Firing, Verdict::Calibrated);
+        let good = words(AlertState::Firing, Verdict::Calibrated);
+        assert!(
+            good.contains("[1000]: it is resolved at [601000]"),
+            "{good}"
+        );
+        let unknown = words(
+            AlertState::Firing,
+            Verdict::Undecided(crate::judge::Undecided::TooFew),
+        );
         assert!(unknown.contains("[1000]: it ends at [601000]"), "{unknown}");
         let pending = words(AlertState::Pending, Verdict::Miscalibrated);
         assert!(pending.contains("fires if it stays so for 1m"), "{pending}");

@@ -61,6 +61,8 @@ pub struct AlertDispatcher {
     groups: AlertGroups,
     /// The streams of a model may be in several processes, so that each has an alert of its own.
     divided: bool,
+    /// People were notified of something that the engine has.
+    carries: bool,
     /// Why alerts end that someone closed, by fingerprint.
     closing: BTreeMap<String, String>,
     orders: Receiver<Order>,
@@ -99,6 +101,7 @@ impl AlertDispatcher {
             options,
             kafka: kafka.cloned(),
             divided,
+            carries: false,
             closing: BTreeMap::new(),
             orders,
             compared: Instant::now(),
@@ -157,7 +160,7 @@ impl AlertDispatcher {
     }
 
     /// Hands what people were notified of to the engine, where streams may move, under the first stream of
-    /// each alert. Returns whether anything changed.
+    /// each alert. Returns whether that is to be saved at once.
     fn carry(&mut self, engine: &mut Topology) -> bool {
         if !engine.may_move() {
             return false;
@@ -173,8 +176,10 @@ impl AlertDispatcher {
             });
             notified = named.collect();
         }
+        let (some, before) = (!notified.is_empty(), self.carries);
+        self.carries = some;
         engine.carry(notified);
-        true
+        some || before || !self.divided
     }
 
     /// Sends what the change of a stream's alert means to the alert of its group.
