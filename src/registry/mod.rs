@@ -29,7 +29,8 @@
 //! So a test may do both in a time of its own.
 //!
 //! Limits: one request at a time, within the configured timeout; pauses from [`PAUSE_MIN`] to
-//! [`PAUSE_MAX`]; [`AHEAD_MAX`] ids ahead of their use; [`KNOWN_MAX`] schemas with [`REFERENCES_MAX`] references each; responses of at
+//! [`PAUSE_MAX`]; [`AHEAD_MAX`] ids ahead of their use; [`KNOWN_MAX`] schemas with
+//! [`REFERENCES_MAX`] references each; responses of at
 //! most [`BODY_MAX`] bytes. The API is that of Confluent ("Schema Registry API Reference"), which
 //! Karapace, Apicurio and Redpanda implement too.
 

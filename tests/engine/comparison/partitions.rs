@@ -108,7 +108,7 @@ fn partitions_that_move_say_together_what_one_process_says_of_all() {
     let (still, taken) = played(&records, 4, 0.0);
     let (moving, again) = played(&records, 4, 0.2);
     assert_eq!(moving, still);
-    // Counted where they were read; a parcel that was lost with its process is read again.
+    // Each process counts what it reads. What came after the last checkpoint of a process that died is read again.
     assert!(
         taken == records.len() as u64 && again >= taken,
         "{taken} {again}"

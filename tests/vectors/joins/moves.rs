@@ -24,7 +24,7 @@ const PARTITIONS: i32 = 3;
 
 /// What is in the topic of states of one partition.
 #[derive(Default)]
-struct Parcel {
+struct Checkpoint {
     written: Option<(Snapshot, Vec<VerdictState>)>,
     disk: BTreeMap<u64, Vec<u8>>,
 }
@@ -33,7 +33,7 @@ struct Parcel {
 struct Group {
     all: Vec<Shards>,
     owner: Vec<usize>,
-    parcels: Vec<Parcel>,
+    checkpoints: Vec<Checkpoint>,
     /// For each partition predictions and outcomes, by time of arrival.
     logs: Vec<[Vec<(i64, Record)>; 2]>,
 }
@@ -44,23 +44,23 @@ impl Group {
     }
 
     fn write(&mut self, p: usize) {
-        let (owner, parcel) = (self.owner[p], &mut self.parcels[p]);
+        let (owner, checkpoint) = (self.owner[p], &mut self.checkpoints[p]);
         let verdicts = self.all[owner].verdicts(0, p as i32);
         let shard = self.all[owner].get_mut(0, p as i32).unwrap();
         for d in shard.take_journals() {
-            let segment = parcel.disk.entry(d.segment).or_default();
-            // What a process wrote that died before its parcel is cut off.
+            let segment = checkpoint.disk.entry(d.segment).or_default();
+            // A process that died before its checkpoint may have written more: that is cut off.
             segment.truncate(d.offset as usize);
             segment.extend(d.bytes);
         }
-        parcel.written = Some((shard.snapshot(), verdicts));
+        checkpoint.written = Some((shard.snapshot(), verdicts));
     }
 
     fn adopt(&mut self, p: usize, process: usize) {
         self.owner[p] = process;
-        let (shards, parcel) = (&mut self.all[process], &self.parcels[p]);
+        let (shards, checkpoint) = (&mut self.all[process], &self.checkpoints[p]);
         let (at, plan) = ((0, p as i32), shards.plan());
-        let (mut shard, verdicts) = match &parcel.written {
+        let (mut shard, verdicts) = match &checkpoint.written {
             None => (LocalShard::new(at, plan, Vec::new(), None), Vec::new()),
             Some((snapshot, verdicts)) => {
                 let marks = snapshot.joins.iter().map(|j| &j.marks);
@@ -68,7 +68,7 @@ impl Group {
                     .map(|marks| {
                         marks
                             .iter()
-                            .map(|m| parcel.disk[&m.segment].clone())
+                            .map(|m| checkpoint.disk[&m.segment].clone())
                             .collect()
                     })
                     .collect();
@@ -143,7 +143,7 @@ fn pending_vectors_move_with_their_partitions_and_lose_no_bit() {
                 .map(|_| Shards::new(plan.clone(), vec![0, 0]))
                 .collect(),
             owner: vec![0; PARTITIONS as usize],
-            parcels: (0..PARTITIONS).map(|_| Parcel::default()).collect(),
+            checkpoints: (0..PARTITIONS).map(|_| Checkpoint::default()).collect(),
             logs,
         };
         for p in 0..PARTITIONS as usize {
@@ -164,7 +164,7 @@ fn pending_vectors_move_with_their_partitions_and_lose_no_bit() {
                 if rng.uniform() < 0.5 {
                     group.write(p);
                 }
-                // Without it the taker goes on from the parcel before.
+                // Without it the next owner resumes from the checkpoint before.
                 group.all[from].release(0, p as i32).unwrap();
                 group.adopt(p, 1 - from);
             }
