@@ -143,11 +143,15 @@ impl EngineLoop {
             None => fault = self.finish().err(),
             Some(error) => self.abort(error),
         }
-        let fault = self.displaced().map(str::to_owned).or(fault);
+        let displaced = self.displaced().map(str::to_owned);
         let judge = self.engines.take_member();
         consumer::close((std::mem::take(&mut self.consumers), judge));
         self.audit.stop(DRAIN_WITHIN);
-        fault.map_or(Ok(()), |error| Err(AppError::Unavailable(error)))
+        match (displaced, fault) {
+            (Some(why), _) => Err(AppError::Displaced(why)),
+            (None, Some(error)) => Err(AppError::Unavailable(error)),
+            (None, None) => Ok(()),
+        }
     }
 
     /// Why this process must stop, if another one was there first.
@@ -321,8 +325,8 @@ impl EngineLoop {
     }
 
     /// Publishes the partitions that are not read because their state is unusable, because the broker
-    /// has fewer records than were read, or because a transaction hides their records, and the watermark
-    /// if it is stalled.
+    /// has fewer records than were read, or because a transaction hides their records; brokers that are
+    /// away; and the watermark if it is stalled.
     fn publish_suspended(&mut self) {
         let contested = self.contested();
         let state = self.engines.suspended();
@@ -334,6 +338,7 @@ impl EngineLoop {
             .map(|(what, topic, n, why)| (format!("{what} {topic}/{n}"), why.to_owned()))
             .chain(self.engines.waits_for())
             .chain(self.consumers.iter().flat_map(|c| c.hidden()))
+            .chain(self.consumers.iter().filter_map(SourceConsumer::away))
             .chain(contested)
             .chain(self.logs_failed())
             .chain(self.stalled())

@@ -12,6 +12,8 @@ pub enum AppError {
     Data(String),
     /// Something outside the process is missing or does not answer.
     Unavailable(String),
+    /// Another process, which was there first, has what only one may have.
+    Displaced(String),
     /// A part of the program ended by itself, which is a bug.
     Internal(String),
 }
@@ -37,6 +39,7 @@ impl fmt::Display for AppError {
             AppError::Config(what)
             | AppError::Data(what)
             | AppError::Unavailable(what)
+            | AppError::Displaced(what)
             | AppError::Internal(what) => f.write_str(what),
         }
     }

@@ -69,7 +69,7 @@ impl Setup {
         if self.config.state.topic.is_some() {
             return Err(AppError::Config(
                 "--from starts one process over, and with [state] topic the state is that of all; stop them, \
-                 name another `namespace` in [state], and set `on_missing_state` of the sources"
+                 name another `group` in [kafka] and another `topic` in [state], and set `start` of the sources"
                     .to_owned(),
             ));
         }

@@ -61,7 +61,13 @@ enum Act {
     /// Send a test alert through each configured sink and print the reply
     Test {
         /// The configuration file
-        #[arg(short, long, env = "TRUELINE_CONFIG", value_name = "FILE")]
+        #[arg(
+            short,
+            long,
+            env = "TRUELINE_CONFIG",
+            value_name = "FILE",
+            default_value = "trueline.toml"
+        )]
         config: PathBuf,
         /// Only this sink
         #[arg(long, value_name = "NAME")]

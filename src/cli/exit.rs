@@ -27,6 +27,8 @@ pub enum Exit {
     Unavailable = 69,
     /// A part of the program failed, which is a bug.
     Software = 70,
+    /// Another process has the group or the `instance`, and was there first.
+    Displaced = 77,
     /// The configuration is invalid; each problem was printed with its place.
     Config = 78,
 }
@@ -45,6 +47,7 @@ impl Exit {
             AppError::Config(_) => Exit::Config,
             AppError::Data(_) => Exit::Data,
             AppError::Unavailable(_) => Exit::Unavailable,
+            AppError::Displaced(_) => Exit::Displaced,
             AppError::Internal(_) => Exit::Software,
         }
     }
@@ -84,4 +87,5 @@ Exit codes:
   66  the input file cannot be opened
   69  something outside is not available (port, file, directory)
   70  a part of the program failed, which is a bug
+  77  another process has the group or the `instance`, and was there first
   78  the configuration is invalid";

@@ -88,8 +88,10 @@ pub struct Streams {
     count: usize,
     /// Streams for which room is kept, over all groups.
     kept: usize,
-    /// Slot of the stream of the last event.
+    /// The slot that was found or begun last, where a stream has its own name: the next event is often of it.
     last: usize,
+    /// Slot of the stream that took the last event, `other` too.
+    taken: usize,
 }
 
 impl Streams {
@@ -97,6 +99,7 @@ impl Streams {
     #[inline]
     pub fn find(&mut self, names: &Names<'_>) -> Option<usize> {
         if self.slots.is(self.last, names) {
+            self.taken = self.last;
             return Some(self.last);
         }
         let slot = self.slots.find(names)?;
@@ -104,7 +107,7 @@ impl Streams {
         if self.get(slot)?.part.is_derived() {
             return None;
         }
-        self.last = slot;
+        (self.last, self.taken) = (slot, slot);
         Some(slot)
     }
 
@@ -120,9 +123,9 @@ impl Streams {
         self.slots.get_mut(slot)
     }
 
-    /// Slot of the stream of the last event that had one.
-    pub fn last(&self) -> usize {
-        self.last
+    /// Slot of the stream that took the last event that one took.
+    pub fn taken(&self) -> usize {
+        self.taken
     }
 
     /// All streams with their slots.
@@ -154,24 +157,26 @@ impl Streams {
         if !full && taken <= streams_max {
             let slot = self.slots.insert(Stream::new(model, names.to_key()));
             self.join(slot, shape);
-            self.last = slot;
+            (self.last, self.taken) = (slot, slot);
             return Some(slot);
         }
         if !segmented || !group.segmenting.other {
             return None;
         }
-        match group.other {
-            Some(slot) => Some(slot),
+        let slot = match group.other {
+            Some(slot) => slot,
             // Room was kept for it.
             None if group.segments > 0 => {
                 let [model_name, version, _] = names.text();
                 let key = Key::new(model_name, version, OTHER);
                 let slot = self.slots.insert(Stream::new(model, key));
                 self.join(slot, shape);
-                Some(slot)
+                slot
             }
-            None => None,
-        }
+            None => return None,
+        };
+        self.taken = slot;
+        Some(slot)
     }
 
     /// Puts back a stream of a snapshot into its slot; `false` where another is there.

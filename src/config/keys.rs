@@ -343,7 +343,8 @@ const SOURCE: &[Key] = &[
         "name",
         Kind::Text,
         Unset("\"predictions\""),
-        "Name in messages and metrics. Unset: the first topic.",
+        "Name in messages of `check`, and in the default consumer group. Unset: the first topic. \
+         The label `source` of metrics is the topic.",
     ),
     key(
         "group",
@@ -507,7 +508,7 @@ const FIELDS: &[Key] = &[
         "time_zone",
         Kind::Text,
         Unset("\"+02:00\""),
-        "With `time_unit = \"rfc3339\"`: what times without an offset are meant at, `UTC` or an offset. \
+        "With `time_unit = \"rfc3339\"`: the zone of times that have no offset, `UTC` or an offset. \
          Unset: such a record is rejected.",
     ),
     key(
@@ -614,7 +615,7 @@ const OUTCOMES: &[Key] = &[
         "time_zone",
         Kind::Text,
         Unset("\"+02:00\""),
-        "With `time_unit = \"rfc3339\"`: what times without an offset are meant at, `UTC` or an offset. \
+        "With `time_unit = \"rfc3339\"`: the zone of times that have no offset, `UTC` or an offset. \
          Unset: such a record is rejected.",
     ),
     key(
@@ -936,7 +937,8 @@ const TEST: &[Key] = &[
             high: i64::MAX,
         },
         Value("1"),
-        "Seed of `monte_carlo`; the same data and seed give the same p-value.",
+        "Seed of all that is drawn: `monte_carlo`, tests of discrete scores, signs of clusters. The \
+         same data and seed give the same p-value.",
     ),
     key(
         "confidence",
@@ -1010,7 +1012,8 @@ const ALERT: &[Key] = &[
         "keep_firing_for",
         Kind::Duration,
         Value("\"5m\""),
-        "How long an alert stays after the last miscalibrated verdict, so that it does not flap.",
+        "How long an alert stays after its stream was last bad, so that it does not flap: after the \
+         detector is clear and, with `window_alerts`, after the last miscalibrated verdict.",
     ),
     key(
         "flap_within",
@@ -1030,7 +1033,7 @@ const ALERT: &[Key] = &[
         "budget",
         Kind::Text,
         Unset("\"5% ever\""),
-        "A false-alarm budget of each stream of this model, in addition to the common one; \
+        "A false-alarm budget of each stream of this model, in place of the common one; \
          `none`: no detector. Unset: its streams draw on the common budget.",
     ),
     key(
@@ -1041,8 +1044,9 @@ const ALERT: &[Key] = &[
             open: true,
         }),
         Value("1.0"),
-        "What a stream of the model may stake of the common budget, relative to the streams of \
-         the model with the largest weight, which stake one part of `detector.streams`.",
+        "Share of the common false-alarm budget for each stream of this model, relative to other \
+         models. Streams of the model with the largest weight get 1/`detector.streams` each; with \
+         half that weight, half of it.",
     ),
     key(
         "log_odds_tolerance",
@@ -1302,7 +1306,8 @@ const STATE: &[Key] = &[
         "directory",
         Kind::Path,
         Value("\"trueline-state\""),
-        "Directory of the snapshots, one per running process. It is created if it is missing.",
+        "Directory of the snapshots, one per running process. It is created if it is missing. A \
+         relative path starts at the folder of this file.",
     ),
     key(
         "interval",
@@ -1381,7 +1386,8 @@ const LIMITS: &[Key] = &[
         COUNT,
         Value("1000"),
         "Most streams (model x version x segment x view) at once. Events of further ones are \
-         refused. Each vector view adds one per version.",
+         refused, or counted in the segment `other` (`segments_beyond`). Each vector view adds one \
+         per version.",
     ),
     key(
         "stream_expiry",

@@ -22,7 +22,13 @@ const LIVE: &[(&str, &[&str])] = &[
     ("model.test", &[]),
     (
         "model.alert",
-        &["for", "keep_firing_for", "flap_within", "stale_after"],
+        &[
+            "window_alerts",
+            "for",
+            "keep_firing_for",
+            "flap_within",
+            "stale_after",
+        ],
     ),
     (
         "limits",

@@ -151,10 +151,26 @@ fn welcome(
     let served = Arc::clone(served);
     let closing = closing.clone();
     tokio::spawn(async move {
-        served.published.http.open.fetch_add(1, Ordering::Relaxed);
+        let open = OpenConnection::of(&served);
         converse(stream, peer, &place, &served, closing).await;
-        served.published.http.open.fetch_sub(1, Ordering::Relaxed);
+        drop(open);
     });
+}
+
+/// Counts a connection as open until it is dropped, also by a panic.
+struct OpenConnection(Arc<Served>);
+
+impl OpenConnection {
+    fn of(served: &Arc<Served>) -> OpenConnection {
+        served.published.http.open.fetch_add(1, Ordering::Relaxed);
+        OpenConnection(Arc::clone(served))
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.published.http.open.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Serves one connection.

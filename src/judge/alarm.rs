@@ -8,11 +8,14 @@
 //!
 //! | detector alarms | some window is miscalibrated | condition |
 //! |---|---|---|
-//! | yes | the interval of some window lies above the tolerance | page |
-//! | yes | none does | warn |
+//! | yes | yes | page |
+//! | yes | no | warn |
 //! | no, or there is none | yes, and windows alarm | warn |
 //! | no | otherwise, and one is decided or there is a detector | good |
 //! | - | no window is decided, no detector has seen a pane | unknown |
+//!
+//! A condition rests on verdicts and never on the numbers behind them: after a restart numbers may
+//! wait for the next slide of their window, verdicts do not.
 //!
 //! Only windows that begin after the alert was last closed, or a deployment was marked, count
 //! ([`Alert::counts`]).
@@ -24,7 +27,6 @@
 //! leaves with the [`Facts`] of that moment: reports change, and a notification that is sent later
 //! should say what was known at the change.
 
-use super::numbers::Numbers;
 use super::report::{Evidence, Facts, StreamReport, WindowReport};
 use super::stream::StreamId;
 use super::verdict::Verdict;
@@ -42,25 +44,29 @@ pub fn condition(report: &StreamReport, window_alerts: bool) -> Condition {
     {
         return Condition::Unknown;
     }
-    let all = report.windows.iter();
-    let mut windows = all.filter(|w| report.alert.counts(w.begins_ms()));
-    let bad = |w: &WindowReport| w.verdict == Verdict::Miscalibrated;
-    let bad = window_alerts && windows.clone().any(bad);
-    let large = |w: &WindowReport| w.numbers.as_ref().is_some_and(Numbers::above_tolerance);
-    let large = windows.clone().any(large);
-    // A restart may have to wait for the numbers of a window that was evaluated.
-    let decided = windows.any(|w| w.verdict.is_evaluated());
+    let counts = |w: &&WindowReport| report.alert.counts(w.begins_ms());
+    let windows = report.windows.iter().filter(counts);
     let detector = report.detector.as_ref().map(|d| d.alarm.is_some());
-    of_parts(detector, bad, large, decided)
+    of_verdicts(detector, windows.map(|w| w.verdict), window_alerts)
 }
 
-/// The table of the module, from whether the detector alarms (if there is one), a window that may
-/// alarm is miscalibrated, the interval of one lies above the tolerance, and any window is decided.
-pub fn of_parts(detector: Option<bool>, bad: bool, large: bool, decided: bool) -> Condition {
-    match (detector, bad) {
-        (Some(true), _) if large => Condition::Bad(Severity::Page),
-        (Some(true), _) | (_, true) => Condition::Bad(Severity::Warn),
-        (detector, false) if decided || detector.is_some() => Condition::Good,
+/// The table of the module, from whether the detector alarms, if there is one, and the verdicts of
+/// the windows that count.
+pub fn of_verdicts(
+    detector: Option<bool>,
+    verdicts: impl Iterator<Item = Verdict>,
+    window_alerts: bool,
+) -> Condition {
+    let (mut miscalibrated, mut decided) = (false, false);
+    for verdict in verdicts {
+        miscalibrated |= verdict == Verdict::Miscalibrated;
+        decided |= verdict.is_evaluated();
+    }
+    match detector {
+        Some(true) if miscalibrated => Condition::Bad(Severity::Page),
+        Some(true) => Condition::Bad(Severity::Warn),
+        _ if miscalibrated && window_alerts => Condition::Bad(Severity::Warn),
+        _ if decided || detector.is_some() => Condition::Good,
         _ => Condition::Unknown,
     }
 }

@@ -45,13 +45,17 @@ mod alerts;
 mod before;
 mod evaluate;
 mod judged;
+mod last_end;
 mod persist;
 mod seed;
 mod state;
+mod withheld;
 
 use before::Before;
 use judged::Judged;
+use last_end::LastEnd;
 pub use seed::seed;
+use withheld::Withheld;
 
 pub use state::{JudgeState, WindowVerdict};
 
@@ -60,8 +64,10 @@ pub use state::{JudgeState, WindowVerdict};
 pub struct Judge {
     windows: Windows,
     alerts: Vec<Alert>,
-    /// The end of each window at the last tick, and the tick that saw it first.
-    judged: Vec<(i64, i64)>,
+    /// Of each window, at the last tick.
+    last_ends: Vec<LastEnd>,
+    /// What windows said before they became stalled; empty until any did.
+    withheld: Vec<Option<Withheld>>,
     report: StreamReport,
     /// The cells of the model's scores, for the record of an alert.
     grid: Grid,
@@ -90,7 +96,8 @@ impl Judge {
         Judge {
             windows: Windows::new(ladder, empty),
             alerts: vec![Alert::default(); ladder.windows.len()],
-            judged: Vec::new(),
+            last_ends: Vec::new(),
+            withheld: Vec::new(),
             report: StreamReport {
                 id,
                 last_event_ms: 0,
@@ -212,6 +219,9 @@ impl Judge {
         for index in 0..self.alerts.len() {
             if self.windows.due(index, end_ms, pane.is_some()) || self.fills(index) {
                 self.judge(index, end_ms, sealed, options, changes);
+            } else {
+                // The watermark moved.
+                self.give_back(index, end_ms, changes);
             }
         }
         // Before panes leave on which the judgements rest.
@@ -230,6 +240,9 @@ impl Judge {
     ) -> Option<Before<'p>> {
         let (detector, pane) = (self.detector.as_mut()?, pane?);
         detector.expect(pane);
+        if !self.report.alert.counts(pane.start_ms) {
+            return None;
+        }
         // The windows that take the pane report one that does not unpack.
         let packed = pane.sums.scores()?;
         let sums = packed.unpack(self.grid).ok()?;
@@ -414,6 +427,7 @@ impl Judge {
             + self.windows.bytes()
             + self.detector.as_ref().map_or(0, |d| d.bytes())
             + self.alerts.len() * size_of::<Alert>()
+            + self.withheld.len() * size_of::<Option<Withheld>>()
             + self.report.windows.iter().map(evaluation).sum::<usize>()
     }
 }

@@ -134,12 +134,6 @@ impl Numbers {
         }
     }
 
-    /// Whether the error is shown to exceed the tolerance. Only single scores page by size.
-    pub fn above_tolerance(&self) -> bool {
-        self.scores()
-            .is_some_and(|e| e.tolerance.conclusion == Conclusion::Miscalibrated)
-    }
-
     /// The verdict on a window of enough events.
     pub fn verdict(&self, tolerance: &Tolerance) -> Verdict {
         match self.conclusion(tolerance) {

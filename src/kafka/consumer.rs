@@ -21,6 +21,7 @@ mod members;
 mod rebalance;
 
 use super::client::{Brokers, Fetched, GroupClient};
+use super::contact::Contact;
 use super::context::Rebalance;
 use super::librdkafka::Librdkafka;
 use super::native::BATCH;
@@ -64,6 +65,7 @@ pub struct Consumer {
     brokers: String,
     next: NextOffsets,
     ends: PartitionEnds,
+    contact: Contact,
     /// When it was last looked whether logs have grown.
     looked: Instant,
     /// Records came after a wait: the logs of other partitions may have grown too, as after an outage.
@@ -104,6 +106,7 @@ impl Consumer {
             brokers: options.brokers.clone(),
             next: NextOffsets::new(options.topics.len()),
             ends: PartitionEnds::new(config.get("statistics.interval.ms") != Some("0")),
+            contact: Contact::default(),
             looked: Instant::now(),
             came: false,
             open_transaction_max: options.open_transaction_max,
@@ -258,6 +261,16 @@ impl Consumer {
         self.ends.hidden()
     }
 
+    /// For how long no broker has been connected.
+    pub fn cut_off(&self) -> Option<Duration> {
+        self.contact.cut_off()
+    }
+
+    /// The partitions that are read and whose leader is not connected, each with for how long.
+    pub fn leaderless(&self) -> impl Iterator<Item = (Partition, Duration)> {
+        self.contact.leaderless()
+    }
+
     /// Handles rebalances, errors and statistics, and messages on the consumer's own queue. Returns
     /// whether there were statistics.
     fn serve<H: Handler>(&mut self, handler: &mut H) -> bool {
@@ -271,12 +284,19 @@ impl Consumer {
                     handler.record(record(m));
                 }
             });
+            if let Some(connected) = events.connected {
+                self.contact.update(connected);
+            }
             for stats in events.statistics {
                 if let Some(topic) = self.topics.number(&stats.topic) {
                     statistics = true;
                     let partition = stats.partition;
                     let p = Partition { topic, partition };
-                    self.ends.update(p, stats, self.next.readable(p));
+                    let next = self.next.readable(p);
+                    let reads = next.is_some() && !self.paused;
+                    self.contact
+                        .update_leader(p, !reads || stats.responded.is_some());
+                    self.ends.update(p, stats, next);
                 }
             }
             for (code, text) in events.errors {

@@ -40,6 +40,8 @@ pub struct Events {
     pub errors_dropped: u64,
     /// The latest statistics of each partition.
     pub statistics: Vec<PartitionStats>,
+    /// Whether any broker is connected, where there were statistics.
+    pub connected: Option<bool>,
 }
 
 /// Statistics of one partition.
@@ -55,7 +57,7 @@ pub struct PartitionStats {
     pub stable: Option<i64>,
     /// The next offset to fetch, once it is known.
     pub next: Option<i64>,
-    /// When the leader of the partition last responded; `None` while it is down.
+    /// When the leader of the partition last responded; `None` while it is not connected, or there is none.
     pub responded: Option<Instant>,
 }
 
@@ -138,11 +140,13 @@ impl ClientContext for Context {
         self.count_callback();
         let now = Instant::now();
         let responded = |leader: i32| {
-            let mut up = statistics.brokers.values().filter(|b| b.state == "UP");
-            let silent = u64::try_from(up.find(|b| b.nodeid == leader)?.rxidle).ok()?;
-            now.checked_sub(Duration::from_micros(silent))
+            // A bootstrap address has the number -1, as the leader of a partition without one.
+            let mut brokers = statistics.brokers.values().filter(|_| leader >= 0);
+            let broker = brokers.find(|b| b.nodeid == leader && b.state == "UP")?;
+            now.checked_sub(Duration::from_micros(u64::try_from(broker.rxidle).ok()?))
         };
         let mut events = self.events();
+        events.connected = Some(statistics.brokers.values().any(|b| b.state == "UP"));
         events.statistics.clear();
         for (name, topic) in &statistics.topics {
             for p in topic.partitions.values() {

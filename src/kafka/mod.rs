@@ -4,6 +4,7 @@
 
 mod client;
 mod consumer;
+mod contact;
 mod context;
 mod dead_letter;
 mod error;

@@ -84,6 +84,7 @@ fn unknown() -> WindowVerdict {
         alert: Alert::default(),
         start_ms: 0,
         end_ms: 0,
+        since_ms: 0,
         n: 0,
         verdict: Verdict::Undecided(Undecided::TooFew),
     }

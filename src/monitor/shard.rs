@@ -93,7 +93,7 @@ impl Shard {
     /// Shows an event that the collector has taken to the vector views.
     #[cold]
     fn observe_vector(&mut self, origin: Origin, event: &Event<'_>, end: Disposition) {
-        let slot = self.collector.streams().last();
+        let slot = self.collector.streams().taken();
         match end {
             Disposition::Observed => {
                 let at = (origin, self.collector.row_of(origin));

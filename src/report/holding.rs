@@ -43,8 +43,8 @@ pub fn holding(
     }
     if alert.state == AlertState::Firing && alert.severity == Severity::Page {
         all.push(
-            "It is a page while the detector is in alarm and the interval of some window lies above the \
-             tolerance, and for the hold after that."
+            "It is a page while the detector is in alarm and some window is miscalibrated, and for the hold \
+             after that."
                 .to_owned(),
         );
     }

@@ -55,8 +55,6 @@ struct Window {
     vector: Option<VectorWindow>,
     /// The evaluation as it was reported.
     evaluation: Option<Value>,
-    /// Whether the interval of one without sums lay above the tolerance.
-    large: bool,
 }
 
 /// What a window of a vector view held.
@@ -267,20 +265,12 @@ impl Record {
             .as_ref()
             .map(|w| self.watch_again(w, &mut checked));
         let counts = |w: &Window| self.from.counts(w.start_ms.max(w.since_ms));
-        let verdicts = self.windows.iter().zip(&windows);
+        let verdicts = self.windows.iter().zip(windows);
         let verdicts = verdicts.filter(|(w, _)| counts(w));
-        let mut all = verdicts.clone();
-        let bad = self.window_alerts
-            && all.any(|(w, e)| {
-                e.map_or(w.verdict, |(verdict, _)| verdict) == Verdict::Miscalibrated
-            });
-        let large = verdicts
-            .clone()
-            .any(|(w, e)| e.map_or(w.large, |(_, large)| large));
-        let decided = verdicts.clone().any(|(w, _)| w.evaluation.is_some());
+        let verdicts = verdicts.map(|(w, again)| again.unwrap_or(w.verdict));
         let condition = match self.silent {
             true => Condition::Unknown,
-            false => alarm::of_parts(detector, bad, large, decided),
+            false => alarm::of_verdicts(detector, verdicts, self.window_alerts),
         };
         checked.compare("condition", condition == self.condition);
         let to = self.from.step(condition, self.at_ms, &self.holds);
@@ -288,8 +278,8 @@ impl Record {
         checked
     }
 
-    /// Evaluates a window again: its verdict, and whether its interval lies above the tolerance.
-    fn window_again(&self, window: &Window, checked: &mut Checked) -> Option<(Verdict, bool)> {
+    /// Evaluates a window again and answers its verdict.
+    fn window_again(&self, window: &Window, checked: &mut Checked) -> Option<Verdict> {
         let part = format!("window {}", window.name);
         let total = match (&window.vector, &window.sums) {
             (Some(vector), _) => {
@@ -324,16 +314,15 @@ impl Record {
         window: &Window,
         again: Option<Numbers>,
         checked: &mut Checked,
-    ) -> Option<(Verdict, bool)> {
+    ) -> Option<Verdict> {
         let reported = window.evaluation.as_ref();
         let same = reported
             .zip(again.as_ref())
             .is_some_and(|(reported, again)| same_text(reported, &evaluation::numbers_json(again)));
         checked.compare(&format!("{part}: evaluation"), same);
-        let found = again.map(|e| (e.verdict(&self.options.tolerance), e.above_tolerance()));
-        let verdict = found.map(|(verdict, _)| verdict);
+        let verdict = again.map(|e| e.verdict(&self.options.tolerance));
         checked.compare(&format!("{part}: verdict"), verdict == Some(window.verdict));
-        found
+        verdict
     }
 
     /// Lets the detector take its pane again; answers whether it stands in alarm.
@@ -396,7 +385,6 @@ fn window(id: &StreamId, w: &WindowReport, sums: Option<&PaneSums>, seed: u64) -
         seed: crate::judge::seed(id, &w.window, w.end_ms, seed),
         sums: (sums.and_then(PaneSums::scores)).map(|s| hex::text(s.as_bytes())),
         vector: (sums.and_then(PaneSums::vector)).and_then(VectorWindow::of),
-        large: w.numbers.as_ref().is_some_and(Numbers::above_tolerance),
         evaluation: w.numbers.as_ref().map(evaluation::numbers_json),
     }
 }

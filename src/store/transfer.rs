@@ -5,6 +5,7 @@
 //! ```text
 //! {"head":{"trueline_state":1,"snapshot_format":7}}
 //! {"topics":[…]} {"partitions":…} {"counters":…} {"models":[…]} {"joins":[…]} {"ledger":…}
+//! {"followed":{…}}                of a process that judges what others count
 //! {"stream": {…}}                 one per stream
 //! {"compared":{…}}                one per model whose versions are compared
 //! {"version":{…}}                 one per version with vector views
@@ -21,7 +22,9 @@ use super::journal;
 use crate::collect::join::{JoinState, JournalDelta};
 use crate::collect::{Counters, Partitions};
 use crate::judge::LedgerState;
-use crate::monitor::snapshot::{ComparedState, ModelState, Snapshot, StreamState, VersionState};
+use crate::monitor::snapshot::{
+    ComparedState, FollowedState, ModelState, Snapshot, StreamState, VersionState,
+};
 use crate::window::hex::Bytes;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -60,6 +63,7 @@ enum Line {
     Models(Vec<ModelState>),
     Joins(Vec<JoinState>),
     Ledger(LedgerState),
+    Followed(FollowedState),
     Stream(Box<StreamState>),
     Compared(Box<ComparedState>),
     Version(Box<VersionState>),
@@ -124,6 +128,9 @@ pub fn export(dir: &Path, to: &mut dyn Write) -> Result<Loaded, TransferError> {
     writer.write(&Line::Models(s.models.clone()))?;
     writer.write(&Line::Joins(s.joins.clone()))?;
     writer.write(&Line::Ledger(s.ledger.clone()))?;
+    if let Some(followed) = &s.followed {
+        writer.write(&Line::Followed(followed.clone()))?;
+    }
     for stream in &s.streams {
         writer.write(&Line::Stream(Box::new(stream.clone())))?;
     }
@@ -237,6 +244,7 @@ fn import_lines(file: &Path, dir: &Path) -> Result<Snapshot, TransferError> {
             Line::Models(models) => snapshot.models = models,
             Line::Joins(joins) => snapshot.joins = joins,
             Line::Ledger(ledger) => snapshot.ledger = ledger,
+            Line::Followed(followed) => snapshot.followed = Some(followed),
             Line::Stream(stream) => snapshot.streams.push(*stream),
             Line::Compared(compared) => snapshot.compared.push(*compared),
             Line::Version(version) => snapshot.vectors.push(*version),

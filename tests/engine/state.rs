@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use trueline::collect::join::JoinPlan;
 use trueline::collect::{Event, Label, Segmenting};
 use trueline::judge::JudgeOptions;
+use trueline::monitor::snapshot::{FollowedState, Snapshot};
 use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
@@ -115,6 +116,39 @@ fn an_exported_state_with_pending_predictions_goes_on_elsewhere_to_the_bit() {
     assert_eq!(reports(&engine), reports(&moved));
     assert_eq!(engine.counters(), moved.counters());
     assert!(engine.counters().total().revised > 0);
+}
+
+#[test]
+fn what_counts_after_a_deployment_begins_after_the_newest_prediction() {
+    let mut engine = Engine::new(plan());
+    feed(&mut engine, 0, 3_000);
+    let newest_ms = engine.reports().map(|r| r.last_event_ms).max();
+    assert!(engine.start_over(|_| true, false) > 0);
+    let sealed_ms = engine
+        .reports()
+        .flat_map(|r| r.windows.iter().map(|w| w.end_ms));
+    assert!(sealed_ms.max() < newest_ms);
+    let from = engine
+        .reports()
+        .filter_map(|r| r.alert.counts_from_ms)
+        .max();
+    assert_eq!(from, newest_ms.map(|ms| ms + 1));
+}
+
+#[test]
+fn how_far_a_judge_has_followed_the_workers_goes_through_an_export() {
+    let (here, there) = (scratch("followed"), scratch("followed-there"));
+    std::fs::create_dir_all(&here).expect("a directory");
+    let snapshot = Snapshot {
+        followed: Some(FollowedState::default()),
+        ..Engine::new(plan()).snapshot()
+    };
+    save(&here, &snapshot).expect("a snapshot");
+    let file = here.with_extension("jsonl");
+    let mut out = std::fs::File::create(&file).expect("a file");
+    transfer::export(&here, &mut out).expect("an export");
+    let imported = transfer::import(&file, &there).expect("an import");
+    assert!(imported.snapshot == snapshot);
 }
 
 #[test]

@@ -259,6 +259,53 @@ fn a_transaction_that_stays_open_holds_verdicts_for_a_bounded_time_and_is_named(
 }
 
 #[test]
+fn brokers_that_are_away_after_the_start_fail_ready_until_they_answer_again() {
+    let name = "brokers_that_are_away_after_the_start_fail_ready_until_they_answer_again";
+    let Some(mut broker) = Broker::own(name) else {
+        return;
+    };
+    let topic = format!("trueline-away-{}", unique());
+    broker.create_topics(&[(&topic, 2)]);
+    let mut sender = broker.producer();
+    // The group takes its partitions away meanwhile.
+    let kafka = "[kafka.options]\n\"session.timeout.ms\" = \"6000\"";
+    let service = Service::start(&config(&broker.bootstrap, &topic, &topic, kafka, ""));
+    service.wait_ready();
+    (0..2).for_each(|p| send(&mut sender, &topic, p, 500));
+    sender.flush();
+    wait_observed(&service, 1_000);
+    let part = format!("brokers of {topic}");
+    let missed = || {
+        let (status, said) = service.get("/ready")?;
+        (status == 503 && said.contains(&part)).then_some(said)
+    };
+    assert!(missed().is_none());
+    broker.stop();
+    let begun = Instant::now();
+    let said = wait_for("the brokers to be missed", LIMIT, missed);
+    assert!(said.contains("no broker has answered"), "{said}");
+    assert!(
+        begun.elapsed() > Duration::from_secs(25),
+        "{:?}",
+        begun.elapsed()
+    );
+    let label = format!("part=\"{part}\"");
+    assert_eq!(service.metric("trueline_ready", &[&label]), 0.0);
+    let (status, _) = service.get("/live").expect("an answer");
+    assert_eq!(status, 200);
+    std::thread::sleep(Duration::from_secs(10));
+    assert!(missed().is_some());
+    broker.start();
+    wait_for("/ready", LIMIT, || {
+        service.get("/ready").filter(|(status, _)| *status == 200)
+    });
+    (0..2).for_each(|p| send(&mut sender, &topic, p, 500));
+    sender.flush();
+    wait_observed(&service, 2_000);
+    assert_eq!(late(&service), 0.0);
+}
+
+#[test]
 fn a_downtime_longer_than_the_expiry_takes_no_stream_away() {
     let name = "a_downtime_longer_than_the_expiry_takes_no_stream_away";
     let Some(broker) = Broker::any(name) else {

@@ -87,7 +87,7 @@ fn the_later_stops(stage: &mut Stage, config: &str, said: &str) {
     wait_for("the first to count the second", LIMIT, || {
         (first.metric("trueline_group_rivals", &[]) >= 1.0).then_some(())
     });
-    assert_eq!(second.wait_end(), Some(69));
+    assert_eq!(second.wait_end(), Some(77));
     let line = second.wait_for_line(&["error:", "which was there first, so this process stops"]);
     println!("{line}");
     first.wait_ready();

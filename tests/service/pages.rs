@@ -123,6 +123,12 @@ fn five_hundred_streams_fit_on_small_pages_and_all_are_found() {
     all.sort();
     all.dedup();
     assert_eq!(all.len(), 500);
+    // A page that is not there is empty.
+    for page in ["11", "0", "18446744073709551615", "-1", "x"] {
+        let answer = server.get(&format!("/?page={page}"));
+        assert_eq!(answer.status, 200, "{page}");
+    }
+    assert!(rows(&server.get("/?page=18446744073709551615").body).is_empty());
 }
 
 #[test]

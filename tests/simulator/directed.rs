@@ -14,6 +14,7 @@ use super::outcomes::Joined;
 use super::records::produce_all;
 use super::registry;
 use super::scenario::{BEGIN, Draw, EXPIRY, Fault, Fleet, Kind, Record, Scenario, UNTIL};
+use super::start::Start;
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,7 +116,7 @@ pub fn draw(seed: u64, circumstance: Circumstance) -> Scenario {
         expires: false,
         schemas: false,
         named: circumstance == Circumstance::Fenced,
-        latest: false,
+        start: Start::Earliest,
         interval_s,
         records: Vec::new(),
         faults: Vec::new(),

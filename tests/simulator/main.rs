@@ -55,6 +55,7 @@ mod registry;
 mod registry_client;
 mod scenario;
 mod sinks;
+mod start;
 mod world;
 
 use std::num::NonZero;

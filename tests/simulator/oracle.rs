@@ -18,7 +18,7 @@ use trueline::monitor::{Engine, MonitorView, PartitionEvent};
 use super::broker::Broker;
 use super::clock;
 use super::outcomes::{self, Joined, MATURITY_MS};
-use super::scenario::{BEGIN, EXPIRY, Fault, Kind, Scenario};
+use super::scenario::{EXPIRY, Fault, Kind, Scenario};
 use super::world::{LATENESS_MS, STALLED_MS};
 
 /// Models of which it is known how each record counts; the last one has its outcomes apart.
@@ -50,7 +50,6 @@ pub struct Committed {
     partitions: i32,
     joined: Option<Joined>,
     expires: bool,
-    schemas: bool,
 }
 
 impl Committed {
@@ -61,6 +60,7 @@ impl Committed {
         let logs =
             topics.flat_map(|(n, topic)| (0..).zip(&broker.topics[*topic]).map(move |l| (n, l)));
         for (topic, (partition, log)) in logs {
+            let first = s.start.first(log);
             for (offset, e) in (0..).zip(&log.entries) {
                 let key: Option<[u8; 8]> = e.key.as_slice().try_into().ok();
                 let number = key
@@ -69,7 +69,7 @@ impl Committed {
                 let Some(record) = number.and_then(|n| s.records.get(n)) else {
                     continue;
                 };
-                if !broker.is_seen(e) || (s.latest && e.appended < BEGIN) {
+                if !broker.is_seen(e) || offset < first {
                     continue;
                 }
                 entries.push(Entry {
@@ -91,7 +91,6 @@ impl Committed {
             partitions: s.partitions,
             joined: s.joined,
             expires: s.expires,
-            schemas: s.schemas,
         }
     }
 
@@ -291,8 +290,6 @@ pub fn compare<'e>(
     for (what, said) in &expected {
         match found.get(what) {
             Some(found) if found == said => {}
-            // The last record of all waited for a schema, and no slide has come after that.
-            Some(found) if committed.schemas && found.contains(" undecided(stalled) ") => {}
             Some(found) => return Err(format!("{what}: {}", difference(found, said))),
             None => return Err(format!("{what} is missing")),
         }

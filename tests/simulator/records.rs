@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::clock::wall_ms;
 use super::outcomes;
 use super::scenario::{BEGIN, Draw, Fault, Kind, Record, Scenario, UNTIL};
+use super::start::Start;
 
 /// The records of all partitions; `more` draws those of the second source.
 pub fn produce_all(d: &mut Draw, more: &mut Draw, s: &mut Scenario) {
@@ -37,10 +38,10 @@ enum Phase {
 }
 
 fn produce(d: &mut Draw, s: &mut Scenario, partition: i32) {
-    if s.latest {
-        for n in 0..d.below(40) {
+    if s.start != Start::Earliest {
+        for n in 0..d.below(Start::OLD) {
             let at = Duration::from_millis(n as u64);
-            let time_ms = wall_ms(at) - 60_000;
+            let time_ms = Start::old_ms(n);
             let text = format!(
                 r#"{{"id":"old-{partition}-{n}","model":"a","time_ms":{time_ms},"score":0.9,"outcome":0}}"#
             );

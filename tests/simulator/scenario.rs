@@ -11,6 +11,7 @@ use super::outcomes::Joined;
 use super::records::produce_all;
 use super::registry;
 use super::sinks::Trouble;
+use super::start::Start;
 
 /// How the processes are placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,8 +180,7 @@ pub struct Scenario {
     pub schemas: bool,
     /// The process has an `instance`.
     pub named: bool,
-    /// Reading begins at the end of the log, where there are records already.
-    pub latest: bool,
+    pub start: Start,
     pub interval_s: u64,
     pub records: Vec<Record>,
     pub faults: Vec<(Duration, Fault)>,
@@ -276,7 +276,10 @@ pub fn draw(seed: u64, fleet: Fleet) -> Scenario {
         expires,
         schemas: false,
         named,
-        latest: fleet == Fleet::Single && d.below(3) == 0,
+        start: match fleet == Fleet::Single && d.below(3) == 0 {
+            true => [Start::Latest, Start::Time][Draw(Rng::new(seed ^ 0x7135)).below(2)],
+            false => Start::Earliest,
+        },
         interval_s: [1, 3, 10, 30][d.below(4)],
         records: Vec::new(),
         faults: Vec::new(),

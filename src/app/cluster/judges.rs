@@ -255,9 +255,12 @@ impl Judges {
         if self.stands_by() {
             return Role::Standby;
         }
-        let now_ms = clock::now_ms();
+        let (now_ms, steady_ms) = (clock::now_ms(), clock::steady_ms());
         let mut worst: BTreeMap<At, (u64, Option<i64>, Freshness)> = BTreeMap::new();
-        let all = self.tasks.values().flat_map(|task| task.standing(now_ms));
+        let all = self
+            .tasks
+            .values()
+            .flat_map(|task| task.standing(steady_ms));
         for (at, uncovered, written_ms, freshness) in all {
             let known = worst
                 .entry(at)
@@ -288,11 +291,14 @@ impl Judges {
 
     /// What happened to checkpoints, and how old each is: those of workers, or of tasks.
     pub fn checkpoints(&self) -> (&CheckpointCounts, Vec<CheckpointAge<'_>>) {
-        let now_ms = clock::now_ms();
+        let steady_ms = clock::steady_ms();
         match &self.feed {
             Feed::Group(group) => (group.counts(), group.ages().collect()),
             Feed::One(_) => {
-                let all = self.tasks.values().flat_map(|task| task.standing(now_ms));
+                let all = self
+                    .tasks
+                    .values()
+                    .flat_map(|task| task.standing(steady_ms));
                 let name = |source: u16| self.topics.get(usize::from(source));
                 let ages = all.filter_map(|(at, _, written_ms, _)| {
                     Some((name(at.0)?.as_str(), at.1, written_ms))

@@ -28,6 +28,8 @@ const GIVE_BACK: Duration = Duration::from_secs(10);
 const STEP_MAX: Duration = Duration::from_secs(1);
 /// How long the broker may take to name the members of a group.
 const MEMBERS_WITHIN: Duration = Duration::from_secs(2);
+/// A broker that does not answer for so long is away: longer than partitions take to change their leader.
+const AWAY: Duration = Duration::from_secs(30);
 /// How long the last dead letters may take to leave.
 const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 
@@ -332,6 +334,36 @@ impl SourceConsumer {
                 self.recreate_at = Some(Instant::now() + RECREATE_AFTER);
             }
         }
+    }
+
+    /// Why nothing is read, where brokers have not answered for a while: all of them, or leaders of partitions.
+    pub fn away(&self) -> Option<(String, String)> {
+        if self.fenced {
+            return None;
+        }
+        let topics = self.options.kafka.topics.join(",");
+        let left = |time: Duration| time >= AWAY;
+        let why = if let Some(time) = self.consumer.cut_off().filter(|time| left(*time)) {
+            format!(
+                "no broker has answered for {} s, and nothing is read; check the brokers, the network and the \
+                 credentials",
+                time.as_secs()
+            )
+        } else {
+            let leaders = self.consumer.leaderless().filter(|(_, time)| left(*time));
+            let leaders: Vec<(Partition, Duration)> = leaders.collect();
+            let (first, time) = leaders.iter().max_by_key(|(_, time)| *time)?;
+            format!(
+                "{} of {} partitions have no leader that answers, {}/{} for {} s, and nothing of them is read; check \
+                 the brokers",
+                leaders.len(),
+                self.consumer.assignment().len(),
+                self.source.records.topic(first.topic),
+                first.partition,
+                time.as_secs()
+            )
+        };
+        Some((format!("brokers of {topics}"), why))
     }
 
     /// Partitions that verdicts go on without because a transaction hides their records, each with the reason.

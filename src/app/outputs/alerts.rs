@@ -210,8 +210,11 @@ impl AlertDispatcher {
                 Some(Notification { bad_ms, ..ended })
             }
             GroupChange::Fires | GroupChange::Joined => {
-                // News of long ago waits until all is read; what still fires then is sent.
-                let age_ms = now_ms.saturating_sub(change.at_ms);
+                // It does not end any more as one that somebody closed.
+                self.closing.remove(&id.fingerprint());
+                // News of long ago waits until all is read; what still fires then is sent. Where outcomes
+                // come late all are as old as these may be.
+                let age_ms = now_ms.saturating_sub(change.at_ms + maturity_ms(facts));
                 let old = !caught_up && age_ms > self.options.max_age_ms;
                 let joined = group_change == GroupChange::Joined;
                 let made = self.firing(&id, Some(known), change.at_ms, engine);
@@ -454,6 +457,15 @@ impl AlertDispatcher {
     pub fn stop(self, within: Duration) {
         self.notifier.stop(within);
     }
+}
+
+/// How long after its predictions a stream is judged.
+fn maturity_ms(facts: &Facts) -> i64 {
+    let detector = facts
+        .evidence
+        .as_ref()
+        .and_then(|e| e.options.detector.as_ref());
+    detector.map_or(0, |d| d.maturity_ms)
 }
 
 /// By what alerts are told apart.

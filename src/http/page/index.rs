@@ -17,6 +17,8 @@ use crate::telemetry::{Published, verdict_words};
 
 /// Rows of a page.
 pub(super) const ROWS: usize = 50;
+/// Pages up to which a number is taken; all after the last one are empty.
+const PAGES_MAX: usize = 1_000_000;
 
 type Row = (Standing, Arc<StreamReport>);
 
@@ -31,7 +33,7 @@ pub fn index(published: &Published, query: Option<&str>, now_ms: i64) -> String 
     rows.retain(|(standing, _)| filter.admits(*standing));
     sort(&mut rows);
     let page = path::query(query, "page").and_then(|p| p.parse().ok());
-    let page: usize = page.unwrap_or(1).max(1);
+    let page: usize = page.unwrap_or(1).clamp(1, PAGES_MAX);
     match rows.is_empty() {
         true => body.push_str(nothing(published, &filter)),
         false if by_model => models(&filter, &rows, page, &mut body),

@@ -1,19 +1,23 @@
 //! What a judge does to alerts: of a window at each judgement, and of the stream.
 
 use super::before::Before;
+use super::last_end::LastEnd;
+use super::withheld::Withheld;
 use super::{Change, Evidence, Judge, JudgeOptions, Numbers, Step};
-use super::{Undecided, Verdict};
-use crate::alert::{Condition, Holds};
+use super::{Undecided, Verdict, WindowReport};
+use crate::alert::{Alert, Condition, Holds};
 use crate::judge::alarm;
 use crate::judge::sentence::{alert_sentence, verdict_sentence};
 use crate::stats::evaluation::Options;
 use crate::window::Total;
 
+const STALLED: Verdict = Verdict::Undecided(Undecided::Stalled);
+
 impl Judge {
     /// Takes the time. All windows become undecided, and their values are withdrawn, if the stream is
-    /// `quiet`, that is no event came for too long, or if the watermark is `stalled`. A window becomes stale
-    /// by itself if it was not judged for too long beyond its slide: what it says is as old as its end,
-    /// however many events come.
+    /// `quiet`, that is no event came for too long, or as long as the watermark is `stalled`. A window
+    /// becomes stale by itself if it was not judged for too long beyond its slide: what it says is as old as
+    /// its end, however many events come.
     pub fn tick(
         &mut self,
         now_ms: i64,
@@ -21,33 +25,38 @@ impl Judge {
         options: &JudgeOptions,
         changes: &mut Vec<Change>,
     ) {
-        self.judged.resize(self.alerts.len(), (i64::MIN, now_ms));
+        let unjudged = LastEnd::seen(0, now_ms);
+        self.last_ends.resize(self.alerts.len(), unjudged);
+        for (last, report) in self.last_ends.iter_mut().zip(&self.report.windows) {
+            last.tick(report.end_ms, now_ms, stalled);
+        }
+        let event_ms = self.last_ends.iter().filter_map(LastEnd::event_ms).max();
+        let at_ms = event_ms.unwrap_or(now_ms);
         let mut withdrawn = 0;
         for index in 0..self.alerts.len() {
-            let awaits = self.report.due_ms.is_some();
             let report = &mut self.report.windows[index];
-            let end_ms = report.end_ms;
-            if self.judged[index].0 != end_ms {
-                self.judged[index] = (end_ms, now_ms);
-            }
-            let bound_ms = options
-                .stale_after_ms
-                .saturating_add(self.windows.slide_ms(index));
-            let old = end_ms > 0 && now_ms.saturating_sub(self.judged[index].1) >= bound_ms;
-            let why = match (quiet, stalled) {
-                (true, _) => Undecided::Stale,
-                (false, true) => Undecided::Stalled,
-                (false, false) if old => Undecided::Stale,
-                (false, false) if awaits && end_ms == 0 => {
-                    report.verdict = Verdict::Undecided(Undecided::Immature);
-                    continue;
+            let judged = report.end_ms > 0;
+            let slide_ms = self.windows.slide_ms(index);
+            let bound_ms = options.stale_after_ms.saturating_add(slide_ms);
+            let why = if stalled {
+                self.withhold(index);
+                Undecided::Stalled
+            } else if quiet || (judged && self.last_ends[index].age_ms() >= bound_ms) {
+                Undecided::Stale
+            } else {
+                match judged {
+                    true => self.give_back(index, at_ms, changes),
+                    false if self.report.due_ms.is_some() => {
+                        report.verdict = Verdict::Undecided(Undecided::Immature);
+                    }
+                    false => {}
                 }
-                (false, false) => continue,
+                continue;
             };
             withdrawn += 1;
             self.publish(
                 index,
-                now_ms,
+                at_ms,
                 Verdict::Undecided(why),
                 None,
                 options,
@@ -55,7 +64,50 @@ impl Judge {
             );
         }
         if withdrawn == self.alerts.len() {
-            self.step_alert(now_ms, Condition::Unknown, options, None, changes);
+            self.step_alert(at_ms, Condition::Unknown, options, None, changes);
+        }
+    }
+
+    /// Keeps what a window says, before it becomes stalled.
+    pub(super) fn withhold(&mut self, index: usize) {
+        let report = &self.report.windows[index];
+        if report.verdict == STALLED {
+            return;
+        }
+        self.withheld.resize(self.alerts.len(), None);
+        self.withheld[index] = Some(Withheld {
+            verdict: report.verdict,
+            numbers: report.numbers.clone(),
+            family: report.family,
+            alert: self.alerts[index],
+        });
+    }
+
+    /// Lets a stalled window say again what it said before, its alert too. The alert of the stream follows at
+    /// the next pane, as it does everywhere: its conditions are those of the log.
+    pub(super) fn give_back(&mut self, index: usize, at_ms: i64, changes: &mut Vec<Change>) {
+        if self.report.windows[index].verdict != STALLED {
+            return;
+        }
+        let Some(before) = self.withheld.get_mut(index).and_then(Option::take) else {
+            return;
+        };
+        self.say(
+            index,
+            at_ms,
+            (before.verdict, before.numbers),
+            before.alert,
+            changes,
+        );
+        self.report.windows[index].family = before.family;
+    }
+
+    /// Verdict and alert that a window was judged to have, also while it is stalled.
+    pub(super) fn judged(&self, index: usize, report: &WindowReport) -> (Verdict, Alert) {
+        let withheld = self.withheld.get(index).and_then(Option::as_ref);
+        match (report.verdict, withheld) {
+            (STALLED, Some(before)) => (before.verdict, before.alert),
+            (verdict, _) => (verdict, self.alerts[index]),
         }
     }
 
@@ -68,9 +120,9 @@ impl Judge {
         self.step_alert(now_ms, Condition::Unknown, &at_once, None, changes);
     }
 
-    /// From `at_ms` on the alert rests on new data only: someone says that the model was fixed or
-    /// replaced. The detector starts over, and windows count once they begin later. With `close` an
-    /// alert that fires ends at once.
+    /// The alert rests on new data only: someone says that the model was fixed or replaced. The detector
+    /// starts over, and windows and panes count once they begin after the newest event, whose outcome may
+    /// still come. With `close` an alert that fires ends at once, at `at_ms`.
     pub fn start_over(
         &mut self,
         at_ms: i64,
@@ -83,7 +135,8 @@ impl Judge {
             self.detector_reported = false;
             self.report_detector();
         }
-        self.report.alert.counts_from_ms = Some(at_ms);
+        let newest_ms = self.report.last_event_ms;
+        self.report.alert.counts_from_ms = Some(at_ms.max(newest_ms.saturating_add(1)));
         if close {
             let at_once = JudgeOptions {
                 keep_firing_ms: 0,
@@ -148,7 +201,7 @@ impl Judge {
         });
     }
 
-    /// Puts a verdict into the report and steps the alert of its window.
+    /// Puts a verdict into the report, and steps the alert of its window.
     pub(super) fn publish(
         &mut self,
         index: usize,
@@ -169,7 +222,19 @@ impl Judge {
             false => Condition::Unknown,
         };
         let alert = before.step(condition, at_ms, &holds);
-        self.alerts[index] = alert;
+        self.say(index, at_ms, (verdict, numbers), alert, changes);
+    }
+
+    /// Puts a verdict and the alert of its window into the report, and says what changed.
+    pub(super) fn say(
+        &mut self,
+        index: usize,
+        at_ms: i64,
+        (verdict, numbers): (Verdict, Option<Numbers>),
+        alert: Alert,
+        changes: &mut Vec<Change>,
+    ) {
+        let before = std::mem::replace(&mut self.alerts[index], alert);
         let report = &mut self.report.windows[index];
         let from = std::mem::replace(&mut report.verdict, verdict);
         report.numbers = numbers;

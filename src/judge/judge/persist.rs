@@ -1,7 +1,7 @@
 //! A judge in a snapshot, and a judge restored from one.
 //!
-//! Evaluations are not stored. They are computed again over the panes that are held; the report
-//! then says the begin and number of these, and all else is as it was judged.
+//! Evaluations are not stored. They are computed again over the panes that are held, and say their own
+//! n; all else in the report is as it was judged.
 
 use super::judged::Judged;
 use super::state::{JudgeState, WindowVerdict};
@@ -52,15 +52,18 @@ impl Judge {
 
     /// Verdict and alert of each window.
     pub fn verdicts(&self) -> Vec<WindowVerdict> {
-        let known = |(alert, report): (&Alert, &WindowReport)| WindowVerdict {
-            alert: *alert,
-            start_ms: report.start_ms,
-            end_ms: report.end_ms,
-            n: report.n,
-            verdict: report.verdict,
+        let known = |(index, report): (usize, &WindowReport)| {
+            let (verdict, alert) = self.judged(index, report);
+            WindowVerdict {
+                alert,
+                start_ms: report.start_ms,
+                end_ms: report.end_ms,
+                since_ms: report.since_ms,
+                n: report.n,
+                verdict,
+            }
         };
-        let windows = self.alerts.iter().zip(&self.report.windows);
-        windows.map(known).collect()
+        self.report.windows.iter().enumerate().map(known).collect()
     }
 
     /// The alert of the stream.
@@ -79,6 +82,7 @@ impl Judge {
         if verdicts.len() != self.alerts.len() {
             return Err(PackError::Corrupt);
         }
+        self.withheld.clear();
         for (index, known) in verdicts.iter().enumerate() {
             let end_ms = known.end_ms;
             let evaluated = known.verdict.is_evaluated();
@@ -91,7 +95,7 @@ impl Judge {
             let report = &mut self.report.windows[index];
             report.start_ms = known.start_ms;
             report.end_ms = end_ms;
-            report.since_ms = self.windows.since_ms(index, end_ms);
+            report.since_ms = known.since_ms;
             report.evaluated_at_ms = end_ms;
             report.n = known.n;
             report.coverage = judged.coverage;

@@ -17,6 +17,8 @@ pub struct WindowVerdict {
     pub start_ms: i64,
     /// End of the window at its last judgement.
     pub end_ms: i64,
+    /// Since when the window had data at its last judgement.
+    pub since_ms: i64,
     /// Its number of events.
     pub n: u64,
     /// The verdict.

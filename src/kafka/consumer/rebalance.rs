@@ -135,6 +135,7 @@ impl Consumer {
         for &p in &all {
             self.next.remove(p);
             self.ends.remove(p);
+            self.contact.remove(p);
             self.suspended.remove(&p);
             self.recovery.remove(p);
             self.restarted.remove(&p);

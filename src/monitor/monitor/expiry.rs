@@ -1,6 +1,7 @@
 //! What time alone changes: verdicts become stale or stalled, and streams that nobody uses are let go.
 //!
-//! Values are withdrawn by the clock, and come back with the next slide. Streams are let go by event time:
+//! Values are withdrawn by the clock. Stale ones come back with the next slide, stalled ones as soon as the
+//! watermark moves. Streams are let go by event time:
 //! once the watermark is `stream_expiry` past the newest event, and only while every partition is read.
 
 use super::{Monitor, Stream};

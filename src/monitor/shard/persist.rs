@@ -152,6 +152,15 @@ impl Shard {
                 self.drop_join(state, &s.topics);
             }
         }
+        for (model, before) in (0..).zip(&s.models).filter(|(m, _)| !same(*m)) {
+            if !s.joins.is_empty() && fit.model(u32::from(model)).is_some() {
+                self.dropped.push(format!(
+                    "predictions of {} that waited for outcomes: its [[model]] has another place in the file; write \
+                     new ones behind it, and give one that is not needed any more no records",
+                    before.name
+                ));
+            }
+        }
         self.collector.recount_joins();
         self.collector.forget_given_up_of_none(same);
         match self.view().fault() {

@@ -104,7 +104,7 @@ table! {
     Verdict Window Gauge "trueline_verdict" "0 or 1" ["state"]
         "1 for the current verdict, 0 for the others: calibrated, miscalibrated, undecided.";
     Undecided Window Gauge "trueline_undecided" "1" ["reason"]
-        "1 while the verdict is undecided, with the reason: too_few, immature, stale, late, capacity, coverage, few_outcomes, few_clusters, inconclusive.";
+        "1 while the verdict is undecided, with the reason: too_few, immature, stale, stalled, late, capacity, coverage, few_outcomes, few_clusters, inconclusive.";
     Alert Window Gauge "trueline_alert" "0 or 1" ["state"]
         "1 for the current state of the window's alert, 0 for the other states: inactive, pending, firing, resolved.";
     Coverage Window Gauge "trueline_coverage" "1" []

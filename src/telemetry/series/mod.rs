@@ -103,13 +103,16 @@ impl Families {
         line.push_str(row.name);
         line.push('{');
         line.push_str(&shared.text);
-        if let (Some(name), Some(value)) = (row.all_labels().nth(shared.count), own) {
+        if let Some(value) = own
+            && let Some(name) = row.all_labels().nth(shared.count)
+        {
             write_label(line, name, value);
         }
         // The comma after the last label.
         line.pop();
-        // Writing to a string does not fail.
-        let _ = writeln!(line, "}} {value}");
+        line.push_str("} ");
+        write_value(line, value);
+        line.push('\n');
     }
 
     /// Adds a time in milliseconds, converted to seconds.
@@ -170,6 +173,17 @@ fn family(row: &Metric, samples: Vec<Sample>) -> MetricFamily {
     family
 }
 
+/// The shortest decimal that reads back as `value`. Most are flags and counts, which an integer writes faster.
+fn write_value(text: &mut String, value: f64) {
+    let whole = value as i64;
+    let negative_zero = value == 0.0 && value.is_sign_negative();
+    // Writing to a string does not fail.
+    let _ = match whole as f64 == value && whole != i64::MAX && !negative_zero {
+        true => write!(text, "{whole}"),
+        false => write!(text, "{value}"),
+    };
+}
+
 /// `name="value",`, escaped as the text format wants.
 fn write_label(text: &mut String, name: &str, value: &str) {
     text.push_str(name);
@@ -226,7 +240,9 @@ mod tests {
     fn a_line_is_what_the_crate_writes_of_the_same_sample() {
         let names = ["a \"b\"\\", "é\n", "", "class:1", "5m"];
         let long = "x".repeat(200);
-        for value in [0.0, -0.5, 1e-7, 1.0 / 3.0, 1e21, f64::NAN, f64::INFINITY] {
+        let whole = [0.0, -0.0, -7.0, 4e18, 9_223_372_036_854_775_808.0, 1e21];
+        let broken = [-0.5, 1e-7, 1.0 / 3.0, f64::NAN, f64::INFINITY];
+        for value in whole.into_iter().chain(broken) {
             let (mut ours, mut theirs) = (Families::new(), Families::new());
             let shared = SharedLabels::new(Group::Window, &names);
             ours.put_line(Id::Events, &shared, None, value);

@@ -1,6 +1,7 @@
 //! A restored engine shows what it showed, and drops by name what its plan does not hold any more.
 
 use super::{BEGIN_MS, Record, feed, plan, stream, window};
+use trueline::judge::StreamReport;
 use trueline::judge::alarm::condition;
 use trueline::monitor::Engine;
 use trueline::stats::axis::{Axis, Grid};
@@ -57,9 +58,9 @@ fn what_is_put_to_an_alert_is_the_same_after_a_restart_that_has_to_wait_for_numb
             continue;
         };
         assert_eq!(condition(was, true), condition(is, true), "second {second}");
-        let numbers = |r: &trueline::judge::StreamReport| {
-            r.windows.iter().filter(|w| w.numbers.is_some()).count()
-        };
+        let begins = |r: &StreamReport| r.windows.iter().map(|w| w.begins_ms()).collect::<Vec<_>>();
+        assert_eq!(begins(was), begins(is), "second {second}");
+        let numbers = |r: &StreamReport| r.windows.iter().filter(|w| w.numbers.is_some()).count();
         waited += usize::from(numbers(is) == 0 && numbers(was) > 0);
     }
     assert!(waited > 0);

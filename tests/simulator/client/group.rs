@@ -14,6 +14,8 @@ use super::{Site, lock, timeout};
 use crate::broker::{Broker, Entry, Fetch, Place, list};
 use crate::clock;
 
+/// A broker that has not responded for so long is no longer connected.
+const DISCONNECTED: Duration = Duration::from_secs(10);
 /// Time between two statistics.
 const STATISTICS: Duration = Duration::from_secs(1);
 
@@ -146,16 +148,18 @@ impl GroupClient for Client {
         }
         if member.statistics <= now {
             member.statistics = now + STATISTICS;
+            events.connected = Some(broker.reaches(self.site.host, now));
             for ((topic, partition), fetch) in &member.assigned {
                 let stable = broker.stable(topic, *partition);
                 let fresh = fetch.end.filter(|_| !fetch.stopped);
+                let silent = now.saturating_sub(fetch.responded);
                 events.statistics.extend(fresh.map(|end| PartitionStats {
                     topic: topic.clone(),
                     partition: *partition,
                     end,
                     stable: Some(stable.min(end)),
                     next: Some(fetch.next).filter(|_| !fetch.paused),
-                    responded: at.checked_sub(now.saturating_sub(fetch.responded)),
+                    responded: at.checked_sub(silent).filter(|_| silent < DISCONNECTED),
                 }));
             }
         }
@@ -361,10 +365,28 @@ impl GroupClient for Client {
 
     fn offsets_for_times(
         &self,
-        _: TopicPartitionList,
+        times: TopicPartitionList,
         within: Duration,
     ) -> KafkaResult<TopicPartitionList> {
-        timeout(within)
+        let now = clock::now();
+        let mut found = TopicPartitionList::new();
+        for e in times.elements() {
+            let time_ms = e.offset().to_raw().unwrap_or(0);
+            let first = self.with(|broker, _| {
+                let log = broker.log(e.topic(), e.partition());
+                let log = log.filter(|log| log.away <= now)?;
+                let left = log.entries.iter().enumerate().skip(log.start as usize);
+                let first = left
+                    .filter(|(_, e)| !e.control)
+                    .find(|(_, e)| e.time_ms >= time_ms);
+                Some(first.map_or(Offset::End, |(at, _)| Offset::Offset(at as i64)))
+            });
+            match first.filter(|_| self.site.reaches()) {
+                Some(offset) => found.add_partition_offset(e.topic(), e.partition(), offset)?,
+                None => return timeout(within),
+            }
+        }
+        Ok(found)
     }
 
     fn watermarks(&self, topic: &str, partition: i32, within: Duration) -> KafkaResult<(i64, i64)> {

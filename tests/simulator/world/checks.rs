@@ -27,6 +27,8 @@ const WITNESSES: usize = 3;
 const AHEAD_MS: i64 = 24 * 3_600_000;
 /// Within this a process says that something is wrong.
 const NOTICED: Duration = Duration::from_secs(8);
+/// A broker that does not answer for so long is away.
+const AWAY: Duration = Duration::from_secs(30);
 /// Within this the later one of two processes in a group has stopped.
 const DECIDED: Duration = Duration::from_secs(26);
 
@@ -129,6 +131,10 @@ impl World<'_> {
             return Err("its state directory is gone and it is ready".to_owned());
         }
         let fenced = lock(&self.broker).hosts[host].fenced;
+        let cut = p.cut.map(|since| since.max(p.since));
+        if ready && cut.is_some_and(|since| since + AWAY + NOTICED < self.now) {
+            return Err("no broker has answered it for long and it is ready".to_owned());
+        }
         if ready && fenced.is_some_and(|(since, _)| !lately(since.max(p.deaf))) {
             return Err(
                 "another process took its instance, the group has given it nothing since, and it is ready"

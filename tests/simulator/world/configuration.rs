@@ -16,7 +16,7 @@ use crate::{alerts, registry};
 /// The configuration of a process.
 pub(super) fn config(folder: &Path, role: &str, s: &Scenario, schemas: bool) -> Config {
     let directory = folder.display();
-    let (start, interval) = (if s.latest { "latest" } else { "earliest" }, s.interval_s);
+    let (start, interval) = (s.start.setting(), s.interval_s);
     // A judge hears of events with the next checkpoint.
     let stalled_ms = match s.fleet {
         Fleet::Judged | Fleet::Shared => STALLED_MS + 2000 * interval as i64,
@@ -47,7 +47,7 @@ pub(super) fn config(folder: &Path, role: &str, s: &Scenario, schemas: bool) -> 
     };
     let joined = s
         .joined
-        .map_or(String::new(), |joined| joined.source(start));
+        .map_or(String::new(), |joined| joined.source(&start));
     let text = format!(
         r#"
 version = 1

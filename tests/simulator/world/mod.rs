@@ -79,6 +79,8 @@ struct Process {
     since: Duration,
     /// When it last could not know what the broker knows.
     deaf: Duration,
+    /// Since when it has run without reaching the broker.
+    cut: Option<Duration>,
     /// Since when it says that another process has what it may have alone.
     contests: Option<Duration>,
     /// How far the judge of others has heard of each partition.
@@ -174,6 +176,7 @@ impl<'s> World<'s> {
             ran: Duration::ZERO,
             since: Duration::ZERO,
             deaf: Duration::ZERO,
+            cut: None,
             contests: None,
             heard: BTreeMap::new(),
             waits: Waits::default(),
@@ -374,7 +377,9 @@ impl<'s> World<'s> {
         if !p.site.reaches() || !p.engine.as_ref().is_some_and(reads) {
             p.since = now;
         }
-        if !p.site.reaches() {
+        let cut = (!p.site.reaches()).then(|| p.cut.unwrap_or(now));
+        p.cut = cut;
+        if cut.is_some() {
             p.deaf = now;
         }
         let busy = Duration::from_micros(500 + 30 * records as u64);
@@ -383,6 +388,7 @@ impl<'s> World<'s> {
         p.free = clock::now() + busy + jitter;
         if now > std::mem::replace(&mut p.ran, p.free) + Duration::from_secs(1) {
             (p.since, p.deaf) = (now, now);
+            p.cut = p.cut.map(|_| now);
         }
         let displaced = |e: &mut EngineLoop| e.displaced().is_some();
         if self.processes[host].engine.as_mut().is_some_and(displaced) {

@@ -77,3 +77,36 @@ fn versions_beyond_the_cap_are_undecided_and_come_to_cells_when_others_go() {
     assert!(engine.reports().all(|r| r.id.version == "b"));
     assert_eq!(of(&engine, "b").verdict, Verdict::Calibrated);
 }
+
+/// Each version is given events of segments beyond the cap, in turn with the other, and first after a restart.
+#[test]
+fn events_of_segments_beyond_the_cap_count_in_the_vector_views_of_their_own_version() {
+    let mut plan = plan();
+    plan.models[0].segmenting.max = 1;
+    plan.models[0].segmenting.other = true;
+    plan.models[0].ladder = Ladder::new(vec![WindowSpec::time("10m", SPAN_MS)], 0).unwrap();
+    let mut engine = Engine::new(plan.clone());
+    let all = rows(3000, 0.0, 12);
+    for (i, row) in all.iter().enumerate() {
+        if i == 1500 {
+            engine = Engine::restore(plan.clone(), engine.snapshot()).unwrap();
+        }
+        // A third of the events is of one of them.
+        let version = ["a", "b"][usize::from(i % 3 == 2)];
+        take_of(&mut engine, version, i, row);
+    }
+    engine.finish();
+    let others = engine.reports().filter(|r| r.id.segment == "other");
+    assert!(others.count() > 0);
+    for version in ["a", "b"] {
+        let n = |view: View, segmented: bool| -> u64 {
+            let of = |r: &&StreamReport| r.id.view == view && r.id.version == version;
+            let of = engine.reports().filter(of);
+            let of = of.filter(|r| (r.id.segment != "*") == segmented);
+            of.map(|r| r.windows[0].n).sum()
+        };
+        let scores = n(View::TopLabel, true);
+        assert!(scores > 800);
+        assert_eq!(n(View::Full, false), scores, "version {version}");
+    }
+}
