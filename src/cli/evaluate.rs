@@ -25,7 +25,7 @@ use crate::stats::multiclass::{self, Events};
 use crate::stats::sums::Sums;
 use crate::stats::tolerance::Conclusion;
 use crate::stats::view::View;
-use crate::stats::weight::Weight;
+use crate::stats::weight::{Weight, WeightError};
 use crate::stats::weighted::WeightedEvent;
 use args::{AxisOption, FileView};
 use input::FileSample;
@@ -100,9 +100,15 @@ fn run_sample(args: &Args) -> Result<Exit, (Exit, String)> {
             let evaluation = match args.is_by_cells() {
                 false => evaluate_weighted(&sample, &args.options()),
                 true => {
-                    let weight = |w| Weight::new(w).ok().map(Attribute::Weight);
-                    let event = |&(z, y, w): &WeightedEvent| Some((z, y, weight(w)?));
-                    as_window(args, sample.iter().map(event))
+                    let weight = |w: f64| {
+                        let why = |e: WeightError| format!("a weight is {w}: {}", e.remedy());
+                        Weight::new(w).map_err(|e| (Exit::Data, why(e)))
+                    };
+                    let event = |&(z, y, w): &WeightedEvent| {
+                        Ok((z, y, Attribute::Weight(weight(w)?)))
+                    };
+                    let events: Result<Vec<_>, (Exit, String)> = sample.iter().map(event).collect();
+                    as_window(args, events?.into_iter().map(Some))
                 }
             };
             report_scores(args, evaluation, (Raw::Weighted(&sample), view), None)
@@ -202,7 +208,8 @@ fn report_scores(
 ) -> Result<Exit, (Exit, String)> {
     // A sample has at least one event, so there is always an evaluation.
     let Some(e) = evaluation else {
-        return Ok(Exit::Data);
+        let text = "a sum of the events is too large for a window";
+        return Err((Exit::Data, text.to_owned()));
     };
     let compared = match &raw {
         Raw::Plain(sample) => compared(args, &e, sample),

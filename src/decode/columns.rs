@@ -77,9 +77,9 @@ impl<'c> Labels<'c> {
     /// The index of the class that happened, among `classes`.
     pub fn class(&self, text: &str, classes: usize) -> Result<u32, String> {
         let names = &self.columns.classes;
-        let named = names
-            .iter()
-            .position(|(class, column)| class == text || column == text);
+        // One class may be called as the column of another.
+        let named = names.iter().position(|(class, _)| class == text);
+        let named = named.or_else(|| names.iter().position(|(_, column)| column == text));
         if let Some(class) = named.and_then(|class| u32::try_from(class).ok()) {
             return Ok(class);
         }

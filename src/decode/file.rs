@@ -174,6 +174,7 @@ fn unpacked(path: &Path, read: &Arc<AtomicU64>) -> Result<(Box<dyn Read>, bool),
     if standard {
         let mut input = BufReader::new(input);
         let start = input.fill_buf().map_err(|e| failed("read", e))?;
+        let start = start.strip_prefix(json::BYTE_ORDER_MARK).unwrap_or(start);
         let csv = start.trim_ascii_start().first() != Some(&b'{');
         return Ok((Box::new(input), csv));
     }

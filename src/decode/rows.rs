@@ -32,6 +32,8 @@ enum Kind<'r> {
         /// Columns that were looked up, and their texts in the current row.
         columns: Vec<String>,
         cells: Vec<String>,
+        /// Columns that were looked up and that the first object has not.
+        missing: Vec<String>,
         /// The current line; the first one is read before it is asked for.
         object: Value,
         line: u64,
@@ -139,6 +141,7 @@ impl<'r> Rows<'r> {
                 input,
                 columns: Vec::new(),
                 cells: Vec::new(),
+                missing: Vec::new(),
                 object: Value::Null,
                 line: 0,
                 waits: false,
@@ -169,9 +172,15 @@ impl<'r> Rows<'r> {
         match &mut self.kind {
             Kind::Csv { header, .. } => header.iter().position(|h| bare(h) == wanted),
             Kind::Json {
-                object, columns, ..
+                object,
+                columns,
+                missing,
+                ..
             } => {
-                value(object, wanted)?;
+                if value(object, wanted).is_none() {
+                    missing.push(wanted.to_owned());
+                    return None;
+                }
                 columns.push(wanted.to_owned());
                 Some(columns.len() - 1)
             }
@@ -222,6 +231,7 @@ impl<'r> Rows<'r> {
                 input,
                 columns,
                 cells,
+                missing,
                 object,
                 line,
                 waits,
@@ -231,6 +241,12 @@ impl<'r> Rows<'r> {
                         return Ok(false);
                     };
                     (*line, *object) = (number, read);
+                    if let Some(column) = missing.iter().find(|c| value(object, c).is_some()) {
+                        return Err(ScoresError(format!(
+                            "{name}:{line}: '{column}' is in this object and not in the first one; write it in each, \
+                             or in none"
+                        )));
+                    }
                 }
                 *cells = columns.iter().map(|c| text(value(object, c))).collect();
                 Ok(true)

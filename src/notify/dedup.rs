@@ -108,6 +108,12 @@ impl Deduplicator {
         at_ms > l.at_ms && l.severity != notification.severity
     }
 
+    /// Whether the alert was last notified to fire with another severity.
+    pub fn has_other_severity(&self, notification: &Notification) -> bool {
+        let last = self.last.get(&notification.fingerprint);
+        last.is_some_and(|l| l.firing && l.severity != notification.severity)
+    }
+
     /// Has the notification of a firing that was notified say no earlier start and time than the last one.
     pub fn follow(&self, notification: &mut Notification) {
         if let Some(l) = self.last.get(&notification.fingerprint) {

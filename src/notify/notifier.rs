@@ -177,6 +177,8 @@ impl Notifier {
     /// queued.
     pub fn notify(&mut self, mut notification: Notification, now_ms: i64) -> bool {
         let book = self.book();
+        // The change of severity may have been silenced, or old: then all have to learn of it.
+        notification.joined &= !self.dedup.has_other_severity(&notification);
         let admitted = match notification.joined {
             true => {
                 self.dedup.follow(&mut notification);

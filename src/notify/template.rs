@@ -5,7 +5,6 @@
 //! `status` tell a firing alert from a resolved one. An undefined value reads `-`.
 
 use super::notification::{Notification, moment};
-use std::fmt::Write;
 
 /// All placeholders.
 pub const PLACEHOLDERS: [&str; 31] = [
@@ -93,25 +92,32 @@ impl Template {
 
     /// Fills in the values of a notification.
     pub fn fill(&self, notification: &Notification) -> String {
-        let mut out = String::new();
-        for piece in &self.0 {
-            match piece {
-                Piece::Text(text) => out.push_str(text),
-                Piece::Place(name) => put(name, notification, &mut out),
-            }
-        }
-        out
+        self.fill_with(notification, str::to_owned)
+    }
+
+    /// The same, with values as `escape` makes them, but the address: names come from records.
+    pub fn fill_with(
+        &self,
+        notification: &Notification,
+        escape: impl Fn(&str) -> String,
+    ) -> String {
+        let piece = |piece: &Piece| match piece {
+            Piece::Text(text) => text.clone(),
+            Piece::Place(name) if *name == "page" => value(name, notification),
+            Piece::Place(name) => escape(&value(name, notification)),
+        };
+        self.0.iter().map(piece).collect()
     }
 }
 
-/// Appends the value of a placeholder.
-fn put(name: &str, notification: &Notification, out: &mut String) {
+/// The value of a placeholder.
+fn value(name: &str, notification: &Notification) -> String {
     let number = |x: Option<f64>| x.map_or("-".to_owned(), |x| format!("{x:.4}"));
     let or_dash = |text: &str| match text {
         "" => "-".to_owned(),
         text => text.to_owned(),
     };
-    let text = match name {
+    match name {
         "alert" => notification.alert.clone(),
         "stream" => notification.stream.clone(),
         "streams" => notification.streams_in_words(),
@@ -149,8 +155,7 @@ fn put(name: &str, notification: &Notification, out: &mut String) {
         "mean_score" => number(notification.mean_score),
         "event_rate" => number(notification.event_rate),
         _ => notification.page.clone(),
-    };
-    let _ = out.write_str(&text);
+    }
 }
 
 /// When the model was deployed and by whom, after a blank; empty if nothing was marked.

@@ -287,3 +287,47 @@ fn parquet_and_arrow_come_by_standard_input_too() {
         }
     }
 }
+
+/// A file with these lines, and what `evaluate` says of it.
+fn of_lines(name: &str, lines: &[&str], args: &[&str]) -> (Option<i32>, String) {
+    let path = std::env::temp_dir().join(format!("trueline-{}-{name}", std::process::id()));
+    std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+    let out = evaluate(&path, args);
+    let said = [out.stdout, out.stderr].concat();
+    (
+        out.status.code(),
+        String::from_utf8_lossy(&said).into_owned(),
+    )
+}
+
+#[test]
+fn a_column_of_later_objects_alone_and_a_weight_beyond_a_window_are_errors_with_their_place() {
+    let first = r#"{"score":0.2,"label":0}"#;
+    for column in ["weight", "cluster"] {
+        let later = format!(r#"{{"score":0.9,"label":1,"{column}":5}}"#);
+        let (code, said) = of_lines("later.jsonl", &[first, first, &later], &[]);
+        assert_eq!(code, Some(65), "{said}");
+        assert!(said.contains(&format!(":3: '{column}'")), "{said}");
+    }
+    let rows = ["score,label,weight", "0.5,1,70000", "0.5,0,1"];
+    let (code, said) = of_lines("weights.csv", &rows, &["--as-window"]);
+    assert_eq!(code, Some(65), "{said}");
+    assert!(said.contains("70000: not below 65536"), "{said}");
+}
+
+#[test]
+fn a_label_is_the_name_of_a_class_before_it_is_a_column() {
+    let rows = ["1,2,label", "0.9,0.1,1", "0.1,0.9,2"];
+    let args = ["--classes", "1=2,2=1", "--view", "top_label", "--json"];
+    let (_, said) = of_lines("classes.csv", &rows, &args);
+    let named: Value = serde_json::from_str(&said).expect("JSON");
+    let rows = ["a,b,label", "0.1,0.9,0", "0.9,0.1,1"];
+    let args = ["--classes", "x=a,y=b", "--view", "top_label", "--json"];
+    let (_, said) = of_lines("others.csv", &rows, &args);
+    let other: Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!(named["in_the_large"], other["in_the_large"]);
+    assert!(
+        named["in_the_large"].is_object() || named["in_the_large"].is_number(),
+        "{named}"
+    );
+}

@@ -1,8 +1,8 @@
 //! What is posted: split into events, checked with the fields of the source, appended.
 //!
-//! A request is all or nothing. If one of its events would be rejected, nothing is appended and the answer
-//! names the events with the reasons: a sender that reads the answer never believes that something
-//! counts which does not.
+//! A request is all or nothing. If one of its events does not fit the fields of the source, nothing is
+//! appended and the answer names the events with the reasons. What only the engine knows is found when it
+//! reads the event, which is then rejected and counted: that no `[[model]]` watches its model, for example.
 
 use std::str;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -114,7 +114,7 @@ impl Intake {
 }
 
 impl Topic {
-    /// The events that would be rejected.
+    /// The events that do not fit the fields of the source.
     fn faults(&self, events: &[&str]) -> Vec<EventFault> {
         let mut decoder = self.decoder.lock().unwrap_or_else(PoisonError::into_inner);
         let mut faults = Vec::new();

@@ -9,6 +9,9 @@ use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+/// What some programs begin a file with.
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// See the module.
 pub(super) struct Json {
     input: BufReader<Box<dyn Read>>,
@@ -59,6 +62,9 @@ impl Json {
                 .map_err(|e| failed(path, self.number, &e))?;
             if n == 0 {
                 return Ok(false);
+            }
+            if self.number == 1 && self.line.starts_with(BYTE_ORDER_MARK) {
+                self.line.drain(..BYTE_ORDER_MARK.len());
             }
             if self.line.last() == Some(&b'\n') {
                 self.line.pop();

@@ -153,7 +153,9 @@ impl Part {
             Some((value, length)) => (value, rest.get(length..)?),
             None => {
                 seen.unusual = true;
-                let (value, end) = other(record, at, self.slot == lenient)?;
+                // Where no value is lenient, `lenient` is no slot.
+                let lenient = self.slot == lenient && self.slot != UNWANTED;
+                let (value, end) = other(record, at, lenient)?;
                 if let Some(slot) = found.get_mut(self.slot) {
                     *slot = value;
                 }

@@ -93,6 +93,22 @@ fn an_outcome_alone_is_the_same_in_every_format() {
     );
 }
 
+/// What a decoder has read before changes nothing, though it remembers how records look.
+#[test]
+fn a_value_that_nobody_wants_is_checked_the_same_whatever_was_read_before() {
+    let good = br#"{"id":"a","outcome":1,"time_ms":1760000000000,"x":0.5}"#;
+    let bad = br#"{"id":"b","outcome":1,"time_ms":1760000000000,"x":NaN}"#;
+    let mut fresh = label_decoder(Format::Json, "", None);
+    let expected = fresh.open(&raw(bad)).map(|_| ()).map_err(|r| r.reason);
+    let mut d = label_decoder(Format::Json, "", None);
+    for _ in 0..100 {
+        assert_eq!(d.open(&raw(good)).map_err(|r| r.reason), Ok(1));
+        let found = d.open(&raw(bad)).map(|_| ()).map_err(|r| r.reason);
+        assert_eq!(found, expected);
+    }
+    assert_eq!(expected, Err(Reason::Malformed));
+}
+
 #[test]
 fn each_row_of_a_record_of_outcomes_is_an_outcome_in_every_format() {
     let json = json!({
