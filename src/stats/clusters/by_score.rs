@@ -11,7 +11,7 @@
 
 use super::sums::{Bucket, ClusterCell, ClusterSums, LEVEL_MAX};
 use crate::columns::LevelCell;
-use crate::fixed::{ONE, to_fixed};
+use crate::fixed::ONE;
 use crate::levels::Level;
 use crate::ln::ln;
 use crate::repeats::RepeatedScores;
@@ -30,9 +30,9 @@ pub fn by_score(finest: &Level, level: u32, repeated: &RepeatedScores) -> Option
         let cell = ClusterCell {
             n: c.count as u64,
             y: c.y as u64,
-            z: to_fixed(c.z) as u64,
+            z: units(c.z) as u64,
         };
-        let terms = [c.u * ln(mean), -c.u * ln(1.0 - mean)].map(to_fixed);
+        let terms = [c.u * ln(mean), -c.u * ln(1.0 - mean)].map(units);
         (
             Bucket::of(&c.index.to_le_bytes()),
             (c.index >> up) as usize,
@@ -46,6 +46,12 @@ pub fn by_score(finest: &Level, level: u32, repeated: &RepeatedScores) -> Option
         .flatten()
 }
 
+/// Rounds to units of 2⁻³², half to even. What a cell sums up to is beyond the range of
+/// [`to_fixed`](crate::fixed::to_fixed).
+fn units(x: f64) -> i64 {
+    (x * ONE as f64).round_ties_even() as i64
+}
+
 /// Σ [(ΣU)² − ΣU²] over cells, in standard deviations of independent outcomes.
 fn agreement(level: &Level) -> Option<f64> {
     let cells = level.occupied.iter();
@@ -53,4 +59,25 @@ fn agreement(level: &Level) -> Option<f64> {
         (d + c.u * c.u - c.u2, variance + 2.0 * (c.v * c.v - c.v2))
     });
     (variance > 0.0).then(|| d / variance.sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixed::to_fixed;
+    use crate::rng::Rng;
+
+    #[test]
+    fn sums_of_any_size_are_in_units_and_small_ones_as_single_values_are() {
+        let mut rng = Rng::new(3);
+        for scale in [1.0, 1e3, 5e5] {
+            for _ in 0..1000 {
+                let x = scale * (2.0 * rng.uniform() - 1.0);
+                assert_eq!(units(x), to_fixed(x), "{x}");
+            }
+        }
+        for x in [600_000.0, -600_000.0, 1e6, 2e6, 1e9] {
+            assert_eq!(units(x), (x as i64) << 32, "{x}");
+        }
+    }
 }
