@@ -147,11 +147,10 @@ impl EngineLoop {
         let judge = self.engines.take_member();
         consumer::close((std::mem::take(&mut self.consumers), judge));
         self.audit.stop(DRAIN_WITHIN);
-        match (displaced, fault) {
-            (Some(why), _) => Err(AppError::Displaced(why)),
-            (None, Some(error)) => Err(AppError::Unavailable(error)),
-            (None, None) => Ok(()),
-        }
+        let displaced = displaced.map(AppError::Displaced);
+        displaced
+            .or(fault.map(AppError::Unavailable))
+            .map_or(Ok(()), Err)
     }
 
     /// Why this process must stop, if another one was there first.

@@ -1,10 +1,9 @@
 //! `trueline alert`: lists, silences, acknowledges and closes alerts of a running trueline, marks
 //! deployments, and tests its sinks.
 
-use std::path::PathBuf;
-
 use serde_json::{Value, json};
 
+use super::config_file::ConfigFile;
 use super::exit::{self, Exit};
 use super::service::Service;
 use crate::app::clock;
@@ -60,15 +59,8 @@ enum Act {
     },
     /// Send a test alert through each configured sink and print the reply
     Test {
-        /// The configuration file
-        #[arg(
-            short,
-            long,
-            env = "TRUELINE_CONFIG",
-            value_name = "FILE",
-            default_value = "trueline.toml"
-        )]
-        config: PathBuf,
+        #[command(flatten)]
+        file: ConfigFile,
         /// Only this sink
         #[arg(long, value_name = "NAME")]
         sink: Option<String>,
@@ -127,7 +119,7 @@ enum Act {
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Exit {
     let reply = match &args.act {
-        Act::Test { config, sink } => return test(config, sink.as_deref()),
+        Act::Test { file, sink } => return test(&file.config, sink.as_deref()),
         Act::List { at, all, json } => list(at, *all, *json),
         Act::Silence {
             at, lift: Some(id), ..

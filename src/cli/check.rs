@@ -7,9 +7,10 @@
 
 mod environment;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
+use super::config_file::ConfigFile;
 use super::exit::{self, Exit};
 use super::sample;
 use crate::app;
@@ -31,15 +32,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// The configuration file
-    #[arg(
-        short,
-        long,
-        env = "TRUELINE_CONFIG",
-        value_name = "FILE",
-        default_value = "trueline.toml"
-    )]
-    pub config: PathBuf,
+    #[command(flatten)]
+    pub file: ConfigFile,
     /// Check only the file, and no broker, directory or address
     #[arg(long, env = "TRUELINE_NO_ENVIRONMENT")]
     pub no_environment: bool,
@@ -76,7 +70,7 @@ pub fn run(args: &Args) -> Exit {
         print!("{page}");
         return Exit::Ok;
     }
-    let config = match Config::load(&args.config) {
+    let config = match Config::load(&args.file.config) {
         Ok(config) => config,
         Err(problems) => {
             for problem in &problems {
@@ -87,7 +81,11 @@ pub fn run(args: &Args) -> Exit {
             } else {
                 "faults"
             };
-            eprintln!("{} {faults} in {}", problems.len(), args.config.display());
+            eprintln!(
+                "{} {faults} in {}",
+                problems.len(),
+                args.file.config.display()
+            );
             return Exit::Config;
         }
     };
@@ -96,7 +94,7 @@ pub fn run(args: &Args) -> Exit {
     } else {
         let expected = args.streams.zip(args.rate);
         let expected = expected.map(|(streams, rate)| Expected { streams, rate });
-        print!("{}", summary(&args.config, &config, expected));
+        print!("{}", summary(&args.file.config, &config, expected));
     }
     if args.no_environment {
         return Exit::Ok;
@@ -108,7 +106,7 @@ pub fn run(args: &Args) -> Exit {
     }
     let faults = environment::faults(&config, args.timeout);
     for fault in &faults {
-        eprintln!("{}: {fault}", args.config.display());
+        eprintln!("{}: {fault}", args.file.config.display());
     }
     match args.sample {
         _ if !faults.is_empty() => Exit::Unavailable,

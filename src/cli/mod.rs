@@ -17,6 +17,7 @@ mod backtest;
 mod check;
 mod classes;
 mod completions;
+mod config_file;
 mod demo;
 mod distances;
 mod estimators;

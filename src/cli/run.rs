@@ -1,9 +1,9 @@
 //! `trueline run`: runs the service from a configuration file.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::config_file::ConfigFile;
 use super::exit::{self, Exit};
 use crate::app::{App, AppError, Reloader, Setup, Stop};
 use crate::config::{Config, start_at};
@@ -27,15 +27,8 @@ and logs those that need a restart. An invalid file changes nothing.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// The configuration file; `trueline check` validates it beforehand
-    #[arg(
-        short,
-        long,
-        env = "TRUELINE_CONFIG",
-        value_name = "FILE",
-        default_value = "trueline.toml"
-    )]
-    pub config: PathBuf,
+    #[command(flatten)]
+    pub file: ConfigFile,
     /// Address of /metrics, /ready and the API, instead of the configured one
     #[arg(long, env = "TRUELINE_LISTEN", value_name = "HOST:PORT")]
     pub listen: Option<String>,
@@ -53,7 +46,7 @@ pub struct Args {
 
 /// Runs until a signal, or until a fault of the configuration or the environment.
 pub fn run(args: &Args) -> Exit {
-    let started = exit::load(&args.config)
+    let started = exit::load(&args.file.config)
         .and_then(|config| start(args, config).map_err(|fault| Exit::of(&fault)));
     started.err().unwrap_or(Exit::Ok)
 }
@@ -79,7 +72,7 @@ async fn reload_on_hangup(_: Arc<Reloader>) {}
 fn start(args: &Args, config: Config) -> Result<(), AppError> {
     telemetry::log::start(&config.log).map_err(AppError::Config)?;
     let mut setup = Setup::of(config);
-    setup.file = Some(args.config.clone());
+    setup.file = Some(args.file.config.clone());
     setup.linger = args.linger;
     setup.shutdown_within = args.shutdown_timeout;
     if let Some(listen) = &args.listen {

@@ -341,16 +341,15 @@ impl SourceConsumer {
         if self.fenced {
             return None;
         }
-        let topics = self.options.kafka.topics.join(",");
-        let left = |time: Duration| time >= AWAY;
-        let why = if let Some(time) = self.consumer.cut_off().filter(|time| left(*time)) {
+        let why = if let Some(time) = self.consumer.cut_off().filter(|time| *time >= AWAY) {
             format!(
                 "no broker has answered for {} s, and nothing is read; check the brokers, the network and the \
                  credentials",
                 time.as_secs()
             )
         } else {
-            let leaders = self.consumer.leaderless().filter(|(_, time)| left(*time));
+            let leaders = self.consumer.leaderless();
+            let leaders = leaders.filter(|(_, time)| *time >= AWAY);
             let leaders: Vec<(Partition, Duration)> = leaders.collect();
             let (first, time) = leaders.iter().max_by_key(|(_, time)| *time)?;
             format!(
@@ -363,6 +362,7 @@ impl SourceConsumer {
                 time.as_secs()
             )
         };
+        let topics = self.options.kafka.topics.join(",");
         Some((format!("brokers of {topics}"), why))
     }
 

@@ -34,8 +34,7 @@ impl Judge {
         let at_ms = event_ms.unwrap_or(now_ms);
         let mut withdrawn = 0;
         for index in 0..self.alerts.len() {
-            let report = &mut self.report.windows[index];
-            let judged = report.end_ms > 0;
+            let judged = self.report.windows[index].end_ms > 0;
             let slide_ms = self.windows.slide_ms(index);
             let bound_ms = options.stale_after_ms.saturating_add(slide_ms);
             let why = if stalled {
@@ -44,12 +43,9 @@ impl Judge {
             } else if quiet || (judged && self.last_ends[index].age_ms() >= bound_ms) {
                 Undecided::Stale
             } else {
-                match judged {
-                    true => self.give_back(index, at_ms, changes),
-                    false if self.report.due_ms.is_some() => {
-                        report.verdict = Verdict::Undecided(Undecided::Immature);
-                    }
-                    false => {}
+                self.give_back(index, at_ms, changes);
+                if !judged && self.report.due_ms.is_some() {
+                    self.report.windows[index].verdict = Verdict::Undecided(Undecided::Immature);
                 }
                 continue;
             };
@@ -69,7 +65,7 @@ impl Judge {
     }
 
     /// Keeps what a window says, before it becomes stalled.
-    pub(super) fn withhold(&mut self, index: usize) {
+    fn withhold(&mut self, index: usize) {
         let report = &self.report.windows[index];
         if report.verdict == STALLED {
             return;

@@ -153,10 +153,11 @@ impl Shard {
             }
         }
         for (model, before) in (0..).zip(&s.models).filter(|(m, _)| !same(*m)) {
-            if !s.joins.is_empty() && fit.model(u32::from(model)).is_some() {
+            let now = fit.model(u32::from(model));
+            if now.is_some_and(|now| self.collector.models()[now].maturity_ms > 0) {
                 self.dropped.push(format!(
                     "predictions of {} that waited for outcomes: its [[model]] has another place in the file; write \
-                     new ones behind it, and give one that is not needed any more no records",
+                     new ones behind it",
                     before.name
                 ));
             }

@@ -131,8 +131,8 @@ impl World<'_> {
             return Err("its state directory is gone and it is ready".to_owned());
         }
         let fenced = lock(&self.broker).hosts[host].fenced;
-        let cut = p.cut.map(|since| since.max(p.since));
-        if ready && cut.is_some_and(|since| since + AWAY + NOTICED < self.now) {
+        let reads = !engine.consumers.is_empty();
+        if ready && reads && p.cut.is_some_and(|since| since + AWAY + NOTICED < self.now) {
             return Err("no broker has answered it for long and it is ready".to_owned());
         }
         if ready && fenced.is_some_and(|(since, _)| !lately(since.max(p.deaf))) {
