@@ -266,6 +266,11 @@ impl Detector {
         self.log_worth
     }
 
+    /// Whether its bets have won enough for a call.
+    pub fn has_evidence(&self) -> bool {
+        self.watch.is_evidence(self.log_worth)
+    }
+
     /// End of the newest pane taken.
     pub fn at_ms(&self) -> Option<i64> {
         self.at_ms

@@ -32,6 +32,8 @@ pub struct DetectorState {
     pub terms: String,
     /// Capital staked since the stream began.
     pub staked: f64,
+    /// Capital at stake since the restart.
+    at_stake: f64,
     /// Alarms since the stream began.
     pub alarms: u64,
     /// End of the newest pane taken.
@@ -90,6 +92,7 @@ impl Detector {
             budget: detector.options.budget.to_string(),
             terms: detector.options.terms(),
             staked: parts.staked,
+            at_stake: parts.at_stake,
             alarms: parts.alarms,
             at_ms: detector.at_ms,
             missed: detector.missed,
@@ -139,6 +142,7 @@ impl DetectorState {
             events: self.events,
             alarms: self.alarms,
             staked: self.staked,
+            at_stake: self.at_stake,
             alarm: self.alarm.as_ref().map(AlarmState::alarm),
             clusters: self.clusters.clone(),
         })

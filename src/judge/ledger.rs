@@ -226,11 +226,11 @@ impl Ledger {
                 };
             let worth = |&i: &usize| {
                 let detector = entries[i].detector;
-                let least = match detector.alarm() {
-                    Some(_) => log_a,
+                match detector.alarm() {
+                    Some(_) => detector.log_worth().max(log_a),
+                    None if detector.has_evidence() => detector.log_worth(),
                     None => f64::NEG_INFINITY,
-                };
-                detector.log_worth().max(least)
+                }
             };
             let worths: Vec<f64> = of.iter().map(worth).collect();
             for i in multiple_testing::shared(&worths, log_a) {

@@ -278,11 +278,17 @@ impl Sample<'_> {
             level,
             weighted: self.weighted,
             dispersion,
+            weighting: match self.weighted && t.v_mean > 0.0 {
+                true => effective * t.v / (n * t.v_mean),
+                false => 1.0,
+            },
             few_clusters: tests.few_clusters(),
         };
         let tolerance = compared.with(&o.tolerance);
         let Tests {
             tcal,
+            tcal_options,
+            discrete,
             combined,
             smooth,
             form,
@@ -327,7 +333,7 @@ impl Sample<'_> {
             reliability: reliability::reliability(diagram, edges),
             axis,
             curve: corp::cells(self.levels),
-            discrete: self.discrete,
+            discrete,
             distances: self.distances,
             repeated: self.repeated,
             overdispersion: o.overdispersion,
@@ -335,7 +341,7 @@ impl Sample<'_> {
             sampled: sampled(&o.sampling, t.y / n),
             weights: self.weighted.then_some(Weights { sum: n, effective }),
             tcal,
-            tcal_options: o.tcal,
+            tcal_options,
             interval,
             combined,
             decided_by: o.decide_by,
@@ -386,8 +392,7 @@ impl Sample<'_> {
         match o.decide_by {
             DecideBy::Combined => (tests.combined.reject, tests.combined.p_value),
             DecideBy::Tcal => tcal,
-            DecideBy::Paper => self
-                .discrete
+            DecideBy::Paper => (tests.discrete)
                 .as_ref()
                 .map_or(tcal, |d| (d.reject, d.p_value)),
         }

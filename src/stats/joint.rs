@@ -15,8 +15,9 @@
 //! probabilities keep their digits. Integrals are Gauss–Legendre sums on [−7, t]; of the 10⁻¹²
 //! below −7 hardly any ever crosses t.
 //!
-//! Levels whose adjacent correlation exceeds 0.999 are one statistic and are merged: the kernel
-//! would be narrower than the nodes are apart. Rare-event scores on a linear axis do this.
+//! A level whose correlation with the last level that stays exceeds 0.999 is one statistic with it
+//! and is merged: the kernel would be narrower than the nodes are apart. Rare-event scores on a
+//! linear axis do this.
 //!
 //! Always: the result lies between the smallest p-value and B times it, and is the same for the
 //! same input. Cost: nodes × neighbours × levels exponentials, about 15 µs at 12 levels of
@@ -28,7 +29,7 @@ use super::null::{normal_survival, normal_upper_quantile};
 use std::f64::consts::PI;
 use std::sync::OnceLock;
 
-/// Adjacent levels with a correlation above this are one statistic.
+/// Levels with a correlation above this are one statistic.
 pub const CORRELATION_ONE: f64 = 0.999;
 
 /// Left end of the integrals: the normal law has 10⁻¹² below it.
@@ -37,11 +38,7 @@ const LEFT: f64 = -7.0;
 /// P(min over levels of the p-value ≤ `smallest`) under the null, given the correlations of
 /// neighbouring levels (one fewer than levels), each in [0, 1].
 pub fn min_p_value(smallest: f64, correlations: &[f64]) -> f64 {
-    let chain: Vec<f64> = correlations
-        .iter()
-        .copied()
-        .filter(|&r| r <= CORRELATION_ONE)
-        .collect();
+    let chain = merged(correlations);
     let bound = (smallest * (chain.len() + 1) as f64).min(1.0);
     let t = normal_upper_quantile(smallest);
     // Beyond ±6.5 bounds and truth agree to 10⁻⁹, or to a factor that decides nothing.
@@ -49,6 +46,19 @@ pub fn min_p_value(smallest: f64, correlations: &[f64]) -> f64 {
         return bound.max(smallest);
     }
     crossing(t, &chain).clamp(smallest, bound)
+}
+
+/// The correlations of the levels that stay: a level is merged into the last one that stays while
+/// its correlation with that one, the product along the chain, exceeds [`CORRELATION_ONE`].
+fn merged(correlations: &[f64]) -> Vec<f64> {
+    let (mut chain, mut product) = (Vec::with_capacity(correlations.len()), 1.0);
+    for r in correlations {
+        product *= r;
+        if product <= CORRELATION_ONE {
+            chain.push(std::mem::replace(&mut product, 1.0));
+        }
+    }
+    chain
 }
 
 /// P(max Z > t) of a Gaussian Markov chain with these adjacent correlations.
@@ -215,7 +225,9 @@ mod tests {
 
     #[test]
     fn the_recursion_agrees_with_simulated_chains() {
-        let chains: [&[f64]; 3] = [
+        let chains: [&[f64]; 5] = [
+            &[0.9992; 11],
+            &[0.9999; 11],
             &[0.7; 11],
             &[0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7],
             &[0.998, 0.99, 0.5, 0.2],

@@ -161,7 +161,8 @@ pub enum Conclusion {
 /// Fewer expected rare outcomes than this are few.
 pub const FEW: f64 = 10.0;
 
-/// Observed and expected numbers of the rarer outcome.
+/// Observed and expected numbers of the rarer outcome; of weighted events those of the coins whose
+/// rate varies as theirs does.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Ratio {
@@ -220,6 +221,8 @@ pub(crate) struct Compared<'a> {
     pub weighted: bool,
     /// φ ≥ 1: outcomes vary so many times as independent ones would.
     pub dispersion: f64,
+    /// ω: the weighted rate varies so many times as that of `n` coins; 1 without weights.
+    pub weighting: f64,
     /// Whether events are clustered and there are too few clusters to show anything.
     pub few_clusters: bool,
 }
@@ -251,7 +254,7 @@ impl Compared<'_> {
             Conclusion::Miscalibrated
         } else if within || (!self.reject && ratio.is_some_and(|r| r.within)) {
             Conclusion::Calibrated
-        } else if self.n * rare_mean < FEW {
+        } else if self.coins() * rare_mean < FEW {
             Conclusion::FewOutcomes
         } else {
             Conclusion::Inconclusive
@@ -274,6 +277,11 @@ impl Compared<'_> {
         }
     }
 
+    /// Coins whose rate varies as that of the events does, were they independent.
+    fn coins(&self) -> f64 {
+        self.n / self.weighting
+    }
+
     fn ratio(&self, tolerance: &Tolerance, rare_mean: f64, tau: f64) -> Option<Ratio> {
         tolerance.relative?;
         if rare_mean >= RARE || rare_mean <= 0.0 {
@@ -287,13 +295,13 @@ impl Compared<'_> {
         };
         let tail = 0.5 * (1.0 - self.interval.confidence);
         let (lower, upper) = {
-            let n = self.n / self.dispersion;
+            let n = self.coins() / self.dispersion;
             clopper_pearson(rate * n, n, tail)
         };
         let (lower, upper, most) = (lower / rare_mean, upper / rare_mean, 1.0 + tau / rare_mean);
         Some(Ratio {
-            observed: rate * self.n,
-            expected: rare_mean * self.n,
+            observed: rate * self.coins(),
+            expected: rare_mean * self.coins(),
             lower,
             upper,
             most,
@@ -318,12 +326,16 @@ impl Compared<'_> {
                 };
                 let expected = r.expected / self.dispersion;
                 let rare = centred.max(if expected >= centred { near } else { 0.0 });
-                self.dispersion * rare / rare_mean
+                self.dispersion * self.weighting * rare / rare_mean
             }
             None => {
                 let cells = self.level.occupied.iter();
-                let v2: f64 = cells.map(|c| (c.v / c.n) * (c.v / c.n)).sum();
-                let centred = self.dispersion * 3.2 * (2.0 * v2).sqrt() / (tau * tau);
+                let (total, v2) = cells.fold((0.0, 0.0), |(total, v2), c| {
+                    (total + c.n, v2 + (c.v / c.n) * (c.v / c.n))
+                });
+                // Of weighted events V is w²V and `total` Σw.
+                let scale = self.dispersion * self.n / total;
+                let centred = scale * 3.2 * (2.0 * v2).sqrt() / (tau * tau);
                 let off = self.interval.estimate_squared.max(0.0) - tau * tau;
                 let near = 2.706 * self.interval.sigma1_squared.max(0.0) / (off * off);
                 centred.max(if self.n >= centred { near } else { 0.0 })

@@ -151,7 +151,10 @@ fn check_kernel(
         ("h0_var_skce_uq", square(conditional::unbiased_variance(&q))),
         ("h0_var_skce_ul", square(null_pairs)),
         ("h0_gamma_p_skce_b", conditional::biased_p_value(&q)),
-        ("h0_mcdiarmid_p_kce", Some(conditional::biased_bound(&q))),
+        (
+            "h0_mcdiarmid_p_kce",
+            Some(conditional::biased_bound(&q, q.n)),
+        ),
         (
             "p_D_b",
             Some(distribution_free::biased_p_value(biased, q.n)),

@@ -6,7 +6,7 @@ use trueline::judge::sentence::shown_of_scores;
 use trueline::stats::attribute::Attribute;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::clusters::Bucket;
-use trueline::stats::evaluation::{Evaluation, Options, evaluate};
+use trueline::stats::evaluation::{Critical, DecideBy, Evaluation, Options, evaluate};
 use trueline::stats::fixed::Score;
 use trueline::stats::null::normal_survival;
 use trueline::stats::overdispersion::{Dispersion, PaneTotals};
@@ -263,14 +263,13 @@ fn a_model_whose_clusters_are_named_is_rejected_as_often_as_asked() {
     );
 }
 
-/// Whether a calibrated window of 5000 events is rejected where nothing names the clusters: as the stream
-/// has measured the dispersion over it and 20,000 events before it, and without that.
-fn unnamed(seed: u64, shape: Shape) -> [bool; 2] {
+/// A calibrated window of 5000 events, and the series of it and 20,000 events before it.
+fn stream(seed: u64, score: ScoreOf, shape: Shape) -> (Dispersion, Sums) {
     let (mut series, mut window) = (
         Dispersion::default(),
         Sums::new(Grid::new(Axis::Linear, 12)),
     );
-    let mut events = events(seed, (uniform, calibrated), shape);
+    let mut events = events(seed, (score, calibrated), shape);
     for pane in 0..250 {
         let mut sums = Sums::new(Grid::new(Axis::Linear, 3));
         for (z, y) in events.by_ref().take(100) {
@@ -282,6 +281,13 @@ fn unnamed(seed: u64, shape: Shape) -> [bool; 2] {
         }
         series.observe(pane, &PaneTotals::of(&sums));
     }
+    (series, window)
+}
+
+/// Whether a calibrated window is rejected where nothing names the clusters: as the stream has measured the
+/// dispersion, and without that.
+fn unnamed(seed: u64, shape: Shape) -> [bool; 2] {
+    let (series, window) = stream(seed, uniform, shape);
     [series.measure(), None].map(|overdispersion| {
         let options = Options {
             overdispersion,
@@ -314,6 +320,54 @@ fn a_model_whose_clusters_are_not_named_is_rejected_in_one_of_ten_windows_at_mos
             "{name}: {corrected} of {n}"
         );
     }
+}
+
+/// Outcomes that vary three times as independent ones, in clusters that no cell sees whole, under each
+/// test that may decide and each source of critical values.
+#[test]
+fn whichever_test_decides_takes_account_of_a_dispersion_that_was_measured() {
+    let n = data_sets(DATA_SETS);
+    let bar = Bar::new(n, 0.0..=0.1, &[0.2]);
+    let monte_carlo = Critical::MonteCarlo { replicates: 999 };
+    // Three scores, so that the paper's procedure has exact tests of them.
+    fn few(u: f64) -> f64 {
+        [0.3, 0.5, 0.7][(3.0 * u) as usize]
+    }
+    let cases: [(&str, DecideBy, Critical, ScoreOf); 4] = [
+        ("T-Cal, moments", DecideBy::Tcal, Critical::Moments, uniform),
+        ("T-Cal, redrawn", DecideBy::Tcal, monte_carlo, uniform),
+        ("T-Cal, theorem", DecideBy::Tcal, Critical::Theorem, uniform),
+        ("paper, few scores", DecideBy::Paper, monte_carlo, few),
+    ];
+    for (name, decide_by, critical, score) in cases {
+        let all = each(n, |seed| {
+            [true, false].map(|correct| {
+                dispersed(seed, score, |o| {
+                    (o.decide_by, o.tcal.critical) = (decide_by, critical);
+                    o.correct_overdispersion = correct;
+                })
+            })
+        });
+        let [corrected, blind] = [0, 1].map(|i| all.iter().filter(|r| r[i]).count() as u64);
+        println!("{name}: {corrected} of {n}, and {blind} without");
+        assert!(
+            bar.passes().contains(&corrected),
+            "{name}: {corrected} of {n}"
+        );
+    }
+}
+
+/// Whether a calibrated window of 5000 events in bursts is rejected, with the dispersion that the stream
+/// has measured over it and 20,000 events before it.
+fn dispersed(seed: u64, score: ScoreOf, set: impl FnOnce(&mut Options)) -> bool {
+    let (series, window) = stream(seed, score, BURSTS);
+    let mut options = Options {
+        overdispersion: series.measure(),
+        ..Options::default()
+    };
+    options.tcal.seed = seed;
+    set(&mut options);
+    evaluate(&window, &options).expect("events").reject
 }
 
 /// A tree of 500 leaves repeats its scores, and its outcomes are independent: their events seldom count as

@@ -13,8 +13,8 @@
 //!
 //! Given the scores, under the null the U are independent with variance V = z(1−z), so n²·kCE² has
 //! mean ΣV and variance Σ V(1−2z)² + 2ΣΣ_{i≠j} e^{−2|z−z′|/ν} V V′: the same recursion at ν/2. A
-//! gamma law with these two moments gives p-values; McDiarmid's inequality gives one that holds at
-//! any n.
+//! gamma law with these two moments gives p-values where 10 rare outcomes are expected; McDiarmid's
+//! inequality gives one that holds at any n.
 //!
 //! Constants that the paper leaves out or has looser (derived): smCE ≤ √2·kCE and lower distance ≤
 //! √3.5·kCE, because the norm of the kernel's space is ½[w(0)² + w(1)² + ∫(w² + w′²)]; the paper's
@@ -56,7 +56,7 @@ pub struct Laplace {
     /// Variance of `squared` under the null given the scores.
     pub null_variance: f64,
     /// P(kCE² ≥ observed) under the null given the scores, by the gamma law of its two moments;
-    /// `None` without null variance.
+    /// `None` where ΣV is below [`GAMMA_MIN`]: of rare outcomes the law has steps.
     pub p_value: Option<f64>,
     /// The same by McDiarmid's inequality: exp(−2n t²), t = kCE − √ΣV/n where positive. Valid at
     /// any n.
@@ -100,10 +100,14 @@ pub fn laplace(points: &Points, nu: f64) -> Laplace {
         squared_error: 2.0 * points.residual_rms() * points.spread() / nu,
         null_mean: mean / (n * n),
         null_variance: variance / (n * n * n * n),
-        p_value: gamma_p_value(total, mean, variance),
+        p_value: gamma_p_value(total, mean, variance).filter(|_| mean >= GAMMA_MIN),
         p_value_bound: (-2.0 * n * excess * excess).exp(),
     }
 }
+
+/// ΣV of the outcomes, ½Σ(1 − ‖g‖²) of vectors, below which no gamma law fits: a law of rare outcomes
+/// has steps.
+pub const GAMMA_MIN: f64 = 10.0;
 
 /// P(G ≥ x) of a gamma law with the given mean and variance; `None` without variance.
 pub fn gamma_p_value(x: f64, mean: f64, variance: f64) -> Option<f64> {

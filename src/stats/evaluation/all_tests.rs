@@ -4,7 +4,8 @@ use super::clustered::{Clustered, Tested};
 use super::laws::{dispersion, fisher, student, two_sided};
 use super::sample::Sample;
 use super::{
-    Combined, Cox, InTheLarge, Options, Part, PartResult, Path, ScoreTest, Spiegelhalter, TCal,
+    Combined, Cox, Critical, DiscreteTest, InTheLarge, Options, Part, PartResult, Path, ScoreTest,
+    Spiegelhalter, TCal, TCalOptions,
 };
 use crate::conditional::Statistic;
 use crate::estimate::Estimate;
@@ -14,6 +15,10 @@ use crate::{classical, combined, interval, ks, tcal};
 /// All tests of one sample.
 pub(super) struct Tests<'a> {
     pub(super) tcal: TCal,
+    /// What T-Cal was done with.
+    pub(super) tcal_options: TCalOptions,
+    /// Of repeated scores; `None` also where outcomes are known to depend on each other.
+    pub(super) discrete: Option<DiscreteTest>,
     pub(super) combined: Combined,
     pub(super) smooth: Option<ScoreTest>,
     pub(super) form: Option<Quadratic>,
@@ -45,11 +50,20 @@ impl Sample<'_> {
         let linear = |p: f64| dispersed.map_or(p, |(_, degrees)| student(p, degrees));
         let nests = finest.cells.is_multiple_of(self.interval.cells);
         let of_tcal = (clustered.as_ref()).map_or(factor, |c| c.said.dispersion().0.max(factor));
+        let tcal_options = if of_tcal > 1.0 {
+            // Redrawn outcomes, and those of the theorem, are independent.
+            TCalOptions {
+                critical: Critical::Moments,
+                ..o.tcal
+            }
+        } else {
+            o.tcal
+        };
         let (tcal, mut null) = tcal::tcal_and_null(
             self.levels,
             nests.then_some(self.interval),
             of_tcal,
-            &o.tcal,
+            &tcal_options,
             o.family,
         );
         if clustered.is_some() {
@@ -97,16 +111,12 @@ impl Sample<'_> {
         }
         let part = |part, p_value: Option<f64>| p_value.map(|p_value| PartResult { part, p_value });
         let silent = null.is_silent();
+        // Of dependent outcomes its law is not known.
+        let discrete = self.discrete.clone().filter(|_| dispersed.is_none());
         let others = [
             part(Part::Smooth, smooth.filter(|_| !silent).map(|s| s.p_value)),
             part(Part::Cumulative, ks.p_value),
-            part(
-                Part::Values,
-                // Of dependent outcomes the law of the sum is not known.
-                (self.discrete.as_ref())
-                    .filter(|_| dispersed.is_none())
-                    .map(|d| d.sum_p_value),
-            ),
+            part(Part::Values, discrete.as_ref().map(|d| d.sum_p_value)),
         ];
         let others: Vec<PartResult> = others.into_iter().flatten().collect();
         let combined = {
@@ -125,6 +135,8 @@ impl Sample<'_> {
         }
         Tests {
             tcal,
+            tcal_options,
+            discrete,
             combined,
             smooth,
             form,

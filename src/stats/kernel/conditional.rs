@@ -10,16 +10,19 @@
 //!
 //! n²SKCE_b is a positive quadratic form, close to a gamma law with these two moments: at n = 250
 //! it rejects 4.5 % of calibrated samples at 5 %, and all samples of the paper's models M2 and M3,
-//! where the distribution-free tests reject two in three or none. [`biased_bound`] holds at any n:
+//! where the distribution-free tests reject two in three or none. With few expected outcomes it does
+//! not fit, and they are drawn ([`super::redrawn`]). [`biased_bound`] holds at any n:
 //! changing one outcome moves √SKCE_b by at most √2/n, and McDiarmid's inequality then has four
 //! times the exponent of Theorem H.2. [`redrawn_p_value`] is exact for any statistic whatever.
 //!
 //! A bandwidth computed from the predictions is a constant here, so the median heuristic costs no
 //! validity.
 
-use super::skce::{Blocks, Quadratic};
+use super::phi::Kernel;
+use super::redrawn::Redrawn;
+use super::skce::{Blocks, Quadratic, traces};
 use super::vectors::Vectors;
-use crate::distance::laplace::gamma_p_value;
+use crate::distance::laplace::{GAMMA_MIN, gamma_p_value};
 use crate::null::normal_survival;
 use crate::rng::Rng;
 
@@ -41,6 +44,39 @@ pub fn unbiased_variance(q: &Quadratic) -> f64 {
     }
 }
 
+/// Σ(1 − ‖g‖²), at least the events that are expected to miss the class they predict most, above which
+/// outcomes are not drawn: a draw takes time by its square.
+const REDRAWN_MAX: f64 = 200.0;
+
+/// Upper p-value of SKCE_b of a sample with one weight an event, whose sums are `q`: by the gamma
+/// law, or by redrawn outcomes where events are worth fewer than [`GAMMA_MIN`] rare outcomes, ½
+/// (Σw²d)²/Σw⁴d of them with d = 1 − ‖g‖². Where few events have nearly all of the weight among many
+/// others it is [`biased_bound`]. `None` without null variance.
+pub fn p_value(
+    sample: &Vectors,
+    weights: &[f64],
+    kernel: Kernel,
+    q: &Quadratic,
+    (alpha, seed): (f64, u64),
+) -> Option<f64> {
+    let gamma = biased_p_value(q)?;
+    let (mut all, mut sum, mut squares, mut w2) = (0.0, 0.0, 0.0, 0.0);
+    for ((g, _), w) in sample.events().zip(weights) {
+        let own = 1.0 - traces(g, g).0;
+        all += own;
+        sum += w * w * own;
+        squares += w.powi(4) * own;
+        w2 += w * w;
+    }
+    Some(if 0.5 * sum * sum >= GAMMA_MIN * squares {
+        gamma
+    } else if all <= REDRAWN_MAX {
+        Redrawn::new(sample, weights, kernel).p_value(alpha, seed)
+    } else {
+        biased_bound(q, w2)
+    })
+}
+
 /// Upper p-value of SKCE_b by the gamma law of its two moments; `None` without null variance (all
 /// predictions are certain).
 pub fn biased_p_value(q: &Quadratic) -> Option<f64> {
@@ -48,12 +84,12 @@ pub fn biased_p_value(q: &Quadratic) -> Option<f64> {
     gamma_p_value((q.off + q.diagonal).max(0.0), mean, variance)
 }
 
-/// Upper p-value of SKCE_b that holds at any n: exp(−n·t²), t = √SKCE_b − √Σ(1−‖g‖²)/n where
-/// positive.
-pub fn biased_bound(q: &Quadratic) -> f64 {
+/// Upper p-value of SKCE_b that holds at any n: exp(−t²/Σw²), t = √Σ_ij w_i w_j h_ij − √Σw²(1−‖g‖²)
+/// where positive; without weights Σw² is n.
+pub fn biased_bound(q: &Quadratic, squares: f64) -> f64 {
     let total = (q.off + q.diagonal).max(0.0);
-    let excess = (total.sqrt() - q.null_diagonal.sqrt()).max(0.0) / q.n;
-    (-q.n * excess * excess).exp()
+    let excess = (total.sqrt() - q.null_diagonal.sqrt()).max(0.0) / squares;
+    (-squares * excess * excess).exp()
 }
 
 /// Upper p-value of the blocks' mean by its known variance; `None` without variance.

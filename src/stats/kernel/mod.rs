@@ -10,6 +10,7 @@
 //! | [`phi`] | kernels, the median heuristic |
 //! | [`skce`] | estimators: biased, unbiased, block, linear |
 //! | [`conditional`] | null laws given the predictions: the tests that decide |
+//! | [`redrawn`] | the same by redrawn outcomes, where few are expected |
 //! | [`distribution_free`], [`asymptotic`] | the paper's tests |
 //! | [`features`] | streaming sums: random features, pairs, a bounded part of the window |
 //! | [`sums`] | what a pane of a stream keeps for the test |
@@ -30,6 +31,7 @@ pub mod distribution_free;
 pub mod features;
 pub mod locations;
 pub mod phi;
+pub mod redrawn;
 pub mod skce;
 pub mod sums;
 pub mod vectors;
@@ -52,7 +54,7 @@ pub struct Options {
     pub quadratic_max: usize,
     /// Bootstrap replicates of the quadratic asymptotic test; 0 leaves it out.
     pub replicates: u32,
-    /// Seed of the bounded part and the bootstrap.
+    /// Seed of the bounded part, of redrawn outcomes and of the bootstrap.
     pub seed: u64,
 }
 
@@ -149,7 +151,8 @@ pub fn evaluate(sample: &Vectors, o: &Options) -> Option<Evaluation> {
     let block_size = ((sample.len() as f64).sqrt() as usize).clamp(2, BLOCK_MAX);
     let blocks = Blocks::of(sample, kernel, block_size);
     let unbiased = q.unbiased();
-    let conditional = conditional::biased_p_value(&q);
+    let weights = vec![1.0; part.len()];
+    let conditional = conditional::p_value(&part, &weights, kernel, &q, (o.alpha, o.seed));
     let bootstrap = (o.replicates > 0)
         .then(|| asymptotic::Matrix::of(&part, kernel).p_value(o.replicates, o.seed));
     Some(Evaluation {
@@ -164,7 +167,7 @@ pub fn evaluate(sample: &Vectors, o: &Options) -> Option<Evaluation> {
             distribution_free: Some(distribution_free::biased_p_value(q.biased(), q.n)),
             asymptotic: None,
         },
-        biased_bound: conditional::biased_bound(&q),
+        biased_bound: conditional::biased_bound(&q, q.n),
         unbiased,
         unbiased_null_sd: conditional::unbiased_variance(&q).sqrt(),
         unbiased_p: PValues {

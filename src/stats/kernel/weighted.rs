@@ -13,8 +13,8 @@
 //! * E(Σw)²·SKCE_b = Σw²(1 − ‖g‖²),
 //! * Var = Σw⁴ Var h_ii + 2Σ_{i≠j} w_i² w_j² φ² tr(S_i S_j).
 //!
-//! So the sums of a weighted sample are a [`Quadratic`] with n = Σw, and the gamma p-value of
-//! SKCE_b serves as it is. McDiarmid's bound has Σw²/(Σw)² for 1/n, the effective number of events.
+//! So the sums of a weighted sample are a [`Quadratic`] with n = Σw, and the p-value of SKCE_b
+//! is had as there. McDiarmid's bound has Σw²/(Σw)² for 1/n, the effective number of events.
 //! With all weights 1 everything is what [`super::evaluate`] gives, to the bit. Linear and block
 //! estimators pair neighbours and are left out: the weights would pair a heavy event with one other
 //! only.
@@ -99,12 +99,11 @@ pub fn evaluate(
     let rows = sample.pick(kept.iter().copied());
     let weights: Vec<f64> = kept.iter().map(|&i| weights[i]).collect();
     let nu = o.nu.or_else(|| phi::median_bandwidth(&rows)).unwrap_or(1.0);
-    let q = sums(&rows, &weights, Kernel::TotalVariation { nu });
+    let kernel = Kernel::TotalVariation { nu };
+    let q = sums(&rows, &weights, kernel);
     let squares: f64 = weights.iter().map(|w| w * w).sum();
     let pairs = q.n * q.n - squares;
-    let p_value = conditional::biased_p_value(&q);
-    let total = (q.off + q.diagonal).max(0.0);
-    let excess = (total.sqrt() - q.null_diagonal.sqrt()).max(0.0);
+    let p_value = conditional::p_value(&rows, &weights, kernel, &q, (o.alpha, o.seed));
     Some(WeightedEvaluation {
         n,
         effective: q.n * q.n / squares,
@@ -114,7 +113,7 @@ pub fn evaluate(
         biased: q.biased(),
         null_mean: q.null_diagonal / (q.n * q.n),
         p_value,
-        bound: (-excess * excess / squares).exp(),
+        bound: conditional::biased_bound(&q, squares),
         unbiased: (pairs > 0.0).then(|| q.off / pairs),
         unbiased_null_sd: if pairs > 0.0 {
             (2.0 * q.null_pairs).sqrt() / pairs

@@ -38,7 +38,7 @@
 use super::features::{BlockSums, Features};
 use super::skce::traces;
 use super::{Evaluation, Options, PValues, Vectors, block_p};
-use crate::distance::laplace::gamma_p_value;
+use crate::distance::laplace::{GAMMA_MIN, gamma_p_value};
 
 pub use super::sums::{BLOCKS, EVENTS_MAX, KernelOptions, KernelParts, KernelSums, SampleRow};
 
@@ -176,7 +176,8 @@ const WORTH_MIN: f64 = 30.0;
 /// The test of features. Its null mean is that of all events; its null variance is the sample's,
 /// scaled by the ratio of their 1 − ‖g‖². Where nearly all predictions are certain, a sample may
 /// hold few of the others or none: it is worth (Σd)²/Σd² events (Kish 1965) with d = 1 − ‖g‖², and
-/// below [`WORTH_MIN`] the p-value is the distribution-free bound.
+/// below [`WORTH_MIN`] the p-value is the distribution-free bound. So it is where all events together
+/// expect fewer than [`GAMMA_MIN`] rare outcomes.
 fn feature_test(features: &Features, part: &Vectors) -> Option<FeatureTest> {
     let (biased, unbiased) = features.estimates()?;
     let (total, mean) = features.total();
@@ -197,7 +198,7 @@ fn feature_test(features: &Features, part: &Vectors) -> Option<FeatureTest> {
     let variance = ratio * own * n / m + 2.0 * pairs * pairs_all;
     let excess = (total.max(0.0).sqrt() - mean.max(0.0).sqrt()).max(0.0) / n;
     let p_value_bound = (-n * excess * excess).exp();
-    let trusted = sum * sum >= WORTH_MIN * squares && sum > 0.0;
+    let trusted = sum * sum >= WORTH_MIN * squares && 0.5 * mean >= GAMMA_MIN;
     Some(FeatureTest {
         count: features.count(),
         biased,

@@ -6,8 +6,9 @@
 //! z_k. If not, either the laws differ or the rates do. So three tests a class, each at α/(3K):
 //!
 //! * T1: |mean y_k − mean z_k| over the first half, T2: |mean y_k of the first − mean ỹ_k of the
-//!   second half|, each rejected from √(3K/(αn)) on. Both have mean 0 and variance at most 1/n
-//!   (1/(2n) and 1/4·(2/n + 2/n)), so this is Chebyshev's inequality with p-value 1/(n·T²).
+//!   second half|, each rejected from √(3K/(αn)) on. Both have mean 0, and a variance of at most v =
+//!   ¼(1/a + 1/b) with a and b events in the halves, which is 1/n where n is even; so this is
+//!   Chebyshev's inequality with p-value v/T².
 //! * T3: a two-sample test of V_k against W_k, by permutations, so that its level is exact whatever
 //!   the law: [`TwoSample::ChiSquared`] at one level of m cells, Σ(√(b/a)·A − √(a/b)·B)²/(A + B)
 //!   over cells with A of the a events of V and B of the b of W (Arias-Castro, Pelletier, Saligrama
@@ -203,16 +204,16 @@ impl Split<'_> {
         replicates: u32,
         rng: &mut Rng,
     ) -> ClassSplit {
-        let n = self.rows.len() as f64;
-        let half = first.len() as f64;
+        let (half, other) = (first.len() as f64, second as f64);
+        let variance = 0.25 * (1.0 / half + 1.0 / other);
         let rate = v.len() as f64 / half;
         let said: f64 = first
             .iter()
             .map(|&i| self.rows.row(i)[class as usize])
             .sum();
         let mean_gap = (rate - said / half).abs();
-        let half_gap = (rate - w.len() as f64 / second as f64).abs();
-        let chebyshev = |gap: f64| (1.0 / (n * gap * gap)).min(1.0);
+        let half_gap = (rate - w.len() as f64 / other).abs();
+        let chebyshev = |gap: f64| (variance / (gap * gap)).min(1.0);
         let (two_sample_p, level) = self.two_sample(v, w, replicates, rng);
         ClassSplit {
             class,

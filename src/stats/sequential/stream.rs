@@ -8,6 +8,13 @@
 //!       max(2000, 4 × its delay) events since the last alarm, and M at most what was staked since
 //! ```
 //!
+//! M is the sum of stakes that grew, so stakes alone lift it: of scores of 0 where nothing happens, or
+//! of bets on ranges without scores, no bet wins or loses, and M is what was staked. So an alarm also
+//! needs evidence: M at least twice what is *at stake*, R ← min(R + a, M), the stakes less what bets
+//! have lost since. Where bets lose at first, as they do on calibrated scores that vary, R is soon
+//! far below A and asks for nothing. Asking for more than M ≥ A raises fewer alarms, so the guarantee
+//! stays.
+//!
 //! At an alarm the evidence is recorded and the detector restarts; the guarantee covers any rule of
 //! restarting. If nothing was mended the next alarm comes after about the same delay, and four
 //! delays without one have stakes that won much. So a stream is clear once bets have had that time
@@ -38,6 +45,9 @@ const CLEAR_EVENTS_MIN: u64 = 2000;
 
 /// No all-clear before so many times the delay of the alarm.
 const CLEAR_DELAYS: f64 = 4.0;
+
+/// An alarm needs bets worth so many times what is at stake.
+const EVIDENCE_MIN: f64 = 2.0;
 
 /// Rules of a stream's detector.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -121,6 +131,8 @@ pub struct StreamDetectorParts {
     pub alarms: u64,
     /// Capital staked since the stream began: divided by A, the false alarms to expect at most.
     pub staked: f64,
+    /// Capital at stake since the restart: stakes less what bets have lost since, at least 0.
+    pub at_stake: f64,
     /// The alarm, if the stream is not clear.
     pub alarm: Option<Alarm>,
     /// Totals by cluster since the stream began, where events are clustered.
@@ -135,6 +147,7 @@ pub struct StreamDetector {
     events: u64,
     alarms: u64,
     staked: f64,
+    at_stake: f64,
     alarm: Option<Alarm>,
     clusters: RunningClusters,
 }
@@ -144,6 +157,7 @@ impl StreamDetector {
     pub fn from_parts(parts: StreamDetectorParts) -> Result<StreamDetector, NotADetector> {
         if parts.sequences.bins.len() != Sequences::default().bins.len()
             || parts.sequences.epoch == 0
+            || !(0.0..f64::INFINITY).contains(&parts.at_stake)
         {
             return Err(NotADetector);
         }
@@ -153,6 +167,7 @@ impl StreamDetector {
             events: parts.events,
             alarms: parts.alarms,
             staked: parts.staked,
+            at_stake: parts.at_stake,
             alarm: parts.alarm,
             clusters: parts.clusters,
         })
@@ -166,6 +181,7 @@ impl StreamDetector {
             events: self.events,
             alarms: self.alarms,
             staked: self.staked,
+            at_stake: self.at_stake,
             alarm: self.alarm.clone(),
             clusters: self.clusters.clone(),
         }
@@ -200,7 +216,8 @@ impl StreamDetector {
         self.sequences.observe(pane);
         self.events += pane.n();
         self.staked += capital;
-        if log_worth >= rules.budget.log_threshold() {
+        self.at_stake = (self.at_stake + capital).min(log_worth.exp());
+        if log_worth >= rules.budget.log_threshold() && self.is_evidence(log_worth) {
             self.raise(end_ms, rules.alpha);
             Outcome::Alarm
         } else if self.is_over() {
@@ -229,7 +246,7 @@ impl StreamDetector {
             evidence,
         });
         self.alarms += 1;
-        self.detector = Detector::default();
+        self.restart();
         if !confirms {
             self.sequences.restart();
         }
@@ -245,6 +262,12 @@ impl StreamDetector {
         self.detector.events()
     }
 
+    /// Whether bets with this log M have won enough for an alarm or a call: they are worth twice what
+    /// is at stake.
+    pub fn is_evidence(&self, log_worth: f64) -> bool {
+        log_worth >= (EVIDENCE_MIN * self.at_stake).ln()
+    }
+
     /// Whether bets placed since the last alarm are worth more than was staked on them.
     pub fn is_winning(&self) -> bool {
         let before = self.alarm.as_ref().map_or(0.0, |a| a.staked);
@@ -255,8 +278,14 @@ impl StreamDetector {
     /// was staked and counted stays.
     pub fn forget(&mut self) {
         self.alarm = None;
-        self.detector = Detector::default();
+        self.restart();
         self.sequences.restart();
+    }
+
+    /// Bets begin again.
+    fn restart(&mut self) {
+        self.detector = Detector::default();
+        self.at_stake = 0.0;
     }
 
     /// The latest alarm, until the stream is clear again.

@@ -104,3 +104,33 @@ fn repeated_t_cal_rejects_nearly_every_calibrated_stream() {
     }
     assert!(failures.is_empty(), "{failures:#?}");
 }
+
+/// A model that says 0, and of which nothing happens: no bet wins or loses, and what was staked sums up to twenty
+/// times the threshold. That is no evidence; an error that comes afterwards is found, and one that was there
+/// from the begin as soon as ever.
+#[test]
+fn stakes_that_win_nothing_raise_no_alarm_and_hide_none() {
+    let odds = Odds::new(grid(), 0.0);
+    let rules = Rules::default();
+    let day = 86_400_000;
+    let mut rng = Rng::new(3);
+    let mut watch = StreamDetector::default();
+    let nothing = pane(&mut rng, PANE, |_| 0.0, |_| 0.0);
+    for t in 0..600 {
+        let outcome = watch.observe(&odds, &rules, &nothing, (t * day, (t + 1) * day));
+        assert_eq!(outcome, Outcome::Quiet, "day {t}");
+    }
+    assert!(watch.log_worth() > rules.budget.log_threshold() + 2.0);
+    let mut days_to_alarm = |mut watch: StreamDetector| {
+        (600..700).find(|&t| {
+            let wrong = pane(&mut rng, PANE, LAWS[0].1, |z| 0.5 + 0.6 * (z - 0.5));
+            watch.observe(&odds, &rules, &wrong, (t * day, (t + 1) * day)) == Outcome::Alarm
+        })
+    };
+    let (after, fresh) = (
+        days_to_alarm(watch),
+        days_to_alarm(StreamDetector::default()),
+    );
+    println!("day {after:?}, and {fresh:?} of a stream that is new");
+    assert!(after.unwrap() <= fresh.unwrap() + 3);
+}

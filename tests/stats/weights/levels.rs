@@ -111,3 +111,43 @@ fn spiegelhalter_cox_and_the_large_keep_their_level_under_weights() {
     }
     assert!(failures.is_empty(), "{failures:#?}");
 }
+
+/// Rare events kept by a chance that falls with the score: the few positives have the heavy weights.
+fn heavy_positives(rng: &mut Rng) -> (f64, f64) {
+    loop {
+        let z = 1.0 / (1.0 + (5.5 + 1.5 * rng.normal()).exp());
+        let chance = (0.003 / z).min(1.0);
+        if rng.uniform() < chance {
+            return (z, 1.0 / chance);
+        }
+    }
+}
+
+/// The interval of the ratio that Kish's number of events would give covers 1 in two of three sets.
+#[test]
+fn the_ratio_covers_that_of_the_population_where_positives_have_the_heavy_weights() {
+    let sets = data_sets(600);
+    let bar = Bar::new(sets, 0.885..=1.0, &[0.8]);
+    let ratio = |seed, truth: fn(f64) -> f64| {
+        let all = sample(&mut Rng::new(seed), heavy_positives, truth, 20_000);
+        let e = evaluate(&sums_of(&all), &Options::default()).unwrap();
+        let effective = e.weights.unwrap().effective;
+        (e.tolerance.ratio.unwrap(), effective * e.mean_score)
+    };
+    let mut failures = Vec::new();
+    for (name, truth, is) in [
+        ("calibrated", (|z| z) as fn(f64) -> f64, 1.0),
+        ("a third too low", |z| 1.5 * z.min(0.6), 1.5),
+    ] {
+        let covered = count(sets, |seed| {
+            let (ratio, _) = ratio(seed, truth);
+            (ratio.lower..=ratio.upper).contains(&is)
+        });
+        println!("{name}: {covered} of {sets}");
+        bar.check(name, covered, &mut failures);
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+    let (ratio, kish) = ratio(1, |z| z);
+    println!("{} of {kish}", ratio.expected);
+    assert!(ratio.expected < 0.7 * kish, "{} of {kish}", ratio.expected);
+}
