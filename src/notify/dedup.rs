@@ -291,6 +291,20 @@ mod tests {
     }
 
     #[test]
+    fn a_severity_that_was_silenced_when_it_rose_is_another_than_sinks_know() {
+        let mut dedup = Deduplicator::default();
+        let book = Silences::default();
+        let has = |dedup: &Deduplicator, severity| {
+            dedup.has_other_severity(&notification(Firing, 10, 20, severity))
+        };
+        assert!(!has(&dedup, Page));
+        send(&mut dedup, &[notification(Firing, 10, 10, Warn)], &book);
+        assert!(has(&dedup, Page) && !has(&dedup, Warn));
+        send(&mut dedup, &[notification(Resolved, 10, 30, Warn)], &book);
+        assert!(!has(&dedup, Page));
+    }
+
+    #[test]
     fn an_alert_that_the_clock_ended_is_notified_again_once_it_is_bad_later_than_was_known() {
         // The watermark stood still, and the alert ended at 50 by the clock; it was last bad at 30.
         let mut ended = notification(Resolved, 10, 50, Warn);

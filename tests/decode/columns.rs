@@ -116,7 +116,11 @@ fn options() -> DecodeOptions {
 
 /// All rows: what they hold, or why they are rejected.
 fn rows(name: &str, sort: bool) -> Vec<String> {
-    let mut reader = FileReader::open(&path(name), Some(&options()), None).expect("it opens");
+    rows_of(&path(name), sort)
+}
+
+fn rows_of(path: &Path, sort: bool) -> Vec<String> {
+    let mut reader = FileReader::open(path, Some(&options()), None).expect("it opens");
     if sort {
         reader.sort().expect("sorted");
     }
@@ -154,6 +158,16 @@ fn events_with_nested_fields_dictionaries_and_times_are_those_of_json_lines() {
         said.contains("no column `payload.p`; the file has model, payload, at, happened"),
         "{said}"
     );
+}
+
+#[test]
+fn a_byte_order_mark_before_json_lines_costs_no_event() {
+    let bytes = fs::read(path("events.jsonl")).expect("a file");
+    let marked = Path::new(env!("CARGO_TARGET_TMPDIR")).join("marked.jsonl");
+    fs::write(&marked, [b"\xef\xbb\xbf".as_slice(), &bytes].concat()).expect("a file");
+    for sort in [false, true] {
+        assert_eq!(rows_of(&marked, sort), rows("events.jsonl", sort));
+    }
 }
 
 /// A file that ends early is an error with a remedy wherever it ends, or it is whole.

@@ -6,7 +6,7 @@
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::message::{Headers, Message};
-use rdkafka::mocking::MockCluster;
+use rdkafka::mocking::{MockCluster, MockCoordinator};
 use rdkafka::producer::{BaseProducer, BaseRecord, DefaultProducerContext, Producer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -224,6 +224,38 @@ fn when_a_second_member_comes_and_goes_nothing_is_read_outside_an_assignment() {
     drop(b);
     poll_until(&mut a, &mut la, |l| l.assigned.len() == 6);
     assert_eq!((la.outside, lb.outside), (0, 0));
+}
+
+#[test]
+fn a_leader_that_is_away_is_named_while_the_other_broker_answers() {
+    let mock: Mock = MockCluster::new(2).unwrap();
+    mock.create_topic("events", 2, 1).unwrap();
+    for (partition, leader) in [(0, 1), (1, 2)] {
+        mock.partition_leader("events", partition, Some(leader))
+            .unwrap();
+    }
+    mock.coordinator(MockCoordinator::Group("watchers".to_owned()), 1)
+        .unwrap();
+    produce(&mock, "events", 2, 0, 100);
+    let mut log = Log::default();
+    let mut c = Consumer::new(&options(&mock, &["events"])).unwrap();
+    poll_until(&mut c, &mut log, |l| l.records.len() == 100);
+    let mut wait = |c: &mut Consumer, away: bool| {
+        let start = Instant::now();
+        while c.leaderless().next().is_some() != away {
+            assert!(start.elapsed() < PATIENCE, "not {away}: {:?}", log.errors);
+            c.poll(Duration::from_millis(50), &mut log);
+        }
+    };
+    wait(&mut c, false);
+    mock.broker_down(2).unwrap();
+    wait(&mut c, true);
+    let away: Vec<i32> = c.leaderless().map(|(p, _)| p.partition).collect();
+    assert_eq!((away, c.cut_off()), (vec![1], None));
+    mock.broker_up(2).unwrap();
+    wait(&mut c, false);
+    produce(&mock, "events", 2, 100, 100);
+    poll_until(&mut c, &mut log, |l| l.records.len() == 200);
 }
 
 #[test]

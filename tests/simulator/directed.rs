@@ -40,10 +40,18 @@ pub enum Circumstance {
     Hidden,
     /// Records need schemas, and the registry fails.
     Schemas,
+    /// Many ids without a schema come one after the other, and again when they have been given up.
+    Ids,
+    /// The watermark stands still between two slides of a window.
+    Stalled,
+    /// The first events of a stream come too late to count.
+    Late,
+    /// A worker gets a partition back that has nothing new.
+    Resting,
 }
 
 impl Circumstance {
-    pub const ALL: [Circumstance; 10] = [
+    pub const ALL: [Circumstance; 14] = [
         Circumstance::Taken,
         Circumstance::Apart,
         Circumstance::Fenced,
@@ -54,6 +62,10 @@ impl Circumstance {
         Circumstance::Silent,
         Circumstance::Hidden,
         Circumstance::Schemas,
+        Circumstance::Ids,
+        Circumstance::Stalled,
+        Circumstance::Late,
+        Circumstance::Resting,
     ];
 
     /// As `TRUELINE_FLEET` has it.
@@ -69,6 +81,10 @@ impl Circumstance {
             Circumstance::Silent => "silent",
             Circumstance::Hidden => "hidden",
             Circumstance::Schemas => "schemas",
+            Circumstance::Ids => "ids",
+            Circumstance::Stalled => "stalled",
+            Circumstance::Late => "late",
+            Circumstance::Resting => "resting",
         }
     }
 
@@ -84,7 +100,7 @@ pub fn draw(seed: u64, circumstance: Circumstance) -> Scenario {
     let mut more = Draw(Rng::new(seed ^ (0xD1EC_5EED + (of << 40))));
     let fleet = match circumstance {
         Circumstance::Frozen | Circumstance::Hidden => Fleet::Judged,
-        Circumstance::Claimed => [Fleet::Judged, Fleet::Shared][d.below(2)],
+        Circumstance::Claimed | Circumstance::Resting => [Fleet::Judged, Fleet::Shared][d.below(2)],
         Circumstance::Silent => Fleet::Moving,
         Circumstance::Schemas => [Fleet::Single, Fleet::Moving, Fleet::Judged][d.below(3)],
         _ => Fleet::Single,
@@ -100,7 +116,10 @@ pub fn draw(seed: u64, circumstance: Circumstance) -> Scenario {
         negative: true,
         ..Joined::draw(&mut more)
     });
-    let seldom = matches!(circumstance, Circumstance::Frozen | Circumstance::Hidden);
+    let seldom = matches!(
+        circumstance,
+        Circumstance::Frozen | Circumstance::Hidden | Circumstance::Resting
+    );
     let interval_s = if seldom {
         [10, 30][d.below(2)]
     } else {
@@ -135,6 +154,10 @@ pub fn draw(seed: u64, circumstance: Circumstance) -> Scenario {
         Circumstance::Silent => silent_partition,
         Circumstance::Hidden => hidden,
         Circumstance::Schemas => schemas,
+        Circumstance::Ids => registry::many_ids,
+        Circumstance::Stalled => stalled,
+        Circumstance::Late => late,
+        Circumstance::Resting => resting,
     };
     draw(&mut d, &mut s);
     s.faults.sort_by_key(|(at, _)| *at);
@@ -337,4 +360,66 @@ fn schemas(d: &mut Draw, s: &mut Scenario) {
         s.faults
             .push((d.seconds(20, 100), Fault::Kill { host, down }));
     }
+}
+
+/// Windows of an hour slide two minutes after the begin, and not again before the end: what a transaction without an
+/// end withdraws in between comes back when it ends.
+fn stalled(d: &mut Draw, s: &mut Scenario) {
+    let log = d.below(s.partitions as usize) as i32;
+    let hang = Fault::Hang {
+        log,
+        time: d.seconds(20, 35),
+    };
+    s.faults.push((d.seconds(134, 142), hang));
+    all_good(d, s, 1.0, BEGIN..UNTIL);
+}
+
+/// More events of model `b` come late than in time, and first.
+fn late(d: &mut Draw, s: &mut Scenario) {
+    s.records.retain(|r| !r.text.contains(r#""model":"b""#));
+    let (host, down) = (0, d.seconds(0, 12));
+    s.faults
+        .push((d.seconds(20, 120), Fault::Kill { host, down }));
+    let end = UNTIL - d.seconds(9, 12);
+    for n in 0..100 + d.below(50) {
+        let (at, log) = (
+            d.between(end - seconds(4.0), end),
+            d.below(s.partitions as usize) as i32,
+        );
+        let time_ms = wall_ms(at) - 100_000 - 1000 * d.below(100) as i64;
+        s.records.push(Record {
+            at,
+            log,
+            time_ms,
+            stamp_ms: wall_ms(at),
+            text: format!(
+                r#"{{"id":"late-{n}","model":"b","time_ms":{time_ms},"score":0.5,"outcome":1}}"#
+            ),
+            kind: Kind::Doubtful,
+        });
+    }
+    all_good(
+        d,
+        s,
+        20.0 / f64::from(s.partitions),
+        end + seconds(1.0)..UNTIL,
+    );
+}
+
+/// A worker is frozen, writes when it goes on what it no longer may, and gets its partition back before the one that
+/// had it meanwhile has written.
+fn resting(d: &mut Draw, s: &mut Scenario) {
+    let log = d.below(s.partitions as usize) as i32;
+    let first = if s.fleet == Fleet::Shared { 2 } else { 1 };
+    let host = first + d.below(2);
+    let (at, time) = (d.seconds(30, 70), d.seconds(7, 14));
+    let other = Fault::Kill {
+        host: 2 * first + 1 - host,
+        down: d.seconds(8, 20),
+    };
+    s.faults.push((at, Fault::Freeze { host, time }));
+    s.faults.push((at + time + d.seconds(0, 6), other));
+    let quiet = at..Duration::from_secs(150);
+    s.records.retain(|r| r.log != log || !quiet.contains(&r.at));
+    good(d, s, log, 4.0, at.saturating_sub(seconds(8.0))..at);
 }

@@ -186,7 +186,8 @@ pub fn young(engine: &EngineLoop) -> Result<(), String> {
     for report in single.monitor().reports() {
         let joined = report.id.model == "d";
         let bound_ms = bound_ms + if joined { MATURITY_MS } else { 0 };
-        for window in &report.windows {
+        // The third one slides once.
+        for window in report.windows.iter().take(2) {
             let age_ms = report.last_event_ms - window.end_ms;
             if window.verdict.is_evaluated() && age_ms > bound_ms {
                 return Err(format!(
@@ -375,10 +376,10 @@ fn windows(engines: &Topology, committed: &Committed) -> Result<(), String> {
         let Some(model) = MODELS.iter().position(|m| *m == id.model) else {
             continue;
         };
-        let width_ms = if report.window == "30s" {
-            30_000
-        } else {
-            60_000
+        let width_ms = match report.window.as_str() {
+            "30s" => 30_000,
+            "1m" => 60_000,
+            _ => 3_600_000,
         };
         let within = |t: i64| t >= report.end_ms - width_ms && t < report.end_ms;
         let here = good.iter().filter(|(m, t, _)| *m == model && within(*t));

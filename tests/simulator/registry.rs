@@ -20,6 +20,7 @@ use trueline::stats::rng::Rng;
 
 use super::client::{Site, lock};
 use super::clock::{self, wall_ms};
+use super::directed::Circumstance;
 use super::scenario::{BEGIN, CALM, Draw, Fault, Kind, Record, Scenario, UNTIL};
 
 /// Its address.
@@ -34,6 +35,12 @@ const HOLDS: Duration = DOUBTFUL_FOR
     .saturating_add(PAUSE_MAX)
     .saturating_add(PAUSE_MAX)
     .saturating_add(Duration::from_secs(10));
+/// The same of ids that the client has given up: it asks again, and takes any answer.
+const HOLDS_AGAIN: Duration = Duration::from_secs(5);
+/// The first and the last id of which [`many_ids`] draws.
+const MANY: std::ops::Range<u32> = 100..112;
+/// All that [`many_ids`] sends first was given up by then.
+const GIVEN_UP: Duration = Duration::from_secs(110);
 /// Within this it is published that records wait.
 const PUBLISHED: Duration = Duration::from_secs(2);
 
@@ -142,6 +149,39 @@ pub fn add(d: &mut Draw, s: &mut Scenario) {
     }
     s.faults.sort_by_key(|(at, _)| *at);
     s.records.sort_by_key(|r| (r.at, r.log));
+}
+
+/// Lets a fleet read through a registry that answers many ids badly, and sends them one after the other, twice.
+pub fn many_ids(d: &mut Draw, s: &mut Scenario) {
+    s.schemas = true;
+    let log = d.below(s.partitions as usize) as i32;
+    let time = d.seconds(1, 5);
+    s.faults
+        .push((d.seconds(20, 100), Fault::Cut { host: 0, time }));
+    let first = d.seconds(15, 25);
+    // Longer after it than an answer is kept, and not so long that the client begins to doubt again.
+    for at in [first, first + d.seconds(112, 135)] {
+        for (n, id) in (0u32..).zip(MANY) {
+            let at = at + Duration::from_millis(10) * n;
+            let time_ms = wall_ms(at);
+            s.records.push(Record {
+                at,
+                log,
+                time_ms,
+                stamp_ms: time_ms,
+                text: format!("of schema {id} at {time_ms}"),
+                kind: Kind::Unschemed(id),
+            });
+        }
+    }
+}
+
+/// How long a record may hold its partition while the registry answers.
+pub fn holds(s: &Scenario, now: Duration) -> Duration {
+    match s.circumstance {
+        Some(Circumstance::Ids) if now > GIVEN_UP => HOLDS_AGAIN,
+        _ => HOLDS,
+    }
 }
 
 /// The section of the configuration.
@@ -262,6 +302,7 @@ impl Registry {
                 match bad {
                     None if id == Some(GOOD[0]) => ok(json!({"schema": schema("")})),
                     None if id == Some(GOOD[1]) => refers("by", BY),
+                    None if id.is_some_and(|id| MANY.contains(&id)) => status(500),
                     None => status(404),
                     Some(Answer::Unknown) => {
                         let body = json!({"error_code": 40403, "message": "Schema not found"});
@@ -363,12 +404,12 @@ struct Wait {
 }
 
 impl Waits {
-    /// Records that wait count as lag, and none holds its partition for long where nothing else has been wrong since
-    /// `from`. Answers whether any wait.
+    /// Records that wait count as lag, and none holds its partition for longer than `holds` where nothing else has been
+    /// wrong since `from`. Answers whether any wait.
     pub fn check(
         &mut self,
         engine: &EngineLoop,
-        from: Duration,
+        (from, holds): (Duration, Duration),
         now: Duration,
     ) -> Result<bool, String> {
         let Some(consumer) = engine.consumers.first() else {
@@ -405,7 +446,7 @@ impl Waits {
             if wait.offset != offset {
                 (wait.offset, wait.since, wait.seen) = (offset, now, (now, waiting));
             }
-            if now > wait.since.max(from) + HOLDS {
+            if now > wait.since.max(from) + holds {
                 return Err(format!(
                     "the record at {offset} of partition {number} has held it since {:.1} s, and the registry answers",
                     wait.since.as_secs_f64()

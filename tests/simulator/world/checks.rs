@@ -17,7 +17,7 @@ use crate::broker::{Log, is_first};
 use crate::client::{Shared, lock};
 use crate::directed::Circumstance;
 use crate::scenario::{BEGIN, Fault, Fleet, Kind, Scenario};
-use crate::{alerts, clock, oracle};
+use crate::{alerts, clock, oracle, registry};
 
 /// How long the watermark may be held when everything is in order.
 const HELD_MS: i64 = 8_000;
@@ -90,7 +90,8 @@ impl World<'_> {
             p.watermark = watermark;
         }
         let from = p.since.max(lock(&self.registry).failed());
-        if p.waits.check(engine, from, self.now)? {
+        let holds = registry::holds(self.scenario, self.now);
+        if p.waits.check(engine, (from, holds), self.now)? {
             // A judge hears of the end with the next checkpoint.
             let heard = Duration::from_secs(match self.scenario.fleet {
                 Fleet::Single | Fleet::Moving => 0,

@@ -10,6 +10,7 @@ use trueline::config::value::Outside;
 
 use super::{JUDGE_PARTITIONS, LATENESS_MS, STALLED_MS, TOPIC};
 use crate::client::Site;
+use crate::directed::Circumstance;
 use crate::scenario::{EXPIRY, Fleet, Scenario};
 use crate::{alerts, registry};
 
@@ -30,9 +31,13 @@ pub(super) fn config(folder: &Path, role: &str, s: &Scenario, schemas: bool) -> 
         Fleet::Shared => format!("{state}\njudge_partitions = {JUDGE_PARTITIONS}"),
         _ => state,
     };
+    let wide = match s.circumstance {
+        Some(Circumstance::Stalled) => r#", { width = "1h", slide = "2m" }"#,
+        _ => "",
+    };
     let model = |name: &str| {
         format!(
-            "[[model]]\nname = \"{name}\"\nwindows = [\"30s\", \"1m\"]\nlateness = \"{LATENESS_MS}ms\"\n[model.test]\nmin_events = 30\n{}",
+            "[[model]]\nname = \"{name}\"\nwindows = [\"30s\", \"1m\"{wide}]\nlateness = \"{LATENESS_MS}ms\"\n[model.test]\nmin_events = 30\n{}",
             alerts::of_model(name)
         )
     };
