@@ -3,6 +3,7 @@
 
 use super::document::Record;
 use super::ladder::shown;
+use super::options::SourceOptions;
 use super::problem::Problems;
 use super::value::{Value, WindowValue};
 use crate::judge::{ModelPlan, Plan};
@@ -10,9 +11,13 @@ use crate::stats::view::View;
 use crate::window::width::Width;
 
 /// Records the contradictions of a configuration.
-pub fn check(root: &Record, plan: &Plan, problems: &mut Problems<'_>) {
+pub fn check(
+    root: &Record,
+    (plan, sources): (&Plan, &[SourceOptions]),
+    problems: &mut Problems<'_>,
+) {
     state_topic(root, problems);
-    implied_class(root, plan, problems);
+    implied_class(root, (plan, sources), problems);
     for (record, model) in root.all("model").iter().zip(&plan.models) {
         let name = record.text("name").unwrap_or_default();
         let open = plan.caps.open_panes_max as i64;
@@ -65,20 +70,23 @@ fn too_short_to_decide(record: &Record, min_events: u64, problems: &mut Problems
 }
 
 /// A class for predictions without outcome that no model has: all of them would count as negative.
-fn implied_class(root: &Record, plan: &Plan, problems: &mut Problems<'_>) {
+fn implied_class(
+    root: &Record,
+    (plan, sources): (&Plan, &[SourceOptions]),
+    problems: &mut Problems<'_>,
+) {
     let classes = |m: &ModelPlan| match (m.views.contains(&View::Binary), m.classes.len()) {
         (true, _) => 2,
         (false, 0) => usize::MAX,
         (false, declared) => declared,
     };
     let most = plan.models.iter().map(classes).max().unwrap_or(usize::MAX);
-    let joined = root
-        .all("source")
-        .iter()
-        .map(|s| s.child("source.outcomes"));
-    let joined = joined.filter(|outcomes| !outcomes.list("topics").is_empty());
-    for (outcomes, join) in joined.zip(&plan.joins) {
-        if let Some(class) = join.missing.class()
+    for (record, source) in root.all("source").iter().zip(sources) {
+        let Some(join) = &source.join else {
+            continue;
+        };
+        let outcomes = record.child("source.outcomes");
+        if let Some(class) = join.plan.missing.class()
             && class as usize >= most
         {
             let what = format!(

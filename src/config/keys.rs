@@ -228,7 +228,7 @@ const KAFKA: &[Key] = &[
     ),
     key(
         "statistics_interval",
-        Kind::Duration,
+        Kind::Time,
         Value("\"5s\""),
         "Interval between measurements of the lag, and of what transactions hide.",
     ),
@@ -332,7 +332,7 @@ const REGISTRY: &[Key] = &[
     ),
     key(
         "timeout",
-        Kind::Duration,
+        Kind::Time,
         Value("\"5s\""),
         "Longest duration of one request. Requests do not block consumption.",
     ),
@@ -429,7 +429,7 @@ const SOURCE: &[Key] = &[
     ),
     key(
         "deduplicate_within",
-        Kind::Duration,
+        Kind::Time,
         Value("\"1h\""),
         "How far the event times of two records of one id may differ for the second to be a \
          duplicate. Records with their own event time repeat it, and are recognised whatever \
@@ -566,7 +566,7 @@ const FIELDS: &[Key] = &[
 const OUTCOMES: &[Key] = &[
     key(
         "maturity",
-        Kind::Duration,
+        Kind::Time,
         Unset("\"30m\""),
         "Time after a prediction by which its outcome has arrived, if it ever arrives. Only \
          then is the prediction counted, so that every window contains whole cohorts and not \
@@ -1024,7 +1024,7 @@ const ALERT: &[Key] = &[
     ),
     key(
         "stale_after",
-        Kind::Duration,
+        Kind::Time,
         Value("\"1h\""),
         "Without events for this long, verdicts are withdrawn: `undecided(stale)`. A window is also \
          withdrawn if it was not judged for this long beyond its slide.",
@@ -1219,20 +1219,20 @@ const SINK: &[Key] = &[
     ),
     key(
         "resend",
-        Kind::Duration,
+        Kind::Time,
         Value("\"1m\""),
         "Time between two resends of firing alerts to an Alertmanager, which drops an alert \
          that is not refreshed for four times as long.",
     ),
     key(
         "timeout",
-        Kind::Duration,
+        Kind::Time,
         Value("\"10s\""),
         "Longest duration of one attempt.",
     ),
     key(
         "retry_max",
-        Kind::Duration,
+        Kind::Time,
         Value("\"30s\""),
         "Longest pause between two attempts. The first pause is half a second, and each \
          further one is twice as long. Attempts continue until the sink accepts the \
@@ -1311,7 +1311,7 @@ const STATE: &[Key] = &[
     ),
     key(
         "interval",
-        Kind::Duration,
+        Kind::Time,
         Value("\"30s\""),
         "Time between snapshots: what is read again after a crash. Nothing is lost. The \
          verdicts of another process (`verdicts`) are delayed by this time.",
@@ -1348,14 +1348,14 @@ const STATE: &[Key] = &[
     ),
     key(
         "missing_after",
-        Kind::Duration,
+        Kind::Time,
         Value("\"5m\""),
         "With `verdicts = \"all\"`: how long verdicts wait for a partition without new \
          checkpoints. After that they continue without it, and `/ready` and a metric name it.",
     ),
     key(
         "restore_within",
-        Kind::Duration,
+        Kind::Time,
         Value("\"30s\""),
         "Longest time to restore one partition from the topic before the process rejoins the \
          group.",
@@ -1398,7 +1398,7 @@ const LIMITS: &[Key] = &[
     ),
     key(
         "stalled_after",
-        Kind::Duration,
+        Kind::Time,
         Value("\"5m\""),
         "If the watermark stands still for this long while events are counted after it, verdicts are \
          withdrawn: `undecided(stalled)`. `/ready` and a metric name the partition that holds it.",

@@ -142,7 +142,7 @@ impl Config {
         let registry = registry::registry(&document, &mut problems);
         plan.joins = join::plans(&sources);
         plan.ids = sources::ids(&sources);
-        contradictions::check(&document, &plan, &mut problems);
+        contradictions::check(&document, (&plan, &sources), &mut problems);
         let state = service::state(&document, &outside.directory, &mut problems);
         let http = service::http(&document);
         let events = service::events(&document, &mut problems);

@@ -108,12 +108,6 @@ fn options(sink: &Record, dry_run: bool, problems: &mut Problems<'_>) -> SinkOpt
         _ => Kind::Alertmanager,
     };
     let duration = |key: &str| Duration::from_millis(sink.milliseconds(key).unsigned_abs());
-    for key in ["timeout", "retry_max", "resend"] {
-        if sink.milliseconds(key) == 0 {
-            let what = format!("`{key}` is no time at all");
-            problems.add(sink.entry(key).at, what, "write \"1s\" or more");
-        }
-    }
     SinkOptions {
         name: sink.owned("name").unwrap_or_default(),
         kind,

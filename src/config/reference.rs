@@ -85,7 +85,9 @@ fn key_schema(key: &Key) -> Value {
     // A variable may stand in quotes where a number is expected.
     let variable = json!({ "type": "string", "pattern": "\\$\\{" });
     let mut schema = match key.kind {
-        Kind::Text | Kind::Secret | Kind::Path | Kind::Address | Kind::Duration => text,
+        Kind::Text | Kind::Secret | Kind::Path | Kind::Address | Kind::Duration | Kind::Time => {
+            text
+        }
         Kind::Choice(words) => json!({ "anyOf": [{ "enum": words }, variable] }),
         Kind::Integer { low, high } => {
             let mut bounds = json!({ "type": "integer", "minimum": low });

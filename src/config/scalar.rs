@@ -68,6 +68,13 @@ pub(super) fn scalar(kind: Kind, text: &str, quoted: bool, bare: bool) -> Result
             )
         }),
         Kind::Duration => duration(text).map(Value::Duration),
+        Kind::Time => match duration(text)? {
+            0 => Err((
+                format!("is \"{text}\", which is no time at all"),
+                "write a duration above zero, such as \"30s\"".to_owned(),
+            )),
+            time => Ok(Value::Duration(time)),
+        },
         Kind::Start(words) if words.contains(&text) => Ok(Value::Text(text.to_owned())),
         Kind::Start(_) => start(text).map(|_| Value::Text(text.to_owned())),
         _ => Err(mismatch(kind, &shown)),
@@ -132,7 +139,7 @@ fn with_article(kind: Kind) -> String {
         Kind::Text | Kind::Secret => "text in quotes".to_owned(),
         Kind::Choice(words) => format!("one of {}", kind.list_of(words)),
         Kind::Address => "an `address:port` in quotes".to_owned(),
-        Kind::Duration => "a duration in quotes".to_owned(),
+        Kind::Duration | Kind::Time => "a duration in quotes".to_owned(),
         Kind::Truth => kind.words(),
         Kind::Path => "a path in quotes".to_owned(),
         other => format!("a {}", other.words()),

@@ -100,6 +100,8 @@ pub enum Kind {
     Truth,
     /// A length of time with its unit, in a string: `"30s"`, `"1h"`. Whole milliseconds.
     Duration,
+    /// The same above zero.
+    Time,
     /// A number of bytes, plain or with its unit in a string: `"64KiB"`.
     Bytes,
     /// A tolerance: a number, a share `"10%"`, or both `"0.05 or 20%"`.
@@ -135,6 +137,7 @@ impl Kind {
             Kind::Number(bounds) => format!("number {}", bounds.words()),
             Kind::Truth => "`true` or `false`".to_owned(),
             Kind::Duration => "duration".to_owned(),
+            Kind::Time => "duration above zero".to_owned(),
             Kind::Bytes => "size".to_owned(),
             Kind::Tolerance => "number from 0 to 1, share `\"10%\"`, or both".to_owned(),
             Kind::Start(words) => {
@@ -160,7 +163,7 @@ impl Kind {
             Kind::Integer { low, .. } => format!("{low}"),
             Kind::Number(bounds) => format!("{}", (bounds.low + bounds.high) / 2.0),
             Kind::Truth => "true".to_owned(),
-            Kind::Duration => "\"30s\"".to_owned(),
+            Kind::Duration | Kind::Time => "\"30s\"".to_owned(),
             Kind::Bytes => "\"64KiB\"".to_owned(),
             Kind::Tolerance => "\"0.05 or 20%\"".to_owned(),
             Kind::Start(_) => "\"24h\"".to_owned(),

@@ -40,6 +40,20 @@ pub fn security(
             remedy,
         );
     }
+    let files = ["ca_file", "certificate_file", "key_file", "key_password"];
+    let by_option = (options.get("security.protocol")).is_some_and(|p| p.contains("ssl"));
+    if !tls.entry("enabled").given
+        && !by_option
+        && let Some(at) = tls.given_place(&files)
+    {
+        let what =
+            "[kafka.tls] has files and no `enabled`: they would not be used, and nothing encrypted";
+        problems.add(
+            at,
+            what,
+            "add `enabled = true`, or `enabled = false` to keep them unused",
+        );
+    }
     let file = |key: &str| tls.path(key).map(|p| p.display().to_string());
     let extra = [
         ("ssl.certificate.location", file("certificate_file")),

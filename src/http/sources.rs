@@ -69,7 +69,7 @@ fn entry(source: &SourceFacts, concerns: &[Concern], lag: Lag) -> Value {
             "at": last.at_ms.map(rfc3339),
         })
     });
-    let here = |c: &&Concern| c.source.as_deref() == Some(&source.name);
+    let here = |c: &&Concern| c.source == source.name;
     let here: Vec<Value> = concerns.iter().filter(here).map(concern).collect();
     json!({
         "source": source.name,

@@ -93,7 +93,7 @@ pub fn shown_of_scores(e: &Evaluation) -> String {
             )
         }
         (Conclusion::FewOutcomes, _) => {
-            let rare = e.mean_score.min(1.0 - e.mean_score) * e.n as f64;
+            let rare = e.tolerance.expected;
             let which = if e.mean_score < 0.5 {
                 "positives"
             } else {

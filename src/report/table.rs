@@ -5,6 +5,7 @@
 //! interval and its n. What an undecided window does not know is a dash, never a zero.
 
 use crate::judge::{Numbers, Verdict, WindowReport};
+use std::borrow::Cow;
 
 /// The colour of a cell, by the basic codes that every terminal knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,9 +53,23 @@ impl Cell {
     /// A cell in that colour.
     pub fn painted(text: impl Into<String>, paint: Paint) -> Cell {
         Cell {
-            text: text.into(),
+            text: printable(&text.into()).into_owned(),
             paint,
         }
+    }
+}
+
+/// A text whose control characters are written out: names come from records, and a terminal obeys them.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    match text.contains(char::is_control) {
+        false => Cow::Borrowed(text),
+        true => text
+            .chars()
+            .flat_map(|c| match c.is_control() {
+                true => c.escape_default().collect::<Vec<char>>(),
+                false => vec![c],
+            })
+            .collect(),
     }
 }
 
@@ -64,7 +79,7 @@ pub const JUDGEMENT: [&str; 7] = [
     "verdict",
     "n",
     "ECE",
-    "90% interval",
+    "interval",
     "p-value",
     "direction",
 ];

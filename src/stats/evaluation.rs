@@ -257,12 +257,19 @@ impl Sample<'_> {
             None => measured,
         };
         let coarsest = &self.levels.as_slice()[0];
-        let exact = o.interval_cells.is_none() && interval::needs_exact_ends(self.interval);
+        let weighting = match self.weighted && t.v_mean > 0.0 {
+            true => (effective * t.v / (n * t.v_mean)).max(1.0),
+            false => 1.0,
+        };
+        let paper = matches!(o.null_reach, NullReach::Paper { .. });
+        let exact = !paper && interval::needs_exact_ends(self.interval);
         let (level, interval) = if exact {
-            (
-                coarsest,
-                interval::exact(coarsest, n, o.confidence, dispersion),
-            )
+            let level = match o.interval_cells {
+                Some(_) => self.interval,
+                None => coarsest,
+            };
+            let exact = interval::exact(level, effective, o.confidence, dispersion * weighting);
+            (level, exact)
         } else {
             (self.interval, self.interval(o, &tests, dispersion))
         };
@@ -278,10 +285,7 @@ impl Sample<'_> {
             level,
             weighted: self.weighted,
             dispersion,
-            weighting: match self.weighted && t.v_mean > 0.0 {
-                true => effective * t.v / (n * t.v_mean),
-                false => 1.0,
-            },
+            weighting,
             few_clusters: tests.few_clusters(),
         };
         let tolerance = compared.with(&o.tolerance);

@@ -23,7 +23,7 @@
 //! Few outcomes. Both ends above are normal ones, and T is nearly normal only where several cells
 //! hold enough of the rarer outcome. Where fewer than [`EXACT_BELOW`] of it are expected (ΣV), or
 //! fewer than [`CELLS_MIN`] cells hold nearly all of ΣV, the ends are exact instead, at a resolution
-//! of two cells: Clopper–Pearson intervals of the event rates of both halves of the axis, jointly of
+//! of two cells unless cells are asked for: Clopper–Pearson intervals of the event rates of both halves of the axis, jointly of
 //! the confidence asked for, bound each half's error. A sum of unequal coins varies less than a
 //! binomial count of the same mean (Hoeffding 1956), so they cover.
 //!
@@ -206,29 +206,34 @@ pub(crate) fn normal(
     }
 }
 
-/// Whether normal ends do not serve at a level of unweighted events.
+/// Whether normal ends do not serve at a level. Weighted events count as the coins of their cell's
+/// effective number.
 pub(crate) fn needs_exact_ends(level: &Level) -> bool {
     let (mut v, mut squares) = (0.0, 0.0);
-    for c in level.occupied.iter() {
-        v += c.v;
-        squares += c.v * c.v;
+    for (c, moments) in level.squares() {
+        let scale = c.n / moments.w2;
+        let own = c.v * scale * scale;
+        v += own;
+        squares += own * own;
     }
-    !level.is_weighted() && (v < EXACT_BELOW || v * v < CELLS_MIN * squares)
+    v < EXACT_BELOW || v * v < CELLS_MIN * squares
 }
 
-/// The interval with exact ends at a level of two cells of unweighted events; φ events that vary
-/// together count as one.
+/// The interval with exact ends at a level of few cells; `n` events in all, of weighted ones the
+/// effective number. φ events that vary together count as one.
 pub(crate) fn exact(level: &Level, n: f64, confidence: f64, dispersion: f64) -> Interval {
     let e = Estimate::of(level, n);
     let tail = 0.5 * (1.0 - confidence) / level.occupied.len().max(1) as f64;
-    let (mut least, mut most) = (0.0, 0.0);
-    for c in level.occupied.iter() {
+    let (mut least, mut most, mut all) = (0.0, 0.0, 0.0);
+    for (c, moments) in level.squares() {
         let mean = c.z / c.n;
-        let (low, high) = clopper_pearson(c.y / dispersion, c.n / dispersion, tail);
+        let scale = c.n / moments.w2 / dispersion;
+        let (low, high) = clopper_pearson(c.y * scale, c.n * scale, tail);
         let near = (low - mean).max(mean - high).max(0.0);
         let far = (high - mean).max(mean - low);
         least += c.n * near * near;
         most += c.n * far * far;
+        all += c.n;
     }
     Interval {
         cells: level.cells,
@@ -236,8 +241,8 @@ pub(crate) fn exact(level: &Level, n: f64, confidence: f64, dispersion: f64) -> 
         confidence,
         estimate_squared: e.t,
         sigma1_squared: e.sigma1_squared,
-        lower: (least / n).sqrt(),
-        upper: (most / n).sqrt(),
+        lower: (least / all).sqrt(),
+        upper: (most / all).sqrt(),
         contains_zero: least <= 0.0,
         median_count: median_count(level),
     }

@@ -186,6 +186,8 @@ pub struct Ratio {
 pub struct Comparison {
     /// τ, on the ℓ2-ECE scale.
     pub tolerance: f64,
+    /// Rare outcomes expected by the scores; of weighted events those of the coins as in [`Ratio`].
+    pub expected: f64,
     /// What is shown.
     pub conclusion: Conclusion,
     /// The error is shown to exceed the tolerance, by the interval or the ratio.
@@ -195,7 +197,7 @@ pub struct Comparison {
     /// About how many more events would decide; `None` where decided, or where no number would.
     pub more_events: Option<f64>,
     /// Some level's debiased estimate is above the Chebyshev bound of T-Cal, Remark 3; always
-    /// valid, seldom sharp. `None` for weighted events, where it does not hold.
+    /// valid, seldom sharp. `None` for weighted events and dispersed outcomes, where it does not hold.
     pub theorem_exceeded: Option<bool>,
 }
 
@@ -219,9 +221,10 @@ pub(crate) struct Compared<'a> {
     pub level: &'a Level,
     /// Whether events are weighted.
     pub weighted: bool,
-    /// φ ≥ 1: outcomes vary so many times as independent ones would.
+    /// φ: outcomes vary so many times as independent ones would; 1 where nothing says that they are not
+    /// independent.
     pub dispersion: f64,
-    /// ω: the weighted rate varies so many times as that of `n` coins; 1 without weights.
+    /// ω ≥ 1: the weighted rate varies so many times as that of `n` coins; 1 without weights.
     pub weighting: f64,
     /// Whether events are clustered and there are too few clusters to show anything.
     pub few_clusters: bool,
@@ -265,6 +268,7 @@ impl Compared<'_> {
         );
         Comparison {
             tolerance: tau,
+            expected: self.coins() * rare_mean,
             conclusion,
             exceeded,
             more_events: if decided || self.few_clusters {
@@ -273,7 +277,8 @@ impl Compared<'_> {
                 self.more_events(tau, ratio, rare_mean)
             },
             ratio,
-            theorem_exceeded: (!self.weighted).then(|| self.theorem_exceeded(tau)),
+            theorem_exceeded: (!self.weighted && self.dispersion == 1.0)
+                .then(|| self.theorem_exceeded(tau)),
         }
     }
 

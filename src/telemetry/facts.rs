@@ -18,6 +18,8 @@ pub struct SourceFacts {
     pub name: String,
     /// Records by disposition.
     pub counters: SourceCounters,
+    /// Where the outcomes of its predictions come; itself where one source carries both.
+    pub outcomes: Option<String>,
     /// Rejected records that the dead-letter topic acknowledged.
     pub dead_letters_delivered: u64,
     /// Rejected records that could not be written to the dead-letter topic.

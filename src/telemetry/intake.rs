@@ -5,9 +5,9 @@
 //! | `TruelineRecordsRejected` | over 1 % of five minutes' records are rejected, or all that were ever read |
 //! | `TruelineOutcomesOrphaned` | over 2 % of half an hour's outcomes find no prediction, or wait on another partition than it |
 //! | `TruelineRecordsLate` | over 5 % of five minutes' records came too late, or most of all that were ever read |
-//! | `TruelineOutcomesStopped` | none matched for an hour, though over 100 did within a day and records are read |
+//! | `TruelineOutcomesStopped`, by source of predictions | none matched for an hour, though over 100 did within a day and records are read |
 //! | the same | none matched for ten minutes in which 100 predictions expired, though over 100 did within a day |
-//! | `TruelineOutcomesAbsent` | none matched ever, and over 1000 predictions were given up |
+//! | `TruelineOutcomesAbsent`, likewise | none matched ever, and over 1000 predictions were given up |
 //!
 //! A process without Prometheus, and anyone who opens its page, should see the same. The rules wait before
 //! they fire, this does not: it says what is. Counters are remembered once a minute for a day, 58 kB a
@@ -42,8 +42,8 @@ const DAY_MS: i64 = 24 * STOPPED_MS;
 /// What is wrong with a source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Concern {
-    /// The source; `None` of all together.
-    pub source: Option<String>,
+    /// The source; of outcomes that do not come, that of their predictions.
+    pub source: String,
     /// The rule that says the same, and the name of its runbook.
     pub rule: &'static str,
     /// How urgent it is.
@@ -80,22 +80,14 @@ impl Totals {
 
     /// What was counted since `before`. Partitions that left take their counts along.
     fn since(self, before: Totals) -> Totals {
-        self.each(before, u64::saturating_sub)
-    }
-
-    fn plus(self, o: Totals) -> Totals {
-        self.each(o, |a, b| a + b)
-    }
-
-    fn each(self, o: Totals, f: impl Fn(u64, u64) -> u64) -> Totals {
         Totals {
-            read: f(self.read, o.read),
-            rejected: f(self.rejected, o.rejected),
-            late: f(self.late, o.late),
-            matched: f(self.matched, o.matched),
-            orphaned: f(self.orphaned, o.orphaned),
-            expired: f(self.expired, o.expired),
-            implied: f(self.implied, o.implied),
+            read: self.read.saturating_sub(before.read),
+            rejected: self.rejected.saturating_sub(before.rejected),
+            late: self.late.saturating_sub(before.late),
+            matched: self.matched.saturating_sub(before.matched),
+            orphaned: self.orphaned.saturating_sub(before.orphaned),
+            expired: self.expired.saturating_sub(before.expired),
+            implied: self.implied.saturating_sub(before.implied),
         }
     }
 }
@@ -105,7 +97,7 @@ impl Totals {
 pub struct Intake {
     sources: BTreeMap<String, VecDeque<(i64, Totals)>>,
     /// What was wrong when it was last asked for changes, by source and rule.
-    known: BTreeMap<(Option<String>, &'static str), Concern>,
+    known: BTreeMap<(String, &'static str), Concern>,
 }
 
 impl Intake {
@@ -166,41 +158,63 @@ impl Intake {
             all.extend(late(source, within(RECENT_MS)));
             all.extend(orphans(source, within(ORPHANED_MS)));
         }
-        let sum = |span_ms| {
-            let each = sources.iter().map(|s| self.within(s, now_ms, span_ms));
-            each.fold(Totals::default(), Totals::plus)
+        for predictions in sources {
+            let of = |s: &&SourceFacts| predictions.outcomes.as_ref() == Some(&s.name);
+            if let Some(outcomes) = sources.iter().find(of) {
+                all.extend(self.outcomes(now_ms, predictions, outcomes));
+            }
+        }
+        all
+    }
+
+    /// Whether predictions of a source get their outcomes.
+    fn outcomes(
+        &self,
+        now_ms: i64,
+        predictions: &SourceFacts,
+        outcomes: &SourceFacts,
+    ) -> Option<Concern> {
+        let concern = |rule, severity, words| {
+            Some(Concern {
+                source: predictions.name.clone(),
+                rule,
+                severity,
+                words,
+            })
         };
-        let of_all = |rule, severity, words| Concern {
-            source: None,
-            rule,
-            severity,
-            words,
+        let within = |span_ms| {
+            let matched = self.within(outcomes, now_ms, span_ms).matched;
+            (matched, self.within(predictions, now_ms, span_ms))
         };
-        let (minutes, hour, day) = (sum(EXPIRED_MS), sum(STOPPED_MS), sum(DAY_MS));
-        let ever = sources.iter().map(Totals::of);
-        let ever = ever.fold(Totals::default(), Totals::plus);
-        if ever.matched == 0 && ever.expired + ever.implied > ABSENT_MIN {
+        let (ever, matched_ever) = (Totals::of(predictions), Totals::of(outcomes).matched);
+        let given_up = ever.expired + ever.implied;
+        if matched_ever == 0 && given_up > ABSENT_MIN {
             let what = match ever.implied {
                 0 => "were given up without one",
                 _ => "count as if theirs had not happened",
             };
-            let n = ever.expired + ever.implied;
-            let words = format!("no outcome has ever found its prediction; {n} predictions {what}");
-            all.push(of_all("TruelineOutcomesAbsent", Severity::Page, words));
-        } else if hour.matched == 0 && hour.read > 0 && day.matched > MATCHED_MIN {
+            let words =
+                format!("no outcome has ever found its prediction; {given_up} predictions {what}");
+            return concern("TruelineOutcomesAbsent", Severity::Page, words);
+        }
+        let (matched_in_day, _) = within(DAY_MS);
+        let (matched_in_hour, hour) = within(STOPPED_MS);
+        let (matched_lately, lately) = within(EXPIRED_MS);
+        if matched_in_day <= MATCHED_MIN {
+            return None;
+        }
+        if matched_in_hour == 0 && hour.read > 0 {
             let words = "no outcome has found its prediction for an hour".to_owned();
-            all.push(of_all("TruelineOutcomesStopped", Severity::Page, words));
-        } else if minutes.matched == 0
-            && minutes.expired >= EXPIRED_MIN
-            && day.matched > MATCHED_MIN
-        {
-            let n = minutes.expired;
+            return concern("TruelineOutcomesStopped", Severity::Page, words);
+        }
+        let n = lately.expired;
+        if matched_lately == 0 && n >= EXPIRED_MIN {
             let words = format!(
                 "no outcome has found its prediction for ten minutes; {n} predictions expired"
             );
-            all.push(of_all("TruelineOutcomesStopped", Severity::Warn, words));
+            return concern("TruelineOutcomesStopped", Severity::Warn, words);
         }
-        all
+        None
     }
 }
 
@@ -210,7 +224,7 @@ fn rejects(source: &SourceFacts, recent: Totals) -> Option<Concern> {
     let of = if all { total } else { recent };
     let share = of.rejected as f64 / of.read.max(1) as f64;
     (all || share > REJECTED_SHARE).then(|| Concern {
-        source: Some(source.name.clone()),
+        source: source.name.clone(),
         rule: "TruelineRecordsRejected",
         severity: match of.rejected == of.read {
             true => Severity::Page,
@@ -229,7 +243,7 @@ fn late(source: &SourceFacts, recent: Totals) -> Option<Concern> {
     let of = if most { total } else { recent };
     let share = of.late as f64 / of.read.max(1) as f64;
     (share > LATE_SHARE).then(|| Concern {
-        source: Some(source.name.clone()),
+        source: source.name.clone(),
         rule: "TruelineRecordsLate",
         severity: match most {
             true => Severity::Page,
@@ -246,7 +260,7 @@ fn orphans(source: &SourceFacts, recent: Totals) -> Option<Concern> {
     let outcomes = recent.matched + recent.orphaned;
     let share = recent.orphaned as f64 / outcomes.max(1) as f64;
     (share > ORPHANED_SHARE).then(|| Concern {
-        source: Some(source.name.clone()),
+        source: source.name.clone(),
         rule: "TruelineOutcomesOrphaned",
         severity: Severity::Warn,
         words: format!("{} of the outcomes find no prediction", percent(share)),
@@ -256,7 +270,7 @@ fn orphans(source: &SourceFacts, recent: Totals) -> Option<Concern> {
 /// Partitions of the topic that are assigned and cannot be read.
 pub fn unread(topic: &str, partitions: usize) -> Concern {
     Concern {
-        source: Some(topic.to_owned()),
+        source: topic.to_owned(),
         rule: "TruelineNotReady",
         severity: Severity::Page,
         words: match partitions {
@@ -269,7 +283,7 @@ pub fn unread(topic: &str, partitions: usize) -> Concern {
 /// Outcomes of the topic that wait on another partition than their predictions.
 pub fn wrong_partition(topic: &str, sample: &WrongPartition) -> Option<Concern> {
     sample.is_wrong().then(|| Concern {
-        source: Some(topic.to_owned()),
+        source: topic.to_owned(),
         rule: "TruelineOutcomesOrphaned",
         severity: Severity::Page,
         words: format!(
@@ -297,6 +311,7 @@ mod tests {
     fn source(read: u64, rejected: u64, matched: u64, orphaned: u64) -> SourceFacts {
         let mut source = SourceFacts {
             name: "labels".to_owned(),
+            outcomes: Some("labels".to_owned()),
             ..SourceFacts::default()
         };
         let c = &mut source.counters;
@@ -405,6 +420,25 @@ mod tests {
             rules(&[(0, of(5000, 0, 600, 401))]),
             ["TruelineOutcomesAbsent"]
         );
+    }
+
+    #[test]
+    fn outcomes_of_one_source_do_not_hide_that_those_of_another_never_came() {
+        let of = |name: &str, outcomes: Option<&str>, matched, implied| {
+            let mut one = source(5000, 0, matched, 0);
+            one.counters.implied = implied;
+            (one.name, one.outcomes) = (name.to_owned(), outcomes.map(str::to_owned));
+            one
+        };
+        let sources = [
+            of("credit", Some("repaid"), 0, 0),
+            of("fraud", Some("chargebacks"), 0, 2000),
+            of("repaid", None, 5000, 0),
+            of("chargebacks", None, 0, 0),
+        ];
+        let found = Intake::default().concerns(0, &sources);
+        let found: Vec<_> = found.iter().map(|c| (c.rule, c.source.as_str())).collect();
+        assert_eq!(found, [("TruelineOutcomesAbsent", "fraud")]);
     }
 
     #[test]

@@ -116,6 +116,11 @@ impl Committed {
         let expires = |model: usize| {
             let of = self.counted().into_iter().filter(|(m, ..)| *m == model);
             let mut times: Vec<i64> = of.map(|(_, time_ms, _)| time_ms).collect();
+            // Old records before the begin count too where reading begins with them.
+            let name = format!(r#""model":"{}""#, MODELS[model]);
+            let doubtful = self.entries.iter().filter(|e| e.kind == Kind::Doubtful);
+            let named = |e: &&Entry| String::from_utf8_lossy(&e.text).contains(&name);
+            times.extend(doubtful.filter(named).map(|e| e.time_ms));
             // A clock ten years ahead is not believed.
             let believed = self.entries.iter().filter(|e| e.kind != Kind::Future);
             times.extend(believed.map(|e| e.time_ms).max());

@@ -318,6 +318,7 @@ fn facts(facts: &mut Facts) {
     for (name, scale) in [("scored", 10u64), ("payments", 3)] {
         let mut source = SourceFacts {
             name: name.to_owned(),
+            outcomes: Some(name.to_owned()),
             dead_letters_delivered: scale,
             ..SourceFacts::default()
         };

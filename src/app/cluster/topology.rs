@@ -11,7 +11,7 @@ use super::assignment::{Assignment, Moves};
 use super::checkpoint_store::{CheckpointAge, CheckpointCounts};
 use super::judges::Judges;
 use crate::app::outputs::snapshots::Written;
-use crate::collect::join::{SpillError, WrongPartition, wrong_partitions};
+use crate::collect::join::{JoinPlan, SpillError, WrongPartition, wrong_partitions};
 use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionId, PartitionState};
 use crate::judge::{
     AccountReport, Change, ComparisonReport, StreamId, StreamReport, WindowJudgement,
@@ -425,6 +425,18 @@ impl Topology {
                 wrong_partitions(&all.collect::<Vec<_>>())
             }
             Topology::Judges(_) => Vec::new(),
+        }
+    }
+
+    /// The joins of this process; none where it counts nothing.
+    pub fn joins(&self) -> &[JoinPlan] {
+        match self {
+            Topology::Single(engine) => engine.joins().plans(),
+            Topology::Sharded(m) => {
+                let first = m.shards().all().first();
+                first.map_or(&[], |s| s.view().joins().plans())
+            }
+            Topology::Judges(_) => &[],
         }
     }
 

@@ -36,7 +36,7 @@ const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 /// One consumer and its source.
 pub struct SourceConsumer {
     /// Its configuration, from which it can be recreated.
-    options: SourceOptions,
+    pub(crate) options: SourceOptions,
     brokers: Arc<dyn Brokers>,
     /// The group member.
     pub consumer: Consumer,

@@ -23,7 +23,7 @@ use crate::alert::{AlertState, Severity};
 use crate::app::clock;
 use crate::app::cluster::topology::Topology;
 use crate::app::error::AppError;
-use crate::collect::join::WrongPartition;
+use crate::collect::join::{JoinPlan, WrongPartition};
 use crate::http::page_path;
 use crate::judge::{Change, Facts, Step, StreamId, StreamReport, alarm};
 use crate::kafka::KafkaOptions;
@@ -259,8 +259,16 @@ impl AlertDispatcher {
         if wrong.iter().any(|w| concerns(w) && w.is_wrong()) {
             notification.evidence.push_str(WRONG_PARTITION);
         }
-        let counts = engine.counters().total();
-        if counts.matched == 0 && counts.implied > ABSENT_MIN {
+        let counters = engine.counters();
+        let absent = |join: &&JoinPlan| {
+            let implied = counters.source(join.predictions).implied;
+            counters.source(join.outcomes).matched == 0 && implied > ABSENT_MIN
+        };
+        let mut concerned = engine
+            .joins()
+            .iter()
+            .filter(|j| j.model.as_ref().is_none_or(|m| *m == worst.id.model));
+        if concerned.any(|join| absent(&join)) {
             notification.evidence.push_str(OUTCOMES_ABSENT);
         }
         Some(notification)

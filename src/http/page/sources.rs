@@ -34,10 +34,7 @@ fn class(concern: &Concern) -> &'static str {
 }
 
 fn words(concern: &Concern) -> String {
-    match &concern.source {
-        Some(source) => format!("{source}: {}", concern.words),
-        None => concern.words.clone(),
-    }
+    format!("{}: {}", concern.source, concern.words)
 }
 
 /// Sentences on what is gravely wrong, for the pages whose numbers may rest on it.
@@ -82,7 +79,7 @@ fn row(source: &SourceFacts, concerns: &[Concern], lag: Lag, body: &mut String) 
     let _ = write!(body, "<tr><th scope=row>{}", escape(&source.name));
     last(source, body);
     body.push_str("<td>");
-    let here = |c: &&Concern| c.source.is_none() || c.source.as_deref() == Some(&source.name);
+    let here = |c: &&Concern| c.source == source.name;
     let here: Vec<&Concern> = concerns.iter().filter(here).collect();
     for concern in &here {
         let _ = write!(

@@ -123,6 +123,9 @@ pub(super) struct Cells {
     /// Whether events are clustered.
     #[serde(default)]
     clustered: bool,
+    /// Whether events are weighted.
+    #[serde(default)]
+    weighted: bool,
 }
 
 impl Cells {
@@ -134,6 +137,7 @@ impl Cells {
                 Axis::Logit { low, high } => Some((low, high)),
             },
             clustered: grid.is_clustered(),
+            weighted: grid.is_weighted(),
         }
     }
 
@@ -146,10 +150,10 @@ impl Cells {
             Some(_) => return None,
         };
         let grid = level.then(|| Grid::new(axis, self.level))?;
-        Some(if self.clustered {
-            grid.clustered()
-        } else {
-            grid
+        Some(match (self.clustered, self.weighted) {
+            (true, _) => grid.clustered(),
+            (false, true) => grid.weighted(),
+            (false, false) => grid,
         })
     }
 }

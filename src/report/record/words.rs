@@ -1,12 +1,13 @@
 //! A record in words and numbers.
 
 use super::Record;
+use crate::report::table::printable;
 use std::fmt::Write;
 
 impl Record {
     /// What happened, in words and numbers.
     pub fn words(&self) -> String {
-        let mut out = format!("{}\n", self.sentence);
+        let mut out = format!("{}\n", printable(&self.sentence));
         let _ = writeln!(
             out,
             "held {} s before it fires, {} s before it ends; flaps so far {}",
@@ -31,7 +32,7 @@ impl Record {
                         interval["lower"],
                         interval["upper"],
                         interval["confidence"],
-                        e["tcal"]["p_value"]
+                        e.get("p_value").unwrap_or(&e["tcal"]["p_value"])
                     ),
                 };
                 if let Some(direction) = e.get("direction") {
@@ -54,7 +55,7 @@ impl Record {
                     w.budget, w.report["log_threshold"]
                 );
             }
-            None => out.push_str("no detector: no budget is configured\n"),
+            None => out.push_str("no detector watches the stream\n"),
         }
         let _ = writeln!(
             out,

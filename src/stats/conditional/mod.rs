@@ -148,12 +148,9 @@ impl Null {
         }
     }
 
-    /// The same null without dispersion.
-    pub fn independent(self) -> Null {
-        Null {
-            dispersion: 1.0,
-            ..self
-        }
+    /// The same null with another dispersion.
+    pub fn dispersed(self, dispersion: f64) -> Null {
+        Null { dispersion, ..self }
     }
 
     /// Number of replicates; `None` where formulas serve.

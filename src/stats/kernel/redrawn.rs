@@ -19,7 +19,7 @@ use crate::rng::Rng;
 /// Draws at least; as many more as let a p-value reach half of α.
 const REPLICATES_MIN: f64 = 1999.0;
 
-/// Draws at most.
+/// Draws at most; below α = 10⁻⁵ nothing is rejected.
 const REPLICATES_MAX: f64 = 99_999.0;
 
 /// Sums that differ by less than this share of themselves are ties.

@@ -15,7 +15,7 @@
 //!
 //! So the sums of a weighted sample are a [`Quadratic`] with n = Σw, and the p-value of SKCE_b
 //! is had as there. McDiarmid's bound has Σw²/(Σw)² for 1/n, the effective number of events.
-//! With all weights 1 everything is what [`super::evaluate`] gives, to the bit. Linear and block
+//! With all weights 1 everything is what [`super::evaluate`] gives of the same events, to the bit. Linear and block
 //! estimators pair neighbours and are left out: the weights would pair a heavy event with one other
 //! only.
 

@@ -66,11 +66,9 @@ impl Group {
                 "Per pair of versions if `[model.compare]` is enabled; intervals are anytime-valid"
             }
             Group::Window => "Per stream and window, always present",
-            Group::Evaluation => {
-                "Per stream and window, withdrawn while the verdict is `undecided`"
-            }
+            Group::Evaluation => "Per stream and window, withdrawn while nothing can be evaluated",
             Group::Cell => {
-                "Per cell of the reliability diagram, withdrawn while the verdict is `undecided`"
+                "Per cell of the reliability diagram, withdrawn while nothing can be evaluated"
             }
             Group::Input => "Input",
             Group::Process => "Process",

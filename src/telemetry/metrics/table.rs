@@ -98,7 +98,7 @@ table! {
     WindowEnd Window Gauge "trueline_window_end_timestamp_seconds" "seconds" []
         "Event time at which the window ends. Its distance from now is the age of the verdict's data.";
     WindowEvaluated Window Gauge "trueline_window_evaluated_timestamp_seconds" "seconds" []
-        "When the window was last evaluated.";
+        "End of the window that was last evaluated, in event time.";
     LastEvent Window Gauge "trueline_last_event_timestamp_seconds" "seconds" []
         "Event time of the newest event of the stream. All windows of a stream share it.";
     Verdict Window Gauge "trueline_verdict" "0 or 1" ["state"]
@@ -210,6 +210,8 @@ table! {
         "Upper bound of the records that the broker deleted before they were read: the offsets between the last record read and the oldest one left.";
     RecordsMoved Input Counter "trueline_records_moved_total" "records" ["source", "direction"]
         "Open records that arrived (in) or left (out) with partitions that moved between processes. Records read plus arrivals equal all other dispositions plus departures.";
+    PredictionsMatched Input Counter "trueline_predictions_matched_total" "records" ["source"]
+        "Outcomes that found their prediction, by the source of the predictions.";
     RecordsImplied Input Counter "trueline_records_implied_total" "records" ["source"]
         "Observed predictions without an outcome whose outcome was implied at maturity.";
     VectorRefused Input Counter "trueline_vector_refused_total" "records" ["source"]

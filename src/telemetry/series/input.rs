@@ -10,6 +10,14 @@ pub(in crate::telemetry) fn input(published: &Published, families: &mut Families
     let facts = published.facts();
     for source in &facts.sources {
         records(&source.name, &source.counters, families);
+        let from = facts
+            .sources
+            .iter()
+            .find(|s| source.outcomes.as_ref() == Some(&s.name));
+        if let Some(outcomes) = from {
+            let matched = outcomes.counters.matched as f64;
+            families.put(Id::PredictionsMatched, &[&source.name], matched);
+        }
         let delivered = source.dead_letters_delivered as f64;
         let failed = source.dead_letters_failed as f64;
         families.put(Id::DeadLetters, &[&source.name, "delivered"], delivered);
@@ -32,7 +40,13 @@ pub(in crate::telemetry) fn input(published: &Published, families: &mut Families
         }
     }
     for (topic, sample) in &facts.wrong_partitions {
-        families.put(Id::WrongPartition, &[topic], sample.share());
+        // Of a few that wait the share says nothing.
+        let share = if sample.is_wrong() {
+            sample.share()
+        } else {
+            0.0
+        };
+        families.put(Id::WrongPartition, &[topic], share);
     }
     for (topic, partition) in &facts.suspended {
         families.put(

@@ -5,6 +5,7 @@ use crate::level;
 use crate::support::bars::{Bar, count, data_sets};
 use trueline::stats::evaluation::{Options, evaluate, evaluate_scores, evaluate_weighted};
 use trueline::stats::rng::Rng;
+use trueline::stats::tolerance::{Conclusion, Tolerance};
 
 #[test]
 fn calibrated_data_are_rejected_as_often_as_alpha_says_under_uneven_weights() {
@@ -150,4 +151,50 @@ fn the_ratio_covers_that_of_the_population_where_positives_have_the_heavy_weight
     let (ratio, kish) = ratio(1, |z| z);
     println!("{} of {kish}", ratio.expected);
     assert!(ratio.expected < 0.7 * kish, "{} of {kish}", ratio.expected);
+}
+
+/// Claims of calibration by few outcomes. Heavy events of scores near 0 are a third too seldom predicted, and the
+/// variance that their scores give them says nothing; and 500 events of one score expect one outcome, alike weighted
+/// or at cells of one's own choice.
+#[test]
+fn a_model_is_not_called_calibrated_by_outcomes_that_are_too_few_to_say_so() {
+    let sets = data_sets(500);
+    let bar = Bar::new(sets, 0.0..=0.06, &[0.15]);
+    let mut failures = Vec::new();
+    let calibrated = |all: &[Weighted], o: &Options| {
+        let conclusion = evaluate(&sums_of(all), o).unwrap().tolerance.conclusion;
+        conclusion == Conclusion::Calibrated
+    };
+    let said = count(sets, |seed| {
+        let mut rng = Rng::new(seed);
+        let light = (0..4000).map(|_| (0.1, rng.uniform() < 0.1, 1.0));
+        let mut all: Vec<Weighted> = light.collect();
+        all.extend((0..1000).map(|_| (1e-7, rng.uniform() < 2e-4, 1000.0)));
+        calibrated(&all, &Options::default())
+    });
+    bar.check("heavy events of small scores", said, &mut failures);
+    let tolerance = Tolerance::absolute(0.005);
+    let few = |seed, weight: f64| {
+        let mut rng = Rng::new(seed);
+        let one = |_| (0.002, rng.uniform() < 0.0075, weight);
+        (0..500).map(one).collect::<Vec<Weighted>>()
+    };
+    let o = Options {
+        tolerance,
+        ..Options::default()
+    };
+    let said = count(sets, |seed| calibrated(&few(seed, 2.0), &o));
+    bar.check("all weights 2", said, &mut failures);
+    let own = Options {
+        interval_cells: Some(64),
+        ..o.clone()
+    };
+    let said = count(sets, |seed| {
+        let all = few(seed, 1.0);
+        let plain: Vec<(f64, bool)> = all.iter().map(|&(z, y, _)| (z, y)).collect();
+        let e = evaluate_scores(&plain, &own).unwrap();
+        e.tolerance.conclusion == Conclusion::Calibrated
+    });
+    bar.check("64 cells", said, &mut failures);
+    assert!(failures.is_empty(), "{failures:#?}");
 }
