@@ -25,7 +25,7 @@
 //! [`Deduplicator::orphans`] finds alerts that were notified and have not been seen firing for
 //! [`ORPHAN_MS`]: the configuration no longer contains their streams. An alert whose stream was
 //! [released](Deduplicator::release) with its partition is not an orphan; its new owner resolves
-//! it.
+//! it. A stream that comes back brings what its last owner knew; one that fires here without that is new.
 
 use super::notification::{Notification, Status};
 use crate::alert::{Severity, Silences};
@@ -93,6 +93,11 @@ impl Deduplicator {
         let Some(l) = last else {
             return true;
         };
+        if l.released {
+            // A stream that comes back brings its alert. This one has begun again, and meanwhile another process
+            // may have notified the end.
+            return (since_ms, at_ms) > (l.since_ms, l.at_ms);
+        }
         if !l.firing {
             let bad_ms = notification.bad_ms.unwrap_or(at_ms);
             if since_ms <= l.bad_ms {
@@ -168,8 +173,14 @@ impl Deduplicator {
         last.is_some_and(|l| (l.since_ms, l.at_ms) >= (notification.since_ms, notification.at_ms))
     }
 
-    /// The start of the notified firing; `None` if the alert does not fire.
+    /// The start of the notified firing; `None` if the alert does not fire, or another process has it.
     pub fn firing_since(&self, fingerprint: &str) -> Option<i64> {
+        let last = self.last.get(fingerprint).filter(|l| l.is_ours());
+        last.map(|l| l.since_ms)
+    }
+
+    /// The same of the last firing that this process notified, whoever has the alert now.
+    pub fn fired_since(&self, fingerprint: &str) -> Option<i64> {
         let last = self.last.get(fingerprint).filter(|l| l.firing);
         last.map(|l| l.since_ms)
     }
@@ -302,6 +313,20 @@ mod tests {
         assert!(has(&dedup, Page) && !has(&dedup, Warn));
         send(&mut dedup, &[notification(Resolved, 10, 30, Warn)], &book);
         assert!(!has(&dedup, Page));
+    }
+
+    #[test]
+    fn an_alert_that_left_and_begins_again_here_is_notified() {
+        let first = notification(Firing, 10, 10, Page);
+        let mut dedup = Deduplicator::after([&first].into_iter());
+        assert!(dedup.release(&first.fingerprint));
+        // Meanwhile its next owner notified the end, and let the stream go.
+        assert_eq!(dedup.firing_since(&first.fingerprint), None);
+        assert_eq!(dedup.fired_since(&first.fingerprint), Some(10));
+        let book = Silences::default();
+        let again = notification(Firing, 90, 90, Page);
+        assert_eq!(send(&mut dedup, &[again], &book), [true]);
+        assert_eq!(dedup.firing_since(&first.fingerprint), Some(90));
     }
 
     #[test]

@@ -303,7 +303,7 @@ impl Notifier {
     /// Takes over an alert without a notified firing. A firing that we notified may be over since.
     fn acquire_quiet(&mut self, handover: &AlertHandover) {
         let fingerprint = &handover.fingerprint;
-        let Some(since_ms) = self.dedup.firing_since(fingerprint) else {
+        let Some(since_ms) = self.dedup.fired_since(fingerprint) else {
             return;
         };
         if handover.ended_ms.is_some_and(|ended| ended >= since_ms) {

@@ -228,7 +228,9 @@ fn agree(seeds: Range<u64>, draw: &(impl Fn(u64) -> Scenario + Sync)) -> u64 {
 fn seeds_that_found_faults_agree_with_the_oracle() {
     let judge = [1779, 3917, 7737, 8537, 8577];
     let late = [1892, 6255, 6802, 7621, 8866, 9890];
-    let others = [342, 354, 368, 576, 631, 725, 913, 2849, 4057, 8138];
+    let others = [
+        342, 354, 368, 576, 631, 725, 913, 2849, 4057, 7705, 8138, 9417,
+    ];
     for seed in judge.into_iter().chain(late).chain(others) {
         let why = failure(&draw(seed, fleet_of(seed)));
         assert_eq!(why, None, "seed {seed}");
