@@ -37,7 +37,7 @@ const HOLDS: Duration = DOUBTFUL_FOR
     .saturating_add(Duration::from_secs(10));
 /// The same of ids that the client has given up: it asks again, and takes any answer.
 const HOLDS_AGAIN: Duration = Duration::from_secs(5);
-/// The first and the last id of which [`many_ids`] draws.
+/// The ids that [`many_ids`] sends.
 const MANY: std::ops::Range<u32> = 100..112;
 /// All that [`many_ids`] sends first was given up by then.
 const GIVEN_UP: Duration = Duration::from_secs(110);

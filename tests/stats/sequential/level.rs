@@ -105,9 +105,8 @@ fn repeated_t_cal_rejects_nearly_every_calibrated_stream() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// A model that says 0, and of which nothing happens: no bet wins or loses, and what was staked sums up to twenty
-/// times the threshold. That is no evidence; an error that comes afterwards is found, and one that was there
-/// from the begin as soon as ever.
+/// Scores near 0 without a positive outcome: no bet wins or loses, and the stakes add up to twenty times the
+/// threshold. That is no evidence. An error that comes afterwards is found as soon as by a new stream.
 #[test]
 fn stakes_that_win_nothing_raise_no_alarm_and_hide_none() {
     let odds = Odds::new(grid(), 0.0);
