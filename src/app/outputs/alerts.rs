@@ -259,16 +259,12 @@ impl AlertDispatcher {
         if wrong.iter().any(|w| concerns(w) && w.is_wrong()) {
             notification.evidence.push_str(WRONG_PARTITION);
         }
-        let counters = engine.counters();
-        let absent = |join: &&JoinPlan| {
-            let implied = counters.source(join.predictions).implied;
-            counters.source(join.outcomes).matched == 0 && implied > ABSENT_MIN
-        };
-        let mut concerned = engine
-            .joins()
-            .iter()
-            .filter(|j| j.model.as_ref().is_none_or(|m| *m == worst.id.model));
-        if concerned.any(|join| absent(&join)) {
+        // The joins that may serve the model: of one whose outcomes come nothing is said.
+        let serves = |j: &&JoinPlan| j.model.as_ref().is_none_or(|m| *m == worst.id.model);
+        let (counters, joins) = (engine.counters(), || engine.joins().iter().filter(serves));
+        let matched = joins().map(|j| counters.source(j.outcomes).matched);
+        let implied = joins().map(|j| counters.source(j.predictions).implied);
+        if matched.sum::<u64>() == 0 && implied.sum::<u64>() > ABSENT_MIN {
             notification.evidence.push_str(OUTCOMES_ABSENT);
         }
         Some(notification)
