@@ -137,18 +137,24 @@ pub fn add(d: &mut Draw, s: &mut Scenario) {
         if s.away(log).iter().any(|away| away.contains(&at)) {
             continue;
         }
-        let time_ms = wall_ms(at);
-        s.records.push(Record {
-            at,
-            log,
-            time_ms,
-            stamp_ms: time_ms,
-            text: format!("of schema {id}"),
-            kind: Kind::Unschemed(id),
-        });
+        s.records
+            .push(unschemed(at, log, id, format!("of schema {id}")));
     }
     s.faults.sort_by_key(|(at, _)| *at);
     s.records.sort_by_key(|r| (r.at, r.log));
+}
+
+/// A record whose schema, of this id, cannot be had.
+fn unschemed(at: Duration, log: i32, id: u32, text: String) -> Record {
+    let time_ms = wall_ms(at);
+    Record {
+        at,
+        log,
+        time_ms,
+        stamp_ms: time_ms,
+        text,
+        kind: Kind::Unschemed(id),
+    }
 }
 
 /// Lets a fleet read through a registry that answers many ids badly, and sends them one after the other, twice.
@@ -163,15 +169,8 @@ pub fn many_ids(d: &mut Draw, s: &mut Scenario) {
     for at in [first, first + d.seconds(112, 135)] {
         for (n, id) in (0u32..).zip(MANY) {
             let at = at + Duration::from_millis(10) * n;
-            let time_ms = wall_ms(at);
-            s.records.push(Record {
-                at,
-                log,
-                time_ms,
-                stamp_ms: time_ms,
-                text: format!("of schema {id} at {time_ms}"),
-                kind: Kind::Unschemed(id),
-            });
+            let text = format!("of schema {id} at {}", wall_ms(at));
+            s.records.push(unschemed(at, log, id, text));
         }
     }
 }
