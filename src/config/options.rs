@@ -25,6 +25,18 @@ pub struct SourceOptions {
     pub deduplicate_ms: Option<i64>,
 }
 
+impl SourceOptions {
+    /// The topic with the outcomes of the predictions of `topic`; the same where it carries both, and `None`
+    /// where it carries no predictions that wait for outcomes.
+    pub fn outcomes_of(&self, topic: &str) -> Option<&str> {
+        let outcomes = &self.join.as_ref()?.topics;
+        let all = &self.kafka.topics;
+        let predictions = &all[..all.len() - outcomes.len()];
+        let at = predictions.iter().position(|of| of == topic)?;
+        outcomes.get(at).or(predictions.get(at)).map(String::as_str)
+    }
+}
+
 /// Where the records of a source come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Input {

@@ -411,18 +411,14 @@ impl Shards {
 
     /// How far each partition was read.
     pub fn partitions(&self) -> Vec<PartitionState> {
-        let shards = self.shards.iter();
-        shards
-            .flat_map(|s| s.view().partitions().states())
-            .collect()
+        let all = self.shards.iter().map(|s| s.view().partitions());
+        all.flat_map(|p| p.states()).collect()
     }
 
     /// The next offset of each partition that was read.
     pub fn positions(&self) -> Vec<Origin> {
-        let shards = self.shards.iter();
-        shards
-            .flat_map(|s| s.view().partitions().positions())
-            .collect()
+        let all = self.shards.iter().map(|s| s.view().partitions());
+        all.flat_map(|p| p.positions()).collect()
     }
 
     /// Panes held, those of shards and of the windows over them alike.
@@ -435,6 +431,17 @@ impl Shards {
     pub fn bytes(&self) -> usize {
         let shards = self.shards.iter();
         shards.map(LocalShard::bytes).sum::<usize>() + self.monitor().map_or(0, MonitorView::bytes)
+    }
+
+    /// Predictions that are retained for their outcomes, or for revisions.
+    pub fn retained(&self) -> usize {
+        self.shards.iter().map(|s| s.view().retained()).sum()
+    }
+
+    /// Retained predictions that are not in memory, and bytes that those take which are.
+    pub fn spilled(&self) -> (usize, usize) {
+        let all = self.shards.iter().map(|s| s.view().spilled());
+        all.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
     }
 
     /// Why the store of pending predictions of a shard failed, if one did.

@@ -4,7 +4,7 @@
 //! has a shard for each partition ([`Assignment`]), whose checkpoints lie in the topic. A process that judges
 //! what others count follows their checkpoints ([`Judges`]). The rest of the program does not ask which.
 
-use crate::monitor::activity::Unjudged;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::assignment::{Assignment, Moves};
@@ -17,11 +17,11 @@ use crate::judge::{
     AccountReport, Change, ComparisonReport, StreamId, StreamReport, WindowJudgement,
 };
 use crate::kafka::{Consumer, KafkaError};
+use crate::monitor::activity::Unjudged;
 use crate::monitor::shards::Moved;
 use crate::monitor::watchdog::Watchdog;
 use crate::monitor::{Engine, MonitorView, PartitionEvent, Plan, RecordSink, Snapshot};
 use crate::telemetry::facts::Role;
-use std::collections::BTreeMap;
 
 /// See the module.
 pub enum Topology {
@@ -398,7 +398,7 @@ impl Topology {
     pub fn retained(&self) -> usize {
         match self {
             Topology::Single(engine) => engine.retained(),
-            Topology::Sharded(m) => m.shards().all().iter().map(|s| s.view().retained()).sum(),
+            Topology::Sharded(m) => m.shards().retained(),
             Topology::Judges(_) => 0,
         }
     }
@@ -407,10 +407,7 @@ impl Topology {
     pub fn spilled(&self) -> (usize, usize) {
         match self {
             Topology::Single(engine) => engine.spilled(),
-            Topology::Sharded(m) => {
-                let all = m.shards().all().iter().map(|s| s.view().spilled());
-                all.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
-            }
+            Topology::Sharded(m) => m.shards().spilled(),
             Topology::Judges(_) => (0, 0),
         }
     }
@@ -432,10 +429,7 @@ impl Topology {
     pub fn joins(&self) -> &[JoinPlan] {
         match self {
             Topology::Single(engine) => engine.joins().plans(),
-            Topology::Sharded(m) => {
-                let first = m.shards().all().first();
-                first.map_or(&[], |s| s.view().joins().plans())
-            }
+            Topology::Sharded(m) => &m.shards().plan().joins,
             Topology::Judges(_) => &[],
         }
     }

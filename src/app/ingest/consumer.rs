@@ -36,7 +36,7 @@ const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 /// One consumer and its source.
 pub struct SourceConsumer {
     /// Its configuration, from which it can be recreated.
-    pub(crate) options: SourceOptions,
+    options: SourceOptions,
     brokers: Arc<dyn Brokers>,
     /// The group member.
     pub consumer: Consumer,
@@ -93,6 +93,11 @@ impl SourceConsumer {
             paused: false,
             schemas_behind: false,
         })
+    }
+
+    /// See [`SourceOptions::outcomes_of`].
+    pub fn outcomes_of(&self, topic: &str) -> Option<&str> {
+        self.options.outcomes_of(topic)
     }
 
     /// Pauses while the disk is behind, starts of partitions are not stored, or the schema queue is full,

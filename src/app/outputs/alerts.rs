@@ -17,13 +17,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use super::alert_facts::alert_facts;
 use super::alert_requests::{Act, Order, accept_requests};
 use super::alert_topic::topic_sink;
-use crate::alert::{AlertState, Severity};
+use super::caveats::caveats;
+use crate::alert::AlertState;
 use crate::app::clock;
 use crate::app::cluster::topology::Topology;
 use crate::app::error::AppError;
-use crate::collect::join::{JoinPlan, WrongPartition};
+use crate::collect::join::WrongPartition;
 use crate::http::page_path;
 use crate::judge::{Change, Facts, Step, StreamId, StreamReport, alarm};
 use crate::kafka::KafkaOptions;
@@ -32,22 +34,13 @@ use crate::notify::notification::Links;
 use crate::notify::notifier::{Firing, links};
 use crate::notify::{AlertHandover, Host, Notification, Notifier, NotifyOptions, SinkOptions};
 use crate::telemetry::Published;
-use crate::telemetry::facts::{AlertFacts, PartitionFacts, Role};
-use crate::telemetry::intake::ABSENT_MIN;
+use crate::telemetry::facts::{PartitionFacts, Role};
 
 /// Time between two comparisons of the firing alerts with what was notified.
 const COMPARE: Duration = Duration::from_secs(1);
 
 /// Time between two offers of what fires to the sinks that did not get it.
 const OFFER: Duration = Duration::from_secs(60);
-
-/// What a notification adds where outcomes may have missed their predictions.
-const WRONG_PARTITION: &str = ". Outcomes wait on another partition than their predictions (see \
-    trueline_outcomes_wrong_partition_ratio), so these numbers may be wrong: mend that first";
-
-/// What a notification adds where predictions were given up and no outcome was ever matched.
-const OUTCOMES_ABSENT: &str = ". No outcome has ever found its prediction, so these numbers rest on outcomes \
-    that are implied: mend that first";
 
 /// Why an alert ends that was notified before a crash and does not fire after it.
 const JUDGED_AGAIN: &str = "judged again after a restart: it does not fire";
@@ -149,7 +142,7 @@ impl AlertDispatcher {
             self.compare(engine, (now_ms, caught_up));
         }
         if due || stepped {
-            let alerts = self.facts(engine).into();
+            let alerts = alert_facts(engine.reports(), &self.groups).into();
             published.update(|facts| facts.alerts = alerts);
         }
         // After the comparison: it would forget the alert that ends before its change is notified.
@@ -255,18 +248,9 @@ impl AlertDispatcher {
         let wrong = self
             .wrong_partitions
             .get_or_init(|| engine.wrong_partitions());
-        let concerns = |w: &WrongPartition| w.model.as_ref().is_none_or(|m| *m == worst.id.model);
-        if wrong.iter().any(|w| concerns(w) && w.is_wrong()) {
-            notification.evidence.push_str(WRONG_PARTITION);
-        }
-        // The joins that may serve the model: of one whose outcomes come nothing is said.
-        let serves = |j: &&JoinPlan| j.model.as_ref().is_none_or(|m| *m == worst.id.model);
-        let (counters, joins) = (engine.counters(), || engine.joins().iter().filter(serves));
-        let matched = joins().map(|j| counters.source(j.outcomes).matched);
-        let implied = joins().map(|j| counters.source(j.predictions).implied);
-        if matched.sum::<u64>() == 0 && implied.sum::<u64>() > ABSENT_MIN {
-            notification.evidence.push_str(OUTCOMES_ABSENT);
-        }
+        let counted = (engine.joins(), &engine.counters());
+        let caveats = caveats(&worst.id.model, wrong, counted);
+        notification.evidence.push_str(&caveats);
         Some(notification)
     }
 
@@ -409,38 +393,6 @@ impl AlertDispatcher {
         changed
     }
 
-    /// The alerts as people see them.
-    fn facts(&self, engine: &Topology) -> Vec<AlertFacts> {
-        let mut all: BTreeMap<GroupId, Vec<&StreamReport>> = BTreeMap::new();
-        for report in engine.reports() {
-            let id = self.groups.by().group_of(&report.id);
-            all.entry(id).or_default().push(report);
-        }
-        let facts = all.into_iter().map(|(id, mut reports)| {
-            reports.sort_by_key(|r| (urgency(r.alert.state), r.alert.severity != Severity::Page));
-            let state = reports.first().map(|r| r.alert.state).unwrap_or_default();
-            let group = self.groups.get(&id).filter(|_| state == AlertState::Firing);
-            let same = reports.iter().filter(|r| r.alert.state == state);
-            let since_ms = same.filter_map(|r| r.alert.since_ms).min();
-            AlertFacts {
-                fingerprint: id.fingerprint(),
-                name: id.name(),
-                state,
-                severity: reports
-                    .first()
-                    .map(|r| r.alert.severity)
-                    .unwrap_or_default(),
-                since_ms: group.map(|g| g.since_ms).or(since_ms),
-                streams: reports.iter().map(|r| r.id.clone()).collect(),
-                model: id.model,
-                version: id.version,
-                segment: id.segment,
-                view: id.view,
-            }
-        });
-        facts.collect()
-    }
-
     fn links(&self, id: &StreamId) -> Links {
         links(&self.options, &page_path(id))
     }
@@ -490,14 +442,4 @@ fn in_order<'c>(changes: &'c [Change], left: &[StreamId]) -> Vec<&'c Change> {
         |c: &Change| !matches!(c.step, Step::Stream { to, .. } if to.state == AlertState::Firing);
     ours.sort_by_key(|c| (c.at_ms, ends(c)));
     ours
-}
-
-/// Rank of a state: what fires first.
-fn urgency(state: AlertState) -> u8 {
-    match state {
-        AlertState::Firing => 0,
-        AlertState::Pending => 1,
-        AlertState::Resolved => 2,
-        AlertState::Inactive => 3,
-    }
 }

@@ -1,9 +1,11 @@
 //! What leaves the engine: published reports and facts, alerts, audit entries, and snapshots.
 
+pub mod alert_facts;
 pub mod alert_requests;
 pub mod alert_topic;
 pub mod alerts;
 pub mod audit;
+pub mod caveats;
 pub mod history;
 pub mod publish;
 pub mod snapshots;

@@ -206,13 +206,6 @@ fn source_facts(
     let source = &consumer.source;
     let dead = source.records.dead_letters.as_ref();
     let dead = dead.map(|d| d.counts()).unwrap_or_default();
-    let outcomes = |name: &str| {
-        let join = consumer.options.join.as_ref()?;
-        let all = &consumer.options.kafka.topics;
-        let predictions = &all[..all.len() - join.topics.len()];
-        let at = predictions.iter().position(|topic| topic == name)?;
-        Some(join.topics.get(at).unwrap_or(&predictions[at]).clone())
-    };
     let mut facts: Vec<SourceFacts> = source
         .records
         .numbered()
@@ -220,7 +213,7 @@ fn source_facts(
         .zip(&source.records.last_rejections)
         .map(|(((name, number), &lost), last)| SourceFacts {
             name: name.to_owned(),
-            outcomes: outcomes(name),
+            outcomes: consumer.outcomes_of(name).map(str::to_owned),
             counters: counters.source(number),
             moved_in: engine.moved(number).brought,
             moved_out: engine.moved(number).taken,
