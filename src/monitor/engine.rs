@@ -42,6 +42,9 @@ pub struct Engine {
     watchdog: Watchdog,
     /// Parts of the snapshot that were dropped, each with the reason.
     dropped: Vec<String>,
+    /// What the snapshot had counted.
+    brought: Counters,
+    brought_pairs: Vec<PairCounts>,
 }
 
 impl Engine {
@@ -52,6 +55,8 @@ impl Engine {
             monitor: Monitor::new(plan),
             watchdog: Watchdog::default(),
             dropped: Vec::new(),
+            brought: Counters::default(),
+            brought_pairs: Vec::new(),
         }
     }
 
@@ -245,16 +250,25 @@ impl Engine {
         comparisons(self.plan(), [self.shard.view().comparisons()].into_iter())
     }
 
-    /// See [`ShardView::pair_counts`](super::shard::ShardView::pair_counts).
+    /// Where rows of pairs went since this engine began, by name of the model's plan, with how many wait now.
     pub fn pair_counts(&self) -> Vec<(String, PairCounts, usize)> {
-        self.shard.view().pair_counts()
+        let mut all = self.shard.view().pair_counts();
+        for ((_, counts, _), brought) in all.iter_mut().zip(&self.brought_pairs) {
+            *counts = counts.since(brought);
+        }
+        all
     }
 
-    /// Where every record went.
+    /// Where every record went, also before the snapshot that this engine resumed from.
     pub fn counters(&self) -> Counters {
         let mut counters = self.shard.view().counters().clone();
         self.monitor.view().add_counts_to(&mut counters);
         counters
+    }
+
+    /// What the snapshot that this engine resumed from had counted.
+    pub fn brought(&self) -> &Counters {
+        &self.brought
     }
 
     /// What is monitored.
@@ -404,6 +418,7 @@ impl Engine {
         let fit = Fit::new(&plan, &s)?;
         let shard = Shard::restore(plan.clone(), &s, &fit, segment, spills)?;
         let monitor = Monitor::restore(plan, &s, &fit)?;
+        let pairs = shard.view().pair_counts().into_iter();
         let mut dropped = monitor.view().dropped().to_vec();
         dropped.extend_from_slice(shard.view().dropped());
         Ok(Engine {
@@ -411,6 +426,8 @@ impl Engine {
             monitor,
             watchdog: Watchdog::default(),
             dropped,
+            brought_pairs: pairs.map(|(_, counts, _)| counts).collect(),
+            brought: s.counters,
         })
     }
 }

@@ -18,6 +18,8 @@ pub struct SourceFacts {
     pub name: String,
     /// Records by disposition.
     pub counters: SourceCounters,
+    /// What earlier processes counted of them.
+    pub brought: SourceCounters,
     /// Where the outcomes of its predictions come; itself where one source carries both.
     pub outcomes: Option<String>,
     /// Rejected records that the dead-letter topic acknowledged.
@@ -28,7 +30,7 @@ pub struct SourceFacts {
     pub awaiting_schema: u64,
     /// Other processes where there may be only this one.
     pub other_members: u64,
-    /// Open records that arrived with partitions from other processes.
+    /// Open records that came from a snapshot, or with partitions from other processes.
     pub moved_in: u64,
     /// Open records that left with partitions.
     pub moved_out: u64,

@@ -108,6 +108,7 @@ fn an_exported_state_with_pending_predictions_goes_on_elsewhere_to_the_bit() {
         .expect("sound")
         .expect("a snapshot");
     let mut moved = Engine::restore_joined(plan(), found.snapshot, &found.segments).expect("sound");
+    assert_eq!(*moved.brought(), engine.counters());
     for engine in [&mut engine, &mut moved] {
         feed(engine, 3_000, 2_000);
         engine.finish();
@@ -116,6 +117,11 @@ fn an_exported_state_with_pending_predictions_goes_on_elsewhere_to_the_bit() {
     assert_eq!(reports(&engine), reports(&moved));
     assert_eq!(engine.counters(), moved.counters());
     assert!(engine.counters().total().revised > 0);
+    // Of its records it has read the second part, and went on with those that were open.
+    let (total, brought) = (moved.counters().total(), moved.brought().total());
+    let here = total.since(&brought);
+    assert!(here.records > 0 && here.records < total.records);
+    assert_eq!(here.records + brought.open(), here.disposed());
 }
 
 #[test]

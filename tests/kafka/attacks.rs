@@ -48,16 +48,9 @@ fn send(sender: &mut Sender, topic: &str, partition: i32, n: u64) {
     sender.flush();
 }
 
-/// Records that ended with this label.
-fn counted(service: &Service, label: &str) -> f64 {
-    service.metric("trueline_records_total", &[label])
-}
-
-const OBSERVED: &str = "disposition=\"observed\"";
-
 fn wait_observed(service: &Service, n: u64) {
     wait_for("the events to be counted", LIMIT, || {
-        (counted(service, OBSERVED) == n as f64).then_some(())
+        (service.counted("observed") == Some(n as f64)).then_some(())
     });
 }
 
@@ -81,8 +74,8 @@ fn a_process_that_is_frozen_beyond_its_session_counts_everything_once() {
     }
     wait_observed(&service, 2000);
     std::thread::sleep(Duration::from_secs(1));
-    assert_eq!(counted(&service, OBSERVED), 2000.0);
-    assert_eq!(counted(&service, "disposition=\"late\""), 0.0);
+    assert_eq!(service.counted("observed"), Some(2000.0));
+    assert_eq!(service.counted("late"), Some(0.0));
     service.wait_ready();
     assert_eq!(service.end("TERM"), Some(0));
 }

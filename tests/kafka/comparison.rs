@@ -91,8 +91,7 @@ fn compared(service: &Service) -> Value {
 }
 
 fn read(service: &Service) -> u64 {
-    let scrape = service.scrape();
-    scrape.map_or(0, |s| s.sum("trueline_records_read_total", &[]) as u64)
+    service.counted("read").map_or(0, |n| n as u64)
 }
 
 #[test]

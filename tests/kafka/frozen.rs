@@ -64,11 +64,11 @@ fn end_ms(service: &Service) -> Option<i64> {
 }
 
 fn late(service: &Service) -> f64 {
-    service.metric("trueline_records_total", &["disposition=\"late\""])
+    service.counted("late").expect("an answer")
 }
 
 fn observed(service: &Service) -> f64 {
-    service.metric("trueline_records_total", &["disposition=\"observed\""])
+    service.counted("observed").unwrap_or(0.0)
 }
 
 fn wait_observed(service: &Service, n: u64) {
@@ -108,7 +108,7 @@ fn a_partition_of_records_that_are_not_counted_freezes_no_verdict() {
     }
     // The slide, the lateness, and a poll of each.
     assert!(worst_ms < 9_000, "the window stood still: {worst_ms} ms");
-    let rejected = service.metric("trueline_records_total", &["disposition=\"rejected\""]);
+    let rejected = service.counted("rejected").expect("an answer");
     assert!(rejected > 50.0, "{rejected}");
     assert_eq!(late(&service), 0.0);
 }
@@ -373,6 +373,6 @@ fn a_step_of_the_wall_clock_changes_no_state() {
     }
     assert_eq!(service.metric("trueline_streams_expired_total", &[]), 0.0);
     assert_eq!(late(&service), 0.0);
-    let rejected = service.metric("trueline_records_total", &["disposition=\"rejected\""]);
+    let rejected = service.counted("rejected").expect("an answer");
     assert_eq!(rejected, 0.0);
 }

@@ -54,11 +54,10 @@ fn event(model: &str, version: &str, country: &str, i: u64, time_ms: i64) -> Vec
 }
 
 fn wait_counted(service: &Service, disposition: &str, n: u64) {
-    let label = format!("disposition=\"{disposition}\"");
     wait_for(
         &format!("{n} records that are {disposition}"),
         LIMIT,
-        || (service.metric("trueline_records_total", &[&label]) == n as f64).then_some(()),
+        || (service.counted(disposition) == Some(n as f64)).then_some(()),
     );
 }
 

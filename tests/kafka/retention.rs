@@ -59,8 +59,7 @@ fn send(sender: &mut Sender, topic: &str, n: u64) {
 
 fn wait_read(service: &Service, n: u64) {
     wait_for("the records to be read", LIMIT, || {
-        let read = service.scrape()?.sum("trueline_records_read_total", &[]);
-        (read == n as f64).then_some(())
+        (service.counted("read")? == n as f64).then_some(())
     });
 }
 

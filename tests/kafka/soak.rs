@@ -124,8 +124,7 @@ fn look(service: &Service) -> (f64, f64) {
 }
 
 fn read(service: &Service) -> f64 {
-    let scrape = service.scrape().expect("an answer");
-    scrape.sum("trueline_records_read_total", &[])
+    service.counted("read").expect("an answer")
 }
 
 /// Memory after the warm-up: no more in its second half than in its first.

@@ -52,7 +52,7 @@ fn send(sender: &mut Sender, topic: &str, partition: i32, n: u64) {
 }
 
 fn read(service: &Service) -> Option<f64> {
-    Some(service.scrape()?.sum("trueline_records_read_total", &[]))
+    service.counted("read")
 }
 
 /// Waits until so many records were read, and a little longer for those that should not be.

@@ -432,7 +432,8 @@ fn a_full_disk_loses_no_pending_prediction_and_once_there_is_room_all_is_saved()
     let second = start(&path);
     await_answer(port, "/metrics", |a| {
         sum(a, "trueline_records_open{") == 3000.0
-            && sum(a, "trueline_records_read_total{") == 3000.0
+            && sum(a, "trueline_records_read_total{") == 0.0
+            && sum(a, "trueline_records_moved_total{") == 3000.0
     });
     let log = fs::read_to_string(path.with_extension("log")).expect("a log");
     assert!(log.contains("restored from a snapshot"), "{log}");

@@ -303,6 +303,15 @@ impl Service {
             .sum()
     }
 
+    /// Records of all sources that `/api/v1/sources` counts as `what`, those of earlier processes included;
+    /// `None` while it does not answer.
+    pub fn counted(&self, what: &str) -> Option<f64> {
+        let (_, body) = self.get("/api/v1/sources")?;
+        let body: serde_json::Value = serde_json::from_str(&body).ok()?;
+        let sources = body["sources"].as_array()?.iter();
+        Some(sources.filter_map(|source| source[what].as_f64()).sum())
+    }
+
     /// The last lines it logged, for the message of a failing test.
     pub fn log_tail(&self) -> String {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();

@@ -293,7 +293,8 @@ impl Topology {
         }
     }
 
-    /// Where every record went; in a process whose partitions move, every record that it has read itself.
+    /// Where every record went; in a process whose partitions move, every record that it has read itself, in
+    /// another one also those of [`Topology::brought`].
     pub fn counters(&self) -> Counters {
         match self {
             Topology::Single(engine) => engine.counters(),
@@ -302,10 +303,22 @@ impl Topology {
         }
     }
 
-    /// Records without an end that moved with their partitions.
+    /// What earlier processes counted, of what [`Topology::counters`] says.
+    pub fn brought(&self) -> Counters {
+        match self {
+            Topology::Single(engine) => engine.brought().clone(),
+            Topology::Sharded(_) | Topology::Judges(_) => Counters::default(),
+        }
+    }
+
+    /// Records without an end that earlier processes read, and those that left with their partitions.
     pub fn moved(&self, source: u16) -> Moved {
         match self {
-            Topology::Single(_) | Topology::Judges(_) => Moved::default(),
+            Topology::Single(engine) => Moved {
+                brought: engine.brought().source(source).open(),
+                taken: 0,
+            },
+            Topology::Judges(_) => Moved::default(),
             Topology::Sharded(m) => m.shards().moved(source),
         }
     }

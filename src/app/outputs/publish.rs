@@ -73,10 +73,10 @@ pub fn facts(
     topics: &[String],
     asked: RequestCounts,
 ) {
-    let counters = engine.counters();
+    let (counters, brought) = (engine.counters(), engine.brought());
     let sources: Vec<SourceFacts> = consumers
         .iter()
-        .flat_map(|c| source_facts(engine, &counters, c))
+        .flat_map(|c| source_facts(engine, (&counters, &brought), c))
         .collect();
     let state = engine.suspended();
     let state = state.map(|(topic, partition, _)| (topic.to_owned(), partition));
@@ -167,12 +167,12 @@ pub fn pairs(published: &Published, pairs: &[Pair], passed: u64, seconds: f64) {
 
 /// Publishes sizes, which takes a walk over all state.
 pub fn size(published: &Published, engine: &Topology, topics: &[String], spill_bytes: u64) {
-    let counters = engine.counters();
+    let (counters, brought) = (engine.counters(), engine.brought());
     let (spilled, pending_bytes) = engine.spilled();
     let size = EngineFacts {
         streams: engine.reports().count() as u64,
-        streams_expired: counters.streams_expired,
-        streams_dropped: counters.streams_dropped,
+        streams_expired: counters.streams_expired - brought.streams_expired,
+        streams_dropped: counters.streams_dropped - brought.streams_dropped,
         panes: engine.panes() as u64,
         state_bytes: engine.bytes() as u64,
         retained: engine.retained() as u64,
@@ -200,7 +200,7 @@ fn wrong_partitions(engine: &Topology, topics: &[String]) -> Vec<(String, WrongP
 /// its first topic.
 fn source_facts(
     engine: &Topology,
-    counters: &Counters,
+    (counters, brought): (&Counters, &Counters),
     consumer: &SourceConsumer,
 ) -> Vec<SourceFacts> {
     let source = &consumer.source;
@@ -215,6 +215,7 @@ fn source_facts(
             name: name.to_owned(),
             outcomes: consumer.outcomes_of(name).map(str::to_owned),
             counters: counters.source(number),
+            brought: brought.source(number),
             moved_in: engine.moved(number).brought,
             moved_out: engine.moved(number).taken,
             lost,

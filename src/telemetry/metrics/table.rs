@@ -199,9 +199,9 @@ table! {
         "Upper end of the consistency bar.";
 
     RecordsRead Input Counter "trueline_records_read_total" "records" ["source"]
-        "Records read. A record that contains several events counts once per event.";
+        "Records read since the process began. A record that contains several events counts once per event.";
     Records Input Counter "trueline_records_total" "records" ["source", "disposition", "reason"]
-        "Records by disposition: observed, expired, matched, orphaned, duplicate, conflict, revised, late, replayed, rejected, refused. Together with trueline_records_open they add up to the records read.";
+        "Records by disposition: observed, expired, matched, orphaned, duplicate, conflict, revised, late, replayed, rejected, refused. Together with trueline_records_open they add up to the records read and those that moved in or out.";
     RecordsOpen Input Gauge "trueline_records_open" "records" ["source", "state"]
         "Records without a final disposition: pending predictions, waiting outcomes.";
     WrongPartition Input Gauge "trueline_outcomes_wrong_partition_ratio" "ratio" ["source"]
@@ -209,7 +209,7 @@ table! {
     RecordsLost Input Counter "trueline_records_lost_total" "records" ["source"]
         "Upper bound of the records that the broker deleted before they were read: the offsets between the last record read and the oldest one left.";
     RecordsMoved Input Counter "trueline_records_moved_total" "records" ["source", "direction"]
-        "Open records that arrived (in) or left (out) with partitions that moved between processes. Records read plus arrivals equal all other dispositions plus departures.";
+        "Open records that an earlier process read and this one goes on with (in), or that left with their partitions (out). Records read plus arrivals equal all dispositions, open ones included, plus departures.";
     PredictionsMatched Input Counter "trueline_predictions_matched_total" "records" ["source"]
         "Outcomes that found their prediction, by the source of the predictions.";
     RecordsImplied Input Counter "trueline_records_implied_total" "records" ["source"]

@@ -1,5 +1,9 @@
 //! Series of sources and partitions.
+//!
+//! Counters begin at 0 with the process, as Prometheus expects: what a snapshot had counted is not exported. After a
+//! crash it is less than what was scraped before, and `increase` would take all of it for new.
 
+use super::super::facts::SourceFacts;
 use super::super::metrics::Id;
 use super::super::published::Published;
 use super::{Families, one_if};
@@ -9,13 +13,13 @@ use crate::collect::{Reason, Refusal, SourceCounters};
 pub(in crate::telemetry) fn input(published: &Published, families: &mut Families) {
     let facts = published.facts();
     for source in &facts.sources {
-        records(&source.name, &source.counters, families);
+        records(&source.name, &counted(source), families);
         let from = facts
             .sources
             .iter()
             .find(|s| source.outcomes.as_ref() == Some(&s.name));
         if let Some(outcomes) = from {
-            let matched = outcomes.counters.matched as f64;
+            let matched = counted(outcomes).matched as f64;
             families.put(Id::PredictionsMatched, &[&source.name], matched);
         }
         let delivered = source.dead_letters_delivered as f64;
@@ -33,11 +37,9 @@ pub(in crate::telemetry) fn input(published: &Published, families: &mut Families
             source.other_members as f64,
         );
         families.put(Id::RecordsLost, &[&source.name], source.lost as f64);
-        if facts.checkpoints.is_some() {
-            let name = source.name.as_str();
-            families.put(Id::RecordsMoved, &[name, "in"], source.moved_in as f64);
-            families.put(Id::RecordsMoved, &[name, "out"], source.moved_out as f64);
-        }
+        let name = source.name.as_str();
+        families.put(Id::RecordsMoved, &[name, "in"], source.moved_in as f64);
+        families.put(Id::RecordsMoved, &[name, "out"], source.moved_out as f64);
     }
     for (topic, sample) in &facts.wrong_partitions {
         // Of a few that wait the share says nothing.
@@ -81,6 +83,11 @@ pub(in crate::telemetry) fn input(published: &Published, families: &mut Families
             families.put_ms(Id::PartitionWatermark, &values, ms);
         }
     }
+}
+
+/// What this process counted of a source.
+fn counted(source: &SourceFacts) -> SourceCounters {
+    source.counters.since(&source.brought)
 }
 
 /// Exports the records of one source by disposition. All reasons are exported from the start, so

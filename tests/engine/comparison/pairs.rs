@@ -7,7 +7,7 @@ use crate::support::records::{EVENT, origin};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use trueline::collect::Event;
+use trueline::collect::{Event, PairCounts};
 use trueline::monitor::{Engine, Snapshot};
 use trueline::stats::sequential::{Compared, Pair, Paired};
 use trueline::stats::view::{Outcome, Prediction};
@@ -69,10 +69,12 @@ fn comparisons_equal_their_recomputation_under_disorder_repeats_and_restarts() {
         for seed in [1, 2, 3] {
             let mut engine = Engine::new(plan(champion, 1_000_000, Vec::new()));
             engine.assign((0, 0).into());
+            let mut c = PairCounts::default();
             for (i, r) in (0..).zip(arrival(&all, seed)) {
                 observe(&mut engine, i, &r);
                 if i % 1_777 == 1_776 {
                     let before = said(&engine);
+                    c.add(&engine.pair_counts()[0].1);
                     let bytes = postcard::to_stdvec(&engine.snapshot()).expect("as bytes");
                     let snapshot = postcard::from_bytes(&bytes).expect("a snapshot");
                     engine = Engine::restore(engine.plan().clone(), snapshot).expect("sound");
@@ -82,7 +84,8 @@ fn comparisons_equal_their_recomputation_under_disorder_repeats_and_restarts() {
             engine.finish();
             assert_eq!(said(&engine), expected, "champion {champion:?} seed {seed}");
             carried(&engine.snapshot());
-            let (_, c, held) = engine.pair_counts().remove(0);
+            let (_, last, held) = engine.pair_counts().remove(0);
+            c.add(&last);
             assert!(
                 c.duplicate > 100 && c.contradicted > 20 && c.alone > 100,
                 "{c:?}"

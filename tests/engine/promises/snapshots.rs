@@ -75,6 +75,7 @@ fn a_snapshot_of_other_cells_or_windows_is_dropped_and_counted() {
     other.models[0].grid = Grid::new(Axis::Linear, 9);
     let restored = Engine::restore(other, snapshot.clone()).unwrap();
     assert_eq!(restored.counters().streams_dropped, 1);
+    assert_eq!(restored.brought().streams_dropped, 0, "it is dropped now");
     assert!(
         restored.dropped()[0].starts_with("one/1/"),
         "{:?}",
