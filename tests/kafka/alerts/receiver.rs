@@ -38,8 +38,7 @@ impl Receiver {
                     } else {
                         200
                     };
-                    let taken = take(stream, status).filter(|_| status == 200);
-                    posts.lock().expect("posts").extend(taken);
+                    take(stream, status, &posts);
                 }
             }
         });
@@ -57,8 +56,9 @@ impl Receiver {
     }
 }
 
-/// Reads one post, answers, and checks its signature where it has a timestamp.
-fn take(stream: TcpStream, status: u16) -> Option<(String, Value)> {
+/// Reads one post, checks its signature where it has a timestamp, and answers. What it accepts is among the posts
+/// before the sender knows.
+fn take(stream: TcpStream, status: u16, posts: &Mutex<Vec<(String, Value)>>) -> Option<()> {
     stream
         .set_read_timeout(Some(Duration::from_secs(10)))
         .ok()?;
@@ -83,9 +83,12 @@ fn take(stream: TcpStream, status: u16) -> Option<(String, Value)> {
         let wanted = signature(SECRET, &timestamp, &body);
         assert_eq!(header("trueline-signature"), Some(wanted), "{head}");
     }
+    if status == 200 {
+        let post = (path, serde_json::from_str(&body).ok()?);
+        posts.lock().expect("posts").push(post);
+    }
     let answer = format!("HTTP/1.1 {status} x\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok");
-    reader.get_mut().write_all(answer.as_bytes()).ok()?;
-    Some((path, serde_json::from_str(&body).ok()?))
+    reader.get_mut().write_all(answer.as_bytes()).ok()
 }
 
 pub fn webhook(receiver: &Receiver) -> String {
