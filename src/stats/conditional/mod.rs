@@ -250,8 +250,11 @@ pub(crate) fn trusts(m: &Moments) -> bool {
     variance > 0.0 && 4.0 * variance * variance * variance >= SHAPE_MIN * m.third * m.third
 }
 
-/// Most replicates.
+/// Most replicates of a first round.
 const REPLICATES_MAX: f64 = 9_999.0;
+/// Most replicates of all: no drawn p-value is below 1e-5, so a family of more than α·10⁵ tests, or one test at
+/// an α below 1e-5, rejects none by it.
+const EXTENDED_MAX: f64 = 99_999.0;
 
 /// Replicates: 1000 at α = 0.05, more for smaller α.
 pub(crate) fn replicates(alpha: f64) -> usize {
@@ -263,5 +266,5 @@ pub(crate) fn replicates(alpha: f64) -> usize {
 /// among all replicates (Besag, Clifford, *Sequential Monte Carlo p-values*, 1991).
 fn in_family(alpha: f64, family: u32) -> usize {
     let wanted = 4.0 * f64::from(family) / alpha;
-    (wanted.ceil().min(REPLICATES_MAX) as usize).max(replicates(alpha))
+    (wanted.ceil().min(EXTENDED_MAX) as usize).max(replicates(alpha))
 }

@@ -92,14 +92,18 @@ mod tests {
     use super::*;
     use crate::evaluation::Options;
 
-    /// One of a hundred rare classes happens a hundred times as often as its scores say.
+    /// One of many rare classes happens far more often than its scores say.
     #[test]
-    fn one_of_a_hundred_rare_classes_can_be_rejected() {
-        let classes = 100;
+    fn one_of_a_thousand_rare_classes_can_be_rejected() {
+        [100, 1000].into_iter().for_each(one_rare_class);
+    }
+
+    fn one_rare_class(classes: usize) {
         let mut sample = Vectors::new(classes);
         for i in 0..400 {
-            let mut p = vec![1e-4; classes];
-            p[0] = 1.0 - 1e-4 * (classes - 1) as f64;
+            let one = 0.01 / classes as f64;
+            let mut p = vec![one; classes];
+            p[0] = 1.0 - one * (classes - 1) as f64;
             sample.push(&p, if i % 100 == 0 { 7 } else { 0 }).unwrap();
         }
         let found = classwise(&sample, &Options::default().tcal).unwrap();

@@ -7,7 +7,8 @@
 //!   ΣV = Σ_events ½·Σ_c p_c(1 − p_c)   over all outcomes c, that of no label of the view included
 //! ```
 //!
-//! which is z(1 − z) for two classes. Else, up to ΣV = 100, outcomes are drawn; beyond, levels that
+//! which is z(1 − z) for two classes; it is worked out with the mean vector of each cell, which makes it too
+//! large where predictions within a cell differ much. Else, up to ΣV = 100, outcomes are drawn; beyond, levels that
 //! are not trusted are left out. Of events whose weights differ nothing is drawn, and below ten no
 //! level takes part.
 //!
@@ -21,6 +22,9 @@
 //!
 //! without the terms of an outcome that is no label. The observed statistics are worked out by the
 //! same steps, so ties are exact.
+//!
+//! Predictions of one cell that differ much, as sure and even ones may in a cell of two slices, vary less than
+//! their mean vector does: then the test rejects calibrated models more seldom than at α, and errors too.
 //!
 //! Always: the same levels give the same p-values. Cost: a replicate takes about 2ΣV steps a level.
 

@@ -6,8 +6,10 @@
 //! joint law of the levels' chain, as for scalars. Covariance of two levels: (1/n²)Σ 2Σ_{a≠b}tr(S_a
 //! S_b)/(N·N_parent) over the finer level's cells.
 //!
-//! Beside it the bound of Theorem 3.1, valid always: T_d ≥ √(2K²/α′)·min(m^(d/2)/n, m^(−d/2)), α′ =
-//! α/B.
+//! Beside it the bound of Theorem 3.1: T_d ≥ √(2K²/α′)·min(m^(d/2)/n, m^(−d/2)), α′ = α/B. Where
+//! predictions concentrate in high dimension, more events meet in a cell than its second term stands for. Then
+//! Chebyshev's bound, sd(T_d)/√α′, is the greater one and counts, so what exceeds the bound does so at α/B
+//! whatever the predictions are.
 //!
 //! Where outcomes are few they are drawn, or levels whose law is not known are left out ([module
 //! `conditional`](super)).
@@ -41,7 +43,7 @@ pub struct VectorLevelResult {
     pub null_sd: f64,
     /// Its p-value, not adjusted.
     pub p_value: f64,
-    /// It exceeds the bound of Theorem 3.1 at α/B; of weighted events the bound is not said.
+    /// It exceeds the bound of Theorem 3.1 at α/B, and Chebyshev's; of weighted events the bound is not said.
     pub theorem: bool,
     /// The level takes no part: no law of its estimate can be trusted at so few outcomes.
     pub left_out: bool,
@@ -180,7 +182,8 @@ fn result(
     let k = shape.classes as f64;
     // m^d may be beyond any float; its logarithm is not.
     let power = 0.5 * shape.free_dimension as f64 * f64::from(level.slices).ln();
-    let bound = (2.0 * k * k / share).sqrt() * (power - level.n.ln()).min(-power).exp();
+    let theorem = (2.0 * k * k / share).sqrt() * (power - level.n.ln()).min(-power).exp();
+    let bound = theorem.max(m.sd() / share.sqrt());
     let shared = level.cells.iter().filter(|c| c.count >= 2.0).count();
     VectorLevelResult {
         slices: level.slices,

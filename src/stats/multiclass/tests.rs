@@ -234,6 +234,40 @@ fn the_vector_tests_keep_their_level_and_have_power() {
     }
 }
 
+/// All events have one prediction, or one of twenty, of so many classes that the finest cells would number far
+/// beyond n² if predictions were spread over them.
+#[test]
+fn the_bound_holds_where_predictions_concentrate_in_high_dimension() {
+    let mut rng = Rng::new(9);
+    for (classes, n, leaves) in [(100, 200, 1), (100, 1000, 20), (50, 1000, 1)] {
+        let mut exceeded = 0;
+        for _ in 0..60 {
+            let leaves: Vec<Vec<f64>> = (0..leaves)
+                .map(|_| {
+                    let draws = (0..classes).map(|_| 0.5 + rng.uniform());
+                    let draws: Vec<f64> = draws.collect();
+                    let sum: f64 = draws.iter().sum();
+                    draws.iter().map(|p| p / sum).collect()
+                })
+                .collect();
+            let mut all = Vectors::new(classes);
+            for i in 0..n {
+                let p = &leaves[i % leaves.len()];
+                let mut left = rng.uniform();
+                let label = p.iter().position(|p| {
+                    left -= p;
+                    left < 0.0
+                });
+                all.push(p, label.unwrap_or(classes - 1) as u32).unwrap();
+            }
+            let e = evaluate(&all, VectorView::Full, 0.05, 0.9, None).unwrap();
+            exceeded += u32::from(e.tcal.theorem_reject);
+        }
+        // 3 of 60 at most are expected.
+        assert!(exceeded <= 8, "{classes} {n}: {exceeded}");
+    }
+}
+
 #[test]
 fn a_thousand_classes_are_tested_without_a_table_of_cells() {
     let mut rng = Rng::new(7);
