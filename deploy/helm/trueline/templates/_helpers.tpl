@@ -1,9 +1,10 @@
-{{/* The name of everything: that of the release, which need not repeat the chart's. */}}
+{{/* The name of everything: that of the release, which need not repeat the chart's. With `-worker` and the hash that
+Kubernetes appends it has to fit into the 63 characters of a label. */}}
 {{- define "trueline.name" -}}
 {{- if contains .Chart.Name .Release.Name -}}
-{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- .Release.Name | trunc 45 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 45 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
@@ -134,7 +135,8 @@ spec:
             timeoutSeconds: 5
             failureThreshold: 3
           resources:
-            {{- toYaml $values.resources | nindent 12 }}
+            {{- $own := dict "worker" $values.fleet.workerResources "judge" $values.fleet.judgeResources }}
+            {{- toYaml (get $own .role | default $values.resources) | nindent 12 }}
           securityContext:
             allowPrivilegeEscalation: false
             readOnlyRootFilesystem: true
