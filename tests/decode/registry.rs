@@ -288,6 +288,13 @@ fn records_wait(format: &str, kind: &str, schema: &str, encode: impl Fn(&Facts) 
         let rejected = of(&["source=\"batches\"", "reason=\"score_out_of_range\""]);
         (observed == 2.0 && rejected == 1.0).then_some(())
     });
+    let read =
+        |service: &Service, source: &str| service.metric("trueline_records_read_total", &[source]);
+    assert_eq!(
+        read(&service, "source=\"batches\""),
+        3.0,
+        "rows are counted as records"
+    );
     assert_eq!(service.end("TERM"), Some(0));
     service.start_again();
     wait_for("records to wait again", LIMIT, || {
@@ -302,13 +309,7 @@ fn records_wait(format: &str, kind: &str, schema: &str, encode: impl Fn(&Facts) 
         (counted(&service) == (297.0, 3.0)).then_some(())
     });
     assert_eq!(parked(&service), 0.0);
-    let read = |source: &str| service.metric("trueline_records_read_total", &[source]);
-    assert_eq!(read("source=\"events\""), 301.0);
-    assert_eq!(
-        read("source=\"batches\""),
-        3.0,
-        "rows are counted as records"
-    );
+    assert_eq!(read(&service, "source=\"events\""), 301.0);
     wait_for("dead letters", LIMIT, || {
         let result = ["source=\"events\"", "result=\"delivered\""];
         (service.metric("trueline_dead_letters_total", &result) == 4.0).then_some(())

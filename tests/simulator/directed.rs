@@ -48,10 +48,12 @@ pub enum Circumstance {
     Late,
     /// A worker gets a partition back that has nothing new.
     Resting,
+    /// The judge's clock is behind while a worker is slow.
+    Stepped,
 }
 
 impl Circumstance {
-    pub const ALL: [Circumstance; 14] = [
+    pub const ALL: [Circumstance; 15] = [
         Circumstance::Taken,
         Circumstance::Apart,
         Circumstance::Fenced,
@@ -66,6 +68,7 @@ impl Circumstance {
         Circumstance::Stalled,
         Circumstance::Late,
         Circumstance::Resting,
+        Circumstance::Stepped,
     ];
 
     /// As `TRUELINE_FLEET` has it.
@@ -85,6 +88,7 @@ impl Circumstance {
             Circumstance::Stalled => "stalled",
             Circumstance::Late => "late",
             Circumstance::Resting => "resting",
+            Circumstance::Stepped => "stepped",
         }
     }
 
@@ -99,7 +103,7 @@ pub fn draw(seed: u64, circumstance: Circumstance) -> Scenario {
     let mut d = Draw(Rng::new(seed ^ (0xD1EC_0000 + (of << 40))));
     let mut more = Draw(Rng::new(seed ^ (0xD1EC_5EED + (of << 40))));
     let fleet = match circumstance {
-        Circumstance::Frozen | Circumstance::Hidden => Fleet::Judged,
+        Circumstance::Frozen | Circumstance::Hidden | Circumstance::Stepped => Fleet::Judged,
         Circumstance::Claimed | Circumstance::Resting => [Fleet::Judged, Fleet::Shared][d.below(2)],
         Circumstance::Silent => Fleet::Moving,
         Circumstance::Schemas => [Fleet::Single, Fleet::Moving, Fleet::Judged][d.below(3)],
@@ -158,6 +162,7 @@ pub fn draw(seed: u64, circumstance: Circumstance) -> Scenario {
         Circumstance::Stalled => stalled,
         Circumstance::Late => late,
         Circumstance::Resting => resting,
+        Circumstance::Stepped => stepped,
     };
     draw(&mut d, &mut s);
     s.faults.sort_by_key(|(at, _)| *at);
@@ -422,4 +427,26 @@ fn resting(d: &mut Draw, s: &mut Scenario) {
     let quiet = at..Duration::from_secs(150);
     s.records.retain(|r| r.log != log || !quiet.contains(&r.at));
     good(d, s, log, 4.0, at.saturating_sub(seconds(8.0))..at);
+}
+
+/// Workers stand still for less than the judge waits for them, while its clock is behind by more than that. Records come
+/// so fast that no checkpoint has them all when it is read.
+fn stepped(d: &mut Draw, s: &mut Scenario) {
+    for (from, to) in [(20, 26), (80, 86)] {
+        let (at, time) = (d.seconds(from, to), d.seconds(35, 45));
+        let behind = Fault::Clock {
+            host: 0,
+            ahead_ms: [-3_600_000, -10 * 365 * 86_400_000][d.below(2)],
+            time,
+        };
+        let slow = Fault::Freeze {
+            host: 1 + d.below(2),
+            time: d.seconds(8, 15),
+        };
+        let slow_at = at + d.seconds(4, 12);
+        s.faults.push((at, behind));
+        s.faults.push((slow_at, slow));
+        all_good(d, s, 30.0, at..slow_at + seconds(5.0));
+    }
+    all_good(d, s, 2.0, BEGIN..Duration::from_secs(140));
 }

@@ -61,6 +61,12 @@ impl World<'_> {
                 Role::Judge(facts) => facts.partitions[2..] == [0, 0],
                 _ => true,
             };
+            if !waits && self.scenario.circumstance == Some(Circumstance::Stepped) {
+                return Err(
+                    "verdicts go on without a worker that is away for less than the judge waits"
+                        .to_owned(),
+                );
+            }
             self.bets &= whole && waits;
             // Judges that share models come to those of another that has left.
             let alone = self.scenario.fleet == Fleet::Judged;
