@@ -141,6 +141,8 @@ fn every_metric_of_a_window_is_on_the_dashboard_or_said_why_not() {
         "trueline_window_evaluated_timestamp_seconds",
         "trueline_window_positives",
         "trueline_window_events_effective",
+        // Notifications follow the alerts of streams.
+        "trueline_alert",
         "trueline_alert_since_timestamp_seconds",
         "trueline_ece_l2_squared",
         "trueline_ece_l2_contains_zero",

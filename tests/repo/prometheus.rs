@@ -193,7 +193,7 @@ fn work(published: &Published) {
 
 /// A query of the dashboard as Grafana would send it with every variable at "All".
 fn substituted(expr: &str) -> String {
-    let mut expr = expr.to_owned();
+    let mut expr = expr.replace("$__rate_interval", "1m");
     for variable in ["instance", "model", "version", "segment", "view", "window"] {
         expr = expr.replace(&format!("\"${variable}\""), "\".*\"");
     }
