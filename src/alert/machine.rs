@@ -69,6 +69,16 @@ impl AlertState {
             AlertState::Resolved => "resolved",
         }
     }
+
+    /// Rank for lists: what fires comes first.
+    pub fn urgency(self) -> u8 {
+        match self {
+            AlertState::Firing => 0,
+            AlertState::Pending => 1,
+            AlertState::Resolved => 2,
+            AlertState::Inactive => 3,
+        }
+    }
 }
 
 /// How much an alert asks of people.

@@ -33,7 +33,7 @@ pub fn list(published: &Published, all: bool) -> Value {
         .iter()
         .filter(|a| all || a.state != AlertState::Inactive)
         .collect();
-    alerts.sort_by_key(|a| (urgency(a.state), a.severity != Severity::Page));
+    alerts.sort_by_key(|a| (a.state.urgency(), a.severity != Severity::Page));
     let alerts = alerts
         .iter()
         .map(|a| alert(a, published, &book, now_ms, all));
@@ -54,16 +54,6 @@ pub(super) fn keeps_open(
     rules.map_or(Vec::new(), |rules| {
         holding(report, &rules.holds, rules.window_alerts, clock)
     })
-}
-
-/// Rank of a state: what fires first.
-fn urgency(state: AlertState) -> u8 {
-    match state {
-        AlertState::Firing => 0,
-        AlertState::Pending => 1,
-        AlertState::Resolved => 2,
-        AlertState::Inactive => 3,
-    }
 }
 
 fn alert(

@@ -39,10 +39,7 @@ impl Topology {
     pub fn sink_of(&mut self, at: PartitionId) -> Option<&mut dyn RecordSink> {
         match self {
             Topology::Single(engine) => Some(engine.as_mut()),
-            Topology::Sharded(m) => {
-                let shard = m.shards_mut().get_mut(at.source, at.partition)?;
-                Some(shard)
-            }
+            Topology::Sharded(m) => Some(m.shards_mut().get_mut(at.source, at.partition)?),
             Topology::Judges(_) => None,
         }
     }
@@ -63,8 +60,7 @@ impl Topology {
         }
     }
 
-    /// A partition is to be read; answers the offset to seek to, where one is known. Where it may move, it
-    /// is taken over here.
+    /// A partition is to be read, and taken over where it may move; answers the offset to seek to, if known.
     pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
         match self {
             Topology::Single(engine) => engine.assign(at),
@@ -76,13 +72,11 @@ impl Topology {
     /// A partition that is not assigned may be assigned soon: it holds others back until it is revoked.
     /// `false` where it goes to another process at once.
     pub fn expect(&mut self, at: PartitionId) -> bool {
-        match self {
-            Topology::Single(engine) => {
-                engine.assign(at);
-                true
-            }
-            Topology::Sharded(_) | Topology::Judges(_) => false,
-        }
+        let Topology::Single(engine) = self else {
+            return false;
+        };
+        engine.assign(at);
+        true
     }
 
     /// Whether positions of a topic were known at the last snapshot of one engine. Where partitions
@@ -293,8 +287,7 @@ impl Topology {
         }
     }
 
-    /// Where every record went; in a process whose partitions move, every record that it has read itself, in
-    /// another one also those of [`Topology::brought`].
+    /// Where every record went that this process read, and those of [`Topology::brought`].
     pub fn counters(&self) -> Counters {
         match self {
             Topology::Single(engine) => engine.counters(),
@@ -311,14 +304,10 @@ impl Topology {
         }
     }
 
-    /// Records without an end that earlier processes read, and those that left with their partitions.
+    /// Records without an end that moved with their partitions.
     pub fn moved(&self, source: u16) -> Moved {
         match self {
-            Topology::Single(engine) => Moved {
-                brought: engine.brought().source(source).open(),
-                taken: 0,
-            },
-            Topology::Judges(_) => Moved::default(),
+            Topology::Single(_) | Topology::Judges(_) => Moved::default(),
             Topology::Sharded(m) => m.shards().moved(source),
         }
     }

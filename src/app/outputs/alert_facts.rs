@@ -18,7 +18,7 @@ pub fn alert_facts<'r>(
         all.entry(id).or_default().push(report);
     }
     let facts = all.into_iter().map(|(id, mut reports)| {
-        reports.sort_by_key(|r| (urgency(r.alert.state), r.alert.severity != Severity::Page));
+        reports.sort_by_key(|r| (r.alert.state.urgency(), r.alert.severity != Severity::Page));
         let first = reports.first().map(|r| (r.alert.state, r.alert.severity));
         let (state, severity) = first.unwrap_or_default();
         let group = groups.get(&id).filter(|_| state == AlertState::Firing);
@@ -38,14 +38,4 @@ pub fn alert_facts<'r>(
         }
     });
     facts.collect()
-}
-
-/// Rank of a state: what fires first.
-fn urgency(state: AlertState) -> u8 {
-    match state {
-        AlertState::Firing => 0,
-        AlertState::Pending => 1,
-        AlertState::Resolved => 2,
-        AlertState::Inactive => 3,
-    }
 }

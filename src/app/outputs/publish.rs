@@ -216,7 +216,7 @@ fn source_facts(
             outcomes: consumer.outcomes_of(name).map(str::to_owned),
             counters: counters.source(number),
             brought: brought.source(number),
-            moved_in: engine.moved(number).brought,
+            moved_in: engine.moved(number).brought + brought.source(number).open(),
             moved_out: engine.moved(number).taken,
             lost,
             last_rejection: last.clone(),
