@@ -1,7 +1,7 @@
 //! Work that runs beside the engine's thread, because a disk or a broker may take longer than a session.
 
 use std::fmt::Debug;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -23,6 +23,58 @@ pub trait Worker: Send {
 pub trait Workers: Debug + Send + Sync {
     /// A worker of this name. When it is dropped it ends the jobs that it has.
     fn worker(&self, name: &str) -> Result<Box<dyn Worker>, AppError>;
+}
+
+/// A worker with at most one job under way, and the result of that.
+pub struct Background<T> {
+    worker: Box<dyn Worker>,
+    outbox: Sender<T>,
+    results: Receiver<T>,
+    busy: bool,
+}
+
+impl<T: Send + 'static> Background<T> {
+    /// Nothing is under way.
+    pub fn new(worker: Box<dyn Worker>) -> Background<T> {
+        let (outbox, results) = channel();
+        Background {
+            worker,
+            outbox,
+            results,
+            busy: false,
+        }
+    }
+
+    /// Whether a job is under way.
+    pub fn busy(&self) -> bool {
+        self.busy
+    }
+
+    /// Hands a job over. It is an error to call this while [`busy`](Background::busy).
+    pub fn start(&mut self, job: impl FnOnce() -> T + Send + 'static) {
+        let outbox = self.outbox.clone();
+        self.busy = self.worker.start(Box::new(move || {
+            // Nobody waits for it at the end.
+            let _ = outbox.send(job());
+        }));
+    }
+
+    /// The result of the last job, once, if it is known.
+    pub fn result(&mut self) -> Option<T> {
+        let result = self.results.try_recv().ok()?;
+        self.busy = false;
+        Some(result)
+    }
+
+    /// Waits for the job under way.
+    pub fn wait(&mut self, within: Duration) -> Option<T> {
+        if !self.busy || !self.worker.ends_within(within) {
+            return None;
+        }
+        let result = self.results.recv_timeout(within).ok()?;
+        self.busy = false;
+        Some(result)
+    }
 }
 
 /// A thread for each worker.

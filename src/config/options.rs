@@ -116,3 +116,39 @@ pub struct JoinOptions {
     /// All other options, without source numbers yet.
     pub(super) plan: JoinPlan,
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+    use crate::config::value::Outside;
+
+    #[test]
+    fn outcomes_come_on_the_topic_that_is_paired_with_that_of_the_predictions() {
+        let source = |outcomes: &str| {
+            let text = format!(
+                "version = 1\n[kafka]\nbrokers = \"b:1\"\n[[source]]\ntopics = [\"fraud\", \"credit\"]\n\
+                 [source.fields]\nscore = \"s\"\nid = \"id\"\n{outcomes}\n"
+            );
+            let outside = Outside {
+                variable: &|_| None,
+                directory: ".".into(),
+            };
+            let mut config = Config::parse(&text, "test", &outside).expect("valid");
+            config.sources.remove(0)
+        };
+        let names = ["fraud", "credit", "chargebacks", "repaid"];
+        let of = |outcomes: &str| {
+            let source = source(outcomes);
+            names.map(|topic| source.outcomes_of(topic).map(str::to_owned))
+        };
+        let is = |expected: [Option<&str>; 4]| expected.map(|of| of.map(str::to_owned));
+        assert_eq!(of(""), is([None; 4]));
+        let section = "[source.outcomes]\nmaturity = \"1h\"\noutcome = \"y\"";
+        assert_eq!(of(section), is([Some("fraud"), Some("credit"), None, None]));
+        let own = format!("{section}\ntopics = [\"chargebacks\", \"repaid\"]");
+        assert_eq!(
+            of(&own),
+            is([Some("chargebacks"), Some("repaid"), None, None])
+        );
+    }
+}

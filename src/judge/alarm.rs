@@ -28,7 +28,7 @@
 //! should say what was known at the change.
 
 use super::report::{Evidence, Facts, StreamReport, WindowReport};
-use super::stream::StreamId;
+use super::stream::{StreamId, fnv1a};
 use super::verdict::Verdict;
 use crate::alert::{Alert, AlertState, Condition, Labels, Severity};
 use std::cmp::Ordering;
@@ -138,10 +138,7 @@ pub fn fingerprint(parts: [&str; 4]) -> String {
         let length = (part.len() as u64).to_le_bytes();
         length.into_iter().chain(part.bytes())
     });
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
-        (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{hash:016x}")
+    format!("{:016x}", fnv1a(bytes))
 }
 
 impl StreamId {

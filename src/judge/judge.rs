@@ -24,37 +24,30 @@
 //! are merged where there is no room for these sums, and the total is evaluated.
 
 use super::alarm;
+use super::coverage::Coverage;
 use super::detector::Detector;
-use super::detector_report::sentence;
 use super::judgement::{HistoryPoint, WindowJudgement};
 use super::numbers::Numbers;
-use super::recalibration::{JudgedWindow, Recalibration};
-use super::report::{Change, Evidence, Family, Step, StreamReport, WindowReport};
+use super::report::{Change, Family, Step, StreamReport, WindowReport};
+use super::sentence::{alert_sentence, verdict_sentence};
 use super::stream::StreamId;
 use super::verdict::{JudgeOptions, Undecided, Verdict};
-use crate::alert::Alert;
+use crate::alert::{Alert, Condition, Holds};
 use crate::collect::PaneDelta;
 use crate::stats::axis::Grid;
-use crate::stats::sequential::Outcome;
 use crate::window::{
-    Correction, EmptySums, Ladder, PackError, Pane, PaneSums, Revision, Total, Windows,
+    Correction, EmptySums, Ladder, PackError, Pane, PaneSums, Revision, Total, Unlabelled, Windows,
 };
-use std::sync::Arc;
 
 mod alerts;
-mod before;
-mod evaluate;
-mod judged;
+mod detect;
 mod last_end;
 mod persist;
-mod seed;
+mod refit;
 mod state;
 mod withheld;
 
-use before::Before;
-use judged::Judged;
 use last_end::LastEnd;
-pub use seed::seed;
 use withheld::Withheld;
 
 pub use state::{JudgeState, WindowVerdict};
@@ -81,6 +74,24 @@ pub struct Judge {
     judgements: Vec<WindowJudgement>,
 }
 
+/// What came of the evaluation of a window.
+struct Judged {
+    verdict: Verdict,
+    /// `None` while undecided.
+    numbers: Option<Numbers>,
+    coverage: Option<Box<Coverage>>,
+}
+
+impl Judged {
+    fn undecided(why: Undecided) -> Judged {
+        Judged {
+            verdict: Verdict::Undecided(why),
+            numbers: None,
+            coverage: None,
+        }
+    }
+}
+
 /// Nanoseconds since some moment: handed in by a caller that wants to know how long evaluations take.
 /// Nothing that is judged depends on it.
 pub type Stopwatch = fn() -> u64;
@@ -98,19 +109,7 @@ impl Judge {
             alerts: vec![Alert::default(); ladder.windows.len()],
             last_ends: Vec::new(),
             withheld: Vec::new(),
-            report: StreamReport {
-                id,
-                last_event_ms: 0,
-                due_ms: None,
-                overdispersion: None,
-                detector: None,
-                alert: Alert::default(),
-                windows: ladder
-                    .windows
-                    .iter()
-                    .map(|w| WindowReport::blank(&w.name))
-                    .collect(),
-            },
+            report: StreamReport::blank(id, ladder),
             grid,
             detector: None,
             detector_reported: true,
@@ -118,11 +117,6 @@ impl Judge {
             stopwatch: None,
             judgements: Vec::new(),
         }
-    }
-
-    /// Lets a detector that has seen nothing watch the stream.
-    pub fn watch_by(&mut self, detector: Detector) {
-        self.detector = Some(Box::new(detector));
     }
 
     /// Times evaluations from now on.
@@ -232,70 +226,6 @@ impl Judge {
         self.windows.trim(end_ms);
     }
 
-    /// Shows the pane to the detector; answers what it was before.
-    fn step_detector<'p>(
-        &mut self,
-        pane: Option<&'p Pane>,
-        changes: &mut Vec<Change>,
-    ) -> Option<Before<'p>> {
-        let (detector, pane) = (self.detector.as_mut()?, pane?);
-        detector.expect(pane);
-        if !self.report.alert.counts(pane.start_ms) {
-            return None;
-        }
-        // The windows that take the pane report one that does not unpack.
-        let packed = pane.sums.scores()?;
-        let sums = packed.unpack(self.grid).ok()?;
-        let before = Before {
-            detector: detector.clone(),
-            pane: packed,
-            span_ms: (pane.start_ms, pane.end_ms),
-        };
-        let outcome = detector.observe(&sums, before.span_ms);
-        let told = outcome != Outcome::Quiet
-            || detector.held_ms().is_some() != before.detector.held_ms().is_some();
-        self.detector_reported = false;
-        // The report is made when it is read, but at once where an alert depends on it.
-        if told || self.report.detector.is_none() {
-            self.report_detector();
-        }
-        if told && let Some(report) = self.report.detector.as_deref() {
-            changes.push(Change {
-                stream: self.report.id.clone(),
-                window: "detector".to_owned(),
-                at_ms: pane.end_ms,
-                step: Step::Detector {
-                    alarm: outcome == Outcome::Alarm,
-                    again: outcome == Outcome::Alarm
-                        && report.alarm.as_ref().is_some_and(|a| a.times > 1),
-                },
-                sentence: sentence(&self.report.id.to_string(), report),
-                facts: None,
-            });
-        }
-        self.windows.know(packed, sums);
-        Some(before)
-    }
-
-    /// Puts into the report what the detector says now; done before reports are read, not at each
-    /// pane.
-    pub fn report_detector(&mut self) {
-        if let (false, Some(detector)) = (self.detector_reported, &self.detector) {
-            self.report.detector = detector.report().map(Arc::new);
-            self.detector_reported = true;
-        }
-    }
-
-    /// Says whether the fleet calls the stream.
-    pub fn call(&mut self, called: bool, at_ms: i64) {
-        if let Some(detector) = &mut self.detector
-            && detector.called_ms().is_some() != called
-        {
-            detector.call(called, at_ms);
-            self.detector_reported = false;
-        }
-    }
-
     /// Whether the first slide of a window has grown since it was last judged.
     fn fills(&self, index: usize) -> bool {
         let report = &self.report.windows[index];
@@ -361,26 +291,132 @@ impl Judge {
         }
     }
 
-    /// Fits recalibration maps of scores from the window that was just judged.
-    fn refit(&mut self, index: usize, verdict: Verdict, options: &JudgeOptions) {
-        if self.report.id.view.is_vector() {
-            return;
+    /// Evaluates a window as it stands. Its total is taken once, and only where it is needed.
+    fn evaluate(
+        &mut self,
+        index: usize,
+        end_ms: i64,
+        options: &JudgeOptions,
+    ) -> Result<Judged, PackError> {
+        let unlabelled = self.windows.unlabelled(index, end_ms);
+        let undecided = self.undecided(index, end_ms, &unlabelled, options);
+        let covered = !unlabelled.is_empty();
+        if let Some(why) = undecided {
+            let total = covered.then(|| self.windows.next_total(index, end_ms).ok());
+            let coverage = total.flatten().and_then(|t| Coverage::of(&t, &unlabelled));
+            return Ok(Judged {
+                coverage: coverage.map(Box::new),
+                ..Judged::undecided(why)
+            });
         }
-        let report = &self.report.windows[index];
-        let window = JudgedWindow {
-            start_ms: report.start_ms,
-            end_ms: report.end_ms,
-            n: report.n,
-            verdict,
+        let total = self.windows.next_total(index, end_ms)?;
+        let coverage = Coverage::of(&total, &unlabelled).map(Box::new);
+        if total.refused() > 0 {
+            return Ok(Judged {
+                coverage,
+                ..Judged::undecided(Undecided::Capacity)
+            });
+        }
+        let mut wanted = options.evaluation.clone();
+        wanted.overdispersion = self.report.overdispersion;
+        let window = &self.report.windows[index].window;
+        wanted.tcal.seed = self.report.id.seed(window, end_ms, wanted.tcal.seed);
+        // Weights say less than their number.
+        let enough = |e: &Numbers| {
+            e.effective_n()
+                .is_none_or(|n| n >= options.min_events as f64)
         };
-        let total = || match self.windows.total(index, window.end_ms)? {
-            PaneSums::Scores(sums) => Ok(sums),
-            PaneSums::Vector(_) => Err(PackError::Corrupt),
+        let numbers = Numbers::of(&total, &wanted).filter(enough);
+        let too_few = Verdict::Undecided(Undecided::TooFew);
+        Ok(Judged {
+            verdict: (numbers.as_ref())
+                .map_or(too_few, |n| n.verdict(&options.evaluation.tolerance)),
+            numbers,
+            coverage,
+        })
+    }
+
+    /// Why nothing can be said of a window, without a look at its sums.
+    fn undecided(
+        &self,
+        index: usize,
+        end_ms: i64,
+        unlabelled: &Unlabelled,
+        options: &JudgeOptions,
+    ) -> Option<Undecided> {
+        if self.windows.refused(index, end_ms) > 0 {
+            return Some(Undecided::Capacity);
+        }
+        let n = self.windows.n(index, end_ms);
+        let due = n + unlabelled.dropped().iter().sum::<u64>();
+        if due >= options.min_events && (n as f64) < options.coverage_min * due as f64 {
+            return Some(Undecided::Coverage);
+        }
+        if n < options.min_events.max(1) {
+            return Some(Undecided::TooFew);
+        }
+        (self.windows.late(index, end_ms) > n).then_some(Undecided::Late)
+    }
+
+    /// Puts a verdict into the report, and steps the alert of its window.
+    fn publish(
+        &mut self,
+        index: usize,
+        at_ms: i64,
+        verdict: Verdict,
+        numbers: Option<Numbers>,
+        options: &JudgeOptions,
+        changes: &mut Vec<Change>,
+    ) {
+        // Flaps are damped in the alert of the stream, which notifications are sent for.
+        let holds = Holds {
+            flap_within_ms: 0,
+            ..options.holds()
         };
-        // Sums that overflow are reported by the verdict.
-        let next = Recalibration::step(report.recalibration.as_ref(), window, options, total)
-            .unwrap_or(None);
-        self.report.windows[index].recalibration = next;
+        let before = self.alerts[index];
+        let condition = match options.window_alerts {
+            true => verdict.condition(),
+            false => Condition::Unknown,
+        };
+        let alert = before.step(condition, at_ms, &holds);
+        self.say(index, at_ms, (verdict, numbers), alert, changes);
+    }
+
+    /// Puts a verdict and the alert of its window into the report, and says what changed.
+    fn say(
+        &mut self,
+        index: usize,
+        at_ms: i64,
+        (verdict, numbers): (Verdict, Option<Numbers>),
+        alert: Alert,
+        changes: &mut Vec<Change>,
+    ) {
+        let before = std::mem::replace(&mut self.alerts[index], alert);
+        let report = &mut self.report.windows[index];
+        let from = std::mem::replace(&mut report.verdict, verdict);
+        report.numbers = numbers;
+        report.family = None;
+        report.alert = alert.state;
+        report.alert_since_ms = alert.since_ms;
+        let mut tell = |step, sentence| {
+            changes.push(Change {
+                stream: self.report.id.clone(),
+                window: report.window.clone(),
+                at_ms,
+                step,
+                sentence,
+                facts: None,
+            });
+        };
+        if from != verdict {
+            let sentence = verdict_sentence(&self.report.id, report, from);
+            tell(Step::Verdict { from, to: verdict }, sentence);
+        }
+        if before.state != alert.state {
+            let (from, to) = (before.state, alert.state);
+            let sentence = alert_sentence(&self.report.id, report, from);
+            tell(Step::Alert { from, to }, sentence);
+        }
     }
 
     /// The sums of the panes that window `index` holds, with its report; less than the report's

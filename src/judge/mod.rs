@@ -44,7 +44,7 @@ pub use coverage::{Coverage, CoverageCell};
 pub use detector::{Detector, DetectorOptions, Missed};
 pub use detector_report::DetectorReport;
 pub use detector_state::DetectorState;
-pub use judge::{Judge, JudgeState, Stopwatch, WindowVerdict, pane_of, seed};
+pub use judge::{Judge, JudgeState, Stopwatch, WindowVerdict, pane_of};
 pub use judgement::{HistoryError, HistoryPoint, WindowJudgement};
 pub use ledger::{AccountReport, Ledger, LedgerState};
 pub use numbers::Numbers;

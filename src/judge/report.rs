@@ -13,7 +13,7 @@ use crate::stats::evaluation::Evaluation;
 use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
 use crate::stats::overdispersion::Overdispersion;
-use crate::window::{Packed, PaneSums};
+use crate::window::{Ladder, Packed, PaneSums};
 use std::sync::Arc;
 
 /// The latest judgement of one window of one stream.
@@ -135,6 +135,20 @@ pub struct StreamReport {
 }
 
 impl StreamReport {
+    /// The report of a stream that was never judged.
+    pub fn blank(id: StreamId, ladder: &Ladder) -> StreamReport {
+        let windows = ladder.windows.iter();
+        StreamReport {
+            id,
+            last_event_ms: 0,
+            due_ms: None,
+            overdispersion: None,
+            detector: None,
+            alert: Alert::default(),
+            windows: windows.map(|w| WindowReport::blank(&w.name)).collect(),
+        }
+    }
+
     /// Newest event time; `None` while every event came too late to count.
     pub fn last_event_ms(&self) -> Option<i64> {
         (self.last_event_ms != i64::MIN).then_some(self.last_event_ms)

@@ -21,6 +21,23 @@ pub struct StreamId {
     pub view: View,
 }
 
+impl StreamId {
+    /// The seed of what is resampled for a window that ends at `end_ms`, from the configured one: the same for
+    /// a rerun, another for each window.
+    pub fn seed(&self, window: &str, end_ms: i64, base: u64) -> u64 {
+        let names = format!("{self}\n{window}");
+        let bytes = names.bytes().chain(end_ms.to_le_bytes());
+        fnv1a(bytes.chain(base.to_le_bytes()))
+    }
+}
+
+/// The hash FNV-1a.
+pub(super) fn fnv1a(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |h, b| {
+        (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
 impl fmt::Display for StreamId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let StreamId {

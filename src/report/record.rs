@@ -294,12 +294,8 @@ impl Record {
         };
         let mut options = self.options.clone();
         options.tcal.seed = window.seed;
-        let seed = crate::judge::seed(
-            &self.stream,
-            &window.name,
-            window.end_ms,
-            self.options.tcal.seed,
-        );
+        let base = self.options.tcal.seed;
+        let seed = self.stream.seed(&window.name, window.end_ms, base);
         if window.vector.is_none() {
             checked.compare(&format!("{part}: seed"), seed == window.seed);
         }
@@ -382,7 +378,7 @@ fn window(id: &StreamId, w: &WindowReport, sums: Option<&PaneSums>, seed: u64) -
         since_ms: w.since_ms,
         n: w.n,
         verdict: w.verdict,
-        seed: crate::judge::seed(id, &w.window, w.end_ms, seed),
+        seed: id.seed(&w.window, w.end_ms, seed),
         sums: (sums.and_then(PaneSums::scores)).map(|s| hex::text(s.as_bytes())),
         vector: (sums.and_then(PaneSums::vector)).and_then(VectorWindow::of),
         evaluation: w.numbers.as_ref().map(evaluation::numbers_json),

@@ -19,9 +19,10 @@ use super::foreign::ForeignClaims;
 use super::judge_topic::JudgeTopicWriter;
 use super::options::CheckpointOptions;
 use super::restored::{Room, Unusable, shard_of};
+use crate::app::AppError;
 use crate::app::clock;
 use crate::app::outputs::snapshots::Written;
-use crate::app::{AppError, Worker};
+use crate::app::worker::Background;
 use crate::collect::join::{SpillBackend, SpillError};
 use crate::kafka::{KafkaError, ReadState, WriteState};
 use crate::monitor::liveness::At;
@@ -30,7 +31,6 @@ use crate::store::FormatError;
 use crate::store::checkpoint::{self, CHUNK_BYTES, JournalRange, KeyedRecord};
 use crate::store::reader::CheckpointReader;
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -75,10 +75,7 @@ pub struct CheckpointStore {
     state: Box<dyn ReadState>,
     claims: Arc<dyn WriteState>,
     hand: Arc<Mutex<BatchWriter>>,
-    worker: Box<dyn Worker>,
-    outbox: Sender<Answer>,
-    answers: Receiver<Answer>,
-    busy: bool,
+    writing: Background<Answer>,
     counts: CheckpointCounts,
     /// For the shards that are made here.
     room: Option<Room>,
@@ -105,16 +102,12 @@ impl CheckpointStore {
             foreign: ForeignClaims::new(reader().map_err(failed)?),
             judges: judges.map_err(failed)?,
         };
-        let (outbox, answers) = channel();
         Ok(CheckpointStore {
             state,
-            worker: options.workers.worker("checkpoints")?,
+            writing: Background::new(options.workers.worker("checkpoints")?),
             options,
             claims,
             hand: Arc::new(Mutex::new(hand)),
-            outbox,
-            answers,
-            busy: false,
             counts: CheckpointCounts::default(),
             room: None,
             cursors: BTreeMap::new(),
@@ -276,7 +269,7 @@ impl CheckpointStore {
 
     /// Whether a batch is being written.
     pub fn busy(&self) -> bool {
-        self.busy
+        self.writing.busy()
     }
 
     /// Hands over the shards that have changed since they were last written. It is an error to do so
@@ -300,12 +293,11 @@ impl CheckpointStore {
             *first = cursor.epoch.min(*first);
         }
         let batch = Batch { shards, epochs };
-        let (hand, outbox) = (Arc::clone(&self.hand), self.outbox.clone());
-        self.busy = self.worker.start(Box::new(move || {
+        let hand = Arc::clone(&self.hand);
+        self.writing.start(move || {
             let mut hand = hand.lock().unwrap_or_else(PoisonError::into_inner);
-            // Nobody waits for it at the end.
-            let _ = outbox.send(hand.write(batch));
-        }));
+            hand.write(batch)
+        });
     }
 
     /// Partitions that another process has claimed while they are held here.
@@ -324,21 +316,17 @@ impl CheckpointStore {
 
     /// What became of the last batch, once, if it is known.
     pub fn answer(&mut self, shards: &mut [LocalShard]) -> Option<Written> {
-        let answer = self.answers.try_recv().ok()?;
+        let answer = self.writing.result()?;
         Some(self.settle(answer, shards))
     }
 
     /// Waits for the batch under way.
     pub fn wait(&mut self, shards: &mut [LocalShard], within: Duration) -> Option<Written> {
-        if !self.busy || !self.worker.ends_within(within) {
-            return None;
-        }
-        let answer = self.answers.recv_timeout(within).ok()?;
+        let answer = self.writing.wait(within)?;
         Some(self.settle(answer, shards))
     }
 
     fn settle(&mut self, answer: Answer, shards: &mut [LocalShard]) -> Written {
-        self.busy = false;
         let at_ms = clock::now_ms();
         let mut positions = Vec::new();
         for claim in &answer.claims {
@@ -410,7 +398,7 @@ impl CheckpointStore {
                 "last checkpoint not written; the taker reads more again"
             );
         };
-        if self.busy {
+        if self.writing.busy() {
             return late("the batch before takes too long");
         }
         let cursor = self.cursors.get_mut(&at);

@@ -9,15 +9,15 @@ use super::checkpoint_records::{self, CheckpointRecords};
 use super::checkpoint_store::CheckpointCounts;
 use super::judge_topic::{ensure, judge_topic};
 use super::options::CheckpointOptions;
+use crate::app::AppError;
 use crate::app::clock;
 use crate::app::outputs::snapshots::Written;
-use crate::app::{AppError, Worker};
+use crate::app::worker::Background;
 use crate::kafka::{KafkaError, ReadState, WriteState};
 use crate::store::checkpoint::{self, CHUNK_BYTES, PartitionCheckpoint};
 use crate::store::reader::{CheckpointReader, FoundCheckpoint};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// How far a judge partition is stored.
@@ -60,10 +60,7 @@ pub(super) struct JudgeStore {
     reader: Box<dyn ReadState>,
     claims: Arc<dyn WriteState>,
     writer: Arc<dyn WriteState>,
-    worker: Box<dyn Worker>,
-    outbox: Sender<Answer>,
-    answers: Receiver<Answer>,
-    busy: bool,
+    writing: Background<Answer>,
     cursors: BTreeMap<i32, Cursor>,
 }
 
@@ -76,18 +73,14 @@ impl JudgeStore {
         let (kafka, brokers) = (&options.kafka, &options.brokers);
         let topic = judge_topic(&options.topic);
         let failed = |error: KafkaError| AppError::Config(format!("[state]: {error}"));
-        let (outbox, answers) = channel();
         Ok(JudgeStore {
             reader: brokers
                 .state_reader(kafka, &topic, CHUNK_BYTES)
                 .map_err(failed)?,
             claims: brokers.claim_writer(kafka, &topic).map_err(failed)?,
             writer: brokers.state_writer(kafka, &topic).map_err(failed)?,
-            worker: options.workers.worker("checkpoints")?,
+            writing: Background::new(options.workers.worker("checkpoints")?),
             partitions,
-            outbox,
-            answers,
-            busy: false,
             cursors: BTreeMap::new(),
             options: options.clone(),
         })
@@ -160,7 +153,7 @@ impl JudgeStore {
 
     /// Whether a batch is being written.
     pub(super) fn busy(&self) -> bool {
-        self.busy
+        self.writing.busy()
     }
 
     /// Judge partitions and when their last checkpoint was written.
@@ -193,23 +186,22 @@ impl JudgeStore {
             };
             sent.push(Outgoing { records, revision });
         }
-        let (writer, outbox) = (Arc::clone(&self.writer), self.outbox.clone());
-        self.busy = self.worker.start(Box::new(move || {
+        let writer = Arc::clone(&self.writer);
+        self.writing.start(move || {
             let start = Instant::now();
             let records = sent.iter().map(|o| &o.records);
             let result = checkpoint_records::write(writer.as_ref(), records, &mut BTreeMap::new());
-            // Nobody waits for it at the end.
-            let _ = outbox.send(Answer {
+            Answer {
                 result: result.map(|sent| sent.bytes),
                 took: start.elapsed(),
                 sent,
-            });
-        }));
+            }
+        });
     }
 
     /// What became of the last batch, once, if it is known.
     pub(super) fn answer(&mut self, counts: &mut CheckpointCounts) -> Option<Written> {
-        let answer = self.answers.try_recv().ok()?;
+        let answer = self.writing.result()?;
         Some(self.settle(answer, counts))
     }
 
@@ -219,15 +211,11 @@ impl JudgeStore {
         within: Duration,
         counts: &mut CheckpointCounts,
     ) -> Option<Written> {
-        if !self.busy || !self.worker.ends_within(within) {
-            return None;
-        }
-        let answer = self.answers.recv_timeout(within).ok()?;
+        let answer = self.writing.wait(within)?;
         Some(self.settle(answer, counts))
     }
 
     fn settle(&mut self, answer: Answer, counts: &mut CheckpointCounts) -> Written {
-        self.busy = false;
         let at_ms = clock::now_ms();
         let bytes = answer.result.as_ref().map_or(0, |bytes| *bytes);
         if answer.result.is_ok() {

@@ -308,12 +308,17 @@ impl Judges {
         }
     }
 
+    fn group_mut(&mut self) -> Option<&mut JudgeGroup> {
+        match &mut self.feed {
+            Feed::One(_) => None,
+            Feed::Group(group) => Some(group),
+        }
+    }
+
     /// Streams that came or left since the last call.
     pub fn moves(&mut self) -> Moves {
-        match &mut self.feed {
-            Feed::One(_) => Moves::default(),
-            Feed::Group(group) => group.moves(),
-        }
+        self.group_mut()
+            .map_or_else(Moves::default, JudgeGroup::moves)
     }
 
     /// What people were notified of alerts that fire, by fingerprint, to go along when their streams move.
@@ -332,10 +337,7 @@ impl Judges {
 
     /// Takes out the member of the group of judges, for the end: leaving it may take long.
     pub fn take_member(&mut self) -> Option<Consumer> {
-        match &mut self.feed {
-            Feed::One(_) => None,
-            Feed::Group(group) => group.take_member(),
-        }
+        self.group_mut()?.take_member()
     }
 
     /// Whether checkpoints are being written.
@@ -345,18 +347,12 @@ impl Judges {
 
     /// What became of the checkpoints handed over last, once, if it is known.
     pub fn written(&mut self) -> Option<Written> {
-        match &mut self.feed {
-            Feed::One(_) => None,
-            Feed::Group(group) => group.written(),
-        }
+        self.group_mut()?.written()
     }
 
     /// Waits for the checkpoints under way, for the end.
     pub fn wait_written(&mut self) -> Option<Written> {
-        match &mut self.feed {
-            Feed::One(_) => None,
-            Feed::Group(group) => group.wait_written(),
-        }
+        self.group_mut()?.wait_written()
     }
 
     /// The watermark that has stood still for longest.

@@ -3,11 +3,11 @@
 //! ```text
 //!  Kafka ──► consumer ─► source (handler) ─┐
 //!                           │ schema_queue │
-//!  topic range (replay) ──────────────────►├─► record ─► decoder ─► entry ─► Engine
+//!  topic range (replay) ──────────────────►├─► record ─► decoder ─► take ─► Engine
 //!  files (replay) ───────────────────────────────────────────────────►┘
 //! ```
 //!
-//! [`entry`] is the only way in: every decoded record passes it, whichever input it came from.
+//! [`record::take`] is the only way in: every decoded record passes it, whichever input it came from.
 //! [`record`] decodes the records of a topic, for a consumer and for a replay alike; where there are
 //! [`decode_threads`], they share a batch of a consumer before its records are counted. [`source`] adds what
 //! a member of a consumer group needs: assignments, records that wait for a schema, and errors.
@@ -17,7 +17,6 @@ pub mod contest;
 pub mod decode_threads;
 mod decoded;
 pub(in crate::app) mod decoder;
-pub mod entry;
 pub mod record;
 pub mod schema_queue;
 pub mod source;

@@ -1,5 +1,10 @@
 //! From the records of one source to the engine: decode, count, report what is rejected.
 //!
+//! Every decoded record passes [`take`], the one way into the engine, whichever input it came from: it is
+//! observed, joined or counted as rejected, the statistics of a replay are taken, and the caller learns
+//! whether the record has to be reported as rejected. A record of a partition that this process does not own
+//! never comes here and is not counted: its owner counts it.
+//!
 //! A [`RecordReader`] serves a member of a consumer group and a replay of a topic range alike. A record
 //! that is no event costs one counter and, where a topic is configured for them, one dead letter. So
 //! does a record that the engine rejects for its content, such as a class that the model does not have.
@@ -10,11 +15,10 @@
 
 use super::decode_threads::DecodeThreads;
 use super::decoder::{Learned, RecordDecoder};
-use super::entry::{self, Taken};
 use super::schema_queue::Progress;
 use super::stats::ReplayStats;
 use crate::app::error::AppError;
-use crate::collect::PartitionId;
+use crate::collect::{Disposition, Origin, PartitionId};
 use crate::config::SourceOptions;
 use crate::decode::{Content, Rejection};
 use crate::kafka::{DeadLetter, Partition, Record};
@@ -143,7 +147,7 @@ impl RecordReader {
             if row > 0 && !replayed {
                 sink.next_row(origin.0);
             }
-            match entry::take(sink, stats.as_mut(), origin, decoded) {
+            match self::take(sink, stats.as_mut(), origin, decoded) {
                 Taken::Counted => {}
                 Taken::Replayed => replayed = true,
                 Taken::Rejected(rejection) => {
@@ -219,6 +223,71 @@ impl RecordReader {
         if let Some(dead_letters) = &self.dead_letters {
             dead_letters.send(topic, record, reason, detail);
         }
+    }
+}
+
+/// How a record, or a row of it, ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// The engine has counted it.
+    Counted,
+    /// The engine had counted it before a restart.
+    Replayed,
+    /// It is counted as rejected, for this reason.
+    Rejected(Rejection),
+}
+
+/// Hands one decoded record, or one row of it, to what counts its partition. Where it was read live, it arrived
+/// no later than the caller says.
+#[inline]
+pub fn take(
+    sink: &mut (impl RecordSink + ?Sized),
+    stats: Option<&mut ReplayStats>,
+    (origin, arrival_ms): (Origin, Option<i64>),
+    decoded: Result<Content<'_>, Rejection>,
+) -> Taken {
+    let disposition = match decoded {
+        Ok(Content::Event(mut event)) => {
+            event.arrival_ms = arrival_ms;
+            if let Some(stats) = stats {
+                stats.event(event.time_ms);
+            }
+            sink.observe(origin, &event)
+        }
+        Ok(Content::Outcome(mut label)) => {
+            label.arrival_ms = arrival_ms;
+            if let Some(stats) = stats {
+                stats.outcome(label.time_ms);
+            }
+            sink.label(origin, &label)
+        }
+        Err(rejection) => return reject(sink, (origin, arrival_ms), rejection),
+    };
+    match disposition {
+        Disposition::Replayed => Taken::Replayed,
+        Disposition::Rejected(reason) => Taken::Rejected(Rejection {
+            reason,
+            detail: reason.words().to_owned(),
+        }),
+        Disposition::Refused(cap) => {
+            let cap = cap.as_str();
+            crate::warn_limited!(cap, "good record refused by a cap; see [limits]");
+            Taken::Counted
+        }
+        _ => Taken::Counted,
+    }
+}
+
+/// Counts a record that could not be decoded.
+#[cold]
+fn reject(
+    sink: &mut (impl RecordSink + ?Sized),
+    (origin, arrival_ms): (Origin, Option<i64>),
+    rejection: Rejection,
+) -> Taken {
+    match sink.reject(origin, arrival_ms, rejection.reason) {
+        Disposition::Replayed => Taken::Replayed,
+        _ => Taken::Rejected(rejection),
     }
 }
 

@@ -12,14 +12,14 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::state_dir::{DirWatch, LOCK, StateDir};
+use crate::app::Workers;
 use crate::app::clock;
 use crate::app::error::AppError;
-use crate::app::{Worker, Workers};
+use crate::app::worker::Background;
 use crate::collect::Origin;
 use crate::collect::join::JournalDelta;
 use crate::monitor::Snapshot;
@@ -52,26 +52,18 @@ struct SnapshotJob {
 
 /// The worker that writes snapshots.
 pub struct SnapshotStore {
-    worker: Box<dyn Worker>,
+    writing: Background<Written>,
     writer: Arc<Mutex<SnapshotWriter>>,
-    outbox: Sender<Written>,
-    results: Receiver<Written>,
-    /// A snapshot is being written.
-    busy: bool,
     directory: DirWatch,
 }
 
 impl SnapshotStore {
     /// Starts the worker; the lock of the directory is held until it ends.
     pub fn start(dir: StateDir, workers: &dyn Workers) -> Result<SnapshotStore, AppError> {
-        let (outbox, results) = channel();
         Ok(SnapshotStore {
-            worker: workers.worker("snapshots")?,
+            writing: Background::new(workers.worker("snapshots")?),
             directory: dir.watch().clone(),
             writer: Arc::new(Mutex::new(SnapshotWriter::new(dir))),
-            outbox,
-            results,
-            busy: false,
         })
     }
 
@@ -82,7 +74,7 @@ impl SnapshotStore {
 
     /// Whether a snapshot is being written.
     pub fn busy(&self) -> bool {
-        self.busy
+        self.writing.busy()
     }
 
     /// Hands over a snapshot. It is an error to call this while [`busy`](SnapshotStore::busy).
@@ -92,33 +84,22 @@ impl SnapshotStore {
             positions,
             deltas,
         };
-        let (writer, outbox) = (Arc::clone(&self.writer), self.outbox.clone());
-        self.busy = self.worker.start(Box::new(move || {
+        let writer = Arc::clone(&self.writer);
+        self.writing.start(move || {
             // A write that panicked has been printed, and left what it could not write.
             let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
-            // Nobody waits for it at the end.
-            let _ = outbox.send(writer.write(job));
-        }));
+            writer.write(job)
+        });
     }
 
     /// The result of the last snapshot, once it is known.
     pub fn result(&mut self) -> Option<Written> {
-        match self.results.try_recv() {
-            Ok(written) => {
-                self.busy = false;
-                Some(written)
-            }
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
-        }
+        self.writing.result()
     }
 
     /// Waits for the snapshot that is being written.
     pub fn wait(&mut self) -> Option<Written> {
-        if !self.busy || !self.worker.ends_within(Duration::MAX) {
-            return None;
-        }
-        self.busy = false;
-        self.results.recv().ok()
+        self.writing.wait(Duration::MAX)
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::session::{Listeners, Progress, Session, Tally};
 use crate::app::error::AppError;
-use crate::app::ingest::entry::{self, Taken};
+use crate::app::ingest::record::{self, Taken};
 use crate::app::ingest::stats::ReplayStats;
 use crate::collect::PartitionId;
 use crate::config::{Config, SourceOptions};
@@ -168,7 +168,7 @@ impl FileReplay<'_> {
             Ok(Content::Event(_)) | Err(_) => self.predictions,
         };
         let (engine, stats) = (&mut self.session.engine, &mut self.stats);
-        let taken = entry::take(engine, Some(stats), (id.at(offset), None), row.content);
+        let taken = record::take(engine, Some(stats), (id.at(offset), None), row.content);
         if let Taken::Rejected(rejection) = taken {
             let place = || format!("{}:{}", path.display(), row.line);
             self.stats.rejected(&rejection, place);

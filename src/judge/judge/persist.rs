@@ -3,7 +3,7 @@
 //! Evaluations are not stored. They are computed again over the panes that are held, and say their own
 //! n; all else in the report is as it was judged.
 
-use super::judged::Judged;
+use super::Judged;
 use super::state::{JudgeState, WindowVerdict};
 use super::{Detector, Judge, JudgeOptions, Undecided, WindowReport};
 use crate::alert::Alert;

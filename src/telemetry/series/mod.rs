@@ -31,6 +31,9 @@ use super::published::{Durations, EVALUATION_BUCKETS};
 /// values stay distinct.
 pub const LABEL_BYTES_MAX: usize = 128;
 
+/// Bytes of a value, with what stands around it.
+const VALUE_BYTES: usize = 24;
+
 /// Samples of one stream or window: row, value of the row's own label if any, value.
 pub(super) type Samples = Vec<(Id, Option<Cow<'static, str>>, f64)>;
 
@@ -58,6 +61,8 @@ impl SharedLabels {
 pub(super) struct Families {
     samples: Vec<Vec<Sample>>,
     lines: Vec<String>,
+    /// For how many lines of a row there is room from the first on.
+    expected: usize,
 }
 
 impl Families {
@@ -66,7 +71,14 @@ impl Families {
         Families {
             samples: TABLE.iter().map(|_| Vec::new()).collect(),
             lines: TABLE.iter().map(|_| String::new()).collect(),
+            expected: 0,
         }
+    }
+
+    /// Makes room for so many lines of each row that has any, so that the text of thousands is not moved as it
+    /// grows.
+    pub(super) fn expect(&mut self, lines: usize) {
+        self.expected = lines;
     }
 
     /// Adds a sample; `values` belong to the labels of the metric, in order.
@@ -100,6 +112,9 @@ impl Families {
     ) {
         let row = metric(id);
         let line = &mut self.lines[id as usize];
+        if line.is_empty() {
+            line.reserve(self.expected * (row.name.len() + shared.text.len() + VALUE_BYTES));
+        }
         line.push_str(row.name);
         line.push('{');
         line.push_str(&shared.text);
@@ -175,6 +190,9 @@ fn family(row: &Metric, samples: Vec<Sample>) -> MetricFamily {
 
 /// The shortest decimal that reads back as `value`. Most are flags and counts, which an integer writes faster.
 fn write_value(text: &mut String, value: f64) {
+    if value == 1.0 || value.to_bits() == 0 {
+        return text.push(if value == 1.0 { '1' } else { '0' });
+    }
     let whole = value as i64;
     let negative_zero = value == 0.0 && value.is_sign_negative();
     // Writing to a string does not fail.
@@ -188,14 +206,18 @@ fn write_value(text: &mut String, value: f64) {
 fn write_label(text: &mut String, name: &str, value: &str) {
     text.push_str(name);
     text.push_str("=\"");
-    for c in bounded(value).chars() {
-        match c {
-            '\\' => text.push_str("\\\\"),
-            '"' => text.push_str("\\\""),
-            '\n' => text.push_str("\\n"),
-            other => text.push(other),
-        }
+    let value = bounded(value);
+    let mut rest = &*value;
+    while let Some(at) = rest.find(['\\', '"', '\n']) {
+        text.push_str(&rest[..at]);
+        text.push_str(match rest.as_bytes()[at] {
+            b'\\' => "\\\\",
+            b'"' => "\\\"",
+            _ => "\\n",
+        });
+        rest = &rest[at + 1..];
     }
+    text.push_str(rest);
     text.push_str("\",");
 }
 

@@ -65,33 +65,43 @@ pub(in crate::telemetry) fn windows(
     let cells = reports.len() <= limits.cell_streams_max;
     let mut all = Vec::new();
     for report in &reports {
-        all.push((report, None, stream_samples(report, cells)));
+        let (id, view) = (&report.id, report.id.view.to_string());
+        let mut names = vec![id.model.as_str(), &id.version, &id.segment, &view];
+        // Those of a stream are the first of those of a window.
+        let labels = |names: &[&str]| SharedLabels::new(Group::Window, names);
+        all.push((labels(&names), by_rank(stream_samples(report, cells))));
         for window in &report.windows {
+            names.truncate(4);
+            names.push(&window.window);
             let samples = window_samples(report, window, cells);
-            all.push((report, Some(window), samples));
+            all.push((labels(&names), by_rank(samples)));
         }
     }
+    families.expect(all.len());
     let (mut shown, mut refused) = (0, 0);
     for rank in Rank::ALL {
-        for (report, window, samples) in &all {
-            let ours = || samples.iter().filter(|(id, ..)| Rank::of(*id) == rank);
-            let n = ours().count();
-            if rank != Rank::Verdict && shown + n > limits.series_max {
-                refused += n;
+        for (shared, samples) in &all {
+            let samples = &samples[rank as usize];
+            if rank != Rank::Verdict && shown + samples.len() > limits.series_max {
+                refused += samples.len();
                 continue;
             }
-            shown += n;
-            let (id, view) = (&report.id, report.id.view.to_string());
-            let mut common = vec![id.model.as_str(), &id.version, &id.segment, &view];
-            common.extend(window.map(|w| w.window.as_str()));
-            // Those of a stream are the first of those of a window.
-            let shared = SharedLabels::new(Group::Window, &common);
-            for (row, own, value) in ours() {
-                families.put_line(*row, &shared, own.as_deref(), *value);
+            shown += samples.len();
+            for (row, own, value) in samples {
+                families.put_line(*row, shared, own.as_deref(), *value);
             }
         }
     }
     (shown, refused)
+}
+
+/// The samples of each rank, in order.
+fn by_rank(samples: Samples) -> [Samples; Rank::ALL.len()] {
+    let mut ranks = [const { Samples::new() }; Rank::ALL.len()];
+    for sample in samples {
+        ranks[Rank::of(sample.0) as usize].push(sample);
+    }
+    ranks
 }
 
 /// Whose values are exported first, if not all fit: what fires, then what is miscalibrated, then the rest.

@@ -9,7 +9,7 @@ use crate::support::records::origin;
 use proptest::prelude::*;
 use trueline::alert::AlertState;
 use trueline::collect::{Disposition, Reason};
-use trueline::judge::{Change, StreamReport, WindowReport, seed};
+use trueline::judge::{Change, StreamReport, WindowReport};
 use trueline::monitor::Engine;
 use trueline::stats::algebra::{Merge, Retract};
 use trueline::stats::attribute::Attribute;
@@ -215,7 +215,7 @@ proptest! {
             if let Some(evaluation) = report.scores() {
                 prop_assert_eq!(evaluation.clusters.is_some(), id.model == "two");
                 let mut options = plan.models[0].judge.evaluation.clone();
-                options.tcal.seed = seed(id, &report.window, report.end_ms, 0);
+                options.tcal.seed = id.seed(&report.window, report.end_ms, 0);
                 prop_assert_eq!(Some(evaluation.clone()), evaluate(&again, &options));
             }
             // The slide that leaves next may have been dropped after the judgement.
