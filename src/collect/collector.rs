@@ -44,11 +44,24 @@ pub struct Bounds {
     pub ids_max: usize,
 }
 
+/// How records of a source are taken.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// Each by itself, with its outcome.
+    Alone,
+    /// The same, but each id once.
+    Once,
+    /// As predictions or outcomes of a join.
+    Joined(u16),
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Collector {
     pub(super) models: Vec<ModelShape>,
     pub(super) bounds: Bounds,
+    /// How records of each source are taken.
+    ways: Vec<Way>,
     /// What an event needs to know of its model.
     paths: Vec<FastPath>,
     /// Begin of the oldest pane of each model that is not sealed.
@@ -92,6 +105,7 @@ impl Collector {
         ids: &[IdPlan],
     ) -> Collector {
         Collector {
+            ways: ways(&joins, ids),
             joins: Joins::new(joins),
             deduplication: Deduplication::new(ids, bounds.ids_max),
             classes: models.iter().map(ModelShape::outcomes).collect(),
@@ -122,14 +136,11 @@ impl Collector {
     /// Takes a decoded record.
     #[inline]
     pub fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
-        let end = if !self.partitions.advance(origin) {
-            Disposition::Replayed
-        } else if let Some(role) = self.joins.role(origin.source) {
-            self.expect(role, origin, event)
-        } else if self.deduplication.horizon_ms(origin.source).is_some() {
-            self.take_once(origin, event)
-        } else {
-            self.take(origin.source, event)
+        let end = match self.way_of(origin.source) {
+            _ if !self.partitions.advance(origin) => Disposition::Replayed,
+            Way::Alone => self.take(origin.source, event),
+            Way::Once => self.take_once(origin, event),
+            Way::Joined(join) => self.expect(join, origin, event),
         };
         self.counters.source_mut(origin.source).count(end);
         if end != Disposition::Observed {
@@ -141,10 +152,10 @@ impl Collector {
     /// Takes an outcome that came apart from its prediction; one from a source that is not joined is
     /// rejected, for it says nothing of a prediction.
     pub fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
-        let end = match self.joins.role(origin.source) {
+        let end = match self.way_of(origin.source) {
             _ if !self.partitions.advance(origin) => Disposition::Replayed,
-            Some(role) => self.join(role, origin, label),
-            None => Disposition::Rejected(Reason::MissingField),
+            Way::Joined(join) => self.join(join, origin, label),
+            Way::Alone | Way::Once => Disposition::Rejected(Reason::MissingField),
         };
         self.counters.source_mut(origin.source).count(end);
         self.pass(origin.source, end, label.time_ms, label.arrival_ms);
@@ -166,6 +177,12 @@ impl Collector {
         self.counters.source_mut(origin.source).count(end);
         self.pass(origin.source, end, i64::MIN, arrival_ms);
         end
+    }
+
+    #[inline]
+    fn way_of(&self, source: u16) -> Way {
+        let way = self.ways.get(usize::from(source));
+        way.copied().unwrap_or(Way::Alone)
     }
 
     #[inline]
@@ -477,4 +494,19 @@ impl Collector {
                 .map(Pairing::bytes)
                 .sum::<usize>()
     }
+}
+
+/// How records are taken, by source; those of others are taken alone.
+fn ways(joins: &[JoinPlan], ids: &[IdPlan]) -> Vec<Way> {
+    let once = ids.iter().map(|plan| (plan.source, Way::Once));
+    let joined = (0u16..).zip(joins).flat_map(|(join, plan)| {
+        [plan.predictions, plan.outcomes].map(|source| (source, Way::Joined(join)))
+    });
+    let mut ways = Vec::new();
+    for (source, way) in once.chain(joined) {
+        let index = usize::from(source);
+        ways.resize(ways.len().max(index + 1), Way::Alone);
+        ways[index] = way;
+    }
+    ways
 }

@@ -56,8 +56,7 @@ impl Deduplication {
     }
 
     /// The horizon of a source whose ids are looked at.
-    #[inline]
-    pub fn horizon_ms(&self, source: u16) -> Option<i64> {
+    fn horizon_ms(&self, source: u16) -> Option<i64> {
         self.horizons.get(usize::from(source)).copied().flatten()
     }
 

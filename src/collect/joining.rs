@@ -8,7 +8,7 @@ use super::collector::Collector;
 use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
 use super::join::{
     JoinPlan, Key, Labelled, Matured, MaturityEvent, Missing, NewPrediction, Predicted, Revision,
-    Role, attribute_view, full_vector,
+    attribute_view, full_vector,
 };
 use super::key;
 use super::open_room::OpenRoom;
@@ -45,7 +45,7 @@ pub type Show<'f> = &'f mut dyn FnMut(&MaturedVector<'_>) -> u64;
 
 impl Collector {
     /// Takes a prediction of a joined source: it is held until it is mature.
-    pub(super) fn expect(&mut self, role: Role, origin: Origin, event: &Event<'_>) -> Disposition {
+    pub(super) fn expect(&mut self, join: u16, origin: Origin, event: &Event<'_>) -> Disposition {
         if !believes(event.time_ms, event.arrival_ms, self.bounds.future_max_ms) {
             return Disposition::Rejected(Reason::TimeOutOfRange);
         }
@@ -78,7 +78,7 @@ impl Collector {
         if late {
             return Disposition::Late;
         }
-        let plan = self.joins.plan(role.join);
+        let plan = self.joins.plan(join);
         let key = Key::new(plan.by_model.then_some(event.model), event.id);
         let key = key.of_version(event.version);
         let expect = NewPrediction {
@@ -92,8 +92,8 @@ impl Collector {
             full_vector: self.models[model].row_layout().full_vector(),
             classes: self.classes[model],
         };
-        let end = self.joins.predict(role.join, origin.partition, &expect);
-        self.predicted(role, slot, end);
+        let end = self.joins.predict(join, origin.partition, &expect);
+        self.predicted(join, slot, end);
         if let (
             true,
             Predicted::Pending {
@@ -102,7 +102,7 @@ impl Collector {
             },
         ) = (self.tap.is_some(), end)
         {
-            self.tap_joined(role, origin.partition, key, event.id);
+            self.tap_joined(join, origin.partition, key, event.id);
         }
         if let Predicted::Pending { .. } = end {
             if let Some(stream) = self.streams.get_mut(slot) {
@@ -113,7 +113,7 @@ impl Collector {
             }
             if let Some(outcome) = event.outcome {
                 // The record carries its outcome: it is one record, whatever becomes of the outcome.
-                self.attach(role, origin, key, time, outcome.class());
+                self.attach(join, origin, key, time, outcome.class());
             }
         }
         match end {
@@ -125,11 +125,11 @@ impl Collector {
     }
 
     /// Counts what a prediction changed besides itself.
-    fn predicted(&mut self, role: Role, slot: usize, end: Predicted) {
+    fn predicted(&mut self, join: u16, slot: usize, end: Predicted) {
         let Predicted::Pending { met, instead } = end else {
             return;
         };
-        let plan = self.joins.plan(role.join);
+        let plan = self.joins.plan(join);
         let (predictions, outcomes) = (plan.predictions, plan.outcomes);
         if let Some(stream) = self.streams.get_mut(slot) {
             stream.add_pending(1);
@@ -152,12 +152,11 @@ impl Collector {
         }
     }
 
-    fn attach(&mut self, role: Role, origin: Origin, key: Key, time_ms: i64, class: u32) {
-        let (join, partition) = (role.join, origin.partition);
+    fn attach(&mut self, join: u16, origin: Origin, key: Key, time_ms: i64, class: u32) {
         let classes = std::mem::take(&mut self.classes);
         self.joins.label(
             join,
-            partition,
+            origin.partition,
             key,
             None,
             time_ms,
@@ -169,23 +168,23 @@ impl Collector {
     }
 
     /// Takes an outcome that came apart from its prediction.
-    pub(super) fn join(&mut self, role: Role, origin: Origin, label: &Label<'_>) -> Disposition {
+    pub(super) fn join(&mut self, join: u16, origin: Origin, label: &Label<'_>) -> Disposition {
         if !believes(label.time_ms, label.arrival_ms, self.bounds.future_max_ms) {
             return Disposition::Rejected(Reason::TimeOutOfRange);
         }
         if label.id.is_empty() {
             return Disposition::Rejected(Reason::EmptyKey);
         }
-        let by_model = self.joins.plan(role.join).by_model;
+        let by_model = self.joins.plan(join).by_model;
         let name = by_model.then_some(label.model.unwrap_or_default());
-        let fixed = self.joins.plan(role.join).model.as_deref();
+        let fixed = self.joins.plan(join).model.as_deref();
         let model = label.model.or(fixed).and_then(|name| self.model_of(name));
         let key = Key::new(name, label.id);
         let (class, amendments) = (label.class(), &mut self.amendments);
         let (models, pairings) = (&self.models, &mut self.pairings);
         let (streams, sealed) = (&mut self.streams, &self.sealed_until_ms);
         let end = self.joins.label(
-            role.join,
+            join,
             origin.partition,
             key,
             model.map(|m| m as u16),
@@ -202,7 +201,7 @@ impl Collector {
         );
         self.reach(origin.source, label.time_ms, label.arrival_ms);
         let end = labelled(end);
-        self.tap_label(role, origin.partition, key, label, end);
+        self.tap_label(join, origin.partition, key, label, end);
         end
     }
 

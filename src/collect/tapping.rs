@@ -2,7 +2,7 @@
 
 use super::collector::Collector;
 use super::event::{Disposition, Event, Label};
-use super::join::{Key, Role};
+use super::join::Key;
 use super::shape::project;
 use super::tap::{Pair, Tap};
 use crate::stats::fixed::Scored;
@@ -48,15 +48,15 @@ impl Collector {
 
     /// A prediction has found its outcome.
     #[cold]
-    pub(super) fn tap_joined(&mut self, role: Role, partition: i32, key: Key, id: &[u8]) {
-        self.tap_held(role, partition, key, id, None);
+    pub(super) fn tap_joined(&mut self, join: u16, partition: i32, key: Key, id: &[u8]) {
+        self.tap_held(join, partition, key, id, None);
     }
 
     /// An outcome that came has found predictions: those of all versions that share it.
     #[inline]
     pub(super) fn tap_label(
         &mut self,
-        role: Role,
+        join: u16,
         partition: i32,
         key: Key,
         label: &Label<'_>,
@@ -64,7 +64,7 @@ impl Collector {
     ) {
         if self.tap.is_some() && matches!(end, Disposition::Matched | Disposition::Revised) {
             let ours = Some((label.time_ms, label.class()));
-            self.tap_held(role, partition, key, label.id, ours);
+            self.tap_held(join, partition, key, label.id, ours);
         }
     }
 
@@ -72,7 +72,7 @@ impl Collector {
     #[cold]
     fn tap_held(
         &mut self,
-        role: Role,
+        join: u16,
         partition: i32,
         key: Key,
         id: &[u8],
@@ -81,8 +81,8 @@ impl Collector {
         let Some(mut tap) = self.tap.take() else {
             return;
         };
-        self.joins.reload(role.join, partition, key);
-        for held in self.joins.retained_of(role.join, partition, key) {
+        self.joins.reload(join, partition, key);
+        for held in self.joins.retained_of(join, partition, key) {
             if ours.is_some_and(|(time_ms, class)| !held.has(time_ms, class)) {
                 continue;
             }

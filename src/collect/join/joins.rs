@@ -21,17 +21,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a source is to a join.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Role {
-    /// Index of the join.
-    pub join: u16,
-    /// Whether predictions come from the source.
-    pub predictions: bool,
-    /// Whether outcomes do.
-    pub outcomes: bool,
-}
-
 /// The journal of one joiner in a snapshot, or of the ids of one partition. Its topics identify the
 /// join, because the index of a join may differ under another configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -94,8 +83,6 @@ struct Account {
 #[derive(Debug, Default)]
 pub struct Joins {
     plans: Vec<JoinPlan>,
-    /// By source.
-    roles: Vec<Option<Role>>,
     /// By join: number of its journals.
     journals: Vec<u16>,
     /// By join.
@@ -108,18 +95,6 @@ pub struct Joins {
 impl Joins {
     /// Joins without state.
     pub fn new(plans: Vec<JoinPlan>) -> Joins {
-        let mut roles: Vec<Option<Role>> = Vec::new();
-        for (join, plan) in (0u16..).zip(&plans) {
-            for source in [plan.predictions, plan.outcomes] {
-                let index = usize::from(source);
-                roles.resize(roles.len().max(index + 1), None);
-                roles[index] = Some(Role {
-                    join,
-                    predictions: source == plan.predictions,
-                    outcomes: source == plan.outcomes,
-                });
-            }
-        }
         let account = Account {
             usage: Usage::default(),
             memory_max: usize::MAX,
@@ -129,7 +104,6 @@ impl Joins {
             accounts: vec![account; plans.len()],
             journals: (0u16..).take(plans.len()).collect(),
             plans,
-            roles,
             joiners: BTreeMap::new(),
             backend: None,
         }
@@ -200,12 +174,6 @@ impl Joins {
     /// Heap bytes.
     pub fn bytes(&self) -> usize {
         self.joiners.values().map(Joiner::bytes).sum()
-    }
-
-    /// What the source is to a join, if anything.
-    #[inline]
-    pub fn role(&self, source: u16) -> Option<Role> {
-        self.roles.get(usize::from(source)).copied().flatten()
     }
 
     /// The plan of a join.

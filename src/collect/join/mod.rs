@@ -60,7 +60,7 @@ pub use events::{
 };
 pub use given_up::GivenUp;
 pub use joiner::Joiner;
-pub use joins::{JoinState, Joins, Role};
+pub use joins::{JoinState, Joins};
 pub(super) use journal::{Journal, replay};
 pub use journal::{JournalDelta, JournalMark, SEGMENT_BYTES};
 pub use key::Key;
