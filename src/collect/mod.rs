@@ -7,7 +7,7 @@
 //! | [`event`], [`counters`] | what comes in, how each record ends, and how often |
 //! | [`shape`] | what the stage knows of a model, and how it reads an event by it |
 //! | [`partition`] | offsets and event time of source partitions: the watermark |
-//! | [`key`], [`table`] | names of streams, and a table that is searched with borrowed names |
+//! | [`key`] | names of streams, and a table that is searched with borrowed names |
 //! | [`stream`], [`streams`] | one stream with its open panes; which streams there may be |
 //! | [`open_room`] | how many panes may be open ahead of the watermark |
 //! | [`join`] | predictions that wait for their outcomes; `amend`: what late outcomes change |
@@ -37,7 +37,6 @@ pub mod segment;
 pub mod shape;
 pub mod stream;
 pub mod streams;
-pub mod table;
 pub mod tap;
 mod tapping;
 pub mod vector_panes;
@@ -48,7 +47,7 @@ pub use counters::{Counters, SourceCounters};
 pub use deduplication::IdPlan;
 pub use event::{Disposition, Event, Label, Origin, PartitionId, Reason, Refusal};
 pub use joining::MaturedVector;
-pub use key::{Key, Names};
+pub use key::{Key, Named, Names, Slots};
 pub use pairing::{PairCounts, PairShape, Pairing, PairingState};
 pub use partition::{PartitionState, Partitions};
 pub use rank::rank;
@@ -56,6 +55,5 @@ pub use segment::{OTHER, Part, ROLL_UP, Segmenting};
 pub use shape::ModelShape;
 pub use stream::{PaneDelta, Stream};
 pub use streams::Streams;
-pub use table::{Named, Slots};
 pub use tap::Pair;
 pub use vector_panes::{VectorPanes, VectorPanesState};

@@ -10,10 +10,9 @@
 //! streams their bytes ([`super::open_room`]).
 
 use super::event::Refusal;
-use super::key::Key;
+use super::key::{Key, Named};
 use super::open_room::OpenRoom;
 use super::segment::Part;
-use super::table::Named;
 use crate::stats::algebra::Overflow;
 use crate::stats::attribute::Attribute;
 use crate::stats::axis::Grid;

@@ -20,11 +20,10 @@
 //!
 //! Always: the streams plus the room kept are at most the cap.
 
-use super::key::{Key, Names};
+use super::key::{Key, Named, Names, Slots};
 use super::segment::{OTHER, Part, Segmenting};
 use super::shape::ModelShape;
 use super::stream::Stream;
-use super::table::{Named, Slots};
 
 /// Streams of one model and version.
 #[derive(Debug, Clone)]
