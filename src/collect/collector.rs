@@ -17,13 +17,12 @@ use super::deduplication::{Deduplication, IdPlan};
 use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
 use super::join::{JoinPlan, Joins};
 use super::key::Names;
-use super::open_room::OpenRoom;
 use super::pairing::Pairing;
 use super::partition::Partitions;
 use super::rank::Rows;
 use super::segment::{Part, Segmenting};
 use super::shape::{FastPath, ModelShape, NAME_MAX, believes, project};
-use super::stream::{PaneDelta, Stream};
+use super::stream::{IN_STEP_PANES, OpenRoom, PaneDelta, Stream};
 use super::streams::Streams;
 use super::tap::Tap;
 use crate::stats::fixed::{Score, Scored};
@@ -303,18 +302,12 @@ impl Collector {
                 self.reach(source, time, event.arrival_ms);
                 return Err(Disposition::Late);
             }
-            let sealed = (
-                self.sealed_until_ms[stream.model],
-                self.open_bytes >= self.bounds.open_bytes_max,
-            );
-            let common_ms = self.common_ms.as_ref().map(|all| all[stream.model]);
-            let room = OpenRoom::new(self.bounds.open_panes_max, shape, sealed, common_ms);
-            let before = stream.packed_bytes();
-            let turned = stream.turn_to(start, shape.views.len(), shape.grid, room);
-            let turned = turned.map(drop);
-            self.open_bytes = self.open_bytes + stream.packed_bytes() - before;
-            turned.map_err(Disposition::Refused)?;
+            self.open_pane(slot, start).map_err(Disposition::Refused)?;
         }
+        let Some(stream) = self.streams.get_mut(slot) else {
+            return Err(Disposition::Refused(Refusal::Streams));
+        };
+        let shape = &self.models[stream.model];
         let attribute = shape.attribute_of(event).map_err(Disposition::Rejected)?;
         let pane = stream.current(time, shape.pane_ms).ok_or(Refusal::Panes);
         let taken = pane.and_then(|pane| match only {
@@ -330,6 +323,28 @@ impl Collector {
             source.other += u64::from(other);
         }
         Ok(())
+    }
+
+    /// Makes the pane of a stream that begins at `start_ms` the current one, if there is room for it. While the open
+    /// panes of all streams take as many bytes as they may, there is room only a little beyond what is sealed; where the
+    /// caller [says so](Collector::hold_ahead), a little beyond where all partitions have come.
+    pub(super) fn open_pane(&mut self, slot: usize, start_ms: i64) -> Result<(), Refusal> {
+        let stream = self.streams.get_mut(slot).ok_or(Refusal::Streams)?;
+        let (model, shape) = (stream.model, &self.models[stream.model]);
+        let full = self.open_bytes >= self.bounds.open_bytes_max;
+        let from_ms = match &self.common_ms {
+            Some(common_ms) => Some(common_ms[model]),
+            None => full.then_some(self.sealed_until_ms[model]),
+        };
+        let ahead_ms = shape.lateness_ms + IN_STEP_PANES * shape.pane_ms;
+        let room = OpenRoom {
+            panes_max: self.bounds.open_panes_max,
+            until_ms: from_ms.map_or(i64::MAX, |ms| ms.saturating_add(ahead_ms)),
+        };
+        let before = stream.packed_bytes();
+        let turned = stream.turn_to(start_ms, shape.views.len(), shape.grid, room);
+        self.open_bytes = self.open_bytes + stream.packed_bytes() - before;
+        turned
     }
 
     /// What is taken next is one more event of the record at `origin`, the last that was taken of its partition. It is

@@ -11,7 +11,6 @@ use super::join::{
     attribute_view, full_vector,
 };
 use super::key;
-use super::open_room::OpenRoom;
 use super::pairing::Pairing;
 use super::rank::rank;
 use super::segment::Part;
@@ -312,20 +311,12 @@ impl Collector {
         let shape = &self.models[stream.model];
         let attribute = shape.attribute_kept(m);
         self.seen.truncate(shape.views.len());
-        let sealed = (
-            self.sealed_until_ms[stream.model],
-            self.open_bytes >= self.bounds.open_bytes_max,
-        );
-        let common_ms = self.common_ms.as_ref().map(|all| all[stream.model]);
-        let room = OpenRoom::new(self.bounds.open_panes_max, shape, sealed, common_ms);
-        let before = stream.packed_bytes();
-        let turned = stream.pane_at(m.start_ms, self.seen.len(), shape.grid, room);
-        let turned = turned.map(drop);
-        self.open_bytes = self.open_bytes + stream.packed_bytes() - before;
-        if let Err(refusal) = turned {
+        let pane_ms = shape.pane_ms;
+        if let Err(refusal) = self.open_pane(slot, m.start_ms) {
             return refused(refusal);
         }
-        let Some(pane) = stream.current(m.start_ms, shape.pane_ms) else {
+        let stream = self.streams.get_mut(slot);
+        let Some(pane) = stream.and_then(|s| s.current(m.start_ms, pane_ms)) else {
             return refused(Refusal::Panes);
         };
         if class.is_some()

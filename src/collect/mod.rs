@@ -9,7 +9,6 @@
 //! | [`partition`] | offsets and event time of source partitions: the watermark |
 //! | [`key`] | names of streams, and a table that is searched with borrowed names |
 //! | [`stream`], [`streams`] | one stream with its open panes; which streams there may be |
-//! | [`open_room`] | how many panes may be open ahead of the watermark |
 //! | [`join`] | predictions that wait for their outcomes; `amend`: what late outcomes change |
 //! | [`seen_ids`], [`deduplication`] | records that are delivered twice; `deduplicating`: what the collector does with them |
 //! | [`pairing`] | ids that two versions have scored |
@@ -27,7 +26,6 @@ mod join_state;
 mod joining;
 pub mod key;
 mod lines;
-pub mod open_room;
 mod paired;
 pub mod pairing;
 pub mod partition;

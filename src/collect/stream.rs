@@ -7,11 +7,11 @@
 //! lateness. If one partition is read hours ahead of another it has hundreds. So only [`HOT_MAX`] panes
 //! are *hot*, that is unpacked; the others are packed like sealed ones, and unpacked again when an
 //! event lands in them. A cap on the open panes of a stream bounds their number, and a cap over all
-//! streams their bytes ([`super::open_room`]).
+//! streams their bytes. Beyond that a pane is opened only within the lateness and a little more: what the
+//! watermark waits for must not find the room taken by what is ahead of it.
 
 use super::event::Refusal;
 use super::key::{Key, Named};
-use super::open_room::OpenRoom;
 use super::segment::Part;
 use crate::stats::algebra::Overflow;
 use crate::stats::attribute::Attribute;
@@ -25,6 +25,18 @@ use std::collections::BTreeMap;
 
 /// Hot panes of a stream. Disorder across a pane's boundary touches two; a third absorbs a straggler.
 pub const HOT_MAX: usize = 3;
+
+/// Panes that are open beyond the lateness while partitions advance together.
+pub const IN_STEP_PANES: i64 = 2;
+
+/// Room for one more open pane.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenRoom {
+    /// Most open panes of the stream.
+    pub panes_max: usize,
+    /// A pane that begins here or later is not opened.
+    pub until_ms: i64,
+}
 
 #[derive(Debug, Clone)]
 enum Body {
@@ -210,32 +222,32 @@ impl Stream {
         (0..pane_ms).contains(&into).then_some(pane)
     }
 
-    /// The pane that begins at `start_ms`; made the current one if it is not.
+    /// Makes the pane that begins at `start_ms` the current one, if it is not.
     #[inline]
-    pub fn pane_at(
-        &mut self,
-        start_ms: i64,
-        views: usize,
-        grid: Grid,
-        room: OpenRoom,
-    ) -> Result<&mut OpenPane, Refusal> {
-        let current = self.open.get(self.current);
-        if current.is_some_and(|p| p.start_ms == start_ms) {
-            // The current pane is hot.
-            return Ok(&mut self.open[self.current]);
-        }
-        self.turn_to(start_ms, views, grid, room)
-    }
-
-    /// Makes the pane that begins at `start_ms` the current one, and hot.
-    #[cold]
     pub fn turn_to(
         &mut self,
         start_ms: i64,
         views: usize,
         grid: Grid,
         room: OpenRoom,
-    ) -> Result<&mut OpenPane, Refusal> {
+    ) -> Result<(), Refusal> {
+        let current = self.open.get(self.current);
+        // The current pane is hot.
+        if current.is_some_and(|p| p.start_ms == start_ms) {
+            return Ok(());
+        }
+        self.make_current(start_ms, views, grid, room)
+    }
+
+    /// Makes the pane that begins at `start_ms` the current one, and hot.
+    #[cold]
+    fn make_current(
+        &mut self,
+        start_ms: i64,
+        views: usize,
+        grid: Grid,
+        room: OpenRoom,
+    ) -> Result<(), Refusal> {
         self.turn += 1;
         match self.open.binary_search_by_key(&start_ms, |p| p.start_ms) {
             Ok(at) => self.current = at,
@@ -262,7 +274,7 @@ impl Stream {
             self.packed_bytes -= bytes;
         }
         self.pack();
-        Ok(&mut self.open[self.current])
+        Ok(())
     }
 
     /// Packs the hot panes that were longest not turned to, down to [`HOT_MAX`].

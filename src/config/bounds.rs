@@ -45,8 +45,7 @@
 //! [`PROCESS_BYTES`] for the process itself, and [`RUNNING_BYTES_MAX`] for the sums that windows keep from
 //! slide to slide. A test measures the peak of real processes against the sum.
 
-use crate::collect::open_room::IN_STEP_PANES;
-use crate::collect::stream::OpenPane;
+use crate::collect::stream::{IN_STEP_PANES, OpenPane};
 use crate::decode::Format;
 use crate::http::POSTS_MAX;
 use crate::judge::ModelPlan;
