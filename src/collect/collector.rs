@@ -20,7 +20,7 @@ use super::key::Names;
 use super::pairing::Pairing;
 use super::partition::Partitions;
 use super::rank::Rows;
-use super::segment::{Part, Segmenting};
+use super::segment::Part;
 use super::shape::{FastPath, ModelShape, NAME_MAX, believes, project};
 use super::stream::{IN_STEP_PANES, OpenRoom, PaneDelta, Stream};
 use super::streams::Streams;
@@ -176,6 +176,13 @@ impl Collector {
         self.counters.source_mut(origin.source).count(end);
         self.pass(origin.source, end, i64::MIN, arrival_ms);
         end
+    }
+
+    /// What is taken next is one more event of the record at `origin`, the last that was taken of its partition. It is
+    /// an error to call this of a record that was replayed.
+    pub fn next_row(&mut self, origin: Origin) {
+        self.partitions.reopen(origin);
+        self.rows.next(origin);
     }
 
     #[inline]
@@ -347,30 +354,55 @@ impl Collector {
         turned
     }
 
-    /// What is taken next is one more event of the record at `origin`, the last that was taken of its partition. It is
-    /// an error to call this of a record that was replayed.
-    pub fn next_row(&mut self, origin: Origin) {
-        self.partitions.reopen(origin);
-        self.rows.next(origin);
+    /// The partition of the record at hand has come to this time.
+    #[inline]
+    pub(super) fn reach(&mut self, source: u16, time_ms: i64, arrival_ms: Option<i64>) {
+        let ahead_max_ms = self.bounds.future_max_ms;
+        if self.partitions.observe(time_ms, arrival_ms, ahead_max_ms) {
+            self.counters.source_mut(source).ahead += 1;
+        }
     }
 
-    /// Which row of its record the event at `origin` is.
-    pub fn row_of(&self, origin: Origin) -> u32 {
-        self.rows.of(origin)
+    /// A record that is in no sum moves its partition too: a refused one, whose time is believed, as an
+    /// event does; others by their arrival.
+    #[cold]
+    pub(super) fn pass(
+        &mut self,
+        source: u16,
+        end: Disposition,
+        time_ms: i64,
+        arrival_ms: Option<i64>,
+    ) {
+        match (end, arrival_ms) {
+            (Disposition::Refused(_), _) => self.reach(source, time_ms, arrival_ms),
+            (
+                Disposition::Rejected(_)
+                | Disposition::Duplicate
+                | Disposition::Conflict
+                | Disposition::Late,
+                Some(arrival_ms),
+            ) => self.partitions.hear(arrival_ms),
+            _ => {}
+        }
     }
 
-    /// All streams.
-    pub fn streams(&self) -> &Streams {
-        &self.streams
+    /// Whether a pane of some model can be sealed.
+    #[inline]
+    pub fn due(&self) -> bool {
+        self.partitions
+            .frontier_ms()
+            .is_some_and(|frontier| frontier >= self.due_ms)
     }
 
-    /// Puts back a stream of a snapshot into its slot; `false` where another is there.
-    pub fn restore_stream(&mut self, slot: usize, stream: Stream) -> bool {
-        let shape = &self.models[stream.model];
-        let bytes = stream.packed_bytes();
-        let done = self.streams.restore(slot, stream, shape);
-        self.open_bytes += if done { bytes } else { 0 };
-        done
+    /// The line before which `model`'s panes can be sealed, if it has moved.
+    pub fn line(&self, model: usize) -> Option<i64> {
+        let line = self.line_at(model, self.partitions.frontier_ms()?);
+        (line > self.sealed_until_ms[model]).then_some(line)
+    }
+
+    /// The line of `model` where event time has come to `time_ms`.
+    pub fn line_at(&self, model: usize, time_ms: i64) -> i64 {
+        self.models[model].line_at(time_ms)
     }
 
     /// Takes out all panes of `model` that begin before `line_ms`, stream by stream.
@@ -415,99 +447,29 @@ impl Collector {
         self.amendments.take_vectors()
     }
 
-    /// Takes the time: lets streams go that had no event for so long of event time, if that is said, and
-    /// wait for nothing. Hands each of them to `gone`.
-    pub fn tick(&mut self, now_ms: i64, expire_after_ms: Option<i64>, mut gone: impl FnMut(usize)) {
-        let mut unused = Vec::new();
-        for (slot, stream) in self.streams.iter_mut() {
-            stream.tick(now_ms);
-            let quiet_ms = self.sealed_until_ms[stream.model].saturating_sub(stream.newest_ms);
-            let expires = expire_after_ms.is_some_and(|after_ms| quiet_ms >= after_ms);
-            if expires && stream.pending == 0 && stream.open_len() == 0 {
-                unused.push(slot);
-            }
-        }
-        if !unused.is_empty() {
-            let gone = |slot: u32| unused.contains(&(slot as usize));
-            self.joins.retain_given_up(|_, slot| !gone(slot));
-        }
-        for slot in unused {
-            if let Some(stream) = self.streams.remove(slot)
-                && let Some(pairing) = &mut self.pairings[stream.model]
-            {
-                pairing.retain(|of| of as usize != slot);
-            }
-            gone(slot);
-        }
-    }
-
-    /// Puts back positions, counts and lines of a snapshot.
-    pub fn restore(&mut self, partitions: Partitions, counters: Counters, closed: &[(usize, i64)]) {
-        self.partitions = partitions;
-        self.counters = counters;
-        for &(model, line) in closed {
-            self.close(model, line);
-        }
-    }
-
-    /// Partitions, for assignment and snapshots.
-    pub fn partitions(&self) -> &Partitions {
-        &self.partitions
-    }
-
-    /// Partitions, to assign, end and revoke them.
-    pub fn partitions_mut(&mut self) -> &mut Partitions {
-        &mut self.partitions
-    }
-
-    /// Where every record went.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    /// Counts of what happens to streams outside the collector.
-    pub fn counters_mut(&mut self) -> &mut Counters {
-        &mut self.counters
-    }
-
-    /// Opens no more panes ahead of where all partitions have come, by model; `None`: there is room again.
-    pub fn hold_ahead(&mut self, common_ms: Option<Vec<i64>>) {
-        self.common_ms = common_ms;
-    }
-
-    /// Changes the cap on streams; those above it stay until they expire.
-    pub fn set_streams_max(&mut self, streams_max: usize) {
-        self.bounds.streams_max = streams_max;
-    }
-
-    /// Changes how the segments of a model are kept from now on; streams that exist stay.
-    pub fn resegment(&mut self, model: usize, max: usize, other: bool) {
-        let segmenting = &mut self.models[model].segmenting;
-        *segmenting = Segmenting {
-            max,
-            other,
-            ..*segmenting
+    /// Moves `model`'s line. The caller has taken all panes before it.
+    pub fn close(&mut self, model: usize, line_ms: i64) {
+        self.sealed_until_ms[model] = self.sealed_until_ms[model].max(line_ms);
+        let due = |(shape, closed): (&ModelShape, &i64)| {
+            closed.saturating_add(shape.pane_ms + shape.lateness_ms + shape.maturity_ms)
         };
-        self.streams.resegment(model, *segmenting);
+        let all = self.models.iter().zip(&self.sealed_until_ms).map(due);
+        self.due_ms = all.min().unwrap_or(i64::MAX);
     }
 
-    /// The models' shapes.
-    pub fn models(&self) -> &[ModelShape] {
-        &self.models
+    /// The line of `model` up to which everything is sealed.
+    pub fn sealed_until_ms(&self, model: usize) -> i64 {
+        self.sealed_until_ms[model]
     }
 
-    /// Heap bytes held.
-    pub fn bytes(&self) -> usize {
-        self.streams.bytes()
-            + self.partitions.bytes()
-            + self.joins.bytes()
-            + self.deduplication.bytes()
-            + self
-                .pairings
-                .iter()
-                .flatten()
-                .map(Pairing::bytes)
-                .sum::<usize>()
+    /// All streams.
+    pub fn streams(&self) -> &Streams {
+        &self.streams
+    }
+
+    /// Which row of its record the event at `origin` is.
+    pub fn row_of(&self, origin: Origin) -> u32 {
+        self.rows.of(origin)
     }
 }
 

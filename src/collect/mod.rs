@@ -1,6 +1,7 @@
 //! Floor 2: the first stage, from decoded events to the sums of sealed panes.
 //!
-//! The [`collector`] is the stage itself. In reading order:
+//! The [`collector`] is the stage itself, and `upkeep` what its holder does with it besides giving it records. In
+//! reading order:
 //!
 //! | file | holds |
 //! |---|---|
@@ -25,7 +26,6 @@ pub mod join;
 mod join_state;
 mod joining;
 pub mod key;
-mod lines;
 mod paired;
 pub mod pairing;
 pub mod partition;
@@ -37,6 +37,7 @@ pub mod stream;
 pub mod streams;
 pub mod tap;
 mod tapping;
+mod upkeep;
 pub mod vector_panes;
 
 pub use amend::LateVector;

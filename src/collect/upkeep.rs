@@ -1,0 +1,138 @@
+//! What the holder of a collector does with it, besides giving it records and taking out sealed panes.
+
+use super::collector::Collector;
+use super::counters::Counters;
+use super::pairing::Pairing;
+use super::partition::Partitions;
+use super::segment::Segmenting;
+use super::shape::ModelShape;
+use super::stream::Stream;
+
+impl Collector {
+    /// Puts back a stream of a snapshot into its slot; `false` where another is there.
+    pub fn restore_stream(&mut self, slot: usize, stream: Stream) -> bool {
+        let shape = &self.models[stream.model];
+        let bytes = stream.packed_bytes();
+        let done = self.streams.restore(slot, stream, shape);
+        self.open_bytes += if done { bytes } else { 0 };
+        done
+    }
+
+    /// Puts back positions, counts and lines of a snapshot.
+    pub fn restore(&mut self, partitions: Partitions, counters: Counters, closed: &[(usize, i64)]) {
+        self.partitions = partitions;
+        self.counters = counters;
+        for &(model, line) in closed {
+            self.close(model, line);
+        }
+    }
+
+    /// Takes the time: lets streams go that had no event for so long of event time, if that is said, and
+    /// wait for nothing. Hands each of them to `gone`.
+    pub fn tick(&mut self, now_ms: i64, expire_after_ms: Option<i64>, mut gone: impl FnMut(usize)) {
+        let mut unused = Vec::new();
+        for (slot, stream) in self.streams.iter_mut() {
+            stream.tick(now_ms);
+            let quiet_ms = self.sealed_until_ms[stream.model].saturating_sub(stream.newest_ms);
+            let expires = expire_after_ms.is_some_and(|after_ms| quiet_ms >= after_ms);
+            if expires && stream.pending == 0 && stream.open_len() == 0 {
+                unused.push(slot);
+            }
+        }
+        if !unused.is_empty() {
+            let gone = |slot: u32| unused.contains(&(slot as usize));
+            self.joins.retain_given_up(|_, slot| !gone(slot));
+        }
+        for slot in unused {
+            if let Some(stream) = self.streams.remove(slot)
+                && let Some(pairing) = &mut self.pairings[stream.model]
+            {
+                pairing.retain(|of| of as usize != slot);
+            }
+            gone(slot);
+        }
+    }
+
+    /// The line of `model` after the newest event of all, for the end of input. It does not depend on
+    /// which partition had the event, nor on how far the line has come.
+    pub fn last_line(&self, model: usize) -> i64 {
+        let pane_ms = self.models[model].pane_ms;
+        // Outcomes come after the last prediction; nothing is judged for their sake.
+        let newest = match self.joins.plans() {
+            [] => self.partitions.newest_ms(),
+            _ => self.streams.iter().map(|(_, s)| s.newest_ms).max(),
+        };
+        let end = newest.map(|t| t - t.rem_euclid(pane_ms) + pane_ms);
+        end.map_or(self.sealed_until_ms[model], |end| {
+            end.max(self.sealed_until_ms[model])
+        })
+    }
+
+    /// The line of `model` before which everything is mature at this event time; not before the present one.
+    pub fn mature_line(&self, model: usize, now_ms: i64) -> i64 {
+        let shape = &self.models[model];
+        let at = now_ms.saturating_sub(shape.maturity_ms);
+        let line = at.saturating_sub(at.rem_euclid(shape.pane_ms));
+        line.max(self.sealed_until_ms[model])
+    }
+
+    /// Partitions, for assignment and snapshots.
+    pub fn partitions(&self) -> &Partitions {
+        &self.partitions
+    }
+
+    /// Partitions, to assign, end and revoke them.
+    pub fn partitions_mut(&mut self) -> &mut Partitions {
+        &mut self.partitions
+    }
+
+    /// Where every record went.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Counts of what happens to streams outside the collector.
+    pub fn counters_mut(&mut self) -> &mut Counters {
+        &mut self.counters
+    }
+
+    /// Opens no more panes ahead of where all partitions have come, by model; `None`: there is room again.
+    pub fn hold_ahead(&mut self, common_ms: Option<Vec<i64>>) {
+        self.common_ms = common_ms;
+    }
+
+    /// Changes the cap on streams; those above it stay until they expire.
+    pub fn set_streams_max(&mut self, streams_max: usize) {
+        self.bounds.streams_max = streams_max;
+    }
+
+    /// Changes how the segments of a model are kept from now on; streams that exist stay.
+    pub fn resegment(&mut self, model: usize, max: usize, other: bool) {
+        let segmenting = &mut self.models[model].segmenting;
+        *segmenting = Segmenting {
+            max,
+            other,
+            ..*segmenting
+        };
+        self.streams.resegment(model, *segmenting);
+    }
+
+    /// The models' shapes.
+    pub fn models(&self) -> &[ModelShape] {
+        &self.models
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        self.streams.bytes()
+            + self.partitions.bytes()
+            + self.joins.bytes()
+            + self.deduplication.bytes()
+            + self
+                .pairings
+                .iter()
+                .flatten()
+                .map(Pairing::bytes)
+                .sum::<usize>()
+    }
+}
