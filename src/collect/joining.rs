@@ -208,9 +208,6 @@ impl Collector {
     /// `line_ms`; returns the end of the pane, or the line when nothing else is pending before it. Those with vector
     /// views are shown.
     pub fn mature(&mut self, model: usize, line_ms: i64, show: Show<'_>) -> i64 {
-        if self.joins.plans().is_empty() {
-            return line_ms;
-        }
         let pane_ms = self.models[model].pane_ms;
         let oldest = self.joins.oldest_ms(model as u16);
         let line_ms = oldest.map_or(line_ms, |oldest| line_ms.min(oldest + pane_ms));

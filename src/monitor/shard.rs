@@ -185,12 +185,17 @@ impl Shard {
     /// One step of sealing `model` up to the line; [`Batch::sealed`] says how far it came.
     pub fn seal(&mut self, model: usize, line_ms: i64) -> Batch {
         let mut deltas = self.take_corrections();
-        let until_ms = self.mature(model, line_ms);
+        let joins = !self.plan.joins.is_empty();
+        let until_ms = if joins {
+            self.mature(model, line_ms)
+        } else {
+            line_ms
+        };
         let until_ms = self.collector.next_end_ms(model, until_ms);
         self.take_panes(model, until_ms, &mut deltas);
         self.compare(model, until_ms);
         self.collector.close(model, until_ms);
-        if until_ms >= line_ms {
+        if joins && until_ms >= line_ms {
             self.collector.orphan();
         }
         Batch {
