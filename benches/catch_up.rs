@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use trueline::collect::{Event, Origin};
 use trueline::config::Config;
 use trueline::config::value::Outside;
-use trueline::monitor::{Engine, Plan};
+use trueline::monitor::{Engine, Plan, RecordSink};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction};
 

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time::Instant;
 use trueline::collect::{Event, Origin, Segmenting};
 use trueline::judge::JudgeOptions;
-use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
+use trueline::monitor::{Caps, Engine, ModelPlan, Plan, RecordSink};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::window::{Ladder, WindowSpec};

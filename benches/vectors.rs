@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 use trueline::collect::{Event, Origin};
 use trueline::judge::{Caps, JudgeOptions, ModelPlan, Plan};
-use trueline::monitor::Engine;
+use trueline::monitor::{Engine, RecordSink};
 use trueline::stats::algebra::Merge;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::conditional::draw;

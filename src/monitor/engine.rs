@@ -12,18 +12,15 @@
 
 use super::activity::Unjudged;
 use super::monitor::{Monitor, MonitorView, comparisons};
-use super::partition_event::PartitionEvent;
 use super::restore::{Fit, RestoreError, Segment, SegmentOf};
 use super::shard::{Batch, Shard};
+use super::sink::ShardHolder;
 use super::snapshot::Snapshot;
 use super::watchdog::Watchdog;
 use crate::collect::join::{
     JoinState, Joins, JournalDelta, JournalError, SpillBackend, SpillError,
 };
-use crate::collect::{
-    Counters, Disposition, Event, Label, Origin, Pair, PairCounts, PartitionId, PartitionState,
-    Reason,
-};
+use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionId, PartitionState};
 use crate::judge::{
     AccountReport, Change, ComparisonReport, Plan, Stopwatch, StreamId, StreamReport,
     WindowJudgement, WindowReport,
@@ -47,6 +44,23 @@ pub struct Engine {
     brought_pairs: Vec<PairCounts>,
 }
 
+impl ShardHolder for Engine {
+    #[inline]
+    fn shard(&mut self) -> &mut Shard {
+        &mut self.shard
+    }
+
+    /// Seals and judges what the watermark has passed.
+    #[cold]
+    fn seal(&mut self) {
+        self.observe_activity();
+        while let Some(batch) = self.shard.drain() {
+            self.apply(batch);
+        }
+        self.monitor.settle();
+    }
+}
+
 impl Engine {
     /// An engine without state.
     pub fn new(plan: Plan) -> Engine {
@@ -60,70 +74,14 @@ impl Engine {
         }
     }
 
-    /// Takes a decoded record.
-    #[inline]
-    pub fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
-        let end = self.shard.observe(origin, event);
-        if self.shard.due() {
-            self.seal();
-        }
-        end
-    }
-
-    /// Takes an outcome that came separately from its prediction.
-    pub fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
-        let end = self.shard.label(origin, label);
-        if self.shard.due() {
-            self.seal();
-        }
-        end
-    }
-
-    /// Takes a record that could not be decoded, and when it arrived.
-    pub fn reject(
-        &mut self,
-        origin: Origin,
-        arrival_ms: Option<i64>,
-        reason: Reason,
-    ) -> Disposition {
-        let end = self.shard.reject(origin, arrival_ms, reason);
-        if self.shard.due() {
-            self.seal();
-        }
-        end
-    }
-
-    /// See [`Shard::next_row`].
-    pub fn next_row(&mut self, origin: Origin) {
-        self.shard.next_row(origin);
-    }
-
     /// A partition is to be read; returns the offset to seek to, where one is known.
     pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
         self.shard.assign(at)
     }
 
-    /// Takes what happened to a partition.
-    pub fn on_partition(&mut self, at: PartitionId, what: PartitionEvent) {
-        self.shard.on_partition(at, what);
-        if what.lets_others_go() {
-            self.seal();
-        }
-    }
-
     /// See [`Partitions::resume`](crate::collect::Partitions::resume).
     pub fn resume(&mut self) {
         self.shard.upkeep().resume();
-    }
-
-    /// Seals and judges what the watermark has passed.
-    #[cold]
-    fn seal(&mut self) {
-        self.observe_activity();
-        while let Some(batch) = self.shard.drain() {
-            self.apply(batch);
-        }
-        self.monitor.settle();
     }
 
     fn apply(&mut self, batch: Batch) {

@@ -8,15 +8,13 @@
 use super::contribution::Contribution;
 use super::delta::Delta;
 use super::delta_log::{DeltaBatch, DeltaLog};
-use super::partition_event::PartitionEvent;
 use super::restore::{Fit, RestoreError, SegmentOf};
 use super::retained::PartitionWindows;
 use super::shard::{Batch, Shard, ShardUpkeep, ShardView};
+use super::sink::ShardHolder;
 use super::snapshot::Snapshot;
 use crate::collect::join::{JournalDelta, SpillBackend};
-use crate::collect::{
-    Counters, Disposition, Event, Label, Origin, PairCounts, PartitionId, Reason,
-};
+use crate::collect::{Counters, PairCounts, PartitionId};
 use crate::judge::Plan;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -52,6 +50,25 @@ impl Plan {
             model.segmenting.rollup = false;
         }
         plan
+    }
+}
+
+impl ShardHolder for LocalShard {
+    #[inline]
+    fn shard(&mut self) -> &mut Shard {
+        &mut self.shard
+    }
+
+    #[cold]
+    fn seal(&mut self) {
+        while let Some(batch) = self.shard.drain() {
+            self.take(batch);
+        }
+    }
+
+    fn let_others_go(&mut self) {
+        self.seal();
+        self.hand_over();
     }
 }
 
@@ -124,64 +141,9 @@ impl LocalShard {
         self
     }
 
-    /// Takes a decoded record.
-    #[inline]
-    pub fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
-        let end = self.shard.observe(origin, event);
-        if self.shard.due() {
-            self.seal();
-        }
-        end
-    }
-
-    /// Takes an outcome that came separately from its prediction.
-    pub fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
-        let end = self.shard.label(origin, label);
-        if self.shard.due() {
-            self.seal();
-        }
-        end
-    }
-
-    /// Takes a record that could not be decoded, and when it arrived.
-    pub fn reject(
-        &mut self,
-        origin: Origin,
-        arrival_ms: Option<i64>,
-        reason: Reason,
-    ) -> Disposition {
-        let end = self.shard.reject(origin, arrival_ms, reason);
-        if self.shard.due() {
-            self.seal();
-        }
-        end
-    }
-
-    /// See [`Shard::next_row`].
-    pub fn next_row(&mut self, origin: Origin) {
-        self.shard.next_row(origin);
-    }
-
     /// A partition of a source is to be read; returns the offset to seek to, where one is known.
     pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
         self.shard.assign(at)
-    }
-
-    /// Takes what happened to a partition of a source.
-    pub fn on_partition(&mut self, at: PartitionId, what: PartitionEvent) {
-        self.shard.on_partition(at, what);
-        if what.lets_others_go() {
-            self.seal();
-            self.hand_over();
-        }
-    }
-
-    /// Seals what the watermark has passed.
-    #[cold]
-    fn seal(&mut self) {
-        while let Some(batch) = self.shard.drain() {
-            self.take(batch);
-        }
     }
 
     /// The input has ended: seals everything.

@@ -11,7 +11,7 @@
 //! | the judge of all workers | [`Aggregator`]: checkpoints of remote shards, and a monitor |
 //! | one of several judges | the same for each of its judge partitions, over parts of checkpoints ([`repartition`]) |
 //!
-//! In reading order: [`delta`]; [`shard`] with [`vector_counts`] and [`partition_event`]; [`monitor`](mod@monitor) with [`pending`],
+//! In reading order: [`delta`]; [`shard`] with [`vector_counts`], and [`sink`], which gives it records; [`monitor`](mod@monitor) with [`pending`],
 //! [`vectors`] and [`stakes`]; [`engine`]; where partitions move [`retained`], [`local_shard`], [`shards`], [`delta_log`],
 //! [`aggregator`] with `contribution`, [`repartition`], [`liveness`] and [`watchdog`]; [`snapshot`], [`restore`] and [`reset`].
 //!
@@ -33,7 +33,6 @@ pub mod liveness;
 pub mod local_shard;
 #[expect(clippy::module_inception, reason = "the room is named after its stage")]
 pub mod monitor;
-pub mod partition_event;
 pub mod pending;
 pub mod repartition;
 pub mod reset;
@@ -56,9 +55,8 @@ pub use delta::Delta;
 pub use engine::Engine;
 pub use local_shard::LocalShard;
 pub use monitor::{Monitor, MonitorView};
-pub use partition_event::PartitionEvent;
 pub use restore::RestoreError;
-pub use shard::{Shard, ShardUpkeep, ShardView};
+pub use shard::{PartitionEvent, Shard, ShardUpkeep, ShardView};
 pub use shards::Shards;
 pub use sink::RecordSink;
 pub use snapshot::{Snapshot, VerdictState};

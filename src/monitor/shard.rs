@@ -16,7 +16,6 @@
 //! Always: every record is counted once; every event is in one delta, or in an open pane.
 
 use super::delta::{Delta, PackedCorrection};
-use super::partition_event::PartitionEvent;
 use super::vector_counts::VectorCounts;
 use super::views::scalars;
 use crate::collect::{Bounds, Collector, Disposition, Event, Label, Origin, PartitionId, Reason};
@@ -39,6 +38,28 @@ pub struct Batch {
     pub deltas: Vec<Delta>,
     /// The model that was sealed, and up to where.
     pub sealed: Option<(usize, i64)>,
+}
+
+/// What happens to a partition, besides its records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartitionEvent {
+    /// It has nothing more to read for now: it no longer holds others back.
+    Ended,
+    /// Its log has grown since its end was reached: it holds others back until it is read.
+    Grown,
+    /// It holds nobody back until its next record, though it was not read to its end.
+    LeftOut,
+    /// Its next record has this offset, though a later one was read.
+    Rewound(i64),
+    /// It is no longer read here.
+    Revoked,
+}
+
+impl PartitionEvent {
+    /// Whether others do not wait for the partition from now on, though it is still read here.
+    pub fn lets_others_go(self) -> bool {
+        matches!(self, PartitionEvent::Ended | PartitionEvent::LeftOut)
+    }
 }
 
 /// See the module.

@@ -1,8 +1,9 @@
 //! What counts the records of a partition, wherever its stages are placed.
+//!
+//! Whoever holds a shard takes records in one way: the shard counts a record, and what the watermark has then
+//! passed is sealed in the same call.
 
-use super::engine::Engine;
-use super::local_shard::LocalShard;
-use super::partition_event::PartitionEvent;
+use super::shard::{PartitionEvent, Shard};
 use crate::collect::{Disposition, Event, Label, Origin, PartitionId, Reason};
 
 /// Takes the records of one partition, in order. Each record ends in exactly one disposition.
@@ -13,40 +14,60 @@ pub trait RecordSink {
     fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition;
     /// Takes a record that could not be decoded, and when it arrived.
     fn reject(&mut self, origin: Origin, arrival_ms: Option<i64>, reason: Reason) -> Disposition;
-    /// What is taken next is one more event of the record at `origin`.
+    /// What is taken next is one more event of the record at `origin`. See [`Shard::next_row`].
     fn next_row(&mut self, origin: Origin);
     /// Takes what happened to the partition.
     fn on_partition(&mut self, at: PartitionId, what: PartitionEvent);
 }
 
-macro_rules! record_sink {
-    ($sink:ty) => {
-        impl RecordSink for $sink {
-            #[inline]
-            fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
-                <$sink>::observe(self, origin, event)
-            }
-            #[inline]
-            fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
-                <$sink>::label(self, origin, label)
-            }
-            fn reject(
-                &mut self,
-                origin: Origin,
-                arrival_ms: Option<i64>,
-                reason: Reason,
-            ) -> Disposition {
-                <$sink>::reject(self, origin, arrival_ms, reason)
-            }
-            fn next_row(&mut self, origin: Origin) {
-                <$sink>::next_row(self, origin);
-            }
-            fn on_partition(&mut self, at: PartitionId, what: PartitionEvent) {
-                <$sink>::on_partition(self, at, what);
-            }
+/// Who holds a shard, and takes out what it seals.
+pub(super) trait ShardHolder {
+    /// The shard.
+    fn shard(&mut self) -> &mut Shard;
+
+    /// Seals what the watermark has passed.
+    fn seal(&mut self);
+
+    /// The same where others do not wait for a partition from now on.
+    fn let_others_go(&mut self) {
+        self.seal();
+    }
+
+    /// Seals what the record that ended so has made due.
+    #[inline]
+    fn seal_after(&mut self, end: Disposition) -> Disposition {
+        if self.shard().due() {
+            self.seal();
         }
-    };
+        end
+    }
 }
 
-record_sink!(Engine);
-record_sink!(LocalShard);
+impl<H: ShardHolder> RecordSink for H {
+    #[inline]
+    fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
+        let end = self.shard().observe(origin, event);
+        self.seal_after(end)
+    }
+
+    fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
+        let end = self.shard().label(origin, label);
+        self.seal_after(end)
+    }
+
+    fn reject(&mut self, origin: Origin, arrival_ms: Option<i64>, reason: Reason) -> Disposition {
+        let end = self.shard().reject(origin, arrival_ms, reason);
+        self.seal_after(end)
+    }
+
+    fn next_row(&mut self, origin: Origin) {
+        self.shard().next_row(origin);
+    }
+
+    fn on_partition(&mut self, at: PartitionId, what: PartitionEvent) {
+        self.shard().on_partition(at, what);
+        if what.lets_others_go() {
+            self.let_others_go();
+        }
+    }
+}

@@ -12,7 +12,7 @@ use std::path::Path;
 use trueline::collect::{Disposition, Reason, Segmenting};
 use trueline::decode::{DecodeOptions, Decoder, IdField, PredictionField};
 use trueline::judge::JudgeOptions;
-use trueline::monitor::{Engine, ModelPlan, Plan};
+use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::view::View;
 use trueline::telemetry::facts::SourceFacts;

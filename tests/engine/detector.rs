@@ -4,7 +4,7 @@ use crate::support::records::{EVENT, origin};
 use std::fmt::Write;
 use trueline::collect::{Event, Segmenting};
 use trueline::judge::{Change, DetectorOptions, JudgeOptions, Step};
-use trueline::monitor::{Engine, ModelPlan, Plan, Snapshot};
+use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink, Snapshot};
 use trueline::report::detector;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::direction::Direction;

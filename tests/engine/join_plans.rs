@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use trueline::collect::join::JoinPlan;
 use trueline::collect::{Disposition, Event, Label, Origin, Segmenting, SourceCounters};
 use trueline::judge::JudgeOptions;
-use trueline::monitor::{Engine, ModelPlan, Plan};
+use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::window::{Ladder, WindowSpec};

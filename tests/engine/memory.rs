@@ -7,7 +7,7 @@ use trueline::collect::{Disposition, Event, Refusal};
 use trueline::config::Config;
 use trueline::config::bounds::MemoryBound;
 use trueline::config::value::Outside;
-use trueline::monitor::Engine;
+use trueline::monitor::{Engine, RecordSink};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction};
 

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use crate::support::partitions::{PARTITIONS, Record, feed, judged, logs, plan, restored};
 use trueline::judge::DetectorOptions;
-use trueline::monitor::{Engine, LocalShard, PartitionEvent, Shards, Snapshot, VerdictState};
+use trueline::monitor::{
+    Engine, LocalShard, PartitionEvent, RecordSink, Shards, Snapshot, VerdictState,
+};
 use trueline::stats::rng::Rng;
 
 const PROCESSES: usize = 3;

@@ -7,7 +7,7 @@ use trueline::collect::join::JoinPlan;
 use trueline::collect::{Event, Label, Segmenting};
 use trueline::judge::JudgeOptions;
 use trueline::monitor::snapshot::{FollowedState, Snapshot};
-use trueline::monitor::{Engine, ModelPlan, Plan};
+use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction, View};

@@ -5,7 +5,7 @@ use crate::support::records::{EVENT, JOIN, origin};
 use trueline::collect::join::{JoinPlan, Missing};
 use trueline::collect::{Disposition, Event, Label, Origin, Segmenting};
 use trueline::judge::JudgeOptions;
-use trueline::monitor::{Engine, ModelPlan, Plan};
+use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::window::{Ladder, WindowSpec};

@@ -13,7 +13,7 @@ use serde_json::Value;
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};
 use trueline::judge::{Change, CompareOptions, DetectorOptions, JudgeOptions, Step, StreamReport};
-use trueline::monitor::{Engine, ModelPlan, Plan};
+use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
 use trueline::report;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use trueline::collect::{Event, Segmenting};
 use trueline::demo::draws::Draws;
 use trueline::judge::{JudgeOptions, Recalibration, StreamReport, Verdict};
-use trueline::monitor::{Engine, ModelPlan, Plan};
+use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::telemetry::Published;

@@ -13,7 +13,7 @@ use trueline::collect::{Counters, Reason, SourceCounters};
 use trueline::config::Config;
 use trueline::judge::{Change, DetectorReport};
 use trueline::kafka::{Headers, Record as Read};
-use trueline::monitor::{Engine, MonitorView, PartitionEvent};
+use trueline::monitor::{Engine, MonitorView, PartitionEvent, RecordSink};
 
 use super::broker::Broker;
 use super::clock;

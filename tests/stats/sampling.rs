@@ -9,7 +9,7 @@ use crate::support::records::{EVENT, JOIN, origin};
 use trueline::collect::join::JoinPlan;
 use trueline::collect::{Event, Label, Segmenting};
 use trueline::judge::{JudgeOptions, Verdict};
-use trueline::monitor::{Engine, ModelPlan, Plan};
+use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::{DiscreteMode, Options, Sampling, evaluate_scores};
 use trueline::stats::rng::Rng;

@@ -9,7 +9,7 @@ use trueline::collect::{Disposition, Event, Origin, rank};
 use trueline::judge::{
     JudgeOptions, ModelPlan, Plan, Step, StreamReport, Undecided, Verdict, WindowReport,
 };
-use trueline::monitor::Engine;
+use trueline::monitor::{Engine, RecordSink};
 use trueline::report::record::Record;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::conditional::draw;

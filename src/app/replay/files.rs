@@ -13,7 +13,7 @@ use crate::app::ingest::stats::ReplayStats;
 use crate::collect::PartitionId;
 use crate::config::{Config, SourceOptions};
 use crate::decode::{Content, DecodeOptions, FileError, FileReader, LabelOptions, Row};
-use crate::monitor::{Engine, PartitionEvent};
+use crate::monitor::{Engine, PartitionEvent, RecordSink};
 
 /// Files that are replayed.
 #[derive(Debug, Clone, Copy)]

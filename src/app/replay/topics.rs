@@ -19,7 +19,7 @@ use crate::app::ingest::stats::ReplayStats;
 use crate::collect::PartitionId;
 use crate::config::{Config, Input};
 use crate::kafka::{self, Bound, Gap, KafkaOptions, RangeReader, Record, Span, Step, Watermarks};
-use crate::monitor::{Engine, PartitionEvent, Plan};
+use crate::monitor::{Engine, PartitionEvent, Plan, RecordSink};
 use crate::registry::Registry;
 
 /// How long the schema of a record is waited for.

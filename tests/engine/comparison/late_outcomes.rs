@@ -6,7 +6,7 @@ use crate::support::records::{EVENT, JOIN, origin};
 use std::collections::{BTreeMap, BTreeSet};
 use trueline::collect::join::{JoinPlan, Missing};
 use trueline::collect::{Event, Label};
-use trueline::monitor::{Engine, Plan};
+use trueline::monitor::{Engine, Plan, RecordSink};
 use trueline::stats::rng::Rng;
 use trueline::stats::sequential::Compared;
 use trueline::stats::sums::Sums;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use trueline::collect::{Event, PairCounts};
-use trueline::monitor::{Engine, Snapshot};
+use trueline::monitor::{Engine, RecordSink, Snapshot};
 use trueline::stats::sequential::{Compared, Pair, Paired};
 use trueline::stats::view::{Outcome, Prediction};
 use trueline::store::{save, transfer};

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use trueline::alert::AlertState;
 use trueline::collect::{Disposition, Reason};
 use trueline::judge::{Change, StreamReport, WindowReport};
-use trueline::monitor::Engine;
+use trueline::monitor::{Engine, RecordSink};
 use trueline::stats::algebra::{Merge, Retract};
 use trueline::stats::attribute::Attribute;
 use trueline::stats::axis::{Axis, Grid};

@@ -8,7 +8,7 @@ mod windows;
 use crate::support::records::{EVENT, origin};
 use trueline::collect::{Disposition, Event, Segmenting};
 use trueline::judge::{Change, JudgeOptions, WindowReport};
-use trueline::monitor::{Engine, ModelPlan, Plan};
+use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::clusters::Bucket;
 use trueline::stats::view::{Outcome, Prediction, View};

@@ -3,7 +3,7 @@
 use super::{BEGIN_MS, Record, feed, plan, stream};
 use crate::support::records::{EVENT, origin};
 use trueline::collect::{Disposition, Event, Reason};
-use trueline::monitor::Engine;
+use trueline::monitor::{Engine, RecordSink};
 use trueline::stats::view::{Outcome, Prediction};
 
 #[test]

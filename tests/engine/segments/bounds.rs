@@ -8,7 +8,7 @@ use trueline::collect::{Event, Label, Refusal};
 use trueline::config::Config;
 use trueline::config::bounds::MemoryBound;
 use trueline::config::value::Outside;
-use trueline::monitor::Engine;
+use trueline::monitor::{Engine, RecordSink};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction};
 use trueline::telemetry::{Limits, Published, collector};

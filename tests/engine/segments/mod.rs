@@ -8,7 +8,7 @@ use crate::support::records::{EVENT, origin};
 use std::collections::BTreeMap;
 use trueline::collect::{Disposition, Event, Origin, ROLL_UP, Segmenting};
 use trueline::judge::{JudgeOptions, StreamId};
-use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
+use trueline::monitor::{Caps, Engine, ModelPlan, Plan, RecordSink};
 use trueline::stats::algebra::Merge;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::sums::Sums;

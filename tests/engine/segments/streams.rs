@@ -3,7 +3,7 @@
 use super::{at, event, one, plan, restarted, rolled, streams, totals};
 use trueline::collect::{Disposition, Event, ROLL_UP, Refusal, Segmenting};
 use trueline::judge::StreamReport;
-use trueline::monitor::{Caps, Engine};
+use trueline::monitor::{Caps, Engine, RecordSink};
 use trueline::stats::view::{Outcome, Prediction, View};
 
 #[test]

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use trueline::collect::join::{JoinPlan, Missing};
 use trueline::collect::{Disposition, Event, Label, OTHER, ROLL_UP};
 use trueline::judge::StreamId;
-use trueline::monitor::Engine;
+use trueline::monitor::{Engine, RecordSink};
 use trueline::stats::fixed::Score;
 use trueline::stats::rng::Rng;
 use trueline::stats::sums::Sums;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use trueline::collect::Event;
 use trueline::config::Config;
 use trueline::config::value::Outside;
-use trueline::monitor::{Engine, Plan};
+use trueline::monitor::{Engine, Plan, RecordSink};
 use trueline::report::record::Record;
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction};

@@ -7,7 +7,7 @@ use crate::support::server::Server;
 use std::sync::Arc;
 use trueline::collect::Event;
 use trueline::judge::{JudgeOptions, ModelPlan, Plan};
-use trueline::monitor::Engine;
+use trueline::monitor::{Engine, RecordSink};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::tolerance::Tolerance;
 use trueline::stats::view::{Outcome, Prediction, View};

@@ -4,7 +4,7 @@ use crate::support::records::{EVENT, origin};
 use crate::support::streams::{Law, expit, score};
 use trueline::collect::{Event, Segmenting};
 use trueline::judge::{Change, DetectorOptions, JudgeOptions, Step};
-use trueline::monitor::{Engine, ModelPlan, Plan};
+use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction, View};

@@ -5,7 +5,7 @@ use crate::support::records::{EVENT, JOIN, origin};
 use crate::support::streams::{LAWS, score};
 use trueline::collect::join::{JoinPlan, Repeated};
 use trueline::collect::{Event, Label};
-use trueline::monitor::{Engine, Plan};
+use trueline::monitor::{Engine, Plan, RecordSink};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction};
 

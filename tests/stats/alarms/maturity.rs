@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use trueline::collect::join::{JoinPlan, Missing};
 use trueline::collect::{Event, Label};
 use trueline::judge::Change;
-use trueline::monitor::Engine;
+use trueline::monitor::{Engine, RecordSink};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction};
 use trueline::window::{Ladder, WindowSpec};

@@ -13,7 +13,7 @@ use std::f64::consts::TAU;
 use trueline::collect::join::JoinPlan;
 use trueline::collect::{Event, Label, Segmenting};
 use trueline::judge::{Change, DetectorOptions, JudgeOptions, Step, Verdict};
-use trueline::monitor::{Engine, ModelPlan, Plan};
+use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::direction::Direction;
 use trueline::stats::rng::Rng;

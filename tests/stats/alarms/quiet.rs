@@ -12,7 +12,7 @@ use trueline::collect::Event;
 use trueline::config::Config;
 use trueline::config::value::Outside;
 use trueline::judge::{Change, Step, alarm};
-use trueline::monitor::{Engine, Plan};
+use trueline::monitor::{Engine, Plan, RecordSink};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction};
 

@@ -9,7 +9,7 @@ use trueline::collect::join::{JoinPlan, Missing};
 use trueline::collect::{Disposition, Event, Label, Origin, Reason, Segmenting};
 use trueline::decode::{DecodeOptions, Decoder};
 use trueline::judge::JudgeOptions;
-use trueline::monitor::{Engine, ModelPlan, Plan};
+use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::fixed::Score;
 use trueline::stats::rng::Rng;

@@ -10,7 +10,7 @@ use crate::support::random::vector;
 use crate::support::records::{EVENT, origin};
 use trueline::collect::{Disposition, Event};
 use trueline::judge::{JudgeOptions, ModelPlan, Plan, StreamReport};
-use trueline::monitor::Engine;
+use trueline::monitor::{Engine, RecordSink};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::conditional::draw;
 use trueline::stats::multiclass::VectorView;

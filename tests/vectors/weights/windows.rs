@@ -7,7 +7,7 @@ use crate::support::records::{EVENT, JOIN, origin};
 use trueline::collect::join::{JoinPlan, Missing};
 use trueline::collect::{Disposition, Event, Label};
 use trueline::judge::{Change, JudgeOptions, ModelPlan, Plan, Step, Undecided, Verdict};
-use trueline::monitor::Engine;
+use trueline::monitor::{Engine, RecordSink};
 use trueline::report::record::Record;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
