@@ -19,7 +19,7 @@ use super::streams::Streams;
 use crate::stats::fixed::{Score, Scored};
 use crate::stats::kernel::sums::value_of;
 use crate::stats::multiclass::ranked::{ABSENT, ranked};
-use crate::stats::view::{Checked, Prediction, ViewError};
+use crate::stats::view::{Checked, ViewError};
 use crate::window::{LateOutcomes, RetainedVector};
 
 /// A mature prediction, for its vector views.
@@ -368,13 +368,7 @@ impl Collector {
         event: &Event<'_>,
     ) -> Result<bool, Reason> {
         let shape = &self.models[model];
-        let checked = Checked::new(event.prediction)?;
-        if let Prediction::Vector(p) = event.prediction
-            && shape.classes > 0
-            && p.len() != shape.classes
-        {
-            return Err(Reason::VectorLength);
-        }
+        let checked = shape.check(event.prediction)?;
         self.expected.clear();
         for view in &shape.views {
             let (score, class) = checked.expect(*view)?;

@@ -98,6 +98,18 @@ impl ModelShape {
         self.sampling.carry(score)
     }
 
+    /// A prediction, checked.
+    #[inline]
+    pub(super) fn check<'e>(&self, prediction: Prediction<'e>) -> Result<Checked<'e>, Reason> {
+        let checked = Checked::new(prediction)?;
+        match prediction {
+            Prediction::Vector(p) if self.classes > 0 && p.len() != self.classes => {
+                Err(Reason::VectorLength)
+            }
+            _ => Ok(checked),
+        }
+    }
+
     /// The attribute of an event.
     #[inline]
     pub(super) fn attribute_of(&self, event: &Event<'_>) -> Result<Attribute, Reason> {
@@ -173,13 +185,7 @@ pub(super) fn project(
     seen: &mut Vec<Scored>,
 ) -> Result<bool, Reason> {
     let outcome = event.outcome.ok_or(Reason::MissingField)?;
-    let checked = Checked::new(event.prediction)?;
-    if let Prediction::Vector(p) = event.prediction
-        && shape.classes > 0
-        && p.len() != shape.classes
-    {
-        return Err(Reason::VectorLength);
-    }
+    let checked = shape.check(event.prediction)?;
     shape.attribute_of(event)?;
     seen.clear();
     for view in &shape.views {

@@ -22,12 +22,11 @@
 //! from its snapshot continues with the next delta of each partition.
 
 use super::activity::Activity;
-use super::contribution::Contribution;
 use super::delta_log::{DeltaBatch, LogPosition};
 use super::liveness::{At, Freshness};
 use super::monitor::{Monitor, MonitorView, comparisons};
 use super::restore::{Fit, RestoreError};
-use super::retained::PartitionWindows;
+use super::retained::{Contribution, PartitionWindows};
 use super::shards::{advance, earliest, judged_until};
 use super::snapshot::{FollowedState, ModelState, Snapshot};
 use super::watchdog::{Watchdog, Watermark};

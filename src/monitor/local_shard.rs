@@ -5,11 +5,10 @@
 //! dropped without notice takes with it exactly what it had contributed. Only when predictions without an
 //! outcome are counted depends on the others, while the partition has nothing to read ([`LocalShard::follow`]).
 
-use super::contribution::Contribution;
 use super::delta::Delta;
 use super::delta_log::{DeltaBatch, DeltaLog};
 use super::restore::{Fit, RestoreError, SegmentOf};
-use super::retained::PartitionWindows;
+use super::retained::{Contribution, PartitionWindows};
 use super::shard::{Batch, Shard, ShardUpkeep, ShardView};
 use super::sink::ShardHolder;
 use super::snapshot::Snapshot;

@@ -11,9 +11,10 @@
 //! | the judge of all workers | [`Aggregator`]: checkpoints of remote shards, and a monitor |
 //! | one of several judges | the same for each of its judge partitions, over parts of checkpoints ([`repartition`]) |
 //!
-//! In reading order: [`delta`]; [`shard`] with [`vector_counts`], and [`sink`], which gives it records; [`monitor`](mod@monitor) with [`pending`],
-//! [`vectors`] and [`stakes`]; [`engine`]; where partitions move [`retained`], [`local_shard`], [`shards`], [`delta_log`],
-//! [`aggregator`] with `contribution`, [`repartition`], [`liveness`] and [`watchdog`]; [`snapshot`], [`restore`] and [`reset`].
+//! In reading order: [`delta`]; [`shard`] with [`vector_counts`], and [`sink`], which gives it records;
+//! [`monitor`](mod@monitor) with [`pending`] and [`vectors`]; [`engine`]; where partitions move [`retained`], [`local_shard`],
+//! [`shards`], [`delta_log`], [`aggregator`], [`repartition`], [`liveness`] and [`watchdog`]; [`snapshot`], [`restore`] and
+//! [`reset`].
 //!
 //! Each stage has few methods that change it. What can be read off it is in a view ([`ShardView`],
 //! [`MonitorView`]), and what the holder of a shard does with it besides giving it records in [`ShardUpkeep`].
@@ -25,7 +26,6 @@
 pub mod activity;
 pub mod aggregator;
 mod carry_over;
-mod contribution;
 pub mod delta;
 pub mod delta_log;
 pub mod engine;
@@ -42,7 +42,6 @@ pub mod shard;
 pub mod shards;
 pub mod sink;
 pub mod snapshot;
-mod stakes;
 pub mod vector_counts;
 pub mod vector_windows;
 pub mod vectors;

@@ -6,6 +6,7 @@
 //! those of all partitions ([`Monitor::absorb`](super::Monitor::absorb)). A single process has none: its
 //! monitor's windows are all there is.
 
+use super::activity::{Activity, StreamActivity};
 use super::delta::Delta;
 use super::pending::PendingPanes;
 use super::restore::{Fit, RestoreError};
@@ -40,6 +41,18 @@ pub struct PartitionWindows {
     sealed_until_ms: Vec<i64>,
     /// Parts of the snapshot that were dropped, each with the reason.
     dropped: Vec<String>,
+}
+
+/// What one partition contributes to a monitor that is rebuilt.
+pub struct Contribution<'a> {
+    /// Up to where its models are sealed.
+    pub sealed_until_ms: Vec<i64>,
+    /// Its streams.
+    pub streams: Vec<StreamActivity<'a>>,
+    /// Its versions with vector views.
+    pub versions: Vec<Activity<VersionName<'a>>>,
+    /// Its windows.
+    pub windows: &'a PartitionWindows,
 }
 
 impl PartitionWindows {

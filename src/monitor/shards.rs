@@ -21,9 +21,9 @@
 //! Counters as they are published are of this process: of each shard what it counted since it came. A shard
 //! brings and takes along predictions and outcomes that are still open; these are counted as moved.
 
-use super::contribution::Contribution;
 use super::local_shard::LocalShard;
 use super::monitor::{Monitor, MonitorView, comparisons};
+use super::retained::Contribution;
 use super::shard::ShardView;
 use super::snapshot::VerdictState;
 use super::watchdog::{Watchdog, Watermark};

@@ -3,10 +3,9 @@
 use crate::collect::{Key, Partitions, VectorPanesState};
 use crate::judge::{Comparisons, JudgeState, Plan};
 use crate::monitor::activity::Activity;
-use crate::monitor::contribution::Contribution;
 use crate::monitor::delta_log::DeltaBatch;
 use crate::monitor::restore::{Fit, RestoreError};
-use crate::monitor::retained::PartitionWindows;
+use crate::monitor::retained::{Contribution, PartitionWindows};
 use crate::monitor::shard::model_shape;
 use crate::monitor::snapshot::{Snapshot, StreamState, VersionState};
 use crate::monitor::views::VersionName;

@@ -5,7 +5,6 @@ use crate::collect::{Key, Named, Slots};
 use crate::judge::{Judge, Plan};
 use crate::monitor::restore::{Fit, RestoreError};
 use crate::monitor::snapshot::{ModelState, Snapshot, StreamState};
-use crate::monitor::stakes;
 use crate::monitor::views::scalars;
 use crate::window::PackError;
 
@@ -60,7 +59,8 @@ impl Monitor {
                 Some(model) => monitor.restore_stream(model, state)?,
                 None => {
                     let gone = state.judges.iter().filter_map(|j| j.detector.as_ref());
-                    gone.for_each(|d| stakes::keep(&mut monitor.ledger, d));
+                    let ledger = &mut monitor.ledger;
+                    gone.for_each(|d| ledger.keep(&d.account, &d.budget, d.staked, d.alarms));
                 }
             }
         }
@@ -101,7 +101,7 @@ impl Monitor {
             for (judge, state) in stream.judges.iter_mut().zip(&s.judges) {
                 let other = judge.restore(state.clone(), &plan.judge).map_err(corrupt)?;
                 if let Some(other) = other {
-                    stakes::keep(&mut self.ledger, &other);
+                    (self.ledger).keep(&other.account, &other.budget, other.staked, other.alarms);
                 }
                 judge.seen(s.newest_ms);
             }

@@ -3,9 +3,8 @@
 use super::Monitor;
 use crate::judge::StreamId;
 use crate::monitor::activity::Activity;
-use crate::monitor::contribution::Contribution;
+use crate::monitor::retained::Contribution;
 use crate::monitor::snapshot::VerdictState;
-use crate::monitor::stakes;
 
 impl Monitor {
     /// A monitor of the windows of all partitions, in place of `old`, with what is known of their verdicts.
@@ -111,7 +110,7 @@ impl Monitor {
                 let _ = judge.restore_verdicts(&known.windows, known.alert, options);
                 let other = judge.restore_detector(known.detector, options);
                 if let Ok(Some(other)) = other {
-                    stakes::keep(&mut self.ledger, &other);
+                    (self.ledger).keep(&other.account, &other.budget, other.staked, other.alarms);
                 }
             }
         }
