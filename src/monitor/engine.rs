@@ -12,7 +12,7 @@
 
 use super::activity::Unjudged;
 use super::monitor::{Monitor, MonitorView, comparisons};
-use super::restore::{Fit, RestoreError, Segment, SegmentOf};
+use super::restore::{Fit, RestoreError, SegmentOf};
 use super::shard::{Batch, Shard};
 use super::sink::ShardHolder;
 use super::snapshot::Snapshot;
@@ -26,7 +26,6 @@ use crate::judge::{
     WindowJudgement, WindowReport,
 };
 use crate::stats::sums::Sums;
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::iter::once;
 use std::sync::Arc;
@@ -281,12 +280,6 @@ impl Engine {
         self.shard.view().panes() + self.monitor.view().panes()
     }
 
-    /// Event time up to which nothing more is expected, before the lateness is taken off; `None` until
-    /// every live partition has had an event.
-    pub fn frontier_ms(&self) -> Option<i64> {
-        self.shard.view().partitions().frontier_ms()
-    }
-
     /// The next offset of each partition that was read.
     pub fn positions(&self) -> Vec<Origin> {
         self.shard.view().partitions().positions().collect()
@@ -347,24 +340,14 @@ impl Engine {
         snapshot
     }
 
-    /// An engine that resumes from a snapshot. Streams whose views, cells or windows are no longer those of
-    /// the plan are dropped, counted in `streams_dropped` and listed by [`Engine::dropped`].
+    /// An engine that resumes from a snapshot without journals. Streams whose views, cells or windows are no
+    /// longer those of the plan are dropped, counted in `streams_dropped` and listed by [`Engine::dropped`].
     pub fn restore(plan: Plan, s: Snapshot) -> Result<Engine, RestoreError> {
-        Engine::restore_joined(plan, s, &[])
+        let missing = |_: &JoinState, _: usize| Err(JournalError::Torn);
+        Engine::restore_spilling(plan, s, &missing, None)
     }
 
-    /// The same with the journal segments that the snapshot marks, for each of its joins.
-    pub fn restore_joined(
-        plan: Plan,
-        s: Snapshot,
-        segments: &[Vec<Vec<u8>>],
-    ) -> Result<Engine, RestoreError> {
-        let joins = s.joins.clone();
-        let segment = segments_of(&joins, segments)?;
-        Engine::restore_spilling(plan, s, &segment, None)
-    }
-
-    /// The same with segments that are read one after the other, a place for the predictions that memory has
+    /// The same with the segments of the journals that the snapshot marks, a place for the predictions that memory has
     /// no room for, and the number of engines that share the memory. See [`ShardUpkeep::spill_to`](super::shard::ShardUpkeep::spill_to).
     pub fn restore_spilling<'s>(
         plan: Plan,
@@ -388,22 +371,4 @@ impl Engine {
             brought: s.counters,
         })
     }
-}
-
-/// Reads journal segments that are at hand, for each of the joins.
-pub fn segments_of<'s>(
-    joins: &'s [JoinState],
-    segments: &'s [Vec<Vec<u8>>],
-) -> Result<impl Fn(&JoinState, usize) -> Segment<'s>, RestoreError> {
-    if segments.len() != joins.len() {
-        return Err(RestoreError::Corrupt(
-            "its join journals are missing".into(),
-        ));
-    }
-    Ok(move |state: &JoinState, mark: usize| {
-        let index = joins.iter().position(|j| j == state);
-        let bytes = index.and_then(|i| segments[i].get(mark));
-        let bytes = bytes.ok_or(JournalError::Torn)?;
-        Ok(Cow::Borrowed(bytes.as_slice()))
-    })
 }

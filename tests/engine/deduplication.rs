@@ -1,6 +1,7 @@
 //! Records that are delivered twice: every sum, verdict and p-value is as if they had come once, in any order
 //! of partitions, after restarts, and while partitions move.
 
+use crate::support::disk::restore_joined;
 use crate::support::records::{EVENT, origin};
 use std::collections::BTreeMap;
 
@@ -271,7 +272,7 @@ fn a_restart_counts_nothing_twice_wherever_it_comes() {
             None => engine(usize::MAX),
             Some(snapshot) => {
                 let segments = disk.segments(&snapshot);
-                Engine::restore_joined(plan_of_views(usize::MAX), snapshot, &segments).unwrap()
+                restore_joined(plan_of_views(usize::MAX), snapshot, &segments)
             }
         };
         let until = at + 1 + (rng.uniform() * 300.0) as usize;
@@ -291,8 +292,7 @@ fn a_restart_counts_nothing_twice_wherever_it_comes() {
     }
     let snapshot = snapshot.unwrap();
     let segments = disk.segments(&snapshot);
-    let mut engine =
-        Engine::restore_joined(plan_of_views(usize::MAX), snapshot, &segments).unwrap();
+    let mut engine = restore_joined(plan_of_views(usize::MAX), snapshot, &segments);
     play_from(&mut engine, &logs, 1, at);
     assert!(judged(engine.monitor()) == expected);
     let of = |e: &Engine| -> SourceCounters { e.counters().source(0) };

@@ -1,7 +1,7 @@
 //! Predictions that wait while the configuration changes around them: models that go or change places, sources
 //! that begin or cease to be joined, topics in another order.
 
-use crate::support::disk::Disk;
+use crate::support::disk::{Disk, restore_joined};
 use crate::support::records::{EVENT, JOIN};
 use std::collections::BTreeMap;
 use trueline::collect::join::JoinPlan;
@@ -133,7 +133,7 @@ impl Feed {
         let topics: Vec<String> = topics.iter().map(ToString::to_string).collect();
         self.topics = snapshot.rebind(&topics);
         let segments = self.disk.segments(&snapshot);
-        self.engine = Engine::restore_joined(plan, snapshot, &segments).expect("a sound snapshot");
+        self.engine = restore_joined(plan, snapshot, &segments);
         (0..topics.len()).for_each(|source| {
             self.engine.assign((source as u16, 0).into());
         });

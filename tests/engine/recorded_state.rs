@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::state::{feed_each, plan, scratch};
+use crate::support::disk::restore_joined;
 use trueline::judge::DetectorOptions;
 use trueline::monitor::{Engine, Plan};
 use trueline::store::format::VERSION;
@@ -97,8 +98,7 @@ fn a_recorded_state_goes_on_to_the_bit() {
     let found = load_with_journals(&copy(VERSION))
         .expect("sound")
         .expect("a snapshot");
-    let mut upgraded =
-        Engine::restore_joined(detecting(), found.snapshot, &found.segments).expect("sound");
+    let mut upgraded = restore_joined(detecting(), found.snapshot, &found.segments);
     let mut undisturbed = Engine::new(detecting());
     feed_each(STEP_MS, &mut undisturbed, 0, RECORDED);
     let sealed = |engine: &Engine| engine.reports().map(|r| r.windows[0].n).sum::<u64>();

@@ -1,5 +1,6 @@
 //! State with pending predictions goes through an export and back to the bit, journals and all.
 
+use crate::support::disk::restore_joined;
 use crate::support::records::{EVENT, JOIN, origin};
 use std::path::{Path, PathBuf};
 
@@ -107,7 +108,7 @@ fn an_exported_state_with_pending_predictions_goes_on_elsewhere_to_the_bit() {
     let found = load_with_journals(&there)
         .expect("sound")
         .expect("a snapshot");
-    let mut moved = Engine::restore_joined(plan(), found.snapshot, &found.segments).expect("sound");
+    let mut moved = restore_joined(plan(), found.snapshot, &found.segments);
     assert_eq!(*moved.brought(), engine.counters());
     for engine in [&mut engine, &mut moved] {
         feed(engine, 3_000, 2_000);

@@ -1,7 +1,9 @@
 //! Journals as a disk keeps them: segments by their place, appended to.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use trueline::collect::join::{JoinState, JournalDelta};
+use trueline::collect::join::{JoinState, JournalDelta, JournalError};
+use trueline::monitor::restore::Segment;
 use trueline::monitor::{Engine, Plan, Snapshot};
 
 /// Segments by join, partition and number.
@@ -34,6 +36,27 @@ impl Disk {
         self.append(engine.take_journals());
         let snapshot = engine.snapshot();
         let segments = self.segments(&snapshot);
-        Engine::restore_joined(plan, snapshot, &segments).expect("a sound snapshot")
+        restore_joined(plan, snapshot, &segments)
+    }
+}
+
+/// An engine from a snapshot and the segments that it marks, by join.
+pub fn restore_joined(plan: Plan, snapshot: Snapshot, segments: &[Vec<Vec<u8>>]) -> Engine {
+    let joins = snapshot.joins.clone();
+    let segment = segment_of(&joins, segments);
+    let restored = Engine::restore_spilling(plan, snapshot, &segment, None);
+    restored.expect("a sound snapshot")
+}
+
+/// Reads segments that are at hand, by join.
+pub fn segment_of<'s>(
+    joins: &'s [JoinState],
+    segments: &'s [Vec<Vec<u8>>],
+) -> impl Fn(&JoinState, usize) -> Segment<'s> {
+    move |state, mark| {
+        let index = joins.iter().position(|j| j == state);
+        let bytes = index.and_then(|i| segments.get(i)?.get(mark));
+        let bytes = bytes.ok_or(JournalError::Torn)?;
+        Ok(Cow::Borrowed(bytes.as_slice()))
     }
 }

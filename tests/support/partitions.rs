@@ -1,10 +1,10 @@
 //! Records of a topic with partitions, for engines without a broker, and what is judged of them.
 
+use super::disk::segment_of;
 use std::collections::BTreeMap;
 
 use trueline::collect::{Event, Origin, Segmenting};
 use trueline::judge::JudgeOptions;
-use trueline::monitor::engine::segments_of;
 use trueline::monitor::snapshot::VectorViewState;
 use trueline::monitor::{LocalShard, ModelPlan, MonitorView, Plan, RecordSink, Snapshot};
 use trueline::stats::axis::{Axis, Grid};
@@ -142,7 +142,7 @@ pub fn restored(
     snapshot: &Snapshot,
     segments: &[Vec<Vec<u8>>],
 ) -> LocalShard {
-    let segment = segments_of(&snapshot.joins, segments).expect("all segments");
+    let segment = segment_of(&snapshot.joins, segments);
     LocalShard::restore(at, plan, snapshot, &segment, None).expect("a sound checkpoint")
 }
 
