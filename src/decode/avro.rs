@@ -16,11 +16,11 @@
 //! have a budget by the bytes of the record. Encoding: Apache Avro 1.12 specification, "Binary Encoding".
 
 use super::avro_schema::{Node, Schema};
-use super::found::Kind;
 use super::frame::varint;
 use super::path::{Paths, Target};
 use super::scan::DEPTH_MAX;
 use super::sink::{self, Sink, TOO_MUCH_TEXT, text_budget};
+use super::value::Kind;
 
 /// What to do with the next value.
 enum Step {

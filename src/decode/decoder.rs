@@ -10,12 +10,12 @@
 //! [`Compiled::learn`].
 
 use super::fields::{Fields, Raw};
-use super::found::Kind;
 use super::frame::SchemaText;
 use super::options::{DecodeOptions, DecodeOptionsError, LabelOptions};
 use super::path::Paths;
 use super::rejection::Rejection;
 use super::shape::{Buffers, Shape};
+use super::value::Kind;
 use crate::collect::{Event, Label};
 
 /// Compiled options, with the buffers that decoded values borrow.

@@ -20,7 +20,6 @@
 
 use super::avro::{self, Program as Avro};
 use super::avro_schema::Schema;
-use super::found::{Found, Kind, Slots};
 use super::frame::{FRAME, SchemaText, json_start, schema_id, unframed};
 use super::layout::{Layouts, Match};
 use super::options::{DecodeOptionsError, Envelope, Format, Packing};
@@ -29,6 +28,7 @@ use super::protobuf::Program as Protobuf;
 use super::rejection::Rejection;
 use super::scan::{ANYWHERE, Scanner, unescape};
 use super::sink::Sink;
+use super::value::{Found, Kind, Slots};
 use crate::collect::Reason;
 use std::collections::HashMap;
 

@@ -19,8 +19,8 @@
 mod part;
 
 use self::part::{Part, Seen, UNWANTED};
-use super::found::{Found, Kind};
 use super::scan::Scanner;
+use super::value::{Found, Kind};
 
 /// Most layouts to keep: records of a topic come from a few producers, some with fields that are optional.
 const LAYOUTS_MAX: usize = 6;

@@ -22,7 +22,6 @@ pub mod columns;
 mod decoder;
 mod fields;
 mod file;
-mod found;
 mod frame;
 mod layout;
 mod line_ends;

@@ -16,11 +16,11 @@
 //! A record has no more messages and values than bytes, and nesting stops at 100 (prost). The text that is
 //! written of them has a budget.
 
-use super::found::Kind;
 use super::frame::{SchemaText, message_indexes};
 use super::path::{Paths, Target};
 use super::sink::{self, Sink, TOO_MUCH_TEXT, text_budget};
 use super::time;
+use super::value::Kind;
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 use protox::prost_reflect::{
     DescriptorPool, DynamicMessage, FieldDescriptor, Kind as Type, MapKey, MessageDescriptor,

@@ -3,7 +3,7 @@
 //! The text is built only for a rejected record and contains at most [`SHOWN_CHARS`] characters of
 //! it, so that a record of megabytes does not become a log line of megabytes.
 
-use super::found::{Fault, What};
+use super::value::{Fault, What};
 use crate::collect::Reason;
 
 /// A rejected record.

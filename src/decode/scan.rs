@@ -11,8 +11,8 @@
 //! half of a surrogate pair. It accepts `NaN`, `Infinity` and `-Infinity`, which Python writes,
 //! within the prediction, so that the record is counted as a score that is not finite.
 
-use super::found::{Fault, Found, Kind, What};
 use super::path::{Child, Paths, Target};
+use super::value::{Fault, Found, Kind, What};
 use super::words;
 
 /// Deepest nesting of arrays and objects.

@@ -11,7 +11,7 @@
 //! The text has a budget. Names are written once for each message but are in the schema, so an array of
 //! empty messages, two bytes each, could ask for gigabytes.
 
-use super::found::{Found, Kind};
+use super::value::{Found, Kind};
 use std::fmt::Write;
 
 /// Bytes of text that the wanted values of every record may take.

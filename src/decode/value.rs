@@ -1,6 +1,7 @@
-//! The values of a record, as every format hands them to the checks.
+//! The values of a record: where the scanner found them, how every format hands them to the checks, and why a
+//! record has none because it is not JSON.
 
-use super::number::Number;
+use super::number::{Decimal, Number};
 
 /// The value of a wanted field, borrowed.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +46,23 @@ impl<'a> Text<'a> {
 }
 
 impl<'a> Value<'a> {
+    /// The value of a kind that is written as `span`, without quotes and escapes if it is a text.
+    #[inline]
+    pub(super) fn of(kind: Kind, span: &'a [u8], read: Option<Decimal>) -> Value<'a> {
+        // What is no UTF-8 was refused before.
+        let text = || std::str::from_utf8(span).unwrap_or_default();
+        match kind {
+            Kind::Missing => Value::Missing,
+            Kind::Null => Value::Null,
+            Kind::True | Kind::False => Value::Bool(kind == Kind::True),
+            Kind::Number => Value::Number(Number::new(span, read)),
+            Kind::NotFinite => Value::NotFinite(text()),
+            Kind::Text | Kind::EscapedText => Value::Text(Text(span)),
+            Kind::Array => Value::Array(text()),
+            Kind::Object => Value::Object(text()),
+        }
+    }
+
     /// As a message shows it.
     pub(super) fn shown(self) -> &'a str {
         match self {
@@ -55,4 +73,101 @@ impl<'a> Value<'a> {
             Value::NotFinite(t) | Value::Array(t) | Value::Object(t) | Value::Cell(t) => t,
         }
     }
+}
+
+/// Kind of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Missing,
+    Null,
+    True,
+    False,
+    Number,
+    /// `NaN`, `Infinity` or `-Infinity`, only within the prediction.
+    NotFinite,
+    /// The span excludes the quotes.
+    Text,
+    /// Text with escapes. The span excludes the quotes.
+    EscapedText,
+    Array,
+    Object,
+}
+
+/// Kind and position of a value.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    pub kind: Kind,
+    pub start: usize,
+    pub end: usize,
+    /// The value of a number that was read where it was found, where `decimals` is not [`UNREAD`].
+    pub digits: u64,
+    pub decimals: u8,
+}
+
+/// In place of a number of decimals: the number was not read.
+const UNREAD: u8 = u8::MAX;
+
+impl Found {
+    pub const MISSING: Found = Found::new(Kind::Missing, 0, 0);
+
+    #[inline(always)]
+    pub const fn new(kind: Kind, start: usize, end: usize) -> Found {
+        Found {
+            kind,
+            start,
+            end,
+            digits: 0,
+            decimals: UNREAD,
+        }
+    }
+
+    /// Its value, if it is a number that was read.
+    #[inline(always)]
+    pub fn read(&self) -> Option<Decimal> {
+        let (digits, decimals) = (self.digits, self.decimals);
+        (decimals != UNREAD).then_some(Decimal { digits, decimals })
+    }
+}
+
+/// The values of the slots.
+#[derive(Clone, Copy)]
+pub(super) struct Slots<'a> {
+    pub found: &'a [Found],
+    /// One per slot; only of texts with escapes.
+    pub unescaped: &'a [String],
+    /// Where they were found.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Values<'a> for Slots<'a> {
+    #[inline(always)]
+    fn value(&self, slot: usize) -> Value<'a> {
+        let f = &self.found[slot];
+        let span = || self.bytes.get(f.start..f.end).unwrap_or_default();
+        match f.kind {
+            Kind::Text => Value::Text(Text(span())),
+            Kind::Number => Value::Number(Number::new(span(), f.read())),
+            Kind::EscapedText => Value::Text(Text(self.unescaped[slot].as_bytes())),
+            kind => Value::of(kind, span(), None),
+        }
+    }
+}
+
+/// Where and why a record is not JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub at: usize,
+    pub what: What,
+}
+
+/// Why a record is not JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    Expected(&'static str),
+    /// A wanted field, or the object that contains it, appears a second time.
+    Twice,
+    ControlCharacter,
+    BadEscape,
+    TooDeep,
+    TrailingBytes,
 }

@@ -1,7 +1,7 @@
 //! A column of a batch, found by its name or by a path into structs and lists.
 
 use super::value;
-use crate::decode::found::Kind;
+use crate::decode::value::Kind;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, FixedSizeListArray, RecordBatch, StructArray};
 use arrow_buffer::NullBuffer;

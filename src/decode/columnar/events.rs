@@ -5,14 +5,13 @@
 //! since 1970 (of a wall clock without a time zone as if it were UTC).
 
 use super::super::file::row::{Content, FileError, Row, nothing};
-use super::super::found::{self, Kind};
 use super::super::options::{
     DecodeOptions, DecodeOptionsError, LabelOptions, PredictionField, TimeUnit,
 };
 use super::super::path::Paths;
 use super::super::rejection::Rejection;
 use super::super::shape::{Buffers, Shape};
-use super::super::value::Value;
+use super::super::value::{Kind, Value};
 use super::column::Column;
 use super::{Batches, Opened, value};
 use std::collections::VecDeque;
@@ -268,7 +267,7 @@ impl Columnar {
 impl Slot {
     fn value(&self) -> Value<'_> {
         // Nothing is escaped outside of arrays and objects.
-        found::value(self.kind, self.text.as_bytes(), None)
+        Value::of(self.kind, self.text.as_bytes(), None)
     }
 }
 

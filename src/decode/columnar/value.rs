@@ -4,8 +4,8 @@
 //! dictionary is what its key stands for. A time is RFC 3339 text: with `Z` where the type has a time zone, without an
 //! offset where it has none. Lists and structs are arrays and objects. Bytes are text if they are UTF-8.
 
-use crate::decode::found::Kind;
 use crate::decode::sink;
+use crate::decode::value::Kind;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Float16Type, Float32Type,

@@ -1,8 +1,8 @@
 //! A scalar value of a layout, with the bytes in front of it.
 
-use crate::decode::found::{Found, Kind};
 use crate::decode::number::{self, Decimal};
 use crate::decode::scan::Scanner;
+use crate::decode::value::{Found, Kind};
 use crate::decode::words;
 
 /// In place of a slot: the value is not wanted.
