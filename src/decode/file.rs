@@ -18,6 +18,7 @@
 
 mod csv;
 mod json;
+pub(super) mod places;
 pub(super) mod row;
 
 use super::columnar::container::Container;
@@ -28,6 +29,7 @@ use super::options::{DecodeOptions, LabelOptions, Packing};
 use super::scores::unpack;
 use csv::Csv;
 use json::Json;
+use row::Rows;
 pub use row::{Content, FileError, Row};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -39,14 +41,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct FileReader {
     path: PathBuf,
     read: Arc<AtomicU64>,
-    rows: Rows,
-}
-
-enum Rows {
-    Json(Box<Json>),
-    Csv(Box<Csv>),
-    #[cfg(feature = "columnar")]
-    Columnar(Box<Columnar>),
+    rows: Box<dyn Rows>,
+    /// All rows that were kept, by their event times.
+    sorted: Option<std::vec::IntoIter<(i64, usize)>>,
 }
 
 impl FileReader {
@@ -68,53 +65,52 @@ impl FileReader {
             ..o.clone()
         });
         let read = Arc::new(AtomicU64::new(0));
-        let rows = match container_of(path) {
+        let (events, outcomes) = (events.as_ref(), outcomes.as_ref());
+        let rows: Box<dyn Rows> = match container_of(path) {
             Some(container) => in_columns(path, container, events, outcomes)?,
-            None => {
-                let (input, csv) = unpacked(path, &read)?;
-                match csv {
-                    true => Rows::Csv(Box::new(Csv::new(input, path, events, outcomes)?)),
-                    false => Rows::Json(Box::new(Json::new(input, events, outcomes)?)),
-                }
-            }
+            None => match unpacked(path, &read)? {
+                (input, true) => Box::new(Csv::new(input, path, events, outcomes)?),
+                (input, false) => Box::new(Json::new(input, events, outcomes)?),
+            },
         };
         Ok(FileReader {
             path: path.to_path_buf(),
             read,
             rows,
+            sorted: None,
         })
     }
 
     /// Advances to the next line or row; `false` at the end. Skips empty lines. An error of the
     /// file itself names the line and ends the reading.
     pub fn advance(&mut self) -> Result<bool, FileError> {
-        match &mut self.rows {
-            Rows::Json(json) => json.advance(&self.path),
-            Rows::Csv(csv) => csv.advance(&self.path),
-            #[cfg(feature = "columnar")]
-            Rows::Columnar(table) => table.advance(),
+        let Some(sorted) = &mut self.sorted else {
+            return self.rows.advance(&self.path);
+        };
+        let next = sorted.next();
+        if let Some((_, kept)) = next {
+            self.rows.recall(kept);
         }
+        Ok(next.is_some())
     }
 
     /// The current line or row. It can be read repeatedly.
     pub fn row(&mut self) -> Row<'_> {
-        match &mut self.rows {
-            Rows::Json(json) => json.row(),
-            Rows::Csv(csv) => csv.row(),
-            #[cfg(feature = "columnar")]
-            Rows::Columnar(table) => table.row(),
-        }
+        self.rows.row()
     }
 
     /// Reads the whole file into memory and sorts it by event time, before the first
-    /// [`FileReader::advance`].
+    /// [`FileReader::advance`]. A row that cannot be read stays behind the one before it.
     pub fn sort(&mut self) -> Result<(), FileError> {
-        match &mut self.rows {
-            Rows::Json(json) => json.sort(&self.path),
-            Rows::Csv(csv) => csv.sort(&self.path),
-            #[cfg(feature = "columnar")]
-            Rows::Columnar(table) => table.sort(),
+        let (mut order, mut time_ms) = (Vec::new(), i64::MIN);
+        while self.rows.advance(&self.path)? {
+            time_ms = self.row().content.map_or(time_ms, |c| c.time_ms());
+            order.push((time_ms, order.len()));
+            self.rows.keep();
         }
+        order.sort_unstable();
+        self.sorted = Some(order.into_iter());
+        Ok(())
     }
 
     /// The next line or row; `None` at the end.
@@ -124,12 +120,11 @@ impl FileReader {
 
     /// Stored bytes of the file read so far, for a progress bar.
     pub fn bytes_read(&self) -> u64 {
-        #[cfg(feature = "columnar")]
-        if let Rows::Columnar(table) = &self.rows {
-            let bytes = self.path.metadata().map_or(0, |m| m.len());
-            return (bytes as f64 * table.share()) as u64;
-        }
-        self.read.load(Ordering::Relaxed)
+        let Some(share) = self.rows.share() else {
+            return self.read.load(Ordering::Relaxed);
+        };
+        let bytes = self.path.metadata().map_or(0, |m| m.len());
+        (bytes as f64 * share) as u64
     }
 }
 
@@ -138,21 +133,21 @@ impl FileReader {
 fn in_columns(
     path: &Path,
     container: Container,
-    events: Option<DecodeOptions>,
-    outcomes: Option<LabelOptions>,
-) -> Result<Rows, FileError> {
+    events: Option<&DecodeOptions>,
+    outcomes: Option<&LabelOptions>,
+) -> Result<Box<dyn Rows>, FileError> {
     let file = Opened::new(path, container).map_err(FileError::Io)?;
     let table = Columnar::new(file, path, events, outcomes)?;
-    Ok(Rows::Columnar(Box::new(table)))
+    Ok(Box::new(table))
 }
 
 #[cfg(not(feature = "columnar"))]
 fn in_columns(
     path: &Path,
     _: Container,
-    _: Option<DecodeOptions>,
-    _: Option<LabelOptions>,
-) -> Result<Rows, FileError> {
+    _: Option<&DecodeOptions>,
+    _: Option<&LabelOptions>,
+) -> Result<Box<dyn Rows>, FileError> {
     Err(FileError::Io(super::columnar::container::refusal(path)))
 }
 

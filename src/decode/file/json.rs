@@ -3,9 +3,8 @@
 use super::super::decoder::{Decoder, LabelDecoder};
 use super::super::options::{DecodeOptions, LabelOptions, RECORD_BYTES_MAX};
 use super::super::rejection::Rejection;
-use super::row::{Content, FileError, Row, failed, nothing};
+use super::row::{Content, FileError, Row, Rows, failed, nothing};
 use crate::collect::Reason;
-use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -20,37 +19,54 @@ pub(super) struct Json {
     bytes_max: usize,
     line: Vec<u8>,
     number: u64,
-    /// All lines by their event times, with their numbers.
-    sorted: Option<VecDeque<(i64, u64, Vec<u8>)>>,
+    /// Lines that were kept, with their numbers.
+    kept: Vec<(u64, Vec<u8>)>,
 }
 
 impl Json {
     pub(super) fn new(
         input: Box<dyn Read>,
-        events: Option<DecodeOptions>,
-        outcomes: Option<LabelOptions>,
+        events: Option<&DecodeOptions>,
+        outcomes: Option<&LabelOptions>,
     ) -> Result<Json, FileError> {
-        let most = events.as_ref().map(|o| o.record_bytes_max);
-        let most = most.max(outcomes.as_ref().map(|o| o.record_bytes_max));
+        let most = events.map(|o| o.record_bytes_max);
+        let most = most.max(outcomes.map(|o| o.record_bytes_max));
         Ok(Json {
             input: BufReader::with_capacity(1 << 16, input),
-            events: events.as_ref().map(Decoder::new).transpose()?,
-            outcomes: outcomes.as_ref().map(LabelDecoder::new).transpose()?,
+            events: events.map(Decoder::new).transpose()?,
+            outcomes: outcomes.map(LabelDecoder::new).transpose()?,
             bytes_max: most.unwrap_or(RECORD_BYTES_MAX),
             line: Vec::new(),
             number: 0,
-            sorted: None,
+            kept: Vec::new(),
         })
     }
 
-    pub(super) fn advance(&mut self, path: &Path) -> Result<bool, FileError> {
-        if let Some((_, number, line)) = self.sorted.as_mut().and_then(VecDeque::pop_front) {
-            (self.number, self.line) = (number, line);
-            return Ok(true);
+    fn content(&mut self) -> Result<Content<'_>, Rejection> {
+        if let Some(events) = &mut self.events {
+            // Whether it is an event is asked first: what it borrows cannot be let go of again.
+            let joined = self.outcomes.is_some();
+            let other = joined
+                && events
+                    .decode(&self.line, None, None)
+                    .err()
+                    .is_some_and(|e| e.reason == Reason::MissingField)
+                && !events.saw_prediction();
+            if !other {
+                return events.decode(&self.line, None, None).map(Content::Event);
+            }
         }
-        if self.sorted.is_some() {
-            return Ok(false);
+        match &mut self.outcomes {
+            Some(outcomes) => outcomes
+                .decode(&self.line, None, None)
+                .map(Content::Outcome),
+            None => Err(nothing()),
         }
+    }
+}
+
+impl Rows for Json {
+    fn advance(&mut self, path: &Path) -> Result<bool, FileError> {
         loop {
             self.number += 1;
             self.line.clear();
@@ -77,46 +93,20 @@ impl Json {
         }
     }
 
-    /// Reads all lines into memory and sorts them by event time. A line that cannot be read stays
-    /// behind the one before it.
-    pub(super) fn sort(&mut self, path: &Path) -> Result<(), FileError> {
-        let (mut lines, mut time_ms) = (Vec::new(), i64::MIN);
-        while self.advance(path)? {
-            time_ms = self.row().content.map_or(time_ms, |c| c.time_ms());
-            lines.push((time_ms, self.number, std::mem::take(&mut self.line)));
-        }
-        lines.sort_by_key(|(time_ms, ..)| *time_ms);
-        self.sorted = Some(lines.into());
-        Ok(())
-    }
-
-    pub(super) fn row(&mut self) -> Row<'_> {
+    fn row(&mut self) -> Row<'_> {
         Row {
             line: self.number,
             content: self.content(),
         }
     }
 
-    fn content(&mut self) -> Result<Content<'_>, Rejection> {
-        if let Some(events) = &mut self.events {
-            // Whether it is an event is asked first: what it borrows cannot be let go of again.
-            let joined = self.outcomes.is_some();
-            let other = joined
-                && events
-                    .decode(&self.line, None, None)
-                    .err()
-                    .is_some_and(|e| e.reason == Reason::MissingField)
-                && !events.saw_prediction();
-            if !other {
-                return events.decode(&self.line, None, None).map(Content::Event);
-            }
-        }
-        match &mut self.outcomes {
-            Some(outcomes) => outcomes
-                .decode(&self.line, None, None)
-                .map(Content::Outcome),
-            None => Err(nothing()),
-        }
+    fn keep(&mut self) {
+        self.kept
+            .push((self.number, std::mem::take(&mut self.line)));
+    }
+
+    fn recall(&mut self, kept: usize) {
+        (self.number, self.line) = std::mem::take(&mut self.kept[kept]);
     }
 }
 

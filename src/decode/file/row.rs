@@ -32,6 +32,26 @@ pub struct Row<'a> {
     pub content: Result<Content<'a>, Rejection>,
 }
 
+/// The rows of a file, one at a time.
+pub(in crate::decode) trait Rows {
+    /// Advances to the next row; `false` at the end.
+    fn advance(&mut self, path: &Path) -> Result<bool, FileError>;
+
+    /// The current row.
+    fn row(&mut self) -> Row<'_>;
+
+    /// Keeps the current row in memory, behind those that were kept before.
+    fn keep(&mut self);
+
+    /// Makes a row that was kept the current one, once.
+    fn recall(&mut self, kept: usize);
+
+    /// Share of the rows that were read, where the file says how many there are.
+    fn share(&self) -> Option<f64> {
+        None
+    }
+}
+
 /// Why a file cannot be read. The text names the file and, if known, the line.
 #[derive(Debug)]
 pub enum FileError {
@@ -63,7 +83,7 @@ pub(super) fn failed(path: &Path, line: u64, error: &dyn std::fmt::Display) -> F
 }
 
 /// A file that is read neither for events nor for outcomes, which is not possible.
-pub(in crate::decode) fn nothing() -> Rejection {
+pub(super) fn nothing() -> Rejection {
     Rejection::new(
         Reason::MissingField,
         "nothing is looked for in the file".to_owned(),

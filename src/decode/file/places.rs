@@ -1,0 +1,131 @@
+//! Where the fields of events and outcomes are in a table, whose columns are called as their paths.
+//!
+//! A class map is one column, or one column per class, named `path.class`. In a table of both kinds a row without a
+//! prediction is an outcome.
+
+use super::super::options::{DecodeOptions, DecodeOptionsError, LabelOptions, PredictionField};
+use super::super::path::Paths;
+use super::super::rejection::Rejection;
+use super::super::shape::{Buffers, Shape};
+use super::super::value::Value;
+use super::row::{Content, nothing};
+
+/// The fields of one kind of record, by column.
+struct Looked {
+    shape: Shape,
+    /// Column of each slot; `None` if the table does not have it.
+    columns: Vec<Option<usize>>,
+}
+
+/// See the module.
+pub(in crate::decode) struct Places {
+    events: Option<Looked>,
+    outcomes: Option<Looked>,
+    /// Columns of a class map with one column per class, in the order of the classes.
+    spread: Vec<usize>,
+    /// The class map as a JSON array.
+    vector: String,
+    buffers: Buffers,
+}
+
+impl Places {
+    /// Asks for the column of each path. `missing` says of a path that it has no column and must have one.
+    pub fn new(
+        events: Option<&DecodeOptions>,
+        outcomes: Option<&LabelOptions>,
+        column: &mut dyn FnMut(&str) -> Option<usize>,
+        missing: &dyn Fn(&str) -> String,
+    ) -> Result<Places, DecodeOptionsError> {
+        let mut places = Places {
+            events: None,
+            outcomes: None,
+            spread: Vec::new(),
+            vector: String::new(),
+            buffers: Buffers::default(),
+        };
+        let check = |names: &[String], at: &[Option<usize>], optional: &dyn Fn(usize) -> bool| {
+            let absent = (0..at.len()).find(|&slot| at[slot].is_none() && !optional(slot));
+            absent.map_or(Ok(()), |slot| {
+                Err(DecodeOptionsError(missing(&names[slot])))
+            })
+        };
+        if let Some(options) = events {
+            let mut paths = Paths::new();
+            let shape = Shape::new(options, &mut paths)?;
+            let columns: Vec<_> = paths.names.iter().map(|name| column(name)).collect();
+            if let PredictionField::ClassMap(path) = &options.prediction
+                && columns[shape.prediction].is_none()
+            {
+                let classes = options.classes.iter();
+                let all = classes.map(|class| column(&format!("{path}.{class}")));
+                places.spread = all.collect::<Option<_>>().unwrap_or_default();
+            }
+            check(&paths.names, &columns, &|slot| {
+                let is_spread = slot == shape.prediction && !places.spread.is_empty();
+                is_spread || paths.names[slot] == options.outcome
+            })?;
+            places.events = Some(Looked { shape, columns });
+        }
+        if let Some(options) = outcomes {
+            let mut paths = Paths::new();
+            let shape = Shape::of_labels(options, &mut paths)?;
+            let columns: Vec<_> = paths.names.iter().map(|name| column(name)).collect();
+            check(&paths.names, &columns, &|_| false)?;
+            places.outcomes = Some(Looked { shape, columns });
+        }
+        Ok(places)
+    }
+
+    /// The event or the outcome in a row with these values, by column.
+    pub fn content<'a>(
+        &'a mut self,
+        value: impl Fn(usize) -> Value<'a>,
+    ) -> Result<Content<'a>, Rejection> {
+        self.join_spread(&value);
+        let is_there = |&c: &usize| !matches!(value(c), Value::Missing | Value::Null);
+        if let Some(Looked { shape, columns }) = &self.events {
+            let prediction = shape.prediction;
+            let mut candidates = self.spread.iter().chain(&columns[prediction]);
+            if candidates.any(is_there) || self.outcomes.is_none() {
+                let (vector, is_spread) = (&self.vector, !self.spread.is_empty());
+                let value = |slot: usize| match columns[slot] {
+                    Some(c) => value(c),
+                    None if is_spread && slot == prediction => Value::Array(vector),
+                    None => Value::Missing,
+                };
+                let event = shape.event(value, &mut self.buffers, None, None);
+                return event.map(Content::Event);
+            }
+        }
+        let Some(Looked { shape, columns }) = &self.outcomes else {
+            return Err(nothing());
+        };
+        let value = |slot: usize| columns[slot].map_or(Value::Missing, &value);
+        let label = shape.label(value, None, None);
+        label.map(Content::Outcome)
+    }
+
+    /// The columns of a class map as a JSON array. What is no number is quoted, so that it is refused by the same
+    /// check as anywhere.
+    fn join_spread<'a>(&mut self, value: impl Fn(usize) -> Value<'a>) {
+        if self.spread.is_empty() {
+            return;
+        }
+        self.vector.clear();
+        for &c in &self.spread {
+            self.vector
+                .push(if self.vector.is_empty() { '[' } else { ',' });
+            match value(c) {
+                Value::Number(n) => self.vector.push_str(n.text()),
+                Value::NotFinite(text) => self.vector.push_str(text),
+                Value::Cell(cell) => match cell.trim().parse::<f64>() {
+                    Ok(x) if x.is_finite() => self.vector.push_str(&x.to_string()),
+                    Ok(_) => self.vector.push_str("NaN"),
+                    Err(_) => self.vector.push_str("\"\""),
+                },
+                _ => self.vector.push_str("\"\""),
+            }
+        }
+        self.vector.push(']');
+    }
+}
