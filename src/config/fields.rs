@@ -36,7 +36,6 @@ pub fn decode(root: &Record, source: &Record, problems: &mut Problems<'_>) -> De
         record_bytes_max: limits.bytes("record_bytes_max"),
         ahead_ms_max: Some(limits.milliseconds("future_max")),
         packing: packing(source),
-        ..DecodeOptions::default()
     }
 }
 

@@ -78,7 +78,6 @@ impl JoinOptions {
                 rows,
                 ..decode.packing.clone()
             },
-            ..LabelOptions::default()
         };
         if let Err(error) = LabelDecoder::new(&labels) {
             problems.add(

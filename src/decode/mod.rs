@@ -46,9 +46,8 @@ pub use fields::{HeaderMap, Raw};
 pub use file::{Content, FileError, FileReader, Row};
 pub use frame::SchemaText;
 pub use options::{
-    AHEAD_MS_MAX, DecodeOptions, DecodeOptionsError, Envelope, FieldOrConst, Format, IdField,
-    LabelOptions, Packing, PredictionField, RECORD_BYTES_MAX, TIME_EARLIEST_MS, TIME_LATEST_MS,
-    TimeField, TimeUnit,
+    DecodeOptions, DecodeOptionsError, Envelope, FieldOrConst, Format, IdField, LabelOptions,
+    Packing, PredictionField, TimeField, TimeUnit,
 };
 pub use rejection::Rejection;
 pub use scores_error::ScoresError;

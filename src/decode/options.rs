@@ -146,10 +146,6 @@ pub struct DecodeOptions {
     pub classes: Vec<String>,
     /// Longest record to decode; longer ones are rejected as `too_large`.
     pub record_bytes_max: usize,
-    /// Earliest accepted event time, in ms since 1970.
-    pub time_earliest_ms: i64,
-    /// Latest accepted event time, in ms since 1970.
-    pub time_latest_ms: i64,
     /// How far an event time may lie after the Kafka timestamp of the record. One event from the
     /// future would advance the watermark and make all others late. `None` accepts any time.
     pub ahead_ms_max: Option<i64>,
@@ -176,10 +172,6 @@ pub struct LabelOptions {
     pub classes: Vec<String>,
     /// Longest record to decode.
     pub record_bytes_max: usize,
-    /// Earliest accepted event time, in ms since 1970.
-    pub time_earliest_ms: i64,
-    /// Latest accepted event time, in ms since 1970.
-    pub time_latest_ms: i64,
     /// How far an event time may lie after the record's Kafka timestamp.
     pub ahead_ms_max: Option<i64>,
     /// Format, envelope and rows.
@@ -201,8 +193,6 @@ impl Default for LabelOptions {
             outcome_map: Vec::new(),
             classes: Vec::new(),
             record_bytes_max: RECORD_BYTES_MAX,
-            time_earliest_ms: TIME_EARLIEST_MS,
-            time_latest_ms: TIME_LATEST_MS,
             ahead_ms_max: Some(AHEAD_MS_MAX),
             packing: Packing::default(),
         }
@@ -211,10 +201,10 @@ impl Default for LabelOptions {
 
 /// 1 MiB, the broker's own default of `message.max.bytes`.
 pub const RECORD_BYTES_MAX: usize = 1 << 20;
-/// 2000-01-01: later than every way of writing "unknown" (0, −1) and every unit mistaken for a
-/// larger one.
+/// Earliest accepted event time, 2000-01-01: later than every way of writing "unknown" (0, −1) and
+/// every unit mistaken for a larger one.
 pub const TIME_EARLIEST_MS: i64 = 946_684_800_000;
-/// 2100-01-01: earlier than microseconds mistaken for milliseconds.
+/// Latest accepted event time, 2100-01-01: earlier than microseconds mistaken for milliseconds.
 pub const TIME_LATEST_MS: i64 = 4_102_444_800_000;
 /// One day: more than any time zone mistaken for UTC.
 pub const AHEAD_MS_MAX: i64 = 86_400_000;
@@ -239,8 +229,6 @@ impl Default for DecodeOptions {
             outcome_map: Vec::new(),
             classes: Vec::new(),
             record_bytes_max: RECORD_BYTES_MAX,
-            time_earliest_ms: TIME_EARLIEST_MS,
-            time_latest_ms: TIME_LATEST_MS,
             ahead_ms_max: Some(AHEAD_MS_MAX),
             packing: Packing::default(),
         }

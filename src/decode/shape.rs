@@ -8,7 +8,7 @@ mod checks;
 mod compile;
 
 use super::number::Number;
-use super::options::TimeUnit;
+use super::options::{TIME_EARLIEST_MS, TIME_LATEST_MS, TimeUnit};
 use super::rejection::Rejection;
 use super::time;
 use super::value::{Value, Values};
@@ -81,8 +81,6 @@ pub(super) struct Shape {
     meanings: HashMap<String, u32>,
     /// The names of all classes are whole numbers, so a number names a class and is not its index.
     numbers_are_names: bool,
-    time_earliest_ms: i64,
-    time_latest_ms: i64,
     ahead_ms_max: Option<i64>,
 }
 
@@ -339,7 +337,7 @@ impl Shape {
                 self.names[time.slot].as_str(),
             ),
         };
-        if !(self.time_earliest_ms..=self.time_latest_ms).contains(&time_ms) {
+        if !(TIME_EARLIEST_MS..=TIME_LATEST_MS).contains(&time_ms) {
             return Err(self.time_outside(field, time_ms));
         }
         match (self.ahead_ms_max, timestamp_ms) {
@@ -401,7 +399,7 @@ impl Shape {
 
     #[cold]
     fn time_outside(&self, field: &str, time_ms: i64) -> Rejection {
-        let accepted = |ms: i64| (self.time_earliest_ms..=self.time_latest_ms).contains(&ms);
+        let accepted = |ms: i64| (TIME_EARLIEST_MS..=TIME_LATEST_MS).contains(&ms);
         let unit = match self.time.as_ref().map(|time| time.unit) {
             // Read as if each number were this unit, a thousand times too long or too short.
             Some(TimeUnit::Milliseconds) if accepted(time_ms.saturating_mul(1000)) => "seconds",
@@ -412,7 +410,7 @@ impl Shape {
             }
             _ => "",
         };
-        let side = match time_ms < self.time_earliest_ms {
+        let side = match time_ms < TIME_EARLIEST_MS {
             true => "before the earliest",
             false => "after the latest",
         };

@@ -35,14 +35,8 @@ impl Shape {
         };
         let prediction = paths.slot(path)?;
         let outcome = paths.slot(&o.outcome)?;
-        let weight = match &o.weight {
-            None => None,
-            Some(p) => Some(paths.slot(p)?),
-        };
-        let cluster = match &o.cluster {
-            None => None,
-            Some(p) => Some(paths.slot(p)?),
-        };
+        let weight = o.weight.as_ref().map(|p| paths.slot(p)).transpose()?;
+        let cluster = o.cluster.as_ref().map(|p| paths.slot(p)).transpose()?;
         if outcome == prediction {
             return Err(DecodeOptionsError(format!(
                 "prediction and outcome are both `{path}`; they must be two fields"
@@ -66,8 +60,6 @@ impl Shape {
             meanings: meanings(&o.outcome_map, &o.classes)?,
             classes: classes(&o.classes, form)?,
             numbers_are_names: are_numbers(&o.classes),
-            time_earliest_ms: o.time_earliest_ms,
-            time_latest_ms: o.time_latest_ms,
             ahead_ms_max: o.ahead_ms_max,
         })
     }
@@ -100,8 +92,6 @@ impl Shape {
             meanings: meanings(&o.outcome_map, &o.classes)?,
             classes: classes(&o.classes, Form::Absent)?,
             numbers_are_names: are_numbers(&o.classes),
-            time_earliest_ms: o.time_earliest_ms,
-            time_latest_ms: o.time_latest_ms,
             ahead_ms_max: o.ahead_ms_max,
         })
     }
