@@ -11,10 +11,10 @@
 //!
 //! List each Alertmanager of a cluster as a separate sink, as for Prometheus.
 
-use super::failure::Failure;
 use super::notification::{ALERT_NAME, Notification, Status, moment};
 use super::options::{SinkOptions, Texts};
 use super::post::Post;
+use super::receiver::{Failure, Receiver};
 use crate::alert::Severity;
 use serde_json::{Map, Value, json};
 
@@ -38,28 +38,6 @@ impl Alertmanager {
             texts: texts.clone(),
             ahead_ms: every.saturating_mul(AHEAD),
         })
-    }
-
-    /// Sends one notification.
-    pub fn send(&self, notification: &Notification, now_ms: i64) -> Result<String, Failure> {
-        let mut alerts = Vec::new();
-        if let Some(was) = notification.was {
-            let before = Notification {
-                status: Status::Resolved,
-                severity: was,
-                ..notification.clone()
-            };
-            alerts.push(self.alert(&before, now_ms));
-        }
-        alerts.push(self.alert(notification, now_ms));
-        self.post.json(&Value::Array(alerts).to_string(), &[])
-    }
-
-    /// Sends the firing alerts again.
-    pub fn resend(&self, firing: &[Notification], now_ms: i64) -> Result<String, Failure> {
-        let alerts = firing.iter().map(|n| self.alert(n, now_ms));
-        let alerts = Value::Array(alerts.collect());
-        self.post.json(&alerts.to_string(), &[])
     }
 
     fn alert(&self, notification: &Notification, now_ms: i64) -> Value {
@@ -101,6 +79,37 @@ impl Alertmanager {
         ];
         let present = all.into_iter().filter(|(_, v)| !v.is_null());
         Value::Object(present.map(|(k, v)| (k.to_owned(), v)).collect())
+    }
+}
+
+impl Receiver for Alertmanager {
+    fn send(
+        &mut self,
+        _: &str,
+        notification: &Notification,
+        now_ms: i64,
+    ) -> Result<String, Failure> {
+        let mut alerts = Vec::new();
+        if let Some(was) = notification.was {
+            let before = Notification {
+                status: Status::Resolved,
+                severity: was,
+                ..notification.clone()
+            };
+            alerts.push(self.alert(&before, now_ms));
+        }
+        alerts.push(self.alert(notification, now_ms));
+        self.post.json(&Value::Array(alerts).to_string(), &[])
+    }
+
+    fn needs_resend(&self) -> bool {
+        true
+    }
+
+    fn resend(&mut self, firing: &[Notification], now_ms: i64) -> Result<String, Failure> {
+        let alerts = firing.iter().map(|n| self.alert(n, now_ms));
+        let alerts = Value::Array(alerts.collect());
+        self.post.json(&alerts.to_string(), &[])
     }
 }
 

@@ -1,7 +1,8 @@
 //! What notifications need of the host: threads, and receivers that can be reached.
 
 use super::options::{SinkOptions, Texts};
-use super::receiver::{self, Receiver, TopicSink};
+use super::receiver::{Receiver, TopicSink};
+use super::receivers;
 use super::steps::{Again, Bell, Steps};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -69,7 +70,7 @@ impl Host for Threads {
         texts: &Texts,
         topic: Option<Box<dyn TopicSink>>,
     ) -> Result<Box<dyn Receiver>, String> {
-        receiver::of(sink, texts, topic)
+        receivers::of(sink, texts, topic)
     }
 }
 

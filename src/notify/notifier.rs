@@ -13,7 +13,7 @@ use super::host::{Host, Running};
 use super::journal::{AlertJournal, Entry, TransferredAlert};
 use super::notification::{Links, Notification, Status};
 use super::options::{NotifyOptions, SinkOptions, Texts};
-use super::receiver;
+use super::receivers;
 use super::steps::Bell;
 use crate::alert::{Severity, Silences};
 use crate::telemetry::facts::SinkFacts;
@@ -420,7 +420,7 @@ pub fn try_once(
     notification: &Notification,
     now_ms: i64,
 ) -> Result<String, String> {
-    let mut receiver = receiver::of(sink, &options.texts, topic_sinks(sink)?)?;
+    let mut receiver = receivers::of(sink, &options.texts, topic_sinks(sink)?)?;
     let sent = receiver.send(&sink.name, notification, now_ms);
     sent.map_err(|failure| failure.to_string())
 }

@@ -4,11 +4,11 @@
 //! alias and keeps its priority. So the alias has the severity in it, and an alert whose severity
 //! changes is created under a new alias before the old one is closed.
 
-use super::failure::Failure;
 use super::notification::{Notification, Status};
 use super::options::{SinkOptions, Texts};
 use super::pagerduty::dedup_key;
 use super::post::Post;
+use super::receiver::{Failure, Receiver};
 use crate::alert::Severity;
 use serde_json::{Value, json};
 
@@ -35,21 +35,6 @@ impl Opsgenie {
             authorization: format!("GenieKey {key}"),
             texts: texts.clone(),
         })
-    }
-
-    /// Sends one notification.
-    pub fn send(&self, notification: &Notification) -> Result<String, Failure> {
-        if notification.status == Status::Resolved {
-            return self.close(notification, notification.severity);
-        }
-        let alert = self.alert(notification).to_string();
-        let sent = self
-            .post
-            .json(&alert, &[("authorization", &self.authorization)])?;
-        match notification.was {
-            Some(was) => self.close(notification, was),
-            None => Ok(sent),
-        }
     }
 
     fn alert(&self, notification: &Notification) -> Value {
@@ -83,5 +68,21 @@ impl Opsgenie {
         let body = json!({ "source": "trueline", "note": notification.what }).to_string();
         let headers = [("authorization", self.authorization.as_str())];
         self.post.json_at(&path, &body, &headers)
+    }
+}
+
+impl Receiver for Opsgenie {
+    fn send(&mut self, _: &str, notification: &Notification, _: i64) -> Result<String, Failure> {
+        if notification.status == Status::Resolved {
+            return self.close(notification, notification.severity);
+        }
+        let alert = self.alert(notification).to_string();
+        let sent = self
+            .post
+            .json(&alert, &[("authorization", &self.authorization)])?;
+        match notification.was {
+            Some(was) => self.close(notification, was),
+            None => Ok(sent),
+        }
     }
 }

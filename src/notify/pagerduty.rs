@@ -4,10 +4,10 @@
 //! PagerDuty does not notify again of a key that is open. So the key has the severity in it, and an
 //! alert whose severity changes triggers a new key before the old one is resolved.
 
-use super::failure::Failure;
 use super::notification::{Notification, Status, moment};
 use super::options::{SinkOptions, Texts};
 use super::post::Post;
+use super::receiver::{Failure, Receiver};
 use crate::alert::Severity;
 use serde_json::{Value, json};
 
@@ -32,16 +32,6 @@ impl PagerDuty {
             routing_key: options.secret.clone().unwrap_or_default(),
             texts: texts.clone(),
         })
-    }
-
-    /// Sends one notification.
-    pub fn send(&self, notification: &Notification) -> Result<String, Failure> {
-        let sent = self.post.json(&self.event(notification).to_string(), &[])?;
-        if let (Status::Firing, Some(was)) = (notification.status, notification.was) {
-            let end = self.resolve(notification, was);
-            return self.post.json(&end.to_string(), &[]);
-        }
-        Ok(sent)
     }
 
     fn event(&self, notification: &Notification) -> Value {
@@ -84,6 +74,17 @@ impl PagerDuty {
             "event_action": "resolve",
             "dedup_key": dedup_key(notification, severity),
         })
+    }
+}
+
+impl Receiver for PagerDuty {
+    fn send(&mut self, _: &str, notification: &Notification, _: i64) -> Result<String, Failure> {
+        let sent = self.post.json(&self.event(notification).to_string(), &[])?;
+        if let (Status::Firing, Some(was)) = (notification.status, notification.was) {
+            let end = self.resolve(notification, was);
+            return self.post.json(&end.to_string(), &[]);
+        }
+        Ok(sent)
     }
 }
 

@@ -1,7 +1,7 @@
 //! One HTTP POST, and whether its response permits a retry.
 
-use super::failure::Failure;
 use super::options::SinkOptions;
+use super::receiver::Failure;
 use std::time::Duration;
 
 /// Bytes of a response body that are read.

@@ -8,11 +8,10 @@
 //! that may be accepted later. The queue bounds the wait: when it is full, it drops the newest
 //! notification and counts it.
 
-use super::failure::Failure;
 use super::journal::{AlertJournal, Entry, State, lock};
 use super::notification::{Notification, Status};
 use super::options::SinkOptions;
-use super::receiver::Receiver;
+use super::receiver::{Failure, Receiver};
 use super::steps::{Again, Bell, Steps};
 use crate::alert::Matcher;
 use crate::telemetry::facts::SinkFacts;

@@ -3,37 +3,13 @@
 //! Each change is one message with the colour of its severity, the numbers as fields, and links to
 //! the page and the runbook.
 
-use super::failure::Failure;
 use super::notification::{Notification, Status, moment};
-use super::options::{SinkOptions, Texts};
-use super::post::Post;
+use super::options::Texts;
 use crate::alert::Severity;
 use serde_json::{Value, json};
 
-/// A Slack hook.
-pub struct Slack {
-    post: Post,
-    texts: Texts,
-}
-
-impl Slack {
-    /// The hook of these options.
-    pub fn new(options: &SinkOptions, texts: &Texts) -> Result<Slack, String> {
-        Ok(Slack {
-            post: Post::new(options, options.address.clone())?,
-            texts: texts.clone(),
-        })
-    }
-
-    /// Sends one notification.
-    pub fn send(&self, notification: &Notification) -> Result<String, Failure> {
-        let message = message(notification, &self.texts).to_string();
-        self.post.json(&message, &[])
-    }
-}
-
 /// The message of a notification.
-fn message(notification: &Notification, texts: &Texts) -> Value {
+pub fn message(notification: &Notification, texts: &Texts) -> Value {
     let number = |x: Option<f64>| x.map_or("-".to_owned(), |x| format!("{x:.4}"));
     let field = |title: &str, value: String| {
         let value = escape(&value);

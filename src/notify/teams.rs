@@ -1,36 +1,12 @@
 //! Microsoft Teams: a webhook of its Workflows, which posts an Adaptive Card to a channel.
 
-use super::failure::Failure;
 use super::notification::{Notification, Status, moment};
-use super::options::{SinkOptions, Texts};
-use super::post::Post;
+use super::options::Texts;
 use crate::alert::Severity;
 use serde_json::{Value, json};
 
-/// A webhook of Workflows.
-pub struct Teams {
-    post: Post,
-    texts: Texts,
-}
-
-impl Teams {
-    /// The webhook of these options.
-    pub fn new(options: &SinkOptions, texts: &Texts) -> Result<Teams, String> {
-        Ok(Teams {
-            post: Post::new(options, options.address.clone())?,
-            texts: texts.clone(),
-        })
-    }
-
-    /// Sends one notification.
-    pub fn send(&self, notification: &Notification) -> Result<String, Failure> {
-        let message = message(notification, &self.texts).to_string();
-        self.post.json(&message, &[])
-    }
-}
-
 /// The message of a notification.
-fn message(notification: &Notification, texts: &Texts) -> Value {
+pub fn message(notification: &Notification, texts: &Texts) -> Value {
     let color = match (notification.status, notification.severity) {
         (Status::Resolved, _) => "Good",
         (Status::Firing, Severity::Warn) => "Warning",

@@ -10,10 +10,10 @@
 //! time, and refuses requests that are too old. The timestamp is signed too, so a request cannot be
 //! replayed later. Each attempt has a fresh signature.
 
-use super::failure::Failure;
 use super::notification::Notification;
 use super::options::{SinkOptions, Texts};
 use super::post::Post;
+use super::receiver::{Failure, Receiver};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -35,9 +35,15 @@ impl Webhook {
             secret: options.secret.clone(),
         })
     }
+}
 
-    /// Sends one notification.
-    pub fn send(&self, notification: &Notification, now_ms: i64) -> Result<String, Failure> {
+impl Receiver for Webhook {
+    fn send(
+        &mut self,
+        _: &str,
+        notification: &Notification,
+        now_ms: i64,
+    ) -> Result<String, Failure> {
         let body = body(notification, &self.texts);
         let timestamp = now_ms.div_euclid(1000).to_string();
         let signature = match &self.secret {

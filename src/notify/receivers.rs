@@ -1,0 +1,85 @@
+//! The receivers by kind, and those that need no file of their own.
+
+use super::alertmanager::Alertmanager;
+use super::notification::Notification;
+use super::opsgenie::Opsgenie;
+use super::options::{Kind, SinkOptions, Texts};
+use super::pagerduty::PagerDuty;
+use super::post::Post;
+use super::receiver::{Failure, Receiver, TopicSink};
+use super::webhook::{Webhook, body};
+use super::{slack, teams};
+use serde_json::Value;
+use std::time::Duration;
+
+/// The receiver of these options. [`Kind::Kafka`] needs a `topic`.
+pub fn of(
+    options: &SinkOptions,
+    texts: &Texts,
+    topic: Option<Box<dyn TopicSink>>,
+) -> Result<Box<dyn Receiver>, String> {
+    if options.dry_run {
+        return Ok(Box::new(Dry(texts.clone())));
+    }
+    Ok(match options.kind {
+        Kind::Alertmanager => Box::new(Alertmanager::new(options, texts)?),
+        Kind::Webhook => Box::new(Webhook::new(options, texts)?),
+        Kind::Slack => Box::new(Hook::new(options, texts, slack::message)?),
+        Kind::Teams => Box::new(Hook::new(options, texts, teams::message)?),
+        Kind::PagerDuty => Box::new(PagerDuty::new(options, texts)?),
+        Kind::Opsgenie => Box::new(Opsgenie::new(options, texts)?),
+        Kind::Kafka => {
+            let topic = topic.ok_or("no connection to the topic was provided")?;
+            Box::new(Records(topic, texts.clone(), options.timeout))
+        }
+    })
+}
+
+/// Logs what would be sent.
+struct Dry(Texts);
+
+impl Receiver for Dry {
+    fn send(&mut self, sink: &str, n: &Notification, _: i64) -> Result<String, Failure> {
+        let body = body(n, &self.0);
+        tracing::info!(sink, body, "dry run: notification not sent");
+        Ok("dry run, nothing was sent".to_owned())
+    }
+}
+
+/// A Kafka topic, with the timeout of a write.
+struct Records(Box<dyn TopicSink>, Texts, Duration);
+
+impl Receiver for Records {
+    fn send(&mut self, _: &str, n: &Notification, _: i64) -> Result<String, Failure> {
+        let written = self.0.write(&n.fingerprint, &body(n, &self.1), self.2);
+        written.map_err(Failure::Temporary)
+    }
+}
+
+/// A hook of Slack or Teams: one POST of a message.
+struct Hook {
+    post: Post,
+    texts: Texts,
+    message: fn(&Notification, &Texts) -> Value,
+}
+
+impl Hook {
+    fn new(
+        options: &SinkOptions,
+        texts: &Texts,
+        message: fn(&Notification, &Texts) -> Value,
+    ) -> Result<Hook, String> {
+        Ok(Hook {
+            post: Post::new(options, options.address.clone())?,
+            texts: texts.clone(),
+            message,
+        })
+    }
+}
+
+impl Receiver for Hook {
+    fn send(&mut self, _: &str, n: &Notification, _: i64) -> Result<String, Failure> {
+        let message = (self.message)(n, &self.texts).to_string();
+        self.post.json(&message, &[])
+    }
+}
