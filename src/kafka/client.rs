@@ -10,7 +10,6 @@ use super::context::Events;
 use super::state_follower::{Ends, Followed};
 use super::{Headers, KafkaError, KafkaOptions};
 use rdkafka::TopicPartitionList;
-use rdkafka::consumer::CommitMode;
 use rdkafka::error::KafkaResult;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -51,32 +50,40 @@ pub trait Brokers: Debug + Send + Sync {
     ) -> Result<Box<dyn FollowState>, KafkaError>;
 }
 
-/// A message of a batch, or the error of a partition.
+/// One record, borrowed from the client for the duration of the call.
 #[derive(Debug, Clone, Copy)]
-pub struct Fetched<'a> {
-    /// Position of the topic in the options of the group.
-    pub topic: usize,
-    /// Number of the partition.
+pub struct Record<'a> {
+    /// Position of the topic in [`super::KafkaOptions::topics`].
+    pub topic: u16,
+    /// Number of the partition in its topic.
     pub partition: i32,
-    /// Offset; of an error the requested one, negative if there was none.
+    /// Offset.
     pub offset: i64,
-    /// Timestamp in ms since 1970, if there is one.
+    /// Kafka timestamp in ms since 1970, if the record has one.
     pub timestamp_ms: Option<i64>,
     /// Key, if there is one.
     pub key: Option<&'a [u8]>,
-    /// Value; the text of an error.
+    /// Value; empty for a tombstone.
     pub payload: &'a [u8],
     /// Headers.
     pub headers: Headers<'a>,
-    /// 0 for a message, otherwise the error code of librdkafka.
+}
+
+/// A record of a batch, or the error of a partition.
+#[derive(Debug, Clone, Copy)]
+pub struct Fetched<'a> {
+    /// The record. That of an error has the offset that was requested, negative if there was none, and a text as its
+    /// value.
+    pub record: Record<'a>,
+    /// 0 for a record, otherwise the error code of librdkafka.
     pub error: i32,
 }
 
 /// A member of a consumer group that reads committed records.
 pub trait GroupClient: Send {
-    /// Runs callbacks without waiting, and takes what they stored. Hands over a message that came before
+    /// Runs callbacks without waiting, and takes what they stored. Hands over a record that came before
     /// its partition was forwarded.
-    fn serve(&mut self, early: &mut dyn FnMut(Fetched<'_>)) -> Events;
+    fn serve(&mut self, early: &mut dyn FnMut(Record<'_>)) -> Events;
 
     /// Why the client is of no more use, if it is not.
     fn fatal_error(&self) -> Option<KafkaError>;
@@ -84,11 +91,11 @@ pub trait GroupClient: Send {
     /// Address and client id of each member of a group.
     fn members(&self, group: &str, within: Duration) -> KafkaResult<Vec<(String, String)>>;
 
-    /// Hands over at most `max` messages of forwarded partitions, in one batch or several, and waits for
+    /// Hands over at most `max` records of forwarded partitions, in one batch or several, and waits for
     /// `max` of them until the timeout.
     fn take(&mut self, max: usize, timeout: Duration, batch: &mut dyn FnMut(&[Fetched<'_>]));
 
-    /// Lets [`take`](GroupClient::take) hand over the messages of a partition.
+    /// Lets [`take`](GroupClient::take) hand over the records of a partition.
     fn forward(&self, topic: &str, partition: i32);
 
     /// Undoes [`forward`](GroupClient::forward).
@@ -124,8 +131,8 @@ pub trait GroupClient: Send {
     /// Fetches again.
     fn resume(&self, list: &TopicPartitionList) -> KafkaResult<()>;
 
-    /// Commits offsets.
-    fn commit(&self, offsets: &TopicPartitionList, mode: CommitMode) -> KafkaResult<()>;
+    /// Commits offsets, without waiting.
+    fn commit(&self, offsets: &TopicPartitionList) -> KafkaResult<()>;
 
     /// Number of partitions of a topic; 0 if it does not exist.
     fn partitions(&self, topic: &str, within: Duration) -> KafkaResult<usize>;

@@ -23,7 +23,6 @@ mod rebalance;
 use super::client::{Brokers, Fetched, GroupClient};
 use super::contact::Contact;
 use super::context::Rebalance;
-use super::librdkafka::Librdkafka;
 use super::native::BATCH;
 use super::next_offsets::NextOffsets;
 use super::offsets::{OffsetRecovery, position_of};
@@ -31,8 +30,7 @@ use super::partition_ends::{Hidden, PartitionEnds};
 use super::start_offsets::StartOffsets;
 use super::throttle::ErrorThrottle;
 use super::topics::Topics;
-use super::{Handler, KafkaError, KafkaOptions, Partition, Record};
-use rdkafka::consumer::CommitMode;
+use super::{Handler, KafkaError, KafkaOptions, Partition};
 use rdkafka::error::KafkaResult;
 use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
@@ -79,13 +77,8 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// Joins the group. Returns at once, whether or not a broker can be reached.
-    pub fn new(options: &KafkaOptions) -> Result<Consumer, KafkaError> {
-        Consumer::of(options, &Librdkafka)
-    }
-
-    /// The same with a client of these brokers.
-    pub fn of(options: &KafkaOptions, brokers: &dyn Brokers) -> Result<Consumer, KafkaError> {
+    /// Joins the group with a client of these brokers. Returns at once, whether or not a broker can be reached.
+    pub fn new(options: &KafkaOptions, brokers: &dyn Brokers) -> Result<Consumer, KafkaError> {
         if let Some((name, why)) = options.refused_option() {
             return Err(KafkaError::Option {
                 name: name.to_string(),
@@ -166,26 +159,26 @@ impl Consumer {
         let mut n = 0;
         self.client.take(max, timeout, &mut |batch| {
             let mut records = Vec::with_capacity(batch.len());
-            for &m in batch {
-                if m.error == 0 {
-                    if next.claim(m.topic, m.partition, m.offset) {
-                        records.push(record(m));
+            for &Fetched { record, error } in batch {
+                if error == 0 {
+                    if next.claim(record.topic, record.partition, record.offset) {
+                        records.push(record);
                     }
                     continue;
                 }
                 let partition = Partition {
-                    topic: m.topic as u16,
-                    partition: m.partition,
+                    topic: record.topic,
+                    partition: record.partition,
                 };
                 // A suspended partition is not read anyway.
                 let ours = next.readable(partition);
-                let position = ours.and_then(|next| position_of(m.error, next, m.offset));
+                let position = ours.and_then(|next| position_of(error, next, record.offset));
                 match position.map(|p| p.since_restart(restarted.get(&partition))) {
                     Some(position) => recovery.add(partition, position),
                     None if starts.awaits(partition) => {}
                     None => {
-                        let text = String::from_utf8_lossy(m.payload).into_owned();
-                        failed.push((m.error, text));
+                        let text = String::from_utf8_lossy(record.payload).into_owned();
+                        failed.push((error, text));
                     }
                 }
             }
@@ -278,10 +271,10 @@ impl Consumer {
         // A rebalance ends a poll of rdkafka; a few iterations empty the queue.
         for _ in 0..8 {
             let next = &mut self.next;
-            let events = self.client.serve(&mut |m| {
+            let events = self.client.serve(&mut |record| {
                 // It reached the client's own queue before its partition was forwarded.
-                if next.claim(m.topic, m.partition, m.offset) {
-                    handler.record(record(m));
+                if next.claim(record.topic, record.partition, record.offset) {
+                    handler.record(record);
                 }
             });
             if let Some(connected) = events.connected {
@@ -338,19 +331,6 @@ impl Consumer {
 
     /// Commits the next offset of each partition, without waiting.
     pub fn commit(&self, positions: &[(Partition, i64)]) -> Result<(), KafkaError> {
-        self.commit_mode(positions, CommitMode::Async)
-    }
-
-    /// Commits and waits for the response of the broker. For the end of a run.
-    pub fn commit_and_wait(&self, positions: &[(Partition, i64)]) -> Result<(), KafkaError> {
-        self.commit_mode(positions, CommitMode::Sync)
-    }
-
-    fn commit_mode(
-        &self,
-        positions: &[(Partition, i64)],
-        mode: CommitMode,
-    ) -> Result<(), KafkaError> {
         let mut list = TopicPartitionList::new();
         for &(p, offset) in positions {
             if self.next.get(p).is_some() {
@@ -366,9 +346,7 @@ impl Consumer {
         if list.count() == 0 {
             return Ok(());
         }
-        self.client
-            .commit(&list, mode)
-            .map_err(KafkaError::from_native)
+        self.client.commit(&list).map_err(KafkaError::from_native)
     }
 
     /// Stops fetching all partitions, including those assigned later. `poll` must still be called.
@@ -441,18 +419,5 @@ impl Drop for Consumer {
         }
         // The client leaves the group when it is dropped.
         self.client.close();
-    }
-}
-
-#[inline]
-fn record(m: Fetched<'_>) -> Record<'_> {
-    Record {
-        topic: m.topic as u16,
-        partition: m.partition,
-        offset: m.offset,
-        timestamp_ms: m.timestamp_ms,
-        key: m.key,
-        payload: m.payload,
-        headers: m.headers,
     }
 }

@@ -1,13 +1,14 @@
 //! The client of the program: librdkafka.
 
 use super::client::{
-    Brokers, EachAt, EachRecord, Fetched, FollowState, GroupClient, ReadState, StateRecord,
+    Brokers, EachAt, EachRecord, Fetched, FollowState, GroupClient, ReadState, Record, StateRecord,
     WriteState,
 };
 use super::context::{Context, Events};
 use super::native::BatchQueue;
 use super::state_follower::{Ends, Followed};
 use super::state_topic::{Quiet, create, reader_config};
+use super::topics::Topics;
 use super::{Headers, KafkaError, KafkaOptions, StateFollower, StateTopic, StateWriter};
 use rdkafka::TopicPartitionList;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, RebalanceProtocol};
@@ -149,8 +150,7 @@ struct Member {
     // Dropped before the client; see the safety argument in `native`.
     queue: BatchQueue<Context>,
     client: Arc<BaseConsumer<Context>>,
-    /// Names of all topics, by number.
-    topics: Vec<String>,
+    topics: Topics,
 }
 
 impl Member {
@@ -171,13 +171,13 @@ impl Member {
         Ok(Member {
             queue,
             client,
-            topics: options.topics.clone(),
+            topics: Topics::new(options),
         })
     }
 
-    fn early<'m>(&self, m: &'m BorrowedMessage<'_>) -> Option<Fetched<'m>> {
-        Some(Fetched {
-            topic: self.topics.iter().position(|t| t == m.topic())?,
+    fn early<'m>(&self, m: &'m BorrowedMessage<'_>) -> Option<Record<'m>> {
+        Some(Record {
+            topic: self.topics.number(m.topic())?,
             partition: m.partition(),
             offset: m.offset(),
             timestamp_ms: match m.timestamp() {
@@ -187,13 +187,12 @@ impl Member {
             key: m.key(),
             payload: m.payload().unwrap_or_default(),
             headers: Headers::of_borrowed(m.headers()),
-            error: 0,
         })
     }
 }
 
 impl GroupClient for Member {
-    fn serve(&mut self, early: &mut dyn FnMut(Fetched<'_>)) -> Events {
+    fn serve(&mut self, early: &mut dyn FnMut(Record<'_>)) -> Events {
         let context = self.client.context();
         context.rebootstrap.run_due(self.client.client());
         // One poll handles one event. A rebalance must not wait behind the lines of a log or an outage.
@@ -202,9 +201,9 @@ impl GroupClient for Member {
             let polled = self.client.poll(Duration::ZERO);
             // The context has stored errors with their text.
             if let Some(Ok(message)) = &polled
-                && let Some(fetched) = self.early(message)
+                && let Some(record) = self.early(message)
             {
-                early(fetched);
+                early(record);
             }
             let empty = polled.is_none() && context.callbacks() == before;
             if empty || !context.events().rebalances.is_empty() {
@@ -234,20 +233,20 @@ impl GroupClient for Member {
 
     fn take(&mut self, max: usize, timeout: Duration, batch: &mut dyn FnMut(&[Fetched<'_>])) {
         let taken = self.queue.take(max, timeout);
-        let mut messages = Vec::with_capacity(taken.len());
+        let mut fetched = Vec::with_capacity(taken.len());
         // Within a batch the handle of a topic identifies it.
-        let mut last: Option<(usize, Option<usize>)> = None;
+        let mut last: Option<(usize, Option<u16>)> = None;
         for m in taken.iter() {
             let topic = match last {
                 Some((id, topic)) if id == m.topic_id() => topic,
                 _ => {
-                    let topic = self.topics.iter().position(|t| t == m.topic());
+                    let topic = self.topics.number(m.topic());
                     last = Some((m.topic_id(), topic));
                     topic
                 }
             };
             let Some(topic) = topic else { continue };
-            messages.push(Fetched {
+            let record = Record {
                 topic,
                 partition: m.partition(),
                 offset: m.offset(),
@@ -255,10 +254,11 @@ impl GroupClient for Member {
                 key: m.key(),
                 payload: m.payload(),
                 headers: Headers::of_message(m),
-                error: m.error(),
-            });
+            };
+            let error = m.error();
+            fetched.push(Fetched { record, error });
         }
-        batch(&messages);
+        batch(&fetched);
     }
 
     fn forward(&self, topic: &str, partition: i32) {
@@ -315,8 +315,8 @@ impl GroupClient for Member {
         self.client.resume(list)
     }
 
-    fn commit(&self, offsets: &TopicPartitionList, mode: CommitMode) -> KafkaResult<()> {
-        self.client.commit(offsets, mode)
+    fn commit(&self, offsets: &TopicPartitionList) -> KafkaResult<()> {
+        self.client.commit(offsets, CommitMode::Async)
     }
 
     fn partitions(&self, topic: &str, within: Duration) -> KafkaResult<usize> {

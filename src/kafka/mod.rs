@@ -8,8 +8,8 @@ mod contact;
 mod context;
 mod dead_letter;
 mod error;
+mod handler;
 mod headers;
-mod input;
 mod librdkafka;
 mod member;
 mod native;
@@ -33,13 +33,13 @@ mod token;
 mod topic;
 mod topics;
 
-pub use client::{Brokers, Fetched, FollowState, GroupClient, ReadState, WriteState};
+pub use client::{Brokers, Fetched, FollowState, GroupClient, ReadState, Record, WriteState};
 pub use consumer::Consumer;
 pub use context::{Events, PartitionStats, Rebalance};
 pub use dead_letter::{DeadLetter, DeadLetterCounts};
 pub use error::KafkaError;
+pub use handler::Handler;
 pub use headers::Headers;
-pub use input::{Handler, Record};
 pub use librdkafka::Librdkafka;
 pub use member::Member;
 pub use options::{

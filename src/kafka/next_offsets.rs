@@ -22,8 +22,8 @@ impl NextOffsets {
 
     /// Whether the record may be handed over. If so, the next one must be later.
     #[inline]
-    pub fn claim(&mut self, topic: usize, partition: i32, offset: i64) -> bool {
-        match self.0[topic].get_mut(partition as usize) {
+    pub fn claim(&mut self, topic: u16, partition: i32, offset: i64) -> bool {
+        match self.0[usize::from(topic)].get_mut(partition as usize) {
             Some(n) if *n != UNASSIGNED && offset >= *n => {
                 *n = offset + 1;
                 true

@@ -11,7 +11,7 @@ use crate::support::broker::{Broker, unique};
 use crate::support::events::{BAD, Events, MODELS};
 use trueline::decode::{DecodeOptions, Decoder};
 use trueline::kafka::{
-    Begin, Consumer, DeadLetter, Handler, KafkaError, KafkaOptions, Partition, Record,
+    Begin, Consumer, DeadLetter, Handler, KafkaError, KafkaOptions, Librdkafka, Partition, Record,
 };
 
 /// Counts what it is handed.
@@ -86,7 +86,7 @@ fn every_record_comes_once_through_a_freeze_and_a_restart_of_a_real_broker() {
         models: BTreeMap::new(),
         rejected: 0,
     };
-    let mut consumer = Consumer::new(&options).expect("a consumer");
+    let mut consumer = Consumer::new(&options, &Librdkafka).expect("a consumer");
     let mut events = Events::new(3, now_ms() - 3_600_000, 10);
     let mut sender = broker.producer();
     // What the decoder itself refuses; a score outside [0, 1] is refused by whoever adds it up.

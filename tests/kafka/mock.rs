@@ -130,7 +130,7 @@ fn every_record_of_six_partitions_is_read_once_and_the_ends_are_reported() {
     let mock = mock(&[("events", 6)]);
     produce(&mock, "events", 6, 0, 10_000);
     let mut log = Log::default();
-    let mut c = Consumer::new(&options(&mock, &["events"])).unwrap();
+    let mut c = Consumer::new(&options(&mock, &["events"]), &Librdkafka).unwrap();
     poll_until(&mut c, &mut log, |l| {
         l.records.len() == 10_000 && l.ended.len() == 6
     });
@@ -156,7 +156,7 @@ fn a_restart_begins_at_the_offset_that_the_snapshot_says_not_at_the_committed_on
     produce(&mock, "events", 2, 0, 200);
     let o = options(&mock, &["events"]);
     let mut log = Log::default();
-    let mut c = Consumer::new(&o).unwrap();
+    let mut c = Consumer::new(&o, &Librdkafka).unwrap();
     poll_until(&mut c, &mut log, |l| l.records.len() == 200);
     let at = |p: i32, o: i64| {
         (
@@ -167,7 +167,7 @@ fn a_restart_begins_at_the_offset_that_the_snapshot_says_not_at_the_committed_on
             o,
         )
     };
-    c.commit_and_wait(&[at(0, 50), at(1, 60)]).unwrap();
+    c.commit(&[at(0, 50), at(1, 60)]).unwrap();
     drop(c);
     // Partition 0: the snapshot says 90; partition 1: no snapshot, so the commit, 60, as asked for.
     let o = KafkaOptions {
@@ -178,7 +178,7 @@ fn a_restart_begins_at_the_offset_that_the_snapshot_says_not_at_the_committed_on
         start: BTreeMap::from([(0, 90)]),
         ..Log::default()
     };
-    let mut c = Consumer::new(&o).unwrap();
+    let mut c = Consumer::new(&o, &Librdkafka).unwrap();
     poll_until(&mut c, &mut log, |l| l.ended.len() == 2);
     let first = |p: i32| log.records.keys().find(|k| k.0.partition == p).unwrap().1;
     assert_eq!((first(0), first(1)), (90, 60));
@@ -191,9 +191,9 @@ fn when_a_second_member_comes_and_goes_nothing_is_read_outside_an_assignment() {
     produce(&mock, "events", 6, 0, 600);
     let o = options(&mock, &["events"]);
     let (mut la, mut lb) = (Log::default(), Log::default());
-    let mut a = Consumer::new(&o).unwrap();
+    let mut a = Consumer::new(&o, &Librdkafka).unwrap();
     poll_until(&mut a, &mut la, |l| l.records.len() == 600);
-    let mut b = Consumer::new(&o).unwrap();
+    let mut b = Consumer::new(&o, &Librdkafka).unwrap();
     let start = Instant::now();
     while !(la.assigned.len() == 3 && lb.assigned.len() == 3) {
         assert!(
@@ -238,7 +238,7 @@ fn a_leader_that_is_away_is_named_while_the_other_broker_answers() {
         .unwrap();
     produce(&mock, "events", 2, 0, 100);
     let mut log = Log::default();
-    let mut c = Consumer::new(&options(&mock, &["events"])).unwrap();
+    let mut c = Consumer::new(&options(&mock, &["events"]), &Librdkafka).unwrap();
     poll_until(&mut c, &mut log, |l| l.records.len() == 100);
     let mut wait = |c: &mut Consumer, away: bool| {
         let start = Instant::now();
@@ -264,7 +264,7 @@ fn a_broker_that_is_down_is_reported_once_and_waited_for() {
     produce(&mock, "events", 1, 0, 10);
     mock.broker_down(1).unwrap();
     let mut log = Log::default();
-    let mut c = Consumer::new(&options(&mock, &["events"])).unwrap();
+    let mut c = Consumer::new(&options(&mock, &["events"]), &Librdkafka).unwrap();
     poll_until(&mut c, &mut log, |l| !l.errors.is_empty());
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(1) {
@@ -309,7 +309,7 @@ fn a_topic_that_is_missing_is_named() {
     assert_eq!(problems.len(), 1);
     assert!(problems[0].to_string().contains("`evnets`"), "{problems:?}");
     let mut log = Log::default();
-    let mut c = Consumer::new(&o).unwrap();
+    let mut c = Consumer::new(&o, &Librdkafka).unwrap();
     poll_until(&mut c, &mut log, |l| !l.errors.is_empty());
     assert!(
         matches!(&log.errors[0], KafkaError::Topic { topic, .. } if topic == "evnets"),
@@ -344,7 +344,7 @@ fn an_unknown_option_or_one_that_is_ours_is_named() {
             options: BTreeMap::from([(name.into(), "1".into())]),
             ..KafkaOptions::default()
         };
-        let text = Consumer::new(&o).err().unwrap().to_string();
+        let text = Consumer::new(&o, &Librdkafka).err().unwrap().to_string();
         assert!(text.contains(name) && text.contains(word), "{text}");
     }
 }
@@ -434,7 +434,7 @@ fn dead_letters_never_wait_for_a_broker_that_is_away() {
 fn a_paused_consumer_reads_nothing_until_it_is_resumed() {
     let mock = mock(&[("events", 2)]);
     let mut log = Log::default();
-    let mut c = Consumer::new(&options(&mock, &["events"])).unwrap();
+    let mut c = Consumer::new(&options(&mock, &["events"]), &Librdkafka).unwrap();
     poll_until(&mut c, &mut log, |l| l.assigned.len() == 2);
     c.pause().unwrap();
     produce(&mock, "events", 2, 0, 100);
@@ -465,7 +465,7 @@ fn outages_longer_than_the_session_are_survived_while_the_client_logs_everything
     let mut log = Log::default();
     let mut o = options(&mock, &["events"]);
     o.options.insert("debug".into(), "all".into());
-    let mut c = Consumer::new(&o).unwrap();
+    let mut c = Consumer::new(&o, &Librdkafka).unwrap();
     poll_until(&mut c, &mut log, |l| l.records.len() == 10);
     for outage_ms in [2_500, 3_000, 4_000] {
         let n = log.records.len();

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::support::wait_for;
-use trueline::kafka::{Begin, Consumer, Handler, KafkaError, KafkaOptions, Partition, Record};
+use trueline::kafka::{
+    Begin, Consumer, Handler, KafkaError, KafkaOptions, Librdkafka, Partition, Record,
+};
 
 const TOPIC: &str = "events";
 const METADATA: i16 = 3;
@@ -167,7 +169,7 @@ fn a_cluster_that_named_no_broker_for_a_moment_is_found_again() {
         };
         let often = ("topic.metadata.refresh.interval.ms", "100");
         options.options.insert(often.0.into(), often.1.into());
-        let mut consumer = Consumer::new(&options).expect("a consumer");
+        let mut consumer = Consumer::new(&options, &Librdkafka).expect("a consumer");
         let mut seen = |what: &str, count: &AtomicU64, more: u64| {
             let until = count.load(Ordering::SeqCst) + more;
             wait_for(what, Duration::from_secs(20), || {

@@ -202,7 +202,7 @@ impl JudgeGroup {
             ..checkpoints.kafka.clone()
         };
         let link = brokers.state_follower(&checkpoints.kafka, &checkpoints.topic)?;
-        Ok((Consumer::of(&options, brokers)?, link))
+        Ok((Consumer::new(&options, brokers)?, link))
     }
 
     /// Who can be asked how long topics are.

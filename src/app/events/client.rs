@@ -9,7 +9,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rdkafka::consumer::CommitMode;
 use rdkafka::error::{KafkaError as Native, KafkaResult};
 use rdkafka::types::RDKafkaErrorCode as Code;
 use rdkafka::{Offset, TopicPartitionList};
@@ -17,7 +16,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use super::EventLogs;
 use crate::kafka::{
     Brokers, Events, Fetched, FollowState, GroupClient, Headers, KafkaError, KafkaOptions,
-    PartitionStats, ReadState, Rebalance, WriteState,
+    PartitionStats, ReadState, Rebalance, Record, WriteState,
 };
 use crate::store::event_log::{LogError, LogReader};
 
@@ -125,8 +124,8 @@ impl Topic {
 }
 
 /// A message of the topic with this number.
-fn fetched(topic: usize, at: u64, timestamp_ms: Option<i64>, payload: &[u8]) -> Fetched<'_> {
-    Fetched {
+fn fetched(topic: u16, at: u64, timestamp_ms: Option<i64>, payload: &[u8]) -> Fetched<'_> {
+    let record = Record {
         topic,
         partition: 0,
         offset: offset(at),
@@ -134,8 +133,8 @@ fn fetched(topic: usize, at: u64, timestamp_ms: Option<i64>, payload: &[u8]) -> 
         key: None,
         payload,
         headers: Headers::default(),
-        error: 0,
-    }
+    };
+    Fetched { record, error: 0 }
 }
 
 fn offset(offset: u64) -> i64 {
@@ -159,7 +158,7 @@ impl State {
     /// Hands over what there is, at most `max` events.
     fn fetch(&mut self, max: usize, batch: &mut dyn FnMut(&[Fetched<'_>])) -> usize {
         let mut count = 0;
-        for (number, topic) in self.topics.iter_mut().enumerate() {
+        for (number, topic) in (0u16..).zip(&mut self.topics) {
             if !topic.is_read() {
                 continue;
             }
@@ -203,7 +202,7 @@ fn native(error: &LogError) -> Native {
 }
 
 impl GroupClient for LogClient {
-    fn serve(&mut self, _: &mut dyn FnMut(Fetched<'_>)) -> Events {
+    fn serve(&mut self, _: &mut dyn FnMut(Record<'_>)) -> Events {
         let state = self.state.get_mut();
         let mut events = Events {
             errors: std::mem::take(&mut state.errors),
@@ -324,7 +323,7 @@ impl GroupClient for LogClient {
         Ok(())
     }
 
-    fn commit(&self, offsets: &TopicPartitionList, _: CommitMode) -> KafkaResult<()> {
+    fn commit(&self, offsets: &TopicPartitionList) -> KafkaResult<()> {
         let mut state = self.state.borrow_mut();
         for e in offsets.elements() {
             if let (Some(topic), Offset::Offset(at)) = (state.topic(e.topic()), e.offset())

@@ -76,7 +76,7 @@ impl SourceConsumer {
             records.share(&options, pool)?;
         }
         let failed = |error: KafkaError| source_error(&options, &error);
-        let consumer = Consumer::of(&options.kafka, brokers.as_ref()).map_err(failed)?;
+        let consumer = Consumer::new(&options.kafka, brokers.as_ref()).map_err(failed)?;
         records.dead_letters = DeadLetter::new(&options.kafka).map_err(failed)?;
         Ok(SourceConsumer {
             options,
@@ -327,7 +327,7 @@ impl SourceConsumer {
 
     fn recreate(&mut self, engines: &mut Topology) {
         self.give_up(engines);
-        match Consumer::of(&self.options.kafka, self.brokers.as_ref()) {
+        match Consumer::new(&self.options.kafka, self.brokers.as_ref()) {
             Ok(consumer) => {
                 let old = std::mem::replace(&mut self.consumer, consumer);
                 spawn_detached("consumer", move || drop(old));

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use rdkafka::consumer::CommitMode;
 use rdkafka::error::KafkaResult;
 use rdkafka::types::RDKafkaErrorCode as Code;
 use rdkafka::{Offset, TopicPartitionList};
 use trueline::kafka::{
     Events, Fetched, GroupClient, Headers, KafkaError, KafkaOptions, PartitionStats, Rebalance,
+    Record,
 };
 
 use super::{Site, lock, timeout};
@@ -28,7 +28,7 @@ pub(super) struct Client {
 
 /// A record on its way to the consumer.
 struct Taken {
-    topic: usize,
+    topic: u16,
     partition: i32,
     offset: i64,
     /// `None` if the offset is out of range.
@@ -61,7 +61,13 @@ impl Client {
         for i in 0..places.len() {
             let (name, partition) = &places[(i + first) % count];
             let fetch = member.assigned.get_mut(&places[(i + first) % count]);
-            let (Some(fetch), Some(topic)) = (fetch, topics.iter().position(|t| t == name)) else {
+            let (Some(fetch), Some(topic)) = (
+                fetch,
+                topics
+                    .iter()
+                    .position(|t| t == name)
+                    .and_then(|at| u16::try_from(at).ok()),
+            ) else {
                 continue;
             };
             let stable = broker.stable(name, *partition);
@@ -126,7 +132,7 @@ impl Client {
 }
 
 impl GroupClient for Client {
-    fn serve(&mut self, _: &mut dyn FnMut(Fetched<'_>)) -> Events {
+    fn serve(&mut self, _: &mut dyn FnMut(Record<'_>)) -> Events {
         let (now, at) = (clock::now(), Instant::now());
         let mut broker = lock(&self.site.broker);
         broker.refresh(now);
@@ -194,7 +200,7 @@ impl GroupClient for Client {
         }
         let messages = taken.iter().map(|t| {
             let entry = t.entry.as_ref();
-            Fetched {
+            let record = Record {
                 topic: t.topic,
                 partition: t.partition,
                 offset: t.offset,
@@ -202,12 +208,12 @@ impl GroupClient for Client {
                 key: entry.map(|e| e.key.as_slice()),
                 payload: entry.and_then(|e| e.value.as_deref()).unwrap_or_default(),
                 headers: Headers::default(),
-                error: if entry.is_some() {
-                    0
-                } else {
-                    Code::AutoOffsetReset as i32
-                },
-            }
+            };
+            let error = match entry {
+                Some(_) => 0,
+                None => Code::AutoOffsetReset as i32,
+            };
+            Fetched { record, error }
         });
         batch(&messages.collect::<Vec<_>>());
     }
@@ -310,7 +316,7 @@ impl GroupClient for Client {
         self.set_paused(list, false)
     }
 
-    fn commit(&self, offsets: &TopicPartitionList, _: CommitMode) -> KafkaResult<()> {
+    fn commit(&self, offsets: &TopicPartitionList) -> KafkaResult<()> {
         if self.site.reaches() {
             self.with(|broker, id| broker.commit(id, offsets));
         }

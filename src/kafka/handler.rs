@@ -1,27 +1,8 @@
-//! Records of a consumer, and the handler that receives them.
+//! The handler that receives the records and events of a consumer.
 
-use super::{Begin, Headers, KafkaError, Partition};
+use super::{Begin, KafkaError, Partition, Record};
 use std::ops::Range;
 use std::time::Duration;
-
-/// One record, borrowed from librdkafka for the duration of the call.
-#[derive(Debug, Clone, Copy)]
-pub struct Record<'a> {
-    /// Position of the topic in [`super::KafkaOptions::topics`].
-    pub topic: u16,
-    /// Number of the partition in its topic.
-    pub partition: i32,
-    /// Offset.
-    pub offset: i64,
-    /// Kafka timestamp in ms since 1970, if the record has one.
-    pub timestamp_ms: Option<i64>,
-    /// Key, if there is one.
-    pub key: Option<&'a [u8]>,
-    /// Value; empty for a tombstone.
-    pub payload: &'a [u8],
-    /// Headers.
-    pub headers: Headers<'a>,
-}
 
 /// Receives records and events of a consumer, in order. All calls come from
 /// [`super::Consumer::poll`], on the thread of its caller.
