@@ -7,10 +7,10 @@
 //! The traits keep the types of rdkafka for lists of partitions and for errors.
 
 use super::context::Events;
-use super::state_follower::{Ends, Followed};
 use super::{Headers, KafkaError, KafkaOptions};
 use rdkafka::TopicPartitionList;
 use rdkafka::error::KafkaResult;
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -175,15 +175,18 @@ pub type EachRecord<'a> = &'a mut dyn FnMut(&[u8], Option<&[u8]>);
 /// Takes the offset, the key and the value of a record.
 pub type EachAt<'a> = &'a mut dyn FnMut(i64, &[u8], Option<&[u8]>);
 
-/// See [`StateTopic`](super::StateTopic).
+/// Reads the state topic and administers it. Blocks the thread of its caller, each call with a deadline.
 pub trait ReadState: Send {
-    /// See [`StateTopic::state_partition`](super::StateTopic::state_partition).
+    /// The partition that contains the state of partition `of` of any topic. Creates the topic if
+    /// it is missing, with as many partitions as the largest of `sources`. It is an error if the
+    /// topic is not compacted.
     fn state_partition(&mut self, of: i32, sources: &[String]) -> Result<i32, KafkaError>;
 
-    /// See [`StateTopic::partitions`](super::StateTopic::partitions).
+    /// The number of partitions of the topic, which is created with so many if it is missing. A topic
+    /// of judges keeps obsolete records for a while: who is away for less finds every delta.
     fn partitions(&mut self, at_creation: i32) -> Result<i32, KafkaError>;
 
-    /// See [`StateTopic::committed`](super::StateTopic::committed).
+    /// The offset that a group has committed for a partition of a source, if any.
     fn committed(
         &mut self,
         group: &str,
@@ -191,7 +194,8 @@ pub trait ReadState: Send {
         partition: i32,
     ) -> Result<Option<i64>, KafkaError>;
 
-    /// See [`StateTopic::read`](super::StateTopic::read).
+    /// Hands over all records of a partition up to and including `until`, in order: key, and value
+    /// unless the key was deleted.
     fn read(
         &self,
         partition: i32,
@@ -200,7 +204,7 @@ pub trait ReadState: Send {
         each: EachRecord<'_>,
     ) -> Result<(), KafkaError>;
 
-    /// See [`StateTopic::read_after`](super::StateTopic::read_after).
+    /// The same from an offset on, with the offset of each record; without `until` those that are there now.
     fn read_after(
         &self,
         partition: i32,
@@ -211,9 +215,10 @@ pub trait ReadState: Send {
     ) -> Result<(), KafkaError>;
 }
 
-/// See [`StateWriter`](super::StateWriter).
+/// Writes to the state topic. Threads can share it.
 pub trait WriteState: Send + Sync {
-    /// See [`StateWriter::put`](super::StateWriter::put).
+    /// Writes records to their partitions and waits until the broker has all of them. Returns their
+    /// offsets. After an error each record may or may not be in the topic.
     fn put(
         &self,
         records: &[(i32, &StateRecord)],
@@ -221,27 +226,50 @@ pub trait WriteState: Send + Sync {
     ) -> Result<Vec<i64>, KafkaError>;
 }
 
-/// See [`StateFollower`](super::StateFollower).
+/// An event of the state topic.
+#[derive(Debug, Clone, Copy)]
+pub enum Followed<'a> {
+    /// A record of a partition.
+    Record {
+        /// Partition of the state topic.
+        state_partition: i32,
+        /// Its offset.
+        offset: i64,
+        /// Its timestamp in ms since 1970.
+        at_ms: Option<i64>,
+        /// Key.
+        key: &'a [u8],
+        /// Value; `None` if the key was deleted.
+        value: Option<&'a [u8]>,
+    },
+    /// A partition was read to its current end.
+    End(i32),
+}
+
+/// Offsets by topic and partition.
+pub type Ends = BTreeMap<(String, i32), i64>;
+
+/// Reads the state topic continuously.
 pub trait FollowState: Send {
-    /// See [`StateFollower::begin`](super::StateFollower::begin).
+    /// Starts at the first record of all `partitions`.
     fn begin(&self, partitions: i32) -> Result<(), KafkaError>;
 
-    /// See [`StateFollower::poll`](super::StateFollower::poll).
+    /// Hands over the next event, if one comes within the time.
     fn poll(
         &self,
         within: Duration,
         each: &mut dyn FnMut(Followed<'_>),
     ) -> Result<bool, KafkaError>;
 
-    /// See [`StateFollower::partitions`](super::StateFollower::partitions).
+    /// Number of partitions of a topic; `None` if it does not exist.
     fn partitions(&self, topic: &str) -> Result<Option<i32>, KafkaError>;
 
-    /// See [`StateFollower::ends`](super::StateFollower::ends).
+    /// End offsets of these partitions, open transactions included, without those that the brokers do not report.
     fn ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError>;
 
-    /// See [`StateFollower::stable_ends`](super::StateFollower::stable_ends).
+    /// The same up to the first open transaction.
     fn stable_ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError>;
 
-    /// See [`StateFollower::begins`](super::StateFollower::begins).
+    /// First offsets of these partitions, without those that the brokers do not report.
     fn begins(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError>;
 }

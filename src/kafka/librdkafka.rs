@@ -1,15 +1,13 @@
 //! The client of the program: librdkafka.
 
-use super::client::{
-    Brokers, EachAt, EachRecord, Fetched, FollowState, GroupClient, ReadState, Record, StateRecord,
-    WriteState,
-};
+use super::client::{Brokers, Fetched, FollowState, GroupClient, ReadState, Record, WriteState};
 use super::context::{Context, Events};
 use super::native::BatchQueue;
-use super::state_follower::{Ends, Followed};
-use super::state_topic::{Quiet, create, reader_config};
+use super::state_follower::StateFollower;
+use super::state_topic::{Quiet, StateTopic, create, reader_config};
+use super::state_writer::StateWriter;
 use super::topics::Topics;
-use super::{Headers, KafkaError, KafkaOptions, StateFollower, StateTopic, StateWriter};
+use super::{Headers, KafkaError, KafkaOptions};
 use rdkafka::TopicPartitionList;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, RebalanceProtocol};
 use rdkafka::error::KafkaResult;
@@ -62,86 +60,6 @@ impl Brokers for Librdkafka {
         topic: &str,
     ) -> Result<Box<dyn FollowState>, KafkaError> {
         Ok(Box::new(StateFollower::new(options, topic)?))
-    }
-}
-
-impl ReadState for StateTopic {
-    fn state_partition(&mut self, of: i32, sources: &[String]) -> Result<i32, KafkaError> {
-        StateTopic::state_partition(self, of, sources)
-    }
-
-    fn partitions(&mut self, at_creation: i32) -> Result<i32, KafkaError> {
-        StateTopic::partitions(self, at_creation)
-    }
-
-    fn committed(
-        &mut self,
-        group: &str,
-        topic: &str,
-        partition: i32,
-    ) -> Result<Option<i64>, KafkaError> {
-        StateTopic::committed(self, group, topic, partition)
-    }
-
-    fn read(
-        &self,
-        partition: i32,
-        until: i64,
-        within: Duration,
-        each: EachRecord<'_>,
-    ) -> Result<(), KafkaError> {
-        StateTopic::read(self, partition, until, within, each)
-    }
-
-    fn read_after(
-        &self,
-        partition: i32,
-        from: i64,
-        until: Option<i64>,
-        within: Duration,
-        each: EachAt<'_>,
-    ) -> Result<(), KafkaError> {
-        StateTopic::read_after(self, partition, from, until, within, each)
-    }
-}
-
-impl WriteState for StateWriter {
-    fn put(
-        &self,
-        records: &[(i32, &StateRecord)],
-        within: Duration,
-    ) -> Result<Vec<i64>, KafkaError> {
-        StateWriter::put(self, records, within)
-    }
-}
-
-impl FollowState for StateFollower {
-    fn begin(&self, partitions: i32) -> Result<(), KafkaError> {
-        StateFollower::begin(self, partitions)
-    }
-
-    fn poll(
-        &self,
-        within: Duration,
-        each: &mut dyn FnMut(Followed<'_>),
-    ) -> Result<bool, KafkaError> {
-        StateFollower::poll(self, within, each)
-    }
-
-    fn partitions(&self, topic: &str) -> Result<Option<i32>, KafkaError> {
-        StateFollower::partitions(self, topic)
-    }
-
-    fn ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
-        StateFollower::ends(self, of)
-    }
-
-    fn stable_ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
-        StateFollower::stable_ends(self, of)
-    }
-
-    fn begins(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
-        StateFollower::begins(self, of)
     }
 }
 

@@ -33,7 +33,9 @@ mod token;
 mod topic;
 mod topics;
 
-pub use client::{Brokers, Fetched, FollowState, GroupClient, ReadState, Record, WriteState};
+pub use client::{
+    Brokers, Ends, Fetched, FollowState, Followed, GroupClient, ReadState, Record, WriteState,
+};
 pub use consumer::Consumer;
 pub use context::{Events, PartitionStats, Rebalance};
 pub use dead_letter::{DeadLetter, DeadLetterCounts};
@@ -53,7 +55,5 @@ pub use process_start::ProcessStart;
 pub use range::{Bound, Gap, Span, Watermarks, resolve};
 pub use range_reader::{RangeReader, Step};
 pub use start_offsets::Begin;
-pub use state_follower::{Ends, Followed, StateFollower};
 pub use state_topic::StateTopic;
-pub use state_writer::StateWriter;
 pub use topic::Topic;

@@ -3,40 +3,17 @@
 //! It also requests the ends of topics, so that the judge knows which records the checkpoints do
 //! not contain yet. One request per broker returns all ends.
 
+use super::client::{Ends, FollowState, Followed};
 use super::state_topic::{Quiet, create, poll_idle, reader_config};
 use super::{KafkaError, KafkaOptions};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError as Native;
 use rdkafka::message::Message;
 use rdkafka::{Offset, TopicPartitionList};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Longest duration of one request.
 const REQUEST: Duration = Duration::from_secs(10);
-
-/// An event of the state topic.
-#[derive(Debug, Clone, Copy)]
-pub enum Followed<'a> {
-    /// A record of a partition.
-    Record {
-        /// Partition of the state topic.
-        state_partition: i32,
-        /// Its offset.
-        offset: i64,
-        /// Its timestamp in ms since 1970.
-        at_ms: Option<i64>,
-        /// Key.
-        key: &'a [u8],
-        /// Value; `None` if the key was deleted.
-        value: Option<&'a [u8]>,
-    },
-    /// A partition was read to its current end.
-    End(i32),
-}
-
-/// Offsets by topic and partition.
-pub type Ends = BTreeMap<(String, i32), i64>;
 
 /// Reads the state topic continuously.
 pub struct StateFollower {
@@ -59,9 +36,10 @@ impl StateFollower {
             uncommitted: create(&config, options)?,
         })
     }
+}
 
-    /// Starts at the first record of all `partitions`.
-    pub fn begin(&self, partitions: i32) -> Result<(), KafkaError> {
+impl FollowState for StateFollower {
+    fn begin(&self, partitions: i32) -> Result<(), KafkaError> {
         let mut list = TopicPartitionList::new();
         for partition in 0..partitions {
             list.add_partition_offset(&self.topic, partition, Offset::Beginning)
@@ -70,8 +48,7 @@ impl StateFollower {
         self.client.assign(&list).map_err(KafkaError::from_native)
     }
 
-    /// Hands over the next event, if one comes within the time.
-    pub fn poll(
+    fn poll(
         &self,
         within: Duration,
         each: &mut dyn FnMut(Followed<'_>),
@@ -94,8 +71,7 @@ impl StateFollower {
         Ok(true)
     }
 
-    /// Number of partitions of a topic; `None` if it does not exist.
-    pub fn partitions(&self, topic: &str) -> Result<Option<i32>, KafkaError> {
+    fn partitions(&self, topic: &str) -> Result<Option<i32>, KafkaError> {
         poll_idle(&self.client);
         let metadata = self.client.fetch_metadata(Some(topic), REQUEST);
         let metadata = metadata.map_err(KafkaError::from_native)?;
@@ -104,19 +80,16 @@ impl StateFollower {
         Ok((n > 0).then_some(n as i32))
     }
 
-    /// End offsets of these partitions, open transactions included, without those that the brokers do not report.
-    pub fn ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
+    fn ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
         poll_idle(&self.uncommitted);
         offsets(&self.uncommitted, of, Offset::End)
     }
 
-    /// The same up to the first open transaction.
-    pub fn stable_ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
+    fn stable_ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
         offsets(&self.client, of, Offset::End)
     }
 
-    /// First offsets of these partitions, without those that the brokers do not report.
-    pub fn begins(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
+    fn begins(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
         offsets(&self.client, of, Offset::Beginning)
     }
 }

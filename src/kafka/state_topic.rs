@@ -1,7 +1,7 @@
 //! The state topic: a compacted topic for checkpoints of partitions.
 //!
 //! It has as many partitions as the topics whose state it contains. [`StateTopic`] creates it if it
-//! is missing, and reads one of its partitions from the start up to an offset. [`StateWriter`](super::StateWriter)
+//! is missing, and reads one of its partitions from the start up to an offset. [`StateWriter`](super::state_writer::StateWriter)
 //! writes records and returns their offsets once all in-sync replicas have them. Both block the
 //! thread of their caller, each call with a deadline.
 //!
@@ -10,6 +10,7 @@
 //! with small segments, because the newest segment is never compacted, and obsolete records cost
 //! reading time.
 
+use super::client::{EachAt, EachRecord, ReadState};
 use super::options::is_client_option;
 use super::rebootstrap::Rebootstrap;
 use super::token::TokenFile;
@@ -109,29 +110,6 @@ impl StateTopic {
             record_bytes,
             partitions: None,
         })
-    }
-
-    /// Name of the topic.
-    pub fn name(&self) -> &str {
-        &self.topic
-    }
-
-    /// The partition that contains the state of partition `of` of any topic. Creates the topic if
-    /// it is missing, with as many partitions as the largest of `sources`. It is an error if the
-    /// topic is not compacted.
-    pub fn state_partition(&mut self, of: i32, sources: &[String]) -> Result<i32, KafkaError> {
-        let partitions = self.found_or(|topic| {
-            let counts = sources.iter().map(|t| topic.count(t));
-            let counts: Vec<Option<i32>> = counts.collect::<Result<_, _>>()?;
-            topic.create_topic(counts.into_iter().flatten().max().unwrap_or(1), &[])
-        })?;
-        Ok(of.rem_euclid(partitions.max(1)))
-    }
-
-    /// The number of partitions of the topic, which is created with so many if it is missing. A topic
-    /// of judges keeps obsolete records for a while: who is away for less finds every delta.
-    pub fn partitions(&mut self, at_creation: i32) -> Result<i32, KafkaError> {
-        self.found_or(|topic| topic.create_topic(at_creation, &[COMPACTED_AFTER]))
     }
 
     fn found_or(
@@ -249,79 +227,13 @@ impl StateTopic {
         Ok(self.count(&self.topic)?.is_some())
     }
 
-    /// The offset that a group has committed for a partition of a source, if any.
-    pub fn committed(
-        &mut self,
-        group: &str,
-        topic: &str,
-        partition: i32,
-    ) -> Result<Option<i64>, KafkaError> {
-        if !self.groups.contains_key(group) {
-            let client = reader(&self.options, group)?;
-            self.groups.insert(group.to_owned(), client);
-        }
-        let client = self.groups.get(group).unwrap_or(&self.client);
-        poll_idle(client);
-        let mut list = TopicPartitionList::new();
-        list.add_partition(topic, partition);
-        let offsets = client
-            .committed_offsets(list, REQUEST)
-            .map_err(KafkaError::from_native)?;
-        let entry = offsets.find_partition(topic, partition);
-        Ok(match entry.map(|e| e.offset()) {
-            Some(Offset::Offset(offset)) => Some(offset),
-            _ => None,
-        })
-    }
-
-    /// Hands over all records of a partition up to and including `until`, in order: key, and value
-    /// unless the key was deleted.
-    pub fn read(
-        &self,
-        partition: i32,
-        until: i64,
-        within: Duration,
-        mut each: impl FnMut(&[u8], Option<&[u8]>),
-    ) -> Result<(), KafkaError> {
-        let all = Offset::Beginning;
-        self.read_from(partition, all, until, within, |_, key, value| {
-            each(key, value)
-        })
-    }
-
-    /// The same from an offset on, with the offset of each record; without `until` those that are there now.
-    pub fn read_after(
-        &self,
-        partition: i32,
-        from: i64,
-        until: Option<i64>,
-        within: Duration,
-        each: impl FnMut(i64, &[u8], Option<&[u8]>),
-    ) -> Result<(), KafkaError> {
-        let until = match until {
-            Some(until) => until,
-            None => {
-                poll_idle(&self.client);
-                let marks = self
-                    .client
-                    .fetch_watermarks(&self.topic, partition, REQUEST);
-                let (_, end) = marks.map_err(KafkaError::from_native)?;
-                end - 1
-            }
-        };
-        if until < from {
-            return Ok(());
-        }
-        self.read_from(partition, Offset::Offset(from), until, within, each)
-    }
-
     fn read_from(
         &self,
         partition: i32,
         from: Offset,
         until: i64,
         within: Duration,
-        mut each: impl FnMut(i64, &[u8], Option<&[u8]>),
+        each: EachAt<'_>,
     ) -> Result<(), KafkaError> {
         let start = Instant::now();
         let mut list = TopicPartitionList::new();
@@ -352,6 +264,82 @@ impl StateTopic {
         }
         let _ = self.client.unassign();
         read
+    }
+}
+
+impl ReadState for StateTopic {
+    fn state_partition(&mut self, of: i32, sources: &[String]) -> Result<i32, KafkaError> {
+        let partitions = self.found_or(|topic| {
+            let counts = sources.iter().map(|t| topic.count(t));
+            let counts: Vec<Option<i32>> = counts.collect::<Result<_, _>>()?;
+            topic.create_topic(counts.into_iter().flatten().max().unwrap_or(1), &[])
+        })?;
+        Ok(of.rem_euclid(partitions.max(1)))
+    }
+
+    fn partitions(&mut self, at_creation: i32) -> Result<i32, KafkaError> {
+        self.found_or(|topic| topic.create_topic(at_creation, &[COMPACTED_AFTER]))
+    }
+
+    fn committed(
+        &mut self,
+        group: &str,
+        topic: &str,
+        partition: i32,
+    ) -> Result<Option<i64>, KafkaError> {
+        if !self.groups.contains_key(group) {
+            let client = reader(&self.options, group)?;
+            self.groups.insert(group.to_owned(), client);
+        }
+        let client = self.groups.get(group).unwrap_or(&self.client);
+        poll_idle(client);
+        let mut list = TopicPartitionList::new();
+        list.add_partition(topic, partition);
+        let offsets = client
+            .committed_offsets(list, REQUEST)
+            .map_err(KafkaError::from_native)?;
+        let entry = offsets.find_partition(topic, partition);
+        Ok(match entry.map(|e| e.offset()) {
+            Some(Offset::Offset(offset)) => Some(offset),
+            _ => None,
+        })
+    }
+
+    fn read(
+        &self,
+        partition: i32,
+        until: i64,
+        within: Duration,
+        each: EachRecord<'_>,
+    ) -> Result<(), KafkaError> {
+        let all = Offset::Beginning;
+        let mut each = |_: i64, key: &[u8], value: Option<&[u8]>| each(key, value);
+        self.read_from(partition, all, until, within, &mut each)
+    }
+
+    fn read_after(
+        &self,
+        partition: i32,
+        from: i64,
+        until: Option<i64>,
+        within: Duration,
+        each: EachAt<'_>,
+    ) -> Result<(), KafkaError> {
+        let until = match until {
+            Some(until) => until,
+            None => {
+                poll_idle(&self.client);
+                let marks = self
+                    .client
+                    .fetch_watermarks(&self.topic, partition, REQUEST);
+                let (_, end) = marks.map_err(KafkaError::from_native)?;
+                end - 1
+            }
+        };
+        if until < from {
+            return Ok(());
+        }
+        self.read_from(partition, Offset::Offset(from), until, within, each)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Writing to the state topic.
 
+use super::client::{StateRecord, WriteState};
 use super::state_topic::{Quiet, create, settings};
 use super::{KafkaError, KafkaOptions};
 use rdkafka::error::{KafkaError as Native, RDKafkaErrorCode};
@@ -14,9 +15,6 @@ use std::time::{Duration, Instant};
 
 /// Pause after a full queue.
 const QUEUE_FULL_PAUSE: Duration = Duration::from_millis(5);
-
-/// A record of the topic: its key, and its value or `None` to delete the key.
-type Keyed = (String, Option<Vec<u8>>);
 
 /// The caller that waits for the delivery of one record.
 pub(super) struct Delivery {
@@ -65,19 +63,11 @@ impl StateWriter {
         Ok(writer)
     }
 
-    /// Writes records to their partitions and waits until the broker has all of them. Returns their
-    /// offsets. After an error each record may or may not be in the topic.
-    pub fn put(&self, records: &[(i32, &Keyed)], within: Duration) -> Result<Vec<i64>, KafkaError> {
-        self.renew_producer()?;
-        let written = self.try_put(records, within);
-        if written.is_err() && self.drops {
-            let producer = self.producer.read().unwrap_or_else(PoisonError::into_inner);
-            producer.purge(PurgeConfig::default().queue().inflight());
-        }
-        written
-    }
-
-    fn try_put(&self, records: &[(i32, &Keyed)], within: Duration) -> Result<Vec<i64>, KafkaError> {
+    fn try_put(
+        &self,
+        records: &[(i32, &StateRecord)],
+        within: Duration,
+    ) -> Result<Vec<i64>, KafkaError> {
         let start = Instant::now();
         let producer = self.producer.read().unwrap_or_else(PoisonError::into_inner);
         let (results, deliveries) = channel();
@@ -140,6 +130,22 @@ impl StateWriter {
                 .unwrap_or_else(PoisonError::into_inner) = new;
         }
         Ok(())
+    }
+}
+
+impl WriteState for StateWriter {
+    fn put(
+        &self,
+        records: &[(i32, &StateRecord)],
+        within: Duration,
+    ) -> Result<Vec<i64>, KafkaError> {
+        self.renew_producer()?;
+        let written = self.try_put(records, within);
+        if written.is_err() && self.drops {
+            let producer = self.producer.read().unwrap_or_else(PoisonError::into_inner);
+            producer.purge(PurgeConfig::default().queue().inflight());
+        }
+        written
     }
 }
 
