@@ -13,17 +13,10 @@
 //! Writing never blocks. The queue is that of librdkafka and bounded; what it cannot take is
 //! counted as dropped. A broker that is down thus costs dead letters but never delays consumption.
 
-use super::rebootstrap::Rebootstrap;
-use super::token::TokenFile;
+use super::quiet::{Quiet, Then};
 use super::{KafkaError, KafkaOptions, Record};
-use rdkafka::client::{ClientContext, OAuthToken};
-use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::error::KafkaError as Native;
 use rdkafka::message::{Header, OwnedHeaders};
-use rdkafka::producer::{
-    BaseRecord, DeliveryResult, NoCustomPartitioner, Producer, ProducerContext, ThreadedProducer,
-};
-use std::error::Error;
+use rdkafka::producer::{BaseRecord, Producer, ThreadedProducer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -41,7 +34,7 @@ pub struct DeadLetterCounts {
 
 /// Writes records to the dead-letter topic without blocking. A thread of its own serves deliveries.
 pub struct DeadLetter {
-    producer: ThreadedProducer<Deliveries>,
+    producer: ThreadedProducer<Quiet>,
     counts: Arc<Counts>,
     topic: String,
 }
@@ -53,60 +46,15 @@ struct Counts {
     dropped: AtomicU64,
 }
 
-struct Deliveries {
-    counts: Arc<Counts>,
-    token: TokenFile,
-    rebootstrap: Rebootstrap,
-}
-
-impl ClientContext for Deliveries {
-    const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
-
-    fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
-        self.token.token()
-    }
-
-    fn log(&self, _level: RDKafkaLogLevel, facility: &str, message: &str) {
-        tracing::debug!(facility, message, "librdkafka, dead letters");
-    }
-
-    fn error(&self, error: Native, reason: &str) {
-        self.rebootstrap.on_error(&error);
-        // The consumer reports the same error; lost dead letters are counted.
-        tracing::debug!(%error, reason, "dead letters");
-    }
-}
-
-impl ProducerContext<NoCustomPartitioner> for Deliveries {
-    type DeliveryOpaque = ();
-
-    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
-        let count = match result {
-            Ok(_) => &self.counts.delivered,
-            Err(_) => &self.counts.failed,
-        };
-        count.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 impl DeadLetter {
     /// A producer for [`KafkaOptions::dead_letter`]; `None` if that is not set.
     pub fn new(options: &KafkaOptions) -> Result<Option<DeadLetter>, KafkaError> {
         let Some(topic) = options.dead_letter.clone() else {
             return Ok(None);
         };
-        let counts = Arc::new(Counts::default());
-        let producer = options
-            .producer_config()
-            .create_with_context(Deliveries {
-                counts: Arc::clone(&counts),
-                token: options.token(),
-                rebootstrap: options.rebootstrap(),
-            })
-            .map_err(KafkaError::from_native)?;
         Ok(Some(DeadLetter {
-            producer,
-            counts,
+            producer: Quiet::client("dead letters", &options.producer_config(), options)?,
+            counts: Arc::default(),
             topic,
         }))
     }
@@ -139,9 +87,18 @@ impl DeadLetter {
                 value: Some(&t.to_string()),
             });
         }
-        let mut letter: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(&self.topic)
-            .payload(record.payload)
-            .headers(headers);
+        let counts = Arc::clone(&self.counts);
+        let then: Then = Box::new(move |written| {
+            let count = match written {
+                Ok(_) => &counts.delivered,
+                Err(_) => &counts.failed,
+            };
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+        let mut letter: BaseRecord<'_, [u8], [u8], Box<Then>> =
+            BaseRecord::with_opaque_to(&self.topic, Box::new(then))
+                .payload(record.payload)
+                .headers(headers);
         if let Some(key) = record.key {
             letter = letter.key(key);
         }
@@ -152,8 +109,7 @@ impl DeadLetter {
 
     /// Adds the brokers again if the client has lost them. Call it regularly.
     pub fn rebootstrap(&self) {
-        let client = self.producer.client();
-        client.context().rebootstrap.run_due(client);
+        Quiet::rebootstrap(self.producer.client());
     }
 
     /// Counts so far.

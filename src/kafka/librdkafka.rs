@@ -3,8 +3,9 @@
 use super::client::{Brokers, Fetched, FollowState, GroupClient, ReadState, Record, WriteState};
 use super::context::{Context, Events};
 use super::native::BatchQueue;
+use super::quiet::Quiet;
 use super::state_follower::StateFollower;
-use super::state_topic::{Quiet, StateTopic, create, reader_config};
+use super::state_topic::{StateTopic, create, reader_config};
 use super::state_writer::StateWriter;
 use super::topics::Topics;
 use super::{Headers, KafkaError, KafkaOptions};

@@ -21,6 +21,7 @@ mod partition;
 mod partition_ends;
 mod probe;
 mod process_start;
+mod quiet;
 mod range;
 mod range_reader;
 mod rebootstrap;

@@ -4,7 +4,8 @@
 //! not contain yet. One request per broker returns all ends.
 
 use super::client::{Ends, FollowState, Followed};
-use super::state_topic::{Quiet, create, poll_idle, reader_config};
+use super::quiet::Quiet;
+use super::state_topic::{create, poll_idle, reader_config};
 use super::{KafkaError, KafkaOptions};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError as Native;

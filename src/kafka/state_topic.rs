@@ -12,18 +12,15 @@
 
 use super::client::{EachAt, EachRecord, ReadState};
 use super::options::is_client_option;
-use super::rebootstrap::Rebootstrap;
-use super::token::TokenFile;
+use super::quiet::Quiet;
 use super::{KafkaError, KafkaOptions};
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
-use rdkafka::client::{Client, ClientContext, OAuthToken};
-use rdkafka::config::{FromClientConfigAndContext, RDKafkaLogLevel};
-use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
-use rdkafka::error::{KafkaError as Native, RDKafkaErrorCode};
+use rdkafka::config::FromClientConfigAndContext;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::Message;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
@@ -49,38 +46,6 @@ const REQUEST: Duration = Duration::from_secs(10);
 
 /// Duration of the poll before a request.
 const POLL: Duration = Duration::from_millis(5);
-
-/// Callbacks of the clients. Errors are only debug lines, because the consumer reports them too.
-pub(super) struct Quiet {
-    token: TokenFile,
-    rebootstrap: Rebootstrap,
-}
-
-impl Quiet {
-    /// Adds the brokers again if the client has lost them.
-    pub(super) fn rebootstrap(client: &Client<Quiet>) {
-        client.context().rebootstrap.run_due(client);
-    }
-}
-
-impl ClientContext for Quiet {
-    const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
-
-    fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
-        self.token.token()
-    }
-
-    fn log(&self, _level: RDKafkaLogLevel, facility: &str, message: &str) {
-        tracing::debug!(facility, message, "librdkafka, state topic");
-    }
-
-    fn error(&self, error: Native, reason: &str) {
-        self.rebootstrap.on_error(&error);
-        tracing::debug!(%error, reason, "state topic");
-    }
-}
-
-impl ConsumerContext for Quiet {}
 
 /// The state topic, for reading and administration.
 pub struct StateTopic {
@@ -376,12 +341,7 @@ pub(super) fn create<T: FromClientConfigAndContext<Quiet>>(
     config: &ClientConfig,
     options: &KafkaOptions,
 ) -> Result<T, KafkaError> {
-    let context = Quiet {
-        token: options.token(),
-        rebootstrap: options.rebootstrap(),
-    };
-    let made: Result<T, Native> = config.create_with_context(context);
-    made.map_err(KafkaError::from_native)
+    Quiet::client("state topic", config, options)
 }
 
 /// Waits on this thread for an administration request.

@@ -1,39 +1,17 @@
 //! Writing to the state topic.
 
 use super::client::{StateRecord, WriteState};
-use super::state_topic::{Quiet, create, settings};
+use super::quiet::{Quiet, Then, Written};
+use super::state_topic::{create, settings};
 use super::{KafkaError, KafkaOptions};
 use rdkafka::error::{KafkaError as Native, RDKafkaErrorCode};
-use rdkafka::message::Message;
-use rdkafka::producer::{
-    BaseRecord, DeliveryResult, NoCustomPartitioner, Producer, ProducerContext, PurgeConfig,
-    ThreadedProducer,
-};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use rdkafka::producer::{BaseRecord, Producer, PurgeConfig, ThreadedProducer};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// Pause after a full queue.
 const QUEUE_FULL_PAUSE: Duration = Duration::from_millis(5);
-
-/// The caller that waits for the delivery of one record.
-pub(super) struct Delivery {
-    index: usize,
-    results: Sender<(usize, Result<i64, String>)>,
-}
-
-impl ProducerContext<NoCustomPartitioner> for Quiet {
-    type DeliveryOpaque = Box<Delivery>;
-
-    fn delivery(&self, result: &DeliveryResult<'_>, delivery: Box<Delivery>) {
-        let result = match result {
-            Ok(message) => Ok(message.offset()),
-            Err((error, _)) => Err(error.to_string()),
-        };
-        // The caller may have given up.
-        let _ = delivery.results.send((delivery.index, result));
-    }
-}
 
 /// Writes to the topic. Threads can share it.
 pub struct StateWriter {
@@ -72,12 +50,13 @@ impl StateWriter {
         let producer = self.producer.read().unwrap_or_else(PoisonError::into_inner);
         let (results, deliveries) = channel();
         for (index, (partition, (key, value))) in records.iter().enumerate() {
-            let delivery = Delivery {
-                index,
-                results: results.clone(),
-            };
-            let mut record: BaseRecord<'_, str, [u8], Box<Delivery>> =
-                BaseRecord::with_opaque_to(&self.topic, Box::new(delivery))
+            let results = results.clone();
+            let then: Then = Box::new(move |written: Written| {
+                // The caller may have given up.
+                let _ = results.send((index, written));
+            });
+            let mut record: BaseRecord<'_, str, [u8], Box<Then>> =
+                BaseRecord::with_opaque_to(&self.topic, Box::new(then))
                     .partition(*partition)
                     .key(key);
             if let Some(value) = value {
@@ -100,7 +79,7 @@ impl StateWriter {
         let mut offsets = vec![0; records.len()];
         for _ in records {
             match deliveries.recv_timeout(within.saturating_sub(start.elapsed())) {
-                Ok((index, Ok(offset))) => offsets[index] = offset,
+                Ok((index, Ok((_, offset)))) => offsets[index] = offset,
                 Ok((_, Err(error))) => return Err(self.failed(&error)),
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(self.failed(&format!("no response within {within:?}")));

@@ -1,0 +1,81 @@
+//! The callbacks of every client but that of the consumer: of the state topic, the alerts topic and dead letters.
+//!
+//! Errors are only debug lines, because the consumer reports the same ones. What became of a record goes to whoever wrote
+//! it.
+
+use super::rebootstrap::Rebootstrap;
+use super::token::TokenFile;
+use super::{KafkaError, KafkaOptions};
+use rdkafka::ClientConfig;
+use rdkafka::client::{Client, ClientContext, OAuthToken};
+use rdkafka::config::{FromClientConfigAndContext, RDKafkaLogLevel};
+use rdkafka::consumer::ConsumerContext;
+use rdkafka::error::KafkaError as Native;
+use rdkafka::message::Message;
+use rdkafka::producer::{DeliveryResult, NoCustomPartitioner, ProducerContext};
+use std::error::Error;
+
+/// Partition and offset of a record, or why it was not written.
+pub(super) type Written = Result<(i32, i64), String>;
+
+/// What is done once it is known whether a record was written.
+pub(super) type Then = Box<dyn FnOnce(Written) + Send + Sync>;
+
+/// See the module.
+pub(super) struct Quiet {
+    of: &'static str,
+    token: TokenFile,
+    rebootstrap: Rebootstrap,
+}
+
+impl Quiet {
+    /// A client with these callbacks; `of` names it in the debug lines.
+    pub fn client<T: FromClientConfigAndContext<Quiet>>(
+        of: &'static str,
+        config: &ClientConfig,
+        options: &KafkaOptions,
+    ) -> Result<T, KafkaError> {
+        let context = Quiet {
+            of,
+            token: options.token(),
+            rebootstrap: options.rebootstrap(),
+        };
+        let made: Result<T, Native> = config.create_with_context(context);
+        made.map_err(KafkaError::from_native)
+    }
+
+    /// Adds the brokers again if the client has lost them.
+    pub fn rebootstrap(client: &Client<Quiet>) {
+        client.context().rebootstrap.run_due(client);
+    }
+}
+
+impl ClientContext for Quiet {
+    const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
+
+    fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
+        self.token.token()
+    }
+
+    fn log(&self, _level: RDKafkaLogLevel, facility: &str, message: &str) {
+        tracing::debug!(facility, message, "librdkafka, {}", self.of);
+    }
+
+    fn error(&self, error: Native, reason: &str) {
+        self.rebootstrap.on_error(&error);
+        tracing::debug!(%error, reason, "{}", self.of);
+    }
+}
+
+impl ConsumerContext for Quiet {}
+
+impl ProducerContext<NoCustomPartitioner> for Quiet {
+    type DeliveryOpaque = Box<Then>;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, then: Box<Then>) {
+        then(match result {
+            Ok(message) => Ok((message.partition(), message.offset())),
+            Err((error, _)) => Err(error.to_string()),
+        });
+    }
+}
