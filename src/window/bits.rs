@@ -30,13 +30,15 @@ impl Writer {
     }
 
     /// Writes the low `count` (at most 32) bits of `value`.
+    #[inline]
     pub fn bits(&mut self, value: u64, count: u32) {
         self.held |= (value & ((1 << count) - 1)) << self.bits;
         self.bits += count;
-        while self.bits >= 8 {
-            self.bytes.push(self.held as u8);
-            self.held >>= 8;
-            self.bits -= 8;
+        if self.bits >= 32 {
+            self.bytes
+                .extend_from_slice(&(self.held as u32).to_le_bytes());
+            self.held >>= 32;
+            self.bits -= 32;
         }
     }
 
@@ -47,11 +49,17 @@ impl Writer {
     }
 
     /// Writes `value` in the Rice code of parameter `k`, at most 63.
+    #[inline]
     pub fn rice(&mut self, value: u64, k: u32) {
         let ones = value >> k;
         if ones < u64::from(ESCAPE) {
             // `ones` ones, then the zero.
-            self.bits((1 << ones) - 1, ones as u32 + 1);
+            let (unary, count) = ((1 << ones) - 1, ones as u32 + 1);
+            if count + k <= 32 {
+                let low = value & ((1 << k) - 1);
+                return self.bits(unary | low << count, count + k);
+            }
+            self.bits(unary, count);
             self.wide(value, k);
         } else {
             self.bits((1 << ESCAPE) - 1, ESCAPE);
@@ -61,9 +69,9 @@ impl Writer {
 
     /// The bytes, the last filled up with zeros.
     pub fn finish(mut self) -> Vec<u8> {
-        if self.bits > 0 {
-            self.bytes.push(self.held as u8);
-        }
+        let bytes = self.bits.div_ceil(8) as usize;
+        self.bytes
+            .extend_from_slice(&self.held.to_le_bytes()[..bytes]);
         self.bytes
     }
 }
@@ -157,27 +165,22 @@ impl<'a> Reader<'a> {
 
 /// The best parameter for values whose bit lengths are counted in `lengths`.
 pub fn best_parameter(lengths: &[u32; 65]) -> u32 {
+    let count = |length: usize| lengths.get(length).map_or(0, |&count| u64::from(count));
+    let all: u64 = (0..65).map(count).sum();
     // Beyond the longest value each further bit costs a bit.
-    let longest = lengths.iter().rposition(|&count| count > 0).unwrap_or(0) as u32;
-    let some = (0..).zip(lengths).filter(|(_, count)| **count > 0);
-    let some: Vec<(u32, u32)> = some.map(|(length, count)| (length, *count)).collect();
-    let cost = |k: u32| -> u64 {
-        let each = |&(length, count): &(u32, u32)| {
-            // A value of `length` bits is on average 3/4 of 2^length.
-            let ones = match length.saturating_sub(k) {
-                over @ 0..=6 => (3 << over) / 4,
-                _ => u64::from(ESCAPE),
-            };
-            let bits = if ones < u64::from(ESCAPE) {
-                ones + 1 + u64::from(k)
-            } else {
-                u64::from(ESCAPE) + 64
-            };
-            bits * u64::from(count)
-        };
-        some.iter().map(each).sum()
-    };
-    (0..=longest.min(48)).min_by_key(|&k| cost(k)).unwrap_or(0)
+    let longest = lengths.iter().rposition(|&count| count > 0).unwrap_or(0);
+    // Values of at most four bits more than k are written by ones, the others in full.
+    let (mut near, mut best) = ((0..4).map(count).sum::<u64>(), (u64::MAX, 0));
+    for k in 0..=longest.min(48) {
+        near += count(k + 4);
+        // A value of `length` bits is on average 3/4 of 2^length.
+        let ones = count(k + 1) + 3 * count(k + 2) + 6 * count(k + 3) + 12 * count(k + 4);
+        let cost = near * (k as u64 + 1) + ones + (all - near) * (u64::from(ESCAPE) + 64);
+        if cost < best.0 {
+            best = (cost, k as u32);
+        }
+    }
+    best.1
 }
 
 /// Appends `value` in groups of seven bits, lowest first, the high bit saying that more follow.

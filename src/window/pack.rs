@@ -76,17 +76,18 @@ impl Packed {
         }
         let mut model = Model::new(sums.grid());
         let mut lengths = [[0u32; 65]; FIELDS];
-        let coded: Vec<[Option<u64>; FIELDS]> = sums
-            .occupied()
-            .map(|(index, cell)| model.encode(index, &cell))
-            .inspect(|fields| {
-                for (field, lengths) in fields.iter().zip(&mut lengths) {
-                    if let Some(value) = field {
-                        lengths[(64 - value.leading_zeros()) as usize] += 1;
-                    }
+        // An event occupies one cell at most.
+        let most = sums.n().min(sums.grid().cells().into());
+        let mut coded: Vec<[Option<u64>; FIELDS]> = Vec::with_capacity(most as usize);
+        sums.each_occupied(|index, cell| {
+            let fields = model.encode(index, cell);
+            for (field, lengths) in fields.iter().zip(&mut lengths) {
+                if let Some(value) = field {
+                    lengths[(64 - value.leading_zeros()) as usize] += 1;
                 }
-            })
-            .collect();
+            }
+            coded.push(fields);
+        });
         bytes.reserve(64 + coded.len() * 12);
         write_varint(&mut bytes, coded.len() as u128);
         write_logs(&mut bytes, sums.logs());
