@@ -10,7 +10,8 @@
 //! Cells lie in one dense array once more than a sixteenth are occupied and in a sorted map of the
 //! few before that; a rare-event stream on a linear axis then costs a few hundred bytes a pane. Those of
 //! sealed panes and windows, which are only read, are a list.
-//! While sums take events by the batch, most lie in [compact cells](super::compact) beside them.
+//! While sums take events by the batch, few cells are a list too, and most of many lie in
+//! [compact cells](super::compact) beside them.
 //! All forms compare equal through [`Sums::occupied`], which walks occupied cells in order.
 //!
 //! Sums that would leave their integers fail as [`Overflow`]; they never wrap. Events
@@ -241,20 +242,12 @@ impl Sums {
     /// Adds a batch of at most 2²⁰ events to sums that [`Sums::is_bounded`] holds of, up to
     /// [`EVENTS_MAX`] in all.
     pub(super) fn observe_all(&mut self, batch: &[Scored]) {
-        self.n += batch.len() as u64;
-        self.unlist();
-        let mut rest = batch;
-        while let Cells::Sparse(map) = &mut self.cells
-            && self.compact.is_none()
-            && map.len() < few(&self.grid)
-            && let [one, more @ ..] = rest
-        {
-            let (index, cell) = located(&self.grid, *one);
-            map.entry(index).or_default().accumulate(&cell);
-            rest = more;
+        if batch.is_empty() {
+            return;
         }
-        if !rest.is_empty() {
-            self.observe_many(rest);
+        self.n += batch.len() as u64;
+        if !self.observe_few(batch) {
+            self.observe_many(batch);
         }
         self.repeats.observe(batch);
         let mut logs = LogBatch::default();
@@ -277,9 +270,10 @@ impl Sums {
 
     /// Adds a batch to cells that are not few.
     fn observe_many(&mut self, batch: &[Scored]) {
-        if let (Cells::Sparse(_), None) = (&self.cells, &self.compact) {
+        if let (Cells::Sparse(_) | Cells::Listed(_), None) = (&self.cells, &self.compact) {
             self.compact();
         }
+        self.unlist();
         let grid = self.grid;
         let Some(mut compact) = self.compact.take() else {
             for one in batch {
