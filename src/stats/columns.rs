@@ -9,7 +9,7 @@
 use super::cell::{Cell, EVENTS_MAX};
 use super::sums::Sums;
 
-/// Cells that are turned into floats together.
+/// Cells that are turned into floats, or added to their neighbours, together.
 const BLOCK: usize = 32;
 
 /// One occupied cell of one level. U = y − z; V = z(1−z); μ₃ = V(1−2z); all sums over the cell. Of
@@ -122,20 +122,15 @@ macro_rules! columns {
                 Some(LevelCell { index, $($name,)* })
             }
 
-            /// The cells of half as many: each has one child or two, which are neighbours.
-            pub(super) fn parents(&self, cells: u64) -> Columns {
-                if self.index.len() as u64 == cells {
-                    let pairs = |column: &[f64]| {
-                        column.chunks_exact(2).map(|pair| pair[0] + pair[1]).collect()
-                    };
-                    return Columns {
-                        index: (0..cells / 2).collect(),
-                        $($name: pairs(&self.$name),)*
-                    };
+            /// The cells of half as many, where all are occupied.
+            fn pairs(&self) -> Columns {
+                let pairs = |column: &[f64]| {
+                    column.chunks_exact(2).map(|pair| pair[0] + pair[1]).collect()
+                };
+                Columns {
+                    index: (0..self.index.len() as u64 / 2).collect(),
+                    $($name: pairs(&self.$name),)*
                 }
-                let (index, children) = self.children();
-                let sums = |column: &[f64]| children.iter().map(|c| c.sum(column)).collect();
-                Columns { $($name: sums(&self.$name),)* index }
             }
         }
     };
@@ -143,22 +138,32 @@ macro_rules! columns {
 
 columns!(n, count, y, z, u, u2, v, v2, v3, mu3, mu3_2);
 
-/// The children of a cell of the next coarser level.
-struct Children {
-    /// Positions of the first and the last, the same where there is one.
-    first: u32,
-    last: u32,
-    /// All ones where there are two.
-    both: u64,
-}
-
-impl Children {
-    /// Without a branch: which cells are occupied cannot be foreseen. x + (−0) is x, whatever x is.
-    #[inline]
-    fn sum(&self, column: &[f64]) -> f64 {
-        let last = column[self.last as usize].to_bits() & self.both;
-        column[self.first as usize] + f64::from_bits(last | (!self.both & (-0.0f64).to_bits()))
+/// The sums of the children in some columns, few enough for the registers: children are looked at once for
+/// all of them. `first` has the position of each parent's first child, and of the end.
+// Without a branch: which cells are occupied cannot be foreseen. x + (−0) is x, whatever x is.
+fn sums<const N: usize>(columns: [&[f64]; N], first: &[u32]) -> [Vec<f64>; N] {
+    let len = columns[0].len();
+    let columns = columns.map(|column| &column[..len]);
+    let mut sums = columns.map(|_| Vec::with_capacity(first.len()));
+    let mut block = [[0.0; BLOCK]; N];
+    for start in (0..first.len() - 1).step_by(BLOCK) {
+        let ends = &first[start..first.len().min(start + BLOCK + 1)];
+        for (i, ends) in ends.windows(2).enumerate() {
+            let (first, last) = (ends[0] as usize, ends[1] as usize - 1);
+            // One check for all columns.
+            assert!(first < len && last < len, "children are cells");
+            let both = ((last - first) as u64).wrapping_neg();
+            let none = !both & (-0.0f64).to_bits();
+            for (sums, column) in block.iter_mut().zip(&columns) {
+                let last = column[last].to_bits() & both;
+                sums[i] = column[first] + f64::from_bits(last | none);
+            }
+        }
+        for (sums, block) in sums.iter_mut().zip(&block) {
+            sums.extend_from_slice(&block[..ends.len() - 1]);
+        }
     }
+    sums
 }
 
 /// The cells of a level, ascending.
@@ -204,26 +209,45 @@ impl Columns {
         self.index.is_empty()
     }
 
-    /// The indices of the parents, and their children.
-    fn children(&self) -> (Vec<u64>, Vec<Children>) {
-        let mut index = Vec::with_capacity(self.len());
-        let mut children: Vec<Children> = Vec::with_capacity(self.len());
-        for (position, &cell) in (0..).zip(&self.index) {
-            match children.last_mut() {
-                Some(before) if index.last() == Some(&(cell / 2)) => {
-                    (before.last, before.both) = (position, u64::MAX);
-                }
-                _ => {
-                    index.push(cell / 2);
-                    children.push(Children {
-                        first: position,
-                        last: position,
-                        both: 0,
-                    });
-                }
-            }
+    /// The cells of half as many: each has one child or two, which are neighbours.
+    pub(super) fn parents(&self, cells: u64) -> Columns {
+        if self.index.len() as u64 == cells {
+            return self.pairs();
         }
-        (index, children)
+        let (index, first) = self.children();
+        let [n, count, y, z] = sums([&self.n, &self.count, &self.y, &self.z], &first);
+        let [u, u2, v, v2] = sums([&self.u, &self.u2, &self.v, &self.v2], &first);
+        let [v3, mu3, mu3_2] = sums([&self.v3, &self.mu3, &self.mu3_2], &first);
+        Columns {
+            index,
+            n,
+            count,
+            y,
+            z,
+            u,
+            u2,
+            v,
+            v2,
+            v3,
+            mu3,
+            mu3_2,
+        }
+    }
+
+    /// The indices of the parents; the position of the first child of each, and the end.
+    fn children(&self) -> (Vec<u64>, Vec<u32>) {
+        let (mut index, mut first) = (vec![0; self.len()], vec![0; self.len() + 1]);
+        let (mut len, mut before) = (0, u64::MAX);
+        for (position, &cell) in (0..).zip(&self.index) {
+            // What a second child writes is written over by the next.
+            (index[len], first[len]) = (cell / 2, position);
+            len += usize::from(cell / 2 != before);
+            before = cell / 2;
+        }
+        index.truncate(len);
+        first.truncate(len + 1);
+        first[len] = self.len() as u32;
+        (index, first)
     }
 
     /// Those of integer sums.

@@ -9,11 +9,13 @@
 //! Both hold 95 %. A rate outside the consistency bar is evidence; one cell in twenty is outside by
 //! chance. Up to 32 cells have bars: many more could not be read, and inverse beta functions cost
 //! microseconds each. With variance above `SMALL` the third-order Cornish–Fisher expansion takes
-//! their place (it is off by under a hundredth of a standard deviation, the tests check it).
+//! their place (it is off by under a hundredth of a standard deviation, the tests check it). Bars of the rate
+//! of few events are worked out once per process: thousands of diagrams of small windows share them.
 
 use super::levels::{Level, LevelCell};
 use super::null::normal_upper_quantile;
 use statrs::distribution::{Beta, ContinuousCDF};
+use std::sync::{LazyLock, OnceLock};
 
 /// Finest level of a diagram: 32 cells.
 pub const LEVEL_MAX: u32 = 5;
@@ -26,6 +28,9 @@ const QUANTILE: f64 = 1.959_963_984_540_054;
 
 /// Variance of a count from which the expansion replaces the exact quantile.
 const SMALL: f64 = 60.0;
+
+/// Most events of a cell whose bar is remembered, in 200 kB for all of them.
+const REMEMBERED: usize = 127;
 
 /// One occupied cell of the reliability diagram.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -87,7 +92,7 @@ fn weighted_cell(c: &LevelCell, (low, high): (f64, f64)) -> ReliabilityCell {
 }
 
 fn cell(c: &LevelCell, (low, high): (f64, f64)) -> ReliabilityCell {
-    let (rate_low, rate_high) = clopper_pearson(c.y, c.n, TAIL);
+    let (rate_low, rate_high) = rate_bar(c.y, c.n);
     let (null_low, null_high) = consistency(c.n, c.z / c.n);
     ReliabilityCell {
         low,
@@ -99,6 +104,21 @@ fn cell(c: &LevelCell, (low, high): (f64, f64)) -> ReliabilityCell {
         rate_high: Some(rate_high),
         null_low,
         null_high,
+    }
+}
+
+/// The bar of the rate of `y` positives in `n` events.
+fn rate_bar(y: f64, n: f64) -> (f64, f64) {
+    /// By n, then by y.
+    static BARS: LazyLock<Vec<OnceLock<(f64, f64)>>> =
+        LazyLock::new(|| vec![OnceLock::new(); (REMEMBERED + 1) * (REMEMBERED + 2) / 2]);
+    let bar = || clopper_pearson(y, n, TAIL);
+    let (positives, events) = (y as usize, n as usize);
+    let counts = positives as f64 == y && events as f64 == n;
+    if counts && positives <= events && events <= REMEMBERED {
+        *BARS[events * (events + 1) / 2 + positives].get_or_init(bar)
+    } else {
+        bar()
     }
 }
 

@@ -81,6 +81,8 @@ impl Part {
 pub struct Null {
     parts: Vec<Part>,
     trusted: Vec<bool>,
+    /// Of each level.
+    p_values: Vec<f64>,
     n: f64,
     information: f64,
     dispersion: f64,
@@ -138,19 +140,26 @@ impl Null {
             drawn if all > first && drawn.is_at_floor() => draw(all),
             drawn => drawn,
         });
-        Null {
+        let null = Null {
             parts,
             trusted,
+            p_values: Vec::new(),
             n,
             information,
             dispersion: asked.dispersion,
             drawn,
-        }
+        };
+        null.dispersed(asked.dispersion)
     }
 
     /// The same null with another dispersion.
     pub fn dispersed(self, dispersion: f64) -> Null {
-        Null { dispersion, ..self }
+        let null = Null { dispersion, ..self };
+        let p_values = (0..null.parts.len()).map(|level| null.law_of(level));
+        Null {
+            p_values: p_values.collect(),
+            ..null
+        }
     }
 
     /// Number of replicates; `None` where formulas serve.
@@ -171,6 +180,11 @@ impl Null {
 
     /// p-value of a level; 1 for one that does not take part, but 0 where the null cannot give it.
     pub fn level_p_value(&self, level: usize) -> f64 {
+        self.p_values[level]
+    }
+
+    /// The p-value of a level by its law.
+    fn law_of(&self, level: usize) -> f64 {
         let part = &self.parts[level];
         if part.moments.variance <= 0.0 {
             return part.moments.survival(part.debiased);

@@ -36,7 +36,7 @@
 
 use super::likelihood::{CellLikelihood, Likelihoods};
 use super::mixture::{
-    CELL_AMPLITUDES, CELLS, COMPONENTS, DIRECTED, LEARNT, SCALES, Scale, TOWARDS, WEIGHTS,
+    CELL_AMPLITUDES, CELLS, COMPONENTS, DIRECTED, LEARNT, LOG_WEIGHTS, SCALES, Scale, TOWARDS,
     bump_component, bumps, component, horizon, towards_component,
 };
 
@@ -167,8 +167,9 @@ impl Detector {
             ms,
         };
         let ratios = self.ratios(pane);
+        let log_a = capital.ln();
         for (c, log_e) in self.parts.components.iter_mut().zip(ratios) {
-            grow(c, log_e, capital.ln(), &place);
+            grow(c, log_e, log_a, &place);
         }
         self.parts.events += pane.n;
         let cells = &pane.cells[Scale::of(SPREAD_SCALE).first..];
@@ -185,11 +186,11 @@ impl Detector {
 
     /// log(weight_c·M_c) of each component.
     pub fn worths(&self) -> impl Iterator<Item = f64> + Clone {
-        let weighted = |(one, weight): (&Component, &f64)| weight.ln() + one.log_worth;
+        let weighted = |(one, log_weight): (&Component, &f64)| log_weight + one.log_worth;
         self.parts
             .components
             .iter()
-            .zip(WEIGHTS.iter())
+            .zip(LOG_WEIGHTS.iter())
             .map(weighted)
     }
 

@@ -321,6 +321,10 @@ pub static WEIGHTS: LazyLock<Vec<f64>> = LazyLock::new(|| {
     all.chain(noise).chain(bumps().map(|b| b.weight)).collect()
 });
 
+/// The logarithms of [`WEIGHTS`].
+pub static LOG_WEIGHTS: LazyLock<Vec<f64>> =
+    LazyLock::new(|| WEIGHTS.iter().map(|weight| weight.ln()).collect());
+
 /// Variance after which a cell of a scale of `cells` has forgotten, in units of 1/c²: about three
 /// times what detecting the smallest error of that scale takes, so that noise before a change is
 /// not locked in.

@@ -19,13 +19,15 @@ pub(super) struct Summary {
     pub(super) moments: Moments,
     pub(super) correlation_with_parent: f64,
     pub(super) worst_cell: u64,
+    /// 1/N of each cell.
+    w: Vec<f64>,
 }
 
 impl Summary {
     /// The estimators and their law under the null. The functions of `estimator` and `null` say what
     /// each sum is.
     pub(super) fn of(level: &Level, parent: Option<(&Level, &Summary)>) -> Summary {
-        let (estimates, law) = sums(level, parent.map(|(level, _)| level));
+        let (estimates, law, w) = sums(level, parent.map_or(&[], |(_, above)| &above.w));
         let n = estimates.n;
         let scale = if n > 0.0 { 1.0 / n } else { 0.0 };
         let moments = Moments {
@@ -45,6 +47,7 @@ impl Summary {
                 1.0
             },
             worst_cell: estimates.worst_cell,
+            w,
         }
     }
 
@@ -117,9 +120,14 @@ struct Terms {
 // Not inlined: within a larger function the sums do not stay in registers, and each addition waits for
 // memory.
 #[inline(never)]
-fn sums(level: &Level, parent: Option<&Level>) -> (Estimates, Law) {
+fn sums(level: &Level, above: &[f64]) -> (Estimates, Law, Vec<f64>) {
     let cells = &level.occupied;
-    let mut above = Above::of(level, parent);
+    let w: Vec<f64> = cells.n.iter().map(|n| 1.0 / n).collect();
+    let mut above = Above {
+        w: above,
+        seen: 0,
+        index: u64::MAX,
+    };
     let (mut n, mut plug_in, mut debiased) = (0.0, 0.0, 0.0);
     let (mut variance, mut third, mut covariance) = (0.0, 0.0, 0.0);
     let (mut worst, mut worst_cell) = (f64::NEG_INFINITY, 0);
@@ -133,7 +141,7 @@ fn sums(level: &Level, parent: Option<&Level>) -> (Estimates, Law) {
     for start in (0..cells.len()).step_by(BLOCK) {
         let end = cells.len().min(start + BLOCK);
         above.fill(&cells.index[start..end], &mut terms.covariance);
-        terms.fill(cells, start, end);
+        terms.fill(cells, &w[start..end], start);
         for (i, events) in cells.n[start..end].iter().enumerate() {
             n += events;
             plug_in += terms.plug_in[i];
@@ -159,21 +167,16 @@ fn sums(level: &Level, parent: Option<&Level>) -> (Estimates, Law) {
         third,
         covariance,
     };
-    (estimates, law)
+    (estimates, law, w)
 }
 
 impl Terms {
-    /// The terms of the cells from `start` to `end`; those of the covariance hold 1/N of the coarser
-    /// cells before.
+    /// The terms of the cells from `start` on whose 1/N are `w`; those of the covariance hold 1/N of the
+    /// coarser cells before.
     #[inline(never)]
-    fn fill(&mut self, cells: &Columns, start: usize, end: usize) {
-        let len = end - start;
+    fn fill(&mut self, cells: &Columns, w: &[f64], start: usize) {
+        let (len, end) = (w.len(), start + w.len());
         let count = &cells.count[start..end];
-        let mut w = [0.0; BLOCK];
-        let w = &mut w[..len];
-        for (w, n) in w.iter_mut().zip(&cells.n[start..end]) {
-            *w = 1.0 / n;
-        }
         let (u, u2) = (&cells.u[start..end], &cells.u2[start..end]);
         let (plug_in, debiased) = (&mut self.plug_in[..len], &mut self.debiased[..len]);
         for i in 0..len {
@@ -223,40 +226,21 @@ fn raised(square: f64, squares: f64, n: f64) -> f64 {
     if squares > least { squares } else { least }
 }
 
-/// 1/N of the coarser level's cells, one for each cell of a level.
+/// 1/N of the next coarser level's cells, one for each cell of a level.
 struct Above<'a> {
-    ratio: u64,
-    index: &'a [u64],
-    n: &'a [f64],
-    /// Of the cell at hand, and one past the last index below it.
-    w: f64,
-    end: u64,
+    w: &'a [f64],
+    /// How many of them have been come to, and the index of the last.
+    seen: usize,
+    index: u64,
 }
 
-impl<'a> Above<'a> {
-    fn of(level: &Level, parent: Option<&'a Level>) -> Above<'a> {
-        Above {
-            ratio: parent.map_or(1, |p| level.cells / p.cells),
-            index: parent.map_or(&[], |p| &p.occupied.index),
-            n: parent.map_or(&[], |p| &p.occupied.n),
-            w: 0.0,
-            end: 0,
-        }
-    }
-
-    fn fill(&mut self, cells: &[u64], out: &mut [f64; BLOCK]) {
+impl Above<'_> {
+    /// Without a branch: whether a cell has a neighbour cannot be foreseen. Without a coarser level 0.
+    fn fill(&mut self, cells: &[u64], out: &mut Block) {
         for (&cell, out) in cells.iter().zip(out) {
-            while cell >= self.end {
-                let (Some((&first, index)), Some((n, rest))) =
-                    (self.index.split_first(), self.n.split_first())
-                else {
-                    (self.w, self.end) = (0.0, u64::MAX);
-                    break;
-                };
-                (self.index, self.n) = (index, rest);
-                (self.w, self.end) = (1.0 / n, (first + 1) * self.ratio);
-            }
-            *out = self.w;
+            self.seen += usize::from(cell / 2 != self.index);
+            self.index = cell / 2;
+            *out = self.w.get(self.seen - 1).copied().unwrap_or(0.0);
         }
     }
 }
