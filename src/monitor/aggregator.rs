@@ -114,14 +114,14 @@ impl Aggregator {
         let shards = followed.applied.into_iter().filter_map(shard).collect();
         let fit = Fit::new(&plan, &snapshot)?;
         let monitor = Monitor::restore(plan.clone(), &snapshot, &fit)?;
-        let mut before = snapshot.counters;
-        before.streams_dropped += fit.streams_dropped;
-        Ok(Aggregator {
+        let mut restored = Aggregator {
             monitor,
             shards,
-            before,
-            ..Aggregator::new(plan, topics)
-        })
+            ..Aggregator::new(plan.clone(), topics)
+        };
+        // Counted here, not by who wrote the snapshot.
+        restored.before.streams_dropped = fit.streams_dropped;
+        Ok(restored)
     }
 
     /// The monitor with which deltas were applied; offsets of the topic are added by who reads it.
