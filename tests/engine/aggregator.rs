@@ -215,6 +215,8 @@ impl<'l> Fleet<'l> {
             let snapshot: Snapshot = postcard::from_bytes(&bytes).expect("decoded");
             let topics = vec!["t".to_owned()];
             *judge = Aggregator::restore(plan.clone(), topics, snapshot).expect("sound");
+            // Nothing was judged in this process yet.
+            assert_eq!(judge.counters().evaluations, 0);
             for p in 0..PARTITIONS {
                 judge.set_freshness((0, p), Freshness::Behind);
             }
