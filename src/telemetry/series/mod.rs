@@ -31,6 +31,10 @@ use super::published::{Durations, EVALUATION_BUCKETS};
 /// values stay distinct.
 pub const LABEL_BYTES_MAX: usize = 128;
 
+/// Most lines of a row that there is room for at once: 40 MB over all rows. How many there will be is not
+/// known, since the cap on series leaves most out where streams are many.
+const ROOM_LINES_MAX: usize = 4096;
+
 /// Bytes of a value, with what stands around it.
 const VALUE_BYTES: usize = 24;
 
@@ -75,10 +79,10 @@ impl Families {
         }
     }
 
-    /// Makes room for so many lines of each row that has any, so that the text of thousands is not moved as it
-    /// grows.
+    /// Makes room for so many lines of each row that has any, up to [`ROOM_LINES_MAX`], so that the text of
+    /// thousands is not moved as it grows.
     pub(super) fn expect(&mut self, lines: usize) {
-        self.expected = lines;
+        self.expected = lines.min(ROOM_LINES_MAX);
     }
 
     /// Adds a sample; `values` belong to the labels of the metric, in order.
