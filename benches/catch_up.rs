@@ -1,20 +1,21 @@
 //! What catching up costs where much is to be judged, and what one judged window costs in place.
 //!
-//! The engine of the default configuration (windows 5m, 1h and 24h, the detector, the ledger) on one thread
-//! takes four million decoded events at 5000 a second of event time: of a thousand streams, which have few
+//! The engine of the default configuration (windows 5m, 1h and 24h, the detector, the ledger) takes four million decoded events at 5000 a second of event time: of a thousand streams, which have few
 //! events in each pane, then of five, whose 4096 cells are all occupied. The calls in which a base pane
 //! becomes due seal, merge, test and judge; their time over the evaluations made in them is that of one
 //! judged window, everything included. Decoding and the broker are left out. Prints figures; asserts none.
 //!
-//! `cargo bench --bench catch_up [-- STREAMS [TURNS]]`; one line a turn. On a loaded machine read the processor time
-//! that `time` tells.
+//! `cargo bench --bench catch_up [-- STREAMS [TURNS]] [threads=N]`; one line a turn, of time on the clock. Streams
+//! are judged on `threads`, 1 unless said. On a loaded machine read the processor time that `time` tells.
 
 use std::hint::black_box;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trueline::collect::{Event, Origin};
 use trueline::config::Config;
 use trueline::config::value::Outside;
+use trueline::judge::Runtime;
 use trueline::monitor::{Engine, Plan, RecordSink};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction};
@@ -68,10 +69,11 @@ struct Turn {
 }
 
 impl Turn {
-    fn take(sample: &[Sample], names: &[String]) -> Turn {
+    fn take(sample: &[Sample], names: &[String], runtime: &Runtime) -> Turn {
         let plan = default_plan();
         let ladder = plan.models[0].ladder.clone();
         let mut engine = Engine::new(plan);
+        engine.run_on(runtime.clone());
         let mut judging = Duration::ZERO;
         let mut due_ms = BEGIN_MS;
         let begun = Instant::now();
@@ -118,6 +120,13 @@ impl Turn {
 }
 
 fn main() {
+    let threads = std::env::args().find_map(|a| a.strip_prefix("threads=")?.parse().ok());
+    let threads = threads.unwrap_or(1);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let runtime = Runtime {
+        stopwatch: None,
+        threads: (threads > 1).then(|| Arc::new(pool.expect("threads"))),
+    };
     let mut numbers = std::env::args().skip(1).filter_map(|a| a.parse().ok());
     let only: Option<usize> = numbers.next();
     let turns = numbers.next().unwrap_or(TURNS);
@@ -127,9 +136,11 @@ fn main() {
         }
         let sample = sample(streams);
         let names: Vec<String> = (0..streams).map(|i| format!("model-{i}")).collect();
-        println!("{streams} streams, {EVENTS} events, windows 5m, 1h and 24h ({bars})");
+        println!(
+            "{streams} streams, {EVENTS} events, windows 5m, 1h and 24h ({bars}), {threads} threads"
+        );
         for _ in 0..turns {
-            let turn = Turn::take(&sample, &names);
+            let turn = Turn::take(&sample, &names, &runtime);
             let each = |time: Duration| time.as_secs_f64() * 1e9 / sample.len() as f64;
             println!(
                 "  {:6.0} ns an event, {:4.0} for counting; {} windows judged, {:6.1} µs each",

@@ -295,7 +295,7 @@ time = "time_ms"
 [[model]]
 name = "*"
 [limits]
-decode_threads = {threads}
+threads = {threads}
 [http]
 listen = "127.0.0.1:0"
 [state]

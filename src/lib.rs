@@ -33,7 +33,8 @@
 //!   on restarts, or on which process counts which partition. Sums are integers, so this holds to the bit.
 //! * Every record ends in exactly one disposition, and is counted once.
 //! * A snapshot holds sums and offsets of one moment: nothing is lost and nothing counts twice.
-//! * The core (floors 0 to 2) has no clock, thread, socket, file or log, and does not panic.
+//! * The core (floors 0 to 2) has no clock, socket, file or log, and does not panic. It starts no thread:
+//!   [`judge::runtime`] uses those that a process lends, and keeps their results in order.
 //! * Imports go downwards only, and no file imports itself through others; `tests/repo/floors.rs` and
 //!   `cycles.rs` read them off the source.
 //!

@@ -9,6 +9,7 @@
 //! ```text
 //!  Kafka ─► consumer(s) ─► ingest ─► engine ─► outputs ─► Published ─► HTTP
 //!           └─────── one thread, "engine" ────────┘       (tokio, one thread)
+//!                             └ decodes and judges with a pool of threads
 //!                             ▲ schemas ◄─ registry client (one thread, HTTP), where records need them
 //!                               ├► alerts ─► notices (one thread, disk) ─► sinks (a thread each)
 //!                               ├► audit log (one thread, disk)
@@ -31,6 +32,7 @@ mod error;
 pub mod events;
 pub mod ingest;
 pub mod outputs;
+mod pool;
 mod reload;
 pub mod replay;
 mod restore;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use super::clock;
 use super::cluster::assignment::Assignment;
 use super::cluster::checkpoint_store::CheckpointStore;
 use super::cluster::judges::Judges;
@@ -16,6 +15,7 @@ use super::cluster::topology::Topology;
 use super::dropped::{READ_AGAIN, report_dropped};
 use super::error::AppError;
 use super::outputs::state_dir::StateDir;
+use super::pool::Pool;
 use super::segments::Segments;
 use super::setup::Setup;
 use crate::collect::join::JoinState;
@@ -33,22 +33,25 @@ pub fn restore(
     setup: &Setup,
     dir: &StateDir,
     spill: &Arc<SpillStore>,
+    pool: &Pool,
     published: &Published,
 ) -> Result<(Topology, Vec<String>), AppError> {
     let (config, topics) = (&setup.config, setup.topics());
     let plan = config.plan.clone();
     let Some(options) = setup.state_topic() else {
-        let (engine, topics) = restore_engine(plan, topics, dir, spill, published)?;
+        let (mut engine, topics) = restore_engine(plan, topics, dir, spill, published)?;
+        engine.run_on(pool.runtime());
         return Ok((Topology::Single(Box::new(engine)), topics));
     };
     let engines = match config.state.verdicts {
-        Verdicts::All => judges(config, &topics, options, dir, published)?,
+        Verdicts::All => judges(config, &topics, options, dir, (pool, published))?,
         verdicts => {
             let copartitions = copartitions(&config.sources);
-            let shards = match verdicts {
+            let mut shards = match verdicts {
                 Verdicts::None => Shards::of_worker(plan, copartitions),
                 _ => Shards::new(plan, copartitions),
             };
+            shards.run_on(pool.runtime());
             sharded(shards, &topics, options, dir, spill)?
         }
     };
@@ -80,7 +83,7 @@ fn judges(
     topics: &[String],
     checkpoints: CheckpointOptions,
     dir: &StateDir,
-    published: &Published,
+    (pool, published): (&Pool, &Published),
 ) -> Result<Topology, AppError> {
     let loaded = dir.load()?;
     let judge_partitions = checkpoints.judge_partitions;
@@ -105,6 +108,7 @@ fn judges(
         checkpoints,
         missing_after: Duration::from_millis(config.state.missing_after_ms.unsigned_abs()),
         copartitions: copartitions(&config.sources),
+        runtime: pool.runtime(),
     };
     let (plan, topics) = (config.plan.clone(), topics.to_vec());
     if let Some(partitions) = judge_partitions {
@@ -139,7 +143,6 @@ fn restore_engine(
         tracing::info!("no snapshot found, starting without state");
         let mut engine = Engine::new(plan);
         engine.spill_to(Arc::clone(spill) as _, 1);
-        engine.time_by(clock::stopwatch);
         return Ok((engine, topics));
     };
     report_refused(&loaded, published);
@@ -164,7 +167,6 @@ fn restore_engine(
     });
     let mut engine = restored?;
     report_dropped("snapshot", engine.dropped().iter(), READ_AGAIN);
-    engine.time_by(clock::stopwatch);
     // Logs may have grown meanwhile.
     engine.resume();
     let (streams, partitions) = (engine.reports().count(), engine.positions().len());
@@ -176,7 +178,7 @@ fn restore_engine(
 /// Shards that are restored from the state topic as their partitions are assigned. A snapshot in the
 /// directory is a sum over all partitions, which cannot be split.
 fn sharded(
-    mut shards: Shards,
+    shards: Shards,
     topics: &[String],
     options: CheckpointOptions,
     dir: &StateDir,
@@ -191,7 +193,6 @@ fn sharded(
     }
     let mut store = CheckpointStore::new(options)?;
     store.spill_to(Arc::clone(spill) as _);
-    shards.time_by(clock::stopwatch);
     tracing::info!("partitions are restored from the state topic as they are assigned");
     Ok(Topology::Sharded(Box::new(Assignment::new(
         shards,

@@ -19,13 +19,13 @@ use super::engine_loop::{EngineLoop, Timers};
 use super::error::AppError;
 use super::events::{self, EventLogs, Intake, LogBrokers};
 use super::ingest::consumer::SourceConsumer;
-use super::ingest::decode_threads;
 use super::outputs::alerts::AlertDispatcher;
 use super::outputs::audit::{AuditLog, explanation};
 use super::outputs::history::HistoryLog;
 use super::outputs::publish;
 use super::outputs::snapshots::SnapshotStore;
 use super::outputs::state_dir::StateDir;
+use super::pool::Pool;
 use super::reload::{ReloadRequest, Reloader};
 use super::restore::{STATE, restore};
 use super::setup::{Setup, part};
@@ -208,7 +208,8 @@ fn load(
     setup.start_over(&dir)?;
     let spill = SpillStore::new(&setup.config.state.directory);
     let spill = Arc::new(spill.map_err(|error| AppError::Unavailable(error.to_string()))?);
-    let (engines, topics) = restore(&setup, &dir, &spill, &published)?;
+    let pool = Pool::start(setup.config.threads)?;
+    let (engines, topics) = restore(&setup, &dir, &spill, &pool, &published)?;
     let logs = events::open(&setup.config, dir.path())?;
     let intake = Intake::new(&setup.config, &logs)?;
     published.control.on_events(move |post| intake.post(post));
@@ -243,13 +244,7 @@ fn load(
         history,
         alerts: Some(alerts),
         engines,
-        consumers: consumers(
-            sources,
-            registry.as_ref(),
-            &setup.brokers,
-            &logs,
-            config.decode_threads,
-        )?,
+        consumers: consumers(sources, registry.as_ref(), &setup.brokers, &logs, &pool)?,
         logs,
         registry,
         topics,
@@ -292,9 +287,8 @@ fn consumers(
     registry: Option<&Arc<Registry>>,
     brokers: &Arc<dyn Brokers>,
     logs: &EventLogs,
-    decode_threads: usize,
+    pool: &Pool,
 ) -> Result<Vec<SourceConsumer>, AppError> {
-    let pool = decode_threads::start(decode_threads)?;
     let posted: Arc<dyn Brokers> = Arc::new(LogBrokers::new(logs.clone()));
     let mut base = 0;
     let mut consumers = Vec::new();
@@ -309,7 +303,7 @@ fn consumers(
             base,
             registry,
             Arc::clone(brokers),
-            pool.as_ref(),
+            pool,
         )?);
         base += topics;
     }

@@ -112,8 +112,10 @@ pub const DECODED_BYTES_MAX: usize = 2 << 20;
 /// Longest record that is not left to the engine's thread. It may have a row, of 200 bytes when decoded, in as
 /// little as 14 bytes.
 pub const SHARED_RECORD_BYTES_MAX: usize = 64 << 10;
-/// Most threads that decode where their number is left to the machine.
-pub const DECODE_THREADS_USUAL: usize = 4;
+/// Most threads that decode and judge where their number is left to the machine.
+pub const THREADS_USUAL: usize = 4;
+/// What a thread of the pool takes while it judges: the total of a window, its levels, and what its allocator keeps.
+const JUDGING_BYTES: u64 = 4 << 20;
 /// A detector with its report.
 const DETECTOR_BYTES: u64 = 36 * 1024;
 
@@ -193,6 +195,7 @@ impl MemoryBound {
             copy_bytes: held.saturating_mul(streams_max),
             process_bytes: PROCESS_BYTES
                 .saturating_add(RUNNING_BYTES_MAX as u64)
+                .saturating_add(pool_threads(config) * JUDGING_BYTES)
                 .saturating_add(history)
                 .saturating_add(posted_bytes(config)),
         }
@@ -264,14 +267,18 @@ fn fetched_bytes(source: &SourceOptions) -> u64 {
     queue.saturating_add(FETCH_BYTES).saturating_add(2 * record)
 }
 
+/// Most threads of the pool.
+fn pool_threads(config: &Config) -> u64 {
+    match config.threads {
+        0 => THREADS_USUAL as u64,
+        1 => 0,
+        threads => threads as u64,
+    }
+}
+
 /// What threads hold of a batch that they have decoded for one source.
 fn decoded_bytes(config: &Config) -> u64 {
-    let threads = match config.decode_threads {
-        0 => DECODE_THREADS_USUAL,
-        1 => 0,
-        threads => threads,
-    };
-    (threads * (DECODED_BYTES_MAX + 16 * SHARED_RECORD_BYTES_MAX)) as u64
+    pool_threads(config) * (DECODED_BYTES_MAX + 16 * SHARED_RECORD_BYTES_MAX) as u64
 }
 
 /// Open panes ahead of the watermark, as far as there may be so many.

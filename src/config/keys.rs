@@ -1474,11 +1474,11 @@ const LIMITS: &[Key] = &[
         "Longest record to decode. The default is that of the brokers.",
     ),
     key(
-        "decode_threads",
+        "threads",
         Kind::Integer { low: 0, high: 64 },
         Value("0"),
-        "Threads that decode the records of Kafka, that of the engine among them. What is counted is the \
-         same with any number. 0: one less than there are cores, and at most 4.",
+        "Threads that decode records and judge streams, the engine's among them. Counts and verdicts are the \
+         same with any number. 0: as many as there are cores judge and one less decode, at most 4 each.",
     ),
 ];
 

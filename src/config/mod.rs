@@ -86,8 +86,8 @@ pub struct Config {
     pub state: StateOptions,
     /// Logging.
     pub log: LogOptions,
-    /// Threads that decode; 0 leaves it to the machine.
-    pub decode_threads: usize,
+    /// Threads that decode and judge; 0 leaves it to the machine.
+    pub threads: usize,
     /// The file with its defaults, for [`Config::effective`].
     document: document::Record,
 }
@@ -104,7 +104,7 @@ impl fmt::Debug for Config {
             .field("events", &self.events)
             .field("state", &self.state)
             .field("log", &self.log)
-            .field("decode_threads", &self.decode_threads)
+            .field("threads", &self.threads)
             .finish_non_exhaustive()
     }
 }
@@ -159,7 +159,7 @@ impl Config {
                 events,
                 state,
                 log,
-                decode_threads: document.child("limits").count("decode_threads"),
+                threads: document.child("limits").count("threads"),
                 document,
             }),
             false => Err(problems.into_sorted()),

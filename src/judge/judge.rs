@@ -29,6 +29,7 @@ use super::detector::Detector;
 use super::judgement::{HistoryPoint, WindowJudgement};
 use super::numbers::Numbers;
 use super::report::{Change, Family, Step, StreamReport, WindowReport};
+use super::runtime::Stopwatch;
 use super::sentence::{alert_sentence, verdict_sentence};
 use super::stream::StreamId;
 use super::verdict::{JudgeOptions, Undecided, Verdict};
@@ -91,10 +92,6 @@ impl Judged {
         }
     }
 }
-
-/// Nanoseconds since some moment: handed in by a caller that wants to know how long evaluations take.
-/// Nothing that is judged depends on it.
-pub type Stopwatch = fn() -> u64;
 
 impl Judge {
     /// A judge of a stream of scores.

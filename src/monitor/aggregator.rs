@@ -31,7 +31,7 @@ use super::shards::{advance, earliest, judged_until};
 use super::snapshot::{FollowedState, ModelState, Snapshot};
 use super::watchdog::{Watchdog, Watermark};
 use crate::collect::{Counters, Key, Origin, PartitionId};
-use crate::judge::{Change, ComparisonReport, Plan, Stopwatch, StreamId, WindowJudgement};
+use crate::judge::{Change, ComparisonReport, Plan, Runtime, StreamId, WindowJudgement};
 use std::collections::BTreeMap;
 
 mod remote;
@@ -408,9 +408,9 @@ impl Aggregator {
         self.monitor.start_over(of, close)
     }
 
-    /// Times every evaluation from now on.
-    pub fn time_by(&mut self, stopwatch: Stopwatch) {
-        self.monitor.time_by(stopwatch);
+    /// See [`Monitor::run_on`].
+    pub fn run_on(&mut self, runtime: Runtime) {
+        self.monitor.run_on(runtime);
     }
 
     /// The judgements since the last call.

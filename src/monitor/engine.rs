@@ -22,7 +22,7 @@ use crate::collect::join::{
 };
 use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionId, PartitionState};
 use crate::judge::{
-    AccountReport, Change, ComparisonReport, Plan, Stopwatch, StreamId, StreamReport,
+    AccountReport, Change, ComparisonReport, Plan, Runtime, StreamId, StreamReport,
     WindowJudgement, WindowReport,
 };
 use crate::stats::sums::Sums;
@@ -255,9 +255,9 @@ impl Engine {
         &self.dropped
     }
 
-    /// Times every evaluation from now on; see [`Engine::take_judgements`].
-    pub fn time_by(&mut self, stopwatch: Stopwatch) {
-        self.monitor.time_by(stopwatch);
+    /// See [`Monitor::run_on`].
+    pub fn run_on(&mut self, runtime: Runtime) {
+        self.monitor.run_on(runtime);
     }
 
     /// The judgements since the last call; none without a stopwatch.

@@ -1,7 +1,7 @@
 //! Floor 2: the two stages as two types, and every way to place them.
 //!
 //! A [`Shard`] counts the records of its partitions; a [`Monitor`] judges; a [`Delta`] is all that passes
-//! between them. Both are pure: no clock, no thread, no file, no broker.
+//! between them. Both are pure: no clock, no thread of their own, no file, no broker.
 //!
 //! | placed as | what it is |
 //! |---|---|

@@ -21,16 +21,15 @@
 
 use super::activity::{Activity, StreamActivity};
 use super::delta::Delta;
-use super::pending::PendingPanes;
 use super::shard::complete;
 use super::vectors::Vectors;
 use super::views::{VersionName, scalars};
-use crate::collect::{Key, Named, Names, PaneDelta, Part, ROLL_UP, Slots};
+use crate::collect::{Key, Names, PaneDelta, Part, ROLL_UP, Slots};
 use crate::judge::family;
-use crate::judge::ledger::{Entry, stake_of};
+use crate::judge::ledger::Entry;
 use crate::judge::{
-    Change, CompareOptions, ComparisonReport, Comparisons, Detector, Judge, Ledger, ModelPlan,
-    Plan, Stopwatch, StreamId, pane_of,
+    Change, CompareOptions, ComparisonReport, Comparisons, Judge, Ledger, ModelPlan, Plan, Runtime,
+    pane_of,
 };
 use crate::stats::sequential::Odds;
 use crate::stats::view::View;
@@ -41,53 +40,11 @@ mod expiry;
 mod persist;
 mod rebuild;
 mod settings;
+mod stream;
 mod view;
 
+use stream::{Stream, judges_for};
 pub use view::MonitorView;
-
-/// One stream, with a judge for each of its views.
-#[derive(Debug)]
-struct Stream {
-    model: usize,
-    key: Key,
-    part: Part,
-    newest_ms: i64,
-    /// Whether an event came since the last tick.
-    seen: bool,
-    /// The last tick that saw an event.
-    seen_ms: Option<i64>,
-    /// Predictions that wait for outcomes, over all shards.
-    waiting: u64,
-    /// Sealed panes that not all shards have passed.
-    pending: PendingPanes,
-    judges: Vec<Judge>,
-}
-
-impl Named for Stream {
-    fn key(&self) -> &Key {
-        &self.key
-    }
-}
-
-impl Stream {
-    fn new(model: usize, key: Key) -> Stream {
-        Stream {
-            model,
-            part: Part::of(key.segment()),
-            key,
-            newest_ms: i64::MIN,
-            seen: false,
-            seen_ms: None,
-            waiting: 0,
-            pending: PendingPanes::default(),
-            judges: Vec::new(),
-        }
-    }
-
-    fn is_of(&self, model: &str, version: &str) -> bool {
-        (self.key.model(), self.key.version()) == (model, version)
-    }
-}
 
 /// What a monitor has counted since it began.
 #[derive(Debug, Clone, Copy, Default)]
@@ -110,7 +67,7 @@ pub struct Monitor {
     ledger: Ledger,
     /// Bets of the detectors, by model.
     odds: Vec<Option<Arc<Odds>>>,
-    stopwatch: Option<Stopwatch>,
+    runtime: Runtime,
     /// When the oldest predictions of any shard are mature, by model.
     due_ms: Vec<Option<i64>>,
     /// Models that were sealed since the last call of [`Monitor::settle`].
@@ -133,7 +90,7 @@ impl Monitor {
             sealed_until_ms: vec![i64::MIN; models],
             vectors: Vectors::default(),
             changes: Vec::new(),
-            stopwatch: None,
+            runtime: Runtime::default(),
             due_ms: vec![None; models],
             unsettled: vec![false; models],
             counts: Counts::default(),
@@ -263,9 +220,17 @@ impl Monitor {
     /// Seals and judges the panes of a model up to the line, which all shards have passed.
     pub fn advance(&mut self, model: usize, line_ms: i64) {
         let from_ms = self.sealed_until_ms[model];
-        for (slot, newest_ms) in self.slots_of(model) {
-            self.make_judges_at(slot, newest_ms);
-            self.seal(slot, from_ms, line_ms);
+        let views = scalars(&self.plan.models[model]).count();
+        let running_bytes = RUNNING_BYTES_MAX / (self.streams.len() * views).max(1);
+        // Roll-ups last: they seal what the others sealed.
+        for rollups in [false, true] {
+            let sealed = self.each_stream(model, rollups, |stream, plan| {
+                stream.seal(plan, (from_ms, line_ms), running_bytes)
+            });
+            for (slot, mut sealed) in sealed {
+                self.changes.append(&mut sealed.changes);
+                self.roll_up(slot, &sealed.panes);
+            }
         }
         self.vectors
             .seal(&self.plan, model, (from_ms, line_ms), &mut self.changes);
@@ -273,38 +238,35 @@ impl Monitor {
         self.unsettled[model] = true;
     }
 
-    /// Walks the panes of a stream from `from_ms` to the line. A stretch without panes is walked too while
-    /// windows empty themselves in it, and skipped once they are empty.
-    fn seal(&mut self, slot: usize, from_ms: i64, line_ms: i64) {
-        let (rollup, streams) = (self.rollup_of(slot), self.streams.len());
-        let mut at_ms = from_ms;
-        while at_ms < line_ms {
-            let Some(stream) = self.streams.get_mut(slot) else {
-                break;
-            };
-            if !stream.judges.iter().any(Judge::moves) {
-                match stream.pending.oldest_ms() {
-                    Some(oldest) if oldest < line_ms => at_ms = oldest,
-                    _ => break,
-                }
-            }
-            let plan = &self.plan.models[stream.model];
-            let end_ms = at_ms + plan.ladder.pane_ms;
-            let sealed = stream.pending.take(end_ms);
-            let kept = RUNNING_BYTES_MAX / (streams * stream.judges.len()).max(1);
-            for (view, judge) in stream.judges.iter_mut().enumerate() {
-                judge.keep(kept);
-                let pane = sealed.as_ref().map(|d| pane_of(d, view));
-                judge.seal(pane.as_ref(), end_ms, &plan.judge, &mut self.changes);
-            }
-            let newest_ms = stream.newest_ms;
-            if let (Some(pane), Some(rollup)) = (sealed, rollup)
-                && let Some(rollup) = self.streams.get_mut(rollup)
-            {
-                rollup.newest_ms = rollup.newest_ms.max(newest_ms);
-                rollup.pending.merge(&pane, plan.grid);
-            }
-            at_ms = end_ms;
+    /// `f` of each stream of a model, or of each roll-up, beside each other; answers with their slots, ascending.
+    fn each_stream<R: Send>(
+        &mut self,
+        model: usize,
+        rollups: bool,
+        f: impl Fn(&mut Stream, &ModelPlan) -> R + Send + Sync,
+    ) -> Vec<(usize, R)> {
+        let (plan, odds) = (&self.plan.models[model], self.odds[model].as_ref());
+        let stopwatch = self.runtime.stopwatch;
+        let mine = self.streams.iter_mut();
+        let mine = mine.filter(|(_, s)| s.model == model && (s.part == Part::RollUp) == rollups);
+        self.runtime.map(mine.collect(), |(slot, stream)| {
+            stream.make_judges(plan, odds, stopwatch);
+            (slot, f(stream, plan))
+        })
+    }
+
+    /// Adds panes that a stream sealed to its roll-up.
+    fn roll_up(&mut self, slot: usize, panes: &[PaneDelta]) {
+        if panes.is_empty() {
+            return;
+        }
+        let newest_ms = self.streams.get(slot).map(|s| s.newest_ms);
+        if let Some((newest_ms, rollup)) = newest_ms.zip(self.rollup_of(slot))
+            && let Some(rollup) = self.streams.get_mut(rollup)
+        {
+            rollup.newest_ms = rollup.newest_ms.max(newest_ms);
+            let grid = self.plan.models[rollup.model].grid;
+            panes.iter().for_each(|p| rollup.pending.merge(p, grid));
         }
     }
 
@@ -336,13 +298,16 @@ impl Monitor {
 
     /// The input has ended at the line: judges every window as it stands.
     pub fn finish(&mut self, model: usize, line_ms: i64) {
-        for (slot, newest_ms) in self.slots_of(model) {
-            self.make_judges_at(slot, newest_ms);
-            let options = &self.plan.models[model].judge;
-            let judges = self.streams.get_mut(slot).map(|s| s.judges.iter_mut());
-            for judge in judges.into_iter().flatten() {
-                judge.finish(line_ms, options, &mut self.changes);
-            }
+        for rollups in [false, true] {
+            let finished = self.each_stream(model, rollups, |stream, plan| {
+                let mut changes = Vec::new();
+                for judge in &mut stream.judges {
+                    judge.finish(line_ms, &plan.judge, &mut changes);
+                }
+                changes
+            });
+            let changes = finished.into_iter().flat_map(|(_, changes)| changes);
+            self.changes.extend(changes);
         }
         self.vectors
             .finish(&self.plan, model, line_ms, &mut self.changes);
@@ -393,36 +358,13 @@ impl Monitor {
         [Some(slot), self.rollup_of(slot)].into_iter().flatten()
     }
 
-    /// Slots of a model with their newest event time, roll-ups last: they seal what the others merged.
-    fn slots_of(&self, model: usize) -> Vec<(usize, i64)> {
-        let of = |rollups: bool| {
-            let streams = self.streams.iter().filter(move |(_, s)| s.model == model);
-            let wanted = streams.filter(move |(_, s)| (s.part == Part::RollUp) == rollups);
-            wanted.map(|(slot, s)| (slot, s.newest_ms))
-        };
-        of(false).chain(of(true)).collect()
-    }
-
+    /// Makes the judges of a stream, on first use.
     fn make_judges(&mut self, slot: usize) {
-        if let Some(newest_ms) = self.streams.get(slot).map(|s| s.newest_ms) {
-            self.make_judges_at(slot, newest_ms);
-        }
-    }
-
-    /// The judges of a stream, made on first use, with its newest event time.
-    fn make_judges_at(&mut self, slot: usize, newest_ms: i64) {
-        let Some(stream) = self.streams.get_mut(slot) else {
-            return;
-        };
-        if stream.judges.is_empty() {
+        if let Some(stream) = self.streams.get_mut(slot) {
             let model = stream.model;
-            let odds = self.odds[model].as_ref();
-            stream.judges = judges_for(&self.plan.models[model], odds, &stream.key);
-            for judge in &mut stream.judges {
-                judge.time_by(self.stopwatch);
-            }
+            let (plan, odds) = (&self.plan.models[model], self.odds[model].as_ref());
+            stream.make_judges(plan, odds, self.runtime.stopwatch);
         }
-        stream.judges.iter_mut().for_each(|j| j.seen(newest_ms));
     }
 
     fn judges(&self) -> impl Iterator<Item = &Judge> {
@@ -478,22 +420,4 @@ pub fn comparisons<'s>(
 
 fn odds(m: &ModelPlan) -> Option<Arc<Odds>> {
     m.judge.detector.as_ref().map(|d| d.odds(m.grid))
-}
-
-fn judges_for(plan: &ModelPlan, odds: Option<&Arc<Odds>>, key: &Key) -> Vec<Judge> {
-    let judge = |view: View| {
-        let id = StreamId {
-            model: key.model().to_owned(),
-            version: key.version().to_owned(),
-            segment: key.segment().to_owned(),
-            view,
-        };
-        let mut judge = Judge::new(id, &plan.ladder, plan.grid);
-        if let (Some(odds), Some(options)) = (odds, &plan.judge.detector) {
-            let share = stake_of(options, plan, Part::of(key.segment()));
-            judge.watch_by(Detector::new(odds.clone(), options.clone(), share));
-        }
-        judge
-    };
-    scalars(plan).map(judge).collect()
 }

@@ -30,7 +30,7 @@ use super::watchdog::{Watchdog, Watermark};
 use crate::collect::join::SpillError;
 use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionState, SourceCounters};
 use crate::judge::{
-    Change, ComparisonReport, Plan, Stopwatch, StreamId, StreamReport, WindowJudgement,
+    Change, ComparisonReport, Plan, Runtime, StreamId, StreamReport, WindowJudgement,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -389,10 +389,10 @@ impl Shards {
         (pairs, passed)
     }
 
-    /// Times every evaluation from now on.
-    pub fn time_by(&mut self, stopwatch: Stopwatch) {
+    /// See [`Monitor::run_on`].
+    pub fn run_on(&mut self, runtime: Runtime) {
         if let Some(monitor) = &mut self.monitor {
-            monitor.time_by(stopwatch);
+            monitor.run_on(runtime);
         }
     }
 

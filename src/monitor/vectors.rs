@@ -350,9 +350,9 @@ impl Vectors {
     }
 
     /// Times every evaluation from now on.
-    pub fn time_by(&mut self, stopwatch: Stopwatch) {
-        self.stopwatch = Some(stopwatch);
-        self.judges_mut().for_each(|j| j.time_by(Some(stopwatch)));
+    pub fn time_by(&mut self, stopwatch: Option<Stopwatch>) {
+        self.stopwatch = stopwatch;
+        self.judges_mut().for_each(|j| j.time_by(stopwatch));
     }
 
     /// Moves the judgements since the last call to the end of `all`.

@@ -18,3 +18,4 @@ mod state;
 #[path = "../support/mod.rs"]
 mod support;
 mod tap;
+mod threads;

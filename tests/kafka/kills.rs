@@ -75,7 +75,7 @@ fn kills_at_random_moments_leave_the_sums_of_one_undisturbed_pass() {
     let topics = ["predictions", "outcomes"].map(|t| format!("trueline-late-{t}-{}", unique()));
     broker.create_topics(&[(&topics[0], PARTITIONS), (&topics[1], PARTITIONS)]);
     let mut sender = broker.producer();
-    let threads = "[limits]\ndecode_threads = 3\n";
+    let threads = "[limits]\nthreads = 3\n";
     let disturbed = spilling(&config(&broker.bootstrap, "one", &topics)) + threads;
     let mut service = Service::start(&disturbed);
     service.wait_ready();
@@ -107,7 +107,7 @@ fn kills_at_random_moments_leave_the_sums_of_one_undisturbed_pass() {
 
 /// Compares what a process knows in the end with one that nobody disturbs.
 fn assert_undisturbed(service: &Service, broker: &Broker, topics: &[String; 2], all: u64) {
-    let alone = "[limits]\ndecode_threads = 1\n";
+    let alone = "[limits]\nthreads = 1\n";
     let mut undisturbed = Service::start(&(config(&broker.bootstrap, "two", topics) + alone));
     settle(&undisturbed, all);
     assert_eq!(undisturbed.end("TERM"), Some(0));

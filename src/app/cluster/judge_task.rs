@@ -50,7 +50,7 @@ impl JudgeTask {
             None => Aggregator::new(plan.clone(), topics.clone()),
             Some(snapshot) => Aggregator::restore(plan.clone(), topics.clone(), snapshot)?,
         };
-        aggregator.time_by(clock::stopwatch);
+        aggregator.run_on(options.runtime.clone());
         let lead = |source: &u16| options.copartitions.get(usize::from(*source)) == Some(source);
         let namespace = &options.checkpoints.namespace;
         let keyed = (0u16..).zip(&topics).filter(|(source, _)| lead(source));

@@ -1,6 +1,7 @@
 //! What the processes of a group need to know of the topic of checkpoints, and of one another.
 
 use crate::app::{Workers, clock};
+use crate::judge::Runtime;
 use crate::kafka::{Brokers, KafkaOptions};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,4 +49,6 @@ pub struct FollowerOptions {
     pub missing_after: Duration,
     /// By number of the topic, the one with whose partitions its own go.
     pub copartitions: Vec<u16>,
+    /// What judges run on.
+    pub runtime: Runtime,
 }

@@ -9,13 +9,13 @@ use super::source::{SourceHandler, SourceReader};
 use crate::app::clock;
 use crate::app::cluster::topology::Topology;
 use crate::app::error::AppError;
+use crate::app::pool::Pool;
 use crate::app::setup::{part, source_error};
 use crate::collect::Origin;
 use crate::config::SourceOptions;
 use crate::kafka::{Brokers, Consumer, DeadLetter, Handler, KafkaError, Partition};
 use crate::registry::Registry;
 use crate::telemetry::Published;
-use rayon::ThreadPool;
 
 /// Pause before a failed consumer is recreated.
 const RECREATE_AFTER: Duration = Duration::from_secs(5);
@@ -69,12 +69,10 @@ impl SourceConsumer {
         base: u16,
         registry: Option<&Arc<Registry>>,
         brokers: Arc<dyn Brokers>,
-        pool: Option<&Arc<ThreadPool>>,
+        pool: &Pool,
     ) -> Result<SourceConsumer, AppError> {
         let mut records = RecordReader::new(&options, base, registry)?;
-        if let Some(pool) = pool {
-            records.share(&options, pool)?;
-        }
+        records.share(&options, pool)?;
         let failed = |error: KafkaError| source_error(&options, &error);
         let consumer = Consumer::new(&options.kafka, brokers.as_ref()).map_err(failed)?;
         records.dead_letters = DeadLetter::new(&options.kafka).map_err(failed)?;

@@ -12,12 +12,12 @@
 use super::decoded::Decoded;
 use super::decoder::{Learned, RecordDecoder};
 use crate::app::error::AppError;
+use crate::app::pool::Pool;
 use crate::config::SourceOptions;
-use crate::config::bounds::{DECODE_THREADS_USUAL, DECODED_BYTES_MAX, SHARED_RECORD_BYTES_MAX};
+use crate::config::bounds::{DECODED_BYTES_MAX, SHARED_RECORD_BYTES_MAX};
 use crate::decode::{Content, Rejection};
 use crate::kafka::{Headers, Record};
-use rayon::{ThreadPool, ThreadPoolBuilder};
-use std::num::NonZero;
+use rayon::ThreadPool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -25,27 +25,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const CHUNK: usize = 32;
 /// Smallest batch that is shared: with less to do, waking a thread costs more than it saves.
 const SHARED_MIN: usize = 4 * CHUNK;
-
-/// Threads beside the engine's that decode, for all sources; `None` where it decodes alone. 0 leaves the number
-/// to the machine: a core stays free for the client.
-pub fn start(decode_threads: usize) -> Result<Option<Arc<ThreadPool>>, AppError> {
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let all = match decode_threads {
-        0 => cores.saturating_sub(1).clamp(1, DECODE_THREADS_USUAL),
-        threads => threads,
-    };
-    let beside = all - 1;
-    if beside == 0 {
-        return Ok(None);
-    }
-    let pool = ThreadPoolBuilder::new()
-        .num_threads(beside)
-        .thread_name(|i| format!("decode-{i}"))
-        .build();
-    let pool =
-        pool.map_err(|e| AppError::Unavailable(format!("no threads to decode records: {e}")))?;
-    Ok(Some(Arc::new(pool)))
-}
 
 /// The decoders of one source, one for each thread. See the module.
 pub(super) struct DecodeThreads {
@@ -75,11 +54,12 @@ struct Bytes<'a> {
 }
 
 impl DecodeThreads {
-    /// Decoders of this source for the threads of `pool`; `None` where its records need headers.
-    pub fn new(
-        source: &SourceOptions,
-        pool: &Arc<ThreadPool>,
-    ) -> Result<Option<DecodeThreads>, AppError> {
+    /// Decoders of this source for threads of the pool; `None` where the engine's thread decodes alone, as it
+    /// does where records need headers.
+    pub fn new(source: &SourceOptions, pool: &Pool) -> Result<Option<DecodeThreads>, AppError> {
+        let Some((pool, beside)) = pool.decoders() else {
+            return Ok(None);
+        };
         if RecordDecoder::new(source)?.needs_headers() {
             return Ok(None);
         }
@@ -90,7 +70,7 @@ impl DecodeThreads {
                 decoded: Vec::new(),
             })
         };
-        let lanes = (0..=pool.current_num_threads()).map(lane);
+        let lanes = (0..=beside).map(lane);
         Ok(Some(DecodeThreads {
             pool: Arc::clone(pool),
             lanes: lanes.collect::<Result<_, AppError>>()?,
@@ -308,7 +288,7 @@ windows = ["1m"]
     /// All that was counted and found of these records, read in batches on so many threads.
     fn read(records: &[(usize, u16, String)], threads: usize) -> (String, usize) {
         let config = config();
-        let pool = start(threads).expect("threads");
+        let pool = Pool::start(threads).expect("threads");
         let mut engine = Engine::new(config.plan.clone());
         let mut shared = 0;
         let mut readers: Vec<RecordReader> = [0, 2]
@@ -316,9 +296,7 @@ windows = ["1m"]
             .zip(&config.sources)
             .map(|(base, source)| {
                 let mut reader = RecordReader::new(source, base, None).expect("valid");
-                if let Some(pool) = &pool {
-                    reader.share(source, pool).expect("valid");
-                }
+                reader.share(source, &pool).expect("valid");
                 reader
             })
             .collect();
@@ -340,7 +318,7 @@ windows = ["1m"]
                 for (place, record) in own.iter().enumerate() {
                     reader.read_at(&mut engine, record, Some(place));
                 }
-                shared += own.len() * usize::from(own.len() >= SHARED_MIN && pool.is_some());
+                shared += own.len() * usize::from(own.len() >= SHARED_MIN && threads > 1);
             }
         }
         engine.finish();

@@ -18,6 +18,7 @@ use super::decoder::{Learned, RecordDecoder};
 use super::schema_queue::Progress;
 use super::stats::ReplayStats;
 use crate::app::error::AppError;
+use crate::app::pool::Pool;
 use crate::collect::{Disposition, Origin, PartitionId};
 use crate::config::SourceOptions;
 use crate::decode::{Content, Rejection};
@@ -25,7 +26,6 @@ use crate::kafka::{DeadLetter, Partition, Record};
 use crate::monitor::RecordSink;
 use crate::registry::Registry;
 use crate::telemetry::facts::LastRejection;
-use rayon::ThreadPool;
 use std::sync::Arc;
 
 /// Reads the records of one source.
@@ -67,12 +67,8 @@ impl RecordReader {
         })
     }
 
-    /// Lets these threads share the decoding of its batches.
-    pub fn share(
-        &mut self,
-        source: &SourceOptions,
-        pool: &Arc<ThreadPool>,
-    ) -> Result<(), AppError> {
+    /// Lets the threads of the pool share the decoding of its batches.
+    pub fn share(&mut self, source: &SourceOptions, pool: &Pool) -> Result<(), AppError> {
         self.threads = DecodeThreads::new(source, pool)?;
         Ok(())
     }

@@ -57,7 +57,7 @@ pub(super) fn replay(
     };
     let predictions = partition(number);
     let id = partition(join.map_or(number, |j| j.outcomes));
-    let mut session = Session::new(config.plan.clone(), listeners);
+    let mut session = Session::new(config.plan.clone(), config.threads, listeners)?;
     session.engine.assign((number, 0).into());
     if !outcomes.is_empty() {
         session.engine.assign(id);

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::app::clock;
+use crate::app::error::AppError;
 use crate::app::ingest::stats::ReplayStats;
+use crate::app::pool::Pool;
 use crate::collect::Reason;
 use crate::judge::Change;
 use crate::monitor::{Engine, Plan};
@@ -33,17 +34,21 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// A session without records.
-    pub fn new(plan: Plan, listeners: Listeners<'a>) -> Session<'a> {
+    /// A session without records, whose streams so many threads judge.
+    pub fn new(
+        plan: Plan,
+        threads: usize,
+        listeners: Listeners<'a>,
+    ) -> Result<Session<'a>, AppError> {
         let mut engine = Engine::new(plan);
-        if listeners.history.is_some() {
-            engine.time_by(clock::stopwatch);
-        }
-        Session {
+        let mut runtime = Pool::start(threads)?.runtime();
+        runtime.stopwatch = runtime.stopwatch.filter(|_| listeners.history.is_some());
+        engine.run_on(runtime);
+        Ok(Session {
             engine,
             records: 0,
             listeners,
-        }
+        })
     }
 
     /// Whether a stride of records is complete, so that a tick is due.

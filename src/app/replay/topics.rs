@@ -143,7 +143,7 @@ impl<'a> TopicReplay<'a> {
     ) -> Result<TopicReplay<'a>, AppError> {
         let registry = config.registry.map(Registry::new).transpose();
         let registry = registry.map_err(AppError::no_thread)?.map(Arc::new);
-        let mut session = Session::new(config.plan, listeners);
+        let mut session = Session::new(config.plan, config.threads, listeners)?;
         for span in spans {
             session.engine.assign((span.topic, span.partition).into());
         }

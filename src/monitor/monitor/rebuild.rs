@@ -17,9 +17,7 @@ impl Monitor {
     ) -> Monitor {
         let mut monitor = Monitor::new(old.plan.clone());
         monitor.ledger.restore(&old.ledger.state());
-        if let Some(stopwatch) = old.stopwatch {
-            monitor.time_by(stopwatch);
-        }
+        monitor.run_on(old.runtime.clone());
         monitor.sealed_until_ms.clone_from(&old.sealed_until_ms);
         for part in parts {
             for (ours, theirs) in monitor

@@ -1,7 +1,7 @@
-//! What may be changed of a monitor while it runs, and how long its evaluations take.
+//! What may be changed of a monitor while it runs, and what it runs on.
 
 use super::Monitor;
-use crate::judge::{Plan, Stopwatch, StreamId, WindowJudgement};
+use crate::judge::{Plan, Runtime, StreamId, WindowJudgement};
 
 impl Monitor {
     /// Takes over what may change in a plan at run time. See [`Plan::reload`].
@@ -33,18 +33,19 @@ impl Monitor {
         found
     }
 
-    /// Times every evaluation from now on; see [`Monitor::take_judgements`].
-    pub fn time_by(&mut self, stopwatch: Stopwatch) {
-        self.stopwatch = Some(stopwatch);
+    /// Judges with what the process lends from now on.
+    pub fn run_on(&mut self, runtime: Runtime) {
+        let stopwatch = runtime.stopwatch;
         let judges = self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges);
-        judges.for_each(|judge| judge.time_by(Some(stopwatch)));
+        judges.for_each(|judge| judge.time_by(stopwatch));
         self.vectors.time_by(stopwatch);
+        self.runtime = runtime;
     }
 
     /// The judgements since the last call; none without a stopwatch.
     pub fn take_judgements(&mut self) -> Vec<WindowJudgement> {
         let mut all = Vec::new();
-        if self.stopwatch.is_some() {
+        if self.runtime.stopwatch.is_some() {
             let judges = self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges);
             judges.for_each(|judge| judge.take_judgements(&mut all));
             self.vectors.take_judgements(&mut all);

@@ -70,6 +70,7 @@ interval = "{interval}s"
 records_max = 0
 {state}
 [limits]
+threads = 1
 future_max = "3m"
 stalled_after = "{stalled_ms}ms"
 {expiry}

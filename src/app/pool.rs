@@ -1,0 +1,62 @@
+//! The threads that decode and judge with the engine's.
+//!
+//! `threads` in `[limits]` says how many work at once, that of the engine among them. They decode the records
+//! of a batch ([`super::ingest::decode_threads`]) and judge streams ([`Runtime::map`]) at different times, so one
+//! pool serves both. Judging leaves the engine's thread idle, so the pool has as many threads as may work.
+
+use super::clock;
+use super::error::AppError;
+use crate::config::bounds::THREADS_USUAL;
+use crate::judge::Runtime;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::num::NonZero;
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub struct Pool {
+    threads: Option<Arc<ThreadPool>>,
+    /// Threads that decode beside the engine's.
+    decoding: usize,
+}
+
+impl Pool {
+    /// A pool in which so many threads work at once. 0 leaves their number to the machine: all cores, at
+    /// most [`THREADS_USUAL`], while a batch is decoded one less, since the client of the broker works too.
+    pub fn start(threads: usize) -> Result<Pool, AppError> {
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let (all, decoding) = match threads {
+            0 => {
+                let usual = |n: usize| n.clamp(1, THREADS_USUAL);
+                (usual(cores), usual(cores - 1))
+            }
+            n => (n, n),
+        };
+        if all == 1 {
+            return Ok(Pool::default());
+        }
+        let pool = ThreadPoolBuilder::new()
+            .num_threads(all)
+            .thread_name(|i| format!("pool-{i}"))
+            .build();
+        let failed = |e| AppError::Unavailable(format!("no threads to decode and judge: {e}"));
+        Ok(Pool {
+            threads: Some(Arc::new(pool.map_err(failed)?)),
+            decoding: decoding - 1,
+        })
+    }
+
+    /// The threads, and how many of them decode beside the engine's; `None` where that decodes alone.
+    pub fn decoders(&self) -> Option<(&Arc<ThreadPool>, usize)> {
+        let pool = self.threads.as_ref().filter(|_| self.decoding > 0);
+        pool.map(|pool| (pool, self.decoding))
+    }
+
+    /// What judges run on.
+    pub fn runtime(&self) -> Runtime {
+        Runtime {
+            stopwatch: Some(clock::stopwatch),
+            threads: self.threads.clone(),
+        }
+    }
+}
