@@ -15,7 +15,7 @@ pub enum Exit {
     /// Success, with the expected verdicts.
     Ok = 0,
     /// The answer is "no": a verdict of `demo` is not the truth, or `evaluate
-    /// --fail-on-miscalibrated` rejects.
+    /// --fail-on-miscalibrated` finds the sample miscalibrated.
     Verdict = 1,
     /// The command line is invalid.
     Usage = 64,
@@ -81,7 +81,7 @@ pub const HELP: &str = "\
 Exit codes:
    0  success, with the expected verdicts
    1  the answer is no (demo: a verdict differs from the truth;
-      evaluate --fail-on-miscalibrated: calibration is rejected)
+      evaluate --fail-on-miscalibrated: miscalibrated)
   64  the command line is invalid
   65  the input data cannot be read
   66  the input file cannot be opened

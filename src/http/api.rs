@@ -2,7 +2,7 @@
 //! need.
 //!
 //! Times are given twice, as milliseconds since the epoch (exact, for programs) and as RFC 3339
-//! (for reading). An undecided window has `evaluation: null`, as its metrics are withdrawn; a field
+//! (for reading). A window that was not evaluated has `evaluation: null`, as its metrics are withdrawn; a field
 //! that is undefined for a sample is `null`, never a number that means nothing.
 
 use crate::report::html::rfc3339;

@@ -132,7 +132,7 @@ fn words(answer: EventAnswer) -> Answer {
                 StatusCode::BAD_REQUEST,
                 &json!({
                     "error": format!("{rejected} of {events} events would be rejected, so none was appended"),
-                    "hint": "correct or leave out the events that `rejected` names, counted from 0, and send the others",
+                    "hint": "correct or leave out the events that `rejected` names, counted from 0, at most 20 at a time, and send the others",
                     "rejected": faults.collect::<Vec<_>>(),
                 }),
             )

@@ -41,6 +41,8 @@ pub const ADDRESSES: &[Address] = &[
     ),
     get("/streams/{id}", "the page of a stream; ?window="),
     get("/runbooks", "what to do about each alert, and the guide"),
+    get("/runbooks/{alert}", "what to do about one alert"),
+    get("/guide/{page}", "a page of the guide"),
     get("/metrics", "metrics for Prometheus"),
     get("/live", "503 while a loop is silent"),
     get("/ready", "503 while a part is not ready, with the reason"),
@@ -145,6 +147,9 @@ pub fn open_api() -> Value {
         });
         if a.method == "POST" {
             operation["requestBody"] = json!({ "content": { "application/json": {} } });
+        }
+        if a.path.starts_with("/v1/events") {
+            operation["requestBody"]["content"]["application/x-ndjson"] = json!({});
         }
         let methods = paths.entry(a.path).or_insert_with(|| json!({}));
         methods[a.method.to_lowercase()] = operation;

@@ -285,7 +285,7 @@ pub fn wrong_partition(topic: &str, sample: &WrongPartition) -> Option<Concern> 
     sample.is_wrong().then(|| Concern {
         source: topic.to_owned(),
         rule: "TruelineOutcomesOrphaned",
-        severity: Severity::Page,
+        severity: Severity::Warn,
         words: format!(
             "{} of the outcomes that wait are on another partition than their prediction: write both topics \
              with the same partitioner",

@@ -66,13 +66,13 @@ impl Intake {
         let events = match split(post) {
             Ok(events) => events,
             Err(why) => {
-                topic.log.count_rejected();
+                topic.count_rejected(post);
                 return EventAnswer::Malformed(why);
             }
         };
         let faults = topic.faults(&events);
         if !faults.is_empty() {
-            topic.log.count_rejected();
+            topic.count_rejected(post);
             return EventAnswer::Rejected {
                 events: events.len(),
                 rejected: faults.len(),
@@ -114,6 +114,13 @@ impl Intake {
 }
 
 impl Topic {
+    /// Counts a request that is refused, unless it was only tried.
+    fn count_rejected(&self, post: &EventPost) {
+        if !post.dry_run {
+            self.log.count_rejected();
+        }
+    }
+
     /// The events that do not fit the fields of the source.
     fn faults(&self, events: &[&str]) -> Vec<EventFault> {
         let mut decoder = self.decoder.lock().unwrap_or_else(PoisonError::into_inner);

@@ -35,7 +35,9 @@ the class that happened). Options say what the columns are called otherwise. Bot
 the column cluster (the user, session or household of the event): tests and interval then hold whatever the
 dependence within clusters.
 
-With --fail-on-miscalibrated the exit code is 1 if calibration is rejected.";
+With --fail-on-miscalibrated the exit code is 1 if calibration is rejected and the error is shown to exceed the
+tolerance; for several classes at once, and with --test, if calibration is rejected. An undecided sample of single
+scores ends with 0.";
 
 /// Replicates of the paper's procedure, as in its authors' program.
 const PAPER_REPLICATES: u32 = 3000;
@@ -242,7 +244,8 @@ pub struct Args {
     /// test
     #[arg(long, default_value_t = 0, value_name = "REPLICATES", value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub kernel_bootstrap: u32,
-    /// Exit with code 1 if calibration is rejected and the error exceeds the tolerance
+    /// Exit with code 1 if calibration is rejected and the error exceeds the tolerance; for several classes at once, and
+    /// with --test, if calibration is rejected
     #[arg(long)]
     pub fail_on_miscalibrated: bool,
     /// Write one self-contained HTML page with diagrams, tables and the map that would recalibrate

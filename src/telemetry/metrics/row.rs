@@ -33,8 +33,7 @@ pub enum Group {
     Comparison,
     /// Per stream and window, always.
     Window,
-    /// Per stream and window while the verdict is `calibrated` or `miscalibrated`. Withdrawn while
-    /// the window is undecided.
+    /// Per stream and window, withdrawn while the window was not evaluated.
     Evaluation,
     /// Per stream, window and cell of the reliability diagram. Withdrawn like `Evaluation`.
     Cell,

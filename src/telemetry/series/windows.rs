@@ -2,8 +2,8 @@
 //!
 //! The cap takes detail away, never an alert or a verdict: those are exported whatever their number
 //! ([`Rank::Verdict`]). Values come next, those of the streams that need attention first, and cells of
-//! diagrams last. Cells are left out altogether above a number of streams. While a verdict is undecided
-//! its window has no calibration value.
+//! diagrams last. Cells are left out altogether above a number of streams. A window that was
+//! not evaluated has no calibration value.
 
 use std::borrow::Cow;
 
