@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::clock;
 use super::cluster::topology::Topology;
@@ -22,6 +22,7 @@ use super::outputs::publish;
 use super::outputs::snapshots::{SnapshotStore, Written};
 use super::reload::ReloadRequest;
 use super::stop::Stop;
+use super::timers::Timers;
 use crate::collect::Origin;
 use crate::judge::Change;
 use crate::monitor::Snapshot;
@@ -83,41 +84,6 @@ pub struct EngineLoop {
     pub spill: Arc<SpillStore>,
     /// New configurations, where there is a file to reload.
     pub reloads: Option<Receiver<ReloadRequest>>,
-}
-
-/// When periodic work was last done.
-#[derive(Debug, Default)]
-pub struct Timers {
-    tick: Timer,
-    sizes: Timer,
-    save: Timer,
-    /// Records of the last step.
-    records: usize,
-}
-
-#[derive(Debug)]
-struct Timer(Instant);
-
-impl Default for Timer {
-    fn default() -> Timer {
-        Timer(Instant::now())
-    }
-}
-
-impl Timer {
-    /// Makes it due now.
-    fn bring_forward(&mut self, period: Duration) {
-        self.0 = self.0.checked_sub(period).unwrap_or(self.0);
-    }
-
-    /// Whether the period has passed since this was last true.
-    fn due(&mut self, period: Duration) -> bool {
-        let due = self.0.elapsed() >= period;
-        if due {
-            self.0 = Instant::now();
-        }
-        due
-    }
 }
 
 impl EngineLoop {
@@ -188,8 +154,7 @@ impl EngineLoop {
             self.publish_directory();
             self.publish_sizes();
         }
-        let busy = self.snapshots.busy() || self.engines.writing();
-        if !busy && self.timers.save.due(self.snapshot_every) {
+        if !self.writes() && self.timers.save.due(self.snapshot_every) {
             self.save();
         }
         self.timers.records
@@ -430,9 +395,7 @@ impl EngineLoop {
     /// Stores where new partitions begin before their first record is read. Until that succeeds nothing
     /// is read.
     fn save_starts(&mut self) {
-        self.wait_saved();
-        self.save();
-        let saved = self.wait_saved().unwrap_or(Ok(()));
+        let saved = self.save_and_wait();
         self.start_unsaved = saved.is_err();
         match saved {
             Ok(()) => self.published.ready(STARTS),
@@ -442,6 +405,21 @@ impl EngineLoop {
                 std::thread::sleep(SAVE_PAUSE);
             }
         }
+    }
+
+    /// Writes all state as it is now; answers how that ended.
+    fn save_and_wait(&mut self) -> Result<(), String> {
+        self.wait_saved();
+        if self.writes() {
+            return Err("the write before it has not ended".to_owned());
+        }
+        self.save();
+        self.wait_saved().unwrap_or(Ok(()))
+    }
+
+    /// Whether state is being written.
+    fn writes(&self) -> bool {
+        self.snapshots.busy() || self.engines.writing()
     }
 
     /// Waits for the write that is under way; answers how it ended, where there was one.
@@ -470,15 +448,13 @@ impl EngineLoop {
     fn finish(&mut self) -> Result<(), String> {
         tracing::info!("stopping: no more records are read");
         self.tick();
-        self.wait_saved();
-        self.save();
-        let saved = self.wait_saved();
+        let saved = self.save_and_wait();
         self.consumers.iter().for_each(SourceConsumer::flush);
         self.stop_alerts();
         self.history.stop(DRAIN_WITHIN);
         self.publish_facts();
         self.publish_sizes();
-        match saved.unwrap_or(Ok(())) {
+        match saved {
             Ok(()) => tracing::info!("last snapshot written"),
             Err(why) => {
                 return Err(format!(

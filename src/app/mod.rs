@@ -41,6 +41,7 @@ pub mod sample;
 mod segments;
 mod setup;
 mod stop;
+mod timers;
 mod worker;
 
 pub use dropped::READ_AGAIN;

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::clock;
-use super::engine_loop::{EngineLoop, Timers};
+use super::engine_loop::EngineLoop;
 use super::error::AppError;
 use super::events::{self, EventLogs, Intake, LogBrokers};
 use super::ingest::consumer::SourceConsumer;
@@ -30,6 +30,7 @@ use super::reload::{ReloadRequest, Reloader};
 use super::restore::{STATE, restore};
 use super::setup::{Setup, part};
 use super::stop::Stop;
+use super::timers::Timers;
 use crate::config::{Config, Input, SourceOptions, Verdicts};
 use crate::http;
 use crate::kafka::Brokers;

@@ -1,6 +1,7 @@
 //! Work that runs beside the engine's thread, because a disk or a broker may take longer than a session.
 
 use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -26,10 +27,13 @@ pub trait Workers: Debug + Send + Sync {
 }
 
 /// A worker with at most one job under way, and the result of that.
+///
+/// If a job panics, whoever takes its result panics too: what the job had not written yet is gone, so the
+/// process ends and starts again from what was written before.
 pub struct Background<T> {
     worker: Box<dyn Worker>,
-    outbox: Sender<T>,
-    results: Receiver<T>,
+    outbox: Sender<thread::Result<T>>,
+    results: Receiver<thread::Result<T>>,
     busy: bool,
 }
 
@@ -55,15 +59,14 @@ impl<T: Send + 'static> Background<T> {
         let outbox = self.outbox.clone();
         self.busy = self.worker.start(Box::new(move || {
             // Nobody waits for it at the end.
-            let _ = outbox.send(job());
+            let _ = outbox.send(catch_unwind(AssertUnwindSafe(job)));
         }));
     }
 
     /// The result of the last job, once, if it is known.
     pub fn result(&mut self) -> Option<T> {
         let result = self.results.try_recv().ok()?;
-        self.busy = false;
-        Some(result)
+        Some(self.end(result))
     }
 
     /// Waits for the job under way.
@@ -72,8 +75,12 @@ impl<T: Send + 'static> Background<T> {
             return None;
         }
         let result = self.results.recv_timeout(within).ok()?;
+        Some(self.end(result))
+    }
+
+    fn end(&mut self, result: thread::Result<T>) -> T {
         self.busy = false;
-        Some(result)
+        result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 }
 
@@ -119,5 +126,22 @@ impl Drop for WorkerThread {
             // A panic there has been printed already.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_panics_is_not_waited_for_for_ever() {
+        let worker = Threads.worker("test").expect("a thread");
+        let mut background = Background::new(worker);
+        background.start(|| -> u32 { panic!("a job of the test panics") });
+        let waited = catch_unwind(AssertUnwindSafe(|| background.wait(Duration::MAX)));
+        assert!(waited.is_err() && !background.busy());
+        // The worker goes on.
+        background.start(|| 7);
+        assert_eq!(background.wait(Duration::MAX), Some(7));
     }
 }

@@ -59,6 +59,8 @@ pub(super) struct StartOffsets {
     /// Partitions without an answer, and whether their topic was read before.
     unknown: BTreeMap<Partition, bool>,
     retry_at: Instant,
+    /// Which of the unknown starts is requested first.
+    retries: usize,
     /// By number of the topic, how many partitions it had when the group began to read it.
     begun_with: BTreeMap<u16, i32>,
 }
@@ -77,6 +79,7 @@ impl StartOffsets {
             missing: options.missing_state,
             unknown: BTreeMap::new(),
             retry_at: Instant::now(),
+            retries: 0,
             begun_with: BTreeMap::new(),
         }
     }
@@ -137,7 +140,12 @@ impl StartOffsets {
         if Instant::now() < self.retry_at {
             return BTreeMap::new();
         }
-        let unknown: Vec<_> = self.unknown.iter().map(|(p, later)| (*p, *later)).collect();
+        let mut unknown: Vec<_> = self.unknown.iter().map(|(p, later)| (*p, *later)).collect();
+        if !unknown.is_empty() {
+            // Others come first each time, so that those that do not answer hold nobody up.
+            self.retries = (self.retries + 1) % unknown.len();
+            unknown.rotate_left(self.retries);
+        }
         let found = self.request(client, topics, &unknown, RETRY_WAIT);
         self.retry_at = Instant::now() + RETRY_PAUSE;
         found
@@ -152,6 +160,8 @@ impl StartOffsets {
         ))
     }
 
+    /// Asks for the starts of partitions, in their order, while answers come: each is waited for so long, and all
+    /// of them twice as long.
     fn request(
         &mut self,
         client: &dyn GroupClient,
@@ -159,17 +169,18 @@ impl StartOffsets {
         partitions: &[(Partition, bool)],
         within: Duration,
     ) -> BTreeMap<Partition, Start> {
-        let mut found = BTreeMap::new();
-        let numbers: BTreeSet<u16> = partitions.iter().map(|(p, _)| p.topic).collect();
-        for number in numbers {
-            let Some(known) = self.ask(client, topics, number, within) else {
-                continue;
-            };
-            for &(p, later) in partitions.iter().filter(|(p, _)| p.topic == number) {
-                if let Some(start) = self.start_of(client, topics, p, later, &known, within) {
-                    found.insert(p, start);
-                }
+        let (mut found, until) = (BTreeMap::new(), Instant::now() + 2 * within);
+        let mut known: BTreeMap<u16, Option<Known>> = BTreeMap::new();
+        for &(p, later) in partitions {
+            if Instant::now() >= until {
+                break;
             }
+            let known = known
+                .entry(p.topic)
+                .or_insert_with(|| self.ask(client, topics, p.topic, within));
+            let known = known.as_ref();
+            let start = known.and_then(|k| self.start_of(client, topics, p, later, k, within));
+            found.extend(start.map(|start| (p, start)));
         }
         found
     }

@@ -19,6 +19,8 @@ use crate::kafka::{Member, ProcessStart};
 
 /// How often the members of the group are asked for.
 const ASK_EVERY: Duration = Duration::from_secs(2);
+/// The same after a question that was not answered, for which the engine has waited.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
 /// What the grace period has beyond a session.
 const BEYOND_SESSION: Duration = Duration::from_secs(10);
 
@@ -76,7 +78,8 @@ impl Contest {
 
     /// Whether it is time to ask for the others again.
     pub fn asks(&mut self) -> bool {
-        let due = self.asked.is_none_or(|at| at.elapsed() >= ASK_EVERY);
+        let pause = if self.reached { ASK_EVERY } else { ASK_AGAIN };
+        let due = self.asked.is_none_or(|at| at.elapsed() >= pause);
         if due {
             self.asked = Some(Instant::now());
         }

@@ -1,0 +1,39 @@
+//! When the periodic work of the engine loop is due.
+
+use std::time::{Duration, Instant};
+
+/// When periodic work was last done.
+#[derive(Debug, Default)]
+pub struct Timers {
+    pub(super) tick: Timer,
+    pub(super) sizes: Timer,
+    pub(super) save: Timer,
+    /// Records of the last step.
+    pub(super) records: usize,
+}
+
+/// When something was last done that is due again after a period.
+#[derive(Debug)]
+pub(super) struct Timer(Instant);
+
+impl Default for Timer {
+    fn default() -> Timer {
+        Timer(Instant::now())
+    }
+}
+
+impl Timer {
+    /// Makes it due now.
+    pub(super) fn bring_forward(&mut self, period: Duration) {
+        self.0 = self.0.checked_sub(period).unwrap_or(self.0);
+    }
+
+    /// Whether the period has passed since this was last true.
+    pub(super) fn due(&mut self, period: Duration) -> bool {
+        let due = self.0.elapsed() >= period;
+        if due {
+            self.0 = Instant::now();
+        }
+        due
+    }
+}
