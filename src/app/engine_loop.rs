@@ -1,9 +1,9 @@
 //! The engine's thread: poll, tick, publish, snapshot, and end in order.
 //!
-//! One thread owns the engines, so they need no lock. The loop never sleeps by itself. While there is
-//! nothing to read the polls of the consumers wait, in total no longer than [`TICK`]; otherwise they do
-//! not wait. Ticks, publications and snapshots follow the clock of this machine and happen between polls.
-//! What a tick finds was decided by event time.
+//! One thread owns the engines, so they need no lock. The loop never sleeps by itself. While there
+//! is nothing to read the polls of the consumers wait, in total no longer than [`TICK`]; otherwise
+//! they do not wait. Ticks, publications and snapshots follow the clock of this machine and happen
+//! between polls. What a tick finds was decided by event time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,8 +42,8 @@ const JOURNALS_MAX: usize = 64 << 20;
 const SAVE_PAUSE: Duration = Duration::from_secs(1);
 /// The published part that is not ready while the starts of partitions are not stored.
 const STARTS: &str = "start offsets";
-/// How long queued notifications and audit entries may take at the end. The rest of the notifications
-/// is sent after the next start.
+/// How long queued notifications and audit entries may take at the end. The rest of the
+/// notifications is sent after the next start.
 const DRAIN_WITHIN: Duration = Duration::from_secs(5);
 
 /// Everything that the thread owns.
@@ -87,11 +87,13 @@ pub struct EngineLoop {
 }
 
 impl EngineLoop {
-    /// Runs until `stop` and then ends in order: when this returns, the last snapshot is on disk and its
-    /// offsets are committed. If the store of pending predictions fails, the loop ends at once and saves
-    /// nothing: the previous snapshot stays, and the next start reads again from there.
+    /// Runs until `stop` and then ends in order: when this returns, the last snapshot is on disk
+    /// and its offsets are committed. If the store of pending predictions fails, the loop ends at
+    /// once and saves nothing: the previous snapshot stays, and the next start reads again from
+    /// there.
     pub fn run(mut self, stop: &Stop) -> Result<(), AppError> {
         let beat = self.published.beat("engine");
+        self.engines.beat_with(&beat);
         while !stop.asked() && self.engines.fault().is_none() && self.displaced().is_none() {
             self.step();
             beat.tick();
@@ -124,7 +126,8 @@ impl EngineLoop {
         self.consumers.iter().find_map(SourceConsumer::displaced)
     }
 
-    /// One step: a batch of each consumer, and what is due by the clock. Returns the number of records.
+    /// One step: a batch of each consumer, and what is due by the clock. Returns the number of
+    /// records.
     pub fn step(&mut self) -> usize {
         let wait = match self.timers.records {
             0 => TICK / u32::try_from(self.consumers.len()).unwrap_or(1).max(1),
@@ -288,9 +291,9 @@ impl EngineLoop {
         logs.filter_map(|(topic, log)| Some((format!("event log {topic}"), log.facts().fault?)))
     }
 
-    /// Publishes the partitions that are not read because their state is unusable, because the broker
-    /// has fewer records than were read, or because a transaction hides their records; brokers that are
-    /// away; and the watermark if it is stalled.
+    /// Publishes the partitions that are not read because their state is unusable, because the
+    /// broker has fewer records than were read, or because a transaction hides their records;
+    /// brokers that are away; and the watermark if it is stalled.
     fn publish_suspended(&mut self) {
         let contested = self.contested();
         let state = self.engines.suspended();
@@ -316,8 +319,8 @@ impl EngineLoop {
         self.suspended = now.into_keys().collect();
     }
 
-    /// What another process claims too: the `instance`, or the group, which may have one process only
-    /// where each judges what it reads and calls it the whole.
+    /// What another process claims too: the `instance`, or the group, which may have one process
+    /// only where each judges what it reads and calls it the whole.
     fn contested(&mut self) -> Vec<(String, String)> {
         let alone = matches!(self.engines, Topology::Single(_));
         self.consumers.iter_mut().for_each(|c| c.contend(alone));
@@ -344,8 +347,8 @@ impl EngineLoop {
         }
     }
 
-    /// Hands the state to be written: shards to the state topic, or a snapshot to the disk with what the
-    /// journals have gained, and with the names of the topics that it numbers.
+    /// Hands the state to be written: shards to the state topic, or a snapshot to the disk with
+    /// what the journals have gained, and with the names of the topics that it numbers.
     fn save(&mut self) {
         if self.engines.fault().is_some() {
             return;
@@ -368,7 +371,8 @@ impl EngineLoop {
         self.snapshots.write(snapshot, engine.positions(), deltas);
     }
 
-    /// Publishes the result of a write, commits its offsets, and pauses reading while the disk is behind.
+    /// Publishes the result of a write, commits its offsets, and pauses reading while the disk is
+    /// behind.
     fn saved(&mut self, written: &Written) {
         let behind = written.unwritten > UNWRITTEN_MAX;
         if behind != self.disk_behind {
@@ -392,8 +396,8 @@ impl EngineLoop {
         }
     }
 
-    /// Stores where new partitions begin before their first record is read. Until that succeeds nothing
-    /// is read.
+    /// Stores where new partitions begin before their first record is read. Until that succeeds
+    /// nothing is read.
     fn save_starts(&mut self) {
         let saved = self.save_and_wait();
         self.start_unsaved = saved.is_err();

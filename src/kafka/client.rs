@@ -1,8 +1,8 @@
 //! What this program needs of a Kafka client.
 //!
-//! [`Librdkafka`](super::Librdkafka) is the client of the program. The rest of this module is above these traits: where a
-//! partition starts, what its end is, what is lost, which record may be handed over. So it can be
-//! driven by a broker that exists in memory only, in a time of its own.
+//! [`Librdkafka`](super::Librdkafka) is the client of the program. The rest of this module is above
+//! these traits: where a partition starts, what its end is, what is lost, which record may be
+//! handed over. So it can be driven by a broker that exists in memory only, in a time of its own.
 //!
 //! The traits keep the types of rdkafka for lists of partitions and for errors.
 
@@ -72,8 +72,8 @@ pub struct Record<'a> {
 /// A record of a batch, or the error of a partition.
 #[derive(Debug, Clone, Copy)]
 pub struct Fetched<'a> {
-    /// The record. That of an error has the offset that was requested, negative if there was none, and a text as its
-    /// value.
+    /// The record. That of an error has the offset that was requested, negative if there was none,
+    /// and a text as its value.
     pub record: Record<'a>,
     /// 0 for a record, otherwise the error code of librdkafka.
     pub error: i32,
@@ -81,8 +81,8 @@ pub struct Fetched<'a> {
 
 /// A member of a consumer group that reads committed records.
 pub trait GroupClient: Send {
-    /// Runs callbacks without waiting, and takes what they stored. Hands over a record that came before
-    /// its partition was forwarded.
+    /// Runs callbacks without waiting, and takes what they stored. Hands over a record that came
+    /// before its partition was forwarded.
     fn serve(&mut self, early: &mut dyn FnMut(Record<'_>)) -> Events;
 
     /// Why the client is of no more use, if it is not.
@@ -91,8 +91,8 @@ pub trait GroupClient: Send {
     /// Address and client id of each member of a group.
     fn members(&self, group: &str, within: Duration) -> KafkaResult<Vec<(String, String)>>;
 
-    /// Hands over at most `max` records of forwarded partitions, in one batch or several, and waits for
-    /// `max` of them until the timeout.
+    /// Hands over at most `max` records of forwarded partitions, in one batch or several, and waits
+    /// for `max` of them until the timeout.
     fn take(&mut self, max: usize, timeout: Duration, batch: &mut dyn FnMut(&[Fetched<'_>]));
 
     /// Lets [`take`](GroupClient::take) hand over the records of a partition.
@@ -175,15 +175,17 @@ pub type EachRecord<'a> = &'a mut dyn FnMut(&[u8], Option<&[u8]>);
 /// Takes the offset, the key and the value of a record.
 pub type EachAt<'a> = &'a mut dyn FnMut(i64, &[u8], Option<&[u8]>);
 
-/// Reads the state topic and administers it. Blocks the thread of its caller, each call with a deadline.
+/// Reads the state topic and administers it. Blocks the thread of its caller, each call with a
+/// deadline.
 pub trait ReadState: Send {
     /// The partition that contains the state of partition `of` of any topic. Creates the topic if
     /// it is missing, with as many partitions as the largest of `sources`. It is an error if the
     /// topic is not compacted.
     fn state_partition(&mut self, of: i32, sources: &[String]) -> Result<i32, KafkaError>;
 
-    /// The number of partitions of the topic, which is created with so many if it is missing. A topic
-    /// of judges keeps obsolete records for a while: who is away for less finds every delta.
+    /// The number of partitions of the topic. If it is missing, it is created with `at_creation`
+    /// partitions. A topic of judges keeps obsolete records for a while, so a judge that is away
+    /// for less time finds every delta.
     fn partitions(&mut self, at_creation: i32) -> Result<i32, KafkaError>;
 
     /// The offset that a group has committed for a partition of a source, if any.
@@ -204,7 +206,8 @@ pub trait ReadState: Send {
         each: EachRecord<'_>,
     ) -> Result<(), KafkaError>;
 
-    /// The same from an offset on, with the offset of each record; without `until` those that are there now.
+    /// The same from an offset on, with the offset of each record; without `until` those that are
+    /// there now.
     fn read_after(
         &self,
         partition: i32,
@@ -264,12 +267,13 @@ pub trait FollowState: Send {
     /// Number of partitions of a topic; `None` if it does not exist.
     fn partitions(&self, topic: &str) -> Result<Option<i32>, KafkaError>;
 
-    /// End offsets of these partitions, open transactions included, without those that the brokers do not report.
-    fn ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError>;
+    /// End offsets of these partitions, open transactions included, without those that no broker
+    /// reports in time; 0 for a partition that is not there. An error: none is reported.
+    fn ends(&self, of: &[(String, i32)], within: Duration) -> Result<Ends, KafkaError>;
 
     /// The same up to the first open transaction.
-    fn stable_ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError>;
+    fn stable_ends(&self, of: &[(String, i32)], within: Duration) -> Result<Ends, KafkaError>;
 
-    /// First offsets of these partitions, without those that the brokers do not report.
-    fn begins(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError>;
+    /// First offsets of these partitions, in the same way.
+    fn begins(&self, of: &[(String, i32)], within: Duration) -> Result<Ends, KafkaError>;
 }

@@ -66,7 +66,8 @@ pub struct Consumer {
     contact: Contact,
     /// When it was last looked whether logs have grown.
     looked: Instant,
-    /// Records came after a wait: the logs of other partitions may have grown too, as after an outage.
+    /// Records came after a wait: the logs of other partitions may have grown too, as after an
+    /// outage.
     came: bool,
     open_transaction_max: Duration,
     /// The group has a name for it.
@@ -77,7 +78,8 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// Joins the group with a client of these brokers. Returns at once, whether or not a broker can be reached.
+    /// Joins the group with a client of these brokers. Returns at once, whether or not a broker can
+    /// be reached.
     pub fn new(options: &KafkaOptions, brokers: &dyn Brokers) -> Result<Consumer, KafkaError> {
         if let Some((name, why)) = options.refused_option() {
             return Err(KafkaError::Option {
@@ -374,8 +376,8 @@ impl Consumer {
         self.joined
     }
 
-    /// The subscribed topics whose partitions this member does not have all: how many it has, and how
-    /// many there are.
+    /// The subscribed topics whose partitions this member does not have all: how many it has, and
+    /// how many there are.
     pub fn shared(&self) -> Vec<(&str, usize, usize)> {
         let assigned = self.assignment();
         let of = |(&topic, &all): (&u16, &usize)| {

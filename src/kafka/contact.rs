@@ -1,9 +1,9 @@
 //! Since when brokers do not answer, by the statistics of the client.
 //!
-//! The client tries for ever to reach a broker that is away, and whoever reads sees no more than that
-//! no record comes. So it is measured here: since when no broker is connected, and since when the
-//! leader of a partition is not, or the partition has none. A group that has lost a member takes its
-//! partitions away, so the first holds without any. Without statistics nothing is known.
+//! The client keeps trying to reach a broker that is away, and a reader only sees that no record
+//! comes. So this module measures since when no broker is connected, and since when the leader of a
+//! partition is not connected or missing. A group that has lost a member takes its partitions away,
+//! so "no broker" is also measured without partitions. Without statistics nothing is known.
 
 use super::Partition;
 use std::collections::BTreeMap;

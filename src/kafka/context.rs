@@ -57,7 +57,8 @@ pub struct PartitionStats {
     pub stable: Option<i64>,
     /// The next offset to fetch, once it is known.
     pub next: Option<i64>,
-    /// When the leader of the partition last responded; `None` while it is not connected, or there is none.
+    /// When the leader of the partition last responded; `None` while it is not connected, or there
+    /// is none.
     pub responded: Option<Instant>,
 }
 

@@ -39,8 +39,8 @@ pub enum KafkaError {
     Other(String),
     /// The client cannot continue and must be recreated.
     Fatal(String),
-    /// Another member has joined the group under the same `instance`: that of another process, or this one
-    /// itself, whose answer from the group was lost.
+    /// Another member has joined the group under the same `instance`: that of another process, or
+    /// this one itself, whose answer from the group was lost.
     Fenced(String),
 }
 

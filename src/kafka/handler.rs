@@ -17,6 +17,9 @@ pub trait Handler {
         }
     }
 
+    /// A rebalance assigns partitions: [`Handler::assigned`] follows for each.
+    fn assigning(&mut self) {}
+
     /// A partition was assigned. Returns the offset to read first, usually that of the snapshot.
     /// `None`: no position is known. [`Handler::begins`] follows once the start is found, or
     /// [`Handler::suspended`].
@@ -46,6 +49,11 @@ pub trait Handler {
         false
     }
 
+    /// A rebalance revokes these partitions: [`Handler::revoked`] follows for each.
+    fn revoking(&mut self, partitions: &[Partition]) {
+        let _ = partitions;
+    }
+
     /// A partition was revoked; no record of it follows. `lost`: another member already owns it, so
     /// nothing about it may be written any more.
     fn revoked(&mut self, partition: Partition, lost: bool);
@@ -53,12 +61,14 @@ pub trait Handler {
     /// All records that the broker had for this partition at that moment were handed over.
     fn end_of_partition(&mut self, partition: Partition);
 
-    /// The log has grown since the end was reported; the new records may be hidden by a transaction.
+    /// The log has grown since the end was reported; the new records may be hidden by a
+    /// transaction.
     fn grown(&mut self, partition: Partition) {
         let _ = partition;
     }
 
-    /// A transaction that begins at this offset has hidden all that follows for so long. Reported once.
+    /// A transaction that begins at this offset has hidden all that follows for so long. Reported
+    /// once.
     fn hidden(&mut self, partition: Partition, offset: i64, waited: Duration) {
         let _ = (partition, offset, waited);
     }

@@ -1,7 +1,6 @@
 //! The headers of a record. They are parsed only if they are read.
 
 use super::native::Message;
-use rdkafka::message::{BorrowedHeaders, Headers as _};
 use std::fmt;
 
 /// Names and values, borrowed like the other parts of the record.
@@ -13,7 +12,6 @@ enum Kind<'a> {
     #[default]
     None,
     Message(Message<'a>),
-    Borrowed(&'a BorrowedHeaders),
     Owned(&'a [(String, Vec<u8>)]),
 }
 
@@ -22,25 +20,16 @@ impl<'a> Headers<'a> {
         Headers(Kind::Message(message))
     }
 
-    pub(super) fn of_borrowed(headers: Option<&'a BorrowedHeaders>) -> Headers<'a> {
-        Headers(headers.map_or(Kind::None, Kind::Borrowed))
-    }
-
     /// Copied headers.
     pub fn of_owned(headers: &'a [(String, Vec<u8>)]) -> Headers<'a> {
         Headers(Kind::Owned(headers))
     }
 
-    /// All headers in order. A null value is empty.
+    /// All headers in order. A null value is empty, and so is a name that is no UTF-8.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, &'a [u8])> {
         (0..).map_while(move |i| match self.0 {
             Kind::None => None,
             Kind::Message(message) => message.header(i),
-            Kind::Borrowed(headers) if i < headers.count() => {
-                let header = headers.get(i);
-                Some((header.key, header.value.unwrap_or_default()))
-            }
-            Kind::Borrowed(_) => None,
             Kind::Owned(headers) => headers.get(i).map(|(k, v)| (k.as_str(), v.as_slice())),
         })
     }

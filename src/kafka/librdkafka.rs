@@ -2,7 +2,7 @@
 
 use super::client::{Brokers, Fetched, FollowState, GroupClient, ReadState, Record, WriteState};
 use super::context::{Context, Events};
-use super::native::BatchQueue;
+use super::native::{BatchQueue, Message};
 use super::quiet::Quiet;
 use super::state_follower::StateFollower;
 use super::state_topic::{StateTopic, create, reader_config};
@@ -105,7 +105,7 @@ impl Member {
             },
             key: m.key(),
             payload: m.payload().unwrap_or_default(),
-            headers: Headers::of_borrowed(m.headers()),
+            headers: Headers::of_message(Message::of(m)),
         })
     }
 }
@@ -114,7 +114,8 @@ impl GroupClient for Member {
     fn serve(&mut self, early: &mut dyn FnMut(Record<'_>)) -> Events {
         let context = self.client.context();
         context.rebootstrap.run_due(self.client.client());
-        // One poll handles one event. A rebalance must not wait behind the lines of a log or an outage.
+        // One poll handles one event. A rebalance must not wait behind the lines of a log or an
+        // outage.
         for _ in 0..EVENTS_MAX {
             let before = context.callbacks();
             let polled = self.client.poll(Duration::ZERO);

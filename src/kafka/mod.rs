@@ -11,6 +11,7 @@ mod error;
 mod handler;
 mod headers;
 mod librdkafka;
+mod list_offsets;
 mod member;
 mod native;
 mod next_offsets;

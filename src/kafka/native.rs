@@ -21,7 +21,8 @@
 //!    so the array of pointers is not written meanwhile.
 //! 3. *Key, payload, headers and topic of a message live as long as the message* and are not
 //!    written, as rdkafka.h documents for `rd_kafka_message_t`. Null pointers become `None` or an
-//!    empty slice.
+//!    empty slice. A message of the consumer's own queue belongs to rdkafka's [`BorrowedMessage`],
+//!    which keeps it until it is dropped; [`Message::of`] borrows that.
 //! 4. *`err` is read as an integer*, not as the enum of the bindings. A broker may send a code that
 //!    the bindings do not name, and such a value in an enum would be undefined behaviour.
 //! 5. *Threads:* librdkafka's queue functions may be called from any thread; `BatchQueue` is
@@ -32,6 +33,7 @@
 use rdkafka::bindings as sys;
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
+use rdkafka::message::BorrowedMessage;
 use std::ffi::{CStr, CString};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -184,6 +186,14 @@ impl Drop for Batch<'_> {
 pub(super) struct Message<'b>(&'b sys::rd_kafka_message_t);
 
 impl<'b> Message<'b> {
+    /// A message of the consumer's own queue. rdkafka itself panics at a header whose name is no
+    /// UTF-8.
+    pub fn of(message: &'b BorrowedMessage<'_>) -> Message<'b> {
+        // SAFETY: points 2 and 3; the pointer is not null, and the borrow is the lifetime of the
+        // answer.
+        Message(unsafe { &*message.ptr() })
+    }
+
     /// 0 for a message, otherwise the error code of librdkafka.
     #[inline]
     pub fn error(self) -> i32 {
@@ -235,9 +245,9 @@ impl<'b> Message<'b> {
         bytes(self.0.payload.cast(), self.0.len).unwrap_or_default()
     }
 
-    /// Name and value of the header at `index`; `None` after the last one. A null value is empty.
-    /// The first call parses the headers, so a message whose headers are not read does not pay for
-    /// them.
+    /// Name and value of the header at `index`; `None` after the last one. A null value is empty,
+    /// and so is a name that is no UTF-8. The first call parses the headers, so a message whose
+    /// headers are not read does not pay for them.
     pub fn header(self, index: usize) -> Option<(&'b str, &'b [u8])> {
         const OK: i32 = 0;
         let mut headers = ptr::null_mut();
@@ -273,4 +283,49 @@ fn bytes<'b>(start: *const u8, len: usize) -> Option<&'b [u8]> {
     // SAFETY: point 3; only called with the pointer and length of one field of a live message,
     // whose borrow is the lifetime of the answer.
     Some(unsafe { std::slice::from_raw_parts(start, len) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rdkafka::message::{Header, OwnedHeaders};
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+    use rdkafka::{ClientConfig, Offset, TopicPartitionList};
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_header_whose_name_is_no_text_is_read_without_a_name() {
+        let mock = MockCluster::new(1).expect("a broker");
+        mock.create_topic("t", 1, 1).expect("a topic");
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", mock.bootstrap_servers());
+        let producer: BaseProducer = config.create().expect("a producer");
+        // SAFETY: rdkafka passes the bytes on and takes them for no text.
+        let name = unsafe { String::from_utf8_unchecked(vec![b'n', 0xff]) };
+        let header = |key| Header {
+            key,
+            value: Some("v"),
+        };
+        let headers = OwnedHeaders::new().insert(header(name.as_str()));
+        let headers = headers.insert(header("sound"));
+        let record: BaseRecord<'_, (), str> = BaseRecord::to("t").payload("p").headers(headers);
+        producer.send(record).map_err(|(e, _)| e).expect("queued");
+        producer.flush(PATIENCE).expect("delivered");
+        config.set("group.id", "g");
+        let consumer: BaseConsumer = config.create().expect("a consumer");
+        let mut list = TopicPartitionList::new();
+        let begun = list.add_partition_offset("t", 0, Offset::Beginning);
+        begun
+            .and_then(|()| consumer.assign(&list))
+            .expect("assigned");
+        // The consumer's own queue: nothing is forwarded.
+        let message = consumer.poll(PATIENCE).expect("a record").expect("sound");
+        let message = Message::of(&message);
+        let headers = (0..).map_while(|i| message.header(i));
+        let headers: Vec<(&str, &[u8])> = headers.collect();
+        let value: &[u8] = b"v";
+        assert_eq!(headers, [("", value), ("sound", value)]);
+    }
 }

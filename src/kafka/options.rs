@@ -99,8 +99,8 @@ pub struct KafkaOptions {
     pub copartitions: usize,
     /// Topic for records that could not be decoded; with `None` they are only counted.
     pub dead_letter: Option<String>,
-    /// How long a transaction may hide records of a partition before [`Handler::hidden`](super::Handler::hidden)
-    /// reports it.
+    /// How long a transaction may hide records of a partition before
+    /// [`Handler::hidden`](super::Handler::hidden) reports it.
     pub open_transaction_max: Duration,
     /// Interval of the statistics of librdkafka in ms, which report the lag; 0 turns them off.
     pub statistics_ms: u32,

@@ -7,12 +7,12 @@
 //! frozen or down only seems to have ended, and after an outage the backlog of one partition
 //! arrives a moment before that of the next.
 //!
-//! An end that was reported holds until the log grows, which every fetch response says too, also of
-//! records that an open transaction hides. From then on the partition is watched again.
+//! A reported end holds until the log grows. Every fetch response shows this, also for records that
+//! an open transaction hides. From then on the partition is watched again.
 //!
-//! A transaction that stays open hides all that follows it in its partition. That is so where the next
-//! offset to fetch is the last stable one, records lie beyond it, and the leader responds. How long it has
-//! been so is measured here ([`Hidden`]); without statistics it is not known.
+//! An open transaction hides all records after its begin in its partition. It is detected when the
+//! next offset to fetch is the last stable one, there are records beyond it, and the leader
+//! responds. [`Hidden`] measures how long this lasts; without statistics it is not known.
 //!
 //! librdkafka's own event (`enable.partition.eof`) must not be used with batches.
 //! `rd_kafka_q_serve_rkmessages` treats the offset of the event, which is the next one to read, as
@@ -153,8 +153,8 @@ impl PartitionEnds {
         .collect()
     }
 
-    /// Takes out the partitions whose log is longer than when their end was reported; `end` returns the
-    /// end of a partition.
+    /// Takes out the partitions whose log is longer than when their end was reported; `end` returns
+    /// the end of a partition.
     pub fn take_grown(&mut self, end: impl Fn(Partition) -> Option<i64>) -> Vec<Partition> {
         let mut grown = Vec::new();
         self.ended.retain(|&p, was| {

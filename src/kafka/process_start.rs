@@ -1,9 +1,10 @@
 //! When a process started, as the other processes of its group see it.
 //!
-//! A consumer carries the start of its process in its client id: `trueline-MS-NONCE`, the time of its
-//! wall clock and a number that tells two starts of one millisecond apart. Its commits carry the same in
-//! their metadata. So all processes see the same order, whatever their clocks say, and exactly one of two
-//! finds itself the later one. A client id that `[kafka.options]` sets carries no start.
+//! A consumer carries the start of its process in its client id, `trueline-MS-NONCE`: the
+//! wall-clock time and a number that distinguishes two starts in the same millisecond. Its commits
+//! carry the same in their metadata. So all processes see the same order, whatever their clocks
+//! say, and exactly one of two processes is the later one. A client id that `[kafka.options]` sets
+//! carries no start.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;

@@ -1,7 +1,8 @@
-//! The callbacks of every client but that of the consumer: of the state topic, the alerts topic and dead letters.
+//! The callbacks of every client but that of the consumer: of the state topic, the alerts topic and
+//! dead letters.
 //!
-//! Errors are only debug lines, because the consumer reports the same ones. What became of a record goes to whoever wrote
-//! it.
+//! Errors are only debug lines, because the consumer reports the same ones. What became of a record
+//! goes to whoever wrote it.
 
 use super::rebootstrap::Rebootstrap;
 use super::token::TokenFile;

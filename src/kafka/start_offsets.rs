@@ -160,8 +160,8 @@ impl StartOffsets {
         ))
     }
 
-    /// Asks for the starts of partitions, in their order, while answers come: each is waited for so long, and all
-    /// of them twice as long.
+    /// Asks for the starts of partitions, in their order, while answers come: each is waited for so
+    /// long, and all of them twice as long.
     fn request(
         &mut self,
         client: &dyn GroupClient,

@@ -1,9 +1,10 @@
 //! Follows all partitions of the state topic from their start, without joining a group.
 //!
 //! It also requests the ends of topics, so that the judge knows which records the checkpoints do
-//! not contain yet. One request per broker returns all ends.
+//! not contain yet. One request per broker returns all ends ([`super::list_offsets`]).
 
 use super::client::{Ends, FollowState, Followed};
+use super::list_offsets::offsets;
 use super::quiet::Quiet;
 use super::state_topic::{create, poll_idle, reader_config};
 use super::{KafkaError, KafkaOptions};
@@ -81,41 +82,16 @@ impl FollowState for StateFollower {
         Ok((n > 0).then_some(n as i32))
     }
 
-    fn ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
+    fn ends(&self, of: &[(String, i32)], within: Duration) -> Result<Ends, KafkaError> {
         poll_idle(&self.uncommitted);
-        offsets(&self.uncommitted, of, Offset::End)
+        offsets(&self.uncommitted, of, Offset::End, within)
     }
 
-    fn stable_ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
-        offsets(&self.client, of, Offset::End)
+    fn stable_ends(&self, of: &[(String, i32)], within: Duration) -> Result<Ends, KafkaError> {
+        offsets(&self.client, of, Offset::End, within)
     }
 
-    fn begins(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
-        offsets(&self.client, of, Offset::Beginning)
+    fn begins(&self, of: &[(String, i32)], within: Duration) -> Result<Ends, KafkaError> {
+        offsets(&self.client, of, Offset::Beginning, within)
     }
-}
-
-/// Requests first or end offsets. Brokers accept the names of both in place of a time.
-fn offsets(
-    client: &BaseConsumer<Quiet>,
-    of: &[(String, i32)],
-    which: Offset,
-) -> Result<Ends, KafkaError> {
-    if of.is_empty() {
-        return Ok(Ends::new());
-    }
-    let mut list = TopicPartitionList::new();
-    for (topic, partition) in of {
-        list.add_partition_offset(topic, *partition, which)
-            .map_err(KafkaError::from_native)?;
-    }
-    let found = client.offsets_for_times(list, REQUEST);
-    let found = found.map_err(KafkaError::from_native)?;
-    let entry = |e: &rdkafka::topic_partition_list::TopicPartitionListElem<'_>| match e.offset() {
-        Offset::Offset(offset) if e.error().is_ok() => {
-            Some(((e.topic().to_owned(), e.partition()), offset))
-        }
-        _ => None,
-    };
-    Ok(found.elements().iter().filter_map(entry).collect())
 }

@@ -1,9 +1,10 @@
 //! The state topic: a compacted topic for checkpoints of partitions.
 //!
 //! It has as many partitions as the topics whose state it contains. [`StateTopic`] creates it if it
-//! is missing, and reads one of its partitions from the start up to an offset. [`StateWriter`](super::state_writer::StateWriter)
-//! writes records and returns their offsets once all in-sync replicas have them. Both block the
-//! thread of their caller, each call with a deadline.
+//! is missing, and reads one of its partitions from the start up to an offset.
+//! [`StateWriter`](super::state_writer::StateWriter) writes records and returns their offsets once
+//! all in-sync replicas have them. Both block the thread of their caller, each call with a
+//! deadline.
 //!
 //! The state of partition p of any topic is in partition p (modulo their number). So a process that
 //! takes over a partition reads only the state of partitions with this number. The topic is created

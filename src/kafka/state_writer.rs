@@ -33,8 +33,8 @@ impl StateWriter {
         })
     }
 
-    /// A writer of claims. One that was not written in time must not come later: by then another
-    /// process has claimed.
+    /// A writer of claims. A claim that was not written in time must not be written later, when
+    /// another process may have claimed.
     pub fn of_claims(options: &KafkaOptions, topic: &str) -> Result<StateWriter, KafkaError> {
         let mut writer = StateWriter::new(options, topic)?;
         writer.drops = true;

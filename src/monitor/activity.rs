@@ -1,8 +1,9 @@
-//! What a shard says of its streams besides their sums: that they live, and what they wait for.
+//! The activity of a shard's streams: their newest events and pending predictions, without their
+//! sums.
 
 use crate::collect::Key;
 
-/// What waits of a stream that was not judged yet.
+/// The unsealed events of a stream that has no judgement yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unjudged {
     /// Name of the model.
@@ -13,7 +14,8 @@ pub struct Unjudged {
     pub segment: String,
     /// Events in open panes.
     pub events: u64,
-    /// An event later than this seals the first of these panes, in ms since 1970; none if there is none.
+    /// An event later than this seals the first of these panes, in ms since 1970; none if there is
+    /// none.
     pub until_ms: Option<i64>,
     /// Events that came after later ones had sealed their panes.
     pub late: u64,
@@ -32,7 +34,7 @@ pub struct Activity<N> {
     pub seen_ms: Option<i64>,
     /// Predictions that wait for outcomes.
     pub pending: u64,
-    /// Whether the stream is to begin if it is not known yet.
+    /// Whether the monitor creates the stream if it does not know it yet.
     pub begins: bool,
 }
 

@@ -1,10 +1,11 @@
-//! The judge of all workers: what it does with the checkpoints of their partitions.
+//! The judge of all workers: it applies the checkpoints of their partitions and judges.
 //!
-//! Workers count, and their checkpoints bring the windows and deltas of each partition here. A
-//! [`RemoteShard`] is a partition as its newest checkpoint has it. Deltas since the checkpoint before are
-//! applied to the monitor as if the shard were in this process, and the monitor judges slide after slide,
-//! up to the line that all partitions have passed that must be waited for. Who must is said from outside
-//! ([`Aggregator::set_freshness`]), so nothing here knows a clock or a broker.
+//! Workers count records. Their checkpoints bring the windows and deltas of each partition here. A
+//! [`RemoteShard`] is the state of one partition in its newest checkpoint. The aggregator applies
+//! the deltas since the previous checkpoint to the monitor, as if the shard were in this process.
+//! The monitor then judges slide after slide, up to the time that every partition it waits for has
+//! passed. The caller says which partitions these are ([`Aggregator::set_freshness`]), so the
+//! aggregator needs no clock and no broker.
 //!
 //! ```text
 //!   checkpoint of partition 0 ─► remote shard ─┐ deltas since the checkpoint before
@@ -12,14 +13,15 @@
 //!   checkpoint of partition 2 ─► remote shard ─┘
 //! ```
 //!
-//! If deltas are missing (checkpoints were compacted away before they were read, or were written by a
-//! process that judged itself) the monitor is made again of the windows of all partitions: sums are exact
-//! at once, and the slides up to the furthest line are not judged. They are
-//! [counted](Aggregator::skipped).
+//! Deltas are missing if checkpoints were compacted away before they were read, or if a process
+//! that judged by itself wrote them. The aggregator then rebuilds the monitor from the windows of
+//! all partitions. Sums are exact at once. The slides up to the furthest line are not judged; they
+//! are [counted](Aggregator::skipped).
 //!
-//! Always: a delta was applied once, or is in the windows that the monitor was made from. What was judged
-//! depends on the checkpoints and on who was waited for, not on when they were read. An aggregator restored
-//! from its snapshot continues with the next delta of each partition.
+//! Always: every delta is applied once, or is in the windows from which the monitor was rebuilt.
+//! Judgements depend on the checkpoints and on the partitions that were waited for, not on when
+//! checkpoints were read. An aggregator restored from its snapshot continues with the next delta of
+//! each partition.
 
 use super::activity::Activity;
 use super::delta_log::{DeltaBatch, LogPosition};
@@ -45,11 +47,13 @@ struct RemoteShard {
     state: Option<RemoteState>,
     /// Its windows, while the monitor is made again.
     windows: Option<PartitionWindows>,
-    /// Which of its deltas were applied; missing if the checkpoint had none.
+    /// Which of its deltas were applied; missing if nothing of it was read.
     applied: Option<LogPosition>,
+    /// The monitor lacks something that its windows have.
+    lacks: bool,
     /// Verdicts do not wait for it.
     passed: bool,
-    /// It has records that nothing is known of, though verdicts do not wait for it.
+    /// Verdicts do not wait for it, though it has records that no checkpoint in use holds.
     left_out: bool,
 }
 
@@ -66,11 +70,9 @@ pub struct Aggregator {
     topics: Vec<String>,
     shards: BTreeMap<At, RemoteShard>,
     monitor: Monitor,
-    /// The monitor lacks something that the windows of the partitions have.
-    stale: bool,
     watchdog: Watchdog,
     changes: Vec<Change>,
-    /// What monitors counted that are gone.
+    /// Counts of the monitors that were replaced.
     before: Counters,
     judgements: Vec<WindowJudgement>,
     skipped: u64,
@@ -85,7 +87,6 @@ impl Aggregator {
             plan,
             topics,
             shards: BTreeMap::new(),
-            stale: false,
             watchdog: Watchdog::default(),
             changes: Vec::new(),
             before: Counters::default(),
@@ -124,11 +125,14 @@ impl Aggregator {
         Ok(restored)
     }
 
-    /// The monitor with which deltas were applied; offsets of the topic are added by who reads it.
+    /// The monitor, and which deltas were applied. The reader of the topic adds its offsets.
+    /// Of a partition of which the monitor lacks something it says so: whoever goes on from it
+    /// takes the windows.
     pub fn snapshot(&self) -> Snapshot {
         let applied = |(at, shard): (&At, &RemoteShard)| {
             let topic = self.topics.get(usize::from(at.0))?.clone();
-            Some((topic, at.1, shard.applied?))
+            let lacking = shard.lacks.then_some(LogPosition::NOWHERE);
+            Some((topic, at.1, lacking.or(shard.applied)?))
         };
         let mut snapshot = Snapshot {
             followed: Some(FollowedState {
@@ -143,8 +147,8 @@ impl Aggregator {
         snapshot
     }
 
-    /// Takes the newest checkpoint of a partition, of this epoch, with its deltas. An error says why it
-    /// cannot be used.
+    /// Takes the newest checkpoint of a partition, of this epoch, with its deltas. An error says
+    /// why it cannot be used.
     pub fn take(
         &mut self,
         at: At,
@@ -160,22 +164,18 @@ impl Aggregator {
         if let Some(before) = &shard.state {
             state.compare(before);
         }
-        let now = deltas.as_ref().map(|deltas| LogPosition {
-            epoch,
-            next: deltas.next,
-        });
+        let next = deltas.as_ref().map(|deltas| deltas.next);
+        let now = next.map_or(LogPosition::NOWHERE, |next| LogPosition { epoch, next });
         // Read again after a restart, from before the snapshot.
         let behind = |a: LogPosition, b: LogPosition| (a.epoch, a.next) < (b.epoch, b.next);
-        if let (Some(now), Some(applied)) = (now, shard.applied)
-            && behind(now, applied)
-        {
+        if next.is_some() && shard.applied.is_some_and(|applied| behind(now, applied)) {
             return Ok(());
         }
         let resumes = deltas.as_ref();
         let resumes = resumes.and_then(|d| d.resumes(epoch, shard.applied));
-        (shard.state, shard.applied) = (Some(state), now);
+        (shard.state, shard.applied) = (Some(state), Some(now));
         let (Some(resumes), Some(deltas)) = (resumes, deltas) else {
-            self.stale = true;
+            shard.lacks = true;
             return Ok(());
         };
         let unread = deltas.deltas.into_iter().filter(|(n, _)| *n >= resumes);
@@ -183,7 +183,7 @@ impl Aggregator {
             let ours = self.plan.serves(delta.model()).is_some();
             if self.monitor.apply(delta).is_none() {
                 // What it says is in the windows of the partition too.
-                self.stale |= ours;
+                shard.lacks |= ours;
             }
         }
         Ok(())
@@ -206,24 +206,26 @@ impl Aggregator {
         }
     }
 
-    /// Says how up to date the checkpoint of a partition is: verdicts wait for those that are behind.
+    /// Says how up to date the checkpoint of a partition is: verdicts wait for those that are
+    /// behind.
     pub fn set_freshness(&mut self, at: At, freshness: Freshness) {
         let shard = self.shards.entry(at).or_default();
         shard.passed = freshness != Freshness::Behind;
         shard.left_out = matches!(freshness, Freshness::Stale | Freshness::Missing);
     }
 
-    /// Judges what all have passed that are waited for.
+    /// Judges up to the time that all partitions that are waited for have passed.
     pub fn settle(&mut self) {
-        if std::mem::take(&mut self.stale) {
+        if self.shards.values().any(|s| s.lacks) {
             self.rebuild();
         }
         let lines = self.lines();
         advance(&mut self.monitor, &lines);
     }
 
-    /// Up to where each model can be judged: the least that those have come to that are waited for, but no
-    /// further than what one of all has sealed; where nobody is waited for, the furthest.
+    /// Time up to which each model can be judged: the least event time reached by a partition that
+    /// is waited for, but at most the latest time that any partition has sealed. If none is waited
+    /// for, that latest time.
     fn lines(&self) -> Vec<i64> {
         let n = self.plan.models.len();
         let reached = |s: &RemoteShard| match &s.state {
@@ -271,9 +273,11 @@ impl Aggregator {
             }
         }
         let parts: Vec<_> = self.shards.values().filter_map(RemoteShard::part).collect();
-        let monitor = Monitor::rebuild(&self.monitor, &parts, &verdicts);
+        let monitor = Monitor::rebuild(&self.monitor, &parts, verdicts);
         drop(parts);
-        self.shards.values_mut().for_each(|s| s.windows = None);
+        for shard in self.shards.values_mut() {
+            (shard.windows, shard.lacks) = (None, false);
+        }
         let lines = self.monitor.view().sealed_until_ms().iter();
         for ((model, was), is) in self
             .plan
@@ -294,8 +298,8 @@ impl Aggregator {
         self.judgements.extend(old.take_judgements());
     }
 
-    /// Takes the time: withdraws what is stale, lets go of what expired. Returns all changes since the
-    /// last call.
+    /// Advances the clock to `now_ms`: withdraws stale values and expires unused streams. Returns
+    /// all changes since the last call.
     pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
         let models = self.plan.models.len();
         let due_ms = self.states().map(|s| s.due_ms.clone());
@@ -372,14 +376,15 @@ impl Aggregator {
             .collect()
     }
 
-    /// Whether a partition's checkpoint says that it was read to its end, or as far as open transactions let
-    /// it; `None` if there is none.
+    /// Whether a partition's checkpoint says that it was read to its end, or as far as open
+    /// transactions let it; `None` if there is none.
     pub fn idle(&self, at: At) -> Option<bool> {
         let state = self.shards.get(&at)?.state.as_ref()?;
         Some(state.partitions.are_idle())
     }
 
-    /// Whether a partition's checkpoint says that its worker no longer waits for an open transaction.
+    /// Whether a partition's checkpoint says that its worker no longer waits for an open
+    /// transaction.
     pub fn leaves_out(&self, at: At) -> bool {
         let state = self.shards.get(&at).and_then(|s| s.state.as_ref());
         state.is_some_and(|s| s.partitions.states().any(|p| p.left_out))
@@ -397,7 +402,8 @@ impl Aggregator {
         shards.sum::<usize>() + self.monitor.view().bytes()
     }
 
-    /// Takes over what may change in a plan at run time. See [`Engine::reload`](super::Engine::reload).
+    /// Takes over what may change in a plan at run time. See
+    /// [`Engine::reload`](super::Engine::reload).
     pub fn reload(&mut self, new: &Plan) {
         self.monitor.reload(new);
         self.plan.reload(new);

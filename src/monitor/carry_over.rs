@@ -1,9 +1,9 @@
 //! A snapshot whose windows are not those of the configuration any more.
 //!
-//! The windows of scores take over the panes of those before them, as far as these hold them
-//! ([`crate::window::carry_over`]). A window that was there before keeps its verdict and its alert; a new
-//! one is judged at its next slide. Detectors, open panes and pending predictions know no windows and stay.
-//! Windows of vector views start over.
+//! New windows of scores take over the panes that the old windows hold
+//! ([`crate::window::carry_over`]). A window that existed before keeps its verdict and its alert; a
+//! new one is judged at its next slide. Detectors, open panes and pending predictions do not depend
+//! on windows and stay.
 
 use super::snapshot::{ModelState, Snapshot};
 use crate::alert::Alert;

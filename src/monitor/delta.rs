@@ -1,8 +1,9 @@
 //! What the first stage hands to the second: sealed panes, and corrections of sealed panes.
 //!
-//! A delta names its stream and carries packed integer sums, so deltas of any number of shards add up to
-//! the deltas of one shard that had read all their partitions, to the bit. It is the only form in which
-//! sums travel: within a process, and between processes as part of a partition's checkpoint.
+//! A delta names its stream and carries packed integer sums, so deltas of any number of shards add
+//! up to the deltas of one shard that had read all their partitions, to the bit. It is the only
+//! form in which sums travel: within a process, and between processes as part of a partition's
+//! checkpoint.
 
 use crate::collect::{Key, LateVector, PaneDelta};
 use crate::judge::StreamId;

@@ -1,24 +1,29 @@
 //! The deltas of one partition on their way to a judge in another process.
 //!
-//! A checkpoint holds the windows of its partition, which are sums over slides. They are enough to resume
-//! from, but not to judge every slide between two checkpoints. If another process judges, a checkpoint
-//! therefore also carries, in order, the deltas since the checkpoint before. The deltas of a partition are
-//! numbered from its beginning; a [`DeltaBatch`] says with which number it begins. A judge that has read
-//! up to a number continues there, and notices when deltas are missing.
+//! A checkpoint holds the windows of its partition, which are sums over slides. They are enough to
+//! resume from, but not to judge every slide between two checkpoints. If another process judges, a
+//! checkpoint therefore also carries, in order, the deltas since the checkpoint before. The deltas
+//! of a partition are numbered from its beginning; a [`DeltaBatch`] says with which number it
+//! begins. A judge that has read up to a number continues there, and notices when deltas are
+//! missing.
 //!
 //! A process that takes a partition over continues with the numbers of the checkpoint that it found
-//! ([`DeltaBatch::origins`]). It reads the records after that checkpoint again, and so makes the deltas
-//! again that the process before had made of them. It sends the deltas of that checkpoint again: where
-//! they are spread over several judges ([`super::repartition`]), the process before may have died between
-//! its checkpoint and what the judges read.
+//! ([`DeltaBatch::origins`]). It reads the records after that checkpoint again, so it makes the
+//! same deltas as the previous process. It also sends the deltas of that checkpoint again. Where
+//! deltas are spread over several judges ([`super::repartition`]), the previous process may have
+//! died after it wrote its checkpoint and before the judges got their parts.
 //!
-//! A judge may know none of that checkpoint, if who wrote it had lost the partition by then. So a batch
+//! A judge may not know that checkpoint, if its writer had lost the partition by then. So a batch
 //! also names the earlier checkpoints from which claimants resumed.
 //!
-//! A [`DeltaLog`] keeps deltas until the checkpoint that carries them is stored, and then for a while, up
-//! to [`KEPT_BYTES`], so that a judge may miss checkpoints that the broker compacted away and still find
-//! every delta. If no checkpoint can be stored, the log is cut at [`UNSENT_BYTES`]; the judge then resumes
-//! from the windows and counts the slides that it skipped.
+//! A process that judges itself writes checkpoints without deltas. Who takes such a partition over
+//! numbers its deltas from one, so that a judge that has read nothing of it begins with its
+//! windows.
+//!
+//! A [`DeltaLog`] keeps deltas until the checkpoint that carries them is stored, and then for a
+//! while, up to [`KEPT_BYTES`], so that a judge may miss checkpoints that the broker compacted away
+//! and still find every delta. If no checkpoint can be stored, the log is cut at [`UNSENT_BYTES`];
+//! the judge then resumes from the windows and counts the slides that it skipped.
 
 use super::delta::Delta;
 use serde::{Deserialize, Serialize};
@@ -30,7 +35,8 @@ const KEPT_BYTES: usize = 64 << 10;
 /// Most bytes of deltas of a partition that wait for the broker.
 const UNSENT_BYTES: usize = 16 << 20;
 
-/// Most checkpoints before that a batch names: that many takeovers without a checkpoint that a judge heard.
+/// Most earlier checkpoints that a batch names: as many takeovers in a row may pass before a judge
+/// reads one.
 const ORIGINS_MAX: usize = 8;
 
 /// A place in the deltas of a partition, as one claimant of the partition numbers them.
@@ -42,17 +48,26 @@ pub struct LogPosition {
     pub next: u64,
 }
 
+impl LogPosition {
+    /// A place after which no batch continues: its reader takes windows in place of deltas.
+    pub const NOWHERE: LogPosition = LogPosition {
+        epoch: i64::MIN,
+        next: u64::MAX,
+    };
+}
+
 /// Deltas in a checkpoint. See the module.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DeltaBatch {
-    /// The checkpoint with which the claimant began, the one with which that one's claimant began, and so on;
-    /// empty if there was none, or none with deltas.
+    /// The checkpoint from which this claimant resumed, then the one from which its predecessor
+    /// resumed, and so on; empty if there was none, or none with deltas.
     pub origins: Vec<LogPosition>,
     /// Number of the first delta that may be here: none since then is missing.
     pub from: u64,
     /// Number of the delta that comes next.
     pub next: u64,
-    /// Deltas with their numbers, in order; a judge of some models has those of the others nowhere.
+    /// Deltas with their numbers, in order. The batch of one judge partition lacks the deltas of
+    /// other models.
     pub deltas: Vec<(u64, Delta)>,
     /// Predictions that wait for outcomes, by slot of their stream.
     pub pending: Vec<(u32, u64)>,
@@ -72,9 +87,9 @@ impl DeltaBatch {
         }
     }
 
-    /// The number from which a reader continues that has read up to `read`; `None` if deltas between are
-    /// missing. `epoch` is that of the checkpoint. A reader that has read nothing misses nothing of a batch
-    /// that starts at the beginning.
+    /// The number from which a reader continues that has read up to `read`; `None` if deltas
+    /// between are missing. `epoch` is that of the checkpoint. A reader that has read nothing
+    /// misses nothing of a batch that starts at the beginning.
     pub fn resumes(&self, epoch: i64, read: Option<LogPosition>) -> Option<u64> {
         let next = match read {
             None => 0,
@@ -102,7 +117,18 @@ pub struct DeltaLog {
 }
 
 impl DeltaLog {
-    /// The log of a partition that resumes from the checkpoint of this epoch, which has these deltas.
+    /// The log of a partition that resumes from a checkpoint without deltas. Who has read nothing
+    /// of it lacks what the checkpoint holds, so it does not begin at the beginning.
+    pub fn after_windows() -> DeltaLog {
+        DeltaLog {
+            from: 1,
+            stored: 1,
+            ..DeltaLog::default()
+        }
+    }
+
+    /// The log of a partition that resumes from the checkpoint of this epoch, which has these
+    /// deltas.
     pub fn resume(epoch: i64, found: DeltaBatch) -> DeltaLog {
         let next = found.next;
         let mut origins = vec![LogPosition { epoch, next }];
@@ -213,6 +239,20 @@ mod tests {
         assert_eq!(batch(&[], 0, 4).resumes(7, None), Some(0));
         assert_eq!(own.resumes(7, None), None);
         assert_eq!(taken.resumes(7, None), None);
+    }
+
+    #[test]
+    fn deltas_that_follow_windows_are_of_no_use_to_who_has_read_nothing() {
+        let mut log = DeltaLog::after_windows();
+        assert_eq!(log.batch(Vec::new(), Vec::new()).resumes(7, None), None);
+        log.extend([batch(&[], 0, 1).deltas[0].1.clone()]);
+        let first = log.batch(Vec::new(), Vec::new());
+        assert_eq!(first.resumes(7, None), None);
+        assert_eq!(resumes(&first, position(7, 1)), Some(1));
+        // Nor to who lacks something.
+        for batch in [&first, &batch(&[position(5, 9)], 0, 4)] {
+            assert_eq!(resumes(batch, LogPosition::NOWHERE), None);
+        }
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! Both stages in one thread: records in, changes and reports out.
 //!
-//! Whenever the watermark passes the end of panes, inside the call that moved it, the [`Shard`] is drained
-//! and the [`Monitor`] judges, one step after the other even if many panes are due. So what is judged, and
-//! what is late, depends on the records alone and not on when anyone calls [`Engine::tick`]. The clock,
-//! as `now_ms` of `tick`, does one thing only: it withdraws the values of streams without events, and of all
-//! while the watermark stands still. Streams that nobody uses are let go at a tick, by event time.
+//! When the watermark passes the end of a pane, the call that moved it drains the [`Shard`] and
+//! lets the [`Monitor`] judge, pane by pane if several are due. So judgements and late events
+//! depend on the records alone and not on when anyone calls [`Engine::tick`]. The clock (`now_ms`
+//! of `tick`) does one thing only: it withdraws the values of streams without events, and the
+//! values of all streams while the watermark stands still. A tick also expires unused streams, by
+//! event time.
 //!
-//! Always, after every call: records read equal the sum of the dispositions; all panes of a model before
-//! its watermark are sealed and judged; a snapshot taken now, restored and fed what comes after its
-//! offsets gives what this engine will give, bit for bit.
+//! Always, after every call: records read equal the sum of the dispositions; all panes of a model
+//! before its watermark are sealed and judged; an engine restored from a snapshot and fed the
+//! records after its offsets gives the same results as this engine, bit for bit.
 
 use super::activity::Unjudged;
 use super::monitor::{Monitor, MonitorView, comparisons};
@@ -102,8 +103,8 @@ impl Engine {
         self.monitor.observe(shard.due_ms(), once(activity));
     }
 
-    /// Takes the time: withdraws what is stale, lets go of what expired. Returns all changes since the
-    /// last call.
+    /// Advances the clock to `now_ms`: withdraws stale values and expires unused streams. Returns
+    /// all changes since the last call.
     pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
         self.observe_activity();
         self.shard.tick(now_ms);
@@ -124,8 +125,8 @@ impl Engine {
         self.finish_by(i64::MAX)
     }
 
-    /// The same where outcomes come separately and some may be missing: what would not be mature at the
-    /// newest event of all stays pending.
+    /// The same where outcomes come separately and some may be missing: predictions that are not
+    /// mature at the newest event of all streams stay pending.
     pub fn finish_mature(&mut self) -> Vec<Change> {
         self.finish_by(
             self.shard
@@ -202,12 +203,13 @@ impl Engine {
         self.monitor.view().totals()
     }
 
-    /// What can be said of versions that scored the same ids.
+    /// Comparisons of versions that scored the same ids.
     pub fn comparisons(&self) -> Vec<ComparisonReport> {
         comparisons(self.plan(), [self.shard.view().comparisons()].into_iter())
     }
 
-    /// Where rows of pairs went since this engine began, by name of the model's plan, with how many wait now.
+    /// Where rows of pairs went since this engine began, by name of the model's plan, with how many
+    /// wait now.
     pub fn pair_counts(&self) -> Vec<(String, PairCounts, usize)> {
         let mut all = self.shard.view().pair_counts();
         for ((_, counts, _), brought) in all.iter_mut().zip(&self.brought_pairs) {
@@ -233,8 +235,8 @@ impl Engine {
         self.monitor.view().plan()
     }
 
-    /// Takes over what may change in a plan at run time: tests, tolerances and hold times from the next
-    /// judgement of each window on, caps at once. What else differs is left as it was.
+    /// Takes over what may change in a plan at run time: tests, tolerances and hold times from the
+    /// next judgement of each window on, caps at once. What else differs is left as it was.
     pub fn reload(&mut self, new: &Plan) {
         self.shard.reload(new);
         self.monitor.reload(new);
@@ -290,8 +292,8 @@ impl Engine {
         self.shard.view().bytes() + self.monitor.view().bytes()
     }
 
-    /// What happened in joins since the last call, to be written to their journals before the snapshot
-    /// that is taken next: without it the snapshot cannot be restored.
+    /// The events of joins since the last call. Write them to the journals before the next
+    /// snapshot: that snapshot cannot be restored without them.
     pub fn take_journals(&mut self) -> Vec<JournalDelta> {
         self.correct();
         self.shard.upkeep().take_journals()
@@ -332,23 +334,25 @@ impl Engine {
         self.shard.view().spilled()
     }
 
-    /// All state, to be restored by [`Engine::restore`]; where outcomes come separately, together with the
-    /// journals. See [`Engine::take_journals`].
+    /// All state, to be restored by [`Engine::restore`]; where outcomes come separately, together
+    /// with the journals. See [`Engine::take_journals`].
     pub fn snapshot(&self) -> Snapshot {
         let mut snapshot = self.shard.view().snapshot();
         self.monitor.view().save_to(&mut snapshot);
         snapshot
     }
 
-    /// An engine that resumes from a snapshot without journals. Streams whose views, cells or windows are no
-    /// longer those of the plan are dropped, counted in `streams_dropped` and listed by [`Engine::dropped`].
+    /// An engine that resumes from a snapshot without journals. Streams whose views, cells or
+    /// windows are no longer those of the plan are dropped, counted in `streams_dropped` and listed
+    /// by [`Engine::dropped`].
     pub fn restore(plan: Plan, s: Snapshot) -> Result<Engine, RestoreError> {
         let missing = |_: &JoinState, _: usize| Err(JournalError::Torn);
         Engine::restore_spilling(plan, s, &missing, None)
     }
 
-    /// The same with the segments of the journals that the snapshot marks, a place for the predictions that memory has
-    /// no room for, and the number of engines that share the memory. See [`ShardUpkeep::spill_to`](super::shard::ShardUpkeep::spill_to).
+    /// The same with the segments of the journals that the snapshot marks, a place for the
+    /// predictions that memory has no room for, and the number of engines that share the memory.
+    /// See [`ShardUpkeep::spill_to`](super::shard::ShardUpkeep::spill_to).
     pub fn restore_spilling<'s>(
         plan: Plan,
         mut s: Snapshot,

@@ -1,15 +1,18 @@
 //! Which partitions verdicts wait for, where one process judges what others count.
 //!
-//! A partition is *covered* if its checkpoint holds all of its records that the broker has, and says that it
-//! was read to its end, by which it has handed its last panes over: verdicts do not wait for it, as one
-//! process does not wait for a partition that it has read to its end. A partition that is not covered holds all verdicts where its checkpoint is; a worker reads it, and its next checkpoint is
-//! on the way. If none comes for `missing_after`, the partition is *stale*, or *missing* if there never was
-//! a checkpoint: its worker is dead, frozen or cannot write. Verdicts then continue without it, and it is
-//! named, counted and alerted on. When it comes back, verdicts wait for it again, and what it brings is
-//! merged into the windows that hold it.
+//! A partition is *covered* if its checkpoint holds all records that the broker has of it, and says
+//! that the worker has read the partition to its end. The worker then has handed over its last
+//! panes, and verdicts do not wait for the partition. (A single process likewise does not wait for
+//! a partition that it has read to its end.) A partition that is not covered holds back all
+//! verdicts at the time that its checkpoint has reached: a worker is reading it, and its next
+//! checkpoint is on the way. If none comes for `missing_after`, the partition is *stale*, or
+//! *missing* if it never had a checkpoint: its worker is dead, frozen or cannot write. Verdicts
+//! then continue without it, and it is named, counted and alerted on. When it comes back, verdicts
+//! wait for it again, and its sums are merged into the windows that hold its panes.
 //!
-//! How long topics are is asked after the checkpoints were read and before anything is judged: what came
-//! before the question is either in a checkpoint or holds the verdicts.
+//! The length of each topic is asked for after the checkpoints were read and before anything is
+//! judged. A record that came before the question is either in a checkpoint or holds back the
+//! verdicts.
 
 use std::collections::BTreeMap;
 
@@ -113,8 +116,8 @@ impl PartitionLiveness {
         }
     }
 
-    /// So many of its records are in no checkpoint; `unended`: its checkpoint does not say that it was read to
-    /// its end.
+    /// So many of its records are in no checkpoint; `unended`: its checkpoint does not say that it
+    /// was read to its end.
     pub fn set_uncovered(&mut self, at: At, uncovered: u64, unended: bool, now_ms: i64) {
         if let Some(known) = self.known.get_mut(&at) {
             if uncovered == 0 && !unended {

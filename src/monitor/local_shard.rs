@@ -1,9 +1,10 @@
 //! One partition where partitions move: its shard, its windows, and its deltas on their way.
 //!
-//! What it counts depends on the records of the partition alone, to the bit: not on what else the process
-//! reads, nor on who read the partition before. So it can be carried to another process, and one that is
-//! dropped without notice takes with it exactly what it had contributed. Only when predictions without an
-//! outcome are counted depends on the others, while the partition has nothing to read ([`LocalShard::follow`]).
+//! Its sums depend on the records of the partition alone, to the bit: not on the other partitions
+//! of the process, nor on the process that read the partition before. So another process can take
+//! it over, and a shard that is dropped without notice takes away exactly what it had contributed.
+//! There is one exception: while the partition has nothing to read, its predictions without an
+//! outcome are counted when event time in the other partitions says so ([`LocalShard::follow`]).
 
 use super::delta::Delta;
 use super::delta_log::{DeltaBatch, DeltaLog};
@@ -34,6 +35,8 @@ pub struct LocalShard {
     log: Option<DeltaLog>,
     /// The deltas of the checkpoint that was taken over, and its epoch.
     found: Option<(i64, DeltaBatch)>,
+    /// It began with state.
+    restored: bool,
     /// What it had counted when it came.
     brought: Counters,
     /// And of rows of pairs.
@@ -72,8 +75,8 @@ impl ShardHolder for LocalShard {
 }
 
 impl LocalShard {
-    /// A partition that has no state. `spills` is a place for pending predictions that memory has no room
-    /// for, with the number of shards that share the memory.
+    /// A partition that has no state. `spills` is a place for pending predictions that memory has
+    /// no room for, with the number of shards that share the memory.
     pub fn new(
         (source, partition): (u16, i32),
         plan: &Plan,
@@ -103,6 +106,7 @@ impl LocalShard {
         let dropped = [windows.dropped(), shard.view().dropped()].concat();
         let topics = snapshot.topics.clone();
         Ok(LocalShard {
+            restored: true,
             dropped,
             ..LocalShard::of(at, shard, windows, topics)
         })
@@ -130,6 +134,7 @@ impl LocalShard {
             deltas: Vec::new(),
             log: None,
             found: None,
+            restored: false,
             dropped: Vec::new(),
         }
     }
@@ -154,9 +159,10 @@ impl LocalShard {
         self.correct();
     }
 
-    /// Seals what the others of this process have passed, by model, if the partition was read to its end and
-    /// predictions wait there. Its own records would seal that only once they go on, and detectors see no
-    /// event of a pane that is judged before.
+    /// Seals the panes that the other shards of this process have passed (`lines`, by model), if
+    /// the partition was read to its end and predictions wait in it. Otherwise these panes would
+    /// stay open until its next record, and detectors do not see the events of a pane that was
+    /// judged before they came.
     pub(super) fn follow(&mut self, lines: &[i64]) {
         if !self.shard.view().partitions().are_idle() {
             return;
@@ -212,7 +218,7 @@ impl LocalShard {
         self.shard.upkeep().hold_ahead(common_ms);
     }
 
-    /// Takes the time: lets streams go that nobody uses.
+    /// Advances the clock to `now_ms`: expires unused streams.
     pub fn tick(&mut self, now_ms: i64) {
         self.shard.tick(now_ms);
         let (shard, windows) = (&self.shard, &mut self.windows);
@@ -295,10 +301,11 @@ impl LocalShard {
 
     /// Keeps its deltas from now on for a judge in another process.
     pub fn keep_log(&mut self) {
-        let found = self.found.take();
-        self.log = Some(found.map_or_else(DeltaLog::default, |(epoch, deltas)| {
-            DeltaLog::resume(epoch, deltas)
-        }));
+        self.log = Some(match self.found.take() {
+            Some((epoch, deltas)) => DeltaLog::resume(epoch, deltas),
+            None if self.restored => DeltaLog::after_windows(),
+            None => DeltaLog::default(),
+        });
     }
 
     /// Takes out the deltas for the monitor of this process.
@@ -323,7 +330,8 @@ impl LocalShard {
         self.shard.view().bytes() + self.windows.bytes() + log
     }
 
-    /// Where rows of pairs went here, by model that has pairs: its name, the counts, and how many wait.
+    /// Where rows of pairs went here, by model that has pairs: its name, the counts, and how many
+    /// wait.
     pub fn pair_counts(&self) -> impl Iterator<Item = (String, PairCounts, usize)> {
         let now = self.shard.view().pair_counts().into_iter();
         let all = now.zip(&self.brought_pairs);

@@ -1,7 +1,7 @@
 //! Floor 2: the two stages as two types, and every way to place them.
 //!
-//! A [`Shard`] counts the records of its partitions; a [`Monitor`] judges; a [`Delta`] is all that passes
-//! between them. Both are pure: no clock, no thread of their own, no file, no broker.
+//! A [`Shard`] counts the records of its partitions; a [`Monitor`] judges; a [`Delta`] is all that
+//! passes between them. Both are pure: no clock, no thread of their own, no file, no broker.
 //!
 //! | placed as | what it is |
 //! |---|---|
@@ -11,17 +11,17 @@
 //! | the judge of all workers | [`Aggregator`]: checkpoints of remote shards, and a monitor |
 //! | one of several judges | the same for each of its judge partitions, over parts of checkpoints ([`repartition`]) |
 //!
-//! In reading order: [`delta`]; [`shard`] with [`vector_counts`], and [`sink`], which gives it records;
-//! [`monitor`](mod@monitor) with [`pending`] and [`vectors`]; [`engine`]; where partitions move [`retained`], [`local_shard`],
-//! [`shards`], [`delta_log`], [`aggregator`], [`repartition`], [`liveness`] and [`watchdog`]; [`snapshot`], [`restore`] and
-//! [`reset`].
+//! In reading order: [`delta`]; [`shard`] with [`vector_counts`], and [`sink`], which gives it
+//! records; [`monitor`](mod@monitor) with [`pending`] and [`vectors`]; [`engine`]; where partitions
+//! move [`retained`], [`local_shard`], [`shards`], [`delta_log`], [`aggregator`], [`repartition`],
+//! [`liveness`] and [`watchdog`]; [`snapshot`], [`restore`] and [`reset`].
 //!
-//! Each stage has few methods that change it. What can be read off it is in a view ([`ShardView`],
-//! [`MonitorView`]), and what the holder of a shard does with it besides giving it records in [`ShardUpkeep`].
+//! Few methods change a stage. A view ([`ShardView`], [`MonitorView`]) has the methods that read
+//! it. [`ShardUpkeep`] has what the holder of a shard does besides giving it records.
 //!
-//! Why the windows are the monitor's and not the shard's: with one shard they would otherwise be held
-//! twice. Only where a partition may move does its shard keep windows of its own ([`retained`]), because
-//! its checkpoint must be complete.
+//! The monitor and not the shard owns the windows: a process with one shard would otherwise hold
+//! them twice. A shard keeps windows of its own only where its partition may move ([`retained`]),
+//! because its checkpoint must be complete.
 
 pub mod activity;
 pub mod aggregator;

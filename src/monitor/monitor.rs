@@ -1,9 +1,9 @@
-//! The second stage: what is judged of the deltas of all shards.
+//! The second stage: it judges the sums that the deltas of all shards bring.
 //!
-//! A monitor holds the windows, judges, detectors and alerts of all streams. It reads no record. Shards
-//! hand it [`Delta`]s; sealed panes wait as pending sums until [`Monitor::advance`] says that every shard
-//! has sealed them, and are then judged, stream by stream and pane by pane. Roll-ups are made here, of the
-//! sealed panes of their segments.
+//! A monitor holds the windows, judges, detectors and alerts of all streams. It reads no record.
+//! Shards hand it [`Delta`]s; sealed panes wait as pending sums until [`Monitor::advance`] says
+//! that every shard has sealed them, and are then judged, stream by stream and pane by pane.
+//! Roll-ups are made here, of the sealed panes of their segments.
 //!
 //! ```text
 //!   shard ─► deltas ─┐                       ┌─► windows ─► verdicts, alerts, detectors
@@ -11,13 +11,15 @@
 //!   shard ─► deltas ─┘                       └─► roll-ups ─► windows ─► …
 //! ```
 //!
-//! Sums are integers, so the windows over any number of shards are, to the bit, those of one shard that
-//! had read all partitions. A shard that is behind, as one may be that has just come from another process,
-//! is merged into the panes that the windows hold already ([`crate::window::place`]).
+//! Sums are integers, so the windows over any number of shards are, to the bit, those of one shard
+//! that had read all partitions. A shard may be behind, for example one that has just come from
+//! another process. Its panes are merged into the panes that the windows already hold
+//! ([`crate::window::place`]).
 //!
-//! Always: every delta was applied once, or is in the windows that [`Monitor::absorb`] added. Apart from
-//! verdicts, alerts and detectors a monitor has nothing that the windows of all partitions do not have; so
-//! where partitions move, it is made again of these whenever one comes or goes ([`Monitor::rebuild`]).
+//! Always: every delta was applied once, or is in the windows that [`Monitor::absorb`] added.
+//! Everything in a monitor except verdicts, alerts and detectors is also in the windows of the
+//! partitions. So where partitions move, the monitor is rebuilt from these windows whenever one
+//! comes or goes ([`Monitor::rebuild`]).
 
 use super::activity::{Activity, StreamActivity};
 use super::delta::Delta;
@@ -98,8 +100,8 @@ impl Monitor {
         }
     }
 
-    /// Takes what the shards say of their streams besides their sums, all of them at once; `due_ms` says for
-    /// each model when the oldest prediction of any shard is mature.
+    /// Takes the activity of the streams of all shards, in one call; `due_ms` is for each model the
+    /// time at which the oldest prediction of any shard is mature.
     pub fn observe<'a>(
         &mut self,
         due_ms: Vec<Option<i64>>,
@@ -131,8 +133,8 @@ impl Monitor {
         }
     }
 
-    /// Takes a delta; answers for how many vector views there was no cell, or `None` where the delta does
-    /// not fit the plan.
+    /// Applies a delta. Returns the number of vector views without a free cell, or `None` if the
+    /// delta does not fit the plan.
     pub fn apply(&mut self, delta: Delta) -> Option<u64> {
         match delta {
             Delta::Pane {
@@ -181,7 +183,7 @@ impl Monitor {
         Some(())
     }
 
-    /// A pane that the watermark has passed goes where its stretch of time is held.
+    /// Merges a pane that the watermark has already passed into the panes that hold its time.
     fn place(&mut self, slot: usize, pane: &PaneDelta) {
         for slot in self.with_rollup(slot) {
             self.make_judges(slot);
@@ -238,7 +240,8 @@ impl Monitor {
         self.unsettled[model] = true;
     }
 
-    /// `f` of each stream of a model, or of each roll-up, beside each other; answers with their slots, ascending.
+    /// Runs `f` on each stream of a model, or on each roll-up, in parallel; the results keep the
+    /// order of slots.
     fn each_stream<R: Send>(
         &mut self,
         model: usize,
@@ -270,8 +273,8 @@ impl Monitor {
         }
     }
 
-    /// After panes were judged: adjusts the p-values of class views for each other, and looks which streams
-    /// are called among all that are watched.
+    /// Runs after panes were judged: adjusts the p-values of class views for each other, and finds
+    /// the streams that e-BH calls among all watched streams.
     pub fn settle(&mut self) {
         for model in 0..self.plan.models.len() {
             if std::mem::take(&mut self.unsettled[model]) {
@@ -321,7 +324,8 @@ impl Monitor {
         std::mem::take(&mut self.changes)
     }
 
-    /// The slot of a stream, begun if need be whatever the caps say: a shard has let its events in.
+    /// The slot of a stream. A new stream ignores the caps: a shard has already admitted its
+    /// events.
     fn find_or_begin(&mut self, key: &Key) -> Option<usize> {
         if let Some(slot) = self.streams.find(&key.names()) {
             return Some(slot);
@@ -387,7 +391,7 @@ impl Monitor {
         all
     }
 
-    /// Looks which streams are called among all that are watched.
+    /// Finds the streams that e-BH calls among all watched streams.
     fn call(&mut self) {
         let entries = self.entries();
         let newest_ms = entries.iter().filter_map(|e| e.detector.at_ms()).max();

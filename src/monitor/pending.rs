@@ -1,9 +1,9 @@
 //! Sealed panes of one stream that wait for the common watermark of all shards.
 //!
-//! Shards are not equally far. Their panes of one stretch of time are added up here until every shard has
-//! sealed that stretch; only then is the sum judged. While only one delta has come for a pane it stays
-//! packed, so a process with one shard pays nothing for the merge. Of panes that were merged only
-//! [`UNPACKED_MAX`] are kept unpacked.
+//! Shards progress at different speeds. Their panes of the same time are added up here until every
+//! shard has sealed that time; only then is the sum judged. A pane that has received one delta
+//! stays packed, so a process with one shard does not pay for the merge. At most [`UNPACKED_MAX`]
+//! merged panes are kept unpacked.
 
 use crate::collect::PaneDelta;
 use crate::stats::axis::Grid;
@@ -46,8 +46,8 @@ impl PendingPanes {
         self.panes.is_empty()
     }
 
-    /// Adds a sealed pane. If the sum does not fit its integers, which no number of events that fits a day
-    /// makes, the pane is marked so that no window with it is judged.
+    /// Adds a sealed pane. If the sum overflows its integers, the pane is marked so that no window
+    /// with it is judged. No realistic number of events in a day causes an overflow.
     pub fn merge(&mut self, pane: &PaneDelta, grid: Grid) {
         self.turn += 1;
         let start_ms = pane.start_ms;

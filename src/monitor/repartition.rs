@@ -1,10 +1,10 @@
 //! Spreads the checkpoint of a partition over several judges, by model.
 //!
-//! Where one process cannot judge what all workers count, the models are divided among *judge partitions*
-//! by a hash of their names. A judge of some judge partitions gets of every checkpoint the part that is
-//! about its models: their deltas with their numbers, their windows, and how far the whole partition has
-//! come. So every judge knows the watermark of all partitions, and judges its models as one judge of
-//! everything would, to the bit.
+//! If the work is too much for one judge, the models are divided among *judge partitions* by a hash
+//! of their names. From every checkpoint, a judge receives the part for the models of its judge
+//! partitions: their deltas with their numbers, their windows, and how far the whole partition has
+//! come. So every judge knows the watermark of all partitions, and judges its models as one judge
+//! of everything would, to the bit.
 //!
 //! ```text
 //!   checkpoint of partition 0 ─┬─► part 0 ─┐
@@ -13,9 +13,9 @@
 //!                              └─► part 1 ───┘   judge of part 1: models b, d
 //! ```
 //!
-//! Why by model and not by stream: roll-ups, comparisons of versions and the alert of a model are about all
-//! streams of a model, and are made where all of them are. The price: one model is judged by one process,
-//! however many segments it has.
+//! The division is by model and not by stream, because roll-ups, comparisons of versions and the
+//! alert of a model need all streams of the model in one place. The cost: one process judges a
+//! model, however many segments it has.
 
 use super::delta_log::DeltaBatch;
 use super::snapshot::{ComparedState, Snapshot, StreamState, VectorViewState, VersionState};
@@ -24,7 +24,8 @@ use crate::collect::{PairingState, VectorPanesState};
 /// What a checkpoint says to the judge of one judge partition.
 pub type Part = (Snapshot, Option<DeltaBatch>);
 
-/// The judge partition of a model, of so many: CRC-32 of its name, which no release may change.
+/// The judge partition of a model among `partitions`: CRC-32 of its name; no release may change
+/// this.
 pub fn judge_partition(model: &str, partitions: i32) -> i32 {
     let hash = crc32fast::hash(model.as_bytes());
     (hash % partitions.max(1).unsigned_abs()).cast_signed()
@@ -81,7 +82,7 @@ fn progress(snapshot: &Snapshot) -> Snapshot {
     }
 }
 
-/// A stream without what is not sealed, which no judge sees.
+/// A stream without its unsealed panes: judges do not see these.
 fn sealed_stream(stream: &StreamState) -> StreamState {
     StreamState {
         model: stream.model,

@@ -1,8 +1,9 @@
-//! Takes a watermark back in a snapshot, after records of the future have moved it.
+//! Moves the watermark of a snapshot back, after records with future times have moved it ahead.
 //!
-//! Everything that lies after the given time goes: open and sealed panes, and verdicts on them. Positions,
-//! counters, pending predictions, detectors and what windows hold before that time stay. Events after that
-//! time count again; those before it are late, as they were.
+//! The reset drops everything after the given time: open and sealed panes, and verdicts on them.
+//! Positions, counters, pending predictions, detectors, and the panes of windows before that time
+//! stay. Events after that time count again. Events before it are late, as they were before the
+//! reset.
 
 use super::snapshot::Snapshot;
 use crate::alert::Alert;

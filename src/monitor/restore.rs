@@ -1,7 +1,8 @@
-//! What of a snapshot still fits the plan, and why a snapshot cannot be restored.
+//! The parts of a snapshot that still fit the plan, and the reasons why a snapshot cannot be
+//! restored.
 //!
-//! Restoring checks every part against the plan. A stream that no longer fits is dropped and named, and
-//! what cannot be a snapshot of this program is an error; nothing is taken for something else.
+//! Restoring checks every part against the plan. A stream that no longer fits is dropped and named.
+//! Data that this program cannot have written is an error.
 
 use super::snapshot::{ModelState, Snapshot, StreamState, VersionState};
 use crate::collect::Part;
@@ -106,8 +107,9 @@ impl Fit {
         self.models.get(model as usize).copied().flatten()
     }
 
-    /// The model of a stream, if the stream fits: a model may have got a plan of its own, or lost it, since;
-    /// or its roll-up. Earlier builds gave versions without segments a roll-up too.
+    /// The model of a stream, if the stream fits. Since the snapshot, its model may have gained or
+    /// lost a plan of its own or a roll-up. Earlier builds gave versions without segments a roll-up
+    /// too.
     pub fn model_of(&self, plan: &Plan, s: &StreamState) -> Option<usize> {
         let serving = plan.serves(&s.name);
         let rolls = |m: &usize| plan.models[*m].segmenting.rollup && self.has_segments(s);

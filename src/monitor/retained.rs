@@ -1,10 +1,10 @@
 //! The windows of one partition, where partitions move between processes.
 //!
-//! A partition's checkpoint must carry what the partition has contributed to the windows, so that the
-//! process that takes it over has complete windows at once. So where partitions move, each shard has its
-//! retained windows beside it, fed by the shard's own deltas. They are never judged; a monitor adds up
-//! those of all partitions ([`Monitor::absorb`](super::Monitor::absorb)). A single process has none: its
-//! monitor's windows are all there is.
+//! A partition's checkpoint must carry the partition's part of the windows, so that the process
+//! that takes it over has complete windows at once. So where partitions move, each shard has
+//! retained windows beside it, fed by the shard's own deltas. Retained windows are never judged; a
+//! monitor adds up those of all partitions ([`Monitor::absorb`](super::Monitor::absorb)). A single
+//! process has none: only its monitor has windows.
 
 use super::activity::{Activity, StreamActivity};
 use super::delta::Delta;
@@ -286,8 +286,8 @@ impl PartitionWindows {
 }
 
 impl Retained {
-    /// Walks the panes up to the line. Stretches without panes are walked while windows empty themselves in
-    /// them, and skipped once they are empty.
+    /// Walks the panes up to the line. Stretches without panes are walked while windows empty
+    /// themselves in them, and skipped once they are empty.
     fn advance(&mut self, from_ms: i64, line_ms: i64, pane_ms: i64) {
         let mut at_ms = from_ms;
         while at_ms < line_ms {

@@ -1,17 +1,18 @@
-//! The first stage: what is counted of the records of some partitions.
+//! The first stage: it counts the records of some partitions.
 //!
 //! A shard takes decoded records and hands out [`Delta`]s. It owns what is local to its partitions:
-//! positions, event time, open panes, predictions that wait for outcomes, rows that wait to be compared.
-//! It holds no window and judges nothing. All that it does depends on its records alone, to the bit.
+//! positions, event time, open panes, predictions that wait for outcomes, rows that wait to be
+//! compared. It holds no window and judges nothing. All that it does depends on its records alone,
+//! to the bit.
 //!
 //! ```text
 //!   records ─► observe, label, reject ─► open panes ─► drain ─► Batch { deltas, sealed }
 //! ```
 //!
-//! [`Shard::due`] says after each record, with one comparison, whether the watermark has passed the end of
-//! a pane. The caller then drains the shard until nothing is left. One batch seals the panes of one model
-//! up to one moment; late outcomes of panes that were sealed before come first, so that a batch is to be
-//! applied before the next one is drained.
+//! [`Shard::due`] says after each record, with one comparison, whether the watermark has passed the
+//! end of a pane. The caller then drains the shard until nothing is left. One batch seals the panes
+//! of one model up to one moment. A batch begins with late outcomes of panes that were sealed
+//! earlier, so apply each batch before you drain the next.
 //!
 //! Always: every record is counted once; every event is in one delta, or in an open pane.
 
@@ -148,8 +149,8 @@ impl Shard {
         self.collector.reject(origin, arrival_ms, reason)
     }
 
-    /// What is taken next is one more event of the record at `origin`, the last that was taken of its
-    /// partition. It is an error to call this of a record that was replayed.
+    /// The next event is one more row of the record at `origin`, the last record taken from its
+    /// partition. It is an error to call this after a record that was replayed.
     pub fn next_row(&mut self, origin: Origin) {
         self.collector.next_row(origin);
     }
@@ -188,8 +189,8 @@ impl Shard {
         self.collector.due()
     }
 
-    /// Takes out what late outcomes change, and the panes of one model that the watermark has passed;
-    /// `None` once nothing is left. See the module.
+    /// Takes out what late outcomes change, and the panes of one model that the watermark has
+    /// passed; `None` once nothing is left. See the module.
     pub fn drain(&mut self) -> Option<Batch> {
         let models = 0..self.plan.models.len();
         let mut lines = models.filter_map(|m| Some((m, self.collector.line(m)?)));
@@ -280,7 +281,7 @@ impl Shard {
         deltas
     }
 
-    /// Takes the time: lets streams go that had no event for long, by event time.
+    /// Advances the clock to `now_ms`: expires streams without recent events, by event time.
     pub fn tick(&mut self, now_ms: i64) {
         if !self.unread.is_empty() {
             let positions = self.collector.partitions().positions();

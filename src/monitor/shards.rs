@@ -1,7 +1,6 @@
 //! The shards of a process whose partitions may move: one per partition, and a monitor over all.
 //!
-//! A [`LocalShard`] is one partition of a topic, with the same partition of the topic of outcomes that goes
-//! with it.
+//! A [`LocalShard`] is one partition of a topic, with that of its topic of outcomes.
 //!
 //! ```text
 //!   partition 0 ─► shard ─┐ deltas
@@ -9,17 +8,17 @@
 //!   partition 7 ─► shard ─┘
 //! ```
 //!
-//! The monitor seals at the least watermark of the shards that are being read. When a shard comes or goes
-//! it is made again of the retained windows of all ([`Monitor::rebuild`]). A worker, whose deltas another
-//! process judges, has no monitor: its deltas go to the delta logs of the partitions.
+//! The monitor seals at the least watermark of the shards that are being read. When a shard comes
+//! or goes, the monitor is rebuilt from the retained windows of all shards ([`Monitor::rebuild`]).
+//! A worker has no monitor: another process judges the deltas in the delta logs of its partitions.
 //!
-//! Each shard's watermark is its own: lateness counts from the newest event of its partition and not of the
-//! slowest one. Only while a partition has nothing to read, predictions that wait there mature by the time of the
-//! others ([`LocalShard::follow`]). Caps on streams and on what is pending hold for each shard; the memory that pending
-//! predictions may take is divided among the shards in equal parts.
+//! Each shard has its own watermark: lateness counts from the newest event of its partition and not
+//! from the slowest partition. While a partition has nothing to read, its pending predictions
+//! mature by the event time of the others ([`LocalShard::follow`]). Caps hold for each shard; the
+//! memory for pending predictions is divided equally.
 //!
-//! Counters as they are published are of this process: of each shard what it counted since it came. A shard
-//! brings and takes along predictions and outcomes that are still open; these are counted as moved.
+//! Published counters are those of this process, for each shard since it came. A shard brings and
+//! takes along predictions and outcomes that are still open; these are counted as moved.
 
 use super::local_shard::LocalShard;
 use super::monitor::{Monitor, MonitorView, comparisons};
@@ -59,12 +58,12 @@ pub struct Shards {
     /// Verdicts and alerts that came with shards since.
     verdicts: Vec<VerdictState>,
     changes: Vec<Change>,
-    /// By source, what shards counted here that are gone.
+    /// Counts of the shards that have left, by source.
     gone: Vec<SourceCounters>,
     moved: Vec<Moved>,
     /// By name of the model's plan, where rows of pairs went in shards that are gone.
     gone_pairs: BTreeMap<String, PairCounts>,
-    /// What monitors counted that are gone.
+    /// Counts of the monitors that were replaced.
     before: Counters,
     judgements: Vec<WindowJudgement>,
 }
@@ -115,7 +114,8 @@ impl Shards {
         }
     }
 
-    /// One step of one shard towards the memory that it has now. See [`ShardUpkeep::spill_some`](super::ShardUpkeep::spill_some).
+    /// One step of one shard towards the memory that it has now. See
+    /// [`ShardUpkeep::spill_some`](super::ShardUpkeep::spill_some).
     pub fn spill_some(&mut self) {
         self.shards.iter_mut().any(|s| s.upkeep().spill_some());
     }
@@ -220,8 +220,9 @@ impl Shards {
         }
     }
 
-    /// Up to where each model can be judged: the least that the shards have come to that are being read, but
-    /// no further than what one of them has sealed; where all are read to their ends, the furthest.
+    /// Time up to which each model can be judged: the least event time reached by a shard that is
+    /// being read, but at most the latest sealed time of any shard. If all are read to their ends,
+    /// that latest time.
     fn lines(&self) -> Vec<i64> {
         let all = || self.shards.iter().map(LocalShard::view);
         let live = all()
@@ -246,15 +247,15 @@ impl Shards {
         }
         let parts = self.shards.iter().map(LocalShard::contribution);
         let parts: Vec<Contribution<'_>> = parts.collect();
-        let monitor = Monitor::rebuild(old, &parts, &verdicts);
+        let monitor = Monitor::rebuild(old, &parts, verdicts);
         let mut old = std::mem::replace(old, monitor);
         old.view().add_counts_to(&mut self.before);
         self.changes.extend(old.take_changes());
         self.judgements.extend(old.take_judgements());
     }
 
-    /// Takes the time: withdraws what is stale, lets go of what expired. Returns all changes since the
-    /// last call.
+    /// Advances the clock to `now_ms`: withdraws stale values and expires unused streams. Returns
+    /// all changes since the last call.
     pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
         self.settle();
         if let Some(monitor) = &mut self.monitor {
@@ -276,8 +277,8 @@ impl Shards {
         std::mem::take(&mut self.changes)
     }
 
-    /// Lets shards that are ahead open no more panes while what waits for the others takes as many bytes as
-    /// it may.
+    /// Stops shards that are ahead from opening panes while the panes that wait for the others take
+    /// all the bytes that they may.
     fn hold_ahead(&mut self) {
         let waiting = self.monitor().map_or(0, MonitorView::pending_bytes);
         let full = waiting >= self.plan.caps.open_bytes_max;
@@ -339,7 +340,8 @@ impl Shards {
         )
     }
 
-    /// Where rows of pairs went in this process, by name of the model's plan, with how many wait now.
+    /// Where rows of pairs went in this process, by name of the model's plan, with how many wait
+    /// now.
     pub fn pair_counts(&self) -> Vec<(String, PairCounts, usize)> {
         let gone = self.gone_pairs.iter();
         let mut all: BTreeMap<String, (PairCounts, usize)> =
@@ -360,7 +362,8 @@ impl Shards {
         moved.copied().unwrap_or_default()
     }
 
-    /// Takes over what may change in a plan at run time. See [`Engine::reload`](super::Engine::reload).
+    /// Takes over what may change in a plan at run time. See
+    /// [`Engine::reload`](super::Engine::reload).
     pub fn reload(&mut self, new: &Plan) {
         self.plan.reload(new);
         if let Some(monitor) = &mut self.monitor {
@@ -471,8 +474,8 @@ pub(super) fn earliest(
     })
 }
 
-/// By model, the least that those have come to that are waited for, but no further than the furthest that is
-/// sealed; that alone where nobody is waited for.
+/// By model, the least event time reached by a shard that is waited for, but at most the latest
+/// sealed time. If no shard is waited for, the latest sealed time.
 pub(super) fn judged_until(
     sealed: impl Iterator<Item = Vec<i64>>,
     waited: impl Iterator<Item = Vec<i64>>,

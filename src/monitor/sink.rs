@@ -1,7 +1,7 @@
-//! What counts the records of a partition, wherever its stages are placed.
+//! One way to give records to a partition's shard, wherever the stages are placed.
 //!
-//! Whoever holds a shard takes records in one way: the shard counts a record, and what the watermark has then
-//! passed is sealed in the same call.
+//! Every holder of a shard takes records in the same way: the shard counts a record, and the same
+//! call seals the panes that the watermark has then passed.
 
 use super::shard::{PartitionEvent, Shard};
 use crate::collect::{Disposition, Event, Label, Origin, PartitionId, Reason};

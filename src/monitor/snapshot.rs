@@ -1,21 +1,23 @@
 //! The snapshot: sums, judgements and offsets at one moment.
 //!
-//! Sums and offsets are one value, written as one file, so a restart that seeks to the offsets continues
-//! exactly where the sums stand: nothing is lost, nothing counts twice. Sums travel packed, as the windows
-//! keep them. What can be computed from the panes (evaluations, totals) is not stored.
+//! Sums and offsets are one value, written as one file, so a restart that seeks to the offsets
+//! continues exactly where the sums stand: nothing is lost, nothing counts twice. Sums travel
+//! packed, as the windows keep them. What can be computed from the panes (evaluations, totals) is
+//! not stored.
 //!
-//! A snapshot is made in two parts. The shard saves positions, counters, open panes and joins; the holder of
-//! the windows adds them: the monitor of a process by itself, with verdicts and alerts, or the windows of
-//! a partition, without. A process that judges what others count has the monitor's part alone.
+//! A snapshot has two parts. The shard saves positions, counters, open panes and joins. The holder
+//! of the windows adds the windows: a process's monitor, with verdicts and alerts, or the windows
+//! of one partition, without them. A process that judges what others count has the monitor's part
+//! alone.
 //!
-//! Each model carries its *shape*: the windows, cells and views under which its sums were made. If the
-//! shape is no longer that of the configuration, the streams of the model are dropped and counted, rather
-//! than mixed with sums of another grid. If only the windows are others, [`Snapshot::carry_over`] keeps the
-//! sums of scores as far as the old windows hold them.
+//! Each model carries its *shape*: the windows, cells and views under which its sums were made. If
+//! the shape is no longer that of the configuration, the streams of the model are dropped and
+//! counted, rather than mixed with sums of another grid. If only the windows are others,
+//! [`Snapshot::carry_over`] keeps the sums of scores as far as the old windows hold them.
 //!
 //! Topics are numbered in the order of the configuration. The snapshot names them, and
-//! [`Snapshot::rebind`] gives them the numbers of another configuration, so that a topic that was added,
-//! removed or moved does not lend its offsets to another one.
+//! [`Snapshot::rebind`] gives them the numbers of another configuration, so that a topic that was
+//! added, removed or moved does not lend its offsets to another one.
 
 use super::delta_log::LogPosition;
 use super::views::{VersionName, scalars};
@@ -65,8 +67,9 @@ pub struct FollowedState {
 }
 
 impl Snapshot {
-    /// Numbers the topics as `topics` does. Those that are not in it keep their offsets and counts under
-    /// the numbers behind, in case they come back. Returns all names in their new order.
+    /// Renumbers the topics as `topics` does. Topics that are not in it get the numbers after these
+    /// and keep their offsets and counts, in case they come back. Returns all names in their new
+    /// order.
     pub fn rebind(&mut self, topics: &[String]) -> Vec<String> {
         let mut all = topics.to_vec();
         let before = std::mem::take(&mut self.topics);
@@ -130,7 +133,7 @@ impl ModelState {
             })
     }
 
-    /// In what the other is different, of what decides whether sums of both can be added.
+    /// The differences that prevent adding the sums of both.
     pub fn differences(&self, other: &ModelState) -> Vec<&'static str> {
         let (ours, theirs) = (&self.ladder, &other.ladder);
         let (a, b) = (self.grid, other.grid);
@@ -339,12 +342,14 @@ pub struct StreamState {
     pub newest_ms: i64,
     /// Late events since a pane was last sealed.
     pub late: u64,
-    /// Its slot in the shard, under which join journals know it; `None` of a roll-up, which no shard counts.
+    /// Its slot in the shard, under which join journals know it; `None` of a roll-up, which no
+    /// shard counts.
     pub slot: Option<u32>,
     /// Open panes: begin, and packed sums for each view.
     #[serde(with = "crate::window::hex::panes")]
     pub open: Vec<(i64, Vec<Vec<u8>>)>,
-    /// Late outcomes that go with panes that are not sealed: begin of the pane, and sums for each view.
+    /// Late outcomes that go with panes that are not sealed: begin of the pane, and sums for each
+    /// view.
     pub late_outcomes: Vec<(i64, Vec<LateOutcomes>)>,
     /// Sealed panes that wait until all shards have passed them.
     pub pending: Vec<PaneDelta>,

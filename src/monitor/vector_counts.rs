@@ -1,17 +1,17 @@
 //! Open panes of vector views: the vector part of a shard.
 //!
-//! Exactly the events of a model with vector views that the collector counts are counted here as vectors,
-//! in the panes that seal with the collector's. Vector streams are of whole versions: segments would
-//! multiply cells that are sparse already, so a version with segments has its vector views under segment
-//! `*`, like a roll-up. Predictions that wait for their outcomes are counted when they are mature
-//! ([`VectorCounts::mature`]).
+//! For a model with vector views, each event that the collector counts is also counted here as a
+//! vector, in panes that seal with the collector's. Vector streams are of whole versions: segments
+//! would multiply cells that are sparse already, so a version with segments has its vector views
+//! under segment `*`, like a roll-up. Predictions that wait for their outcomes are counted when
+//! they are mature ([`VectorCounts::mature`]).
 //!
-//! Caps: each pane of a view has at most so many cells, and at most so many versions have any. Events
-//! that find no cell are counted, and their windows are `undecided(capacity)`. A version that was one too
-//! many gets cells when another one is gone.
+//! Caps limit the cells of each pane of a view, and the number of versions with cells. Events that
+//! find no cell are counted, and their windows are `undecided(capacity)`. A version beyond the cap
+//! gets cells when another version expires.
 //!
-//! Cost: of a shard without vector views, one comparison per event; of a model without in a shard that has
-//! some, a look-up by slot; else k² additions and a search among the cells, or a hash and a comparison.
+//! Cost per event: one comparison in a shard without vector views; a look-up by slot for a model
+//! without them; else k² additions and a search among the cells, or a hash and a comparison.
 
 use super::activity::Activity;
 use super::delta::Delta;
@@ -119,8 +119,8 @@ impl VectorCounts {
         self.wanted
     }
 
-    /// Takes an event that the collector has counted in the stream of a slot; `at` is where it came from, and
-    /// which row of its record it is. Answers how many views had no cell for it.
+    /// Takes an event that the collector has counted in the stream of a slot; `at` is where it came
+    /// from, and which row of its record it is. Answers how many views had no cell for it.
     #[cold]
     pub fn observe(
         &mut self,
@@ -239,9 +239,9 @@ impl VectorCounts {
         }
     }
 
-    /// Takes the time: lets versions go that had no event for long, which `expired` says of a model's newest
-    /// event time. `waits` says whether predictions of a version, by model and version name, wait for
-    /// outcomes.
+    /// Advances the clock and expires versions without recent events: `expired` decides by model
+    /// and newest event time. `waits` says whether predictions of a version, by model and version
+    /// name, wait for outcomes.
     pub fn tick(
         &mut self,
         plan: &Plan,
@@ -309,8 +309,8 @@ impl VectorCounts {
         self.versions.iter().map(version).collect()
     }
 
-    /// Puts back a version of a snapshot whose model is `model` of the plan; `None` where its sums are of
-    /// another shape.
+    /// Puts back a version of a snapshot whose model is `model` of the plan; `None` where its sums
+    /// are of another shape.
     pub fn restore(&mut self, plan: &Plan, model: usize, state: &VersionState) -> Option<()> {
         let cells_max = if state.cells {
             plan.caps.vector_cells_max

@@ -1,8 +1,10 @@
-//! The vector views of the models, as the second stage has them: windows, verdicts and alerts of versions.
+//! The vector views of the models, as the second stage has them: windows, verdicts and alerts of
+//! versions.
 //!
-//! Sealed panes come as deltas of [`VectorCounts`](super::vector_counts::VectorCounts), and wait until all
-//! shards have passed them; windows and judges are those of scores. Streams are of whole versions: a version with segments has its
-//! vector views under segment `*`. Caps hold for each shard, and for the monitor.
+//! Sealed panes come as deltas of [`VectorCounts`](super::vector_counts::VectorCounts), and wait
+//! until all shards have passed them; windows and judges are of the same types as for scores.
+//! Streams are of whole versions: a version with segments has its vector views under segment `*`.
+//! Caps hold for each shard, and for the monitor.
 
 use super::activity::Activity;
 use super::snapshot::VersionState;
@@ -142,8 +144,8 @@ impl Version {
 }
 
 impl Vectors {
-    /// Takes a sealed pane; all panes of its model before `line_ms` are sealed here. `None` where it does
-    /// not fit the plan.
+    /// Takes a sealed pane; all panes of its model before `line_ms` are sealed here. `None` where
+    /// it does not fit the plan.
     pub fn apply(
         &mut self,
         plan: &Plan,
@@ -299,8 +301,8 @@ impl Vectors {
         }
     }
 
-    /// Takes the time: withdraws what is stale, lets go of what expired by event time, which `expired` says
-    /// of a model's newest event time.
+    /// Advances the clock: withdraws stale values and expires unused versions; `expired` decides by
+    /// model and newest event time.
     pub fn tick(
         &mut self,
         plan: &Plan,
@@ -397,8 +399,8 @@ impl Vectors {
         }
     }
 
-    /// Restores a version of a snapshot whose model is `model` of the plan; `None` where its sums are of
-    /// another shape.
+    /// Restores a version of a snapshot whose model is `model` of the plan; `None` where its sums
+    /// are of another shape.
     pub fn restore(&mut self, plan: &Plan, model: usize, state: &VersionState) -> Option<()> {
         let cells_max = if state.cells {
             plan.caps.vector_cells_max

@@ -7,7 +7,7 @@ use crate::stats::view::View;
 use crate::window::{Revision, ViewShape, ViewSums};
 use std::sync::Arc;
 
-/// What a version is called; its events with segments and those without are two.
+/// The name of a version; its events with segments and its events without form two versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VersionName<'a> {
     /// Name of the model as it came.

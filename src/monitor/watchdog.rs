@@ -1,9 +1,9 @@
-//! Watches that event time goes on: whether the watermark stands still though events are counted after it.
+//! Watches the watermark: whether it stands still though events after it are counted.
 //!
-//! The watermark is the least over the partitions that hold others back. While events that were accepted lie
-//! after it, some partition *holds* it. That is so all the time, for a moment; if it lasts, nothing is judged,
-//! and what was judged last would stand for as long. So after `stalled_after` verdicts are withdrawn as
-//! `stalled`, and the partition is named.
+//! The watermark is the least event time of the partitions that hold others back. While accepted
+//! events are after the watermark, some partition *holds* it. This happens all the time for a
+//! moment. If it lasts, nothing is judged, and the last judgements would stay on display. So after
+//! `stalled_after` verdicts are withdrawn as `stalled`, and the partition is named.
 //!
 //! Only the time of ticks is compared, and nothing that is counted depends on it.
 
@@ -12,8 +12,8 @@ use crate::collect::{PartitionId, Partitions};
 /// The watermark, and who holds it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Watermark {
-    /// Event time up to which nothing more is expected, before the lateness is taken off; `None` until every
-    /// partition that holds others back has had a record.
+    /// Event time up to which nothing more is expected, before the lateness is taken off; `None`
+    /// until every partition that holds others back has had a record.
     pub time_ms: Option<i64>,
     /// The partition that holds it before events that were accepted.
     pub holder: Option<PartitionId>,
@@ -50,7 +50,8 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Takes the time and the watermark; answers whether it is held for as long as `stalled_after_ms`.
+    /// Takes the clock and the watermark; returns whether the watermark has been held for
+    /// `stalled_after_ms`.
     pub fn look(&mut self, now_ms: i64, watermark: Watermark, stalled_after_ms: i64) -> bool {
         if watermark.holder.is_none() || watermark.time_ms > self.watermark.time_ms {
             self.since_ms = Some(now_ms);

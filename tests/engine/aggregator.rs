@@ -1,7 +1,8 @@
-//! Workers that count partitions which move between them, and an aggregator that judges their checkpoints, without
-//! a broker: every verdict and every change of an alert is that of one engine that has read all partitions, to the
-//! bit, though the aggregator is restored from snapshots in between. Where checkpoints are missed, slides are
-//! skipped and counted, and what is judged at the end is exact all the same.
+//! Workers that count partitions which move between them, and an aggregator that judges their
+//! checkpoints, without a broker: every verdict and every change of an alert is that of one engine
+//! that has read all partitions, to the bit, though the aggregator is restored from snapshots in
+//! between. Where checkpoints are missed, slides are skipped and counted, and what is judged at the
+//! end is exact all the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -104,7 +105,7 @@ impl<'l> Fleet<'l> {
         let mut shard = match self.topic.get(&p) {
             None => LocalShard::new(at, plan, vec!["t".to_owned()], None),
             Some((checkpoint, epoch)) => {
-                let deltas = Some(checkpoint.deltas.clone().expect("deltas"));
+                let deltas = checkpoint.deltas.clone();
                 restored(at, plan, &checkpoint.snapshot, &[]).after(*epoch, deltas)
             }
         };
@@ -244,7 +245,13 @@ impl<'l> Fleet<'l> {
                 self.restart();
             }
         }
-        // What was missed is made up for at once, and shown at the next slides, which the last records bring.
+        self.end();
+    }
+
+    /// What was missed is made up for at once, and shown at the next slides, which the last records
+    /// bring.
+    fn end(&mut self) {
+        let n = self.logs[0].len();
         self.missed = 0.0;
         for to in [n - 1, n] {
             for p in 0..PARTITIONS {
@@ -361,8 +368,8 @@ fn backwards(logs: &[Vec<Record>], plan: Plan) -> Said {
     said
 }
 
-/// A stream's share of the budget follows from the configuration, so neither the order in which records arrive nor who
-/// counts them can move an alarm.
+/// A stream's share of the budget follows from the configuration, so neither the order in which
+/// records arrive nor who counts them can move an alarm.
 #[test]
 fn the_same_events_raise_the_same_alarms_in_every_order_and_topology() {
     for (seed, budget) in (21..).zip(["1 per 20s", "2000 events", "5% ever", "1 per 20s"]) {
@@ -396,4 +403,73 @@ fn missed_checkpoints_skip_counted_slides_and_the_last_windows_are_exact() {
         }
     }
     assert!(skipped > 0);
+}
+
+/// Whether the last windows are those of one engine that has read everything.
+fn assert_exact(fleet: &Fleet<'_>, plan: Plan) {
+    let (whole, _) = whole(fleet.logs, plan);
+    let (ours, theirs) = (judged(fleet.aggregator.monitor()), judged(whole.monitor()));
+    assert!(!theirs.is_empty());
+    for (stream, said) in &theirs {
+        assert_eq!(ours.get(stream), Some(said), "{stream}");
+    }
+    let mut shared = BTreeMap::new();
+    for judge in &fleet.judges {
+        shared.extend(judged(judge.monitor()));
+    }
+    for (stream, said) in &theirs {
+        assert_eq!(shared.get(stream), Some(said), "{stream}, of judges");
+    }
+}
+
+/// The judge dies between a checkpoint whose deltas it cannot use and its next look. Its snapshot
+/// must not say that it has them.
+#[test]
+fn a_snapshot_from_before_windows_were_taken_makes_up_for_them_after_a_restart() {
+    let logs = of_models(logs(41, 900));
+    let plan = by_time(plan());
+    let mut fleet = Fleet::new(&logs, 41, 0.0, plan.clone());
+    let third = logs[0].len() / 3;
+    for p in 0..PARTITIONS {
+        fleet.read(p, third);
+        fleet.write(p);
+    }
+    fleet.judge();
+    let rebuilt = fleet.aggregator.rebuilt();
+    for p in 0..PARTITIONS {
+        fleet.read(p, 2 * third);
+        // Whoever claimed it began with a checkpoint that the judge does not know.
+        fleet.claims += 1;
+        fleet.epochs.insert(p, fleet.claims);
+        fleet.write(p);
+    }
+    assert_eq!(fleet.aggregator.rebuilt(), rebuilt, "nobody has looked");
+    fleet.restart();
+    fleet.judge();
+    assert_eq!(fleet.aggregator.rebuilt(), 1, "of this process");
+    fleet.end();
+    assert_exact(&fleet, plan);
+}
+
+/// Processes that judged themselves leave checkpoints without deltas. The judge that comes has read
+/// nothing of them, and the deltas of those that take over are not all there is.
+#[test]
+fn what_processes_brought_that_judged_themselves_is_in_the_windows_of_a_fresh_judge() {
+    let logs = of_models(logs(42, 900));
+    let plan = by_time(plan());
+    let mut fleet = Fleet::new(&logs, 42, 1.0, plan.clone());
+    for p in 0..PARTITIONS {
+        fleet.read(p, logs[0].len() / 2);
+        fleet.write(p);
+    }
+    for (checkpoint, _) in fleet.topic.values_mut() {
+        checkpoint.deltas = None;
+    }
+    for p in 0..PARTITIONS {
+        let worker = fleet.owner[p as usize];
+        fleet.workers[worker].release(0, p).expect("its own");
+        fleet.adopt(p);
+    }
+    fleet.end();
+    assert_exact(&fleet, plan);
 }

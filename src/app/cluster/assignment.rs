@@ -1,8 +1,10 @@
 //! The shards of a process whose partitions may move, with the store of their checkpoints.
 //!
-//! The group assigns partitions: each one is taken over from its newest checkpoint, within the rebalance.
-//! When the group revokes a partition, its last checkpoint is written before it is given up. Verdicts and
-//! alerts of its streams go along, with what people were notified of.
+//! The group assigns partitions: each one is taken over from its newest checkpoint, within the
+//! rebalance. If a broker is away, the first partition that cannot be taken over is the last that
+//! waits for it: the others of the rebalance are suspended too, and all are claimed again when the
+//! consumer has rejoined. When the group revokes a partition, its last checkpoint is written before
+//! it is given up. Verdicts and alerts of its streams go along, with what people were notified of.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,6 +17,7 @@ use crate::judge::StreamId;
 use crate::kafka::KafkaError;
 use crate::monitor::liveness::At;
 use crate::monitor::{Shards, VerdictState};
+use crate::telemetry::published::Beat;
 
 /// How long the last batch of checkpoints may take at the end.
 const LAST: Duration = Duration::from_secs(20);
@@ -28,9 +31,14 @@ pub struct Assignment {
     /// Partitions that are assigned and must not be read, with the reason.
     suspended: BTreeMap<At, String>,
     trouble: Option<KafkaError>,
+    /// Why a partition of this rebalance could not be taken over: no broker is waited for again.
+    away: Option<String>,
+    /// What is known of the streams of partitions that this rebalance takes.
+    leaving: BTreeMap<At, Vec<VerdictState>>,
     /// Why the store of pending predictions failed while a partition was taken over.
     fault: Option<SpillError>,
-    /// What people were notified of alerts that fire, by fingerprint, to go along with their streams.
+    /// What people were notified of alerts that fire, by fingerprint, to go along with their
+    /// streams.
     notified: BTreeMap<String, String>,
     /// Streams that came, and streams that may have left, since they were last asked for.
     arrivals: Vec<VerdictState>,
@@ -55,6 +63,8 @@ impl Assignment {
             topics,
             suspended: BTreeMap::new(),
             trouble: None,
+            away: None,
+            leaving: BTreeMap::new(),
             fault: None,
             notified: BTreeMap::new(),
             arrivals: Vec::new(),
@@ -83,6 +93,30 @@ impl Assignment {
         all
     }
 
+    /// Shows between two waits for brokers that this thread lives.
+    pub fn beat_with(&mut self, beat: Beat) {
+        self.store.beat_with(beat);
+    }
+
+    /// A rebalance gives partitions: [`Assignment::assign`] follows for each.
+    pub fn assigning(&mut self) {
+        self.away = None;
+    }
+
+    /// A rebalance takes these partitions: [`Assignment::revoke`] follows for each. What is known
+    /// of their streams goes along as it is now: without the first partition, the verdicts on the
+    /// others would have to be made again.
+    pub fn revoking(&mut self, all: impl Iterator<Item = At>) {
+        self.store.begin_leaving();
+        self.leaving.clear();
+        for at in all {
+            if self.shards.copartition(at.0) == at.0 {
+                let verdicts = self.verdicts(at);
+                self.leaving.insert(at, verdicts);
+            }
+        }
+    }
+
     /// Takes a partition over; answers the offset to seek to, where one is known.
     pub fn assign(&mut self, source: u16, partition: i32) -> Option<i64> {
         let at = (self.shards.copartition(source), partition);
@@ -99,6 +133,11 @@ impl Assignment {
         self.shards.release(at.0, at.1);
         self.store.forget(at);
         self.suspended.remove(&at);
+        self.leaving.remove(&at);
+        if let Some(why) = &self.away {
+            self.suspended.insert(at, why.clone());
+            return;
+        }
         let shards = self.shards.all().len() + 1;
         self.store.share(shards);
         self.shards.share_memory(shards);
@@ -119,6 +158,7 @@ impl Assignment {
             }
             Err(error) => {
                 self.suspended.insert(at, error.to_string());
+                self.away = Some(error.to_string());
                 self.trouble = Some(error);
             }
         }
@@ -131,7 +171,8 @@ impl Assignment {
             return;
         }
         self.suspended.remove(&at);
-        let verdicts = self.verdicts(at);
+        let verdicts = self.leaving.remove(&at);
+        let verdicts = verdicts.unwrap_or_else(|| self.verdicts(at));
         let streams = verdicts.iter().map(|v| v.stream.clone());
         self.departures.extend(streams);
         let shard = self.shards.release(source, partition);
@@ -159,8 +200,8 @@ impl Assignment {
         })
     }
 
-    /// A partition of these topics whose claim another process has superseded for so long that the group
-    /// would have taken the partition away: why it must be taken over again.
+    /// Why a partition of these topics must be taken over again: another process has superseded its
+    /// claim for longer than the group would need to take the partition away.
     pub fn must_claim_again(&self, ours: impl Fn(u16) -> bool) -> Option<String> {
         let after = self.store.claims_again_after();
         let mut due = self
@@ -176,8 +217,8 @@ impl Assignment {
         })
     }
 
-    /// Partitions that another process has claimed while they are held here, by part, each with what that
-    /// means.
+    /// Partitions that another process has claimed while they are held here, by part, each with
+    /// what that means.
     pub fn superseded(&self) -> Vec<(String, String)> {
         let after = self.store.claims_again_after();
         let why = |((_, partition), topic, other): (At, &str, &Superseded)| {

@@ -99,9 +99,9 @@ pub(super) struct BatchWriter {
 }
 
 impl BatchWriter {
-    /// Writes a batch. What judges read of a checkpoint is written once the checkpoint itself lies in the
-    /// topic, and no later claim came before it: judges never know more of a partition than who takes it
-    /// over.
+    /// Writes a batch. The parts for judges are written only after the checkpoint itself is in the
+    /// topic, and if no later claim came before it. So judges never know more of a partition than
+    /// the process that takes it over.
     pub(super) fn write(&mut self, batch: Batch) -> Answer {
         let start = Instant::now();
         let mut offsets = BTreeMap::new();

@@ -33,7 +33,8 @@ pub(super) struct Sent {
     pub(super) heads: Vec<i64>,
 }
 
-/// Writes all records of these checkpoints; `offsets` has those that were written also after an error.
+/// Writes all records of these checkpoints; `offsets` has those that were written also after an
+/// error.
 pub(super) fn write<'c>(
     writer: &dyn WriteState,
     checkpoints: impl Iterator<Item = &'c CheckpointRecords>,

@@ -1,22 +1,24 @@
-//! The topic of checkpoints: shards are taken over from it and written to it, by a worker of its own.
+//! The topic of checkpoints: shards are taken over from it and written to it, by a worker of its
+//! own.
 //!
-//! The format and the protocol are in [`crate::store::checkpoint`]. Taking a partition over waits on the
-//! engine's thread, within the rebalance that assigned it: nothing of the partition may be read before.
-//! Writing runs beside the engine, as with snapshots on disk: a copy of the changed shards is taken at one
-//! moment, one batch is under way at a time, and a batch that was not written is written with the next.
-//! Giving a partition up waits for one last checkpoint, for half a session at most: if it took longer, the
-//! group would have removed this process first. What is not written by then is read again by the taker;
-//! nothing is lost.
+//! The format and the protocol are in [`crate::store::checkpoint`]. Taking a partition over waits
+//! on the engine's thread, within the rebalance that assigned it: nothing of the partition may be
+//! read before. Writing runs beside the engine, as with snapshots on disk: a copy of the changed
+//! shards is taken at one moment, one batch is under way at a time, and a batch that was not
+//! written is written with the next. Giving partitions up waits for one last checkpoint of each,
+//! for half a session at most ([`super::leaving`]). What is not written by then is read again by
+//! the taker; nothing is lost.
 //!
-//! A partition whose checkpoints cannot be used is *suspended*: it stays assigned, is not read, and is shown
-//! as not ready with the reason, until the topic is repaired or the configuration says
-//! `on_broken = "fresh"`. The same holds if the group has committed an offset of the partition and the
-//! topic has no checkpoint of it: then the topic is another one, or was emptied.
+//! A partition whose checkpoints cannot be used is *suspended*: it stays assigned and is not read,
+//! and `/ready` names it with the reason, until the topic is repaired or the configuration says
+//! `on_broken = "fresh"`. The same holds if the group has committed an offset of the partition but
+//! the topic has no checkpoint of it: it is then another topic, or it was emptied.
 
 use super::checkpoint_batch::{Answer, Batch, BatchWriter, Outgoing, outgoing};
 use super::cursor::{CheckpointCursor, Superseded, WHOLE};
 use super::foreign::ForeignClaims;
 use super::judge_topic::JudgeTopicWriter;
+use super::leaving::Leaving;
 use super::options::CheckpointOptions;
 use super::restored::{Room, Unusable, shard_of};
 use crate::app::AppError;
@@ -30,12 +32,10 @@ use crate::monitor::{LocalShard, Plan, VerdictState};
 use crate::store::FormatError;
 use crate::store::checkpoint::{self, CHUNK_BYTES, JournalRange, KeyedRecord};
 use crate::store::reader::CheckpointReader;
+use crate::telemetry::published::Beat;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Longest wait for the last checkpoint of a shard, where sessions are long.
-const LEAVE_MAX: Duration = Duration::from_secs(10);
 
 /// What happened to checkpoints, for metrics.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -56,7 +56,8 @@ pub struct CheckpointCounts {
     pub restore_seconds: f64,
 }
 
-/// Topic and partition, and when their checkpoint was last written or read, in milliseconds since 1970.
+/// Topic and partition, and when their checkpoint was last written or read, in milliseconds since
+/// 1970.
 pub type CheckpointAge<'a> = (&'a str, i32, Option<i64>);
 
 /// How a partition was found.
@@ -81,6 +82,9 @@ pub struct CheckpointStore {
     room: Option<Room>,
     /// How far each partition is stored.
     cursors: BTreeMap<At, CheckpointCursor>,
+    leaving: Leaving,
+    /// The heartbeat of the thread that waits here.
+    beat: Option<Beat>,
 }
 
 impl CheckpointStore {
@@ -111,12 +115,23 @@ impl CheckpointStore {
             counts: CheckpointCounts::default(),
             room: None,
             cursors: BTreeMap::new(),
+            leaving: Leaving::default(),
+            beat: None,
         })
     }
 
     /// Shards that are made from now on put there what memory has no room for.
     pub fn spill_to(&mut self, spills: Arc<dyn SpillBackend>) {
         self.room = Some((spills, 1));
+    }
+
+    /// Shows between two waits that this thread lives.
+    pub fn beat_with(&mut self, beat: Beat) {
+        self.beat = Some(beat);
+    }
+
+    fn lives(&self) {
+        self.beat.iter().for_each(Beat::tick);
     }
 
     /// How many shards share the memory, with the one that is made next.
@@ -131,14 +146,15 @@ impl CheckpointStore {
         &self.counts
     }
 
-    /// Takes a partition over: claims it, reads what was written of it, and makes its shard. An error
-    /// passes: the broker is away or slow.
+    /// Takes a partition over: claims it, reads what was written of it, and makes its shard. An
+    /// error passes: the broker is away or slow.
     pub fn take_over(
         &mut self,
         (source, partition): At,
         topics: &[String],
         plan: &Plan,
     ) -> Result<Taken, KafkaError> {
+        self.lives();
         let start = Instant::now();
         let within = self.options.restore_within;
         let topic = topics.get(usize::from(source)).cloned().unwrap_or_default();
@@ -150,8 +166,10 @@ impl CheckpointStore {
             checkpoint::claim_key(&prefix),
             Some(self.options.claimant()),
         );
+        self.lives();
         let epoch = self.claims.put(&[(state_partition, &claim)], within)?;
         let epoch = epoch.first().copied().unwrap_or_default();
+        self.lives();
         let mut reader = CheckpointReader::new(prefix.clone());
         let left = within.saturating_sub(start.elapsed());
         self.state
@@ -198,8 +216,8 @@ impl CheckpointStore {
                 match shard_of(at, found, topics, plan, &mut cursor, self.room.clone()) {
                     Ok((shard, verdicts)) => {
                         if self.options.counts_only {
-                            // A judge has passed over what was written after the claim of another process, and
-                            // waits for a checkpoint of this claim.
+                            // A judge has passed over what was written after the claim of another
+                            // process, and waits for a checkpoint of this claim.
                             cursor.written = None;
                         }
                         self.counts.read += 1;
@@ -272,8 +290,8 @@ impl CheckpointStore {
         self.writing.busy()
     }
 
-    /// Hands over the shards that have changed since they were last written. It is an error to do so
-    /// while [`busy`](CheckpointStore::busy).
+    /// Hands over the shards that have changed since they were last written. It is an error to do
+    /// so while [`busy`](CheckpointStore::busy).
     pub fn write(&mut self, shards: &mut [LocalShard], verdicts: &BTreeMap<At, Vec<VerdictState>>) {
         let mut letter = Vec::new();
         for shard in shards {
@@ -308,14 +326,17 @@ impl CheckpointStore {
         })
     }
 
-    /// How long such a partition is held until it is claimed again: within a session the group takes it
-    /// away, if the other is to have it.
+    /// How long such a partition is held before it is claimed again. If the group has given it to
+    /// the other process, it takes it away here within a session.
     pub fn claims_again_after(&self) -> Duration {
         Duration::from_millis(self.options.kafka.session_ms())
     }
 
     /// What became of the last batch, once, if it is known.
     pub fn answer(&mut self, shards: &mut [LocalShard]) -> Option<Written> {
+        if let Some(written) = self.leaving.take() {
+            return Some(written);
+        }
         let answer = self.writing.result()?;
         Some(self.settle(answer, shards))
     }
@@ -377,17 +398,25 @@ impl CheckpointStore {
         }
     }
 
-    /// Writes the last checkpoint of a shard before it is given up, as far as the group leaves time for it.
+    /// A rebalance takes partitions from now on: [`leave`](CheckpointStore::leave) follows for each
+    /// shard.
+    pub fn begin_leaving(&mut self) {
+        let session = Duration::from_millis(self.options.kafka.session_ms());
+        self.leaving.begin(session);
+    }
+
+    /// Writes the last checkpoint of a shard before it is given up, as far as the group leaves time
+    /// for it.
     pub fn leave(
         &mut self,
         shard: &mut LocalShard,
         verdicts: &[VerdictState],
         others: &mut [LocalShard],
     ) {
-        let half = Duration::from_millis(self.options.kafka.session_ms() / 2);
-        let (start, within) = (Instant::now(), half.min(LEAVE_MAX));
+        self.lives();
         // The batch under way may be of this shard too; its cursor is still here.
-        self.wait(others, within);
+        let before = self.wait(others, self.leaving.left());
+        self.leaving.keep(before);
         let at = (shard.source, shard.partition);
         let topic = self.cursors.get(&at).map(|c| c.topic.clone());
         let late = |why: &str| {
@@ -406,8 +435,7 @@ impl CheckpointStore {
             return;
         };
         self.send(vec![last]);
-        let left = within.saturating_sub(start.elapsed());
-        match self.wait(others, left) {
+        match self.wait(others, self.leaving.left()) {
             Some(Written { result: Ok(_), .. }) => {}
             Some(Written {
                 result: Err(why), ..

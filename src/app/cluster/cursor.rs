@@ -1,7 +1,8 @@
-//! How far the checkpoints of a partition go in the topic, and what of the partition is not in it yet.
+//! How far the checkpoints of a partition go in the topic, and what of the partition is not in it
+//! yet.
 //!
-//! A cursor knows which pieces of the journal the last checkpoints still need, and so which may be deleted.
-//! It does no work of its own: the [store](super::checkpoint_store) does.
+//! A cursor knows which pieces of the journal the last checkpoints still need, and so which may be
+//! deleted. It does no work of its own: the [store](super::checkpoint_store) does.
 
 use crate::alert::Alert;
 use crate::monitor::{ShardView, VerdictState};
@@ -52,7 +53,8 @@ pub struct Superseded {
     pub since: Instant,
 }
 
-/// What changes whenever a partition does, or the alerts of its streams and what was notified of them.
+/// What changes whenever a partition does, or the alerts of its streams and what was notified of
+/// them.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Progress {
     pub records: u64,

@@ -1,26 +1,28 @@
-//! One process judges what many count: it follows the topic of checkpoints, and is in no consumer group.
+//! One process judges what many count: it follows the topic of checkpoints, and is in no consumer
+//! group.
 //!
-//! Workers (`[state] verdicts = "none"`) share the partitions of a group, write their checkpoints, and judge
-//! nothing. This process (`verdicts = "all"`) reads no record of a source. Every checkpoint that comes goes
-//! to its [task](super::judge_task).
+//! Workers (`[state] verdicts = "none"`) share the partitions of a group, write their checkpoints,
+//! and judge nothing. This process (`verdicts = "all"`) reads no record of a source. Every
+//! checkpoint that comes goes to its [task](super::judge_task).
 //!
 //! ```text
 //!   workers ─► topic of checkpoints ─► task ─► verdicts, metrics, alerts, records
 //!   brokers ─► how long topics are ─────┘ who is waited for
 //! ```
 //!
-//! Why a process of its own, and not the worker that happens to hold the least partition: the role then
-//! stays where it is when partitions move, and with it the directory that says what was notified; the memory
-//! of a worker does not depend on how many others there are; and there is one notifier without an election.
-//! The price is one more process, and the delay of a checkpoint, `interval` at most while the worker is well.
+//! The judge is a separate process, and not for example the worker that holds the lowest partition,
+//! for three reasons. The role, and the directory with the sent notifications, stay in place when
+//! partitions move. The memory of a worker does not depend on the number of other workers. And
+//! there is one notifier without an election. The cost is one more process, and a delay of at most
+//! `interval` while the worker is healthy.
 //!
-//! One judge: a process that begins to judge writes a claim into the topic. A process that reads a later
-//! claim than its own stops judging, notifies nobody, and says so in `/ready` ([`Follower::rival`]) until it
-//! is restarted. Its state (what it judged, alerts, detectors, and how far it has followed the topic) lies in
-//! snapshots in its directory, like that of a process by itself; so a restart repeats no notification, and
-//! should keep the directory.
+//! Only one process judges: a process that begins to judge writes a claim into the topic. A process
+//! that reads a later claim than its own stops judging and notifying, and reports this in `/ready`
+//! ([`Follower::rival`]) until it is restarted. Its state (judgements, alerts, detectors, and its
+//! position in the topic) is in snapshots in its directory, like that of a single process. So keep
+//! the directory: a restart then repeats no notification.
 //!
-//! Cost: for each checkpoint one restoring of its windows; each second one question to each broker.
+//! Cost: each checkpoint's windows are restored once; each broker gets one request a second.
 
 use std::time::{Duration, Instant};
 
@@ -71,7 +73,8 @@ impl Follower {
         }
     }
 
-    /// Reads what there is; waits for the first no longer than `wait`. Answers how many records there were.
+    /// Reads what there is; waits for the first no longer than `wait`. Answers how many records
+    /// there were.
     pub(super) fn read(
         &mut self,
         task: &mut JudgeTask,

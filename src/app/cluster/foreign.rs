@@ -1,10 +1,10 @@
 //! Claims that other processes write while this one holds a partition.
 //!
-//! A judge ignores the checkpoints that lie under an older claim than the last one. So an owner has to
-//! know of a claim that follows its own: one of a process that was to take the partition and gave up, one
-//! that took long to arrive, or one that someone wrote by hand. The broker numbers the records of
-//! a partition without gaps, and returns the numbers of ours. Records of others lie where a number is
-//! missing, and only those are read back.
+//! A judge ignores checkpoints under any claim but the last one. So an owner must notice a claim
+//! that follows its own. Such a claim comes from a process that was assigned the partition and gave
+//! up, arrived late, or was written by hand. The broker numbers the records of a partition without
+//! gaps and returns the numbers of our records. A missing number is a record of another process,
+//! and only these records are read back.
 
 use crate::kafka::ReadState;
 use crate::store::checkpoint::claim_key;
@@ -40,10 +40,11 @@ impl ForeignClaims {
         }
     }
 
-    /// Claims up to the records that were written at these offsets, and in partitions without such records up to
-    /// the end: who has nothing to write is superseded too. `epochs`: the first claim of our own in each partition.
-    /// A broker that does not answer is asked again with the next batch; once one did not, ends are not asked for, so
-    /// that a batch waits for one answer at most where nothing was written.
+    /// Finds claims up to the records that were written at these offsets. In partitions without
+    /// such records it looks up to the end, because a process with nothing to write may be
+    /// superseded too. `epochs` has our own first claim in each partition. A broker that does not
+    /// answer is asked again with the next batch. After one failed answer no ends are requested, so
+    /// a batch without records waits for at most one answer.
     pub(super) fn find(
         &mut self,
         epochs: &BTreeMap<i32, i64>,

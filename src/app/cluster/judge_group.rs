@@ -1,53 +1,45 @@
-//! Several processes judge what many count: each has the judge partitions that their group assigns to it.
+//! Several processes judge what many count: each has the judge partitions that their group assigns
+//! to it.
 //!
-//! The processes are a consumer group over the topic of judges ([`super::judge_topic`]). For each judge
-//! partition that comes there is a [task](JudgeTask): it is claimed, its newest checkpoint is restored, and
-//! the partition is read from its beginning, where the parts of checkpoints of all workers lie. When a
-//! partition goes, its last checkpoint is written first. A process that is killed loses nothing: the next
-//! owner restores its last checkpoint and judges the slides after it again, to the same verdicts.
+//! The processes are a consumer group over the topic of judges ([`super::judge_topic`]). For each
+//! judge partition that comes there is a [task](JudgeTask): it is claimed, its newest checkpoint is
+//! restored, and the partition is read from its beginning, where the parts of checkpoints of all
+//! workers lie. When a partition goes, its last checkpoint is written first. A process that is
+//! killed loses nothing: the next owner restores its last checkpoint and judges the slides after it
+//! again, to the same verdicts.
 //!
 //! ```text
 //!   workers ─► judge partition 0 ─► task ─► verdicts, alerts, checkpoint of the task ─► judge partition 0
 //!              judge partition 1 ─► task …
 //! ```
 //!
-//! What people were notified of goes along in the checkpoint. A process that dies between a notification
-//! and its next checkpoint, which is then due at once, leaves a notification that the next owner sends
-//! again with the same key, by which receivers recognise it.
+//! [`super::judge_member`] does what the group says. What people were notified of goes along in the
+//! checkpoint. A process that dies between a notification and its next checkpoint, which is then
+//! due at once, leaves a notification that the next owner sends again with the same key, by which
+//! receivers recognise it.
 //!
-//! A judge that was frozen finds a later claim among the records of its partition, or that the group has
-//! given the partition away, before it judges anything more: it reads first.
+//! A judge that was frozen reads before it judges. So it first finds a later claim among the
+//! records of its partition, or learns that the group has given the partition away.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use super::assignment::Moves;
 use super::checkpoint_store::{CheckpointAge, CheckpointCounts};
 use super::follower::{AGAIN, TURN};
+use super::judge_member::{GroupHandler, Member, Tasks, checkpoint_of};
 use super::judge_store::JudgeStore;
 use super::judge_task::JudgeTask;
 use super::judge_topic::judge_topic;
 use super::options::FollowerOptions;
 use crate::app::AppError;
-use crate::app::dropped::report_dropped;
 use crate::app::outputs::snapshots::Written;
 use crate::judge::Plan;
-use crate::kafka::{
-    Begin, Consumer, FollowState, Handler, KafkaError, KafkaOptions, Partition, Record, StartAt,
-};
-use crate::monitor::VerdictState;
-use crate::store::checkpoint::{PartitionCheckpoint, claim_key};
-use crate::store::reader::FoundCheckpoint;
-
-/// Longest wait for the last checkpoint of a task, where sessions are long.
-const LEAVE_MAX: Duration = Duration::from_secs(10);
+use crate::kafka::{Consumer, FollowState, KafkaError, KafkaOptions, StartAt};
+use crate::telemetry::published::Beat;
 
 /// How long the last batch of checkpoints may take at the end.
 const LAST: Duration = Duration::from_secs(20);
-
-/// The tasks of a process, by judge partition.
-pub(super) type Tasks = BTreeMap<i32, JudgeTask>;
 
 /// See the module.
 pub struct JudgeGroup {
@@ -61,26 +53,6 @@ pub struct JudgeGroup {
     link: Option<Box<dyn FollowState>>,
     member: Member,
     tried: Option<Instant>,
-}
-
-/// What a member of the group knows besides its tasks.
-#[derive(Default)]
-struct Member {
-    /// Claims of our tasks.
-    claims: BTreeMap<i32, i64>,
-    /// Judge partitions that are assigned and not judged, each with the reason.
-    suspended: BTreeMap<i32, String>,
-    /// Judge partitions that another process claimed while they were assigned here.
-    superseded: BTreeMap<i32, Instant>,
-    /// Why the consumer is of no more use, or does nothing.
-    trouble: Option<String>,
-    failed: bool,
-    /// Another process has taken the `instance`.
-    fenced: bool,
-    /// What people were notified of alerts that fire, by fingerprint of a stream.
-    notified: BTreeMap<String, String>,
-    moves: Moves,
-    counts: CheckpointCounts,
 }
 
 impl JudgeGroup {
@@ -104,12 +76,18 @@ impl JudgeGroup {
         })
     }
 
+    /// See [`JudgeStore::beat_with`].
+    pub(super) fn beat_with(&mut self, beat: Beat) {
+        self.store.beat_with(beat);
+    }
+
     /// The group of the judges.
     fn group(&self) -> String {
         format!("{}-judges", self.options.checkpoints.namespace)
     }
 
-    /// Reads what there is; waits for the first no longer than `wait`. Answers how many records there were.
+    /// Reads what there is; waits for the first no longer than `wait`. Answers how many records
+    /// there were.
     pub(super) fn read(&mut self, tasks: &mut Tasks, wait: Duration) -> usize {
         if self.consumer.is_none() {
             self.connect();
@@ -139,8 +117,9 @@ impl JudgeGroup {
         read
     }
 
-    /// Leaves the group where its client failed, or another process has claimed what is assigned here for
-    /// longer than a session: then nobody judges it, and joining again claims it again.
+    /// Leaves the group if its client failed, or if another process has claimed a partition that
+    /// has been assigned here for longer than a session. Nobody judges that partition then; joining
+    /// again claims it again.
     fn give_up_if_failed(&mut self, tasks: &mut Tasks) {
         let session = Duration::from_millis(self.options.checkpoints.kafka.session_ms());
         let mut stray = self.member.superseded.iter();
@@ -298,195 +277,5 @@ impl JudgeGroup {
     pub(super) fn ages(&self) -> impl Iterator<Item = CheckpointAge<'_>> {
         let all = self.store.ages();
         all.map(|(partition, at_ms)| (self.topic.as_str(), partition, at_ms))
-    }
-}
-
-fn checkpoint_of(
-    task: &JudgeTask,
-    notified: &BTreeMap<String, String>,
-) -> Option<PartitionCheckpoint> {
-    Some(PartitionCheckpoint {
-        snapshot: task.snapshot()?,
-        verdicts: task.alerts(notified),
-        ..PartitionCheckpoint::default()
-    })
-}
-
-/// A member that borrows its tasks for one poll.
-struct GroupHandler<'a> {
-    options: &'a FollowerOptions,
-    plan: &'a Plan,
-    topics: &'a [String],
-    store: &'a mut JudgeStore,
-    member: &'a mut Member,
-    tasks: &'a mut Tasks,
-}
-
-impl GroupHandler<'_> {
-    /// Claims a judge partition and restores its task.
-    fn take_over(&mut self, partition: i32) -> Result<(), KafkaError> {
-        let taken = self.store.take_over(partition, &mut self.member.counts)?;
-        let found = match taken.found {
-            Err(why) if self.options.checkpoints.fresh => {
-                tracing::error!(partition, why, "a judge partition begins without its state");
-                Ok(None)
-            }
-            found => found,
-        };
-        let made = found.and_then(|found| self.restore(found));
-        match made {
-            Ok((mut task, verdicts)) => {
-                task.begin(1);
-                self.member.claims.insert(partition, taken.epoch);
-                self.member.moves.came.extend(verdicts);
-                self.tasks.insert(partition, task);
-            }
-            Err(why) => {
-                tracing::error!(partition, why, "judge partition is not judged");
-                let topic = judge_topic(&self.options.checkpoints.topic);
-                let why = format!(
-                    "no checkpoint of it in {topic} can be used: {why}; mend the topic, or set [state] on_broken = \
-                     \"fresh\" to begin without what was judged"
-                );
-                self.member.suspended.insert(partition, why);
-            }
-        }
-        Ok(())
-    }
-
-    fn restore(
-        &self,
-        found: Option<FoundCheckpoint>,
-    ) -> Result<(JudgeTask, Vec<VerdictState>), String> {
-        let checkpoint = found.map(|found| found.checkpoint);
-        let (snapshot, verdicts) = match checkpoint {
-            None => (None, Vec::new()),
-            Some(c) => (Some(c.snapshot), c.verdicts),
-        };
-        let of = |snapshot| JudgeTask::new(self.plan, self.topics, self.options, snapshot);
-        match of(snapshot) {
-            Ok(task) => {
-                let dropped = task.aggregator().monitor().dropped();
-                report_dropped("checkpoint", dropped.iter(), "");
-                Ok((task, verdicts))
-            }
-            Err(error) if self.options.checkpoints.fresh => {
-                tracing::error!(%error, "a judge partition begins without what was judged");
-                let fresh = of(None).map_err(|error| error.to_string())?;
-                Ok((fresh, Vec::new()))
-            }
-            Err(error) => Err(error.to_string()),
-        }
-    }
-
-    /// Drops what is known of a judge partition; answers its task.
-    fn drop_task(&mut self, partition: i32) -> Option<JudgeTask> {
-        self.member.claims.remove(&partition);
-        let task = self.tasks.remove(&partition)?;
-        self.member.moves.left.extend(task.streams());
-        Some(task)
-    }
-
-    /// Writes the last checkpoint of a task, as far as the group leaves time for it.
-    fn leave(&mut self, partition: i32, task: &JudgeTask) {
-        let half = Duration::from_millis(self.options.checkpoints.kafka.session_ms() / 2);
-        let (start, within) = (Instant::now(), half.min(LEAVE_MAX));
-        self.store.wait(within, &mut self.member.counts);
-        let checkpoint = checkpoint_of(task, &self.member.notified);
-        let due = self.store.is_due(partition, task.revision());
-        let (Some(checkpoint), true, false) = (checkpoint, due, self.store.busy()) else {
-            return;
-        };
-        let last = (partition, task.revision(), checkpoint);
-        self.store.write(vec![last]);
-        let left = within.saturating_sub(start.elapsed());
-        let written = self.store.wait(left, &mut self.member.counts);
-        if written.is_none_or(|w| w.result.is_err()) {
-            tracing::warn!(
-                partition,
-                "last checkpoint of a judge partition not written; its next owner judges more again"
-            );
-        }
-    }
-}
-
-impl Handler for GroupHandler<'_> {
-    fn record(&mut self, record: Record<'_>) {
-        let (partition, offset) = (record.partition, record.offset);
-        let key = record.key.unwrap_or_default();
-        let claim = self.member.claims.get(&partition);
-        if claim.is_some_and(|ours| offset > *ours)
-            && key == claim_key(&self.store.prefix(partition)).as_bytes()
-        {
-            let by = String::from_utf8_lossy(record.payload);
-            tracing::error!(partition, %by, "another process has claimed a judge partition");
-            self.drop_task(partition);
-            self.store.forget(partition);
-            self.member.superseded.insert(partition, Instant::now());
-            self.member.counts.superseded += 1;
-        }
-        if let Some(task) = self.tasks.get_mut(&partition) {
-            let value = Some(record.payload).filter(|value| !value.is_empty());
-            let counts = &mut self.member.counts;
-            task.take((0, offset), record.timestamp_ms, (key, value), counts);
-        }
-    }
-
-    fn assigned(&mut self, partition: Partition) -> Option<i64> {
-        let partition = partition.partition;
-        self.drop_task(partition);
-        self.member.suspended.remove(&partition);
-        self.member.superseded.remove(&partition);
-        tracing::info!(partition, "judge partition assigned");
-        if let Err(error) = self.take_over(partition) {
-            self.error(KafkaError::Fatal(error.to_string()));
-        }
-        Some(0)
-    }
-
-    fn begins(&mut self, _: Partition, _: Begin) {}
-
-    fn revoked(&mut self, partition: Partition, lost: bool) {
-        let partition = partition.partition;
-        tracing::info!(partition, lost, "judge partition revoked");
-        self.member.suspended.remove(&partition);
-        self.member.superseded.remove(&partition);
-        if let Some(task) = self.drop_task(partition)
-            && !lost
-        {
-            self.leave(partition, &task);
-        }
-        self.store.forget(partition);
-    }
-
-    fn end_of_partition(&mut self, partition: Partition) {
-        if let Some(task) = self.tasks.get_mut(&partition.partition) {
-            task.end(0, &mut self.member.counts);
-        }
-    }
-
-    fn lost(&mut self, _: Partition, _: Range<i64>) {}
-
-    fn rewound(&mut self, partition: Partition, _: i64) {
-        self.suspended(partition, "its topic was cut or made again");
-    }
-
-    fn suspended(&mut self, partition: Partition, why: &str) {
-        let partition = partition.partition;
-        tracing::error!(partition, why, "judge partition is no longer read");
-        self.drop_task(partition);
-        self.store.forget(partition);
-        self.member.suspended.insert(partition, why.to_owned());
-    }
-
-    fn error(&mut self, error: KafkaError) {
-        self.member.fenced |= matches!(error, KafkaError::Fenced(_));
-        if error.is_fatal() || self.member.fenced {
-            tracing::error!(%error, "the member of the judges failed and joins again");
-            self.member.failed = true;
-            self.member.trouble = Some(error.to_string());
-        } else {
-            tracing::warn!(%error, "kafka");
-        }
     }
 }

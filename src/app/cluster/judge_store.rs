@@ -1,13 +1,15 @@
 //! The checkpoints of judge partitions, in the topic that judges read.
 //!
-//! The format and the protocol are those of the state topic ([`crate::store::checkpoint`]), for a topic
-//! without a name, which no source can have: a claim gives the epoch, the newest whole checkpoint before it
-//! is restored, and two slots alternate. A checkpoint is the judge's state of its models (windows, alerts,
-//! detectors, how far it has followed the workers) and what people were notified of.
+//! The format and the protocol are those of the state topic ([`crate::store::checkpoint`]), for a
+//! topic without a name, which no source can have: a claim gives the epoch, the newest whole
+//! checkpoint before it is restored, and two slots alternate. A checkpoint is the judge's state of
+//! its models (windows, alerts, detectors, how far it has followed the workers) and what people
+//! were notified of.
 
 use super::checkpoint_records::{self, CheckpointRecords};
 use super::checkpoint_store::CheckpointCounts;
 use super::judge_topic::{ensure, judge_topic};
+use super::leaving::Leaving;
 use super::options::CheckpointOptions;
 use crate::app::AppError;
 use crate::app::clock;
@@ -16,6 +18,7 @@ use crate::app::worker::Background;
 use crate::kafka::{KafkaError, ReadState, WriteState};
 use crate::store::checkpoint::{self, CHUNK_BYTES, PartitionCheckpoint};
 use crate::store::reader::{CheckpointReader, FoundCheckpoint};
+use crate::telemetry::published::Beat;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -62,6 +65,9 @@ pub(super) struct JudgeStore {
     writer: Arc<dyn WriteState>,
     writing: Background<Answer>,
     cursors: BTreeMap<i32, Cursor>,
+    leaving: Leaving,
+    /// The heartbeat of the thread that waits here.
+    beat: Option<Beat>,
 }
 
 impl JudgeStore {
@@ -82,8 +88,19 @@ impl JudgeStore {
             writing: Background::new(options.workers.worker("checkpoints")?),
             partitions,
             cursors: BTreeMap::new(),
+            leaving: Leaving::default(),
+            beat: None,
             options: options.clone(),
         })
+    }
+
+    /// Shows between two waits that this thread lives.
+    pub(super) fn beat_with(&mut self, beat: Beat) {
+        self.beat = Some(beat);
+    }
+
+    fn lives(&self) {
+        self.beat.iter().for_each(Beat::tick);
     }
 
     /// Makes sure that the topic is there.
@@ -102,6 +119,7 @@ impl JudgeStore {
         partition: i32,
         counts: &mut CheckpointCounts,
     ) -> Result<Taken, KafkaError> {
+        self.lives();
         let (start, within) = (Instant::now(), self.options.restore_within);
         let prefix = self.prefix(partition);
         let claim = (
@@ -110,6 +128,7 @@ impl JudgeStore {
         );
         let epoch = self.claims.put(&[(partition, &claim)], within)?;
         let epoch = epoch.first().copied().unwrap_or_default();
+        self.lives();
         let mut reader = CheckpointReader::new(prefix);
         let left = within.saturating_sub(start.elapsed());
         self.reader
@@ -201,6 +220,9 @@ impl JudgeStore {
 
     /// What became of the last batch, once, if it is known.
     pub(super) fn answer(&mut self, counts: &mut CheckpointCounts) -> Option<Written> {
+        if let Some(written) = self.leaving.take() {
+            return Some(written);
+        }
         let answer = self.writing.result()?;
         Some(self.settle(answer, counts))
     }
@@ -213,6 +235,30 @@ impl JudgeStore {
     ) -> Option<Written> {
         let answer = self.writing.wait(within)?;
         Some(self.settle(answer, counts))
+    }
+
+    /// A rebalance takes judge partitions from now on.
+    pub(super) fn begin_leaving(&mut self) {
+        let session = Duration::from_millis(self.options.kafka.session_ms());
+        self.leaving.begin(session);
+    }
+
+    /// Waits for the batch under way before a judge partition is given up.
+    pub(super) fn wait_to_leave(&mut self, counts: &mut CheckpointCounts) {
+        self.lives();
+        let before = self.wait(self.leaving.left(), counts);
+        self.leaving.keep(before);
+    }
+
+    /// Writes the last checkpoint of a judge partition; answers whether that is known to be done.
+    pub(super) fn write_last(
+        &mut self,
+        last: (i32, u64, PartitionCheckpoint),
+        counts: &mut CheckpointCounts,
+    ) -> bool {
+        self.write(vec![last]);
+        let written = self.wait(self.leaving.left(), counts);
+        written.is_some_and(|w| w.result.is_ok())
     }
 
     fn settle(&mut self, answer: Answer, counts: &mut CheckpointCounts) -> Written {

@@ -1,24 +1,24 @@
 //! What judges the checkpoints of one reader: of the whole state topic, or of one judge partition.
 //!
-//! A task hands every checkpoint that comes to its [`Aggregator`], which judges all partitions slide by
-//! slide, for all that are waited for ([`crate::monitor::liveness`]). It reads no topic itself: the one
-//! judge of all workers has one task ([`super::follower`]), and a member of a group of judges one for each
-//! judge partition that the group assigns to it ([`super::judge_group`]).
+//! A task hands every checkpoint that comes to its [`Aggregator`], which judges all partitions
+//! slide by slide, for all that are waited for ([`crate::monitor::liveness`]). It reads no topic
+//! itself: the one judge of all workers has one task ([`super::follower`]), and a member of a group
+//! of judges one for each judge partition that the group assigns to it ([`super::judge_group`]).
 
 use super::checkpoint_store::CheckpointCounts;
+use super::lengths::{Lengths, Place};
 use super::options::FollowerOptions;
 use super::reader::{Arrival, JudgeLease, StateTopicReader};
 use crate::app::clock;
 use crate::judge::{Change, Plan, StreamId, StreamReport, WindowJudgement};
-use crate::kafka::Ends;
 use crate::monitor::Aggregator;
-use crate::monitor::liveness::{At, Freshness, PartitionLiveness, Reach};
+use crate::monitor::liveness::{At, Freshness, PartitionLiveness};
 use crate::monitor::{RestoreError, Snapshot, VerdictState};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// A partition of a topic that goes with a partition whose checkpoints are read: that one, the number of
-/// the topic, and its name with the partition.
-pub(super) type Part = (At, u16, (String, i32));
+/// A topic partition that belongs to a checkpointed partition: the checkpointed partition, the
+/// number of the topic, and its name with the partition.
+pub(super) type Part = (At, u16, Place);
 
 /// See the module.
 pub struct JudgeTask {
@@ -28,6 +28,8 @@ pub struct JudgeTask {
     aggregator: Aggregator,
     reader: StateTopicReader,
     liveness: PartitionLiveness,
+    /// Partitions of which the brokers do not say how long they are.
+    unknown: BTreeSet<At>,
     /// Checkpoints came since it was looked.
     news: bool,
     /// All that lay in the topic at the start was read and looked at.
@@ -64,6 +66,7 @@ impl JudgeTask {
             topics,
             aggregator,
             reader,
+            unknown: BTreeSet::new(),
             news: false,
             began: false,
             revision: 0,
@@ -157,7 +160,7 @@ impl JudgeTask {
         self.reader.are_read()
     }
 
-    /// Whether checkpoints came since it was looked who is waited for.
+    /// Whether checkpoints came since the last check of which partitions verdicts wait for.
     pub(super) fn has_news(&self) -> bool {
         self.news
     }
@@ -196,23 +199,24 @@ impl JudgeTask {
             .collect()
     }
 
-    /// Looks who is waited for, by what the brokers say of the sources, and judges.
-    pub(super) fn look(&mut self, begins: &Ends, ends: &Ends) {
+    /// Finds the partitions that verdicts wait for, from the sources' offsets at the brokers, and
+    /// judges.
+    pub(super) fn look(&mut self, lengths: &Lengths) {
         let now_ms = clock::steady_ms();
         let (parts, positions) = (self.parts(), self.positions());
+        let unknown = parts.iter().filter(|(.., place)| !lengths.knows(place));
+        self.unknown = unknown.map(|(at, ..)| *at).collect();
         let all: Vec<At> = self.liveness.all(now_ms).map(|(at, ..)| at).collect();
         for at in all {
             let idle = self.aggregator.idle(at);
             let unended = idle == Some(false);
             let idle = idle.unwrap_or(false);
-            let reach = |(_, source, part): &Part| Reach {
-                begin: begins.get(part).copied().unwrap_or(0),
-                end: ends.get(part).copied().unwrap_or(0),
-                position: positions.get(&(*source, part.1)).copied(),
-                idle,
+            let uncovered = |(_, source, place): &Part| {
+                let position = positions.get(&(*source, place.1)).copied();
+                lengths.uncovered(place, position, idle)
             };
             let mine = parts.iter().filter(|(of, ..)| *of == at);
-            let uncovered = mine.map(|part| reach(part).uncovered()).sum();
+            let uncovered = mine.map(uncovered).sum();
             self.liveness.set_uncovered(at, uncovered, unended, now_ms);
         }
         let all: Vec<_> = self.liveness.all(now_ms).collect();
@@ -223,7 +227,7 @@ impl JudgeTask {
         (self.news, self.began) = (false, true);
     }
 
-    /// Takes the time; returns all changes since the last call.
+    /// Advances the clock to `now_ms`. Returns all changes since the last call.
     pub(super) fn tick(&mut self, now_ms: i64) -> Vec<Change> {
         if !self.began {
             return Vec::new();
@@ -286,6 +290,12 @@ impl JudgeTask {
             let why = match (freshness, known.written_ms, &known.fault) {
                 (Freshness::Covered, ..) => continue,
                 (_, _, Some(fault)) => format!("its newest checkpoint cannot be used: {fault}"),
+                // Named with its brokers if it lasts.
+                (Freshness::Behind, ..) if self.unknown.contains(&at) => continue,
+                _ if self.unknown.contains(&at) => format!(
+                    "no broker says how long it is, and no checkpoint came for {:?} or more: verdicts go on without it",
+                    self.options.missing_after
+                ),
                 (_, None, None) => {
                     format!("no worker has written a checkpoint of its {n} records into {topic}")
                 }

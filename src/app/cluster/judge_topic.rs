@@ -1,12 +1,14 @@
-//! The topic between workers and judges that share the models: `TOPIC-judges`, beside the state topic.
+//! The topic between workers and judges that share the models: `TOPIC-judges`, beside the state
+//! topic.
 //!
-//! Each of its partitions is a *judge partition* and has the part of every checkpoint that is about its
-//! models ([`crate::monitor::repartition`]), under the keys that the checkpoint has in the state topic. The
-//! judge of the partition keeps its own checkpoints there too ([`super::judge_store`]).
+//! Each of its partitions is a *judge partition* and has the part of every checkpoint that is about
+//! its models ([`crate::monitor::repartition`]), under the keys that the checkpoint has in the
+//! state topic. The judge of the partition keeps its own checkpoints there too
+//! ([`super::judge_store`]).
 //!
-//! A worker writes the parts after the checkpoint itself. So a judge has never applied what a process that
-//! takes a partition over does not know; and where a worker dies in between, the next one sends the deltas
-//! of the last checkpoint again.
+//! A worker writes the parts after the checkpoint itself. So a process that takes a partition over
+//! always knows at least as much as the judges. If a worker dies between the two writes, the next
+//! owner sends the deltas of the last checkpoint again.
 
 use super::checkpoint_records::{self, CheckpointRecords};
 use super::options::CheckpointOptions;

@@ -1,9 +1,9 @@
 //! The judge of what other processes count, alone or as one of several.
 //!
-//! [`Judges`] holds the [tasks](JudgeTask) of this process and what feeds them: the one judge follows the
-//! whole state topic ([`Follower`]) and has one task; a member of a group has one for each judge partition
-//! that is assigned to it ([`JudgeGroup`]). Either way it asks the brokers how long the topics of the sources
-//! are, after the checkpoints were read, and lets the tasks judge.
+//! [`Judges`] holds the [tasks](JudgeTask) of this process and what feeds them: the one judge
+//! follows the whole state topic ([`Follower`]) and has one task; a member of a group has one for
+//! each judge partition that is assigned to it ([`JudgeGroup`]). Either way it asks the brokers how
+//! long the topics of the sources are, after the checkpoints were read, and lets the tasks judge.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 use super::assignment::Moves;
 use super::checkpoint_store::{CheckpointAge, CheckpointCounts};
 use super::follower::Follower;
-use super::judge_group::{JudgeGroup, Tasks};
+use super::judge_group::JudgeGroup;
+use super::judge_member::Tasks;
 use super::judge_task::JudgeTask;
+use super::lengths::{Lengths, Wanted};
 use super::options::FollowerOptions;
 use crate::app::AppError;
 use crate::app::clock;
@@ -25,8 +27,9 @@ use crate::monitor::liveness::{At, Freshness};
 use crate::monitor::watchdog::Watchdog;
 use crate::monitor::{MonitorView, RestoreError, Snapshot};
 use crate::telemetry::facts::{JudgeFacts, Role};
+use crate::telemetry::published::Beat;
 
-/// How often it is looked who is waited for, at most and at least.
+/// Shortest and longest time between two checks of which partitions verdicts wait for.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
 
 /// How often the partitions of the sources are counted.
@@ -50,10 +53,11 @@ pub struct Judges {
     copartitions: Vec<u16>,
     tasks: Tasks,
     feed: Feed,
-    /// Why the lengths of topics are not known.
-    trouble: Option<String>,
+    /// How long topics are, as far as brokers say.
+    lengths: Lengths,
     looked: Instant,
-    /// Number of partitions of each topic whose partitions have checkpoints, and when they were counted.
+    /// Number of partitions of each topic whose partitions have checkpoints, and when they were
+    /// counted.
     partitions: BTreeMap<u16, i32>,
     counted: Option<Instant>,
     /// What happened to checkpoints that the one judge read.
@@ -96,7 +100,7 @@ impl Judges {
             copartitions,
             tasks: Tasks::new(),
             feed,
-            trouble: None,
+            lengths: Lengths::default(),
             looked: Instant::now(),
             partitions: BTreeMap::new(),
             counted: None,
@@ -104,8 +108,8 @@ impl Judges {
         }
     }
 
-    /// Reads what there is, and judges what can be judged; waits for the first no longer than `wait`. Answers
-    /// how many records there were.
+    /// Reads what there is, and judges what can be judged; waits for the first no longer than
+    /// `wait`. Answers how many records there were.
     pub fn follow(&mut self, wait: Duration) -> usize {
         let read = match &mut self.feed {
             Feed::One(follower) => self
@@ -128,7 +132,7 @@ impl Judges {
         read
     }
 
-    /// Looks who is waited for, and judges.
+    /// Finds the partitions that verdicts wait for, and judges.
     fn look(&mut self) {
         let link = match &self.feed {
             Feed::One(follower) => follower.link(),
@@ -137,62 +141,45 @@ impl Judges {
         let Some(link) = link else { return };
         if self.counted.is_none_or(|at| at.elapsed() >= COUNTS) {
             match count(link, &self.copartitions, &self.topics) {
-                Ok(partitions) => {
-                    self.partitions = partitions;
-                    self.counted = Some(Instant::now());
+                Ok(partitions) => self.partitions = partitions,
+                Err(error) => {
+                    // Those that there were are there still, and the next look goes on with them.
+                    self.counted = self.counted.map(|_| Instant::now());
+                    return self.lengths.fail(&error);
                 }
-                Err(error) => return self.unknown(&error),
             }
+            self.counted = Some(Instant::now());
         }
         let partitions = self.partitions.iter();
         let all = partitions.flat_map(|(source, n)| (0..*n).map(|p| (*source, p)));
         for at in all.collect::<Vec<At>>() {
             self.tasks.values_mut().for_each(|task| task.expect(at));
         }
-        let read = || self.tasks.values().filter(|task| task.is_read());
-        let mut ends: Vec<(String, i32)> = Vec::new();
-        // A record behind an open transaction is waited for like any other, until the worker gives up waiting.
-        let mut stable: Vec<(String, i32)> = Vec::new();
-        // Where a checkpoint goes on from is past the begin.
-        let mut begins: Vec<(String, i32)> = Vec::new();
-        for task in read() {
+        let mut wanted = Wanted::default();
+        for task in self.tasks.values().filter(|task| task.is_read()) {
             let positions = task.positions();
-            for (at, source, part) in task.parts() {
+            for (at, source, place) in task.parts() {
+                // Where a checkpoint goes on from is past the begin.
                 if !positions.contains_key(&(source, at.1)) {
-                    begins.push(part.clone());
+                    wanted.begins.insert(place.clone());
                 }
+                // A record behind an open transaction is waited for like any other, until the
+                // worker gives up waiting.
                 if task.leaves_out(at) {
-                    stable.push(part.clone());
+                    wanted.stable.insert(place.clone());
                 }
-                ends.push(part);
+                wanted.ends.insert(place);
             }
         }
-        [&mut ends, &mut stable, &mut begins]
-            .into_iter()
-            .for_each(|all| {
-                all.sort();
-                all.dedup();
-            });
-        let answers = link.ends(&ends).and_then(|mut ends| {
-            ends.extend(link.stable_ends(&stable)?);
-            Ok((link.begins(&begins)?, ends))
-        });
-        let (begins, ends) = match answers {
-            Ok(answers) => answers,
-            Err(error) => return self.unknown(&error),
-        };
-        self.trouble = None;
+        if !self.lengths.ask(link, &wanted, Instant::now()) {
+            return;
+        }
         for task in self.tasks.values_mut().filter(|task| task.is_read()) {
-            task.look(&begins, &ends);
+            task.look(&self.lengths);
         }
     }
 
-    fn unknown(&mut self, error: &KafkaError) {
-        crate::warn_limited!(%error, "how long the topics are is not known; no verdicts");
-        self.trouble = Some(error.to_string());
-    }
-
-    /// Takes the time; returns all changes since the last call.
+    /// Advances the clock to `now_ms`. Returns all changes since the last call.
     pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
         let tasks = self.tasks.values_mut();
         tasks.flat_map(|task| task.tick(now_ms)).collect()
@@ -218,8 +205,8 @@ impl Judges {
         matches!(self.feed, Feed::Group(_))
     }
 
-    /// What a restart of the one judge goes on from; nothing while the topic is read for the first time, or
-    /// another judges.
+    /// What a restart of the one judge goes on from; nothing while the topic is read for the first
+    /// time, or another judges.
     pub fn snapshot(&self) -> Option<Snapshot> {
         match &self.feed {
             Feed::One(_) if !self.stands_by() => self.tasks.get(&ALL)?.snapshot(),
@@ -240,10 +227,10 @@ impl Judges {
             }
             Feed::Group(group) => group.waits_for(&self.tasks),
         };
-        if let Some(why) = &self.trouble
-            && self.tasks.values().any(|task| !task.began())
+        if let Some(why) = self.lengths.trouble(Instant::now())
+            && !self.tasks.is_empty()
         {
-            all.push(("state topic".to_owned(), why.clone()));
+            all.push((format!("brokers of {}", self.topics.join(",")), why));
         }
         let of: BTreeMap<String, String> =
             self.tasks.values().flat_map(JudgeTask::waits_for).collect();
@@ -308,6 +295,13 @@ impl Judges {
         }
     }
 
+    /// Shows between two waits for brokers that this thread lives.
+    pub fn beat_with(&mut self, beat: Beat) {
+        if let Some(group) = self.group_mut() {
+            group.beat_with(beat);
+        }
+    }
+
     fn group_mut(&mut self) -> Option<&mut JudgeGroup> {
         match &mut self.feed {
             Feed::One(_) => None,
@@ -321,7 +315,8 @@ impl Judges {
             .map_or_else(Moves::default, JudgeGroup::moves)
     }
 
-    /// What people were notified of alerts that fire, by fingerprint, to go along when their streams move.
+    /// What people were notified of alerts that fire, by fingerprint, to go along when their
+    /// streams move.
     pub fn carry(&mut self, notified: BTreeMap<String, String>) {
         if let Feed::Group(group) = &mut self.feed {
             group.carry(notified, &mut self.tasks);

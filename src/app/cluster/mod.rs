@@ -4,11 +4,11 @@
 //! |---|---|
 //! | [`topology`] | how this process is placed: by itself, with others, or as the judge of others |
 //! | [`assignment`] | the shards of this process, taken over and given up as the group assigns partitions |
-//! | [`checkpoint_store`] | the topic of checkpoints, written; `checkpoint_batch`: one batch; `checkpoint_records`: its records; `cursor`: how far each partition is stored; `foreign`: claims of other processes |
-//! | [`judges`] | the judge of what others count: `judge_task`: what judges; [`reader`]: the topic of checkpoints, read in order |
+//! | [`checkpoint_store`] | the topic of checkpoints, written; `checkpoint_batch`: one batch; `checkpoint_records`: its records; `cursor`: how far each partition is stored; `foreign`: claims of other processes; `leaving`: how long giving partitions up may take |
+//! | [`judges`] | the judge of what others count: `judge_task`: what judges; [`reader`]: the topic of checkpoints, read in order; `lengths`: how long the topics of the sources are |
 //! | [`follower`] | what feeds one judge of all workers |
 //! | [`options`] | what all of them need to know |
-//! | [`judge_group`] | what feeds one of several judges; [`judge_topic`]: what workers write for them; `judge_store`: the checkpoints of judges |
+//! | [`judge_group`] | what feeds one of several judges; [`judge_topic`]: what workers write for them; `judge_member`: what it does with what the group gives and takes; `judge_store`: the checkpoints of judges |
 //!
 //! What is counted and judged is decided by the pure types of [`crate::monitor`].
 
@@ -20,11 +20,16 @@ mod cursor;
 pub mod follower;
 mod foreign;
 pub mod judge_group;
+mod judge_member;
 mod judge_store;
 mod judge_task;
 pub mod judge_topic;
 pub mod judges;
+mod leaving;
+mod lengths;
 pub mod options;
 pub mod reader;
 mod restored;
+#[cfg(test)]
+mod tests;
 pub mod topology;

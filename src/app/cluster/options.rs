@@ -24,7 +24,8 @@ pub struct CheckpointOptions {
     pub counts_only: bool,
     /// How long taking one partition over may take.
     pub restore_within: Duration,
-    /// Whether a partition whose checkpoints cannot be used starts without state; otherwise it is suspended.
+    /// Whether a partition whose checkpoints cannot be used starts without state; otherwise it is
+    /// suspended.
     pub fresh: bool,
     /// The client of the brokers.
     pub brokers: Arc<dyn Brokers>,
@@ -47,7 +48,7 @@ pub struct FollowerOptions {
     pub checkpoints: CheckpointOptions,
     /// How long verdicts wait for a partition whose checkpoints stand still.
     pub missing_after: Duration,
-    /// By number of the topic, the one with whose partitions its own go.
+    /// By number of the topic, the topic whose partitions its own partitions follow.
     pub copartitions: Vec<u16>,
     /// What judges run on.
     pub runtime: Runtime,

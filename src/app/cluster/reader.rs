@@ -1,15 +1,17 @@
-//! Follows the topic of checkpoints in order, and decides which checkpoint of each partition is current.
+//! Follows the topic of checkpoints in order, and decides which checkpoint of each partition is
+//! current.
 //!
-//! [`crate::store::checkpoint`] describes the protocol. A process that takes a partition over resumes from the
-//! newest whole checkpoint before its claim. So, read in order, checkpoints under an epoch below the last
-//! claim are ignored, and each one that counts continues the one that counted before it. What a broker has
-//! compacted away in between was superseded.
+//! [`crate::store::checkpoint`] describes the protocol. A process that takes a partition over
+//! resumes from the newest whole checkpoint before its claim. So a reader that reads in order
+//! ignores checkpoints under an epoch below the last claim, and each current checkpoint continues
+//! the one before it. A broker compacts only superseded checkpoints away.
 //!
-//! Checkpoints that lay in the topic at the start are not opened one by one. Of each partition the newest
-//! one is opened: at the end of the topic as it is now or, after a restart, at the offset up to which it
-//! had been read. Every later one is opened as it comes.
+//! Checkpoints that lay in the topic at the start are not opened one by one. Of each partition the
+//! newest one is opened: at the end of the topic as it is now or, after a restart, at the offset up
+//! to which it had been read. Every later one is opened as it comes.
 //!
-//! Memory: the records of one checkpoint for each partition. Journals of pending predictions are skipped.
+//! Memory: the records of one checkpoint for each partition. Journals of pending predictions are
+//! skipped.
 
 use crate::monitor::liveness::At;
 use crate::store::checkpoint::prefix;
@@ -76,7 +78,8 @@ pub fn lease_key(group: &str) -> String {
 }
 
 impl StateTopicReader {
-    /// For topics with their number and group; `resume` says up to where partitions of the topic had been read.
+    /// For topics with their number and group; `resume` says up to where partitions of the topic
+    /// had been read.
     pub fn new(topics: Vec<(u16, String, String)>, resume: &[(i32, i64)]) -> StateTopicReader {
         let group = topics.first().map_or("", |(_, group, _)| group);
         StateTopicReader {
@@ -112,7 +115,8 @@ impl StateTopicReader {
         self.lease.as_ref()
     }
 
-    /// Takes the record that comes next of a partition; answers the checkpoints that are current since.
+    /// Takes the record that comes next of a partition; answers the checkpoints that are current
+    /// since.
     pub fn take(
         &mut self,
         state_partition: i32,

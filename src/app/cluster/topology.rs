@@ -1,8 +1,9 @@
 //! How a process is placed among others, behind one interface.
 //!
-//! Without a topic for state a process has one [`Engine`], whose snapshots lie in its directory. With one it
-//! has a shard for each partition ([`Assignment`]), whose checkpoints lie in the topic. A process that judges
-//! what others count follows their checkpoints ([`Judges`]). The rest of the program does not ask which.
+//! Without a topic for state a process has one [`Engine`], whose snapshots lie in its directory.
+//! With one it has a shard for each partition ([`Assignment`]), whose checkpoints lie in the topic.
+//! A process that judges what others count follows their checkpoints ([`Judges`]). The rest of the
+//! program does not ask which.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,12 +17,15 @@ use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionId, PartitionS
 use crate::judge::{
     AccountReport, Change, ComparisonReport, StreamId, StreamReport, WindowJudgement,
 };
-use crate::kafka::{Consumer, KafkaError};
+use crate::kafka::Consumer;
 use crate::monitor::activity::Unjudged;
 use crate::monitor::shards::Moved;
 use crate::monitor::watchdog::Watchdog;
 use crate::monitor::{Engine, MonitorView, PartitionEvent, Plan, RecordSink, Snapshot};
 use crate::telemetry::facts::Role;
+use crate::telemetry::published::Beat;
+
+mod partitions;
 
 /// See the module.
 pub enum Topology {
@@ -34,13 +38,23 @@ pub enum Topology {
 }
 
 impl Topology {
-    /// What counts the records of a partition; `None` where this process does not own the partition.
+    /// What counts the records of a partition; `None` where this process does not own the
+    /// partition.
     #[inline]
     pub fn sink_of(&mut self, at: PartitionId) -> Option<&mut dyn RecordSink> {
         match self {
             Topology::Single(engine) => Some(engine.as_mut()),
             Topology::Sharded(m) => Some(m.shards_mut().get_mut(at.source, at.partition)?),
             Topology::Judges(_) => None,
+        }
+    }
+
+    /// Shows that the thread lives, where it waits for brokers more than once in a step.
+    pub fn beat_with(&mut self, beat: &Beat) {
+        match self {
+            Topology::Single(_) => {}
+            Topology::Sharded(m) => m.beat_with(beat.clone()),
+            Topology::Judges(judges) => judges.beat_with(beat.clone()),
         }
     }
 
@@ -51,7 +65,8 @@ impl Topology {
         }
     }
 
-    /// The watermark, and for how long it has stood still; `None` of a worker whose judge watches it.
+    /// The watermark, and for how long it has stood still; `None` of a worker whose judge watches
+    /// it.
     pub fn watchdog(&self) -> Option<&Watchdog> {
         match self {
             Topology::Single(engine) => Some(engine.watchdog()),
@@ -60,74 +75,8 @@ impl Topology {
         }
     }
 
-    /// A partition is to be read, and taken over where it may move; answers the offset to seek to, if known.
-    pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
-        match self {
-            Topology::Single(engine) => engine.assign(at),
-            Topology::Sharded(m) => m.assign(at.source, at.partition),
-            Topology::Judges(_) => None,
-        }
-    }
-
-    /// A partition that is not assigned may be assigned soon: it holds others back until it is revoked.
-    /// `false` where it goes to another process at once.
-    pub fn expect(&mut self, at: PartitionId) -> bool {
-        let Topology::Single(engine) = self else {
-            return false;
-        };
-        engine.assign(at);
-        true
-    }
-
-    /// Whether positions of a topic were known at the last snapshot of one engine. Where partitions
-    /// move, a process cannot know what others have read.
-    pub fn was_read(&self, source: u16) -> bool {
-        let known = |engine: &Engine| engine.positions().iter().any(|o| o.source == source);
-        matches!(self, Topology::Single(engine) if known(engine))
-    }
-
-    /// Whether a partition that is assigned must not be read.
-    pub fn suspends(&self, at: PartitionId) -> bool {
-        matches!(self, Topology::Sharded(m) if m.suspends(at.source, at.partition))
-    }
-
-    /// Partitions that are assigned and are not read for good, by topic, each with the reason.
-    pub fn suspended(&self) -> impl Iterator<Item = (&str, i32, &str)> {
-        let sharded = match self {
-            Topology::Sharded(m) => Some(m),
-            Topology::Single(_) | Topology::Judges(_) => None,
-        };
-        sharded.into_iter().flat_map(|m| m.suspended())
-    }
-
-    /// Why a partition could not be taken over, for now, once.
-    pub fn take_trouble(&mut self) -> Option<KafkaError> {
-        let Topology::Sharded(m) = self else {
-            return None;
-        };
-        m.take_trouble()
-    }
-
-    /// Why the partitions of these topics must be taken over again, if they must.
-    pub fn must_claim_again(&self, ours: impl Fn(u16) -> bool) -> Option<String> {
-        let Topology::Sharded(m) = self else {
-            return None;
-        };
-        m.must_claim_again(ours)
-    }
-
-    /// A partition is no longer read here. What is known of it goes along, unless the group has given it
-    /// away already.
-    pub fn revoke(&mut self, at: PartitionId, lost: bool) {
-        match self {
-            Topology::Single(engine) => engine.on_partition(at, PartitionEvent::Revoked),
-            Topology::Sharded(m) => m.revoke(at.source, at.partition, lost),
-            Topology::Judges(_) => {}
-        }
-    }
-
-    /// Moves some of what memory has no more room for, since a shard came, to the store: a step a call, so that nothing
-    /// else waits long.
+    /// Moves some predictions that exceed memory since a shard arrived to the store: one step per
+    /// call, so that nothing else waits long.
     pub fn tend(&mut self) {
         match self {
             Topology::Single(engine) => {
@@ -210,13 +159,13 @@ impl Topology {
         matches!(self, Topology::Sharded(m) if m.shards().monitor().is_none())
     }
 
-    /// Whether another process judges in place of this one, which was to do so.
+    /// Whether this process is configured as the judge and another process judges in its place.
     pub fn stands_by(&self) -> bool {
         matches!(self, Topology::Judges(judges) if judges.stands_by())
     }
 
-    /// Reads what others have counted, where that is judged here; waits no longer than `wait` for it. Answers the
-    /// number of records.
+    /// Reads what others have counted, where that is judged here; waits no longer than `wait` for
+    /// it. Answers the number of records.
     pub fn follow(&mut self, wait: Duration) -> usize {
         match self {
             Topology::Judges(judges) => judges.follow(wait),
@@ -224,7 +173,8 @@ impl Topology {
         }
     }
 
-    /// What keeps verdicts from being given over all partitions, or over those of this process, by part, each with the reason.
+    /// What keeps verdicts from being given over all partitions, or over those of this process, by
+    /// part, each with the reason.
     pub fn waits_for(&self) -> Vec<(String, String)> {
         match self {
             Topology::Judges(judges) => judges.waits_for(),
@@ -414,8 +364,8 @@ impl Topology {
         }
     }
 
-    /// Of each join, a sample of the outcomes that wait, and those of them whose prediction waits on another
-    /// partition of this process.
+    /// Of each join, a sample of the outcomes that wait, and those of them whose prediction waits
+    /// on another partition of this process.
     pub fn wrong_partitions(&self) -> Vec<WrongPartition> {
         match self {
             Topology::Single(engine) => wrong_partitions(&[engine.joins()]),

@@ -19,16 +19,19 @@ use crate::telemetry::Published;
 
 /// Pause before a failed consumer is recreated.
 const RECREATE_AFTER: Duration = Duration::from_secs(5);
-/// How long leaving the group may take. A client that was closed during a rebalance was seen to wait for
-/// its metadata forever. All state is on disk by then, and the group notices after a session timeout.
+/// How long leaving the group may take. A client that was closed during a rebalance was seen to
+/// wait for its metadata forever. All state is on disk by then, and the group notices after a
+/// session timeout.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
-/// How long a process that has to stop may take until the group gives its partitions to this one.
+/// How long the group may take to give this process the partitions of one that has to stop.
 const GIVE_BACK: Duration = Duration::from_secs(10);
-/// How much of the time between two polls counts towards that. A process that was frozen has heard nothing.
+/// Longest part of the time between two polls that counts towards [`GIVE_BACK`]: a frozen process
+/// got no news.
 const STEP_MAX: Duration = Duration::from_secs(1);
 /// How long the broker may take to name the members of a group.
 const MEMBERS_WITHIN: Duration = Duration::from_secs(2);
-/// A broker that does not answer for so long is away: longer than partitions take to change their leader.
+/// A broker that does not answer for so long is away: longer than partitions take to change their
+/// leader.
 const AWAY: Duration = Duration::from_secs(30);
 /// How long the last dead letters may take to leave.
 const FLUSH_WITHIN: Duration = Duration::from_secs(5);
@@ -62,8 +65,8 @@ pub struct SourceConsumer {
 }
 
 impl SourceConsumer {
-    /// Creates the consumer, which begins to join its group. `base` is the number of its first topic. The
-    /// threads of `pool` share the decoding.
+    /// Creates the consumer, which begins to join its group. `base` is the number of its first
+    /// topic. The threads of `pool` share the decoding.
     pub fn new(
         options: SourceOptions,
         base: u16,
@@ -98,8 +101,8 @@ impl SourceConsumer {
         self.options.outcomes_of(topic)
     }
 
-    /// Pauses while the disk is behind, starts of partitions are not stored, or the schema queue is full,
-    /// and resumes afterwards.
+    /// Pauses while the disk is behind, starts of partitions are not stored, or the schema queue is
+    /// full, and resumes afterwards.
     pub fn pause_or_resume(&mut self, disk_behind: bool, start_unsaved: bool) {
         let queue = &self.source.queue;
         self.schemas_behind = queue.is_full() || (self.schemas_behind && !queue.is_empty());
@@ -177,8 +180,8 @@ impl SourceConsumer {
         }
     }
 
-    /// Looks for other processes where there may be only this one: under its `instance`, and in a group
-    /// without a state topic (`alone`). Decides which of them goes on.
+    /// Looks for other processes where there may be only this one: under its `instance`, and in a
+    /// group without a state topic (`alone`). Decides which of them goes on.
     pub fn contend(&mut self, alone: bool) {
         if self.returning && (self.recreate_at.is_some() || !self.consumer.joined()) {
             // Until then the partitions are those of the other process.
@@ -281,8 +284,8 @@ impl SourceConsumer {
         }
     }
 
-    /// Publishes whether it is ready: the group has assigned partitions, or none, to it. Until then `/ready`
-    /// has the last error. Returns whether the assignment changed.
+    /// Publishes whether it is ready: the group has assigned partitions, or none, to it. Until then
+    /// `/ready` has the last error. Returns whether the assignment changed.
     pub fn publish_readiness(&mut self, engines: &mut Topology, published: &Published) -> bool {
         let changed = std::mem::take(&mut self.source.assignment_changed);
         let error = self.source.last_error.take();
@@ -298,8 +301,8 @@ impl SourceConsumer {
         changed
     }
 
-    /// Releases partitions that the snapshot has and the group assigned to another member. They would
-    /// hold the watermark back.
+    /// Releases partitions that the snapshot has and the group assigned to another member. They
+    /// would hold the watermark back.
     fn release_unassigned(&mut self, engines: &mut Topology) {
         let assigned = self.consumer.assignment();
         for origin in engines.positions() {
@@ -314,7 +317,9 @@ impl SourceConsumer {
 
     /// Gives up all partitions of a consumer that cannot continue.
     fn give_up(&mut self, engines: &mut Topology) {
-        for partition in self.consumer.assignment() {
+        let all = self.consumer.assignment();
+        self.source.releasing(&all, engines);
+        for partition in all {
             self.source.release(partition, engines, true);
             self.source.queue.clear(partition);
         }
@@ -339,7 +344,8 @@ impl SourceConsumer {
         }
     }
 
-    /// Why nothing is read, where brokers have not answered for a while: all of them, or leaders of partitions.
+    /// Why nothing is read, where brokers have not answered for a while: all of them, or leaders of
+    /// partitions.
     pub fn away(&self) -> Option<(String, String)> {
         if self.fenced {
             return None;
@@ -369,7 +375,8 @@ impl SourceConsumer {
         Some((format!("brokers of {topics}"), why))
     }
 
-    /// Partitions that verdicts go on without because a transaction hides their records, each with the reason.
+    /// Partitions that verdicts go on without because a transaction hides their records, each with
+    /// the reason.
     pub fn hidden(&self) -> impl Iterator<Item = (String, String)> {
         let hidden = self.consumer.hidden().filter(|(_, h)| h.reported);
         hidden.map(|(p, h)| {

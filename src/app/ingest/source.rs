@@ -1,11 +1,12 @@
 //! The source of a consumer group member: its records, its assignments and its errors.
 //!
-//! A [`SourceReader`] keeps what a source needs from one poll to the next. For the length of one poll a
-//! [`SourceHandler`] borrows it together with the [`Topology`], and the consumer calls the handler.
+//! A [`SourceReader`] keeps what a source needs from one poll to the next. For the length of one
+//! poll a [`SourceHandler`] borrows it together with the [`Topology`], and the consumer calls the
+//! handler.
 //!
-//! A record whose schema is not known yet waits in the [`SchemaQueue`], with all that follows it in its
-//! partition. A record of a partition that was given up after the record was fetched belongs to the next
-//! owner: it is not counted here.
+//! A record whose schema is not known yet waits in the [`SchemaQueue`], with all that follows it in
+//! its partition. A record of a partition that was given up after the record was fetched belongs to
+//! the next owner: it is not counted here.
 
 use super::record::RecordReader;
 use super::schema_queue::{Item, Progress, SchemaQueue};
@@ -22,7 +23,8 @@ pub struct SourceReader {
     pub records: RecordReader,
     /// Records that wait for their schema.
     pub queue: SchemaQueue,
-    /// Partitions that are shorter than what was read of them, each with the reason why reading stopped.
+    /// Partitions that are shorter than what was read of them, each with the reason why reading
+    /// stopped.
     pub stopped: BTreeMap<Partition, String>,
     /// By topic, the number of offsets that the broker deleted before they were read.
     pub lost: Vec<u64>,
@@ -34,12 +36,13 @@ pub struct SourceReader {
     pub assignment_changed: bool,
     /// Partitions begin at positions that are not stored yet.
     pub begun: bool,
-    /// Partitions that are not assigned and hold others back, each for how long so far; without a time those
-    /// that do not any more.
+    /// Unassigned partitions, each with how long it has held others back so far; `None` if it no
+    /// longer does.
     pub unassigned: BTreeMap<Partition, Option<Duration>>,
     /// The offset of each partition up to which its records are stored, and may be committed.
     pub stored: BTreeMap<Partition, i64>,
-    /// The last error. An error that needs an operator is not replaced by those that follow from it.
+    /// The last error. An error that needs an operator is not replaced by those that follow from
+    /// it.
     pub last_error: Option<KafkaError>,
 }
 
@@ -79,9 +82,9 @@ impl SourceReader {
         self.queue.clear(partition);
     }
 
-    /// Releases a partition that is not assigned any more. A group may assign partitions in two rounds, and
-    /// give back what it has taken. Where no other process can count the partition, it holds the
-    /// others back for a while: or what is left of it would be late when it comes.
+    /// Releases a partition that is no longer assigned. A group may assign partitions in two rounds
+    /// and give the same ones back. If no other process can count the partition, it holds the
+    /// others back for a while; otherwise its remaining records would be late when it comes back.
     pub fn release(&mut self, partition: Partition, engines: &mut Topology, lost: bool) {
         let id = self.records.partition_id(partition);
         if self.unassigned.contains_key(&partition) {
@@ -94,8 +97,13 @@ impl SourceReader {
         }
     }
 
-    /// Adds the time that has passed to each partition that is held, and lets those go that have been held for
-    /// `after`.
+    /// These partitions are released next.
+    pub fn releasing(&self, all: &[Partition], engines: &mut Topology) {
+        engines.revoking(all.iter().map(|p| self.records.partition_id(*p)));
+    }
+
+    /// Adds the time that has passed to each partition that is held, and lets those go that have
+    /// been held for `after`.
     pub fn let_go(&mut self, engines: &mut Topology, passed: Duration, after: Duration) {
         for (partition, held) in &mut self.unassigned {
             let Some(time) = held else {
@@ -197,6 +205,10 @@ impl Handler for SourceHandler<'_> {
         }
     }
 
+    fn assigning(&mut self) {
+        self.engines.assigning();
+    }
+
     fn assigned(&mut self, partition: Partition) -> Option<i64> {
         self.source.reset(partition);
         self.source.unassigned.remove(&partition);
@@ -253,6 +265,10 @@ impl Handler for SourceHandler<'_> {
     fn is_suspended(&self, partition: Partition) -> bool {
         let id = self.source.records.partition_id(partition);
         self.engines.suspends(id)
+    }
+
+    fn revoking(&mut self, partitions: &[Partition]) {
+        self.source.releasing(partitions, self.engines);
     }
 
     fn revoked(&mut self, partition: Partition, lost: bool) {

@@ -22,7 +22,8 @@ impl Consumer {
     }
 
     /// Asks who has committed offsets of the partitions of this consumer since it was fenced. The
-    /// coordinator keeps the client id of the first process of an `instance`, so the members say nothing.
+    /// coordinator keeps the client id of the first process of an `instance`, so the members say
+    /// nothing.
     pub fn other_committers(
         &self,
         options: &KafkaOptions,
@@ -42,8 +43,8 @@ impl Consumer {
         Ok(others(members))
     }
 
-    /// Commits up to where assigned partitions are stored, so that the other process of the same `instance` learns
-    /// of this one.
+    /// Commits up to where assigned partitions are stored, so that the other process of the same
+    /// `instance` learns of this one.
     pub(super) fn announce(&self, positions: &[(Partition, i64)]) {
         if let Err(error) = self.commit(positions) {
             tracing::debug!(%error, "positions not committed at the assignment");

@@ -49,6 +49,7 @@ impl Consumer {
     /// [`StartOffsets`]: super::super::start_offsets::StartOffsets
     pub(super) fn assign<H: Handler>(&mut self, list: &TopicPartitionList, handler: &mut H) {
         self.joined = true;
+        handler.assigning();
         let mut assigned = Vec::new();
         let mut unknown = Vec::new();
         for p in self.topics.with_copartitions(list) {
@@ -142,6 +143,7 @@ impl Consumer {
             self.starts.remove(p);
             self.client.unforward(self.topics.name(p), p.partition);
         }
+        handler.revoking(&all);
         all.iter().for_each(|&p| handler.revoked(p, lost));
         let done = self.client.give_back(&self.topics.list(&all));
         self.report_failure(done, handler);

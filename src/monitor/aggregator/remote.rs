@@ -21,8 +21,8 @@ pub(super) struct RemoteState {
     pub(super) streams: Vec<RemoteStream>,
     /// Versions with vector views, and whether an event of theirs came since the checkpoint before.
     pub(super) versions: Vec<(VersionState, bool)>,
-    /// Its windows, packed: deltas bring all that they gain, so they are only unpacked where some are
-    /// missing.
+    /// Its windows, packed: deltas bring all that they gain, so they are only unpacked where some
+    /// are missing.
     packed: Snapshot,
     pub(super) comparisons: Vec<Comparisons>,
     /// When the oldest prediction that waits there is mature, by model.

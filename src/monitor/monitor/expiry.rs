@@ -1,8 +1,8 @@
-//! What time alone changes: verdicts become stale or stalled, and streams that nobody uses are let go.
+//! The changes that time alone makes: verdicts become stale or stalled, and unused streams expire.
 //!
-//! Values are withdrawn by the clock. Stale ones come back with the next slide, stalled ones as soon as the
-//! watermark moves. Streams are let go by event time:
-//! once the watermark is `stream_expiry` past the newest event, and only while every partition is read.
+//! The clock withdraws values. Stale values come back with the next slide, stalled ones as soon as
+//! the watermark moves. Event time decides which streams expire: those whose newest event is
+//! `stream_expiry` before the watermark, and only while every partition is read.
 
 use super::{Monitor, Stream};
 use crate::collect::Part;
@@ -10,8 +10,9 @@ use crate::judge::Change;
 use crate::monitor::views::{VersionName, scalars};
 
 impl Monitor {
-    /// Takes the time: withdraws what is stale, or all if the watermark is `stalled`; if all partitions are
-    /// read, lets go of what expired. Returns all changes since the last call.
+    /// Advances the clock to `now_ms`: withdraws stale values, or all values if the watermark is
+    /// `stalled`. If all partitions are read (`whole`), expires unused streams. Returns all changes
+    /// since the last call.
     pub fn tick(&mut self, now_ms: i64, stalled: bool, whole: bool) -> Vec<Change> {
         self.observe_rollups();
         for slot in 0..self.streams.len() {

@@ -5,15 +5,16 @@ use crate::judge::StreamId;
 use crate::monitor::activity::Activity;
 use crate::monitor::retained::Contribution;
 use crate::monitor::snapshot::VerdictState;
+use std::collections::BTreeMap;
 
 impl Monitor {
-    /// A monitor of the windows of all partitions, in place of `old`, with what is known of their verdicts.
-    /// It stands at the furthest line of all and judges from the next slides on; until then it shows what
-    /// was judged last.
+    /// A monitor built from the windows of all partitions and their known verdicts; it replaces
+    /// `old`. It starts at the furthest line of all partitions and judges from the next slides on.
+    /// Until then it shows the last judgements.
     pub fn rebuild(
         old: &Monitor,
         parts: &[Contribution<'_>],
-        verdicts: &[VerdictState],
+        verdicts: Vec<VerdictState>,
     ) -> Monitor {
         let mut monitor = Monitor::new(old.plan.clone());
         monitor.ledger.restore(&old.ledger.state());
@@ -85,25 +86,16 @@ impl Monitor {
         }
     }
 
-    /// Takes over verdicts, alerts and detectors for the streams that there are; the later ones where two
-    /// are given.
-    fn restore_verdicts(&mut self, all: &[VerdictState]) {
-        let latest = |id: &StreamId| {
-            let mine = all.iter().filter(|v| v.stream == *id);
-            mine.cloned().reduce(VerdictState::later)
-        };
-        for slot in 0..self.streams.len() {
-            let Some(stream) = self.streams.get(slot) else {
-                continue;
-            };
-            let judges = stream.judges.iter();
-            let known: Vec<_> = judges.map(|j| latest(&j.report().id)).collect();
-            let Some(stream) = self.streams.get_mut(slot) else {
-                continue;
-            };
+    /// Takes over the verdicts, alerts and detectors of existing streams. If a stream has two, the
+    /// later wins.
+    fn restore_verdicts(&mut self, all: Vec<VerdictState>) {
+        let mut states = latest(all);
+        for (_, stream) in self.streams.iter_mut() {
             let options = &self.plan.models[stream.model].judge;
-            for (judge, known) in stream.judges.iter_mut().zip(known) {
-                let Some(known) = known else { continue };
+            for judge in &mut stream.judges {
+                let Some(known) = states.remove(&judge.report().id) else {
+                    continue;
+                };
                 // Of another ladder, they say nothing about these windows.
                 let _ = judge.restore_verdicts(&known.windows, known.alert, options);
                 let other = judge.restore_detector(known.detector, options);
@@ -113,10 +105,65 @@ impl Monitor {
             }
         }
         for (judge, options) in self.vectors.judges_with(&self.plan) {
-            if let Some(known) = latest(&judge.report().id) {
+            if let Some(known) = states.remove(&judge.report().id) {
                 let _ = judge.restore_verdicts(&known.windows, known.alert, options);
             }
         }
         (0..self.plan.models.len()).for_each(|model| self.adjust_families(model));
+    }
+}
+
+/// What was judged last of each stream.
+fn latest(all: Vec<VerdictState>) -> BTreeMap<StreamId, VerdictState> {
+    let mut latest: BTreeMap<StreamId, VerdictState> = BTreeMap::new();
+    for verdict in all {
+        let stream = verdict.stream.clone();
+        let verdict = match latest.remove(&stream) {
+            Some(before) => before.later(verdict),
+            None => verdict,
+        };
+        latest.insert(stream, verdict);
+    }
+    latest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alert::Alert;
+    use crate::judge::{Verdict, WindowVerdict};
+    use crate::stats::view::View;
+
+    fn verdict(model: &str, end_ms: i64) -> VerdictState {
+        VerdictState {
+            stream: StreamId {
+                model: model.to_owned(),
+                version: String::new(),
+                segment: String::new(),
+                view: View::TopLabel,
+            },
+            windows: vec![WindowVerdict {
+                alert: Alert::default(),
+                start_ms: 0,
+                end_ms,
+                since_ms: 0,
+                n: 0,
+                verdict: Verdict::Calibrated,
+            }],
+            detector: None,
+            alert: Alert::default(),
+            notified: None,
+        }
+    }
+
+    #[test]
+    fn of_each_stream_the_later_verdict_counts_whatever_the_order() {
+        let all = [("a", 5), ("b", 2), ("a", 9), ("a", 7), ("b", 1)];
+        let found = latest(all.map(|(model, at)| verdict(model, at)).into());
+        let found = found.into_values();
+        let found: Vec<_> = found
+            .map(|v| (v.stream.model, v.windows[0].end_ms))
+            .collect();
+        assert_eq!(found, [("a".to_owned(), 9), ("b".to_owned(), 2)]);
     }
 }

@@ -9,8 +9,8 @@ impl Monitor {
         self.plan.reload(new);
     }
 
-    /// Lets the alerts of these streams rest on data from now on only, and ends those that fire if
-    /// they are to `close`. Returns the number of streams.
+    /// Makes the alerts of these streams depend only on data from now on. With `close` it also ends
+    /// the alerts that fire. Returns the number of streams.
     pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: bool) -> usize {
         let Monitor {
             streams,

@@ -1,7 +1,7 @@
-//! One stream as a monitor holds it: what waits for its shards, and a judge for each of its views.
+//! A stream in a monitor: the panes that wait for its shards, and a judge for each of its views.
 //!
-//! Sealing touches the stream alone, so streams are sealed beside each other. What concerns others leaves
-//! as [`Sealed`]: changes for whoever asked, and panes for the roll-up.
+//! Sealing a stream changes that stream alone, so streams are sealed in parallel. [`Sealed`]
+//! carries the effects on others: changes for the caller, and panes for the roll-up.
 
 use crate::collect::{Key, Named, PaneDelta, Part};
 use crate::judge::ledger::stake_of;
@@ -78,9 +78,9 @@ impl Stream {
         self.judges.iter_mut().for_each(|j| j.seen(self.newest_ms));
     }
 
-    /// Walks the panes from `from_ms` to the line. A stretch without panes is walked too while windows
-    /// empty themselves in it, and skipped once they are empty. The windows of each judge keep so many
-    /// bytes of sums.
+    /// Walks the panes from `from_ms` to the line. It also walks a stretch without panes while
+    /// windows still slide old panes out, and skips the rest once they are empty. Each judge's
+    /// windows may keep `bytes` of sums.
     pub fn seal(
         &mut self,
         plan: &ModelPlan,

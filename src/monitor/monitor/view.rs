@@ -28,8 +28,8 @@ impl<'a> MonitorView<'a> {
             .chain(self.0.vectors.reports())
     }
 
-    /// The sums of the panes that every window of every stream of scores holds, with its report; less than the
-    /// report's where a pane was dropped after the judgement.
+    /// The sums of the panes that every window of every stream of scores holds, with its report;
+    /// less than the report's where a pane was dropped after the judgement.
     pub fn totals(self) -> impl Iterator<Item = (&'a StreamId, &'a WindowReport, Sums)> {
         self.0.judges().flat_map(|judge| {
             let id = &judge.report().id;
@@ -72,8 +72,8 @@ impl<'a> MonitorView<'a> {
         &self.0.plan
     }
 
-    /// The lateness of the model that allows most: what is older than a partition's newest event by more
-    /// is complete for every model.
+    /// The lateness of the model that allows most: what is older than a partition's newest event by
+    /// more is complete for every model.
     pub fn lateness_ms(self) -> i64 {
         let lateness = self.0.plan.models.iter().map(|m| m.ladder.lateness_ms);
         lateness.max().unwrap_or(0)

@@ -10,13 +10,13 @@ use crate::monitor::views::scalars;
 use crate::window::{PackError, Packed};
 use std::sync::Arc;
 
-/// Highest slot of a stream that a snapshot may name: far above any cap on streams, and no danger to
-/// memory.
+/// Highest slot of a stream that a snapshot may name: far above any cap on streams, and no danger
+/// to memory.
 const SLOT_MAX: usize = 1 << 24;
 
 impl ShardView<'_> {
-    /// All state, to be restored by [`Shard::restore`]; where outcomes come separately, together with the
-    /// journals. Windows are kept elsewhere.
+    /// All state, to be restored by [`Shard::restore`]; where outcomes come separately, together
+    /// with the journals. Windows are kept elsewhere.
     pub fn snapshot(self) -> Snapshot {
         let models = self.0.plan.models.iter().zip(self.sealed_until_ms());
         let streams = self.0.collector.streams().iter();
@@ -46,9 +46,9 @@ impl Shard {
         models.filter_map(state).collect()
     }
 
-    /// A shard that resumes from a snapshot. `segment` reads the journals that the snapshot marks; `spills` is
-    /// a place for the predictions that memory has no room for, with the number of shards that share the
-    /// memory. What no longer fits the plan is left out.
+    /// A shard that resumes from a snapshot. `segment` reads the journals that the snapshot marks;
+    /// `spills` is a place for the predictions that memory has no room for, with the number of
+    /// shards that share the memory. What no longer fits the plan is left out.
     pub fn restore<'s>(
         plan: Plan,
         s: &Snapshot,
@@ -108,8 +108,8 @@ impl Shard {
         Ok(())
     }
 
-    /// Puts back pairs and comparisons of models that are as they were, and whose versions are still
-    /// compared.
+    /// Puts back pairs and comparisons of models that are as they were, and whose versions are
+    /// still compared.
     fn restore_comparisons(&mut self, s: &Snapshot, fit: &Fit) -> Result<(), RestoreError> {
         for state in &s.compared {
             let model = fit.model(state.model);
@@ -126,8 +126,8 @@ impl Shard {
         Ok(())
     }
 
-    /// Puts back the joiners, and counts as expired or orphaned what was open in joins or models that the
-    /// plan no longer has.
+    /// Puts back the joiners, and counts as expired or orphaned what was open in joins or models
+    /// that the plan no longer has.
     fn restore_joins(
         &mut self,
         s: &Snapshot,

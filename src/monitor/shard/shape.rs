@@ -26,8 +26,8 @@ pub(in crate::monitor) fn model_shape(m: &ModelPlan, plan: &Plan) -> ModelShape 
     }
 }
 
-/// Tells the judges of each model what the rest of the plan says of it: how long outcomes are waited for,
-/// and how many class views there are.
+/// Tells the judges of each model what the rest of the plan says of it: how long outcomes are
+/// waited for, and how many class views there are.
 pub(in crate::monitor) fn complete(plan: &mut Plan) {
     let maturities: Vec<i64> = plan.models.iter().map(|m| maturity_ms(m, plan)).collect();
     for (model, maturity_ms) in plan.models.iter_mut().zip(maturities) {

@@ -23,8 +23,8 @@ impl ShardUpkeep<'_> {
         self.0.collector.partitions_mut().resume();
     }
 
-    /// From now on pending predictions spill that memory has no room for; so many shards share the memory
-    /// that the plan allows.
+    /// From now on, pending predictions that do not fit into memory go to disk; `shared_by` shards
+    /// share the memory that the plan allows.
     pub fn spill_to(&mut self, spills: Arc<dyn SpillBackend>, shared_by: usize) {
         self.0.collector.joins_mut().spill_to(spills, shared_by);
     }
@@ -35,14 +35,15 @@ impl ShardUpkeep<'_> {
         self.0.collector.joins_mut().share(by);
     }
 
-    /// Moves some of the predictions out of memory for which there is no more room; answers whether there
-    /// were any.
+    /// Moves some predictions out of memory if they take more than they may; returns whether it
+    /// moved any.
     pub fn spill_some(&mut self) -> bool {
         self.0.collector.joins_mut().reduce_memory()
     }
 
-    /// What happened in joins and what ids came since the last call, to be written to their journals before the snapshot that
-    /// is taken next. It is an error to call this before [corrections](ShardUpkeep::take_corrections) were applied.
+    /// The events of joins and the new ids since the last call. Write them to their journals before
+    /// the next snapshot. It is an error to call this before
+    /// [corrections](ShardUpkeep::take_corrections) were applied.
     pub fn take_journals(&mut self) -> Vec<JournalDelta> {
         self.0.collector.take_journals()
     }
@@ -58,12 +59,13 @@ impl ShardUpkeep<'_> {
         self.0.collector.hold_ahead(common_ms);
     }
 
-    /// Takes out what lies in open panes that others do not wait for any more: they do not wait for a shard
-    /// that is read to its end, nor longer than its records say that are not counted. One engine over all
-    /// partitions seals these panes with those of the others. Here they stay open, and what still comes is a
-    /// delta of its own; sums of both are the same.
+    /// Takes out the sums of open panes that other shards no longer wait for. They do not wait for
+    /// a shard that is read to its end, nor beyond the time that its uncounted records show. One
+    /// engine over all partitions would seal these panes with those of the others. Here the panes
+    /// stay open, and later events leave as further deltas; the sums are the same.
     ///
-    /// Nothing of models whose outcomes come separately: they would have to correct what is not sealed.
+    /// Models whose outcomes come separately are left out: they would have to correct panes that
+    /// are not sealed.
     pub fn hand_over(&mut self) -> Vec<Delta> {
         let mut deltas = Vec::new();
         let idle = self.0.collector.partitions().are_idle();

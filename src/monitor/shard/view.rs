@@ -18,7 +18,8 @@ impl<'a> ShardView<'a> {
         self.0.collector.partitions()
     }
 
-    /// Whether all partitions are read here, as far as is known: no stream of another one is let go.
+    /// Whether all partitions are read here, as far as is known: no stream of another one is let
+    /// go.
     pub fn is_whole(self) -> bool {
         self.0.unread.is_empty() && self.0.collector.partitions().are_read()
     }
@@ -40,8 +41,8 @@ impl<'a> ShardView<'a> {
             .collect()
     }
 
-    /// Up to where event time has come for each model, by records that are not counted too; not before what
-    /// is sealed. Others need not wait for this shard until then.
+    /// Up to where event time has come for each model, by records that are not counted too; not
+    /// before what is sealed. Others need not wait for this shard until then.
     pub fn reached_ms(self) -> Vec<i64> {
         let reach_ms = self.0.collector.partitions().reach_ms();
         let models = 0..self.0.plan.models.len();
@@ -51,8 +52,8 @@ impl<'a> ShardView<'a> {
             .collect()
     }
 
-    /// The line of `model` after the last event, for the end of the input: the end of the newest pane, but
-    /// no further than what is mature at `newest_ms`.
+    /// The line of `model` after the last event, for the end of the input: the end of the newest
+    /// pane, but no further than what is mature at `newest_ms`.
     pub fn last_line_ms(self, model: usize, newest_ms: i64) -> i64 {
         let mature = self.0.collector.mature_line(model, newest_ms);
         self.0.collector.last_line(model).min(mature)
@@ -172,8 +173,8 @@ impl<'a> ShardView<'a> {
         self.0.collector.joins()
     }
 
-    /// Why the store of predictions that memory has no room for failed, if it did. From then on the shard
-    /// lacks predictions: nothing of it may be stored or shown.
+    /// Why the store of predictions that memory has no room for failed, if it did. From then on the
+    /// shard lacks predictions: nothing of it may be stored or shown.
     pub fn fault(self) -> Option<&'a SpillError> {
         self.0.collector.joins().fault()
     }

@@ -287,7 +287,8 @@ impl GroupClient for Client {
     }
 
     fn unassign(&self, list: &TopicPartitionList) -> KafkaResult<()> {
-        // A client that was replaced is dropped on a thread of its own, and when that runs no seed says.
+        // A client that was replaced is dropped on a thread of its own, and when that runs no seed
+        // says.
         if !clock::is_simulated() {
             return Ok(());
         }

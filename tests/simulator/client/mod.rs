@@ -1,4 +1,5 @@
-//! A simulated host as its process sees it: the clients of the broker, and the workers beside the engine.
+//! A simulated host as its process sees it: the clients of the broker, and the workers beside the
+//! engine.
 
 mod group;
 mod state;

@@ -220,18 +220,18 @@ impl FollowState for State {
         Ok(self.with(|broker| broker.topics.get(topic).map(|logs| logs.len() as i32)))
     }
 
-    fn ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
-        self.offsets(of, |broker, topic, p| {
+    fn ends(&self, of: &[(String, i32)], within: Duration) -> Result<Ends, KafkaError> {
+        self.offsets(of, within, |broker, topic, p| {
             broker.log(topic, p).map_or(0, |log| log.end())
         })
     }
 
-    fn stable_ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
-        self.offsets(of, |broker, topic, p| broker.stable(topic, p))
+    fn stable_ends(&self, of: &[(String, i32)], within: Duration) -> Result<Ends, KafkaError> {
+        self.offsets(of, within, |broker, topic, p| broker.stable(topic, p))
     }
 
-    fn begins(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
-        self.offsets(of, |broker, topic, p| {
+    fn begins(&self, of: &[(String, i32)], within: Duration) -> Result<Ends, KafkaError> {
+        self.offsets(of, within, |broker, topic, p| {
             broker.log(topic, p).map_or(0, |log| log.start)
         })
     }
@@ -241,10 +241,11 @@ impl State {
     fn offsets(
         &self,
         of: &[(String, i32)],
+        within: Duration,
         which: impl Fn(&Broker, &str, i32) -> i64,
     ) -> Result<Ends, KafkaError> {
         if !self.site.reaches() {
-            return away(Duration::from_secs(10));
+            return away(within);
         }
         Ok(self.with(|broker| {
             let one = |(topic, p): &(String, i32)| ((topic.clone(), *p), which(broker, topic, *p));

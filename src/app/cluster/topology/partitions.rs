@@ -1,0 +1,89 @@
+//! Partitions that are given to a process and taken from it.
+
+use super::Topology;
+use crate::collect::PartitionId;
+use crate::kafka::KafkaError;
+use crate::monitor::{Engine, PartitionEvent, RecordSink};
+
+impl Topology {
+    /// A rebalance gives partitions: [`Topology::assign`] follows for each.
+    pub fn assigning(&mut self) {
+        if let Topology::Sharded(m) = self {
+            m.assigning();
+        }
+    }
+
+    /// A rebalance takes these partitions: [`Topology::revoke`] follows for each.
+    pub fn revoking(&mut self, all: impl Iterator<Item = PartitionId>) {
+        if let Topology::Sharded(m) = self {
+            m.revoking(all.map(|at| (at.source, at.partition)));
+        }
+    }
+
+    /// A partition is to be read, and taken over where it may move; answers the offset to seek to,
+    /// if known.
+    pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
+        match self {
+            Topology::Single(engine) => engine.assign(at),
+            Topology::Sharded(m) => m.assign(at.source, at.partition),
+            Topology::Judges(_) => None,
+        }
+    }
+
+    /// A partition that is not assigned may be assigned soon: it holds others back until it is
+    /// revoked. `false` where it goes to another process at once.
+    pub fn expect(&mut self, at: PartitionId) -> bool {
+        let Topology::Single(engine) = self else {
+            return false;
+        };
+        engine.assign(at);
+        true
+    }
+
+    /// Whether positions of a topic were known at the last snapshot of one engine. Where partitions
+    /// move, a process cannot know what others have read.
+    pub fn was_read(&self, source: u16) -> bool {
+        let known = |engine: &Engine| engine.positions().iter().any(|o| o.source == source);
+        matches!(self, Topology::Single(engine) if known(engine))
+    }
+
+    /// Whether a partition that is assigned must not be read.
+    pub fn suspends(&self, at: PartitionId) -> bool {
+        matches!(self, Topology::Sharded(m) if m.suspends(at.source, at.partition))
+    }
+
+    /// Partitions that are assigned and are not read for good, by topic, each with the reason.
+    pub fn suspended(&self) -> impl Iterator<Item = (&str, i32, &str)> {
+        let sharded = match self {
+            Topology::Sharded(m) => Some(m),
+            Topology::Single(_) | Topology::Judges(_) => None,
+        };
+        sharded.into_iter().flat_map(|m| m.suspended())
+    }
+
+    /// Why a partition could not be taken over, for now, once.
+    pub fn take_trouble(&mut self) -> Option<KafkaError> {
+        let Topology::Sharded(m) = self else {
+            return None;
+        };
+        m.take_trouble()
+    }
+
+    /// Why the partitions of these topics must be taken over again, if they must.
+    pub fn must_claim_again(&self, ours: impl Fn(u16) -> bool) -> Option<String> {
+        let Topology::Sharded(m) = self else {
+            return None;
+        };
+        m.must_claim_again(ours)
+    }
+
+    /// A partition is no longer read here. What is known of it goes along, unless the group has
+    /// given it away already.
+    pub fn revoke(&mut self, at: PartitionId, lost: bool) {
+        match self {
+            Topology::Single(engine) => engine.on_partition(at, PartitionEvent::Revoked),
+            Topology::Sharded(m) => m.revoke(at.source, at.partition, lost),
+            Topology::Judges(_) => {}
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Asks brokers where partitions begin or end, and keeps the answers of those that answer.
+//!
+//! librdkafka sends one request to each leader, and hands out nothing if one of them does not
+//! answer or refuses one partition. So what fails as a whole is asked leader by leader, and what a
+//! leader refuses in halves, all within one deadline. A leader that does not answer is not asked
+//! twice.
+
+use super::KafkaError;
+use super::client::Ends;
+use super::quiet::Quiet;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError as Native;
+use rdkafka::topic_partition_list::TopicPartitionListElem;
+use rdkafka::types::RDKafkaErrorCode as Code;
+use rdkafka::{Offset, TopicPartitionList};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// A partition with the name of its topic.
+type Place = (String, i32);
+
+/// Why a request brought nothing.
+enum Failure {
+    /// A broker did not answer.
+    Silent(KafkaError),
+    /// A broker refused a partition.
+    Refused(KafkaError),
+}
+
+/// Who can be asked.
+trait Asked {
+    /// Offsets of these partitions, without those that have no leader.
+    fn ask(&mut self, of: &[Place], within: Duration) -> Result<Ends, Failure>;
+
+    /// The leaders of these partitions, where they have one.
+    fn leaders(
+        &mut self,
+        of: &[Place],
+        within: Duration,
+    ) -> Result<BTreeMap<Place, i32>, KafkaError>;
+}
+
+/// First or end offsets of these partitions, without those that no broker reports in time. An
+/// error: none is reported. Brokers accept the names of both in place of a time.
+pub(super) fn offsets(
+    client: &BaseConsumer<Quiet>,
+    of: &[Place],
+    which: Offset,
+    within: Duration,
+) -> Result<Ends, KafkaError> {
+    answers(&mut Asking { client, which }, of, within)
+}
+
+fn answers(asked: &mut impl Asked, of: &[Place], within: Duration) -> Result<Ends, KafkaError> {
+    if of.is_empty() {
+        return Ok(Ends::new());
+    }
+    let until = Instant::now() + within;
+    let left = || until.saturating_duration_since(Instant::now());
+    let error = match asked.ask(of, within / 2) {
+        Ok(ends) => return Ok(ends),
+        Err(Failure::Silent(error) | Failure::Refused(error)) => error,
+    };
+    let Ok(leaders) = asked.leaders(of, left() / 2) else {
+        return Err(error);
+    };
+    let mut groups: BTreeMap<i32, Vec<Place>> = BTreeMap::new();
+    for place in of {
+        if let Some(leader) = leaders.get(place) {
+            groups.entry(*leader).or_default().push(place.clone());
+        }
+    }
+    let mut all = Ends::new();
+    let mut rest = u32::try_from(groups.len()).unwrap_or(u32::MAX);
+    for group in groups.into_values() {
+        let share = left() / rest.max(1);
+        ask_in_halves(asked, &group, Instant::now() + share, &mut all);
+        rest -= 1;
+    }
+    match all.is_empty() {
+        true => Err(error),
+        false => Ok(all),
+    }
+}
+
+/// Asks for partitions of one leader, and for each half of them where it refuses one.
+fn ask_in_halves(asked: &mut impl Asked, of: &[Place], until: Instant, all: &mut Ends) {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return;
+    }
+    match asked.ask(of, left) {
+        Ok(ends) => all.extend(ends),
+        Err(Failure::Refused(_)) if of.len() > 1 => {
+            let (first, second) = of.split_at(of.len() / 2);
+            ask_in_halves(asked, first, until, all);
+            ask_in_halves(asked, second, until, all);
+        }
+        Err(_) => {}
+    }
+}
+
+/// What is asked with a client.
+struct Asking<'c> {
+    client: &'c BaseConsumer<Quiet>,
+    which: Offset,
+}
+
+impl Asked for Asking<'_> {
+    fn ask(&mut self, of: &[Place], within: Duration) -> Result<Ends, Failure> {
+        let mut list = TopicPartitionList::new();
+        for (topic, partition) in of {
+            list.add_partition_offset(topic, *partition, self.which)
+                .map_err(failure)?;
+        }
+        let found = self.client.offsets_for_times(list, within);
+        let found = found.map_err(failure)?;
+        Ok(found.elements().iter().filter_map(answer).collect())
+    }
+
+    fn leaders(
+        &mut self,
+        of: &[Place],
+        within: Duration,
+    ) -> Result<BTreeMap<Place, i32>, KafkaError> {
+        let until = Instant::now() + within;
+        let topics: BTreeSet<&str> = of.iter().map(|(topic, _)| topic.as_str()).collect();
+        let mut all = BTreeMap::new();
+        for topic in topics {
+            let left = until.saturating_duration_since(Instant::now());
+            let metadata = self.client.fetch_metadata(Some(topic), left);
+            let metadata = metadata.map_err(KafkaError::from_native)?;
+            let partitions = metadata.topics().iter().flat_map(|t| t.partitions());
+            let led = partitions.filter(|p| p.leader() >= 0);
+            all.extend(led.map(|p| ((topic.to_owned(), p.id()), p.leader())));
+        }
+        Ok(all)
+    }
+}
+
+/// What the brokers say of a partition: nothing if it has no leader, and that it is empty if it is
+/// not there.
+fn answer(e: &TopicPartitionListElem<'_>) -> Option<(Place, i64)> {
+    let place = || (e.topic().to_owned(), e.partition());
+    match (e.error(), e.offset()) {
+        (Ok(()), Offset::Offset(offset)) => Some((place(), offset)),
+        (Ok(()), _) => None,
+        (Err(error), _) => match error.rdkafka_error_code() {
+            Some(Code::UnknownPartition | Code::UnknownTopic | Code::UnknownTopicOrPartition) => {
+                Some((place(), 0))
+            }
+            _ => None,
+        },
+    }
+}
+
+fn failure(error: Native) -> Failure {
+    let code = error.rdkafka_error_code();
+    let error = KafkaError::from_native(error);
+    match code {
+        Some(
+            Code::OperationTimedOut
+            | Code::RequestTimedOut
+            | Code::BrokerTransportFailure
+            | Code::AllBrokersDown
+            | Code::Resolve,
+        ) => Failure::Silent(error),
+        _ => Failure::Refused(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three brokers that lead the partitions of two topics in turn.
+    #[derive(Default)]
+    struct Cluster {
+        /// Brokers that do not answer.
+        silent: BTreeSet<i32>,
+        /// Partitions that their leaders refuse.
+        refused: BTreeSet<Place>,
+        /// Partitions without a leader.
+        leaderless: BTreeSet<Place>,
+        /// How many partitions were asked for at a time.
+        asked: Vec<usize>,
+    }
+
+    fn leader(place: &Place) -> i32 {
+        place.1 % 3
+    }
+
+    impl Asked for Cluster {
+        fn ask(&mut self, of: &[Place], _: Duration) -> Result<Ends, Failure> {
+            self.asked.push(of.len());
+            let error = || KafkaError::Other("it is away".to_owned());
+            let led = of.iter().filter(|p| !self.leaderless.contains(*p));
+            let led: Vec<&Place> = led.collect();
+            if led.iter().any(|p| self.silent.contains(&leader(p))) {
+                return Err(Failure::Silent(error()));
+            }
+            if led.is_empty() || led.iter().any(|p| self.refused.contains(*p)) {
+                return Err(Failure::Refused(error()));
+            }
+            let end = |p: &Place| (p.clone(), 100 + i64::from(p.1));
+            Ok(led.into_iter().map(end).collect())
+        }
+
+        fn leaders(
+            &mut self,
+            of: &[Place],
+            _: Duration,
+        ) -> Result<BTreeMap<Place, i32>, KafkaError> {
+            if self.silent.len() == 3 {
+                return Err(KafkaError::Other("no broker answers".to_owned()));
+            }
+            let led = of.iter().filter(|p| !self.leaderless.contains(*p));
+            Ok(led.map(|p| (p.clone(), leader(p))).collect())
+        }
+    }
+
+    fn places() -> Vec<Place> {
+        let of = |topic: &'static str| (0..6).map(move |p| (topic.to_owned(), p));
+        of("a").chain(of("b")).collect()
+    }
+
+    fn found(cluster: &mut Cluster) -> Option<Vec<Place>> {
+        let found = answers(cluster, &places(), Duration::from_secs(5)).ok()?;
+        assert!(found.iter().all(|(p, end)| *end == 100 + i64::from(p.1)));
+        Some(found.into_keys().collect())
+    }
+
+    fn without(gone: impl Fn(&Place) -> bool) -> Option<Vec<Place>> {
+        Some(places().into_iter().filter(|p| !gone(p)).collect())
+    }
+
+    #[test]
+    fn all_are_asked_at_once_where_all_answer() {
+        let mut cluster = Cluster::default();
+        assert_eq!(found(&mut cluster), without(|_| false));
+        assert_eq!(cluster.asked, [12]);
+        assert_eq!(answers(&mut cluster, &[], Duration::ZERO), Ok(Ends::new()));
+        assert_eq!(cluster.asked, [12]);
+    }
+
+    #[test]
+    fn a_broker_that_does_not_answer_hides_what_it_leads_and_no_more() {
+        let mut cluster = Cluster {
+            silent: [1].into(),
+            ..Cluster::default()
+        };
+        assert_eq!(found(&mut cluster), without(|p| leader(p) == 1));
+        // Nor is it asked for each of its partitions.
+        assert_eq!(cluster.asked, [12, 4, 4, 4]);
+        cluster.silent = [0, 1, 2].into();
+        assert_eq!(found(&mut cluster), None);
+    }
+
+    #[test]
+    fn a_partition_that_is_refused_hides_itself_alone() {
+        let refused: BTreeSet<Place> = [("a".to_owned(), 4), ("b".to_owned(), 2)].into();
+        let mut cluster = Cluster {
+            refused: refused.clone(),
+            leaderless: [("b".to_owned(), 0)].into(),
+            ..Cluster::default()
+        };
+        let gone = |p: &Place| refused.contains(p) || *p == ("b".to_owned(), 0);
+        assert_eq!(found(&mut cluster), without(gone));
+        // And so does a topic.
+        cluster.refused = places().into_iter().filter(|p| p.0 == "a").collect();
+        let gone = |p: &Place| p.0 == "a" || *p == ("b".to_owned(), 0);
+        assert_eq!(found(&mut cluster), without(gone));
+    }
+}
