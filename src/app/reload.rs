@@ -1,14 +1,16 @@
 //! Reloads the configuration of a running program: live keys take effect, the rest is reported.
 //!
-//! The whole file is read and checked first. An invalid file changes nothing and reports the problems
-//! that `trueline check` prints. The live keys ([`crate::config::live`]) of a valid file go to the engine's
-//! thread, which applies them between two polls: sinks first, because a sink that cannot be created must
-//! leave everything unchanged. Windows are tested with the new options from their next slide on. Keys
-//! that need a restart are compared with the values of the start, so a key that was changed back is not
-//! reported.
+//! The whole file is read and checked first. An invalid file changes nothing and reports the
+//! problems that `trueline check` prints. The live keys ([`crate::config::live`]) of a valid file
+//! go to the engine's thread, which applies them between two polls: sinks first, because a sink
+//! that cannot be created must leave everything unchanged. Windows are tested with the new options
+//! from their next slide on. Keys that need a restart are compared with the values of the start, so
+//! a key that was changed back is not reported. An engine that does not answer in time may take the
+//! new values later, or refuse them; until a reload is answered, the old ones count as those in
+//! force.
 
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +22,8 @@ use crate::notify::NotifyOptions;
 use crate::telemetry::control::Reloaded;
 use crate::telemetry::{Published, log};
 
-/// How long the engine may take to reply: longer than any poll, shorter than the timeout of a client.
+/// How long the engine may take to reply: longer than any poll, shorter than the timeout of a
+/// client.
 const REPLY_WITHIN: Duration = Duration::from_secs(5);
 
 /// New live options for the engine's thread.
@@ -51,7 +54,17 @@ pub struct Reloader {
     /// The values in force; for keys that are not live, those of the start.
     in_force: Mutex<Keys>,
     requests: Mutex<Sender<ReloadRequest>>,
+    /// [`REPLY_WITHIN`].
+    reply_within: Duration,
     published: Arc<Published>,
+}
+
+/// Why new values are not in force.
+enum NotApplied {
+    /// They cannot be.
+    Refused(String),
+    /// The engine has not answered yet.
+    Unanswered,
 }
 
 impl Reloader {
@@ -66,6 +79,7 @@ impl Reloader {
             file,
             in_force: Mutex::new(keys),
             requests: Mutex::new(requests),
+            reply_within: REPLY_WITHIN,
             published,
         };
         (reloader, inbox)
@@ -82,8 +96,10 @@ impl Reloader {
         };
         let new = config.keys();
         let (applied, needs_restart) = in_force.changes(&new);
-        if let Err(problem) = self.apply(config) {
-            return self.refused(vec![problem]);
+        match self.apply(config) {
+            Ok(()) => {}
+            Err(NotApplied::Refused(problem)) => return self.refused(vec![problem]),
+            Err(NotApplied::Unanswered) => return self.unanswered(),
         }
         in_force.take_live(&new);
         let hash = in_force.hash();
@@ -94,9 +110,9 @@ impl Reloader {
             facts.config.hash = hash;
         });
         Reloaded {
-            problems: Vec::new(),
             applied,
             needs_restart,
+            ..Reloaded::default()
         }
     }
 
@@ -112,7 +128,21 @@ impl Reloader {
         }
     }
 
-    fn apply(&self, config: Config) -> Result<(), String> {
+    /// Reports that it is not known yet what becomes of the new values.
+    fn unanswered(&self) -> Reloaded {
+        let within = self.reply_within;
+        tracing::error!(
+            ?within,
+            "the engine has not answered, and may take the new configuration later; reload again"
+        );
+        self.published.update(|facts| facts.config.loaded = false);
+        Reloaded {
+            unanswered: true,
+            ..Reloaded::default()
+        }
+    }
+
+    fn apply(&self, config: Config) -> Result<(), NotApplied> {
         let (reply, result) = sync_channel(1);
         let request = ReloadRequest {
             plan: config.plan,
@@ -121,18 +151,73 @@ impl Reloader {
             reply,
         };
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        if requests.send(request).is_ok() {
-            match result.recv_timeout(REPLY_WITHIN) {
-                Ok(result) => result?,
-                Err(_) => {
-                    tracing::warn!("the engine is busy and applies the new configuration later");
-                }
-            }
+        let ended = || NotApplied::Refused("the engine has ended".to_owned());
+        requests.send(request).map_err(|_| ended())?;
+        match result.recv_timeout(self.reply_within) {
+            Ok(result) => result.map_err(NotApplied::Refused)?,
+            Err(RecvTimeoutError::Timeout) => return Err(NotApplied::Unanswered),
+            Err(RecvTimeoutError::Disconnected) => return Err(ended()),
         }
         if let Err(error) = log::set_filter(&config.log.filter) {
             tracing::warn!(%error, "log level not changed");
         }
         self.published.set_series_max(config.http.series_max);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: &str = r#"
+version = 1
+[[source]]
+input = "http"
+topics = ["t"]
+[source.fields]
+score = "p"
+[state]
+interval = "30s"
+"#;
+
+    #[test]
+    fn an_engine_that_does_not_answer_leaves_the_old_values_in_force_until_it_does() {
+        let name = format!("trueline-reload-{}.toml", std::process::id());
+        let file = std::env::temp_dir().join(name);
+        std::fs::write(&file, CONFIG).expect("written");
+        let keys = Config::load(&file).expect("sound").keys();
+        let published = Arc::new(Published::default());
+        let (before, theirs) = (keys.hash(), Arc::clone(&published));
+        published.update(|facts| facts.config.hash = keys.hash());
+        let (mut reloader, inbox) = Reloader::new(file.clone(), keys, theirs);
+        let now = || {
+            let facts = published.facts();
+            (facts.config.loaded, facts.config.hash.clone())
+        };
+        std::fs::write(&file, CONFIG.replace("30s", "7s")).expect("written");
+        reloader.reply_within = Duration::from_millis(10);
+        let late = Reloaded {
+            unanswered: true,
+            ..Reloaded::default()
+        };
+        assert_eq!(reloader.reload(), late);
+        assert_eq!(now(), (false, before.clone()));
+        // The engine answers both requests; somebody waits for the second one.
+        reloader.reply_within = REPLY_WITHIN;
+        let engine = std::thread::spawn(move || {
+            let asked: Vec<ReloadRequest> = inbox.iter().take(2).collect();
+            asked.iter().for_each(|request| request.reply(Ok(())));
+            asked.len()
+        });
+        assert_eq!(reloader.reload().applied, ["state.interval"]);
+        let (loaded, hash) = now();
+        assert!(loaded && hash != before);
+        assert_eq!(engine.join().expect("no panic"), 2);
+        // It has ended.
+        let ended = reloader.reload();
+        assert_eq!(ended.problems, ["the engine has ended"]);
+        assert_eq!(now(), (false, hash));
+        let _ = std::fs::remove_file(&file);
     }
 }

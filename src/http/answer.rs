@@ -1,4 +1,5 @@
-//! Answers: from a method, a path and the published state to a whole response, without IO.
+//! Answers: from a method, a path and the published state to a whole response, without IO, but that
+//! an explanation reads the record of a change.
 
 use crate::report::html::rfc3339;
 use hyper::header::{ALLOW, HeaderValue};
@@ -10,7 +11,7 @@ use super::alerts::now_ms;
 use super::path::{self, Route, page_path, route};
 use super::recalibration::{self, NoTable};
 use super::response::{
-    Answer, ICON, PLAIN, SCRIPT, error, html, html_of, json_answer, ok, table, whole,
+    Answer, ICON, PLAIN, SCRIPT, error, html, html_of, json_answer, later, ok, table, whole,
 };
 use super::standing::Filter;
 use super::{alerts, api, history, page, routes, runbooks, sources};
@@ -21,7 +22,7 @@ use crate::telemetry::{Published, collector};
 /// Pairs a second of a tap that does not say.
 const RATE: u32 = 10;
 
-/// Answers one request.
+/// Answers one request. That for an explanation reads files.
 pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
     let route = route(uri.path());
     if let Route::Reload = route {
@@ -113,7 +114,8 @@ fn nothing_at(path: &str) -> Answer {
     error(StatusCode::NOT_FOUND, &format!("nothing at {path}"), &hint)
 }
 
-/// The same as a page, for a browser that finds nothing: with streams whose names resemble what was asked.
+/// The same as a page, for a browser that finds nothing: with streams whose names resemble what was
+/// asked.
 pub fn nothing_page(uri: &Uri, published: &Published) -> Answer {
     let path = uri.path();
     let stream = path.strip_prefix("/streams/").and_then(path::decode);
@@ -169,7 +171,8 @@ fn streams(query: Option<&str>, published: &Published) -> Answer {
     }
 }
 
-/// The record of a change of an alert, recomputed: by its key, or the newest of the alert that is called so.
+/// The record of a change of an alert, recomputed: by its key, or the newest of the alert that is
+/// called so. Reads files.
 fn explanation(key: &str, published: &Published) -> Answer {
     let facts = published.facts();
     let of_stream = |a: &AlertFacts| {
@@ -209,6 +212,16 @@ fn explanation(key: &str, published: &Published) -> Answer {
     }))
 }
 
+/// The answer where others explain alerts.
+pub fn busy_explaining() -> Answer {
+    let what = "others ask why alerts changed, and that reads the disk";
+    later(
+        StatusCode::SERVICE_UNAVAILABLE,
+        what,
+        "send the request again in a moment",
+    )
+}
+
 /// What a stream said over time.
 fn past(parts: &[String], query: Option<&str>, published: &Published) -> Answer {
     let Some(report) = path::find(parts, published).and_then(|id| published.report(&id)) else {
@@ -245,6 +258,13 @@ pub fn reload(published: &Published) -> Answer {
         let what = "there is no configuration file to read again";
         return error(StatusCode::SERVICE_UNAVAILABLE, what, hint);
     };
+    if done.unanswered {
+        let what =
+            "the engine has not answered: whether it takes the new configuration is not known yet";
+        let hint =
+            "reload again; until a reload is answered, the hash is that of the old configuration";
+        return later(StatusCode::SERVICE_UNAVAILABLE, what, hint);
+    }
     if !done.problems.is_empty() {
         let body = json!({
             "reloaded": false,
@@ -336,8 +356,8 @@ fn stream(parts: &[String], published: &Published) -> Answer {
     }
 }
 
-/// Versions against each other; a model that nobody knows is distinguished from one whose versions share no
-/// id yet.
+/// Versions against each other; a model that nobody knows is distinguished from one whose versions
+/// share no id yet.
 fn compared(model: Option<&str>, published: &Published) -> Answer {
     let body = api::comparisons(published, model);
     let known = |model: &str| published.reports().iter().any(|r| r.id.model == model);

@@ -2,8 +2,8 @@
 //! need.
 //!
 //! Times are given twice, as milliseconds since the epoch (exact, for programs) and as RFC 3339
-//! (for reading). A window that was not evaluated has `evaluation: null`, as its metrics are withdrawn; a field
-//! that is undefined for a sample is `null`, never a number that means nothing.
+//! (for reading). A window that was not evaluated has `evaluation: null`, as its metrics are
+//! withdrawn; a field that is undefined for a sample is `null`, never a number that means nothing.
 
 use crate::report::html::rfc3339;
 use serde_json::{Value, json};
@@ -20,7 +20,8 @@ use crate::stats::view::View;
 use crate::telemetry::Published;
 use crate::telemetry::verdict_words;
 
-/// The streams of a filter, each with its windows in short: `limit` of them after the first `offset`.
+/// The streams of a filter, each with its windows in short: `limit` of them after the first
+/// `offset`.
 pub fn streams(published: &Published, filter: &Filter, (offset, limit): (usize, usize)) -> Value {
     let named = filter.named(published);
     let states = counts(named.iter().map(|(standing, _)| *standing));

@@ -1,11 +1,12 @@
 //! Who is connected, and whose connection ends when there are too many.
 //!
-//! At most [`CONNECTIONS_MAX`] connections are open, and at most [`PEER_MAX`] of one address. The next
-//! one is not turned away as long as another can be ended: one that waits for its next request, or whose
-//! request has taken longer than [`BUSY_MAX`]; the one that has been so the longest, of the same address
-//! if that has too many. So a probe of `/live` gets its answer however many connections are held open,
-//! and a client that leaks connections shows in a metric and costs no memory. What listens to the tap is
-//! never ended for others; the tap itself has few places.
+//! At most [`CONNECTIONS_MAX`] connections are open, and at most [`PEER_MAX`] of one address. For a
+//! new connection beyond that, another one is ended if possible: one that waits for its next
+//! request, or whose request has taken longer than [`BUSY_MAX`]. The connection that has been so
+//! the longest is chosen, of the same address if that has too many. So a probe of `/live` is
+//! answered however many connections are held open, and a client that leaks connections shows in a
+//! metric and costs no memory. A tap connection is never ended for another; the number of taps is
+//! limited separately.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -18,8 +19,8 @@ use tokio::sync::Notify;
 pub const CONNECTIONS_MAX: usize = 128;
 /// Most connections of one address.
 pub const PEER_MAX: usize = 64;
-/// How long a request may keep its connection from being ended for another. Responses are computed in
-/// milliseconds; what takes longer is a client that does not read.
+/// How long a request may keep its connection from being ended for another. Responses are computed
+/// in milliseconds; what takes longer is a client that does not read.
 const BUSY_MAX: Duration = Duration::from_secs(5);
 
 /// What a connection does.

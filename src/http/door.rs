@@ -1,15 +1,15 @@
 //! Which requests are let in.
 //!
-//! The server speaks plain HTTP, mostly inside a network, and a browser in that network sends requests on
-//! behalf of any page that it shows. Three checks keep such pages out:
+//! The server speaks plain HTTP, mostly inside a network, and a browser in that network sends
+//! requests on behalf of any page that it shows. Three checks keep such pages out:
 //!
 //! * `Host` must be an address, `localhost`, a name without dots, a name inside a cluster (`.svc`,
-//!   `.cluster.local`, `.internal`, `.local`), or one of `[http] hosts`: a page whose own name resolves
-//!   to this server (DNS rebinding) reads nothing. `/live` and `/ready` say nothing that matters and are
-//!   served to all.
+//!   `.cluster.local`, `.internal`, `.local`), or one of `[http] hosts`: a page whose own name
+//!   resolves to this server (DNS rebinding) reads nothing. `/live` and `/ready` say nothing that
+//!   matters and are served to all.
 //! * `Origin`, where a browser sends it, must be this server.
-//! * A request that changes something must be of type JSON or have the header `X-Requested-By`, which no
-//!   page can send to another server without asking it first.
+//! * A request that changes something must be of type JSON or have the header `X-Requested-By`. A
+//!   page can send neither to another server without a preflight request.
 //!
 //! If `[http] token` is set, changes and the tap need it as `Authorization: Bearer`.
 
@@ -154,7 +154,7 @@ fn is_ours(name: &str, hosts: &[String]) -> bool {
     name.parse::<IpAddr>().is_ok() || inside || hosts.iter().any(|h| h.eq_ignore_ascii_case(&name))
 }
 
-/// Compares without showing by its time how much agrees.
+/// Compares in constant time.
 fn same(a: &str, b: &str) -> bool {
     Sha256::digest(a) == Sha256::digest(b)
 }

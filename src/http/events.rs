@@ -1,14 +1,14 @@
 //! `POST /v1/events`: events for a source whose `input` is `http`.
 //!
-//! The answer comes when the events are on disk. It says what became of them in a form that a sender can
-//! act on: 200 appended, 400 something is wrong with the events, 422 the idempotency key was used for
-//! others, 429 come again later, 503 this process cannot store anything.
+//! The answer comes when the events are on disk. It says what became of them in a form that a
+//! sender can act on: 200 appended, 400 something is wrong with the events, 422 the idempotency key
+//! was used for others, 429 come again later, 503 this process cannot store anything.
 
 use hyper::StatusCode;
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::json;
 
-use super::response::{Answer, error, json_answer, ok};
+use super::response::{Answer, error, json_answer, later, ok};
 use crate::telemetry::Published;
 use crate::telemetry::control::{EventAnswer, EventPost};
 
@@ -77,13 +77,6 @@ pub fn hand_over(post: &EventPost, published: &Published) -> Answer {
 /// The answer for too many requests at a time.
 pub fn busy() -> Answer {
     words(EventAnswer::Busy)
-}
-
-fn later(status: StatusCode, what: &str, hint: &str) -> Answer {
-    let mut answer = error(status, what, hint);
-    let seconds = HeaderValue::from_static("5");
-    answer.headers_mut().insert(RETRY_AFTER, seconds);
-    answer
 }
 
 fn words(answer: EventAnswer) -> Answer {

@@ -8,8 +8,8 @@ use crate::judge::{HistoryPoint, StreamReport};
 use crate::telemetry::Published;
 use crate::telemetry::verdict_words;
 
-/// Points of one window or all, from `since_ms`, and the last alerts; `None` if there is no window of that
-/// name.
+/// Points of one window or all, from `since_ms`, and the last alerts; `None` if there is no window
+/// of that name.
 pub fn json(
     report: &StreamReport,
     published: &Published,

@@ -31,13 +31,15 @@
 //! An id is `model/version/segment/view` with each of the four parts percent-encoded, or the whole
 //! id as one percent-encoded part. All other methods are GET and HEAD.
 //!
-//! Plain hyper is enough for these routes, and keeps every limit in sight (`server.rs`). Responses
+//! Plain hyper is enough for these routes, and all limits are visible in `server.rs`. Responses
 //! are computed from [`Published`](crate::telemetry::Published) without waiting for any other
-//! thread, so a request is slow only if its own response is large. Changes wait for the disk.
+//! thread, so a request is slow only if its own response is large. Changes and explanations wait
+//! for the disk, on threads of their own.
 
 mod alerts;
 pub mod answer;
 mod api;
+mod bodies;
 pub mod client;
 mod connections;
 mod door;
@@ -51,6 +53,7 @@ mod routes;
 pub mod runbooks;
 mod server;
 mod sources;
+mod stall;
 mod standing;
 
 pub use connections::{CONNECTIONS_MAX, PEER_MAX};

@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap,
-    HeaderValue,
+    HeaderValue, RETRY_AFTER,
 };
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -34,6 +34,14 @@ pub fn error(status: StatusCode, what: &str, hint: &str) -> Answer {
     json_answer(status, &json!({ "error": what, "hint": hint }))
 }
 
+/// An error that passes: the request can be sent again in some seconds.
+pub fn later(status: StatusCode, what: &str, hint: &str) -> Answer {
+    let mut answer = error(status, what, hint);
+    let seconds = HeaderValue::from_static("5");
+    answer.headers_mut().insert(RETRY_AFTER, seconds);
+    answer
+}
+
 /// JSON with status 200.
 pub fn ok(body: &Value) -> Answer {
     json_answer(StatusCode::OK, body)
@@ -47,8 +55,8 @@ pub fn html(body: String) -> Answer {
 /// An HTML page with a status.
 pub fn html_of(status: StatusCode, body: String) -> Answer {
     let mut answer = whole(status, HTML, body);
-    // The pages carry their style and drawing themselves and run one script of this server; say so to the
-    // browser.
+    // The pages carry their style and drawing themselves and run one script of this server; say so
+    // to the browser.
     answer.headers_mut().insert(
         "content-security-policy",
         HeaderValue::from_static(

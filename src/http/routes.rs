@@ -1,5 +1,5 @@
-//! Every address with a word on it: the list at `/api/v1`, the same as an OpenAPI document, and what
-//! an unknown address is answered.
+//! Every address with a word on it: the list at `/api/v1`, the same as an OpenAPI document, and
+//! what an unknown address is answered.
 
 use serde_json::{Map, Value, json};
 

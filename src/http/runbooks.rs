@@ -1,7 +1,7 @@
 //! The runbooks of the alerts and the guide, as they were when the program was built.
 //!
-//! A person woken by an alert may reach nothing but this process: the link of a notification leads here and
-//! needs no other server.
+//! A person woken by an alert may reach nothing but this process: the link of a notification leads
+//! here and needs no other server.
 
 use std::fmt::Write;
 
@@ -70,6 +70,7 @@ pub const GUIDE: &[(&str, &str)] = &[
     page!("guide", "recalibration"),
     page!("guide", "reports"),
     page!("guide", "sampling"),
+    page!("guide", "sizing"),
     page!("guide", "streams"),
     page!("guide", "verdicts"),
     page!("guide", "which_test"),

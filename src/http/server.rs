@@ -3,8 +3,10 @@
 //! A request head may have 16 KiB and must arrive within ten seconds. A connection lives five
 //! minutes at most; then it must close after its current response, and is dropped if it does not.
 //! [`Connections`] says who may connect and whose connection ends for another, and
-//! [`door`](super::door) which requests are let in. The listener is passed in already bound, so that
-//! a port in use is detected before anything starts.
+//! [`door`](super::door) which requests are let in. [`Bodies`] bounds what responses hold that
+//! clients are slow to read, and a client that reads nothing is given up ([`Taken`]). What waits
+//! for the disk or for the engine does so on a thread of its own. The listener is passed in already
+//! bound, so that a port in use is detected before anything starts.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -21,17 +23,19 @@ use hyper::body::{Bytes, Frame, Incoming};
 use hyper::header::{ACCEPT, CONTENT_TYPE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
+use super::bodies::Bodies;
 use super::connections::{CONNECTIONS_MAX, Connections, Place};
 use super::door::{self, DoorOptions};
 use super::path::{Route, route};
 use super::response::{self, Answer};
+use super::stall::Taken;
 use super::{alerts, answer, events};
 use crate::telemetry::Published;
 
@@ -49,6 +53,8 @@ const AGE_MAX: Duration = Duration::from_secs(300);
 const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// Requests with events whose bodies are read or wait for the disk.
 pub const POSTS_MAX: usize = 16;
+/// Explanations that are computed at a time: each may read all records. People ask for one.
+const EXPLANATIONS_MAX: usize = 2;
 /// How often the end of the last connections is looked for.
 const ENDING_PAUSE: Duration = Duration::from_millis(20);
 /// Pause after a failed accept, which usually means that file descriptors ran out.
@@ -80,11 +86,12 @@ pub async fn serve(
     door: DoorOptions,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let posts = Semaphore::new(POSTS_MAX);
     let served = Arc::new(Served {
         published,
         door,
-        posts,
+        posts: Semaphore::new(POSTS_MAX),
+        explanations: Arc::new(Semaphore::new(EXPLANATIONS_MAX)),
+        bodies: Bodies::default(),
     });
     let connections = Arc::new(Connections::default());
     let (close, closing) = watch::channel(false);
@@ -118,6 +125,10 @@ struct Served {
     door: DoorOptions,
     /// Places of requests with events.
     posts: Semaphore,
+    /// Places of explanations.
+    explanations: Arc<Semaphore>,
+    /// Room for large responses.
+    bodies: Bodies,
 }
 
 /// Starts a task for a connection, or responds that there are too many.
@@ -196,7 +207,7 @@ async fn converse(
         .header_read_timeout(HEAD_WITHIN)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Taken::new(stream)), service);
     let mut connection = pin!(connection);
     tokio::select! {
         // An error here is the client's: it hung up, was too slow or spoke no HTTP.
@@ -220,7 +231,13 @@ async fn respond(
     let refused = door::refusal(&method, request.uri(), request.headers(), &served.door);
     let response = match refused {
         Some(refused) => refused.map(Either::Left),
-        None => admitted(request, served).await,
+        None => match admitted(request, served).await.into_parts() {
+            (head, Either::Left(body)) => {
+                let whole = Response::from_parts(head, body);
+                served.bodies.admit(whole).await.map(Either::Left)
+            }
+            (head, lines) => Response::from_parts(head, lines),
+        },
     };
     let status = response.status().as_u16();
     // Events come all the time, and metrics count them.
@@ -253,6 +270,10 @@ async fn admitted(request: Request<Incoming>, served: &Arc<Served>) -> Response<
         (method, route) if alerts::changes(method, &route) => {
             speak(request, route, published).await.map(Either::Left)
         }
+        (&Method::GET | &Method::HEAD, Route::Explanation(_)) => {
+            let (method, uri) = (request.method().clone(), request.uri().clone());
+            explain(method, uri, served).await.map(Either::Left)
+        }
         (&Method::GET, Route::Tap) => match answer::listen(request.uri(), published) {
             Ok(lines) => response::pairs(Either::Right(Lines(lines))),
             Err(refused) => refused.map(Either::Left),
@@ -270,6 +291,22 @@ async fn admitted(request: Request<Incoming>, served: &Arc<Served>) -> Response<
             answer.map(Either::Left)
         }
     }
+}
+
+/// Explains why an alert changed. Reads the disk on a thread of its own, and few requests do so at
+/// a time: probes and scrapes do not wait for it.
+async fn explain(method: Method, uri: Uri, served: &Arc<Served>) -> Answer {
+    let Ok(place) = Arc::clone(&served.explanations).try_acquire_owned() else {
+        return answer::busy_explaining();
+    };
+    let theirs = Arc::clone(&served.published);
+    let work = move || {
+        // The place is taken as long as the disk is read, whether or not the client still waits.
+        let _place = place;
+        answer::answer(&method, &uri, &theirs)
+    };
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| broken())
 }
 
 /// Whether a person asks, through a browser.

@@ -1,8 +1,9 @@
 //! How a stream stands, and lists of streams by it: the worst first.
 //!
-//! A stream has one standing: the severity of its alert if that fires, else what its windows say, the
-//! worst of them. Pages and the API filter by the same three parameters: `q`, words that must all occur
-//! in the name of a stream; `model`; and `state`, a standing, or `firing` for both severities.
+//! A stream has one standing: the severity of its alert if that fires, else what its windows say,
+//! the worst of them. Pages and the API filter by the same three parameters: `q`, words that must
+//! all occur in the name of a stream; `model`; and `state`, a standing, or `firing` for both
+//! severities.
 
 use std::sync::Arc;
 
@@ -22,7 +23,8 @@ pub enum Standing {
     Pending,
     /// A window is miscalibrated, and no alert fires.
     Miscalibrated,
-    /// No window is decided, or one has lost its events or outcomes: what others say is of before that.
+    /// No window is decided, or one has lost its events or outcomes, so that the others show only
+    /// earlier data.
     Undecided,
     /// Some window is calibrated, none is miscalibrated, and none has lost its events or outcomes.
     Calibrated,
@@ -75,8 +77,8 @@ impl Standing {
     }
 }
 
-/// Whether a window has no verdict because something takes its events or outcomes away. Windows with too few
-/// of them are no sign of that.
+/// Whether a window has no verdict because it loses events or outcomes. A window with too few
+/// events does not count as such.
 fn lost(report: &StreamReport) -> bool {
     let reason = |w: &WindowReport| match w.verdict {
         Verdict::Undecided(reason) => Some(reason),

@@ -5,7 +5,8 @@ use super::journal::{AlertJournal, Entry, lock};
 use crate::alert::{Ack, Deployment, Matcher, Silence, SilenceError, Silences};
 use std::sync::Arc;
 
-/// Changes silences, acknowledgements and deployments. Each change is on disk when its call returns.
+/// Changes silences, acknowledgements and deployments. Each change is on disk when its call
+/// returns.
 #[derive(Clone)]
 pub struct AlertControl(pub(super) Arc<Dispatcher>);
 

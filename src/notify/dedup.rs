@@ -1,9 +1,9 @@
 //! Decides whether a notification must be sent. Pure: no clock and no file.
 //!
 //! The engine makes each change once. After a crash, however, it resumes from a snapshot that is
-//! older than the last notification and makes some changes again. So for each alert this module keeps
-//! what was notified last: since when it fires, with which severity, when that changed, and when the
-//! alert was last bad.
+//! older than the last notification and makes some changes again. So for each alert this module
+//! keeps what was notified last: since when it fires, with which severity, when that changed, and
+//! when the alert was last bad.
 //!
 //! | notification | is sent |
 //! |---|---|
@@ -12,20 +12,22 @@
 //! | fires, the last one fires, which started then or later | if severity differs and the change is later than the last one notified |
 //! | resolved | if the last one fires, and started, or was notified, then or earlier |
 //!
-//! Changes that are made again are not always the same. While a watermark stands still, an alert ends by the
-//! clock, and fires again once its data are judged. A process that resumes from before that, and need not wait, knows
-//! one long firing; one that waits at another moment knows others. So an end is compared with what had been judged by
-//! then, which depends on event times alone, and not with the clock. A notification also follows the last one of its
-//! alert. Of one firing it says the later start, which people know. A firing that goes on after its end was notified
-//! starts where it is bad again. So the start of an alert only rises, and so does the time of change within one
-//! firing: no two changes have the same key.
+//! Repeated changes are not always the same. While a watermark stands still, an alert ends by the
+//! clock, and fires again once its data are judged. A process that resumes from an earlier state
+//! and does not have to wait sees one long firing; a process that waits at another moment sees
+//! other firings. So an end is compared with the event time that had been judged by then, and not
+//! with the clock. A notification also follows the previous one of its alert: of one firing it
+//! gives the later start, which people know. A firing that continues after its end was notified
+//! starts where it is bad again. So the start of an alert never decreases, nor does the time of
+//! change within one firing: no two changes have the same key.
 //!
 //! A silence suppresses firing notifications but not resolutions. [`Deduplicator::is_unsent`] finds
 //! firing alerts without a notification: a silence on them has expired, or the queue was full.
 //! [`Deduplicator::orphans`] finds alerts that were notified and have not been seen firing for
 //! [`ORPHAN_MS`]: the configuration no longer contains their streams. An alert whose stream was
 //! [released](Deduplicator::release) with its partition is not an orphan; its new owner resolves
-//! it. A stream that comes back brings what its last owner knew; one that fires here without that is new.
+//! it. A stream that comes back brings what its last owner knew; one that fires here without that
+//! is new.
 
 use super::notification::{Notification, Status};
 use crate::alert::{Severity, Silences};
@@ -76,8 +78,8 @@ impl Deduplicator {
         dedup
     }
 
-    /// Whether the notification must be sent; fills in `was`, and has it follow those before it. Call
-    /// [`Deduplicator::record`] once it is queued.
+    /// Whether the notification must be sent; fills in `was`, and has it follow those before it.
+    /// Call [`Deduplicator::record`] once it is queued.
     pub fn admits(&self, notification: &mut Notification, book: &Silences, now_ms: i64) -> bool {
         let last = self.last.get(&notification.fingerprint);
         let (since_ms, at_ms) = (notification.since_ms, notification.at_ms);
@@ -94,8 +96,8 @@ impl Deduplicator {
             return true;
         };
         if l.released {
-            // A stream that comes back brings its alert. This one has begun again, and meanwhile another process
-            // may have notified the end.
+            // A stream that comes back brings its alert. This one has begun again, and meanwhile
+            // another process may have notified the end.
             return (since_ms, at_ms) > (l.since_ms, l.at_ms);
         }
         if !l.firing {
@@ -119,7 +121,8 @@ impl Deduplicator {
         last.is_some_and(|l| l.firing && l.severity != notification.severity)
     }
 
-    /// Has the notification of a firing that was notified say no earlier start and time than the last one.
+    /// Makes a notification of a firing that was notified before start and change no earlier than
+    /// the last one.
     pub fn follow(&self, notification: &mut Notification) {
         if let Some(l) = self.last.get(&notification.fingerprint) {
             notification.follow((l.since_ms, l.at_ms, l.bad_ms));
@@ -173,7 +176,8 @@ impl Deduplicator {
         last.is_some_and(|l| (l.since_ms, l.at_ms) >= (notification.since_ms, notification.at_ms))
     }
 
-    /// The start of the notified firing; `None` if the alert does not fire, or another process has it.
+    /// The start of the notified firing; `None` if the alert does not fire, or another process has
+    /// it.
     pub fn firing_since(&self, fingerprint: &str) -> Option<i64> {
         let last = self.last.get(fingerprint).filter(|l| l.is_ours());
         last.map(|l| l.since_ms)
@@ -185,7 +189,8 @@ impl Deduplicator {
         last.map(|l| l.since_ms)
     }
 
-    /// The alerts of this process that were notified and fire, and the time of the last change notified.
+    /// The alerts of this process that were notified and fire, and the time of the last change
+    /// notified.
     pub fn firing(&self) -> impl Iterator<Item = (&str, i64)> {
         let ours = self.last.iter().filter(|(_, l)| l.is_ours());
         ours.map(|(fingerprint, l)| (fingerprint.as_str(), l.at_ms))
@@ -339,7 +344,8 @@ mod tests {
         let fingerprint = begun[0].fingerprint.clone();
         let since = |dedup: &Deduplicator| dedup.firing_since(&fingerprint);
         assert!(Deduplicator::after(begun.iter()).is_unsent(&fingerprint, 10, Warn));
-        // Without a crash its next data are judged; after one no time may be lost, or it ends at another moment.
+        // Without a crash its next data are judged; after one no time may be lost, or it ends at
+        // another moment.
         for (since_ms, known) in [(40, 40), (10, 40), (20, 40)] {
             let goes_on = [
                 notification(Firing, since_ms, since_ms.min(30), Warn),

@@ -2,7 +2,8 @@
 //!
 //! Sinks can be replaced while it runs. A sink that keeps its name starts with the undelivered
 //! notifications of its predecessor, after the thread of the predecessor has ended. A removed sink
-//! empties its queue if its receiver responds.
+//! empties its queue if its receiver responds, and gives up the rest otherwise. When a process
+//! stops, the rest stays in the journal for the next start.
 
 use super::host::{Host, Running};
 use super::journal::{AlertJournal, Entry, State, lock};
@@ -160,7 +161,8 @@ impl Dispatcher {
         let wanting: Vec<&Arc<Sink>> = {
             let mut journal = lock(&self.journal);
             let wanting = sinks.iter();
-            let wanting = wanting.filter(|s| s.wants(&notification, journal.state()));
+            let now_ms = (self.clock)();
+            let wanting = wanting.filter(|s| s.wants(&notification, journal.state(), now_ms));
             let wanting: Vec<&Arc<Sink>> = wanting.collect();
             let entry = Entry::Queued {
                 notification: Box::new(notification.clone()),
@@ -179,6 +181,7 @@ impl Dispatcher {
                     sink: name.clone(),
                     key: key.clone(),
                     delivered: false,
+                    refused_ms: None,
                 };
                 let _ = lock(&self.journal).append(&entry, false);
             }
@@ -220,7 +223,7 @@ impl Dispatcher {
             .iter()
             .filter(|b| !now.iter().any(|n| n.name == b.name))
         {
-            removed.drain();
+            removed.remove();
         }
         self.write_sinks(|sinks| *sinks = now);
         self.threads().retain(|(_, thread)| !thread.is_ended());

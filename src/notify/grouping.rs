@@ -2,16 +2,15 @@
 //!
 //! A model has a stream for each version, segment and view, and one fault concerns many of them.
 //! People receive one alert for all of them: streams with the same values of `group_by` share it.
-//! It fires while one of its streams fires, since the first of them began, with the greatest of
-//! their severities. A stream that joins it later is no news, but to sinks that want only some
-//! streams.
+//! It fires while one of its streams fires, since the begin of the first one, with the greatest of
+//! their severities. A stream that joins later is sent only to sinks that want some of the streams.
 //!
 //! Where partitions move between processes, no process knows all streams of a model; there each
 //! stream has an alert of its own ([`GroupBy::STREAM`]), which moves with it.
 //!
-//! Always: an alert that is open keeps its begin whichever of its streams end, also after a
-//! restart: the begin is then that of the notification ([`Deduplicator::firing_since`]), by which
-//! changes that are made again are recognised.
+//! Always: an open alert keeps its begin, whichever of its streams end. After a restart it takes
+//! the begin from the notification ([`Deduplicator::firing_since`]). Changes that are made again
+//! are recognised by this begin.
 //!
 //! [`Deduplicator::firing_since`]: super::Deduplicator::firing_since
 
@@ -228,8 +227,8 @@ impl Group {
         std::mem::replace(&mut self.severity, severity) != severity
     }
 
-    /// The streams, the one that speaks for all first: the most severe, and of those the one that
-    /// is all of its version, and then the one whose error is surest to be large.
+    /// The streams, with the representative one first: the most severe, among these the one that
+    /// covers its whole version, and then the one with the largest lower bound of the error.
     pub fn ranked<'r>(
         &'r self,
         report_of: impl Fn(&StreamId) -> Option<&'r StreamReport>,

@@ -7,6 +7,7 @@
 //! {"state":{…}}                                             the whole state, when the file was compacted
 //! {"queued":{"notification":{…},"sinks":["oncall","topic"]}}       synced before anything is sent
 //! {"done":{"sink":"oncall","key":"…","delivered":true}}
+//! {"done":{"sink":"oncall","key":"…","delivered":false,"refused_ms":…}}
 //! {"deployed":{…}}
 //! {"silenced":{…}}  {"lifted":{"id":7}}  {"acknowledged":{"fingerprint":"…","ack":{…}}}
 //! {"acquired":{"notification":{…},"sinks":["oncall"],"ack":null}}
@@ -19,18 +20,16 @@
 //! process.
 //!
 //! A line is an [`Entry`]; the state is the result of applying all lines in order. A torn last line
-//! was not synced, so nothing was sent on its strength, and it is dropped. The file is compacted
-//! (written aside and renamed) at each start and every [`COMPACT_AFTER`] entries. A failed write
-//! costs a log line and a count; the state in memory stays complete, and the next compaction writes
-//! all of it.
+//! was not synced, so nothing was sent because of it, and it is dropped. The file is compacted
+//! (written to a new file and renamed) at each start and every [`COMPACT_AFTER`] entries. A failed
+//! write costs a log line and a count; the state in memory stays complete, and the next compaction
+//! writes all of it.
 //!
 //! `done` is not synced. If a power failure loses it, one notification is sent twice with the same
 //! `key`.
 
-use super::notification::{Notification, Status};
-use crate::alert::{Ack, Deployment, Silence, Silences};
-use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+pub use super::entry::{Entry, RESOLVED_MAX, State, TransferredAlert};
+use super::missed::NewlyMissed;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -44,179 +43,6 @@ pub const JOURNAL: &str = "alerts.journal";
 /// megabytes.
 pub const COMPACT_AFTER: usize = 5_000;
 
-/// Most notifications of resolved alerts to keep; they are recognised after a crash.
-pub const RESOLVED_MAX: usize = 1_000;
-
-/// One line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Entry {
-    /// The whole state.
-    State(State),
-    /// A notification is queued for these sinks.
-    Queued {
-        /// The notification.
-        notification: Box<Notification>,
-        /// Names of the sinks.
-        sinks: Vec<String>,
-    },
-    /// A sink has finished with a notification.
-    Done {
-        /// Name of the sink.
-        sink: String,
-        /// Key of the notification.
-        key: String,
-        /// Whether it was delivered; otherwise it was given up.
-        delivered: bool,
-    },
-    /// A silence starts.
-    Silenced(Silence),
-    /// A silence is lifted.
-    Lifted {
-        /// Its number.
-        id: u64,
-    },
-    /// Someone acknowledges an alert.
-    Acknowledged {
-        /// The alert.
-        fingerprint: String,
-        /// The acknowledgement.
-        ack: Ack,
-    },
-    /// Someone says that a model was replaced or fixed.
-    Deployed(Deployment),
-    /// This process acquires an alert that another process has notified.
-    Acquired(Box<TransferredAlert>),
-    /// Another process owns the alert now.
-    Released {
-        /// The alert.
-        fingerprint: String,
-    },
-    /// Another process has resolved the alert.
-    Closed {
-        /// The alert.
-        fingerprint: String,
-    },
-}
-
-/// A firing alert that moves from one process to another.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TransferredAlert {
-    /// The last notification.
-    pub notification: Notification,
-    /// Sinks that were notified that it fires.
-    pub sinks: BTreeSet<String>,
-    /// Its acknowledgement, if any.
-    pub ack: Option<Ack>,
-}
-
-/// The state that the journal records.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct State {
-    /// Silences and acknowledgements.
-    pub book: Silences,
-    /// Undelivered notifications, oldest first, each with the sinks that still need it.
-    pub undelivered: VecDeque<(Notification, Vec<String>)>,
-    /// The last notification of each alert.
-    pub last: BTreeMap<String, Notification>,
-    /// Sinks that were notified that an alert fires, by fingerprint. Only they get the resolution.
-    pub notified: BTreeMap<String, BTreeSet<String>>,
-    /// Firing alerts that another process owns now.
-    #[serde(default)]
-    pub released: BTreeSet<String>,
-}
-
-impl State {
-    /// Applies one entry. An entry about something unknown changes nothing.
-    pub fn apply(&mut self, entry: &Entry) {
-        match entry {
-            Entry::State(state) => self.clone_from(state),
-            Entry::Queued {
-                notification,
-                sinks,
-            } => self.queued(notification, sinks),
-            Entry::Done { sink, key, .. } => {
-                let mut of_sink = self.undelivered.iter_mut();
-                if let Some((_, sinks)) = of_sink.find(|(n, s)| n.key == *key && s.contains(sink)) {
-                    sinks.retain(|s| s != sink);
-                }
-                self.undelivered.retain(|(_, sinks)| !sinks.is_empty());
-            }
-            Entry::Silenced(silence) => self.book.enter(silence.clone()),
-            Entry::Lifted { id } => {
-                self.book.lift(*id);
-            }
-            Entry::Acknowledged { fingerprint, ack } => {
-                self.book.acknowledge(fingerprint.clone(), ack.clone());
-            }
-            Entry::Deployed(deployment) => self.book.deploy(deployment.clone()),
-            Entry::Acquired(alert) => {
-                let fingerprint = alert.notification.fingerprint.clone();
-                self.released.remove(&fingerprint);
-                if let Some(ack) = &alert.ack {
-                    self.book.acknowledge(fingerprint.clone(), ack.clone());
-                }
-                self.notified
-                    .insert(fingerprint.clone(), alert.sinks.clone());
-                self.last.insert(fingerprint, alert.notification.clone());
-            }
-            Entry::Released { fingerprint } => {
-                if self.notified.contains_key(fingerprint) {
-                    self.released.insert(fingerprint.clone());
-                }
-            }
-            Entry::Closed { fingerprint } => {
-                self.released.remove(fingerprint);
-                self.notified.remove(fingerprint);
-                self.last.remove(fingerprint);
-                self.book.ended(fingerprint);
-            }
-        }
-    }
-
-    fn queued(&mut self, notification: &Notification, sinks: &[String]) {
-        let fingerprint = notification.fingerprint.clone();
-        self.released.remove(&fingerprint);
-        if notification.status == Status::Resolved {
-            self.book.ended(&fingerprint);
-            self.notified.remove(&fingerprint);
-        } else {
-            let notified = self.notified.entry(fingerprint.clone()).or_default();
-            notified.extend(sinks.iter().cloned());
-        }
-        self.last.insert(fingerprint, notification.clone());
-        if !sinks.is_empty() {
-            self.undelivered
-                .push_back((notification.clone(), sinks.to_vec()));
-        }
-    }
-
-    /// Whether the sink was notified that the alert fires.
-    pub fn was_notified(&self, fingerprint: &str, sink: &str) -> bool {
-        self.notified
-            .get(fingerprint)
-            .is_some_and(|s| s.contains(sink))
-    }
-
-    /// Notified firing alerts that this process owns.
-    pub fn firing(&self) -> impl Iterator<Item = &Notification> {
-        let firing = self.last.values().filter(|n| n.status == Status::Firing);
-        firing.filter(|n| !self.released.contains(&n.fingerprint))
-    }
-
-    /// Removes the oldest resolved alerts above [`RESOLVED_MAX`].
-    fn prune(&mut self) {
-        let resolved = self.last.values().filter(|n| n.status == Status::Resolved);
-        let mut times: Vec<i64> = resolved.map(|n| n.at_ms).collect();
-        times.sort_unstable();
-        let first = times.len().checked_sub(RESOLVED_MAX);
-        if let Some(&oldest) = first.and_then(|k| times.get(k)) {
-            let keep = |n: &Notification| n.status == Status::Firing || n.at_ms >= oldest;
-            self.last.retain(|_, n| keep(n));
-        }
-    }
-}
-
 /// The file and the state that it records.
 #[derive(Debug)]
 pub struct AlertJournal {
@@ -226,6 +52,7 @@ pub struct AlertJournal {
     /// Entries since the last compaction.
     entries: usize,
     write_errors: Arc<AtomicU64>,
+    missed: Arc<NewlyMissed>,
 }
 
 impl AlertJournal {
@@ -243,6 +70,7 @@ impl AlertJournal {
             state,
             entries: 0,
             write_errors: Arc::default(),
+            missed: Arc::default(),
         };
         journal.compact()?;
         Ok((journal, unreadable))
@@ -258,10 +86,34 @@ impl AlertJournal {
         Arc::clone(&self.write_errors)
     }
 
+    /// What sinks missed since somebody last asked. It can be read without locking the journal.
+    pub fn missed(&self) -> Arc<NewlyMissed> {
+        Arc::clone(&self.missed)
+    }
+
+    /// Applies an entry, and tells what a sink missed by it.
+    fn apply(&mut self, entry: &Entry) {
+        let failed = match entry {
+            Entry::Done {
+                sink,
+                key,
+                delivered: false,
+                ..
+            } => Some(sink).zip(self.state.waiting(sink, key).map(str::to_owned)),
+            _ => None,
+        };
+        self.state.apply(entry);
+        if let Some((sink, alert)) = failed
+            && let Some(missed) = self.state.missed.get(&alert).and_then(|m| m.get(sink))
+        {
+            self.missed.tell(alert, sink.clone(), *missed);
+        }
+    }
+
     /// Applies an entry and writes it. With `sync` it is on disk when this returns. On an error the
     /// entry is applied but not written.
     pub fn append(&mut self, entry: &Entry, sync: bool) -> io::Result<()> {
-        self.state.apply(entry);
+        self.apply(entry);
         let written = self.write(entry, sync);
         if let Err(error) = &written {
             self.write_errors.fetch_add(1, Ordering::Relaxed);
@@ -270,6 +122,31 @@ impl AlertJournal {
             crate::warn_limited!(%error, "alerts journal not written; a restart may send notifications again");
         }
         written
+    }
+
+    /// Gives up what sinks have not sent that are not configured any more, told by their names.
+    pub fn give_up(&mut self, removed: impl Fn(&str) -> bool) {
+        let mut left = Vec::new();
+        for (notification, sinks) in &self.state.undelivered {
+            let done = |sink: &String| Entry::Done {
+                sink: sink.clone(),
+                key: notification.key.clone(),
+                delivered: false,
+                refused_ms: None,
+            };
+            left.extend(sinks.iter().filter(|name| removed(name)).map(done));
+        }
+        for entry in &left {
+            // A failed write is counted and logged.
+            let _ = self.append(entry, false);
+        }
+        if !left.is_empty() {
+            let left = left.len();
+            tracing::warn!(
+                left,
+                "alerts not delivered to sinks that are configured no more"
+            );
+        }
     }
 
     fn write(&mut self, entry: &Entry, sync: bool) -> io::Result<()> {
@@ -328,7 +205,7 @@ pub fn read(text: &[u8]) -> (State, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notify::notification::Links;
+    use crate::notify::notification::{Links, Notification};
 
     fn queued(at_ms: i64, sinks: &[&str]) -> Entry {
         let links = Links {
@@ -346,6 +223,7 @@ mod tests {
             sink: sink.to_owned(),
             key: format!("0000000000000000-{at_ms}-{at_ms}-warn"),
             delivered: true,
+            refused_ms: None,
         }
     }
 
@@ -396,6 +274,46 @@ mod tests {
             assert_eq!(journal.state().undelivered.len(), if whole { 2 } else { 1 });
             assert_eq!(unreadable, usize::from(!whole));
         }
+        let _ = fs::remove_dir_all(dir);
+    }
+
+    #[test]
+    fn a_journal_of_an_earlier_version_is_read() {
+        let dir = directory("journal-earlier");
+        let (mut journal, _) = AlertJournal::open(&dir).expect("a journal");
+        journal
+            .append(&queued(1, &["a", "b"]), true)
+            .expect("written");
+        drop(journal);
+        let path = dir.join(JOURNAL);
+        let text = fs::read_to_string(&path).expect("text");
+        assert!(text.contains(r#""missed":{},"#), "{text}");
+        let key = "0000000000000000-1-1-warn";
+        let done = format!(r#"{{"done":{{"sink":"a","key":"{key}","delivered":false}}}}"#);
+        let earlier = text.replace(r#""missed":{},"#, "") + &done + "\n";
+        fs::write(&path, earlier).expect("written");
+        let (journal, unreadable) = AlertJournal::open(&dir).expect("a journal");
+        assert_eq!(unreadable, 0);
+        let waits = |sink| journal.state().waiting(sink, key).is_some();
+        assert!(!waits("a") && waits("b"));
+        assert!(!journal.state().knows("0000000000000000", "a", 0));
+        let _ = fs::remove_dir_all(dir);
+    }
+
+    #[test]
+    fn what_is_left_of_removed_sinks_is_given_up_and_nothing_else() {
+        let dir = directory("journal-removed");
+        let (mut journal, _) = AlertJournal::open(&dir).expect("a journal");
+        for at in 1..=2 {
+            let queued = queued(at, &["gone", "here"]);
+            journal.append(&queued, true).expect("written");
+        }
+        journal.give_up(|sink| sink == "gone");
+        drop(journal);
+        let (journal, _) = AlertJournal::open(&dir).expect("a journal");
+        let waiting = journal.state().undelivered.iter();
+        let sinks: Vec<&[String]> = waiting.map(|(_, sinks)| sinks.as_slice()).collect();
+        assert_eq!(sinks, [["here"], ["here"]]);
         let _ = fs::remove_dir_all(dir);
     }
 

@@ -1,4 +1,5 @@
-//! Sends alerts to people: Alertmanager, PagerDuty, Opsgenie, Slack, Teams, webhooks, a Kafka topic.
+//! Sends alerts to people: Alertmanager, PagerDuty, Opsgenie, Slack, Teams, webhooks, a Kafka
+//! topic.
 //!
 //! ```text
 //!  engine thread           "notifications"                   one thread per sink
@@ -8,11 +9,11 @@
 //! ```
 //!
 //! [`grouping`] joins the streams of a model in one alert. [`notification`] is the message, made
-//! when an alert changes. [`dedup`] decides whether it must
-//! be sent. [`journal`] records on disk what was sent to whom, and what people answered. [`sink`]
-//! holds a queue and a thread for each [`receiver`]. [`dispatch`] feeds the sinks, [`notifier`] is
-//! the handle of the engine's thread, and [`control`] is the handle for silences and
-//! acknowledgements. What the threads do is cut into [`steps`], which a [`host`] runs.
+//! when an alert changes. [`dedup`] decides whether it must be sent. [`journal`] records on disk,
+//! in lines of [`entry`], what was sent to whom, and what people answered. [`missed`] is what did
+//! not reach a sink. [`sink`] holds a queue and a thread for each [`receiver`]. [`dispatch`] feeds
+//! the sinks, [`notifier`] is the handle of the engine's thread, and [`control`] is the handle for
+//! silences and acknowledgements. What the threads do is cut into [`steps`], which a [`host`] runs.
 //!
 //! Invariants:
 //! * The engine's thread never waits for a sink or for the disk. What a full channel or queue drops
@@ -23,6 +24,9 @@
 //! * Each change is delivered once to each sink, across restarts too. A crash between a response
 //!   and its line in the journal sends the change again with the same `key`, by which the receiver
 //!   recognises it.
+//! * An alert that fires is offered again to a sink that missed it: once the sink has room, or an
+//!   hour after its receiver refused it for good ([`missed::REFUSED_AGAIN_MS`]).
+//! * What a sink has not sent when it is removed from the configuration is given up.
 //!
 //! **Why a journal and not the snapshot.** A snapshot may be half a minute old. After a crash the
 //! engine resumes from it and makes the same changes again, but a message to people cannot be taken
@@ -38,10 +42,13 @@ pub mod alertmanager;
 pub mod control;
 pub mod dedup;
 pub mod dispatch;
+pub mod entry;
 pub mod grouping;
 pub mod host;
 pub mod journal;
+pub mod missed;
 pub mod notification;
+mod notified;
 pub mod notifier;
 pub mod opsgenie;
 pub mod options;
@@ -55,6 +62,8 @@ mod slack;
 pub mod steps;
 mod teams;
 pub mod template;
+#[cfg(test)]
+mod tests;
 pub mod webhook;
 
 pub use control::AlertControl;

@@ -1,8 +1,8 @@
 //! A notification: one change of one alert, with all numbers of that moment.
 //!
 //! As JSON it is the body of a webhook and the value of a record on the alerts topic.
-//! `deploy/alert.schema.json` describes it ([`super::schema`]). An undefined number is null. Times are
-//! event times in ms since 1970.
+//! `deploy/alert.schema.json` describes it ([`super::schema`]). An undefined number is null. Times
+//! are event times in ms since 1970.
 
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +70,7 @@ pub struct Notification {
     pub segment: String,
     /// The view, if alerts are told apart by it; else "".
     pub view: String,
-    /// The stream that speaks for the alert, the worst one: the numbers are its numbers.
+    /// The worst stream, which represents the alert: the numbers are those of this stream.
     #[serde(default)]
     pub stream: String,
     /// Number of streams that fire.
@@ -169,7 +169,8 @@ pub struct Links {
 }
 
 impl Notification {
-    /// The notification of an alert that fires, from what is known of the stream that speaks for it.
+    /// The notification of an alert that fires, from what is known of the stream that speaks for
+    /// it.
     pub fn firing(
         group: &GroupId,
         (since_ms, severity): (i64, Severity),

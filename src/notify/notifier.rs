@@ -11,9 +11,12 @@ use super::dispatch::{
 };
 use super::host::{Host, Running};
 use super::journal::{AlertJournal, Entry, TransferredAlert};
+use super::missed::NewlyMissed;
 use super::notification::{Links, Notification, Status};
+use super::notified::Notified;
 use super::options::{NotifyOptions, SinkOptions, Texts};
 use super::receivers;
+use super::sink::Sink;
 use super::steps::Bell;
 use crate::alert::{Severity, Silences};
 use crate::telemetry::facts::SinkFacts;
@@ -51,8 +54,10 @@ pub struct AlertHandover {
 /// Sends notifications of alerts for the engine's thread.
 pub struct Notifier {
     dedup: Deduplicator,
-    /// The last notification of each firing alert, and the sinks that got it.
-    firing: BTreeMap<String, (Notification, BTreeSet<String>)>,
+    /// What was notified of each firing alert.
+    firing: BTreeMap<String, Notified>,
+    /// What sinks missed since the last comparison.
+    missed: Arc<NewlyMissed>,
     /// `firing` changed since the last [`Notifier::transfers`], which used `transfers_book`.
     changed: bool,
     transfers_book: Option<Arc<Silences>>,
@@ -87,20 +92,16 @@ impl Notifier {
                 journal.append(&entry, true).map_err(named)?;
             }
         }
+        // A process without sinks only counts, and leaves what waits to the next one that notifies.
+        if !options.sinks.is_empty() {
+            journal.give_up(|name| !options.sinks.iter().any(|s| s.name == name));
+        }
         let state = journal.state();
         let mut dedup = Deduplicator::after(state.last.values());
         for fingerprint in &state.released {
             dedup.release(fingerprint);
         }
-        let firing = state.last.values().filter(|n| n.status == Status::Firing);
-        let firing = firing.map(|n| {
-            let sinks = state.notified.get(&n.fingerprint).cloned();
-            (
-                n.fingerprint.clone(),
-                (n.clone(), sinks.unwrap_or_default()),
-            )
-        });
-        let firing = firing.collect();
+        let (firing, missed) = (Notified::of_all(state), journal.missed());
         let sinks = options.sinks.iter();
         let sinks = sinks.map(|sink| NewSink::new(sink, options, topic_sinks, host.as_ref()));
         let sinks = sinks.collect::<Result<Vec<_>, _>>()?;
@@ -115,6 +116,7 @@ impl Notifier {
         Ok(Notifier {
             dedup,
             firing,
+            missed,
             changed: true,
             transfers_book: None,
             commands: Some(CommandSender::new(sender, &bell)),
@@ -182,7 +184,7 @@ impl Notifier {
         let admitted = match notification.joined {
             true => {
                 self.dedup.follow(&mut notification);
-                self.has_news(&notification) && !notification.is_silenced(&book, now_ms)
+                self.has_news(&notification, now_ms) && !notification.is_silenced(&book, now_ms)
             }
             false => self.dedup.admits(&mut notification, &book, now_ms),
         };
@@ -195,44 +197,56 @@ impl Notifier {
         }
         self.dedup.record(&notification);
         self.changed = true;
-        let fingerprint = notification.fingerprint.clone();
         match notification.status {
-            Status::Firing => {
-                let sinks = self.dispatcher.sinks();
-                let matching = sinks.iter().filter(|s| s.matches(&notification));
-                let matching: Vec<String> = matching.map(|s| s.name.clone()).collect();
-                drop(sinks);
-                let entry = self.firing.entry(fingerprint);
-                let (last, sinks) =
-                    entry.or_insert_with(|| (notification.clone(), BTreeSet::new()));
-                *last = notification;
-                sinks.extend(matching);
-            }
-            Status::Resolved => drop(self.firing.remove(&fingerprint)),
+            Status::Firing => self.notified(notification, now_ms),
+            Status::Resolved => drop(self.firing.remove(&notification.fingerprint)),
         }
         true
     }
 
-    /// Whether a sink wants the notification that was not notified of the firing alert.
-    fn has_news(&self, notification: &Notification) -> bool {
-        let Some((_, notified)) = self.firing.get(&notification.fingerprint) else {
+    /// Remembers the notification of a firing alert, and the sinks that are to get it.
+    fn notified(&mut self, notification: Notification, now_ms: i64) {
+        let sinks: Vec<Arc<Sink>> = self.dispatcher.sinks().clone();
+        let notified = match self.firing.remove(&notification.fingerprint) {
+            Some(before) => before.then(notification, &sinks, now_ms),
+            None => Notified::first(notification, &sinks),
+        };
+        let fingerprint = notified.last.fingerprint.clone();
+        self.firing.insert(fingerprint, notified);
+    }
+
+    /// Whether a sink wants the notification that did not get the firing alert.
+    fn has_news(&self, notification: &Notification, now_ms: i64) -> bool {
+        let Some(notified) = self.firing.get(&notification.fingerprint) else {
             return false;
         };
         let sinks = self.dispatcher.sinks();
-        let mut others = sinks.iter().filter(|s| !notified.contains(&s.name));
-        others.any(|s| s.matches(notification))
+        let mut lacking = sinks.iter().filter(|s| notified.is_lacked_by(s, now_ms));
+        lacking.any(|s| s.matches(notification))
     }
 
-    /// Whether the alert was notified and some sink, a new one perhaps, did not get it.
-    pub fn lacks_sink(&self, fingerprint: &str) -> bool {
-        let Some((_, notified)) = self.firing.get(fingerprint) else {
+    /// Whether the alert was notified and is to be offered to a sink, a new one perhaps, that did
+    /// not get it.
+    pub fn lacks_sink(&self, fingerprint: &str, now_ms: i64) -> bool {
+        let Some(notified) = self.firing.get(fingerprint) else {
             return false;
         };
         let sinks = self.dispatcher.sinks();
-        sinks.iter().any(|s| !notified.contains(&s.name))
+        sinks.iter().any(|s| notified.is_lacked_by(s, now_ms))
     }
 
-    /// The alerts of this process that were notified and fire, and the time of the last change notified.
+    /// Takes note of what sinks missed.
+    fn learn_missed(&mut self) {
+        for (fingerprint, sink, missed) in self.missed.take() {
+            if let Some(notified) = self.firing.get_mut(&fingerprint) {
+                notified.missed.insert(sink, missed);
+                self.changed = true;
+            }
+        }
+    }
+
+    /// The alerts of this process that were notified and fire, and the time of the last change
+    /// notified.
     pub fn firing(&self) -> impl Iterator<Item = (&str, i64)> {
         self.dedup.firing()
     }
@@ -259,12 +273,8 @@ impl Notifier {
             return None;
         }
         let mut all = BTreeMap::new();
-        for (fingerprint, (notification, sinks)) in &self.firing {
-            let transferred = TransferredAlert {
-                notification: notification.clone(),
-                sinks: sinks.clone(),
-                ack: book.acks.get(fingerprint).cloned(),
-            };
+        for (fingerprint, notified) in &self.firing {
+            let transferred = notified.transferred(book.acks.get(fingerprint).cloned());
             if let Ok(text) = serde_json::to_string(&transferred) {
                 all.insert(fingerprint.clone(), text);
             }
@@ -295,8 +305,8 @@ impl Notifier {
         }
         self.dedup.record(&transferred.notification);
         self.changed = true;
-        let last = (transferred.notification.clone(), transferred.sinks.clone());
-        self.firing.insert(fingerprint, last);
+        let notified = Notified::taken_over(&transferred);
+        self.firing.insert(fingerprint, notified);
         self.record(Entry::Acquired(Box::new(transferred)));
     }
 
@@ -316,13 +326,9 @@ impl Notifier {
 
     fn reacquire(&mut self, fingerprint: String) {
         if self.dedup.reacquire(&fingerprint)
-            && let Some((notification, sinks)) = self.firing.get(&fingerprint)
+            && let Some(notified) = self.firing.get(&fingerprint)
         {
-            let transferred = TransferredAlert {
-                notification: notification.clone(),
-                sinks: sinks.clone(),
-                ack: None,
-            };
+            let transferred = notified.transferred(None);
             self.record(Entry::Acquired(Box::new(transferred)));
         }
     }
@@ -353,9 +359,10 @@ impl Notifier {
     }
 
     /// Compares the firing alerts with the notified ones. Returns the alerts that still need a
-    /// notification, and resolves those that are no longer watched: that goes by `steady_ms`, a clock
-    /// that does not step.
+    /// notification, and resolves those that are no longer watched. The second step uses
+    /// `steady_ms`, a clock that does not step.
     pub fn compare(&mut self, firing: &[Firing], (now_ms, steady_ms): (i64, i64)) -> Vec<String> {
+        self.learn_missed();
         let mut unsent = Vec::new();
         for alert in firing {
             let fingerprint = &alert.fingerprint;
@@ -374,8 +381,8 @@ impl Notifier {
 
     /// Notifies the end of an alert that was notified, at this time and for this reason.
     pub fn resolve(&mut self, fingerprint: &str, (at_ms, why): (i64, &str), now_ms: i64) {
-        if let Some((last, _)) = self.firing.get(fingerprint) {
-            let notification = last.resolved(at_ms, why);
+        if let Some(notified) = self.firing.get(fingerprint) {
+            let notification = notified.last.resolved(at_ms, why);
             self.notify(notification, now_ms);
         }
     }

@@ -6,7 +6,7 @@
 //! that a random share between one half and all. The generator is seeded from outside, so that many
 //! processes do not call a recovered receiver at once. The thread never gives up on a notification
 //! that may be accepted later. The queue bounds the wait: when it is full, it drops the newest
-//! notification and counts it.
+//! notification and counts it. A sink that is removed gives up what is left when its thread ends.
 
 use super::journal::{AlertJournal, Entry, State, lock};
 use super::notification::{Notification, Status};
@@ -30,6 +30,8 @@ struct Queue {
     drain: bool,
     /// End after the current attempt.
     halt: bool,
+    /// The sink is not configured any more: what is left at the end is given up.
+    removed: bool,
 }
 
 /// The queue, shared by those who fill it and the thread that empties it.
@@ -71,14 +73,18 @@ impl Sink {
 
     /// Whether the notification is for this sink. A firing one is selected by the current or
     /// previous labels of its streams; that a stream joined is for sinks that were not notified of
-    /// the others. A resolution goes to the sinks that were notified of the firing.
-    pub fn wants(&self, notification: &Notification, state: &State) -> bool {
+    /// the others, or missed that. A resolution goes to the sinks that were notified of the firing.
+    pub fn wants(&self, notification: &Notification, state: &State, now_ms: i64) -> bool {
         if notification.status == Status::Resolved {
             return self.resolved && state.was_notified(&notification.fingerprint, &self.name);
         }
-        let news =
-            !notification.joined || !state.was_notified(&notification.fingerprint, &self.name);
-        news && self.matches(notification)
+        let knows = state.knows(&notification.fingerprint, &self.name, now_ms);
+        (!notification.joined || !knows) && self.matches(notification)
+    }
+
+    /// Whether the queue has room.
+    pub fn has_room(&self) -> bool {
+        self.lock().queue.len() < self.queue_max
     }
 
     /// Whether a firing notification is for this sink.
@@ -115,6 +121,21 @@ impl Sink {
     pub fn drain(&self) {
         self.lock().drain = true;
         self.bell.ring();
+    }
+
+    /// Does the same for a sink that is not configured any more. What is left is given up then.
+    pub fn remove(&self) {
+        self.lock().removed = true;
+        self.drain();
+    }
+
+    /// What a removed sink has not sent, unless another sink of its name takes over.
+    fn left(&self) -> VecDeque<Notification> {
+        let mut state = self.lock();
+        match state.removed && !state.halt {
+            true => std::mem::take(&mut state.queue),
+            false => VecDeque::new(),
+        }
     }
 
     /// Ends the thread after its current attempt. The rest stays in the queue.
@@ -213,8 +234,8 @@ struct Answer {
 }
 
 impl Worker {
-    /// The thread of this sink, which sends to the receiver and records deliveries in the journal. `clock` is the
-    /// current time in ms since 1970, and `seed` the state of the jitter generator.
+    /// The thread of this sink, which sends to the receiver and records deliveries in the journal.
+    /// `clock` is the current time in ms since 1970, and `seed` the state of the jitter generator.
     pub fn new(
         sink: Arc<Sink>,
         options: &SinkOptions,
@@ -241,7 +262,7 @@ impl Worker {
     fn send(&mut self) -> Again {
         let now_ms = (self.clock)();
         let (notification, result) = match self.sink.next(self.resend_at) {
-            Next::End => return Again::Never,
+            Next::End => return self.end(),
             Next::Wait => return self.resend_at.map_or(Again::Rung, Again::Until),
             Next::Send(notification) => {
                 let result = self.receiver.send(&self.sink.name, &notification, now_ms);
@@ -277,7 +298,7 @@ impl Worker {
             .sink
             .finish(notification.is_some(), &result, (self.clock)());
         match (&notification, done) {
-            (Some(notification), true) => self.record_done(notification, result.is_ok()),
+            (Some(notification), true) => self.record_done(notification, &result),
             (None, true) => self.resend_at = Some(Instant::now() + self.resend),
             (_, false) => {
                 let jittered = self.jittered(self.pause);
@@ -290,11 +311,31 @@ impl Worker {
         Again::Now
     }
 
-    fn record_done(&self, notification: &Notification, delivered: bool) {
+    /// Ends the thread. What is left of a removed sink is nobody's.
+    fn end(&self) -> Again {
+        let left = self.sink.left();
+        if !left.is_empty() {
+            let (sink, left) = (&self.sink.name, left.len());
+            tracing::warn!(%sink, left, "sink removed, alerts not delivered to it");
+        }
+        for notification in left {
+            self.record(&notification, false, None);
+        }
+        Again::Never
+    }
+
+    /// Records that the receiver took a notification, or refused it for good.
+    fn record_done(&self, notification: &Notification, result: &Result<String, Failure>) {
+        let refused_ms = result.is_err().then(|| (self.clock)());
+        self.record(notification, result.is_ok(), refused_ms);
+    }
+
+    fn record(&self, notification: &Notification, delivered: bool, refused_ms: Option<i64>) {
         let entry = Entry::Done {
             sink: self.sink.name.clone(),
             key: notification.key.clone(),
             delivered,
+            refused_ms,
         };
         // The journal counts and logs a failed write.
         let _ = lock(&self.journal).append(&entry, false);
@@ -330,7 +371,7 @@ impl Steps for Worker {
         }
         if let Some(until) = self.paused_until {
             if self.sink.is_ending() {
-                return Again::Never;
+                return self.end();
             }
             if Instant::now() < until {
                 return Again::Until(until);
@@ -406,7 +447,7 @@ mod tests {
         for notification in stories.iter().flatten() {
             let wanting: Vec<&Sink> = [&pager, &all]
                 .into_iter()
-                .filter(|s| s.wants(notification, &state))
+                .filter(|s| s.wants(notification, &state, 0))
                 .collect();
             notified.push(
                 wanting

@@ -1,8 +1,10 @@
-//! Work beside the engine's thread, in steps: whoever runs it decides where, and what time is.
+//! Background work beside the engine's thread, in steps. The caller decides on which thread it runs
+//! and by which clock.
 //!
-//! A [`Steps`] never waits by itself. Each call does one thing and says when to call again; a [`Bell`] says that
-//! there is something to do before that. A thread that sleeps between the calls is the one way to run it
-//! ([`super::host`]); a test may call in a time of its own, and end between any two calls.
+//! A [`Steps`] never waits by itself. Each call does one thing and returns when to call again; a
+//! [`Bell`] signals that there is work before that. The program runs it on a thread that sleeps
+//! between the calls ([`super::host`]). A test may call it under a simulated clock, and stop
+//! between any two calls.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;

@@ -1,9 +1,9 @@
 //! The checkpoint of one partition: all state that a process needs to take the partition over.
 //!
-//! A checkpoint holds the engine of one partition (position, watermark, open panes, windows, counters,
-//! and the length of the journal of its pending predictions), the verdicts, alerts and detectors of its
-//! streams, and the notifications of firing alerts. It is stored in a compacted topic as keyed records
-//! that are small enough for any broker:
+//! A checkpoint holds the engine of one partition (position, watermark, open panes, windows,
+//! counters, and the length of the journal of its pending predictions), the verdicts, alerts and
+//! detectors of its streams, and the notifications of firing alerts. It is stored in a compacted
+//! topic as keyed records that are small enough for any broker:
 //!
 //! ```text
 //! key                                                     value
@@ -14,12 +14,12 @@
 //! GROUP/TOPIC/PARTITION/EPOCH/journal/SEGMENT/OFFSET      bytes of the join journal, as on disk
 //! ```
 //!
-//! **Protocol.** A process that is assigned a partition writes a claim. The offset of the claim is the
-//! *epoch* of the process. The process reads the topic up to its claim, restores the newest whole
-//! checkpoint and resumes from the offsets in it. From then on it writes checkpoints under its epoch:
-//! first the chunks and, once the broker has acknowledged all of them, the head that names them. It
-//! alternates between two slots, so the previous checkpoint stays whole until the new one is. A process
-//! that gives a partition up writes a last checkpoint before it does.
+//! **Protocol.** A process that is assigned a partition writes a claim. The offset of the claim is
+//! the *epoch* of the process. The process reads the topic up to its claim, restores the newest
+//! whole checkpoint and resumes from the offsets in it. From then on it writes checkpoints under
+//! its epoch: first the chunks and, once the broker has acknowledged all of them, the head that
+//! names them. It alternates between two slots, so the previous checkpoint stays whole until the
+//! new one is. A process that gives a partition up writes a last checkpoint before it does.
 //!
 //! ```text
 //!   giver   …─ checkpoint 7 ─────────── checkpoint 8 ─ revoked
@@ -27,19 +27,20 @@
 //!   taker                                               assigned ─┘   └ restores 8, seeks, resumes
 //! ```
 //!
-//! **Which checkpoint counts.** The one of the highest epoch, and within an epoch the one of the highest
-//! number. A process that was frozen and continues to write under its old epoch is ignored: its keys are
-//! its own, and nobody reads below a higher epoch that has a whole checkpoint. While the taker has not
-//! written one, the last checkpoint of the giver is valid whenever it was written: every checkpoint is by
-//! itself the state of the partition after exactly the records before its offsets, and the reader resumes
-//! from these offsets. Therefore no record is counted twice or skipped, whichever process dies at any time.
+//! **Which checkpoint counts.** The one of the highest epoch, and within an epoch the one of the
+//! highest number. A process that was frozen and continues to write under its old epoch is ignored:
+//! its keys are its own, and nobody reads below a higher epoch that has a whole checkpoint. While
+//! the taker has not written one, the last checkpoint of the giver is valid whenever it was
+//! written: every checkpoint is by itself the state of the partition after exactly the records
+//! before its offsets, and the reader resumes from these offsets. Therefore no record is counted
+//! twice or skipped, whichever process dies at any time.
 //!
-//! **Journal.** A checkpoint writes only the new bytes of the journal. Its `epochs` say which epoch wrote
-//! which range, so bytes that a dead process wrote behind the mark of the restored checkpoint are not
-//! mistaken for those of the taker.
+//! **Journal.** A checkpoint writes only the new bytes of the journal. Its `epochs` say which epoch
+//! wrote which range, so bytes that a dead process wrote behind the mark of the restored checkpoint
+//! are not mistaken for those of the taker.
 //!
-//! Any other key or value under the prefix of a partition is foreign, and the partition is refused with
-//! the key in the message.
+//! Any other key or value under the prefix of a partition is foreign, and the partition is refused
+//! with the key in the message.
 
 use super::format::{self, FormatError};
 use crate::monitor::delta_log::DeltaBatch;

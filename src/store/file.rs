@@ -1,7 +1,7 @@
 //! Snapshots on disk.
 //!
 //! A snapshot is written to a temporary file, synced and renamed into place, and the directory is
-//! synced. At any moment of a crash the directory therefore holds whole older files, and at most one
+//! synced. So after a crash at any moment the directory holds whole older files, and at most one
 //! part of a new one under a name that is never read. The newest [`KEEP`] files are kept. Loading
 //! takes the newest whole file; damaged files are reported and left in place for inspection.
 //!
@@ -10,8 +10,8 @@
 //! "TRUELINE" · version u32 · length u64 · crc32 of the body u32 · body (postcard), little-endian
 //! ```
 //!
-//! A file with another magic is foreign, and one with a higher version is from the future. Neither is
-//! ever overwritten, since file numbers only grow.
+//! A file with another magic is foreign, and one with a higher version is from the future. Neither
+//! is ever overwritten, since file numbers only grow.
 
 use super::format::{FormatError, StoreError, VERSION, at};
 use super::journal;
@@ -61,6 +61,19 @@ pub fn save(dir: &Path, snapshot: &Snapshot) -> Result<PathBuf, StoreError> {
         let _ = fs::remove_file(old);
     }
     Ok(path)
+}
+
+/// Replaces a small file, or makes it. The bytes are written aside, with the extension `part`,
+/// synced and renamed into place, and the directory is synced: a power failure leaves the old file
+/// or the new one.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = path.with_extension("part");
+    let mut file = File::create(&temporary)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&temporary, path)?;
+    let directory = path.parent().filter(|d| !d.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// The newest whole snapshot in `dir`; `None` where there is no file. See [`load_with_journals`].
@@ -310,6 +323,22 @@ mod tests {
         save(&dir.0, &numbered(1)).unwrap();
         fs::write(dir.0.join("snapshot-00000000000000000009.part"), b"half").unwrap();
         assert_eq!(load(&dir.0).unwrap(), Some(numbered(1)));
+    }
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_and_nothing_is_left_aside() {
+        let dir = Dir::new("replace");
+        fs::create_dir_all(&dir.0).unwrap();
+        let path = dir.0.join("one.json");
+        for text in ["a longer text", "short"] {
+            replace(&path, text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+            assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 1);
+        }
+        // What cannot be written leaves what was there.
+        fs::create_dir(path.with_extension("part")).unwrap();
+        assert!(replace(&path, b"lost").is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "short");
     }
 
     #[test]

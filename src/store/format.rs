@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Version of the snapshot format. Older versions are not read: none was ever released. A directory of each
-/// is recorded, and tested against, in `tests/engine/recorded_state`.
+/// Version of the snapshot format. Older versions are not read: none was ever released. A directory
+/// of each is recorded, and tested against, in `tests/engine/recorded_state`.
 pub const VERSION: u32 = 25;
 
 /// What is wrong with a stored file or checkpoint.

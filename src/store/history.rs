@@ -4,9 +4,10 @@
 //! history.log:  "TLHIST1\n"  frame*        frame:  length u32, CRC-32 u32, postcard
 //! ```
 //!
-//! A frame holds what one stream gained. Frames that come later replace or thin those before, by the rules
-//! of [`History`]. A frame that is torn or damaged ends the file: what follows is not read, and the next
-//! frame begins there. The file is not synced, because a lost tail is a gap in a drawing and nothing else.
+//! A frame holds what one stream gained. Frames that come later replace or thin those before, by
+//! the rules of [`History`]. A frame that is torn or damaged ends the file: what follows is not
+//! read, and the next frame begins there. The file is not synced, because a lost tail is a gap in a
+//! drawing and nothing else.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};

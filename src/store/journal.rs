@@ -4,10 +4,10 @@
 //! journal/JOIN-PARTITION-SEGMENT.log      operations in the form of collect::join::journal
 //! ```
 //!
-//! A segment is appended to and synced before the snapshot that marks it is written, so a snapshot on
-//! disk never marks more than the file holds. Bytes behind the mark are newer than the snapshot; they
-//! are overwritten when the program resumes from that snapshot. A segment is removed when no kept
-//! snapshot marks it.
+//! A segment is appended to and synced before the snapshot that marks it is written, so a snapshot
+//! on disk never marks more than the file holds. Bytes behind the mark are newer than the snapshot;
+//! they are overwritten when the program resumes from that snapshot. A segment is removed when no
+//! kept snapshot marks it.
 
 use super::format::{FormatError, StoreError, at};
 use crate::collect::join::{JoinState, JournalDelta, JournalMark};

@@ -1,15 +1,16 @@
 //! Finds the newest usable checkpoint among the records of a partition in the state topic.
 //!
 //! A [`CheckpointReader`] takes all records of the topic in order and keeps those of its partition.
-//! [`CheckpointReader::newest`] assembles the newest whole checkpoint. A damaged one is reported and the
-//! one before it is used; where all are damaged the result is an error and never an empty start. The
-//! reader keeps the bytes of two checkpoints per epoch and of the journal, if it is asked to read that.
+//! [`CheckpointReader::newest`] assembles the newest whole checkpoint. A damaged one is reported
+//! and the one before it is used; where all are damaged the result is an error and never an empty
+//! start. The reader keeps the bytes of two checkpoints per epoch and of the journal, if it is
+//! asked to read that.
 
 use super::checkpoint::{
     CheckpointHead, JournalChunk, JournalRange, PartitionCheckpoint, epoch_at,
 };
 use super::format::FormatError;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The records of one partition, as they are read.
 #[derive(Debug, Default)]
@@ -18,7 +19,8 @@ pub struct CheckpointReader {
     heads: BTreeMap<(i64, u64), Vec<u8>>,
     bodies: BTreeMap<(i64, u64, u32), Vec<u8>>,
     journal: BTreeMap<JournalChunk, Vec<u8>>,
-    foreign: Vec<String>,
+    /// Keys that are none of ours, as long as they have a value.
+    foreign: BTreeSet<Vec<u8>>,
     bytes: u64,
     /// Journals are skipped: the caller reads the sums and does not resume the partition.
     without_journals: bool,
@@ -58,8 +60,8 @@ impl CheckpointReader {
         }
     }
 
-    /// Drops what was read up to a checkpoint that was found, but not the bodies that came of a later one,
-    /// whose head follows.
+    /// Drops the records up to the found checkpoint, but keeps the bodies of a later checkpoint
+    /// whose head has not come yet.
     pub fn clear_until(&mut self, found: &FoundCheckpoint) {
         let until = (found.epoch, found.number);
         self.heads.clear();
@@ -79,9 +81,11 @@ impl CheckpointReader {
         let known = std::str::from_utf8(rest)
             .ok()
             .and_then(|r| self.store(r, value));
-        if known.is_none() && value.is_some() {
-            let key = String::from_utf8_lossy(key).into_owned();
-            self.foreign.push(key);
+        match (known, value) {
+            (Some(()), _) => {}
+            (None, Some(_)) => drop(self.foreign.insert(key.to_vec())),
+            // Somebody has deleted what was none of ours.
+            (None, None) => drop(self.foreign.remove(key)),
         }
         self.bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
     }
@@ -113,14 +117,13 @@ impl CheckpointReader {
         self.bytes
     }
 
-    /// The newest whole checkpoint; `None` where none was ever written. The error has the key of every
-    /// head and what is wrong with it.
+    /// The newest whole checkpoint; `None` where none was ever written. The error has the key of
+    /// every head and what is wrong with it.
     pub fn newest(&self) -> Result<Option<FoundCheckpoint>, Vec<(String, FormatError)>> {
         if !self.foreign.is_empty() {
-            let named = self
-                .foreign
-                .iter()
-                .map(|key| (key.clone(), FormatError::Foreign));
+            let name = |key: &Vec<u8>| String::from_utf8_lossy(key).into_owned();
+            let named = self.foreign.iter();
+            let named = named.map(|key| (name(key), FormatError::Foreign));
             return Err(named.collect());
         }
         let mut refused = Vec::new();
@@ -374,6 +377,25 @@ mod tests {
         reader.read(b"g/t/3/notes", Some(b"x"));
         let named = [("g/t/3/notes".to_owned(), FormatError::Foreign)];
         assert_eq!(reader.newest().expect_err("refused"), named);
+    }
+
+    #[test]
+    fn a_foreign_key_that_is_deleted_does_not_matter_any_more() {
+        let mut reader = reader();
+        put(&mut reader, &numbered(1), 5, 1);
+        let foreign: [&[u8]; 3] = [b"g/t/3/notes", b"g/t/3/\xff", b"g/t/3/\xfe"];
+        for key in foreign {
+            reader.read(key, Some(b"x"));
+            reader.read(key, Some(b"y"));
+        }
+        for key in foreign {
+            assert!(reader.newest().is_err());
+            reader.read(key, None);
+        }
+        assert_eq!(evaluations(&reader), 1);
+        // Deleting a key that was never there changes nothing.
+        reader.read(b"g/t/3/other", None);
+        assert_eq!(evaluations(&reader), 1);
     }
 
     #[test]

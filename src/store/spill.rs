@@ -1,16 +1,17 @@
 //! Pending predictions that exceed memory, in an embedded store beside the snapshots.
 //!
-//! The store is fjall 3, a log-structured merge tree in Rust. It was chosen by measurement: redb took five
-//! times as long to fill and twice as long in use; rocksdb is as fast but needs libclang and half an hour
-//! to build. fjall is used for its strengths: sorted batches that become tables directly (without a
-//! write-ahead log or a second sort), and look-ups that a bloom filter answers when the key is absent.
+//! The store is fjall 3, a log-structured merge tree in Rust. It was chosen by measurement: redb
+//! took five times as long to fill and twice as long in use; rocksdb is as fast but needs libclang
+//! and half an hour to build. fjall is used for its strengths: sorted batches that become tables
+//! directly (without a write-ahead log or a second sort), and look-ups that a bloom filter answers
+//! when the key is absent.
 //!
-//! The folder extends memory. It is removed and recreated at every start, so what a crash leaves in it is
-//! irrelevant. It is created when the first prediction spills; before that there is no folder, thread or
-//! file. Each joiner has its own keyspace, which is deleted with the joiner.
+//! The folder extends memory. It is removed and recreated at every start, so what a crash leaves in
+//! it is irrelevant. It is created when the first prediction spills; before that there is no
+//! folder, thread or file. Each joiner has its own keyspace, which is deleted with the joiner.
 //!
-//! An error (disk full, a file that cannot be read) names the folder and the remedy, and it is permanent:
-//! a store that failed once is not used again, because its answers could be stale.
+//! An error (disk full, a file that cannot be read) names the folder and the remedy, and it is
+//! permanent: a store that failed once is not used again, because its answers could be stale.
 
 use crate::collect::join::{SpillBackend, SpillEntries, SpillError, SpillTable};
 use fjall::config::{BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};

@@ -1,13 +1,13 @@
-//! Inspects a state topic without changing it: for each partition the last claim, the writer, the age
-//! and the size of the checkpoint that a process would restore, and every error by key.
+//! Inspects a state topic without changing it: for each partition the last claim, the writer, the
+//! age and the size of the checkpoint that a process would restore, and every error by key.
 //!
-//! All records of a source partition lie in one partition of the state topic ([`super::checkpoint`] has
-//! the keys). A [`TopicReport`] takes the records of one partition of that topic after the other, in the
-//! order of their offsets.
+//! All records of a source partition lie in one partition of the state topic ([`super::checkpoint`]
+//! has the keys). A [`TopicReport`] takes the records of one partition of that topic after the
+//! other, in the order of their offsets.
 
 use super::format::FormatError;
 use super::reader::{CheckpointReader, FoundCheckpoint};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A claim in the topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,8 +53,8 @@ struct PartitionRecords {
 #[derive(Debug, Default)]
 pub struct TopicReport {
     all: BTreeMap<String, PartitionRecords>,
-    /// Keys that belong to no partition.
-    foreign: Vec<String>,
+    /// Keys that belong to no partition, as long as they have a value.
+    foreign: BTreeSet<String>,
 }
 
 impl TopicReport {
@@ -62,9 +62,10 @@ impl TopicReport {
     pub fn take(&mut self, offset: i64, at_ms: Option<i64>, key: &[u8], value: Option<&[u8]>) {
         let text = String::from_utf8_lossy(key);
         let Some((prefix, rest)) = self.split(&text) else {
-            if value.is_some() {
-                self.foreign.push(text.into_owned());
-            }
+            match value {
+                Some(_) => self.foreign.insert(text.into_owned()),
+                None => self.foreign.remove(&*text),
+            };
             return;
         };
         let new = || PartitionRecords {
@@ -87,7 +88,8 @@ impl TopicReport {
         }
     }
 
-    /// The prefix of the partition and the rest of the key, by the form of the key or a known prefix.
+    /// The prefix of the partition and the rest of the key, by the form of the key or a known
+    /// prefix.
     fn split(&self, key: &str) -> Option<(String, String)> {
         let parts: Vec<&str> = key.split('/').collect();
         let n = parts.len();
@@ -129,7 +131,7 @@ impl TopicReport {
                 found,
             }
         });
-        (reports.collect(), self.foreign)
+        (reports.collect(), self.foreign.into_iter().collect())
     }
 }
 
@@ -178,6 +180,8 @@ mod tests {
         let head = format!("{a}7/head/1");
         report.take(30, None, head.as_bytes(), Some(b"TRUEPARC"));
         report.take(31, None, b"notes", Some(b"hello"));
+        report.take(32, None, b"more notes", Some(b"hello"));
+        report.take(33, None, b"more notes", None);
         let (all, foreign) = report.reports();
         assert_eq!(foreign, ["notes"]);
         let faults = all[0].found.as_ref().err().unwrap();

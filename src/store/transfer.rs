@@ -1,6 +1,7 @@
 //! Exports a snapshot with its journals as one text file, and imports it.
 //!
-//! The file has one JSON object per line, in this order. The last line proves that the file is whole:
+//! The file has one JSON object per line, in this order. The last line proves that the file is
+//! whole:
 //!
 //! ```text
 //! {"head":{"trueline_state":1,"snapshot_format":7}}
@@ -13,8 +14,8 @@
 //! {"end":{"lines":42,"crc":"9f86d081"}}
 //! ```
 //!
-//! Packed sums and journals are hexadecimal. The imported snapshot equals the exported one to the bit:
-//! the same file under another number, with journals that end at their marks.
+//! Packed sums and journals are hexadecimal. The imported snapshot equals the exported one to the
+//! bit: the same file under another number, with journals that end at their marks.
 
 use super::file::{Loaded, load_with_journals, save};
 use super::format::{StoreError, VERSION, at};
@@ -162,8 +163,8 @@ pub fn export(dir: &Path, to: &mut dyn Write) -> Result<Loaded, TransferError> {
     Ok(loaded)
 }
 
-/// Creates the state in `dir`, which must hold none, from a file that [`export`] wrote. The file is read
-/// twice, so that nothing is written before the file is known to be whole.
+/// Creates the state in `dir`, which must hold none, from a file that [`export`] wrote. The file is
+/// read twice, so that nothing is written before the file is known to be whole.
 pub fn import(file: &Path, dir: &Path) -> Result<Loaded, TransferError> {
     if load_with_journals(dir)?.is_some() || dir.join(journal::FOLDER).exists() {
         return Err(TransferError::Occupied(dir.to_owned()));

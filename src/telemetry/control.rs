@@ -17,6 +17,8 @@ pub struct Reloaded {
     pub applied: Vec<String>,
     /// Keys whose new values need a restart; the old values are still active.
     pub needs_restart: Vec<String>,
+    /// The engine has not answered: whether it takes the new values is not known yet.
+    pub unanswered: bool,
 }
 
 /// A request about alerts.
@@ -233,8 +235,8 @@ impl Control {
         let _ = self.explain.set(Box::new(read));
     }
 
-    /// Explains the change with one of these keys, or the newest of one of these fingerprints of streams; `None`
-    /// without a record. Reads a file.
+    /// Explains the change with one of these keys, or the newest of one of these fingerprints of
+    /// streams; `None` without a record. Reads a file.
     pub fn explain(&self, wanted: &[String]) -> Option<Explanation> {
         self.explain.get().and_then(|read| read(wanted))
     }

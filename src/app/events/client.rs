@@ -1,8 +1,8 @@
 //! The client of a broker that exists on this disk only.
 //!
-//! Each topic is a log with one partition, and the process is the only member of its group. So the first
-//! event is the assignment of all partitions, nothing is ever revoked, and the client always knows the
-//! end. A committed offset is what the log may delete.
+//! Each topic is a log with one partition, and the process is the only member of its group. So the
+//! first event is the assignment of all partitions, nothing is ever revoked, and the client always
+//! knows the end. A committed offset is what the log may delete.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -61,6 +61,7 @@ impl Brokers for LogBrokers {
         Ok(Box::new(LogClient {
             state: RefCell::new(State {
                 topics,
+                first: 0,
                 errors: Vec::new(),
             }),
             joined: false,
@@ -104,6 +105,8 @@ struct LogClient {
 
 struct State {
     topics: Vec<Topic>,
+    /// The topic that is read first next time.
+    first: usize,
     errors: Vec<(Code, String)>,
 }
 
@@ -155,10 +158,13 @@ impl State {
         }
     }
 
-    /// Hands over what there is, at most `max` events.
+    /// Hands over what there is, at most `max` events. Another topic comes first each time, so that
+    /// one with a backlog does not hold up the others.
     fn fetch(&mut self, max: usize, batch: &mut dyn FnMut(&[Fetched<'_>])) -> usize {
         let mut count = 0;
-        for (number, topic) in (0u16..).zip(&mut self.topics) {
+        let (before, from) = self.topics.split_at_mut(self.first);
+        let numbers = (0u16..).skip(self.first).zip(from);
+        for (number, topic) in numbers.chain((0u16..).zip(before)) {
             if !topic.is_read() {
                 continue;
             }
@@ -180,6 +186,9 @@ impl State {
                     self.errors.push((Code::BadMessage, text));
                 }
             }
+        }
+        if count > 0 {
+            self.first = (self.first + 1) % self.topics.len();
         }
         count
     }
@@ -387,4 +396,56 @@ impl GroupClient for LogClient {
     }
 
     fn close(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::event_log::{EventLog, LogLimits};
+    use std::collections::BTreeMap;
+
+    const LIMITS: LogLimits = LogLimits {
+        bytes_max: 1 << 20,
+        keep_ms: 1 << 40,
+    };
+
+    #[test]
+    fn a_topic_with_a_backlog_does_not_hold_up_the_others() {
+        let folder = std::env::temp_dir().join(format!("trueline-fair-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let names = ["asked", "answered", "idle"];
+        let mut logs = EventLogs::new();
+        for (name, count) in names.into_iter().zip([20, 4, 0]) {
+            let log = EventLog::open(&folder.join(name), LIMITS).expect("it opens");
+            for _ in 0..count {
+                log.append(None, 0, vec!["{}".to_owned()]).expect("room");
+            }
+            logs.insert(name.to_owned(), Arc::new(log));
+        }
+        let options = KafkaOptions {
+            topics: names.map(str::to_owned).into(),
+            ..KafkaOptions::default()
+        };
+        let mut client = LogBrokers::new(logs).join(&options).expect("it joins");
+        let mut all = TopicPartitionList::new();
+        for name in names {
+            let from = Offset::Offset(0);
+            all.add_partition_offset(name, 0, from).expect("an offset");
+        }
+        client.assign(&all).expect("assigned");
+        // Each call takes one event.
+        let mut read: BTreeMap<u16, usize> = BTreeMap::new();
+        let mut calls = 0;
+        while read.get(&1) != Some(&4) {
+            calls += 1;
+            client.take(1, Duration::ZERO, &mut |batch| {
+                for fetched in batch {
+                    *read.entry(fetched.record.topic).or_default() += 1;
+                }
+            });
+            assert!(calls <= 12, "{read:?}");
+        }
+        assert!(read[&0] >= 4, "{read:?}");
+        let _ = std::fs::remove_dir_all(&folder);
+    }
 }

@@ -1,8 +1,9 @@
 //! What is posted: split into events, checked with the fields of the source, appended.
 //!
-//! A request is all or nothing. If one of its events does not fit the fields of the source, nothing is
-//! appended and the answer names the events with the reasons. What only the engine knows is found when it
-//! reads the event, which is then rejected and counted: that no `[[model]]` watches its model, for example.
+//! A request is all or nothing. If one of its events does not fit the fields of the source, nothing
+//! is appended and the answer names the events with the reasons. Other faults, such as a model that
+//! no `[[model]]` watches, are found only when the engine reads the event; it is then rejected and
+//! counted.
 
 use std::str;
 use std::sync::{Arc, Mutex, PoisonError};

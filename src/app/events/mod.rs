@@ -5,10 +5,10 @@
 //!                     checks    (disk)      a group of one
 //! ```
 //!
-//! A source whose `input` is `http` has a log for each of its topics. [`Intake`] checks what is posted with
-//! the fields of the source, so that a sender learns at once what is wrong, and appends it. [`LogBrokers`]
-//! makes the client of a broker that exists on this disk only: everything above it, from the start of a
-//! partition to the commit of its offsets, is what reads Kafka.
+//! A source whose `input` is `http` has a log for each of its topics. [`Intake`] checks posted
+//! events with the fields of the source, so that a sender learns at once what is wrong, and appends
+//! them. [`LogBrokers`] makes the client of a broker that exists on this disk only. All code above
+//! it, from the start of a partition to the commit of its offsets, is the code that reads Kafka.
 
 mod client;
 mod intake;

@@ -1,13 +1,14 @@
 //! Decodes a batch of records on several threads.
 //!
-//! Decoding is most of the work of a record, and depends on the record alone. So the threads share a batch
-//! by taking chunks of it, each with a decoder of its own, while the engine's thread does the same; when
-//! all is decoded, the engine's thread counts the records in their order. What is counted, and in which
-//! order, is the same as with one thread, for one partition and for many. Nothing is in flight between
-//! two batches: rebalances and stops find the state that they find with one thread.
+//! Decoding is most of the work of a record, and depends on the record alone. So the threads divide
+//! a batch into chunks. Each thread, the engine's included, takes chunks and decodes them with its
+//! own decoder. When all are decoded, the engine's thread counts the records in their order. So
+//! counts and their order are the same as with one thread, for one partition and for many. No
+//! record is in flight between two batches: rebalances and stops see the same state as with one
+//! thread.
 //!
-//! A record whose schema a thread does not know is left to the engine's thread, which asks the registry. So
-//! are large records, and what does not fit into the memory that a thread may take.
+//! A record whose schema a thread does not know is left to the engine's thread, which asks the
+//! registry. So are large records, and what does not fit into the memory that a thread may take.
 
 use super::decoded::Decoded;
 use super::decoder::{Learned, RecordDecoder};
@@ -21,7 +22,8 @@ use rayon::ThreadPool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Records in a chunk: enough that taking one costs nothing, few enough that nobody waits long for the last.
+/// Records in a chunk: enough that taking one costs nothing, few enough that nobody waits long for
+/// the last.
 const CHUNK: usize = 32;
 /// Smallest batch that is shared: with less to do, waking a thread costs more than it saves.
 const SHARED_MIN: usize = 4 * CHUNK;
@@ -31,7 +33,8 @@ pub(super) struct DecodeThreads {
     pool: Arc<ThreadPool>,
     /// The first is that of the engine's thread.
     lanes: Vec<Lane>,
-    /// The chunks of the current batch, each with the lane that has decoded it and its number there.
+    /// The chunks of the current batch, each with the lane that has decoded it and its number
+    /// there.
     chunks: Vec<(usize, usize)>,
 }
 
@@ -44,7 +47,8 @@ struct Lane {
     decoded: Vec<Decoded>,
 }
 
-/// What decoding needs of a record. The records of sources whose decoding needs headers are not shared.
+/// What decoding needs of a record. The records of sources whose decoding needs headers are not
+/// shared.
 #[derive(Clone, Copy)]
 struct Bytes<'a> {
     topic: u16,
@@ -54,8 +58,8 @@ struct Bytes<'a> {
 }
 
 impl DecodeThreads {
-    /// Decoders of this source for threads of the pool; `None` where the engine's thread decodes alone, as it
-    /// does where records need headers.
+    /// Decoders of this source for threads of the pool; `None` where the engine's thread decodes
+    /// alone, as it does where records need headers.
     pub fn new(source: &SourceOptions, pool: &Pool) -> Result<Option<DecodeThreads>, AppError> {
         let Some((pool, beside)) = pool.decoders() else {
             return Ok(None);
@@ -78,8 +82,8 @@ impl DecodeThreads {
         }))
     }
 
-    /// Decodes a batch; [`rows`](DecodeThreads::rows) then knows its records by their place in it. A batch
-    /// that is too small for that is left to the caller.
+    /// Decodes a batch; [`rows`](DecodeThreads::rows) then knows its records by their place in it.
+    /// A batch that is too small for that is left to the caller.
     pub fn decode(&mut self, batch: &[Record<'_>]) {
         self.chunks.clear();
         if batch.len() < SHARED_MIN {
@@ -105,8 +109,8 @@ impl DecodeThreads {
         }
     }
 
-    /// Calls `take` with each row of a record of the batch, and answers their number; `None` where the
-    /// caller is to decode it.
+    /// Calls `take` with each row of a record of the batch, and answers their number; `None` where
+    /// the caller is to decode it.
     pub fn rows(
         &self,
         record: usize,
@@ -127,6 +131,28 @@ impl DecodeThreads {
 impl Lane {
     /// Decodes chunk after chunk until none is left.
     fn run(&mut self, records: &[Bytes<'_>], next: &AtomicUsize) {
+        self.decode(records, next);
+        self.trim();
+    }
+
+    /// Lets go of what an earlier batch left in the buffers that this one did not use, and of those
+    /// buffers that make it more than [`DECODED_BYTES_MAX`].
+    fn trim(&mut self) {
+        let used = self.taken.len();
+        let (mut held, mut kept) = (0, used);
+        for (place, decoded) in self.decoded.iter_mut().enumerate() {
+            if place >= used {
+                decoded.clear();
+            }
+            held += decoded.held();
+            if held <= DECODED_BYTES_MAX {
+                kept = kept.max(place + 1);
+            }
+        }
+        self.decoded.truncate(kept);
+    }
+
+    fn decode(&mut self, records: &[Bytes<'_>], next: &AtomicUsize) {
         self.taken.clear();
         let mut bytes = 0;
         loop {
@@ -332,6 +358,45 @@ windows = ["1m"]
             ),
             shared,
         )
+    }
+
+    /// A record of so many rows.
+    fn of_rows(count: usize) -> String {
+        let rows = vec![r#"{"id":"i","z":0.5,"y":1,"country":"c"}"#; count].join(",");
+        format!(r#"{{"model":"m","time_ms":1760000000000,"rows":[{rows}]}}"#)
+    }
+
+    #[test]
+    fn buffers_that_a_batch_does_not_use_hold_no_more_than_a_batch_may() {
+        let config = config();
+        let decoder = RecordDecoder::new(&config.sources[0]).expect("valid");
+        let mut lane = Lane {
+            decoder,
+            taken: Vec::new(),
+            decoded: Vec::new(),
+        };
+        let (small, large) = (of_rows(1), of_rows(1000));
+        assert!(large.len() <= SHARED_RECORD_BYTES_MAX);
+        // Small records come before large ones, and fewer each time: each place had the large ones
+        // once.
+        for chunks in (0..20).rev() {
+            let payloads = vec![&small; chunks * CHUNK].into_iter();
+            let payloads = payloads.chain(vec![&large; CHUNK]);
+            let records: Vec<Bytes<'_>> = payloads
+                .map(|payload| Bytes {
+                    topic: 0,
+                    timestamp_ms: None,
+                    key: None,
+                    payload: payload.as_bytes(),
+                })
+                .collect();
+            lane.run(&records, &AtomicUsize::new(0));
+            assert_eq!(lane.taken.len(), chunks + 1);
+            let (used, rest) = lane.decoded.split_at(lane.taken.len());
+            assert!(used[chunks].bytes() > DECODED_BYTES_MAX / 2);
+            let held = rest.iter().map(Decoded::held).sum::<usize>();
+            assert!(held <= DECODED_BYTES_MAX, "{held} after {chunks}");
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Records that were decoded before they are counted.
 //!
-//! A decoded event borrows from the buffers of its decoder, which the next record overwrites. [`Decoded`]
-//! keeps the contents of many records, in order: what they borrow is copied one after the other into
-//! three buffers, which are used again. What comes out is what went in, to the bit.
+//! A decoded event borrows from the buffers of its decoder, which the next record overwrites.
+//! [`Decoded`] keeps the contents of many records, in order: what they borrow is copied one after
+//! the other into three buffers, which are used again. What comes out is what went in, to the bit.
 
 use crate::collect::{Event, Label};
 use crate::decode::{Content, Rejection};
@@ -75,6 +75,15 @@ impl Decoded {
             + self.probabilities.len() * size_of::<f64>()
     }
 
+    /// Bytes of memory of the buffers, in use or not.
+    pub fn held(&self) -> usize {
+        self.records.capacity() * size_of::<Option<Range<usize>>>()
+            + self.rows.capacity() * size_of::<Row>()
+            + self.text.capacity()
+            + self.ids.capacity()
+            + self.probabilities.capacity() * size_of::<f64>()
+    }
+
     /// Appends a record that the caller decodes itself.
     pub fn leave(&mut self) {
         self.records.push(None);
@@ -130,8 +139,9 @@ impl Decoded {
         start..self.ids.len()
     }
 
-    /// Calls `take` with each row of a record, in order, and answers their number; `None` where the record
-    /// is left to the caller. Events and outcomes do not say when they arrived: the caller knows.
+    /// Calls `take` with each row of a record, in order, and answers their number; `None` where the
+    /// record is left to the caller. Events and outcomes do not say when they arrived: the caller
+    /// knows.
     pub fn rows(
         &self,
         record: usize,

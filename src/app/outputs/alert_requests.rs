@@ -20,8 +20,8 @@ use crate::telemetry::facts::AlertFacts;
 pub struct Order {
     /// What to do.
     pub act: Act,
-    /// Receives the number of streams, 0 where nothing has this name; `None` where this process does not
-    /// judge.
+    /// Receives the number of streams, 0 where nothing has this name; `None` where this process
+    /// does not judge.
     pub reply: SyncSender<Option<usize>>,
 }
 

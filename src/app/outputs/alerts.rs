@@ -1,14 +1,16 @@
 //! Sends notifications of alerts: connects the engine with [`crate::notify`].
 //!
-//! This is part of the engine's thread and never waits. After each tick the changes become notices. Once a
-//! second the firing alerts are compared with what was notified, which finds alerts whose silence has
-//! ended, and notified alerts that do not fire: their streams are gone, or a crash took them back. Once a
-//! minute, and for a new sink at once, it finds those that a sink did not get.
+//! This runs on the engine's thread and never waits. After each tick the changes become notices.
+//! Once a second the firing alerts are compared with the sent notifications. This finds alerts
+//! whose silence has ended, and notified alerts that no longer fire because their streams are gone
+//! or a crash took them back. Once a minute, and at once for a new sink, it finds firing alerts
+//! that a sink did not get.
 //!
-//! Where streams move between processes, the state of a notification moves with its stream. The process
-//! that gives up a stream neither resolves nor repeats its alert from then on; the next owner knows that
-//! people were notified and sends the end. A stream whose partitions lie in several processes that each
-//! judge is judged, and notified, by each process over its own partitions.
+//! Where streams move between processes, the state of a notification moves with its stream. The
+//! process that gives up a stream neither resolves nor repeats its alert from then on; the next
+//! owner knows that people were notified and sends the end. A stream whose partitions lie in
+//! several processes that each judge is judged, and notified, by each process over its own
+//! partitions.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -152,8 +154,8 @@ impl AlertDispatcher {
         saves || carried
     }
 
-    /// Hands what people were notified of to the engine, where streams may move, under the first stream of
-    /// each alert. Returns whether that is to be saved at once.
+    /// Hands what people were notified of to the engine, where streams may move, under the first
+    /// stream of each alert. Returns whether that is to be saved at once.
     fn carry(&mut self, engine: &mut Topology) -> bool {
         if !engine.may_move() {
             return false;
@@ -205,8 +207,8 @@ impl AlertDispatcher {
             GroupChange::Fires | GroupChange::Joined => {
                 // It does not end any more as one that somebody closed.
                 self.closing.remove(&id.fingerprint());
-                // News of long ago waits until all is read; what still fires then is sent. Where outcomes
-                // come late all are as old as these may be.
+                // News of long ago waits until all is read; what still fires then is sent. Where
+                // outcomes come late all are as old as these may be.
                 let age_ms = now_ms.saturating_sub(change.at_ms + maturity_ms(facts));
                 let old = !caught_up && age_ms > self.options.max_age_ms;
                 let joined = group_change == GroupChange::Joined;
@@ -219,7 +221,8 @@ impl AlertDispatcher {
         }
     }
 
-    /// The notification of an alert that fires. `known` is what was known of a stream at its change.
+    /// The notification of an alert that fires. `known` is what was known of a stream at its
+    /// change.
     fn firing(
         &self,
         id: &GroupId,
@@ -311,7 +314,8 @@ impl AlertDispatcher {
         }
         for (id, alert) in ids.iter().zip(&firing) {
             let missing = missing.contains(&alert.fingerprint);
-            let joined = !missing && offers && self.notifier.lacks_sink(&alert.fingerprint);
+            let lacks = || self.notifier.lacks_sink(&alert.fingerprint, now_ms);
+            let joined = !missing && offers && lacks();
             if (missing || joined)
                 && let Some(group) = self.groups.get(id)
                 && let at_ms = group.bad_ms.unwrap_or(group.since_ms)
@@ -326,8 +330,8 @@ impl AlertDispatcher {
         }
     }
 
-    /// Ends what was notified and does not fire, though its events were judged again after a crash: with outcomes
-    /// that are there before the judgement this time, for example.
+    /// Ends notified alerts that do not fire after a crash, although their events were judged
+    /// again. This happens, for example, if outcomes now come before the judgement.
     fn end_judged_again(&mut self, engine: &Topology, firing: &[Firing], now_ms: i64) {
         let fires = |fingerprint: &str| firing.iter().any(|f| f.fingerprint == fingerprint);
         let notified = self.notifier.firing().filter(|(f, _)| !fires(f));
@@ -404,7 +408,8 @@ impl AlertDispatcher {
         }
     }
 
-    /// Journal lines that could not be written, and notices that were dropped because a queue was full.
+    /// Journal lines that could not be written, and notices that were dropped because a queue was
+    /// full.
     pub fn lost(&self) -> (u64, u64) {
         (self.notifier.write_errors(), self.notifier.dropped())
     }

@@ -1,11 +1,12 @@
 //! The audit log: one file per change of an alert, in `records/` beside the snapshots.
 //!
 //! A separate thread encodes and writes the entries: evaluations as JSON and sums as text take
-//! milliseconds, and a disk may take longer. The engine's thread hands over data that it has anyway. While
-//! [`WAITING_BYTES_MAX`] bytes wait, further entries are dropped, counted and logged. Files are written
-//! under a temporary name and renamed, so each is whole. The configured number of files is kept; the
-//! oldest are removed first.
+//! milliseconds, and a disk may take longer. The engine's thread hands over data that it has
+//! anyway. While [`WAITING_BYTES_MAX`] bytes wait, further entries are dropped, counted and logged.
+//! Files are written under a temporary name, synced and renamed, so each is whole. The configured
+//! number of files is kept; the oldest are removed first.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,12 +20,14 @@ use crate::app::error::AppError;
 use crate::judge::{Change, Step, StreamId};
 use crate::notify::GroupBy;
 use crate::report::record::Record;
+use crate::store::file::replace;
 use crate::telemetry::control::Explanation;
 
 /// Name of the folder in the state directory.
 pub const FOLDER: &str = "records";
 
-/// Bytes that may wait for the disk: a thousand streams may change at once, with tens of kilobytes each.
+/// Bytes that may wait for the disk: a thousand streams may change at once, with tens of kilobytes
+/// each.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
 /// Maximum memory of a change besides its sums.
@@ -47,7 +50,8 @@ pub struct AuditLog {
 }
 
 impl AuditLog {
-    /// Starts the thread, which keeps `max` files in the folder of the state directory; 0 turns the log off.
+    /// Starts the thread, which keeps `max` files in the folder of the state directory; 0 turns the
+    /// log off.
     pub fn start(directory: &Path, max: usize) -> Result<AuditLog, AppError> {
         if max == 0 {
             return Ok(AuditLog {
@@ -151,10 +155,7 @@ fn write(
     let record = record.ok_or("the change is not of an alert")?;
     let text = serde_json::to_string(&record).map_err(|e| e.to_string())?;
     let path = folder.join(format!("{}.json", record.key));
-    let temporary = path.with_extension("part");
-    let failed = |e: io::Error| format!("{}: {e}", path.display());
-    fs::write(&temporary, text).map_err(failed)?;
-    fs::rename(&temporary, &path).map_err(failed)?;
+    replace(&path, text.as_bytes()).map_err(|e| format!("{}: {e}", path.display()))?;
     // A change that is repeated after a crash has the same file name.
     kept.retain(|known| *known != path);
     kept.push(path);
@@ -171,7 +172,8 @@ fn key_of(file: &Path) -> Option<&str> {
     file.file_stem()?.to_str()
 }
 
-/// The fingerprint of a key of a record or of a notification, which also has a start, and when it was.
+/// The fingerprint of a key of a record or of a notification, which also has a start, and when it
+/// was.
 fn parts(key: &str) -> Option<(&str, i64)> {
     let (fingerprint, rest) = key.split_once('-')?;
     let times = rest.rsplit_once('-')?.0;
@@ -195,8 +197,8 @@ pub fn newest<'f>(files: &'f [PathBuf], wanted: &[String]) -> Option<&'f PathBuf
         .or_else(|| newest().map(|(_, file)| file))
 }
 
-/// The newest record whose stream belongs to the alert with this fingerprint, name or key of a notification,
-/// whatever alerts are told apart by. Reads records, the newest first.
+/// The newest record whose stream belongs to the alert with this fingerprint, name or key of a
+/// notification, whatever alerts are told apart by. Reads records, the newest first.
 pub fn newest_of_group(files: &[PathBuf], wanted: &str) -> Option<PathBuf> {
     #[derive(serde::Deserialize)]
     struct Named {
@@ -230,11 +232,32 @@ fn groupings() -> impl Iterator<Item = GroupBy> {
     })
 }
 
-/// Explains the change with one of these keys, or the newest of one of these fingerprints of streams, by its
-/// record in the folder of a state directory.
+/// The text of the record with one of these keys, found by the name of its file. Keys come from
+/// outside.
+fn named(folder: &Path, wanted: &[String]) -> Option<String> {
+    let keys = wanted.iter().filter(|key| parts(key).is_some());
+    let mut files = keys.filter_map(|key| {
+        let name = format!("{key}.json");
+        // Of a path with folders in it this is only the last part.
+        let is_file = Path::new(&name).file_name() == Some(OsStr::new(&name));
+        is_file.then(|| folder.join(name))
+    });
+    files.find_map(|file| fs::read_to_string(file).ok())
+}
+
+/// The text of the record with one of these keys, or else of the newest of one of these
+/// fingerprints of streams. Lists the folder only for the latter.
+fn text(folder: &Path, wanted: &[String]) -> Option<String> {
+    named(folder, wanted).or_else(|| {
+        let files = list(folder).ok()?;
+        fs::read_to_string(newest(&files, wanted)?).ok()
+    })
+}
+
+/// Explains the change with one of these keys, or the newest of one of these fingerprints of
+/// streams, by its record in the folder of a state directory.
 pub fn explanation(directory: &Path, wanted: &[String]) -> Option<Explanation> {
-    let files = list(&directory.join(FOLDER)).ok()?;
-    let text = fs::read_to_string(newest(&files, wanted)?).ok()?;
+    let text = text(&directory.join(FOLDER), wanted)?;
     let record = Record::read(&text).ok()?;
     let checked = record.recompute();
     Some(Explanation {
@@ -266,6 +289,44 @@ pub fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
 mod tests {
     use super::*;
     use crate::stats::view::View;
+
+    #[test]
+    fn a_record_is_found_by_the_name_of_its_file_and_no_other_file_is() {
+        let name = format!("trueline-audit-named-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let folder = directory.join(FOLDER);
+        fs::create_dir_all(&folder).unwrap();
+        let write = |file: &str, text: &str| fs::write(folder.join(file), text).unwrap();
+        write("ab-1000-page.json", "old");
+        write("ab-2000-page.json", "new");
+        write("ab-3000-page.part", "half");
+        write("../cd-1000-page.json", "outside");
+        let outside = directory.join("cd-1000-page");
+        let found = |wanted: &[&str]| {
+            let wanted: Vec<String> = wanted.iter().map(|w| (*w).to_owned()).collect();
+            (named(&folder, &wanted), text(&folder, &wanted))
+        };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(found(&["ab-1000-page"]), (some("old"), some("old")));
+        assert_eq!(found(&["ab", "ab-1000-page"]), (some("old"), some("old")));
+        assert_eq!(
+            found(&["ab"]),
+            (None, some("new")),
+            "the newest of a stream"
+        );
+        let outside = outside.to_str().unwrap();
+        for key in [
+            "../cd-1000-page",
+            outside,
+            "ab-3000-page",
+            "ab-1000-page/",
+            "",
+            "..",
+        ] {
+            assert_eq!(found(&[key]), (None, None), "{key}");
+        }
+        fs::remove_dir_all(&directory).unwrap();
+    }
 
     #[test]
     fn a_record_is_found_by_its_key_its_stream_and_its_alert() {

@@ -1,5 +1,5 @@
-//! What a notification adds to its evidence where its numbers may be wrong, because outcomes do not find
-//! their predictions.
+//! What a notification adds to its evidence where its numbers may be wrong, because outcomes do not
+//! find their predictions.
 
 use crate::collect::Counters;
 use crate::collect::join::{JoinPlan, WrongPartition};
@@ -13,8 +13,8 @@ const WRONG_PARTITION: &str = ". Outcomes wait on another partition than their p
 const OUTCOMES_ABSENT: &str = ". No outcome has ever found its prediction, so these numbers rest on outcomes \
     that are implied: mend that first";
 
-/// What makes the numbers of `model` doubtful; empty where nothing does. Only the joins count that may serve
-/// the model, and of those whose outcomes come nothing is said.
+/// The reasons to doubt the numbers of `model`; empty if there are none. Only joins that may serve
+/// the model count, and a join whose outcomes arrive gives no reason.
 pub fn caveats(
     model: &str,
     wrong: &[WrongPartition],

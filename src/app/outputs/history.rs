@@ -1,9 +1,9 @@
 //! Keeps the history: in memory for requests, and on disk for the next start.
 //!
-//! The engine's thread puts judgements into [`History`](crate::telemetry::history::History) and hands
-//! what is new to a thread that appends it to the file every [`FLUSH`]. At most [`WAITING_MAX`] entries
-//! wait; more are dropped and counted. A file that cannot be read or written costs the history and
-//! nothing else.
+//! The engine's thread puts judgements into [`History`](crate::telemetry::history::History) and
+//! hands what is new to a thread that appends it to the file every [`FLUSH`]. At most
+//! [`WAITING_MAX`] entries wait; more are dropped and counted. A file that cannot be read or
+//! written costs the history and nothing else.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

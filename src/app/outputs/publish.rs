@@ -34,8 +34,8 @@ pub fn reports(published: &Published, engine: &Topology) {
     published.update(|facts| facts.ledger = ledger);
 }
 
-/// Publishes the comparisons of versions that score the same ids. Each comparison computes its interval
-/// again, so this is not done at every tick.
+/// Publishes the comparisons of versions that score the same ids. Each comparison computes its
+/// interval again, so this is not done at every tick.
 pub fn comparisons(published: &Published, engine: &Topology) {
     let (comparisons, counts) = (engine.comparisons().into(), engine.pair_counts());
     published.update(|facts| {
@@ -64,8 +64,8 @@ pub fn alert_rules(published: &Published, plan: &Plan) {
     published.update(|facts| facts.alert_rules = rules);
 }
 
-/// Publishes counters and positions. This comes before the reports, so that a reader who sees a verdict
-/// also sees its records counted.
+/// Publishes counters and positions. This comes before the reports, so that a reader who sees a
+/// verdict also sees its records counted.
 pub fn facts(
     published: &Published,
     engine: &Topology,
@@ -196,8 +196,8 @@ fn wrong_partitions(engine: &Topology, topics: &[String]) -> Vec<(String, WrongP
     named.collect()
 }
 
-/// One entry per topic. Dead letters and records that await a schema are counted per source and shown with
-/// its first topic.
+/// One entry per topic. Dead letters and records that await a schema are counted per source and
+/// shown with its first topic.
 fn source_facts(
     engine: &Topology,
     (counters, brought): (&Counters, &Counters),
@@ -232,8 +232,8 @@ fn source_facts(
     facts
 }
 
-/// The watermark of a partition is that of the model with the longest lateness: older data is complete for
-/// every model.
+/// The watermark of a partition is that of the model with the longest lateness: older data is
+/// complete for every model.
 fn partition_facts(
     engine: &Topology,
     source: &SourceReader,
@@ -289,7 +289,8 @@ pub fn snapshot(published: &Published, written: &Written) {
     });
 }
 
-/// Writes one log line per change. A firing alert is a `warn`: it asks for action, but not on this program.
+/// Writes one log line per change. A firing alert is a `warn`: it asks for action, but not on this
+/// program.
 pub fn log(changes: &[Change]) {
     for change in changes {
         let (stream, window) = (change.stream.to_string(), &change.window);

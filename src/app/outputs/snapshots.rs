@@ -1,11 +1,12 @@
 //! Snapshots in the state directory, written by a worker.
 //!
 //! The engine's thread takes the snapshot: a copy in memory of sums and offsets at one moment. A
-//! worker writes it, because an fsync may take longer than a Kafka session. At most one snapshot is being
-//! written. While the disk is slow the next one is skipped and not queued, so memory is bounded by two
-//! copies. Journals of pending predictions are appended before the snapshot that marks them; bytes that
-//! could not be written wait for the next snapshot. Offsets are committed to the broker only once their
-//! snapshot is on disk, for the benefit of lag tools: restarts seek to the snapshot, not to the commit.
+//! worker writes it, because an fsync may take longer than a Kafka session. At most one snapshot is
+//! being written. While the disk is slow the next one is skipped and not queued, so memory is
+//! bounded by two copies. Journals of pending predictions are appended before the snapshot that
+//! marks them; bytes that could not be written wait for the next snapshot. Offsets are committed to
+//! the broker only once their snapshot is on disk, for the benefit of lag tools: restarts seek to
+//! the snapshot, not to the commit.
 //!
 //! A failure is an error in the log and in a metric, and counting continues in memory.
 
@@ -158,7 +159,8 @@ impl SnapshotWriter {
     }
 }
 
-/// Size of the newest file that is neither the lock nor the journal of notifications; 0 without one.
+/// Size of the newest file that is neither the lock nor the journal of notifications; 0 without
+/// one.
 fn newest_bytes(dir: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(dir) else {
         return 0;

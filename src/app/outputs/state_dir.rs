@@ -1,15 +1,15 @@
 //! The state directory, used by one process at a time.
 //!
-//! Two locks keep a second process out. The file `lock` is locked on any system. The lock of a deleted
-//! file bars nobody, so on Linux the process also holds a name that the kernel gives to one process at a
-//! time, made of the directory's name and its parent: it bars a second process too if the directory is
-//! deleted, and ends with the process.
+//! Two locks keep a second process out. The file `lock` is locked on any system. A deleted file
+//! cannot keep a process out, so on Linux the process also holds a kernel name that only one
+//! process can hold at a time. The name is made of the directory's name and its parent. It works
+//! even if the directory is deleted, and ends with the process.
 //!
-//! A directory that is deleted or replaced under a running process is not written again: its snapshots and
-//! journals belong together, and half of them are gone. [`DirWatch`] notices it.
+//! A directory that is deleted or replaced under a running process is not written again: its
+//! snapshots and journals belong together, and half of them are gone. [`DirWatch`] notices it.
 //!
-//! A failure at the start (the directory cannot be created, written or locked) ends the program with a
-//! message.
+//! A failure at the start (the directory cannot be created, written or locked) ends the program
+//! with a message.
 
 use std::fs::{self, File, Metadata, TryLockError};
 use std::io::ErrorKind;
@@ -87,8 +87,9 @@ impl StateDir {
     }
 
     /// Sets snapshots and pending predictions aside, so that a start begins without them, in a new
-    /// folder of the directory whose name ends in `now`. Silences, acknowledgements, what people were
-    /// notified of, and the records of alerts stay. Returns the folder; `None` if there was nothing.
+    /// folder of the directory whose name ends in `now`. Silences, acknowledgements, what people
+    /// were notified of, and the records of alerts stay. Returns the folder; `None` if there was
+    /// nothing.
     pub fn set_aside(&self, now: &str) -> Result<Option<PathBuf>, AppError> {
         let shown = self.path().display();
         let failed = |error: &dyn std::fmt::Display| {

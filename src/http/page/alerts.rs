@@ -1,4 +1,4 @@
-//! The page at `/alerts`: what fires, waits, is looked after or silenced, and what ended last.
+//! The page at `/alerts`: firing, pending, acknowledged, silenced and recently ended alerts.
 
 use std::fmt::Write;
 use std::sync::Arc;

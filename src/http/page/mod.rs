@@ -1,8 +1,8 @@
 //! The HTML pages: streams, one stream, alerts, runbooks.
 //!
-//! Plain HTML that works without a script, behind any proxy and in a text browser. One small script of
-//! our own (`script.js`) shows the page again every ten seconds without moving focus or scroll; without it
-//! the page reloads itself. Every value from outside passes through [`escape`].
+//! Plain HTML that works without a script, behind any proxy and in a text browser. One small script
+//! of our own (`script.js`) shows the page again every ten seconds without moving focus or scroll;
+//! without it the page reloads itself. Every value from outside passes through [`escape`].
 
 mod alerts;
 mod index;

@@ -1,4 +1,5 @@
-//! The page of one stream: its alert and what keeps it open, windows with their past, and what belongs to it.
+//! The page of one stream: its alert and what keeps it open, windows with their past, and what
+//! belongs to it.
 
 use std::fmt::Write;
 

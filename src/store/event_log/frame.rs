@@ -4,9 +4,9 @@
 //! frame:  "TLEF"  length u32  CRC-32 u32  body          body: postcard of a Frame
 //! ```
 //!
-//! One frame is one write and one sync. So a frame that is not whole can only be the last one, and nothing
-//! of it was acknowledged, unless the file was damaged. [`after`] tells the two apart: it finds frames that
-//! come later.
+//! One frame is one write and one sync. So a frame that is not whole can only be the last one, and
+//! nothing of it was acknowledged, unless the file was damaged. [`after`] tells the two apart: it
+//! finds frames that come later.
 
 use crc32fast::hash;
 use serde::{Deserialize, Serialize};

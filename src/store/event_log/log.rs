@@ -41,7 +41,8 @@ struct Append {
 }
 
 impl EventLog {
-    /// Opens the log of a directory, or begins one, reads and checks all of it, and starts the writer.
+    /// Opens the log of a directory, or begins one, reads and checks all of it, and starts the
+    /// writer.
     pub fn open(directory: &Path, limits: LogLimits) -> Result<EventLog, LogError> {
         fs::create_dir_all(directory).map_err(failed("create", directory))?;
         let mut keys = Keys::default();
@@ -69,8 +70,8 @@ impl EventLog {
         Ok(EventLog { shared, requests })
     }
 
-    /// Appends events, each one JSON object, and returns when they are on disk. `key` names the request,
-    /// and `digest` is a hash of its events.
+    /// Appends events, each one JSON object, and returns when they are on disk. `key` names the
+    /// request, and `digest` is a hash of its events.
     pub fn append(
         &self,
         key: Option<String>,

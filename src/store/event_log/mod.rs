@@ -6,17 +6,19 @@
 //!                              segments on disk ─► LogReader ─► engine ─► consumed
 //! ```
 //!
-//! For teams without Kafka the log takes the place of a topic with one partition. Each event has an offset,
-//! and the engine reads it like a topic: a snapshot holds sums and offset of one moment, so a restart reads
-//! again what the snapshot does not have. Therefore nothing that was acknowledged is lost, and nothing
-//! counts twice.
+//! For teams without Kafka the log takes the place of a topic with one partition. Each event has an
+//! offset, and the engine reads it like a topic: a snapshot holds sums and offset of one moment, so
+//! a restart reads again what the snapshot does not have. Therefore nothing that was acknowledged
+//! is lost, and nothing counts twice.
 //!
 //! * Requests that arrive together share one write and one sync ([`frame`]).
-//! * A request may carry an idempotency key. As long as its events are in the log, a second request with the
-//!   key appends nothing and is answered like the first ([`keys`]).
-//! * Segments that the engine has read, and whose sums are in a snapshot, are deleted once they are old, or
-//!   earlier where the log needs room. Where all that is left is unread, requests are refused.
-//! * After a failed sync nobody knows what is on disk. The log takes no more, and says so.
+//! * A request may carry an idempotency key. As long as its events are in the log, a second request
+//!   with the key appends nothing and is answered like the first ([`keys`]).
+//! * Segments that the engine has read, and whose sums are in all snapshots that are kept, are
+//!   deleted once they are old. Where the log needs room they go earlier, once the newest snapshot
+//!   has their sums. Where all that is left is unread, requests are refused.
+//! * After a failed sync the content of the disk is unknown. The log then refuses requests and
+//!   reports this.
 
 mod frame;
 mod keys;

@@ -74,8 +74,8 @@ impl LogReader {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Hands over at most `max` events: offset, time of writing in ms since 1970, and text. Returns how
-    /// many there were. An error comes before the first of them.
+    /// Hands over at most `max` events: offset, time of writing in ms since 1970, and text. Returns
+    /// how many there were. An error comes before the first of them.
     pub fn read(
         &mut self,
         max: usize,
@@ -127,7 +127,8 @@ impl LogReader {
         }
     }
 
-    /// Reads the next frame of a segment into `bytes`. Returns the checksum of its body, and where it is.
+    /// Reads the next frame of a segment into `bytes`. Returns the checksum of its body, and where
+    /// it is.
     fn next_frame(&mut self, segment: &Segment) -> Result<(u32, u64), LogError> {
         let path = segment::path(&self.shared.directory, segment.base);
         let (file, at) = match self.open.take() {
@@ -140,8 +141,8 @@ impl LogReader {
         Ok((sum, at))
     }
 
-    /// Offset of the first event that was written at this time or later, in ms since 1970; `None` if all
-    /// are older.
+    /// Offset of the first event that was written at this time or later, in ms since 1970; `None`
+    /// if all are older.
     pub fn first_since(&self, ms: i64) -> Result<Option<u64>, LogError> {
         let segments = self.shared.lock().segments.clone();
         let holds = |s: &&Segment| s.end > s.base && s.last_ms >= ms;

@@ -135,8 +135,8 @@ pub(super) fn bases(directory: &Path) -> Result<Vec<u64>, LogError> {
 /// Where the first frame of a file is.
 pub(super) const FIRST: u64 = MAGIC.len() as u64;
 
-/// Reads the frame at `at` of an open file into `bytes`, unchecked; the body is what follows the first
-/// [`HEAD`] bytes. Returns the checksum of the body, and where the next frame begins.
+/// Reads the frame at `at` of an open file into `bytes`, unchecked; the body is what follows the
+/// first [`HEAD`] bytes. Returns the checksum of the body, and where the next frame begins.
 pub(super) fn frame_at(file: &File, at: u64, bytes: &mut Vec<u8>) -> io::Result<(u32, u64)> {
     bytes.resize(HEAD, 0);
     file.read_exact_at(bytes, at)?;

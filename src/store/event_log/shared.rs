@@ -1,7 +1,9 @@
-//! What the writer, the readers and the requests of a log share: its segments, and what is known of them.
+//! What the writer, the readers and the requests of a log share: its segments, and what is known of
+//! them.
 
 use std::collections::VecDeque;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::keys::Keys;
 use super::segment::{self, Segment};
 use super::{LogError, LogLimits, failed};
+use crate::store::file::{KEEP, replace};
 use crate::telemetry::facts::REFUSALS;
 
 /// Name of the file with the offset up to which the engine has read.
@@ -29,8 +32,9 @@ pub(super) struct Shared {
 pub(super) struct State {
     /// Oldest first; the last one grows.
     pub segments: VecDeque<Segment>,
-    /// Before this offset all events are in the sums of a snapshot.
-    consumed: Option<u64>,
+    /// Before these offsets all events are in the sums of a snapshot: of the newest [`KEEP`]
+    /// snapshots, as far as they are known, the newest last.
+    consumed: VecDeque<u64>,
     pub keys: Keys,
     pub appended: u64,
     pub duplicates: u64,
@@ -46,13 +50,15 @@ impl Shared {
         segments: VecDeque<Segment>,
         keys: Keys,
     ) -> Shared {
-        let consumed = fs::read_to_string(directory.join(CONSUMED)).ok();
+        let first = segments.front().map_or(0, |s| s.base);
         Shared {
             directory: directory.to_owned(),
             limits,
             state: Mutex::new(State {
                 segments,
-                consumed: consumed.and_then(|text| text.trim().parse().ok()),
+                consumed: stored(&directory.join(CONSUMED), first)
+                    .into_iter()
+                    .collect(),
                 keys,
                 appended: 0,
                 duplicates: 0,
@@ -69,29 +75,33 @@ impl Shared {
 
     /// Up to where the engine has read, as far as that was stored.
     pub fn consumed(&self) -> Option<u64> {
-        self.lock().consumed
+        self.lock().consumed.back().copied()
     }
 
-    /// Stores that the sums of all events before this offset are in a snapshot, and deletes segments that
-    /// are old.
+    /// Stores that the sums of all events before this offset are in a snapshot, and deletes
+    /// segments that are old and that no snapshot needs which is kept.
     pub fn consume(&self, offset: u64) -> Result<(), LogError> {
         let path = self.directory.join(CONSUMED);
-        let part = path.with_extension("part");
-        let written = fs::write(&part, offset.to_string()).and_then(|()| fs::rename(&part, &path));
-        written.map_err(failed("write", &path))?;
+        replace(&path, offset.to_string().as_bytes()).map_err(failed("write", &path))?;
         let mut state = self.lock();
-        state.consumed = Some(offset);
+        state.consumed.push_back(offset);
+        if state.consumed.len() > KEEP {
+            state.consumed.pop_front();
+        }
         let old = now_ms().saturating_sub(self.limits.keep_ms);
-        while state.deletable().is_some_and(|s| s.last_ms < old) {
+        let by_all = state.read_by_all();
+        while state.deletable(by_all).is_some_and(|s| s.last_ms < old) {
             self.delete_oldest(&mut state)?;
         }
         Ok(())
     }
 
-    /// Makes room for a frame. Returns whether there is.
+    /// Makes room for a frame. Returns whether there is. What the newest snapshot does not need
+    /// goes then, though an older one may need it: otherwise new events would be refused.
     pub fn make_room(&self, state: &mut State, bytes: u64) -> Result<bool, LogError> {
+        let by_newest = state.consumed.back().copied().unwrap_or(0);
         while state.bytes() + bytes > self.limits.bytes_max {
-            if state.deletable().is_none() {
+            if state.deletable(by_newest).is_none() {
                 return Ok(false);
             }
             self.delete_oldest(state)?;
@@ -126,12 +136,33 @@ impl State {
         self.segments.iter().map(|s| s.bytes).sum()
     }
 
-    /// The oldest segment, if it was read and is not the one that grows.
-    fn deletable(&self) -> Option<&Segment> {
-        let read = self.consumed.unwrap_or(0);
+    /// Before this offset no snapshot that is kept needs an event. If the newest cannot be used at
+    /// the next start, the one before it is. 0 as long as too few snapshots are known.
+    fn read_by_all(&self) -> u64 {
+        let all = Some(&self.consumed).filter(|c| c.len() == KEEP);
+        all.and_then(|c| c.iter().min().copied()).unwrap_or(0)
+    }
+
+    /// The oldest segment, if it was read up to here and is not the one that grows.
+    fn deletable(&self, read: u64) -> Option<&Segment> {
         let oldest = self.segments.front().filter(|s| s.end <= read);
         oldest.filter(|_| self.segments.len() > 1)
     }
+}
+
+/// What the file says; `None` without one. A power failure may have emptied the file of an earlier
+/// version. What is in the log no more was read in any case.
+fn stored(path: &Path, first: u64) -> Option<u64> {
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        text => text.unwrap_or_default(),
+    };
+    let offset = text.trim().parse().ok();
+    if offset.is_none() {
+        let file = path.display();
+        tracing::warn!(%file, first, "unreadable; the log counts as read up to its first event");
+    }
+    offset.or(Some(first))
 }
 
 /// Milliseconds since 1970.

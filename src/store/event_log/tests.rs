@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
+use crate::store::file::KEEP;
 
 const LIMITS: LogLimits = LogLimits {
     bytes_max: 64 << 20,
@@ -236,13 +237,84 @@ fn a_full_log_refuses_until_events_are_read_and_deletes_only_what_was() {
     };
     let log = EventLog::open(&folder.0, limits).expect("it opens");
     assert_eq!(log.reader().consumed(), Some(before / 3));
-    log.reader().consume(end).expect("stored");
+    for _ in 0..KEEP {
+        log.reader().consume(end).expect("stored");
+    }
     let facts = log.facts();
     assert!(
         facts.first < facts.end && facts.bytes < 6 << 10,
         "{facts:?}"
     );
     assert_eq!(append(&log, end..end + 1, None).map(|r| r.offset), Ok(end));
+}
+
+/// A snapshot that cannot be used is replaced by the one before it, which needs what it has not
+/// read.
+#[test]
+fn old_events_stay_as_long_as_a_snapshot_that_is_kept_needs_them() {
+    let folder = Folder::new("log-kept");
+    let limits = LogLimits {
+        bytes_max: 64 << 10,
+        keep_ms: -1,
+    };
+    let log = EventLog::open(&folder.0, limits).expect("it opens");
+    let mut end = 0;
+    while log.facts().bytes < 8 << 10 {
+        append(&log, end..end + 10, None).expect("there is room");
+        end += 10;
+    }
+    let (reader, third) = (log.reader(), end / 3);
+    let snapshots = [third, 2 * third, end, end, end];
+    let firsts = snapshots.map(|offset| {
+        reader.consume(offset).expect("stored");
+        reader.range().0
+    });
+    assert_eq!(firsts[..2], [0, 0], "fewer than are kept are known");
+    for (first, needed) in firsts[2..].iter().zip(snapshots) {
+        assert!(*first <= needed, "{firsts:?}");
+    }
+    assert!(0 < firsts[2] && firsts[2] < firsts[3] && firsts[3] < firsts[4]);
+    // After a start only one snapshot is known.
+    drop((reader, log));
+    let log = EventLog::open(&folder.0, limits).expect("it opens");
+    let first = log.facts().first;
+    while log.facts().bytes < 8 << 10 {
+        append(&log, end..end + 10, None).expect("there is room");
+        end += 10;
+    }
+    log.reader().consume(end).expect("stored");
+    assert_eq!(log.facts().first, first);
+}
+
+#[test]
+fn a_file_that_does_not_say_how_far_the_log_was_read_says_the_least() {
+    let folder = Folder::new("log-consumed");
+    let limits = LogLimits {
+        bytes_max: 64 << 10,
+        keep_ms: -1,
+    };
+    let log = EventLog::open(&folder.0, limits).expect("it opens");
+    assert_eq!(log.reader().consumed(), None);
+    let mut end = 0;
+    while log.facts().bytes < 8 << 10 {
+        append(&log, end..end + 10, None).expect("there is room");
+        end += 10;
+    }
+    for _ in 0..KEEP {
+        log.reader().consume(end).expect("stored");
+    }
+    let first = log.facts().first;
+    assert!(first > 0);
+    drop(log);
+    let open = |text: &str| {
+        fs::write(folder.0.join("consumed"), text).expect("written");
+        let log = EventLog::open(&folder.0, limits).expect("it opens");
+        log.reader().consumed()
+    };
+    assert_eq!(open(&format!("{end}\n")), Some(end));
+    for broken in ["", "\0\0\0", "7 7"] {
+        assert_eq!(open(broken), Some(first), "{broken:?}");
+    }
 }
 
 #[test]

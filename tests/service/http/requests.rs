@@ -1,13 +1,19 @@
-//! What it costs to be asked wrongly, often or by strangers: probes are answered, all else is refused.
+//! What it costs to be asked wrongly, often or by strangers: probes are answered, all else is
+//! refused.
 
 use super::parse;
 use crate::support::published::populated;
 use crate::support::server::{Answer, Server};
+use crate::support::service::LIMIT;
+use crate::support::wait_for;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use trueline::telemetry::Published;
+use trueline::telemetry::control::Explanation;
 
 #[test]
 fn head_answers_as_get_without_the_body() {
@@ -91,6 +97,41 @@ fn a_probe_is_answered_within_a_second_however_many_connections_are_held() {
     let of = |name: &str| lines.iter().find(|l| l.name == name).unwrap().value;
     assert!(of("trueline_http_connections_refused_total") >= 4000.0);
     assert!(of("trueline_http_connections") <= trueline::http::CONNECTIONS_MAX as f64);
+}
+
+/// The disk answers explanations late; the server of the test has two threads.
+#[test]
+fn who_asks_why_an_alert_changed_holds_up_no_probe() {
+    let published = populated();
+    let beat = published.beat("engine");
+    let (release, disk) = channel::<()>();
+    let (disk, reading) = (Mutex::new(disk), Arc::new(AtomicUsize::new(0)));
+    let begun = Arc::clone(&reading);
+    published.control.on_explain(move |_| {
+        begun.fetch_add(1, Ordering::SeqCst);
+        let _ = disk.lock().unwrap().recv();
+        Some(Explanation::default())
+    });
+    let server = Server::start(published);
+    let explain = || server.get("/api/v1/explanations/0-1-page");
+    std::thread::scope(|scope| {
+        let asked = [scope.spawn(explain), scope.spawn(explain)];
+        wait_for("two requests that read", LIMIT, || {
+            (reading.load(Ordering::SeqCst) == 2).then_some(())
+        });
+        let third = explain();
+        assert_eq!(third.status, 503, "{}", third.body);
+        assert!(third.head.contains("retry-after: "), "{}", third.head);
+        beat.tick();
+        for path in ["/live", "/ready", "/metrics"] {
+            assert_eq!(server.get(path).status, 200, "{path}");
+        }
+        drop(release);
+        for asked in asked {
+            assert_eq!(asked.join().unwrap().status, 200);
+        }
+    });
+    assert_eq!(explain().status, 200, "the places are free again");
 }
 
 #[test]

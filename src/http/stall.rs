@@ -1,0 +1,152 @@
+//! A connection whose client takes nothing of a response ends.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+/// Longest time without a byte that the client takes of a response: longer than a network is away
+/// that comes back, and a tenth of the time that the connection might hold the response otherwise.
+const STALL_MAX: Duration = Duration::from_secs(30);
+
+/// A stream whose writes fail once the other end has taken nothing for too long.
+#[derive(Debug)]
+pub struct Taken<S> {
+    stream: S,
+    within: Duration,
+    /// Ends when the other end has taken nothing for that time; `None` while nothing waits for it.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Taken<S> {
+    /// Writes of this stream fail after [`STALL_MAX`].
+    pub fn new(stream: S) -> Taken<S> {
+        Taken {
+            stream,
+            within: STALL_MAX,
+            stalled: None,
+        }
+    }
+
+    /// Fails if a write waits and has done so for too long.
+    fn watch<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        write: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if write.is_ready() {
+            self.stalled = None;
+            return write;
+        }
+        let within = self.within;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(within)));
+        let late = || io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing");
+        stalled.as_mut().poll(context).map(|()| Err(late()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Taken<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Taken<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let write = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.watch(context, write)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let write = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.watch(context, write)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use std::time::Instant;
+
+    /// Takes a byte at a time, and for each lets its writer wait so often.
+    struct Client {
+        waits: usize,
+        left: usize,
+    }
+
+    impl AsyncWrite for Client {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            _: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            if self.left == 0 {
+                self.left = self.waits;
+                return Poll::Ready(Ok(1));
+            }
+            self.left -= 1;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    /// How the first write fails that does, within some time.
+    async fn failure(waits: usize) -> Option<io::ErrorKind> {
+        let mut taken = Taken {
+            within: Duration::from_millis(100),
+            ..Taken::new(Client { waits, left: waits })
+        };
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(400) {
+            let write =
+                |context: &mut Context<'_>| Pin::new(&mut taken).poll_write(context, b"response");
+            if let Err(error) = poll_fn(write).await {
+                return Some(error.kind());
+            }
+            tokio::task::yield_now().await;
+        }
+        None
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_is_given_up_and_a_slow_one_is_not() {
+        assert_eq!(failure(usize::MAX).await, Some(io::ErrorKind::TimedOut));
+        assert_eq!(failure(1).await, None);
+    }
+}

@@ -1,0 +1,400 @@
+//! Tests of the whole: what is notified, what a receiver gets of it, and what the next start knows.
+//! The threads are run step by step on that of the test, in a time of its own.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::notification::Links;
+use super::notifier::Firing;
+use super::*;
+
+const MINUTE_MS: i64 = 60_000;
+/// When the tests begin, in ms since 1970.
+const BEGIN_MS: i64 = 1_760_000_000_000;
+
+thread_local! {
+    static NOW_MS: Cell<i64> = const { Cell::new(BEGIN_MS) };
+}
+
+fn now_ms() -> i64 {
+    NOW_MS.get()
+}
+
+/// How a receiver answers; without an answer it is away.
+type Answers = Arc<Mutex<VecDeque<Result<(), ()>>>>;
+/// What came to the receivers, by sink.
+type Came = Arc<Mutex<Vec<(String, String)>>>;
+
+fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Part {
+    steps: Option<Box<dyn Steps>>,
+    ended: Arc<AtomicBool>,
+}
+
+/// Runs the threads when it is told to.
+#[derive(Default, Clone)]
+struct Bench {
+    parts: Arc<Mutex<Vec<Part>>>,
+    answers: Answers,
+    came: Came,
+}
+
+impl fmt::Debug for Bench {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Bench")
+    }
+}
+
+impl Bench {
+    /// Runs each thread until it waits.
+    fn settle(&self) {
+        for _ in 0..2 {
+            let count = lock(&self.parts).len();
+            for place in 0..count {
+                // One that is in the middle of a step is not there.
+                let steps = lock(&self.parts)[place].steps.take();
+                let Some(mut steps) = steps else { continue };
+                let mut again = Again::Now;
+                while again == Again::Now {
+                    again = steps.step();
+                }
+                let mut parts = lock(&self.parts);
+                parts[place]
+                    .ended
+                    .fetch_or(again == Again::Never, Ordering::Relaxed);
+                parts[place].steps = Some(steps).filter(|_| again != Again::Never);
+            }
+        }
+    }
+
+    /// Receivers answer so, in turn.
+    fn answer(&self, answers: &[Result<(), ()>]) {
+        lock(&self.answers).extend(answers);
+        // The pause after a failure.
+        std::thread::sleep(Duration::from_millis(25));
+        self.settle();
+    }
+
+    /// What came since this was last asked: sinks, with the key of what they got.
+    fn came(&self) -> Vec<(String, String)> {
+        std::mem::take(&mut *lock(&self.came))
+    }
+}
+
+/// The end of a thread.
+struct Ended(Bench, Arc<AtomicBool>);
+
+impl Running for Ended {
+    fn is_ended(&self) -> bool {
+        self.1.load(Ordering::Relaxed)
+    }
+
+    fn wait(&self, _: Instant) {
+        self.0.settle();
+    }
+}
+
+impl Receiver for Bench {
+    fn send(&mut self, sink: &str, n: &Notification, _: i64) -> Result<String, Failure> {
+        match lock(&self.answers).pop_front() {
+            Some(Ok(())) => {
+                lock(&self.came).push((sink.to_owned(), n.key.clone()));
+                Ok(String::new())
+            }
+            Some(Err(())) => Err(Failure::Permanent("never".to_owned())),
+            None => Err(Failure::Temporary("away".to_owned())),
+        }
+    }
+}
+
+impl Host for Bench {
+    fn run(
+        &self,
+        _: &str,
+        _: &Arc<Bell>,
+        steps: Box<dyn Steps>,
+    ) -> Result<Arc<dyn Running>, String> {
+        let ended = Arc::new(AtomicBool::new(false));
+        lock(&self.parts).push(Part {
+            steps: Some(steps),
+            ended: Arc::clone(&ended),
+        });
+        Ok(Arc::new(Ended(self.clone(), ended)))
+    }
+
+    fn receiver(
+        &self,
+        _: &SinkOptions,
+        _: &Texts,
+        _: Option<Box<dyn TopicSink>>,
+    ) -> Result<Box<dyn Receiver>, String> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+/// Sinks of these names, with queues of one notification.
+fn options(sinks: &[&str]) -> NotifyOptions {
+    let sink = |name: &&str| SinkOptions {
+        name: (*name).to_owned(),
+        kind: Kind::Webhook,
+        address: String::new(),
+        secret: None,
+        authorization: None,
+        ca_file: None,
+        matchers: Vec::new(),
+        resolved: true,
+        timeout: Duration::from_secs(1),
+        retry_max: Duration::from_millis(20),
+        resend: Duration::from_secs(1),
+        queue_max: 1,
+        dry_run: false,
+    };
+    let text = || Template::parse("{model}").expect("a template");
+    NotifyOptions {
+        external_url: String::new(),
+        runbook_url: String::new(),
+        texts: Texts {
+            summary: text(),
+            description: text(),
+        },
+        group_by: GroupBy::default(),
+        max_age_ms: 0,
+        sinks: sinks.iter().map(sink).collect(),
+    }
+}
+
+/// An alert that fires since then, by number.
+fn firing(alert: u8, since_ms: i64) -> Notification {
+    let links = Links {
+        page: String::new(),
+        runbook: String::new(),
+    };
+    let mut notification = Notification::trial(since_ms, links);
+    notification.fingerprint = format!("{alert:016}");
+    notification.start(since_ms);
+    notification
+}
+
+/// A process with a journal.
+struct Process {
+    bench: Bench,
+    folder: PathBuf,
+    notifier: Option<Notifier>,
+}
+
+impl Process {
+    fn new(name: &str, sinks: &[&str]) -> Process {
+        NOW_MS.set(BEGIN_MS);
+        let name = format!("trueline-notify-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("a folder");
+        let mut process = Process {
+            bench: Bench::default(),
+            folder,
+            notifier: None,
+        };
+        process.start(sinks);
+        process
+    }
+
+    /// Starts, after a stop if it runs.
+    fn start(&mut self, sinks: &[&str]) {
+        if let Some(before) = self.notifier.take() {
+            before.stop(Duration::ZERO);
+        }
+        let bench = Bench {
+            parts: Arc::default(),
+            ..self.bench.clone()
+        };
+        let host: Arc<dyn Host> = Arc::new(bench.clone());
+        let none = |_: &SinkOptions| Ok(None);
+        let place = (self.folder.as_path(), false);
+        let notifier = Notifier::start(&options(sinks), place, (&none, &host), (now_ms, 1));
+        self.notifier = Some(notifier.expect("it starts"));
+        self.bench = bench;
+        self.bench.settle();
+    }
+
+    fn reload(&mut self, sinks: &[&str]) {
+        let none = |_: &SinkOptions| Ok(None);
+        let reloaded = self.notifier().replace_sinks(&options(sinks), &none);
+        reloaded.expect("it reloads");
+        self.bench.settle();
+    }
+
+    fn notifier(&mut self) -> &mut Notifier {
+        self.notifier.as_mut().expect("it runs")
+    }
+
+    fn notify(&mut self, notification: &Notification) {
+        let sent = self.notifier().notify(notification.clone(), now_ms());
+        assert!(sent, "{}", notification.key);
+        self.bench.settle();
+    }
+
+    /// Compares what fires, and offers it to sinks that lack it, as the engine's thread does;
+    /// answers whether one does.
+    fn offer(&mut self, alert: &Notification) -> bool {
+        let fires = Firing {
+            fingerprint: alert.fingerprint.clone(),
+            since_ms: alert.since_ms,
+            severity: alert.severity,
+        };
+        let unsent = self.notifier().compare(&[fires], (now_ms(), 0));
+        assert!(unsent.is_empty(), "{unsent:?}");
+        let lacks = self.notifier().lacks_sink(&alert.fingerprint, now_ms());
+        let again = Notification {
+            joined: true,
+            ..alert.clone()
+        };
+        if lacks {
+            assert!(self.notifier().notify(again, now_ms()));
+        }
+        self.bench.settle();
+        lacks
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.notifier = None;
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn came(sink: &str, notification: &Notification) -> (String, String) {
+    (sink.to_owned(), notification.key.clone())
+}
+
+#[test]
+fn an_alert_that_had_no_room_is_offered_again_until_the_sink_has_it() {
+    for restarts in [false, true] {
+        let mut process = Process::new(&format!("room-{restarts}"), &["s"]);
+        let (first, second) = (firing(1, 10), firing(2, 20));
+        process.notify(&first);
+        process.notify(&second);
+        // The queue is full: there is no use in an offer.
+        assert!(!process.offer(&second));
+        if restarts {
+            process.start(&["s"]);
+        }
+        assert!(!process.offer(&second));
+        process.bench.answer(&[Ok(())]);
+        assert_eq!(process.bench.came(), [came("s", &first)]);
+        assert!(process.offer(&second));
+        assert!(!process.offer(&second), "it waits now");
+        process.bench.answer(&[Ok(())]);
+        assert_eq!(process.bench.came(), [came("s", &second)]);
+        for alert in [&first, &second] {
+            assert!(
+                !process.offer(alert),
+                "nothing that was delivered comes again"
+            );
+        }
+        process.start(&["s"]);
+        for alert in [&first, &second] {
+            assert!(!process.offer(alert));
+        }
+    }
+}
+
+#[test]
+fn an_alert_that_was_refused_for_good_is_offered_once_an_hour_while_it_fires() {
+    for restarts in [false, true] {
+        let mut process = Process::new(&format!("refused-{restarts}"), &["s"]);
+        let alert = firing(1, 10);
+        process.notify(&alert);
+        process.bench.answer(&[Err(())]);
+        for minute in 0..60 {
+            NOW_MS.set(BEGIN_MS + minute * MINUTE_MS);
+            assert!(!process.offer(&alert), "{minute}");
+        }
+        if restarts {
+            process.start(&["s"]);
+        }
+        assert!(!process.offer(&alert));
+        NOW_MS.set(BEGIN_MS + 60 * MINUTE_MS);
+        assert!(process.offer(&alert));
+        process.bench.answer(&[Err(())]);
+        NOW_MS.set(BEGIN_MS + 119 * MINUTE_MS);
+        assert!(!process.offer(&alert));
+        NOW_MS.set(BEGIN_MS + 120 * MINUTE_MS);
+        assert!(process.offer(&alert));
+        process.bench.answer(&[Ok(())]);
+        assert_eq!(process.bench.came(), [came("s", &alert)]);
+        NOW_MS.set(BEGIN_MS + 999 * MINUTE_MS);
+        assert!(!process.offer(&alert));
+        process.notify(&alert.resolved(99, "well"));
+        process.bench.answer(&[Ok(())]);
+        assert_eq!(process.bench.came().len(), 1);
+    }
+}
+
+#[test]
+fn another_process_that_takes_an_alert_over_knows_what_its_sinks_missed() {
+    let mut process = Process::new("moves", &["s"]);
+    let alert = firing(1, 10);
+    process.notify(&alert);
+    process.bench.answer(&[Err(())]);
+    assert!(!process.offer(&alert));
+    let texts = process.notifier().transfers().expect("a change");
+    let mut next = Process::new("moves-to", &["s"]);
+    next.notifier().acquire(&AlertHandover {
+        fingerprint: alert.fingerprint.clone(),
+        transferred: texts.get(&alert.fingerprint).cloned(),
+        ended_ms: None,
+    });
+    next.bench.settle();
+    assert!(!next.offer(&alert));
+    NOW_MS.set(BEGIN_MS + 60 * MINUTE_MS);
+    assert!(next.offer(&alert));
+    next.bench.answer(&[Ok(())]);
+    assert_eq!(next.bench.came(), [came("s", &alert)]);
+}
+
+#[test]
+fn a_removed_sink_gives_up_what_it_has_not_sent_and_one_that_stops_does_not() {
+    let mut process = Process::new("removed", &["gone", "here"]);
+    let (ended, fires) = (firing(1, 10), firing(2, 20));
+    process.notify(&ended);
+    // A stop leaves all of it.
+    process.start(&["gone", "here"]);
+    process.reload(&["here"]);
+    process.bench.answer(&[Ok(())]);
+    assert_eq!(process.bench.came(), [came("here", &ended)]);
+    process.notify(&ended.resolved(15, "well"));
+    process.bench.answer(&[Ok(())]);
+    process.notify(&fires);
+    process.bench.answer(&[Ok(())]);
+    assert_eq!(process.bench.came().len(), 2);
+    // It returns: what is over does not come any more, what fires does.
+    process.reload(&["gone", "here"]);
+    process.bench.answer(&[]);
+    assert!(process.offer(&fires));
+    process.bench.answer(&[Ok(())]);
+    assert_eq!(process.bench.came(), [came("gone", &fires)]);
+    // The same for a sink that is gone after a restart, if there is another one.
+    let last = firing(3, 30);
+    process.notify(&last);
+    process.start(&[]);
+    process.start(&["here"]);
+    process.bench.answer(&[Ok(())]);
+    assert_eq!(process.bench.came(), [came("here", &last)]);
+    process.notify(&last.resolved(35, "well"));
+    process.bench.answer(&[Ok(())]);
+    assert_eq!(process.bench.came().len(), 1);
+    process.start(&["gone", "here"]);
+    lock(&process.bench.answers).push_back(Ok(()));
+    process.bench.answer(&[]);
+    assert!(process.bench.came().is_empty());
+}
