@@ -1,12 +1,15 @@
 //! What catching up costs where much is to be judged, and what one judged window costs in place.
 //!
-//! The engine of the default configuration (windows 5m, 1h and 24h, the detector, the ledger) takes four million decoded events at 5000 a second of event time: of a thousand streams, which have few
-//! events in each pane, then of five, whose 4096 cells are all occupied. The calls in which a base pane
-//! becomes due seal, merge, test and judge; their time over the evaluations made in them is that of one
-//! judged window, everything included. Decoding and the broker are left out. Prints figures; asserts none.
+//! The engine of the default configuration (windows 5m, 1h and 24h, the detector, the ledger) takes
+//! four million decoded events at 5000 a second of event time: of a thousand streams, which have
+//! few events in each pane, then of five, whose 4096 cells are all occupied. The calls in which a
+//! base pane becomes due seal, merge, test and judge; their time over the evaluations made in them
+//! is that of one judged window, everything included. Decoding and the broker are left out. Prints
+//! figures; asserts none.
 //!
-//! `cargo bench --bench catch_up [-- STREAMS [TURNS]] [threads=N]`; one line a turn, of time on the clock. Streams
-//! are judged on `threads`, 1 unless said. On a loaded machine read the processor time that `time` tells.
+//! `cargo bench --bench catch_up [-- STREAMS [TURNS]] [threads=N]`; one line a turn, of time on the
+//! clock. Streams are judged on `threads`, 1 unless said. On a loaded machine read the processor
+//! time that `time` tells.
 
 use std::hint::black_box;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
-//! From a Parquet file of ten million rows to cells, beside the crate alone decoding the same columns. Prints figures;
-//! asserts none.
+//! From a Parquet file of ten million rows to cells, beside the crate alone decoding the same
+//! columns. Prints figures; asserts none.
 //!
-//! Run: `cargo bench --bench columnar`. Best of five on one thread. Most memory is that of the process so far, so the
-//! file is written before and the cells come first.
+//! Run: `cargo bench --bench columnar`. Best of five on one thread. Most memory is that of the
+//! process so far, so the file is written before and the cells come first.
 
 use std::fs::File;
 use std::path::Path;

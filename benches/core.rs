@@ -1,8 +1,8 @@
 //! What an event costs between the decoder and its cell.
 //!
-//! One thread; 4096 cells, all windows fed; one stream, then a thousand. Beside it, in the same run, a
-//! baseline that does the least any such program must: read an event, add its score to one of as many
-//! cells. Ratios to it carry over to other machines; nanoseconds do not.
+//! One thread; 4096 cells, all windows fed; one stream, then a thousand. Beside it, in the same
+//! run, a baseline that does the least any such program must: read an event, add its score to one
+//! of as many cells. Ratios to it carry over to other machines; nanoseconds do not.
 //!
 //! `cargo bench --bench core [-- STREAMS]`; prints one line a case.
 

@@ -1,8 +1,9 @@
 //! Nanoseconds to decode one event of 200 bytes of JSON, beside serde_json into a struct fixed at
 //! compile time, in the same run. `cargo bench --bench decode`.
 //!
-//! The struct is the fastest that serde_json offers (borrowed strings, no allocation), and does less: it
-//! checks no range and knows its fields beforehand. Half of the scores have 4 digits, half 16 or 17.
+//! The struct is the fastest that serde_json offers (borrowed strings, no allocation), and does
+//! less: it checks no range and knows its fields beforehand. Half of the scores have 4 digits, half
+//! 16 or 17.
 
 #[path = "../tests/support/encode.rs"]
 mod encode;

@@ -1,7 +1,8 @@
-//! Time of the distances of one window with every cell occupied, and of the kernel test. Prints figures; asserts none.
+//! Time of the distances of one window with every cell occupied, and of the kernel test. Prints
+//! figures; asserts none.
 //!
-//! Run: `cargo bench --bench distance`. Best of many runs on one thread. Bars: smooth, interval and Laplace
-//! error together under 5 ms, lower distance under 50 ms, for 4096 cells.
+//! Run: `cargo bench --bench distance`. Best of many runs on one thread. Bars: smooth, interval and
+//! Laplace error together under 5 ms, lower distance under 50 ms, for 4096 cells.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

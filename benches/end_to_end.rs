@@ -1,21 +1,23 @@
 //! From Kafka to verdicts, beside the rate at which bare librdkafka drains the same topic.
 //!
-//! `KAFKA_BOOTSTRAP=127.0.0.1:19092 cargo bench --bench end_to_end [-- [joined] [threads=N] [EVENTS [TURNS [RATE]]]]`; without a
-//! bootstrap server it runs on the mock broker, in this process, with fewer events, and says so: the mock
-//! shares the processor with the consumer and its figure is not the one to quote.
+//! `KAFKA_BOOTSTRAP=127.0.0.1:19092 cargo bench --bench end_to_end [-- [joined] [threads=N] [EVENTS
+//! [TURNS [RATE]]]]`; without a bootstrap server it runs on the mock broker, in this process, with
+//! fewer events, and says so: the mock shares the processor with the consumer and its figure is not
+//! the one to quote.
 //!
-//! The topic is filled once: events of 200 bytes of JSON in 8 partitions, RATE of them in a second of
-//! event time, by which it is decided how often windows slide while they are drained. Then, several times in turn,
-//! *bare*: an assigned librdkafka consumer, one batch call after the other, each message destroyed
-//! unread; *ours*: what `run` does, less the HTTP server: an application bound to a configuration of
-//! three windows, its turns taken one after the other, with decoder, engine, verdicts, publication and
-//! snapshots. Both clients have the same fetch settings and the same allocator. The time of each begins
-//! with its first record, so that joining a group is not counted, and each turn says how much processor
-//! time the whole process took for an event, librdkafka's threads included, and how much of it the thread
-//! of the engine. With `threads=N` so many threads decode, that of the engine among them.
+//! The topic is filled once: events of 200 bytes of JSON in 8 partitions, RATE of them in a second
+//! of event time, by which it is decided how often windows slide while they are drained. Then,
+//! several times in turn, *bare*: an assigned librdkafka consumer, one batch call after the other,
+//! each message destroyed unread; *ours*: what `run` does, less the HTTP server: an application
+//! bound to a configuration of three windows, its turns taken one after the other, with decoder,
+//! engine, verdicts, publication and snapshots. Both clients have the same fetch settings and the
+//! same allocator. The time of each begins with its first record, so that joining a group is not
+//! counted, and each turn says how much processor time the whole process took for an event,
+//! librdkafka's threads included, and how much of it the thread of the engine. With `threads=N` so
+//! many threads decode, that of the engine among them.
 //!
-//! With `joined` half of the records are predictions and half their outcomes, a second of event time
-//! later and on a topic of their own, with a maturity of a minute.
+//! With `joined` half of the records are predictions and half their outcomes, a second of event
+//! time later and on a topic of their own, with a maturity of a minute.
 
 #![allow(unsafe_code)]
 
@@ -140,8 +142,8 @@ impl Clock {
     }
 }
 
-/// Processor time so far of this process (`self`) or thread (`thread-self`), in seconds; 0 where /proc does
-/// not tell.
+/// Processor time so far of this process (`self`) or thread (`thread-self`), in seconds; 0 where
+/// /proc does not tell.
 fn cpu(of: &str) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{of}/stat")).unwrap_or_default();
     let after_name = stat.rsplit(") ").next().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Time of one evaluation, part by part, and against a plain bootstrap. Prints figures; asserts none.
+//! Time of one evaluation, part by part, and against a plain bootstrap. Prints figures; asserts
+//! none.
 //!
 //! Run: `cargo bench --bench evaluate`. Best of many runs on one thread; read ratios rather than
 //! absolutes on a shared machine.

@@ -1,8 +1,8 @@
-//! What a pending prediction costs: time to hold it, to give it its outcome, to let it go; bytes in memory
-//! and in the journal; and time to come back after a restart.
+//! What a pending prediction costs: time to hold it, to give it its outcome, to let it go; bytes in
+//! memory and in the journal; and time to come back after a restart.
 //!
-//! Ten million pending unless the first argument says otherwise. Beside it, in the same run, a baseline: the
-//! same keys into the standard hash map with 32 bytes each.
+//! Ten million pending unless the first argument says otherwise. Beside it, in the same run, a
+//! baseline: the same keys into the standard hash map with 32 bytes each.
 //!
 //! `cargo bench --bench join -- 10000000`
 

@@ -1,9 +1,9 @@
-//! Time of pages, of the API and of a scrape with five hundred streams, and of the text of a scrape with a
-//! thousand. Prints figures; asserts none.
+//! Time of pages, of the API and of a scrape with five hundred streams, and of the text of a scrape
+//! with a thousand. Prints figures; asserts none.
 //!
-//! Run: `cargo bench --bench pages`. Each path in turn with `/live`, which computes nothing, over a new
-//! connection of loopback each; the ratio is the median over the turns, with the quarter of turns below and
-//! above.
+//! Run: `cargo bench --bench pages`. Each path in turn with `/live`, which computes nothing, over a
+//! new connection of loopback each; the ratio is the median over the turns, with the quarter of
+//! turns below and above.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,8 @@
 //! Time of one pane of the sequential detector for one stream. Prints figures; asserts none.
 //!
-//! `cargo bench --bench sequential`. Best of many panes on one thread. Bars: 200 µs with 4096 occupied cells; a thousand
-//! streams of 400 occupied cells every 10 s below 5 % of a core, that is 500 µs a stream.
+//! `cargo bench --bench sequential`. Best of many panes on one thread. Bars: 200 µs with 4096
+//! occupied cells; a thousand streams of 400 occupied cells every 10 s below 5 % of a core, that is
+//! 500 µs a stream.
 
 use std::hint::black_box;
 use std::sync::Arc;

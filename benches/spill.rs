@@ -1,9 +1,9 @@
-//! What pending predictions cost that memory has no room for: memory, disk, time to hold, match, mature and come
-//! back, beside the same without a cap.
+//! What pending predictions cost that memory has no room for: memory, disk, time to hold, match,
+//! mature and come back, beside the same without a cap.
 //!
-//! Ten million pending under a cap of 200 MiB unless the arguments say otherwise. Ids are 36 characters, spread
-//! over seven days in panes of a minute; nine outcomes in ten come within the newest tenth of what is pending,
-//! the others for any. Journals go to disk as in the daemon.
+//! Ten million pending under a cap of 200 MiB unless the arguments say otherwise. Ids are 36
+//! characters, spread over seven days in panes of a minute; nine outcomes in ten come within the
+//! newest tenth of what is pending, the others for any. Journals go to disk as in the daemon.
 //!
 //! `cargo bench --bench spill -- 10000000 200`
 

@@ -1,7 +1,9 @@
-//! Time of the vector views: an event's, against the same engine without them in the same run, and a judgement's. Prints figures; asserts none.
+//! Time of the vector views: an event's, against the same engine without them in the same run, and
+//! a judgement's. Prints figures; asserts none.
 //!
-//! Run: `cargo bench --bench vectors`. One thread; engines take turns, the best of several rounds counts. Events of ten classes
-//! fall into six panes of one window; nothing is sealed while they are timed, so that a slide's cost stands apart below.
+//! Run: `cargo bench --bench vectors`. One thread; engines take turns, the best of several rounds
+//! counts. Events of ten classes fall into six panes of one window; nothing is sealed while they
+//! are timed, so that a slide's cost stands apart below.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -8,11 +8,11 @@
 //!                             open panes    panes    windows
 //! ```
 //!
-//! Two pure stages do the work. A [`monitor::Shard`] counts the records of its partitions in open panes of
-//! event time; when the watermark passes a pane, its integer sums leave as a [`monitor::Delta`]. A
-//! [`monitor::Monitor`] adds the deltas of all shards to windows and judges each window whenever it slides.
-//! One process, partitions that move between processes, and workers with a separate judge are the same two
-//! types, placed differently: see [`monitor`].
+//! Two pure stages do the work. A [`monitor::Shard`] counts the records of its partitions in open
+//! panes of event time; when the watermark passes a pane, its integer sums leave as a
+//! [`monitor::Delta`]. A [`monitor::Monitor`] adds the deltas of all shards to windows and judges
+//! each window whenever it slides. One process, partitions that move between processes, and workers
+//! with a separate judge are the same two types, placed differently: see [`monitor`].
 //!
 //! # Vocabulary
 //!
@@ -29,14 +29,15 @@
 //!
 //! # Invariants
 //!
-//! * What is judged depends on the records alone: not on the order in which partitions are read, on ticks,
-//!   on restarts, or on which process counts which partition. Sums are integers, so this holds to the bit.
+//! * Judgements depend on the records alone: not on the order in which partitions are read, on
+//!   ticks, on restarts, or on which process counts which partition. Sums are integers, so this
+//!   holds to the bit.
 //! * Every record ends in exactly one disposition, and is counted once.
 //! * A snapshot holds sums and offsets of one moment: nothing is lost and nothing counts twice.
-//! * The core (floors 0 to 2) has no clock, socket, file or log, and does not panic. It starts no thread:
-//!   [`judge::runtime`] uses those that a process lends, and keeps their results in order.
-//! * Imports go downwards only, and no file imports itself through others; `tests/repo/floors.rs` and
-//!   `cycles.rs` read them off the source.
+//! * The core (floors 0 to 2) has no clock, socket, file or log, and does not panic. It starts no
+//!   thread: [`judge::runtime`] uses those that a process lends, and keeps their results in order.
+//! * A module imports from its own floor (its layer in the table below) or a lower one, and files
+//!   have no import cycles; `tests/repo/floors.rs` and `cycles.rs` check both in the source.
 //!
 //! # Modules, in reading order
 //!

@@ -1,9 +1,9 @@
 //! The `trueline` binary: an allocator, and the command line of [`trueline::cli`].
 //!
-//! The allocator is named here and not in the library, since a library must not choose one for those
-//! who link it. librdkafka frees on one thread what it allocated on another; mimalloc (which, by its
-//! feature `override`, also serves the C side) was measured to need 25 % less CPU for that whenever the
-//! consumer is slower than the broker.
+//! The allocator is set here and not in the library, since a library must not choose one for the
+//! programs that link it. librdkafka frees on one thread what it allocated on another. Whenever the
+//! consumer is slower than the broker, mimalloc needs 25 % less CPU for this (measured). Its
+//! feature `override` makes it serve the C side too.
 
 use std::process::ExitCode;
 

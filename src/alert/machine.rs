@@ -2,8 +2,8 @@
 //!
 //! Every judgement is one of three conditions: bad (worth a warning, or a page), good or unknown.
 //! An alert fires when the condition has been bad for the hold time `pending_ms`, and stops firing
-//! when it has not been bad for `keep_firing_ms`; so neither one unlucky window nor one lucky one
-//! moves it.
+//! when it has not been bad for `keep_firing_ms`. So a single window by chance neither starts nor
+//! ends an alert.
 //!
 //! ```text
 //!              bad                held bad                good, held
@@ -21,10 +21,10 @@
 //!   showed that the model is well again.
 //! * A resolved alert that turns bad is pending again, and fires at once where the hold time is 0.
 //! * Severity rises at once and falls only after the same hold as the alert itself.
-//! * **Flaps.** One that fires again within `flap_within_ms` of its end has its hold doubled, up to
-//!   2^[`FLAPS_MAX`] times, until it has stayed away for longer; so an alert that comes and goes
-//!   with the minute ends up as one long alert and not as sixty messages. The firing itself is
-//!   never delayed.
+//! * **Flaps.** If an alert fires again within `flap_within_ms` of its end, the time that it is
+//!   kept is doubled, up to 2^[`FLAPS_MAX`] times, until it has stayed away for longer. So an alert
+//!   that comes and goes every minute becomes one long alert and not sixty messages. The start of
+//!   firing is never delayed.
 //! * Time is whatever clock the caller passes as `now_ms`; if it goes back, held times count as 0.
 //!
 //! The states and hold times are those of Prometheus (`rules/alerting.go`).

@@ -1,10 +1,10 @@
 //! Which alerts are meant: conditions on labels.
 //!
 //! A matcher is `label=value` or `label!=value`; a `*` in the value stands for any text, also none.
-//! A list of matchers means the alerts that satisfy all. Labels are those of the alert: `model`,
-//! `version`, `segment`, `view`, `severity`. No regular expressions: what people silence is a
-//! model, a version, or the segments of a country, and a pattern that is read wrong keeps alerts
-//! from the one who is on call.
+//! A list of matchers selects the alerts that satisfy all of them. Labels are those of the alert:
+//! `model`, `version`, `segment`, `view`, `severity`. There are no regular expressions: people
+//! silence a model, a version, or the segments of a country, and a wrong pattern would hide alerts
+//! from the person on call.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -36,7 +36,8 @@ impl Matcher {
         glob(self.pattern.as_bytes(), labels[self.label].as_bytes()) == self.equal
     }
 
-    /// Why no alert can satisfy it: severities are known. Not asked of matchers that are stored already.
+    /// Why no alert can satisfy it: severities are known. Not asked of matchers that are stored
+    /// already.
     pub fn possible(&self) -> Result<(), String> {
         let fits = |s: &&str| glob(self.pattern.as_bytes(), s.as_bytes());
         match LABELS[self.label] == "severity" && !SEVERITIES.iter().any(fits) {

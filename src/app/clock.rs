@@ -11,8 +11,8 @@ pub fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Milliseconds since 1970 by a clock that never steps: this machine's when the process first asked, and what
-/// has passed since. Whatever waits for a time to pass goes by it.
+/// Milliseconds since 1970 by a clock that never steps: the machine's clock at the first call plus
+/// the time that has passed since. Use it for every wait.
 pub fn steady_ms() -> i64 {
     static START: OnceLock<(Instant, i64)> = OnceLock::new();
     let (start, at_ms) = START.get_or_init(|| (Instant::now(), now_ms()));
@@ -20,14 +20,15 @@ pub fn steady_ms() -> i64 {
     at_ms.saturating_add(since.unwrap_or(i64::MAX))
 }
 
-/// The latest that a record can have arrived which is read now. The later of both clocks: a step back does
-/// not make records of today look like records of the future, nor does a machine that was suspended.
+/// The latest possible arrival of a record that is read now: the later of both clocks. So neither a
+/// step back nor a machine that was suspended makes records of today look as if they came from the
+/// future.
 pub fn reading_ms() -> i64 {
     now_ms().max(steady_ms()).saturating_add(TOLERANCE_MS)
 }
 
-/// By how much clocks of machines differ that are in order. What is bounded by less would depend on when it
-/// is read.
+/// How much the clocks of well-kept machines may differ. With a smaller tolerance, the bound on an
+/// event time would depend on when the event is read.
 const TOLERANCE_MS: i64 = 1000;
 
 /// Nanoseconds since the first call.

@@ -1,10 +1,10 @@
 //! Floor 5: wiring.
 //!
-//! [`crate::monitor`] joins the pure stages; the rest connects it to the world. A [`Setup`] (from the
-//! configuration) becomes an [`App`] that is bound but does not run yet: its state directory is locked,
-//! its snapshot restored, its port taken, its consumers created. Errors at the start surface there, with a
-//! message; [`App::run`] then ends only when it is stopped. A [`Reloader`] applies live changes of the
-//! configuration.
+//! [`crate::monitor`] connects the pure stages; this floor connects them to brokers, disks and
+//! HTTP. A [`Setup`] (from the configuration) becomes an [`App`] that is bound but does not run
+//! yet: its state directory is locked, its snapshot restored, its port taken, its consumers
+//! created. Errors at the start appear there, with a message. After that, [`App::run`] ends only
+//! when it is stopped. A [`Reloader`] applies live changes of the configuration.
 //!
 //! ```text
 //!  Kafka ─► consumer(s) ─► ingest ─► engine ─► outputs ─► Published ─► HTTP
@@ -16,13 +16,13 @@
 //!                               └► snapshots (one thread, disk) ─► commit
 //! ```
 //!
-//! [`events`] takes posted events to a log on disk, which is read like a topic.
-//! [`ingest`] takes records to the engine, [`outputs`] publishes, notifies and saves, [`engine_loop`] runs
-//! both, and [`replay`] feeds past records to an engine.
+//! [`events`] takes posted events to a log on disk, which is read like a topic. [`ingest`] takes
+//! records to the engine, [`outputs`] publishes, notifies and saves, [`engine_loop`] runs both, and
+//! [`replay`] feeds past records to an engine.
 //!
-//! Records are counted and judged by the pure types of [`crate::monitor`]. With a state topic a process has
-//! a shard per partition, and may leave judging to another process: see [`cluster`], whose
-//! [`topology`](cluster::topology) hides these differences.
+//! Records are counted and judged by the pure types of [`crate::monitor`]. With a state topic a
+//! process has a shard per partition, and may leave judging to another process: see [`cluster`],
+//! whose [`topology`](cluster::topology) hides these differences.
 
 pub mod clock;
 pub mod cluster;

@@ -1,8 +1,9 @@
 //! The threads that decode and judge with the engine's.
 //!
-//! `threads` in `[limits]` says how many work at once, that of the engine among them. They decode the records
-//! of a batch ([`super::ingest::decode_threads`]) and judge streams ([`Runtime::map`]) at different times, so one
-//! pool serves both. Judging leaves the engine's thread idle, so the pool has as many threads as may work.
+//! `threads` in `[limits]` is the number of threads that work at once, with the engine's. They
+//! decode the records of a batch ([`super::ingest::decode_threads`]) and judge streams
+//! ([`Runtime::map`]), at different times, so one pool serves both. The engine's thread waits
+//! during judging, so the pool itself has `threads` threads.
 
 use super::clock;
 use super::error::AppError;
@@ -21,8 +22,9 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool in which so many threads work at once. 0 leaves their number to the machine: all cores, at
-    /// most [`THREADS_USUAL`], while a batch is decoded one less, since the client of the broker works too.
+    /// A pool with this many working threads. 0 means the number of cores, at most
+    /// [`THREADS_USUAL`], and one less while a batch is decoded, because the client of the broker
+    /// needs a core too.
     pub fn start(threads: usize) -> Result<Pool, AppError> {
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         let (all, decoding) = match threads {
@@ -46,7 +48,8 @@ impl Pool {
         })
     }
 
-    /// The threads, and how many of them decode beside the engine's; `None` where that decodes alone.
+    /// The threads, and how many of them decode beside the engine's; `None` where that decodes
+    /// alone.
     pub fn decoders(&self) -> Option<(&Arc<ThreadPool>, usize)> {
         let pool = self.threads.as_ref().filter(|_| self.decoding > 0);
         pool.map(|pool| (pool, self.decoding))

@@ -1,5 +1,5 @@
-//! The engines at the start, with the state that an earlier process left: one engine, shards that move with
-//! their partitions, or the aggregator of what other processes count.
+//! The engines at the start, with the state that an earlier process left: one engine, shards that
+//! move with their partitions, or the aggregator of what other processes count.
 //!
 //! State that was found and cannot be used is logged and counted here.
 
@@ -77,7 +77,8 @@ fn report_refused(loaded: &Loaded, published: &Published) {
     published.update(|facts| facts.snapshot.refused = loaded.refused.len() as u64);
 }
 
-/// The judge of what other processes count, from the newest snapshot or without state; or one of several.
+/// The judge of what other processes count, from the newest snapshot or without state; or one of
+/// several.
 fn judges(
     config: &Config,
     topics: &[String],
@@ -131,7 +132,8 @@ fn judges(
     Ok(Topology::Judges(Box::new(judges)))
 }
 
-/// One engine for all partitions, from the newest snapshot or without state, and the names of its topics.
+/// One engine for all partitions, from the newest snapshot or without state, and the names of its
+/// topics.
 fn restore_engine(
     plan: Plan,
     topics: Vec<String>,
@@ -175,8 +177,8 @@ fn restore_engine(
     Ok((engine, topics))
 }
 
-/// Shards that are restored from the state topic as their partitions are assigned. A snapshot in the
-/// directory is a sum over all partitions, which cannot be split.
+/// Shards that are restored from the state topic as their partitions are assigned. A snapshot in
+/// the directory is a sum over all partitions, which cannot be split.
 fn sharded(
     shards: Shards,
     topics: &[String],

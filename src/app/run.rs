@@ -1,9 +1,10 @@
 //! The application: bound first, then run.
 //!
-//! Shutdown has this order: `/ready` turns 503, reading stops, a last snapshot is written, its offsets are
-//! committed, the consumers leave the group, HTTP stays up for the linger time so that the last values
-//! are scraped, and closes. If that takes longer than `shutdown_within`, the process ends with an error
-//! instead. The disk then holds a whole snapshot that is at most one interval old.
+//! Shutdown has this order: `/ready` turns 503, reading stops, a last snapshot is written, its
+//! offsets are committed, the consumers leave the group, HTTP stays up for the linger time so that
+//! the last values are scraped, and closes. If that takes longer than `shutdown_within`, the
+//! process ends with an error instead. The disk then holds a whole snapshot that is at most one
+//! interval old.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -198,8 +199,8 @@ fn unready(config: &Config) -> Arc<Published> {
     published
 }
 
-/// Restores the state and creates the consumers. A broker that does not answer is no error: the clients
-/// keep trying, and `/ready` has the reason.
+/// Restores the state and creates the consumers. A broker that does not answer is no error: the
+/// clients keep trying, and `/ready` has the reason.
 fn load(
     mut setup: Setup,
     dir: StateDir,

@@ -1,5 +1,5 @@
-//! Reads the segments of a snapshot's journals on a thread of its own, one ahead of the engine that
-//! takes them in: at a start with millions of pending predictions both cores have work.
+//! Reads the segments of a snapshot's journals on a separate thread, one segment ahead of the
+//! engine. So a start with millions of pending predictions uses two cores.
 
 use std::borrow::Cow;
 use std::cell::Cell;

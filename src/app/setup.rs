@@ -1,4 +1,4 @@
-//! What an application is started with: a loaded configuration, and the options of the command line.
+//! The inputs of an application: a loaded configuration, and the options of the command line.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -61,7 +61,8 @@ impl Setup {
         }
     }
 
-    /// Sets the state of the directory aside, if that was asked for, and lets all sources start there.
+    /// Sets the state of the directory aside, if that was asked for, and lets all sources start
+    /// there.
     pub fn start_over(&mut self, dir: &StateDir) -> Result<(), AppError> {
         let Some(start) = self.start_over else {
             return Ok(());

@@ -1,7 +1,7 @@
 //! The stop flag: threads read it and tasks wait for it.
 //!
-//! Every caller that may end the application holds a [`Stop`]: the signal handler of `run`, the timer of
-//! `demo`, a test. Only [`Stop::on_signals`], which the commands call, handles signals.
+//! Every caller that may end the application holds a [`Stop`]: the signal handler of `run`, the
+//! timer of `demo`, a test. Only [`Stop::on_signals`], which the commands call, handles signals.
 
 use tokio::sync::watch;
 
@@ -42,8 +42,8 @@ impl Stop {
         let _ = flag.wait_for(|&set| set).await;
     }
 
-    /// Sets the flag at the first SIGTERM or SIGINT. A second signal ends the process at once, with the
-    /// exit code that a shell reports for SIGINT.
+    /// Sets the flag at the first SIGTERM or SIGINT. A second signal ends the process at once, with
+    /// the exit code that a shell reports for SIGINT.
     pub async fn on_signals(self) {
         first_signal().await;
         self.now();

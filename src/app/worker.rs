@@ -1,4 +1,5 @@
-//! Work that runs beside the engine's thread, because a disk or a broker may take longer than a session.
+//! Work that runs beside the engine's thread, because a disk or a broker may take longer than a
+//! session.
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -16,7 +17,8 @@ pub trait Worker: Send {
     /// Hands a job over; `false` if the worker is gone.
     fn start(&mut self, job: Job) -> bool;
 
-    /// Whether the results of all jobs will be there within this time, so that the caller may wait for them.
+    /// Whether the results of all jobs will be there within this time, so that the caller may wait
+    /// for them.
     fn ends_within(&mut self, within: Duration) -> bool;
 }
 
@@ -28,8 +30,8 @@ pub trait Workers: Debug + Send + Sync {
 
 /// A worker with at most one job under way, and the result of that.
 ///
-/// If a job panics, whoever takes its result panics too: what the job had not written yet is gone, so the
-/// process ends and starts again from what was written before.
+/// If a job panics, whoever takes its result panics too: what the job had not written yet is gone,
+/// so the process ends and starts again from what was written before.
 pub struct Background<T> {
     worker: Box<dyn Worker>,
     outbox: Sender<thread::Result<T>>,

@@ -92,7 +92,7 @@ enum Act {
         #[command(flatten)]
         author: Author,
     },
-    /// End an alert: the fault is fixed, and data from before now say nothing any more
+    /// End an alert because the fault is fixed; data from before now no longer count
     Close {
         #[command(flatten)]
         at: Service,
@@ -102,7 +102,8 @@ enum Act {
         #[command(flatten)]
         author: Author,
     },
-    /// Mark that a model was deployed: its alerts rest on data from now on, and notifications name it
+    /// Mark that a model was deployed: its alerts use only later data, and notifications name the
+    /// deployment
     Deployed {
         #[command(flatten)]
         at: Service,

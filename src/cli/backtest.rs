@@ -44,8 +44,8 @@ pub struct Args {
     /// A configuration; repeat the option to compare several
     #[arg(short, long = "config", required = true, value_name = "FILE")]
     pub configs: Vec<PathBuf>,
-    /// Print one JSON object instead of the table: all times of firing of alerts, windows and detectors,
-    /// the budgets of false alarms and the comparisons of versions
+    /// Print one JSON object instead of the table: all times of firing of alerts, windows and
+    /// detectors, the budgets of false alarms and the comparisons of versions
     #[arg(long)]
     pub json: bool,
 }

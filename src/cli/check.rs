@@ -37,14 +37,15 @@ pub struct Args {
     /// Check only the file, and no broker, directory or address
     #[arg(long, env = "TRUELINE_NO_ENVIRONMENT")]
     pub no_environment: bool,
-    /// Read about so many records of each topic and say what they become: fields, rejections with their
-    /// reasons, delays of outcomes. Commits nothing
+    /// Read about this many records of each topic and show how they are decoded: fields, rejections
+    /// with their reasons, delays of outcomes. Commits nothing
     #[arg(long, env = "TRUELINE_CHECK_SAMPLE", value_name = "RECORDS", num_args = 0..=1, default_missing_value = "5000", conflicts_with = "no_environment", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub sample: Option<u32>,
     /// How long a broker may take to respond
     #[arg(long, env = "TRUELINE_CHECK_TIMEOUT", value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
     pub timeout: Duration,
-    /// Estimate the memory for this many streams (segments of versions of models, once for each view)
+    /// Estimate the memory for this many streams (segments of versions of models, once for each
+    /// view)
     #[arg(long, value_name = "N", requires = "rate")]
     pub streams: Option<u64>,
     /// Events a second of all streams together, for the estimate
@@ -156,7 +157,7 @@ fn key_is_id(source: &SourceOptions) -> Option<String> {
     })
 }
 
-/// A summary of the configuration; the memory of what is expected comes before that of what is allowed.
+/// A summary of the configuration; the expected memory comes before the bound.
 pub fn summary(path: &Path, config: &Config, expected: Option<Expected>) -> String {
     let mut lines = vec![format!("{}: the file is sound", path.display())];
     for source in &config.sources {

@@ -48,7 +48,8 @@ pub fn run(args: &Args) -> Exit {
     })
 }
 
-/// The sums of plain columns, which are read batch by batch; `None` where the sample is needed as a whole.
+/// The sums of plain columns, which are read batch by batch; `None` where the sample is needed as a
+/// whole.
 fn stream(args: &Args) -> Result<Option<Sums>, (Exit, String)> {
     if !args.as_window {
         return Ok(None);

@@ -18,8 +18,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// Fingerprint or name of the alert (the newest record of its streams), key of one change, or file of a
-    /// record [default: list all records]
+    /// Fingerprint or name of the alert (the newest record of its streams), key of one change, or
+    /// file of a record [default: list all records]
     pub alert: Option<String>,
     /// The state directory, `[state] directory` of the configuration; a running trueline may use it
     #[arg(

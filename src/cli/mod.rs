@@ -5,8 +5,8 @@
 //! `run` reads from a broker, `replay` from files and ranges of topics, `demo` from a broker that
 //! it starts itself, and all use the same engine.
 //!
-//! Wrong arguments exit with [`Exit::Usage`] and not with clap's 2, which means nothing to an init
-//! system. Every flag that a container would set has a twin in the environment, `TRUELINE_*`.
+//! Wrong arguments exit with [`Exit::Usage`] and not with clap's 2, which has no meaning to an init
+//! system. Every flag that a container would set also has an environment variable, `TRUELINE_*`.
 
 use std::process::ExitCode;
 

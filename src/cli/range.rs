@@ -14,8 +14,8 @@ use crate::kafka::Bound;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct Args {
-    /// Files in JSON lines or CSV, which may be compressed (gzip, zstd), Parquet or Arrow, read in this order;
-    /// `-` for standard input
+    /// Files in JSON lines or CSV, which may be compressed (gzip, zstd), Parquet or Arrow, read in
+    /// this order; `-` for standard input
     #[arg(
         value_name = "FILE",
         required_unless_present_any = ["outcomes", "from", "last"],
@@ -28,8 +28,8 @@ pub struct Args {
     /// The source of the configuration whose fields the files have [default: the first]
     #[arg(long, value_name = "NAME", requires = "files")]
     pub source: Option<String>,
-    /// Sort the records of the files by event time first, in memory: a dump of a topic has one partition
-    /// after the other
+    /// Sort the records of the files by event time first, in memory: a dump of a topic has one
+    /// partition after the other
     #[arg(long, requires = "files")]
     pub sort: bool,
     /// Start of the range of topics: a time such as 2026-11-01T06:30Z, `earliest`, or offsets,

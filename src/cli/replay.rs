@@ -63,13 +63,13 @@ pub struct Args {
     /// range, and its models the windows and options
     #[arg(short, long, env = "TRUELINE_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Print the final reports as one JSON array instead of the table: an entry for each stream, with
-    /// its detector and every alarm of it, for each comparison of versions, and for each budget of
-    /// false alarms
+    /// Print the final reports as one JSON array instead of the table: an entry for each stream,
+    /// with its detector and every alarm of it, for each comparison of versions, and for each
+    /// budget of false alarms
     #[arg(long)]
     pub json: bool,
-    /// Write one self-contained HTML page: each stream and window with its diagram, its past and its
-    /// alerts
+    /// Write one self-contained HTML page: each stream and window with its diagram, its past and
+    /// its alerts
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 }

@@ -40,9 +40,10 @@ pub enum Which {
 /// Run the papers' experiments and compare with the published numbers.
 ///
 /// Draws the data sets of each paper's experiment, passes them through the functions that a window
-/// uses, and prints every number with its Monte Carlo error, and in brackets the number that the
-/// paper prints or draws; in square brackets that of theory or of another program. ! marks numbers that
-/// differ by more than three errors. Seeds are fixed. Figures are drawn on all cores.
+/// uses, and prints every number with its Monte Carlo error. The number that the paper prints or
+/// draws follows in round brackets; a number from theory or from another program follows in square
+/// brackets. ! marks numbers that differ by more than three errors. Seeds are fixed. Figures are
+/// drawn on all cores.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
@@ -56,8 +57,8 @@ pub struct Args {
     /// networks
     #[arg(long, value_name = "FOLDER")]
     pub data: Option<PathBuf>,
-    /// Data sets per point of every figure, in each repetition of those that repeat [default: the number in
-    /// each figure's note, from 50 to 1000; the papers have 1000 to 10000]
+    /// Data sets per point of every figure, in each repetition if the figure has repetitions
+    /// [default: the number in each figure's note, from 50 to 1000; the papers have 1000 to 10000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
     pub data_sets: Option<u32>,
     /// Draw those of the kernel paper's Figures 3 to 82 that have this many classes
@@ -73,8 +74,8 @@ pub struct Args {
     /// Draw the errors of this test at all levels only, for 2 and 10 classes
     #[arg(long, value_name = "TEST", value_parser = clap::builder::PossibleValuesParser::new(grid::TESTS))]
     pub test: Option<String>,
-    /// Draw the kernel paper's Figures 3 to 82 with as many data sets and resamples as the paper, and with
-    /// the distribution of every estimator: hours
+    /// Draw the kernel paper's Figures 3 to 82 with as many data sets and resamples as the paper,
+    /// and with the distribution of every estimator: hours
     #[arg(long, conflicts_with = "quick")]
     pub long: bool,
     /// Print one JSON array instead of the tables

@@ -32,8 +32,8 @@ pub struct Args {
     /// Address of /metrics, /ready and the API, instead of the configured one
     #[arg(long, env = "TRUELINE_LISTEN", value_name = "HOST:PORT")]
     pub listen: Option<String>,
-    /// Set the state aside and read the sources again from here, at this start: earliest, latest, how far
-    /// back (24h), or a time (2026-11-21T14:30:00Z)
+    /// Set the state aside at this start and read the sources again from this point: earliest,
+    /// latest, a duration back (24h), or a time (2026-11-21T14:30:00Z)
     #[arg(long, value_name = "START", value_parser = start_at)]
     pub from: Option<StartAt>,
     /// How long to keep serving after the last snapshot, so that Prometheus scrapes the last values

@@ -8,7 +8,8 @@ use crate::report::html::rfc3339;
 /// Above this share of outcomes that come too late, a longer maturity is proposed.
 const LATE_SHARE: f64 = 0.001;
 
-/// Above this share of predictions whose id another one has with other contents, ids name something else.
+/// Above this share of predictions whose id another one has with other contents, ids name something
+/// else.
 const CONFLICT_SHARE: f64 = 0.01;
 
 /// What is said of the sample of a source: the lines to print, and the problems in it.
@@ -229,8 +230,8 @@ fn describe_unmatched(join: &JoinFacts, facts: &SourceFacts, words: &mut Words) 
     ));
 }
 
-/// The share of the outcomes of due predictions that came after maturity. Young predictions tell nothing of it:
-/// only their early outcomes can be there.
+/// The share of the outcomes of due predictions that came after maturity. Young predictions tell
+/// nothing of it: only their early outcomes can be there.
 fn late_share(join: &JoinFacts) -> f64 {
     let found = join.matched.max(1) as f64;
     join.late as f64 / found

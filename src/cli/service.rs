@@ -14,15 +14,15 @@ pub struct Service {
     /// Address of the running trueline; without it and `--config`, http://127.0.0.1:9464
     #[arg(long, env = "TRUELINE_URL", value_name = "URL")]
     url: Option<String>,
-    /// Its configuration file, for its address and token, where it runs on this machine; goes before
-    /// `--url`
+    /// The configuration file of a trueline on this machine, for its address and token; takes
+    /// precedence over `--url`
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
 impl Service {
-    /// The trueline to ask. An error says what is wrong with its configuration file. Without a file the
-    /// token is that of `TRUELINE_TOKEN`.
+    /// The trueline to ask. An error says what is wrong with its configuration file. Without a file
+    /// the token is that of `TRUELINE_TOKEN`.
     pub fn server(&self) -> Result<Server, String> {
         let token = std::env::var("TRUELINE_TOKEN").ok();
         let Some(file) = &self.config else {

@@ -60,9 +60,10 @@ enum Act {
         /// The file to write; `-` for standard output
         file: PathBuf,
     },
-    /// Take the watermark back that records of the future have moved: the panes and verdicts after the given
-    /// time go, and events after it count again; offsets, pending predictions and detectors stay. Stop
-    /// trueline first; the snapshot before is kept beside the new one
+    /// Move the watermark back after records with future times have moved it ahead: panes and
+    /// verdicts after the given time are dropped, and events after it count again; offsets, pending
+    /// predictions and detectors stay. Stop trueline first; the previous snapshot is kept beside
+    /// the new one
     ResetWatermark {
         /// The state directory; no trueline may be using it
         directory: PathBuf,
@@ -70,9 +71,9 @@ enum Act {
         #[arg(long, value_name = "TIME")]
         to: Option<String>,
     },
-    /// Set snapshots and pending predictions aside, so that the next start begins without them; silences,
-    /// acknowledgements and the records of alerts stay. Stop trueline first. `trueline run --from` does the
-    /// same and says where to read again
+    /// Set snapshots and pending predictions aside, so that the next start begins without them;
+    /// silences, acknowledgements and the records of alerts stay. Stop trueline first.
+    /// `trueline run --from` does the same and says where to read again
     Reset {
         /// The state directory; no trueline may be using it
         directory: PathBuf,

@@ -1,4 +1,5 @@
-//! `trueline state inspect --config`: prints the content of the state topic, partition by partition.
+//! `trueline state inspect --config`: prints the content of the state topic, partition by
+//! partition.
 //!
 //! The topic is read like a range: the command joins no group, claims nothing and writes nothing,
 //! so it is safe while processes run. One partition is in memory at a time.

@@ -15,8 +15,8 @@ Examples:
 /// Print pairs of prediction and outcome as they form.
 ///
 /// Each line is one pair in JSON: model, version, segment, id, event time, scores by view, outcome,
-/// and what became of it (observed, matched, revised). A line {"missed": N}, at most one a second, counts
-/// the pairs that exceeded the rate.
+/// and what became of it (observed, matched, revised). A line {"missed": N}, at most one a second,
+/// counts the pairs that exceeded the rate.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {

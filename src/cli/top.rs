@@ -103,8 +103,8 @@ fn height() -> usize {
 
 /// One window of one stream, as a row with its sort key.
 struct Row {
-    /// State of the stream's alert, verdict, lower end of the interval, negated p-value: the worst is
-    /// greatest.
+    /// State of the stream's alert, verdict, lower end of the interval, negated p-value: the worst
+    /// is greatest.
     badness: (u8, u8, f64, f64),
     cells: Vec<Cell>,
 }

@@ -1,8 +1,8 @@
 //! What late outcomes change of predictions that were counted, or left out, when they were mature.
 //!
-//! Changes of scores are gathered by stream and pane, as sums that go out and sums that come in; changes of
-//! vectors are a list in the order in which outcomes came. The holder of the sealed panes takes both and
-//! applies them exactly.
+//! Changes of scores are gathered by stream and pane, as sums that go out and sums that come in;
+//! changes of vectors are a list in the order in which outcomes came. The holder of the sealed
+//! panes takes both and applies them exactly.
 
 use super::join::{JoinPlan, Revision};
 use super::shape::ModelShape;

@@ -1,13 +1,14 @@
 //! The collector: from decoded records to sums per stream and pane.
 //!
-//! It owns what is local to the partitions that it reads: positions, event time, open panes. What leaves
-//! it are pane deltas, the sums of one stream over one sealed pane; they merge by addition, so any
-//! number of collectors may feed one judge. Here one collector feeds it from the same thread.
+//! It owns what is local to the partitions that it reads: positions, event time, open panes. What
+//! leaves it are pane deltas, the sums of one stream over one sealed pane; they merge by addition,
+//! so any number of collectors may feed one judge. Here one collector feeds it from the same
+//! thread.
 //!
-//! A model's panes seal together: all that end at or before the model's watermark, the frontier less
-//! its lateness, rounded down to a pane. An event for a pane before that line is late. The line moves
-//! with the events themselves and not with the clock or with ticks, so a replay draws it where the
-//! live run did.
+//! A model's panes seal together: all that end at or before the model's watermark, the frontier
+//! less its lateness, rounded down to a pane. An event for a pane before that line is late. The
+//! line moves with the events themselves and not with the clock or with ticks, so a replay draws it
+//! where the live run did.
 //!
 //! Always: every record is counted once; an event counts for all views of its stream or for none.
 
@@ -76,8 +77,8 @@ pub struct Collector {
     pub(super) common_ms: Option<Vec<i64>>,
     /// Scores and outcomes of the event at hand, by view.
     pub(super) seen: Vec<Scored>,
-    /// Scores of the prediction at hand with the class that makes their outcome true, by view, and what else is
-    /// [kept](join::RowLayout) of it.
+    /// Scores of the prediction at hand with the class that makes their outcome true, by view, and
+    /// what else is [kept](join::RowLayout) of it.
     pub(super) expected: Vec<(Score, u32)>,
     /// Scratch: classes in falling order.
     pub(super) order: Vec<u32>,
@@ -148,8 +149,8 @@ impl Collector {
         end
     }
 
-    /// Takes an outcome that came apart from its prediction; one from a source that is not joined is
-    /// rejected, for it says nothing of a prediction.
+    /// Takes an outcome that came separately from its prediction. An outcome from a source that is
+    /// not joined is rejected, because it belongs to no prediction.
     pub fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
         let end = match self.way_of(origin.source) {
             _ if !self.partitions.advance(origin) => Disposition::Replayed,
@@ -178,8 +179,8 @@ impl Collector {
         end
     }
 
-    /// What is taken next is one more event of the record at `origin`, the last that was taken of its partition. It is
-    /// an error to call this of a record that was replayed.
+    /// The next event is one more row of the record at `origin`, the last record taken from its
+    /// partition. It is an error to call this after a record that was replayed.
     pub fn next_row(&mut self, origin: Origin) {
         self.partitions.reopen(origin);
         self.rows.next(origin);
@@ -284,8 +285,9 @@ impl Collector {
         Disposition::Observed
     }
 
-    /// [`Collector::land`] of what has several views or an attribute, or lies in another pane than the one before. By
-    /// itself, because with it in the same function every event took a fifth longer.
+    /// [`Collector::land`] of an event with several views or an attribute, or in another pane than
+    /// the event before. It is a function of its own because inside `land` it made every event a
+    /// fifth slower.
     #[inline(never)]
     fn land_elsewhere(
         &mut self,
@@ -332,9 +334,10 @@ impl Collector {
         Ok(())
     }
 
-    /// Makes the pane of a stream that begins at `start_ms` the current one, if there is room for it. While the open
-    /// panes of all streams take as many bytes as they may, there is room only a little beyond what is sealed; where the
-    /// caller [says so](Collector::hold_ahead), a little beyond where all partitions have come.
+    /// Makes the pane of a stream that begins at `start_ms` the current one, if there is room for
+    /// it. When the open panes of all streams have reached their cap in bytes, there is room only a
+    /// little beyond the sealed line, or, if the caller [says so](Collector::hold_ahead), a little
+    /// beyond where all partitions have come.
     pub(super) fn open_pane(&mut self, slot: usize, start_ms: i64) -> Result<(), Refusal> {
         let stream = self.streams.get_mut(slot).ok_or(Refusal::Streams)?;
         let (model, shape) = (stream.model, &self.models[stream.model]);
@@ -363,8 +366,8 @@ impl Collector {
         }
     }
 
-    /// A record that is in no sum moves its partition too: a refused one, whose time is believed, as an
-    /// event does; others by their arrival.
+    /// A record that is in no sum advances its partition too: a refused record by its event time,
+    /// like an event; others by their arrival.
     #[cold]
     pub(super) fn pass(
         &mut self,
@@ -423,8 +426,8 @@ impl Collector {
         }
     }
 
-    /// The end of the oldest open pane of a model with roll-ups, if that is before `line_ms`. The second
-    /// stage then merges the panes of one stretch of time after the other.
+    /// The end of the oldest open pane of a model with roll-ups, if that is before `line_ms`. The
+    /// second stage then merges the panes of one stretch of time after the other.
     pub fn next_end_ms(&self, model: usize, line_ms: i64) -> i64 {
         let shape = &self.models[model];
         if !shape.segmenting.rollup {

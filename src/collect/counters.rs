@@ -46,8 +46,8 @@ pub struct SourceCounters {
     pub other: u64,
     /// Vector views without a free cell for an observed record; the record is counted as observed.
     pub no_cell: u64,
-    /// Records whose time was set aside, because it was far ahead of their partition's; also counted as
-    /// what became of them.
+    /// Records whose time was set aside, because it was far ahead of their partition's; also
+    /// counted as what became of them.
     pub ahead: u64,
     /// Ids that were forgotten before their time because there were too many: a repeat of their
     /// records would be counted.

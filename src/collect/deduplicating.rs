@@ -32,8 +32,8 @@ impl Collector {
         end
     }
 
-    /// Whether the pane of an event is sealed. An event that is late is counted as such, whether its
-    /// id is still remembered or not.
+    /// Whether the pane of an event is sealed. An event that is late is counted as such, whether
+    /// its id is still remembered or not.
     fn is_late(&mut self, event: &Event<'_>) -> bool {
         let names = Names::new(event.model, event.version, event.segment);
         let slot = self.streams.find(&names);

@@ -1,9 +1,9 @@
-//! The ids of records that carry their outcome, by partition: each is counted once, however often it is
-//! delivered.
+//! The ids of records that carry their outcome, by partition: each is counted once, however often
+//! it is delivered.
 //!
-//! [`SeenIds`] of each partition say which records were counted before. A partition looks at its own
-//! records alone, so partitions may be read in any order and by anyone. A producer that retries, and
-//! one that assigns partitions by key, repeats a record in the partition of the first; where records
+//! [`SeenIds`] of each partition say which records were counted before. Each partition checks only
+//! its own records, so partitions may be read in any order and by any process. A producer that
+//! retries, or that assigns partitions by key, repeats a record in the same partition. If records
 //! are spread over partitions at random, a repeat in another partition is not recognised.
 
 use super::event::Origin;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub struct IdPlan {
     /// Number of the source (topic).
     pub source: u16,
-    /// Records of one id are one if their event times differ by this at most.
+    /// Records with the same id count once if their event times differ by at most this.
     pub horizon_ms: i64,
 }
 

@@ -1,7 +1,7 @@
 //! What comes in, and how each record ends.
 //!
-//! An [`Event`] borrows everything from the record it was decoded from: nothing is copied on the hot
-//! path. Every record, decoded or not, ends in exactly one [`Disposition`].
+//! An [`Event`] borrows everything from the record it was decoded from: nothing is copied on the
+//! hot path. Every record, decoded or not, ends in exactly one [`Disposition`].
 
 use crate::stats::clusters::Bucket;
 use crate::stats::view::{Outcome, Prediction, ViewError};
@@ -29,8 +29,8 @@ pub struct Event<'a> {
     pub outcome: Option<Outcome>,
     /// How much it counts; a model whose events are weighted needs it, others do not look at it.
     pub weight: Option<Weight>,
-    /// The cluster whose outcomes depend on each other; a model whose events are clustered needs it,
-    /// others do not look at it.
+    /// The cluster whose outcomes depend on each other; a model whose events are clustered needs
+    /// it, others do not look at it.
     pub cluster: Option<Bucket>,
 }
 
@@ -254,12 +254,12 @@ impl From<ViewError> for Reason {
 pub enum Refusal {
     /// It would have begun a stream above the cap on streams.
     Streams,
-    /// It would have opened a pane above the cap on open panes of its stream, or on their bytes over
-    /// all streams.
+    /// It would have opened a pane above the cap on open panes of its stream, or on their bytes
+    /// over all streams.
     Panes,
-    /// A sum of its cell is at the end of its integer.
+    /// A sum of its cell would overflow.
     Sums,
-    /// As many predictions, or outcomes, are waiting for each other as may.
+    /// The cap on waiting predictions, or on waiting outcomes, is reached.
     Pending,
 }
 
@@ -283,7 +283,8 @@ impl Refusal {
     }
 }
 
-/// How a record ended, for now: what is pending or waiting ends later, in the state in brackets.
+/// How a record ended, for now. A pending or waiting record ends later, in one of the states in
+/// brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Disposition {
     /// Added to the sums.

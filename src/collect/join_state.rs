@@ -44,9 +44,10 @@ impl Collector {
         &mut self.joins
     }
 
-    /// Puts back one joiner, without the predictions of models, of the `before` that the snapshot has, that are not
-    /// the `same` now; outcomes that wait and named one of these are taken for outcomes of any model. The lines must be
-    /// back. `false` where the plan no longer has the join: it is left out.
+    /// Puts back one joiner, without the predictions of those models of the snapshot (`before` in
+    /// number) that are no longer the `same`. Waiting outcomes that name such a model wait for any
+    /// model. The lines must be back. Returns `false`, and leaves the join out, if the plan no
+    /// longer has it.
     pub fn restore_joiner<'s>(
         &mut self,
         state: &JoinState,
@@ -85,8 +86,8 @@ impl Collector {
         Ok(true)
     }
 
-    /// After all joiners are back: forgets predictions that were given up of streams that are not, or of models that
-    /// are not the `same` as before.
+    /// After all joiners are back: forgets given-up predictions whose stream did not come back, or
+    /// whose model is not the `same` as before.
     pub fn forget_given_up_of_none(&mut self, same: impl Fn(u16) -> bool) {
         let streams = &self.streams;
         let is = |model: u16, slot: u32| {
@@ -96,8 +97,8 @@ impl Collector {
         self.joins.retain_given_up(is);
     }
 
-    /// After all joiners are back: tells streams what they wait for, and counts as expired or orphaned
-    /// what did not come back.
+    /// After all joiners are back: tells streams what they wait for, and counts as expired or
+    /// orphaned what did not come back.
     pub fn recount_joins(&mut self) {
         let mut pending: BTreeMap<u16, u64> = BTreeMap::new();
         let streams = &mut self.streams;
@@ -121,8 +122,8 @@ impl Collector {
             let gone = counts.waiting.saturating_sub(w);
             counts.waiting -= gone;
             counts.orphaned += gone;
-            // The lines of a model whose panes are others now are not known: outcomes that were orphaned by
-            // them came back. They are counted.
+            // The lines of a model whose panes are others now are not known: outcomes that were
+            // orphaned by them came back. They are counted.
             let back = w.saturating_sub(counts.waiting);
             self.joins.drop_oldest_waiting(source, back as usize);
         }

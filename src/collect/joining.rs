@@ -1,8 +1,10 @@
-//! The collector's side of joins: predictions in, outcomes in, mature cohorts to their streams' panes.
+//! The collector's side of joins: predictions in, outcomes in, mature cohorts to their streams'
+//! panes.
 //!
-//! Where a model has vector views, what they need of a prediction waits with it, and is shown to their holder
-//! ([`MaturedVector`]) when it is mature and counted; what a late outcome changes of it is kept for them beside
-//! the corrections of scores ([`super::amend`]). Models without such views pay one comparison a prediction.
+//! If a model has vector views, a pending prediction also keeps the numbers that these views need.
+//! They go to the holder of the views ([`MaturedVector`]) when the prediction is mature and
+//! counted. Changes by late outcomes are kept for the views too, beside the corrections of scores
+//! ([`super::amend`]). Models without such views pay one comparison a prediction.
 
 use super::collector::Collector;
 use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
@@ -111,7 +113,8 @@ impl Collector {
                 self.counters.source_mut(origin.source).renormalised += 1;
             }
             if let Some(outcome) = event.outcome {
-                // The record carries its outcome: it is one record, whatever becomes of the outcome.
+                // The record carries its outcome: it is one record, whatever becomes of the
+                // outcome.
                 self.attach(join, origin, key, time, outcome.class());
             }
         }
@@ -204,9 +207,9 @@ impl Collector {
         end
     }
 
-    /// Makes observations of the predictions of `model` in its oldest pending pane, if that ends before
-    /// `line_ms`; returns the end of the pane, or the line when nothing else is pending before it. Those with vector
-    /// views are shown.
+    /// Turns the predictions of `model` in its oldest pending pane into observations, if that pane
+    /// ends before `line_ms`, and passes those with vector views to `show`. Returns the end of the
+    /// pane, or the line if nothing else is pending before it.
     pub fn mature(&mut self, model: usize, line_ms: i64, show: Show<'_>) -> i64 {
         let pane_ms = self.models[model].pane_ms;
         let oldest = self.joins.oldest_ms(model as u16);
@@ -253,7 +256,8 @@ impl Collector {
         }
     }
 
-    /// Shows a prediction that was counted, or left out for want of an outcome, to its vector views.
+    /// Shows a prediction that was counted, or left out for want of an outcome, to its vector
+    /// views.
     #[cold]
     fn show_matured(
         &mut self,
@@ -291,8 +295,8 @@ impl Collector {
             .is_some_and(|s| s.part == Part::Other)
     }
 
-    /// Adds one mature prediction to its stream's pane; `None` where it expired. Whether its outcome
-    /// was implied comes with it.
+    /// Adds one mature prediction to its stream's pane; `None` where it expired. Whether its
+    /// outcome was implied comes with it.
     fn settle(&mut self, missing: Missing, m: &Matured<'_>) -> (Option<Disposition>, bool) {
         let refused = |refusal| (Some(Disposition::Refused(refusal)), false);
         let slot = m.subject as usize;
@@ -336,7 +340,7 @@ impl Collector {
         )
     }
 
-    /// Outcomes that can no longer find a prediction that is not late.
+    /// Ends waiting outcomes as orphaned when every prediction that could still come would be late.
     pub fn orphan(&mut self) {
         let mut joins = std::mem::take(&mut self.joins);
         let least = self
@@ -359,8 +363,8 @@ impl Collector {
         self.joins = joins;
     }
 
-    /// For each view of the model the score and the class that makes its outcome true; returns whether a
-    /// vector was divided by its sum. `rank` is of the event where it may be in a sample.
+    /// For each view of the model the score and the class that makes its outcome true; returns
+    /// whether a vector was divided by its sum. `rank` is of the event where it may be in a sample.
     pub(super) fn views_of(
         &mut self,
         model: usize,

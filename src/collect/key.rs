@@ -1,18 +1,19 @@
-//! The key of a stream: names of the model, its version and the segment; and a table that is searched by it.
+//! The key of a stream: names of the model, its version and the segment; and a table that is
+//! searched by it.
 //!
-//! Every event brings its three names borrowed from the record; most belong to the stream of the event
-//! before or to one of a thousand others. Names are short, so the ends of each, at most sixteen bytes, are
-//! read once as two words: the hash is made of them, and where a name is no longer than that they are the
-//! name. Keys are then compared without a look at the text, which lies elsewhere in memory, and without
-//! calls of `memcmp`, which cost more than the comparison.
+//! Every event has three names, borrowed from its record. Most events belong to the stream of the
+//! previous event or to one of a thousand others. Names are short. So the first and last bytes of
+//! each name, at most sixteen, are read once as two words. The hash is made of these words, and
+//! they are the whole name if it is no longer than that. Key comparisons then do not read the text,
+//! which is elsewhere in memory, and do not call `memcmp`, which costs more than the comparison.
 //!
-//! The hash is a folded multiplication of two words, as in wyhash, unkeyed: the cap on streams bounds
-//! what chosen collisions can cost. Equality is always that of all bytes.
+//! The hash is a folded multiplication of two words, as in wyhash, unkeyed: the cap on streams
+//! bounds what chosen collisions can cost. Equality is always that of all bytes.
 //!
-//! [`Slots`] holds one value per stream under a number, its slot, that stays the same while the stream
-//! lives; a new stream takes the first vacant slot. [`Table`] finds the slot by borrowed names, where a
-//! `HashMap` would need an owned key to ask with: an open-addressing table of slot numbers, at least half
-//! of it empty.
+//! [`Slots`] holds one value per stream under a number, its slot. The slot stays the same while the
+//! stream lives; a new stream takes the first vacant slot. [`Table`] finds the slot by borrowed
+//! names; a `HashMap` would need an owned key for each look-up. It is an open-addressing table of
+//! slot numbers, at least half empty.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -49,9 +50,9 @@ impl Mark {
         }
     }
 
-    /// Equality word by word: the derived one reads in pieces other than were just written, which
-    /// waits for the writes to reach the cache. Names that differ mostly do in their last bytes; these
-    /// come first, so that the processor seldom guesses wrong what comes next.
+    /// Compares word by word. The derived comparison reads the words in other pieces than they were
+    /// just written in, and so waits until the writes reach the cache. Names that differ mostly do
+    /// in their last bytes; these are compared first, so the branch is well predicted.
     #[inline]
     fn is(&self, o: &Mark) -> bool {
         let last = |i: usize| self.ends[i].1 == o.ends[i].1;
@@ -172,8 +173,8 @@ impl<'de> Deserialize<'de> for Key {
     }
 }
 
-/// The first and last eight bytes, which overlap where there are fewer than sixteen; of fewer than eight
-/// the first and last four, and of fewer than four all.
+/// The first and last eight bytes, which overlap where there are fewer than sixteen; of fewer than
+/// eight the first and last four, and of fewer than four all.
 #[inline]
 fn ends(name: &str) -> (u64, u64) {
     let bytes = name.as_bytes();

@@ -1,7 +1,7 @@
 //! Floor 2: the first stage, from decoded events to the sums of sealed panes.
 //!
-//! The [`collector`] is the stage itself, and `upkeep` what its holder does with it besides giving it records. In
-//! reading order:
+//! The [`collector`] is the stage itself, and `upkeep` what its holder does with it besides giving
+//! it records. In reading order:
 //!
 //! | file | holds |
 //! |---|---|

@@ -43,8 +43,8 @@ impl Collector {
         self.pairings.get(model)?.as_ref()
     }
 
-    /// Puts back the rows of a snapshot, without those of streams that did not come back; the streams must be
-    /// back. `false` where they are of another shape.
+    /// Puts back the rows of a snapshot, without those of streams that did not come back; the
+    /// streams must be back. `false` where they are of another shape.
     pub fn restore_pairing(&mut self, model: usize, state: PairingState) -> bool {
         let Some(mut pairing) = self.pairings[model].take() else {
             return true;

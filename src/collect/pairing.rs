@@ -6,21 +6,21 @@
 //! sealed. So the rows, the choice between two rows of one version, and the pane of a pair depend
 //! on event times alone, not on the order of arrival.
 //!
-//! If several rows have one version and id, the earliest in event time counts, then the one with the
-//! lowest score. Later ones within the wait count as duplicates. Two versions that disagree about
-//! the outcome form no pair, which is counted too. Segments do not matter: two versions may put one
-//! id into two segments.
+//! If several rows have one version and id, the earliest in event time counts, then the one with
+//! the lowest score. Later ones within the wait count as duplicates. Two versions that disagree
+//! about the outcome form no pair, which is counted too. Segments do not matter: two versions may
+//! put one id into two segments.
 //!
-//! The champion of two versions is the configured one; then pairs without it are not formed.
-//! Without configuration it is the version whose first row is older, and for two that began in one
-//! pane the one whose name comes first.
+//! If a champion is configured, pairs without it are not formed. Otherwise the champion of two
+//! versions is the one whose first row is older; if both began in one pane, it is the one whose
+//! name comes first.
 //!
 //! A late outcome that revises windows (`revise = true`) does not revise pairs, and is counted
 //! ([`PairCounts::unrevised`]). Results about pairs are valid at all times because each outcome is
-//! added once, and what is learnt from earlier panes is applied to later ones. Another outcome
-//! would have changed what every later pane learnt. Replacing outcomes after the fact, mostly
-//! positives first, would choose increments by their outcome. So an interval refers to outcomes as
-//! they are known at maturity.
+//! added once, and the weights learnt from earlier panes are applied only to later ones. Another
+//! outcome would have changed these weights for every later pane. Replacing outcomes afterwards,
+//! mostly positives first, would select the increments by their outcomes. So an interval refers to
+//! outcomes as they are known at maturity.
 //!
 //! If partitions move between processes, each process pairs its own rows. Both records of an id are
 //! in one partition if ids are the record keys.

@@ -1,36 +1,39 @@
 //! What is local to source partitions: how far each was read, and how far event time has come.
 //!
-//! Event time of a partition is the newest among its accepted events, and never later than the arrival of
-//! the record that brought it. The *frontier* is the least over the live partitions: below it, less the
-//! lateness, nothing more is expected. A partition whose end was reached is idle and holds nobody back
-//! until its next record, or until its log grows; when all are idle, the frontier is the newest event of
-//! any. A partition that was assigned and not yet read holds the frontier where it is, for nothing is
-//! known of it. A partition that was revoked holds nobody back from the next event or end on, not from
-//! the call: all of them may be revoked, one after the other, and given back (a session that the broker
-//! let expire), and the last one revoked must not carry the frontier past the others.
+//! The event time of a partition is the newest among its accepted events, and never later than the
+//! arrival of the record that brought it. The *frontier* is the least event time of the live
+//! partitions: before it, less the lateness, no more events are expected. A partition whose end was
+//! reached is idle and holds no other back until its next record, or until its log grows. When all
+//! are idle, the frontier is the newest event of any partition. A partition that was assigned and
+//! not yet read stops the frontier, as its event time is unknown. A revoked partition stops holding
+//! others back at the next event or end, not at the call. A broker that lets a session expire may
+//! revoke all partitions, one after the other, and give them back; the last one revoked must then
+//! not move the frontier past the others.
 //!
-//! Records that are not counted (unreadable, of a model that nobody watches, refused) say how far their
-//! partition is too, or one of them a second would hold the frontier for ever. They have no event time to
-//! be believed, so they are *heard* at their arrival, less the delay between event and arrival that the
-//! partition's newest event had. What is heard keeps a partition from holding others back, and no more:
-//! the frontier never passes the newest event of any partition. Both depend on the records alone. One
-//! arrival alone may be wrong by as much as the reader lags: where a timestamp is wrong too, the time of
-//! reading takes its place. So what is heard is the least of [`WITNESSES`] different arrivals of such records
-//! in a row; a reader that lags takes many records in one reading.
+//! Uncounted records (unreadable, of a model that is not watched, refused) must advance their
+//! partition too. Otherwise a partition with one such record a second would hold the frontier
+//! permanently. Their event time is not trusted. Instead each is *heard* at its arrival, less the
+//! delay between event and arrival of the partition's newest event. Heard times only keep a
+//! partition from holding others back: the frontier never passes the newest event of any partition.
+//! Both depend on the records alone. A single arrival may be wrong by as much as the reader lags,
+//! because the time of reading replaces a wrong timestamp. So the heard time is the least of
+//! [`WITNESSES`] different arrivals of such records in a row; a reader that lags takes many records
+//! at once, with one arrival.
 //!
-//! A time that is further ahead of its partition's than a bound is *set aside*: one record with a wrong
-//! clock would make all that follow late. The partition takes it once another partition is as far, or once
-//! [`WITNESSES`] records in a row are as far ahead. The first event of a partition is compared with the other
-//! partitions alone. The first event of all is believed, and so are events without arrival, which come from
-//! files.
+//! A time that is ahead of its partition's time by more than a bound is *set aside*: otherwise one
+//! record with a wrong clock would make all later records late. The partition accepts such a time
+//! once another partition has reached it, or once [`WITNESSES`] records in a row are as far ahead.
+//! The first event of a partition is compared with the other partitions only. The very first event
+//! of all partitions is accepted, and so are events without arrival, which come from files.
 //!
-//! A partition that an open transaction has held back for too long is *left out* until its next record.
+//! A partition that an open transaction has held back for too long is *left out* until its next
+//! record.
 //!
-//! Always: the frontier never goes back; a position goes back only where the partition itself did, because its
-//! topic was recreated ([`Partitions::rewind`]).
+//! Always: the frontier never goes back; a position goes back only if the offsets of its partition
+//! start again because the topic was recreated ([`Partitions::rewind`]).
 //!
-//! Cost: one comparison per event while the partition stays the same; the minimum is taken again only
-//! when the partition that held it moves.
+//! Cost: one comparison per event while the partition stays the same; the minimum is taken again
+//! only when the partition that held it moves.
 
 use super::event::{Origin, PartitionId};
 use serde::{Deserialize, Serialize};
@@ -67,7 +70,8 @@ struct Partition {
     heard: Vec<i64>,
     /// Times set aside of the last records in a row.
     ahead: Vec<i64>,
-    /// Position at the last of these times, so that several rows of one record confirm it only once.
+    /// Position at the last of these times, so that several rows of one record confirm it only
+    /// once.
     ahead_next: Option<i64>,
     /// Offset after the last record that was counted.
     next: Option<i64>,
@@ -150,8 +154,9 @@ impl Partitions {
         }
     }
 
-    /// Takes the event time of the record that was passed last, no later than its arrival. A time that is
-    /// further ahead than `ahead_max_ms` is set aside; answers whether it was. See the module.
+    /// Takes the event time of the record that was passed last, no later than its arrival. A time
+    /// that is further ahead than `ahead_max_ms` is set aside; answers whether it was. See the
+    /// module.
     #[inline]
     pub fn observe(&mut self, time_ms: i64, arrival_ms: Option<i64>, ahead_max_ms: i64) -> bool {
         let p = &mut self.all[self.last];
@@ -184,8 +189,8 @@ impl Partitions {
         }
     }
 
-    /// Follows a time that is far ahead of its partition's only if others are there too; answers whether
-    /// it was set aside.
+    /// Follows a time that is far ahead of its partition's only if others are there too; answers
+    /// whether it was set aside.
     #[cold]
     fn set_aside(&mut self, time_ms: i64, arrival_ms: Option<i64>, ahead_max_ms: i64) -> bool {
         let others = self.all.iter().enumerate();
@@ -216,7 +221,8 @@ impl Partitions {
     pub fn hear(&mut self, arrival_ms: i64) {
         let p = &mut self.all[self.last];
         if p.heard.last() == Some(&arrival_ms) {
-            // Another row of the record, or another record with a wrong timestamp of the same reading.
+            // Another row of the record, or another record with a wrong timestamp of the same
+            // reading.
             return;
         }
         p.heard.push(arrival_ms);
@@ -242,8 +248,8 @@ impl Partitions {
         self.all.iter().filter_map(|p| p.newest_ms).max()
     }
 
-    /// How far all partitions have come that hold others back, by records that are not counted too; `None`
-    /// where nothing is known of one of them, or where none holds others back.
+    /// The least time reached by the partitions that hold others back, with uncounted records;
+    /// `None` if the time of one of them is unknown, or if none holds others back.
     pub fn reach_ms(&self) -> Option<i64> {
         self.slowest()?.1
     }
@@ -259,8 +265,8 @@ impl Partitions {
         Some((id, least.reach_ms()))
     }
 
-    /// Whether every partition of a configured topic is read here, and none is left out: nothing can be
-    /// said of the streams of others.
+    /// Whether every partition of a configured topic is read here, and none is left out: nothing
+    /// can be said of the streams of others.
     pub fn are_read(&self) -> bool {
         let mut configured = self.all.iter().filter(|p| p.life != Life::Dropped);
         configured.all(|p| matches!(p.life, Life::Live | Life::Idle))
@@ -278,7 +284,8 @@ impl Partitions {
         p.next
     }
 
-    /// Nothing is known of any partition until it is read again, or revoked: each holds others back.
+    /// Nothing is known of any partition until it is read again, or revoked: each holds others
+    /// back.
     pub fn resume(&mut self) {
         let kept = self.all.iter_mut().filter(|p| p.life != Life::Dropped);
         kept.for_each(|p| p.life = Life::Live);
@@ -350,9 +357,9 @@ impl Partitions {
         })
     }
 
-    /// Gives every source the number that `number` says, for a configuration that lists them otherwise;
-    /// where it says `false` with it, the source is no longer read: its partitions keep their positions
-    /// and hold nobody back.
+    /// Renumbers every source by `number`, for a configuration with another order. If `number`
+    /// returns `false` for a source, it is no longer read: its partitions keep their positions and
+    /// hold no other back.
     pub fn renumber(&mut self, number: impl Fn(u16) -> (u16, bool)) {
         for p in &mut self.all {
             let (source, read) = number(p.source);

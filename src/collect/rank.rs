@@ -1,9 +1,9 @@
 //! The rank of an event in the samples of kernel views.
 //!
-//! A sample keeps the events whose ranks are lowest. A rank is a hash, under the configured seed, of the event's id and
-//! time, or of its place in the input where it has no id, and of its row where a record holds several: so it does not
-//! depend on the order in which partitions are read, and with ids not on partitions at all. It knows nothing of the
-//! prediction and the outcome.
+//! A sample keeps the events with the lowest ranks. A rank is a hash, under the configured seed, of
+//! the event's id and time. An event without an id uses its place in the input instead; a record
+//! with several rows adds the row. So the rank does not depend on the order in which partitions are
+//! read, nor, with ids, on the partition. It does not depend on the prediction or the outcome.
 
 use super::event::{Event, Origin};
 use siphasher::sip::SipHasher13;

@@ -1,24 +1,24 @@
 //! The ids of one partition whose records were counted.
 //!
-//! Kafka delivers at least once: a producer that retries, or an application that starts again from an
-//! older position, writes a record a second time. Where records carry an id, the second one is
-//! recognised here. A record is a *duplicate* if a record of the same names and id was counted before
-//! and their event times differ by the horizon at most, and a *conflict* if that one had another
-//! prediction or outcome. Neither is counted in any sum; the first that was counted stays.
+//! Kafka delivers at least once: a producer that retries, or an application that starts again from
+//! an older position, writes a record a second time. Where records carry an id, the second one is
+//! recognised here. A record is a *duplicate* if a record of the same names and id was counted
+//! before and their event times differ by the horizon at most, and a *conflict* if that one had
+//! another prediction or outcome. Neither is counted in any sum; the first that was counted stays.
 //!
-//! An id is remembered as long as a duplicate of it could be counted: until the line, before which
-//! every event is late, has passed its event time by the horizon. So what is a duplicate depends on
-//! the records of the partition alone. The exception is the cap on ids: beyond it the ids with the
-//! oldest event times are forgotten, and counted.
+//! An id is remembered as long as a duplicate of it could be counted: until the line (every event
+//! before it is late) is a horizon past the id's event time. So the records of the partition alone
+//! decide which records are duplicates. The exception is the cap on ids: beyond it, the ids with
+//! the oldest event times are forgotten, and counted.
 //!
-//! Names and id are kept as 96 bits of SipHash-1-3. Two different ids of one partition are taken for
-//! one with probability 2⁻⁹⁶ a pair: of ten million remembered ids, one record in 10²² is lost.
+//! Names and id are kept as 96 bits of SipHash-1-3. Two different ids of one partition are taken
+//! for one with probability 2⁻⁹⁶ a pair: of ten million remembered ids, one record in 10²² is lost.
 //!
-//! Ids are written to a [journal](super::join), so that a snapshot costs what came since the last one.
-//! Replaying it yields the ids that wrote it, and at most some that the cap had evicted.
+//! Ids are written to a [journal](super::join), so that a snapshot costs what came since the last
+//! one. Replaying it yields the ids that wrote it, and at most some that the cap had evicted.
 //!
-//! Cost: 24 bytes an id in a table that is at least 7/16 full; about 0.1 µs a record, most of it one
-//! cache miss.
+//! Cost: 24 bytes an id in a table that is at least 7/16 full; about 0.1 µs a record, most of it
+//! one cache miss.
 
 use super::event::Event;
 use super::join::{Journal, JournalDelta, JournalError, JournalMark, Op, replay};
@@ -104,7 +104,7 @@ impl SeenIds {
         self.table.is_empty()
     }
 
-    /// What a record is to the one that was counted before under its id, if one was.
+    /// How a record repeats the record that was counted before under its id, if there is one.
     #[inline]
     pub fn find(&self, id: &SeenId, horizon_ms: i64) -> Option<Repeat> {
         let seen = self.table.find(id.hash(), |s| s.key == id.key)?;
@@ -117,8 +117,8 @@ impl SeenIds {
         })
     }
 
-    /// Remembers a record that was counted. Ids from before `floor_ms` are forgotten when there is no
-    /// room left in the table.
+    /// Remembers a record that was counted. Ids from before `floor_ms` are forgotten when there is
+    /// no room left in the table.
     pub fn insert(&mut self, id: SeenId, floor_ms: i64) {
         let SeenId {
             key,
@@ -207,7 +207,8 @@ impl SeenIds {
         self.journal = Journal::resume(marks);
     }
 
-    /// Takes what the journal wrote since the last call, and releases segments older than `floor_ms`.
+    /// Takes what the journal wrote since the last call, and releases segments older than
+    /// `floor_ms`.
     pub fn take_journal(
         &mut self,
         number: u16,

@@ -1,9 +1,9 @@
-//! The segments of a version: how they are kept, and the names of those that are no record's.
+//! The segments of a version: how they are kept, and the segment names that no record has.
 //!
-//! The segment of a record reads `field=value`, with an empty value where the record has none. An empty name
-//! therefore says that the record's source has no segments, and what is in no segment is in no roll-up: a
-//! version without segments has no second stream that would repeat its only one. Names alone decide, so the
-//! order of events and the process that counts them do not matter.
+//! The segment of a record reads `field=value`, with an empty value if the record has none. So an
+//! empty name means that the record's source has no segments, and its events are in no roll-up: a
+//! roll-up of a version without segments would only repeat its one stream. Names alone decide this,
+//! so it does not depend on the order of events or on the process that counts them.
 
 /// Name of the segment that holds the sums of all others.
 pub const ROLL_UP: &str = "*";

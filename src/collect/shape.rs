@@ -13,7 +13,7 @@ use crate::stats::view::{Checked, Prediction, View, ViewError, positive};
 /// 2000-01-01, before which no event time is believed: a clock that was never set says 1970.
 pub const TIME_MIN_MS: i64 = 946_684_800_000;
 
-/// 2100-01-01, from which on none is: seconds taken for milliseconds end up far beyond.
+/// 2100-01-01; later event times are rejected: a time in the wrong unit is usually far beyond it.
 pub const TIME_MAX_MS: i64 = 4_102_444_800_000;
 
 /// Longest model, version or segment name; longer ones are rejected, so that memory has a bound.
@@ -28,7 +28,8 @@ pub struct ModelShape {
     pub views: Vec<View>,
     /// How many of the largest probabilities are kept of a prediction that waits, for vector views.
     pub depth: usize,
-    /// Seed of the ranks by which a sample of whole vectors is drawn, where a kernel view keeps one: they wait too.
+    /// Seed of the ranks by which a sample of whole vectors is drawn, where a kernel view keeps
+    /// one: they wait too.
     pub sampled: Option<u64>,
     /// Entries of a vector; 0: any number.
     pub classes: usize,
@@ -160,8 +161,8 @@ impl FastPath {
         }
     }
 
-    /// The score and outcome of the event where it has one score and the model one view, as most have;
-    /// `None` for others.
+    /// The score and outcome of the event where it has one score and the model one view, as most
+    /// have; `None` for others.
     #[inline]
     pub fn only(&self, event: &Event<'_>) -> Result<Option<Scored>, Reason> {
         let Prediction::Score(z) = event.prediction else {
@@ -176,8 +177,8 @@ impl FastPath {
     }
 }
 
-/// Takes the score and outcome of the event for each view of the model; returns whether a vector was
-/// divided by its sum.
+/// Takes the score and outcome of the event for each view of the model; returns whether a vector
+/// was divided by its sum.
 #[inline]
 pub(super) fn project(
     shape: &ModelShape,

@@ -1,14 +1,14 @@
 //! One segment of one version of a model, with its open panes.
 //!
-//! All views of a stream share its key and its panes, so an event is looked up once and lands in one
-//! pane; each view has its own sums there.
+//! All views of a stream share its key and its panes, so an event is looked up once and lands in
+//! one pane; each view has its own sums there.
 //!
 //! A stream has few open panes while partitions advance together: the newest, and those within the
-//! lateness. If one partition is read hours ahead of another it has hundreds. So only [`HOT_MAX`] panes
-//! are *hot*, that is unpacked; the others are packed like sealed ones, and unpacked again when an
-//! event lands in them. A cap on the open panes of a stream bounds their number, and a cap over all
-//! streams their bytes. Beyond that a pane is opened only within the lateness and a little more: what the
-//! watermark waits for must not find the room taken by what is ahead of it.
+//! lateness. It has hundreds if one partition is read hours ahead of another. So only [`HOT_MAX`]
+//! panes are *hot*, that is unpacked; the others are packed like sealed ones, and unpacked when an
+//! event lands in them. Caps bound the number of open panes of a stream, and the bytes of those of
+//! all streams. At a cap, a pane is opened only within the lateness and a little more, so that
+//! panes ahead of the watermark do not take the room of the panes that it waits for.
 
 use super::event::Refusal;
 use super::key::{Key, Named};
@@ -23,7 +23,8 @@ use crate::window::{LateOutcomes, PackError, Packed, Unlabelled};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Hot panes of a stream. Disorder across a pane's boundary touches two; a third absorbs a straggler.
+/// Hot panes of a stream. Disorder across a pane's boundary touches two; a third absorbs a
+/// straggler.
 pub const HOT_MAX: usize = 3;
 
 /// Panes that are open beyond the lateness while partitions advance together.
@@ -172,8 +173,8 @@ impl Stream {
         }
     }
 
-    /// Seals the oldest pane if it begins before `line_ms`. A pane that has late outcomes of older
-    /// predictions only is one of so many views without events.
+    /// Seals the oldest pane if it begins before `line_ms`. A pane with only late outcomes of older
+    /// predictions is sealed with `views` views without events.
     pub fn seal(
         &mut self,
         line_ms: i64,
@@ -413,8 +414,9 @@ impl OpenPane {
         }
     }
 
-    /// Counts a prediction without outcome, one score for each view; `implied` when it was added all the
-    /// same. A pane is sealed in the call that counts into it, so no snapshot need hold the counts.
+    /// Counts a prediction without outcome, one score for each view; `implied` when it was added
+    /// all the same. A pane is sealed in the call that counts into it, so no snapshot need hold the
+    /// counts.
     pub fn count_unlabelled(&mut self, seen: &[Scored], implied: bool) {
         self.unlabelled.resize(seen.len(), Unlabelled::default());
         for (unlabelled, one) in self.unlabelled.iter_mut().zip(seen) {

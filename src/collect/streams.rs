@@ -1,8 +1,10 @@
-//! The table of streams: which streams there are, and which segment of a version an event belongs to.
+//! The table of streams: which streams there are, and which segment of a version an event belongs
+//! to.
 //!
-//! Streams of one model and version are a *group*. Beside the segments a group may have a stream called
-//! `other`, which takes the events of segments for which there is no room, and a *roll-up* called `*`,
-//! whose sums are those of all segments. Events without a segment are a stream by themselves.
+//! Streams of one model and version are a *group*. Beside the segments a group may have a stream
+//! called `other`, which takes the events of segments for which there is no room, and a *roll-up*
+//! called `*`, whose sums are those of all segments. Events without a segment are a stream by
+//! themselves.
 //!
 //! ```text
 //! events ─► country=de ─┐ sealed panes
@@ -10,13 +12,13 @@
 //!        ─► other      ─┘
 //! ```
 //!
-//! Sums are additive, so a roll-up costs nothing per event: the second stage makes it from the sealed
-//! panes of the segments. Here a group only keeps room for it.
+//! Sums are additive, so a roll-up costs nothing per event: the second stage makes it from the
+//! sealed panes of the segments. Here a group only keeps room for it.
 //!
-//! A new segment goes to `other` if its group has as many segments as it may, or if there is no room
-//! for another stream. Room for `other` is kept from the first segment on; a group that does not fit
-//! with roll-up, segment and `other` is refused. A record never names the segments `*` or `other`,
-//! because its segments read `field=value`.
+//! A new segment goes to `other` if its group is at its cap on segments, or if there is no room for
+//! another stream. Room for `other` is reserved with the first segment; a group without room for
+//! roll-up, segment and `other` is refused. A record never has the segment `*` or `other`, because
+//! record segments read `field=value`.
 //!
 //! Always: the streams plus the room kept are at most the cap.
 
@@ -87,7 +89,8 @@ pub struct Streams {
     count: usize,
     /// Streams for which room is kept, over all groups.
     kept: usize,
-    /// The slot that was found or begun last, where a stream has its own name: the next event is often of it.
+    /// The slot that was found or begun last, where a stream has its own name: the next event is
+    /// often of it.
     last: usize,
     /// Slot of the stream that took the last event, `other` too.
     taken: usize,

@@ -1,8 +1,8 @@
-//! A look at pairs of prediction and outcome as they form, for people who wonder what is counted.
+//! Shows pairs of prediction and outcome as they form, for people who want to see what is counted.
 //!
-//! Off, it is one comparison a record. On, it takes as many pairs as it was given room for, and counts those
-//! that it let pass; so that a look costs what was asked for, whatever the traffic. What is taken here
-//! changes nothing that is counted.
+//! When off, a tap costs one comparison a record. When on, it takes as many pairs as it has room
+//! for, and counts those that it let pass. So its cost does not depend on the traffic. A tap does
+//! not change what is counted.
 
 use super::event::Disposition;
 use crate::stats::view::View;

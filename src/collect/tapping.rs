@@ -8,8 +8,8 @@ use super::tap::{Pair, Tap};
 use crate::stats::fixed::Scored;
 
 impl Collector {
-    /// Gives room for so many pairs until the next call, or closes the tap with none. Returns what was
-    /// taken, and how many pairs passed without.
+    /// Gives room for so many pairs until the next call, or closes the tap with none. Returns what
+    /// was taken, and how many pairs passed without.
     pub fn tap(&mut self, room: usize) -> (Vec<Pair>, u64) {
         let full = self.tap.take().map(|tap| *tap).unwrap_or_default();
         if room > 0 {

@@ -1,4 +1,5 @@
-//! What the holder of a collector does with it, besides giving it records and taking out sealed panes.
+//! What the holder of a collector does with it, besides giving it records and taking out sealed
+//! panes.
 
 use super::collector::Collector;
 use super::counters::Counters;
@@ -27,8 +28,8 @@ impl Collector {
         }
     }
 
-    /// Takes the time: lets streams go that had no event for so long of event time, if that is said, and
-    /// wait for nothing. Hands each of them to `gone`.
+    /// Advances the clock to `now_ms`. Expires streams that had no event for `expire_after_ms` of
+    /// event time, if given, and that wait for nothing. Hands each of them to `gone`.
     pub fn tick(&mut self, now_ms: i64, expire_after_ms: Option<i64>, mut gone: impl FnMut(usize)) {
         let mut unused = Vec::new();
         for (slot, stream) in self.streams.iter_mut() {
@@ -53,8 +54,8 @@ impl Collector {
         }
     }
 
-    /// The line of `model` after the newest event of all, for the end of input. It does not depend on
-    /// which partition had the event, nor on how far the line has come.
+    /// The line of `model` after the newest event of all, for the end of input. It does not depend
+    /// on which partition had the event, nor on how far the line has come.
     pub fn last_line(&self, model: usize) -> i64 {
         let pane_ms = self.models[model].pane_ms;
         // Outcomes come after the last prediction; nothing is judged for their sake.
@@ -68,7 +69,8 @@ impl Collector {
         })
     }
 
-    /// The line of `model` before which everything is mature at this event time; not before the present one.
+    /// The line of `model` before which everything is mature at event time `now_ms`; never before
+    /// the current line.
     pub fn mature_line(&self, model: usize, now_ms: i64) -> i64 {
         let shape = &self.models[model];
         let at = now_ms.saturating_sub(shape.maturity_ms);
@@ -96,7 +98,8 @@ impl Collector {
         &mut self.counters
     }
 
-    /// Opens no more panes ahead of where all partitions have come, by model; `None`: there is room again.
+    /// Opens no more panes ahead of where all partitions have come, by model; `None`: there is room
+    /// again.
     pub fn hold_ahead(&mut self, common_ms: Option<Vec<i64>>) {
         self.common_ms = common_ms;
     }

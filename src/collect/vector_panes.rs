@@ -4,8 +4,8 @@
 //! is then merged into the windows of the view. Where partitions are counted apart, the sealed
 //! panes of each are merged into an open pane here first.
 //!
-//! Always: what a sealed pane holds depends on the events that were observed before it was sealed,
-//! not on their order. Events that come after that are counted as late in the pane that seals next.
+//! Always: a sealed pane depends on the events that were observed before it was sealed, and not on
+//! their order. Later events count as late in the pane that seals next.
 
 use crate::window::{
     EmptySums, LateOutcomes, PackError, Pane, PaneState, PaneSums, RetainedVector, Revision,

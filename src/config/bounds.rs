@@ -36,14 +36,14 @@
 //! each; the others take 32 bytes. A stream whose scores touch few cells costs proportionally less.
 //!
 //! A partition that is ahead of others keeps further panes open: `open_panes_max` for a stream, and
-//! `open_memory` over all of them. What exceeds either is refused and counted, so the bound holds however
-//! far partitions are apart.
+//! `open_memory` over all of them. What exceeds either is refused and counted, so the bound holds
+//! however far partitions are apart.
 //!
-//! Beside the engine there are: an allocator that holds a quarter more than it was asked for; the copy of
-//! all panes that a snapshot is written from; for each source the queue of fetched records, with
-//! [`FETCH_BYTES`] for responses on their way and for what each record takes beside its bytes; and
-//! [`PROCESS_BYTES`] for the process itself, and [`RUNNING_BYTES_MAX`] for the sums that windows keep from
-//! slide to slide. A test measures the peak of real processes against the sum.
+//! The bound also includes: a quarter more memory than requested, for the allocator; the copy of
+//! all panes from which a snapshot is written; for each source the queue of fetched records, with
+//! [`FETCH_BYTES`] for responses in flight and for the memory of each record besides its bytes;
+//! [`PROCESS_BYTES`] for the process itself; and [`RUNNING_BYTES_MAX`] for the sums that windows
+//! keep from slide to slide. A test compares the peak of real processes with the sum.
 
 use crate::collect::stream::{IN_STEP_PANES, OpenPane};
 use crate::decode::Format;
@@ -107,14 +107,16 @@ pub(super) const FETCH_BYTES: u64 = 128 << 20;
 const COPIES: u64 = 4;
 /// Bytes of records of a source that may wait for their schemas before it is paused.
 pub const PARKED_BYTES_MAX: usize = 16 << 20;
-/// Bytes that a thread keeps of what it decodes of a batch, before it leaves the rest to the engine's.
+/// Bytes that a thread keeps of what it decodes of a batch, before it leaves the rest to the
+/// engine's.
 pub const DECODED_BYTES_MAX: usize = 2 << 20;
-/// Longest record that is not left to the engine's thread. It may have a row, of 200 bytes when decoded, in as
-/// little as 14 bytes.
+/// Longest record that is not left to the engine's thread. It may have a row, of 200 bytes when
+/// decoded, in as little as 14 bytes.
 pub const SHARED_RECORD_BYTES_MAX: usize = 64 << 10;
 /// Most threads that decode and judge where their number is left to the machine.
 pub const THREADS_USUAL: usize = 4;
-/// What a thread of the pool takes while it judges: the total of a window, its levels, and what its allocator keeps.
+/// What a thread of the pool takes while it judges: the total of a window, its levels, and what its
+/// allocator keeps.
 const JUDGING_BYTES: u64 = 4 << 20;
 /// A detector with its report.
 const DETECTOR_BYTES: u64 = 36 * 1024;
@@ -153,8 +155,8 @@ pub struct MemoryBound {
     pub ahead_bytes: u64,
     /// The copy of the panes that a snapshot is written from, bytes.
     pub copy_bytes: u64,
-    /// The process without state: code, threads, buffers of connections, answers of HTTP, the history, and
-    /// the sums that windows keep from slide to slide, bytes.
+    /// The process without state: code, threads, buffers of connections, answers of HTTP, the
+    /// history, and the sums that windows keep from slide to slide, bytes.
     pub process_bytes: u64,
 }
 
@@ -213,9 +215,10 @@ impl MemoryBound {
         )
     }
 
-    /// A process whose state is in a topic and that judges what it counts, with so many partitions: each has its
-    /// streams and what waits, and is written from a copy that is encoded, cut up, and on its way to the
-    /// broker. Streams are held once more over all of them, and panes of partitions that are ahead.
+    /// The memory of a process that keeps its state in a topic and judges what it counts, with this
+    /// many partitions. Each partition has its streams and its pending predictions, and is written
+    /// from a copy that is encoded, split, and sent to the broker. Added to this are the streams
+    /// over all partitions, and the panes of partitions that are ahead.
     pub fn moving(&self, partitions: u64) -> u64 {
         let copies = with_slack(self.copy_bytes.saturating_mul(COPIES));
         let each = self.state().saturating_add(copies);
@@ -240,14 +243,14 @@ impl MemoryBound {
     }
 }
 
-/// With what the allocator holds beyond what was asked for: its sizes are an eighth apart, and pages that are
-/// partly free stay.
+/// Adds the overhead of the allocator: its size classes are an eighth apart, and partly free pages
+/// are not returned.
 pub(super) fn with_slack(bytes: u64) -> u64 {
     bytes.saturating_add(bytes / 4)
 }
 
-/// What posted events take: the requests that are served at a time, each as its body, its events and its
-/// frame, and for each log a frame that is read and the keys.
+/// What posted events take: the requests that are served at a time, each as its body, its events
+/// and its frame, and for each log a frame that is read and the keys.
 fn posted_bytes(config: &Config) -> u64 {
     let posted = config.sources.iter().filter(|s| s.input == Input::Http);
     let logs = posted.map(|s| s.kafka.topics.len() as u64).sum::<u64>();
@@ -259,8 +262,8 @@ fn posted_bytes(config: &Config) -> u64 {
     requests + logs * (FRAME_BYTES as u64 + request + KEYS_MAX as u64 * KEY_BYTES)
 }
 
-/// What librdkafka holds for a source: its queue, a response of each kind that is on its way, and what it
-/// needs of each record beside its bytes.
+/// What librdkafka holds for a source: its queue, a response of each kind that is on its way, and
+/// what it needs of each record beside its bytes.
 fn fetched_bytes(source: &SourceOptions) -> u64 {
     let queue = u64::from(source.kafka.queue_kbytes_max) * 1024;
     let record = source.kafka.record_bytes_max as u64;

@@ -1,5 +1,5 @@
-//! Settings that are sound alone and cannot hold together: with them nothing would be decided, or
-//! events would be refused for ever.
+//! Settings that are valid alone but not together: with them no window would be decided, or events
+//! would be refused permanently.
 
 use super::document::Record;
 use super::ladder::shown;

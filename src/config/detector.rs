@@ -1,9 +1,9 @@
 //! The false-alarm budgets, and what each model's streams stake of them.
 //!
-//! `[detector] budget` is the common budget. One of time is divided among the `streams` that there
-//! may be, by default as many as the engine holds, so shares follow from the file alone. A model
-//! with its own `budget` in `[model.alert]` has a separate account, and each of its streams has all
-//! of that budget.
+//! `[detector] budget` is the common budget. A budget by time is divided among `streams`, by
+//! default as many as the engine holds, so shares follow from the file alone. A model with its own
+//! `budget` in `[model.alert]` has a separate account, and each of its streams has all of that
+//! budget.
 
 use super::document::Record;
 use super::problem::Problems;

@@ -1,8 +1,9 @@
 //! What a process is expected to take: N streams that have R events a second together.
 //!
-//! The bound assumes that every stream there may be has events in every cell of every pane. Here a pane of
-//! m cells that gets n events has m·(1 − (1 − 1/m)ⁿ) occupied ones, as if scores were spread evenly. The
-//! constants are measured on a process; a test holds its peak against the result.
+//! The bound assumes that every stream there may be has events in every cell of every pane. Here a
+//! pane of m cells that gets n events has m·(1 − (1 − 1/m)ⁿ) occupied ones, as if scores were
+//! spread evenly. The constants are measured on a process; a test holds its peak against the
+//! result.
 
 use super::bounds::{Expected, FETCH_BYTES, MemoryBound, with_slack};
 use super::{Config, Input, SourceOptions};

@@ -406,9 +406,9 @@ const SOURCE: &[Key] = &[
         Kind::Start(&["stop", "committed"]),
         Value("\"stop\""),
         "What to do with a partition that has a committed offset and no state, because the state \
-         was deleted or the process runs elsewhere. \
-         `stop`: it is not read, and `/ready` gives the reason. `committed`: windows begin empty \
-         at the committed offset. Otherwise it is read from there, as if it had never been read. \
+         was deleted or the process runs elsewhere. `stop`: it is not read, and `/ready` gives the \
+         reason. `committed`: windows begin empty at the committed offset. Any other value is a \
+         start as in `start`: the partition is read from there, as if it had never been read. \
          Remove the key once the state exists again.",
     ),
     key(
@@ -423,18 +423,19 @@ const SOURCE: &[Key] = &[
         "deduplicate",
         Kind::Truth,
         Value("true"),
-        "Whether a record that carries its outcome counts once if a second record of its \
-         partition has the same model, version, segment and id. Needs `fields.id`. The first \
-         that was counted stays. With [source.outcomes] this is always so.",
+        "Whether repeated records that carry their outcome count once: records with the same \
+         partition, model, version, segment and id. Needs `fields.id`. The first that was counted \
+         stays. With [source.outcomes], repeats always count once.",
     ),
     key(
         "deduplicate_within",
         Kind::Time,
         Value("\"1h\""),
         "How far the event times of two records of one id may differ for the second to be a \
-         duplicate. Records with their own event time repeat it, and are recognised whatever \
-         this is, up to `ids_max`; the timestamp of the record is new when a producer sends it \
-         again. An hour covers retries of producers and restarts from an older position.",
+         duplicate. This matters if the event time is the record's timestamp, which is new when a \
+         producer sends the record again. Records with their own event time repeat it and are \
+         recognised with any value here, up to `ids_max`. An hour covers retries of producers and \
+         restarts from an older position.",
     ),
     key(
         "dead_letter",
@@ -694,8 +695,8 @@ const MODEL: &[Key] = &[
         "classes",
         Kind::List,
         Unset("[\"cat\", \"dog\", \"bird\"]"),
-        "Names of the classes, in the order of the probabilities. Unset: those of its sources, if all of them have the \
-         same.",
+        "Names of the classes, in the order of the probabilities. Unset: those of its sources, if \
+         they are all equal.",
     ),
     key(
         "axis",
@@ -1056,8 +1057,8 @@ const ALERT: &[Key] = &[
             open: false,
         }),
         Value("0.05"),
-        "Error in log-odds that the detector ignores. No model is perfect, and a stream never \
-         ends.",
+        "Error in log-odds that the detector ignores. Without it, a small error of any model \
+         would raise an alarm sooner or later, because a stream never ends.",
     ),
 ];
 
@@ -1074,9 +1075,9 @@ const DETECTOR: &[Key] = &[
         "streams",
         COUNT,
         Unset("20"),
-        "Streams among which a budget of time is divided, in equal parts: at most so many may \
-         live at once, over all processes. Fewer streams than this keep the promise with room to \
-         spare; a smaller number finds errors sooner. Unset: `limits.streams_max`.",
+        "Streams among which a budget of time is divided, in equal parts: the promise holds if at \
+         most this many live at once, over all processes. A smaller number finds errors sooner. \
+         Unset: `limits.streams_max`.",
     ),
     key(
         "confidence",
@@ -1103,9 +1104,9 @@ const NOTIFY: &[Key] = &[
         "max_age",
         Kind::Duration,
         Value("\"1h\""),
-        "A change that lies further back in event time is not sent while records are unread, so \
-         that catching up does not send yesterday's news. What still fires once all is read is \
-         sent then.",
+        "Changes older than this, in event time, are not sent while records are unread, so that \
+         catching up does not send outdated alerts. When all records are read, alerts that still \
+         fire are sent.",
     ),
     key(
         "external_url",
@@ -1266,15 +1267,16 @@ const HTTP: &[Key] = &[
         Kind::List,
         Value("[]"),
         "Public names of this server, such as that of an ingress. Addresses, names without dots \
-         and names inside a cluster are always right; requests for any other name are refused, \
-         so that no web page reads the API under a name of its own.",
+         and names inside a cluster are always accepted. Requests for any other name are refused, \
+         so that no web page can read the API through its own host name.",
     ),
     key(
         "token",
         Kind::Secret,
         Unset("\"${TRUELINE_TOKEN}\""),
-        "What requests that change something, and the tap, must send as `Authorization: Bearer`. \
-         Unset: nothing. The commands take it from TRUELINE_TOKEN.",
+        "Token that requests that change something, and the tap, must send in the header \
+         `Authorization: Bearer`. Unset: no token is needed. The commands take it from \
+         TRUELINE_TOKEN.",
     ),
 ];
 
@@ -1291,7 +1293,7 @@ const EVENTS: &[Key] = &[
         Kind::Duration,
         Value("\"24h\""),
         "How long events stay in the log after they were read and their sums are in a snapshot, \
-         as long as there is room. For so long an idempotency key is known.",
+         as long as there is room. Idempotency keys are known for the same time.",
     ),
     key(
         "request_bytes_max",
@@ -1313,8 +1315,8 @@ const STATE: &[Key] = &[
         "interval",
         Kind::Time,
         Value("\"30s\""),
-        "Time between snapshots: what is read again after a crash. Nothing is lost. The \
-         verdicts of another process (`verdicts`) are delayed by this time.",
+        "Time between snapshots. After a crash, at most this much is read again; nothing is lost. \
+         The verdicts of another process (`verdicts`) are delayed by this time.",
     ),
     key(
         "topic",
@@ -1454,8 +1456,8 @@ const LIMITS: &[Key] = &[
         "series_max",
         COUNT,
         Value("250000"),
-        "Series of streams on /metrics. Beyond it cells go first and then values, those of streams that \
-         need attention last; alerts and verdicts are always exported.",
+        "Most series of streams on /metrics. Above it, cells are omitted first, then values, with \
+         streams that need attention last; alerts and verdicts are always exported.",
     ),
     key(
         "cell_series_streams",

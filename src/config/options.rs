@@ -26,8 +26,8 @@ pub struct SourceOptions {
 }
 
 impl SourceOptions {
-    /// The topic with the outcomes of the predictions of `topic`; the same where it carries both, and `None`
-    /// where it carries no predictions that wait for outcomes.
+    /// The topic with the outcomes of the predictions of `topic`; the same where it carries both,
+    /// and `None` where it carries no predictions that wait for outcomes.
     pub fn outcomes_of(&self, topic: &str) -> Option<&str> {
         let outcomes = &self.join.as_ref()?.topics;
         let all = &self.kafka.topics;

@@ -106,7 +106,8 @@ pub enum Kind {
     Bytes,
     /// A tolerance: a number, a share `"10%"`, or both `"0.05 or 20%"`.
     Tolerance,
-    /// Where to start reading: `"earliest"`, `"latest"`, a duration back or a time; or one of the words.
+    /// Where to start reading: `"earliest"`, `"latest"`, a duration back or a time; or one of the
+    /// words.
     Start(&'static [&'static str]),
     /// Strings; a single string is a list of one.
     List,

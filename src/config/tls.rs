@@ -1,5 +1,5 @@
-//! What of a configuration needs TLS: a binary that was built without it refuses the file, so that nobody
-//! learns it from the first alert that is not delivered.
+//! The parts of a configuration that need TLS. A binary built without TLS refuses the file, so that
+//! the problem shows at the start and not when the first alert is not delivered.
 
 use crate::notify::{Kind, NotifyOptions};
 

@@ -7,9 +7,10 @@ use super::vectors;
 use crate::judge::ANY_MODEL as ANY;
 use crate::stats::view::View;
 
-/// Where a model has no `classes`, those of its sources count, if all of them have the same. Where they
-/// differ and one has three or more, the default view would reject all of its records; unless each record
-/// names its model, and some model has views or classes of its own.
+/// If a model has no `classes`, it takes those of its sources, if they are all equal. If they
+/// differ and one source has three or more, the default view would reject all its records, so this
+/// is a problem, unless each record names its model, and some model has views or classes of its
+/// own.
 pub fn settle_classes(root: &mut Record, problems: &mut Problems<'_>) {
     let mut found = Vec::new();
     for (i, model) in root.all("model").iter().enumerate() {
@@ -80,7 +81,8 @@ pub fn views(record: &Record, classes: &[String], problems: &mut Problems<'_>) -
     views
 }
 
-/// A view by its name; a class by its number or its name, by its name alone where a class has a number for one.
+/// A view by its name; a class by its number or its name, by its name alone where a class has a
+/// number for one.
 fn view(text: &str, classes: &[String]) -> Result<View, (String, String)> {
     let Some(class) = text.strip_prefix("class:") else {
         let parsed = text.parse().map_err(|_| {

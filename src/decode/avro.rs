@@ -12,8 +12,9 @@
 //! UTF-8. A record with bytes left over is rejected, because it was not written with this schema.
 //!
 //! Limits: a count of items may not exceed the remaining bytes (a record of zero bytes could
-//! otherwise be repeated 2⁶³ times), and nesting stops at [`DEPTH_MAX`]. Nodes visited and text written
-//! have a budget by the bytes of the record. Encoding: Apache Avro 1.12 specification, "Binary Encoding".
+//! otherwise be repeated 2⁶³ times), and nesting stops at [`DEPTH_MAX`]. Nodes visited and text
+//! written have a budget by the bytes of the record. Encoding: Apache Avro 1.12 specification,
+//! "Binary Encoding".
 
 use super::avro_schema::{Node, Schema};
 use super::frame::varint;
@@ -117,8 +118,8 @@ struct Walk<'a> {
     text_budget: usize,
 }
 
-/// Nodes that any record may visit, beside four for each of its bytes. Records without fields take no
-/// bytes, so a schema of a few kilobytes could ask for 2^100 visits.
+/// Nodes that any record may visit, beside four for each of its bytes. Records without fields take
+/// no bytes, so a schema of a few kilobytes could ask for 2^100 visits.
 const STEPS_FREE: usize = 100_000;
 
 impl<'a> Walk<'a> {

@@ -11,7 +11,8 @@ pub struct Columns {
     pub weight: Option<String>,
     /// The cluster; `None`: `cluster`, if there is such a column.
     pub cluster: Option<String>,
-    /// The class and the column of its probability, in the order of the classes; empty: `p0`, `p1`, …
+    /// The class and the column of its probability, in the order of the classes; empty: `p0`, `p1`,
+    /// …
     pub classes: Vec<(String, String)>,
     /// The label that counts as positive; `None`: 1 and true.
     pub positive: Option<String>,

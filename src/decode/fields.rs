@@ -106,8 +106,8 @@ enum Program {
 const PROGRAMS_MAX: usize = 1024;
 
 impl Fields {
-    /// Compiles the wanted `paths` of records in this packing, with the slot of the prediction and a bit for
-    /// each slot of a name.
+    /// Compiles the wanted `paths` of records in this packing, with the slot of the prediction and
+    /// a bit for each slot of a name.
     pub fn new(
         paths: Paths,
         (prediction, name_slots): (usize, u64),

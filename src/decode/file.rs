@@ -47,8 +47,9 @@ pub struct FileReader {
 }
 
 impl FileReader {
-    /// Opens `path`: Parquet and Arrow by their first bytes, `.csv` is CSV with a header, anything else
-    /// JSON lines; gzip and zstd are decompressed; `-` is standard input, of either kind. It is read for events, for outcomes, or for both.
+    /// Opens `path`: Parquet and Arrow by their first bytes, `.csv` is CSV with a header, anything
+    /// else JSON lines; gzip and zstd are decompressed; `-` is standard input, of either kind. It
+    /// is read for events, for outcomes, or for both.
     pub fn open(
         path: &Path,
         events: Option<&DecodeOptions>,

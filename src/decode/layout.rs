@@ -1,20 +1,20 @@
 //! Layouts of records: what the records of one producer have in common.
 //!
-//! A producer writes the same bytes between the values of its records. A [`Layout`] holds these bytes, and
-//! where the scalar values are between them. A record that has the layout is read by comparing the bytes
-//! and scanning the values only. Numbers are read where they are found, and the names of most records are
-//! known by comparison. Any other record goes to the scanner, and may
+//! A producer writes the same bytes between the values of its records. A [`Layout`] holds these
+//! bytes, and where the scalar values are between them. A record that has the layout is read by
+//! comparing the bytes and scanning the values only. Numbers are read where they are found, and the
+//! names of most records are known by comparison. Any other record goes to the scanner, and may
 //! teach another layout.
 //!
-//! A match gives what the scanner gives, to the last position. A layout comes from a record that the scanner
-//! has accepted. A record that matches it differs in scalar values alone. Each is checked in its
-//! place as the scanner's own [`Scanner::value`] checks it. Keys, nesting and duplicates are in the bytes that are
-//! compared. Records in which a wanted value is an array or an object teach nothing, because their
-//! values have no fixed number.
+//! A match gives what the scanner gives, to the last position. A layout comes from a record that
+//! the scanner has accepted. A record that matches it differs in scalar values alone. Each is
+//! checked in its place as the scanner's own [`Scanner::value`] checks it. Keys, nesting and
+//! duplicates are in the bytes that are compared. Records in which a wanted value is an array or an
+//! object teach nothing, because their values have no fixed number.
 //!
-//! Learning costs about two scans, and a layout that does not match costs a comparison. So at most
-//! [`LAYOUTS_MAX`] are kept, hits pay for learning, and where records match nothing for a while, none is
-//! tried until the next lesson.
+//! Learning a layout costs about two scans, and trying a layout that does not match costs a
+//! comparison. So at most [`LAYOUTS_MAX`] are kept, and a new one is learnt only after enough
+//! matches. If no record matches for a while, no layout is tried until the next one is learnt.
 
 mod part;
 
@@ -22,7 +22,8 @@ use self::part::{Part, Seen, UNWANTED};
 use super::scan::Scanner;
 use super::value::{Found, Kind};
 
-/// Most layouts to keep: records of a topic come from a few producers, some with fields that are optional.
+/// Most layouts to keep: records of a topic come from a few producers, some with fields that are
+/// optional.
 const LAYOUTS_MAX: usize = 6;
 /// Most values of a record that teaches.
 const VALUES_MAX: usize = 128;
@@ -120,7 +121,8 @@ impl Layout {
         Some(layout)
     }
 
-    /// Finds the values of a record that has this layout, and sets the slots of all. Answers what else it has seen.
+    /// Finds the values of a record that has this layout, and sets the slots of all. Answers what
+    /// else it has seen.
     #[inline(always)]
     fn find(&self, record: &[u8], lenient: usize, found: &mut [Found]) -> Option<Seen> {
         let (mut rest, mut seen) = (record, Seen::default());
@@ -174,8 +176,8 @@ impl Layouts {
         }
     }
 
-    /// Finds the values of a record that has a known layout, and sets the slots of all. `found` may hold
-    /// anything after an answer of `None`.
+    /// Finds the values of a record that has a known layout, and sets the slots of all. `found` may
+    /// hold anything after an answer of `None`.
     #[inline]
     pub fn find(&mut self, record: &[u8], lenient: usize, found: &mut [Found]) -> Option<Match> {
         self.lookups += 1;

@@ -1,7 +1,7 @@
 //! Lines that end with `\r\n`, as on Windows, read as lines that end with `\n`.
 //!
-//! The CSV reader ends a row at `\r` and takes `\n` for the begin of the next, which is then said to be one line
-//! above its own.
+//! The CSV reader ends a row at `\r` and counts `\n` as the begin of the next row, so it would
+//! report that row one line too early.
 
 use std::io::{self, Read};
 

@@ -3,8 +3,9 @@
 //! A record becomes an [`Event`](crate::collect::Event), or a [`Rejection`] that names the problem
 //! and its remedy. The shape of a record is configuration ([`DecodeOptions`]). The decoder compiles
 //! it at startup into a tree of wanted keys, and scans the bytes once. A generic parser would build
-//! a value for each field and then look up the few wanted ones. Of records whose producer writes the
-//! same bytes between the values, only the values are scanned: the decoder remembers such layouts.
+//! a value for each field and then look up the few wanted ones. Of records whose producer writes
+//! the same bytes between the values, only the values are scanned: the decoder remembers such
+//! layouts.
 //!
 //! Other formats, frames, envelopes and arrays of events are unpacked before the same checks. An
 //! Avro or Protobuf record yields the same event as the equivalent JSON, to the bit. `cargo bench

@@ -1,11 +1,11 @@
 //! Exact conversion from decimal to binary.
 //!
-//! A decimal of at most nineteen digits is a fraction m·10⁻ᵏ = (m / 5ᵏ)·2⁻ᵏ of two integers of 64 bits. One division
-//! with remainder gives more bits of the quotient than a double holds, and the remainder says whether anything
-//! follows, so the quotient is rounded once and correctly: to the nearest, and to the even one of two. The
-//! division is two multiplications by a reciprocal (Möller and Granlund 2011, Improved division by
-//! invariant integers, algorithm 4). All other numbers go to the standard library, which is exact too, so both ways
-//! yield the same bits.
+//! A decimal of at most nineteen digits is a fraction m·10⁻ᵏ = (m / 5ᵏ)·2⁻ᵏ of two integers of 64
+//! bits. One division with remainder gives more bits of the quotient than a double holds, and the
+//! remainder says whether anything follows, so the quotient is rounded once and correctly: to the
+//! nearest, and to the even one of two. The division is two multiplications by a reciprocal (Möller
+//! and Granlund 2011, Improved division by invariant integers, algorithm 4). All other numbers go
+//! to the standard library, which is exact too, so both ways yield the same bits.
 
 use super::words;
 
@@ -112,8 +112,8 @@ impl<'a> Number<'a> {
 }
 
 impl Decimal {
-    /// Reads a number without sign and exponent at the beginning of `bytes`: its value, and its length. `None` leaves it
-    /// to the standard library.
+    /// Reads a number without sign and exponent at the beginning of `bytes`: its value, and its
+    /// length. `None` leaves it to the standard library.
     #[inline(always)]
     pub fn read(bytes: &[u8]) -> Option<(Decimal, usize)> {
         let (whole, length) = digits(bytes)?;
@@ -138,8 +138,8 @@ impl Decimal {
         Some((read, length + 1 + decimals))
     }
 
-    /// The number written as the digits of `first` and then those of `second`, which are `digits`: nineteen in all
-    /// at most, so that it fits.
+    /// The number written as the digits of `first` and then those of `second`, which are `digits`:
+    /// nineteen in all at most, so that it fits.
     #[inline(always)]
     pub fn joined(first: u64, second: u64, digits: usize) -> u64 {
         let tens = TENS.get(digits).copied().unwrap_or(0);
@@ -170,7 +170,8 @@ impl Decimal {
             quotient = quotient.wrapping_add(1);
             rest = rest.wrapping_sub(by.power);
         }
-        // 53 bits, and whether what follows is more than half of the last, or half of it and that is odd.
+        // 53 bits, and whether what follows is more than half of the last, or half of it and that
+        // is odd.
         let lead = quotient.leading_zeros();
         let quotient = quotient << lead;
         let (mantissa, below) = (quotient >> 11, quotient & 0x7ff);
@@ -181,7 +182,8 @@ impl Decimal {
     }
 }
 
-/// The number that the digits at the beginning of `bytes` write, and how many there are; `None` if more than nineteen.
+/// The number that the digits at the beginning of `bytes` write, and how many there are; `None` if
+/// more than nineteen.
 #[inline(always)]
 pub(super) fn digits(bytes: &[u8]) -> Option<(u64, usize)> {
     let (first, n) = words::leading_digits(words::word_or_zeros(bytes, 0));
@@ -264,7 +266,8 @@ mod tests {
 
     #[test]
     fn halves_between_two_doubles_and_their_neighbours_are_rounded_as_the_standard_library_does() {
-        // (2⁵³ + 2i + 1) / 2⁵⁴⁻ᵇ lies half way between two doubles, and has few digits where b is small.
+        // (2⁵³ + 2i + 1) / 2⁵⁴⁻ᵇ lies half way between two doubles, and has few digits where b is
+        // small.
         for i in (0..4000u64).map(|i| i * i * 7919) {
             for (bits, ten) in TENS.iter().enumerate().take(11).skip(1) {
                 let odd = (1u64 << 53) + 2 * i + 1;

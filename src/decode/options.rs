@@ -137,12 +137,12 @@ pub struct DecodeOptions {
     /// Path of the name of the cluster whose outcomes depend on each other: a user, a session, a
     /// household; events are independent when `None`.
     pub cluster: Option<String>,
-    /// Texts and numbers that an outcome may be, each with what it means: the name or the index of a
-    /// class. They are looked up first.
+    /// Texts and numbers that an outcome may be, each with what it means: the name or the index of
+    /// a class. They are looked up first.
     pub outcome_map: Vec<(String, String)>,
-    /// Names of the classes in index order; may be empty when outcomes are booleans or indices. If all
-    /// names are whole numbers, an outcome that is a number names a class; otherwise it is an index.
-    /// With a single score and two names, the second is the positive one.
+    /// Names of the classes in index order; may be empty when outcomes are booleans or indices. If
+    /// all names are whole numbers, an outcome that is a number names a class; otherwise it is an
+    /// index. With a single score and two names, the second is the positive one.
     pub classes: Vec<String>,
     /// Longest record to decode; longer ones are rejected as `too_large`.
     pub record_bytes_max: usize,
@@ -164,11 +164,12 @@ pub struct LabelOptions {
     pub time: Option<TimeField>,
     /// Path of the outcome: a boolean, 0 or 1, a class name or a class index. It is required.
     pub outcome: String,
-    /// Texts and numbers that an outcome may be, each with what it means: the name or the index of a
-    /// class. They are looked up first.
+    /// Texts and numbers that an outcome may be, each with what it means: the name or the index of
+    /// a class. They are looked up first.
     pub outcome_map: Vec<(String, String)>,
-    /// Names of the classes in index order; may be empty when outcomes are booleans or indices. If all
-    /// names are whole numbers, an outcome that is a number names a class; otherwise it is an index.
+    /// Names of the classes in index order; may be empty when outcomes are booleans or indices. If
+    /// all names are whole numbers, an outcome that is a number names a class; otherwise it is an
+    /// index.
     pub classes: Vec<String>,
     /// Longest record to decode.
     pub record_bytes_max: usize,

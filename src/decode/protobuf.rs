@@ -13,8 +13,8 @@
 //! Well-known types follow the JSON mapping of Protobuf: a `Timestamp` is RFC 3339 text (use
 //! `time_unit = "rfc3339"`), and wrappers are what they wrap. Enums are the names of their values.
 //!
-//! A record has no more messages and values than bytes, and nesting stops at 100 (prost). The text that is
-//! written of them has a budget.
+//! A record has no more messages and values than bytes, and nesting stops at 100 (prost). The text
+//! that is written of them has a budget.
 
 use super::frame::{SchemaText, message_indexes};
 use super::path::{Paths, Target};

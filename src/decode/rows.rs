@@ -1,9 +1,9 @@
 //! The rows of a table for `evaluate`: CSV with a header, JSON lines, Parquet or Arrow.
 //!
 //! A row gives the text of the columns that were looked up. Of JSON lines, a column is a key of the
-//! object, or a path such as `prediction.score`; `true` and numbers are their texts. Tables in columns
-//! have such paths too ([`super::columnar`]). An invalid line
-//! ends the reading, because a sample with gaps is another sample.
+//! object, or a path such as `prediction.score`; `true` and numbers are their texts. Tables in
+//! columns have such paths too ([`super::columnar`]). An invalid line ends the reading, because a
+//! sample with gaps is another sample.
 
 #[cfg(feature = "columnar")]
 use super::columnar::{Batches, Column, Opened};

@@ -1,5 +1,5 @@
-//! Reads files of scored outcomes for `evaluate`: CSV or JSON lines with the columns `score`, `label`
-//! and optionally `weight` or `cluster`, or what the command line calls them.
+//! Reads files of scored outcomes for `evaluate`: CSV or JSON lines with the columns `score`,
+//! `label` and optionally `weight` or `cluster`, or what the command line calls them.
 //!
 //! The file is one sample. So an invalid line is not skipped as in a stream but ends the reading
 //! with file, line and remedy, because a sample with gaps is a different sample. Nothing is clamped

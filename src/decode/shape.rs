@@ -1,8 +1,8 @@
 //! Turns the values of the wanted fields into a checked event, for JSON and CSV alike.
 //!
 //! All checks that need only the record are here, so that their texts can name the field. Their
-//! order is fixed: model, version, segments, id, time, prediction, outcome, weight, cluster. A record is
-//! rejected for the first check that fails.
+//! order is fixed: model, version, segments, id, time, prediction, outcome, weight, cluster. A
+//! record is rejected for the first check that fails.
 
 mod checks;
 mod compile;
@@ -145,7 +145,8 @@ impl Shape {
         self.names_beside((0, [""; 3]), values, segment)
     }
 
-    /// The same, where names of a record before are known, and the bits of the slots that have the same values as there.
+    /// The same, where names of a record before are known, and the bits of the slots that have the
+    /// same values as there.
     #[inline(always)]
     pub fn names_beside<'a>(
         &'a self,
@@ -271,8 +272,8 @@ impl Shape {
     }
 
     /// Joins the segments as `k=v,k=v`. In keys and values `%`, `,` and `=` become `%25`, `%2C` and
-    /// `%3D`, so that two different lists never have the same text. A value that is missing or null is
-    /// the empty text: data have gaps, and the events behind a gap are a segment of their own.
+    /// `%3D`, so that two different lists never have the same text. A value that is missing or null
+    /// is the empty text: data have gaps, and the events behind a gap are a segment of their own.
     fn join_segments<'a>(&self, values: &impl Values<'a>, joined: &mut String) -> Checked<()> {
         joined.clear();
         for (key, slot) in &self.segments {

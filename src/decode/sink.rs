@@ -8,8 +8,8 @@
 //! is exact although its decimal looks odd (0.1 becomes 0.10000000149011612).
 
 //!
-//! The text has a budget. Names are written once for each message but are in the schema, so an array of
-//! empty messages, two bytes each, could ask for gigabytes.
+//! The text has a budget. Names are written once for each message but are in the schema, so an
+//! array of empty messages, two bytes each, could ask for gigabytes.
 
 use super::value::{Found, Kind};
 use std::fmt::Write;

@@ -1,5 +1,5 @@
-//! The values of a record: where the scanner found them, how every format hands them to the checks, and why a
-//! record has none because it is not JSON.
+//! The values of a record: where the scanner found them, how every format hands them to the checks,
+//! and why a record has none because it is not JSON.
 
 use super::number::{Decimal, Number};
 

@@ -1,8 +1,8 @@
-//! Reads files of probability vectors for `evaluate`: tables with the columns `p0` … `p{K−1}`, `label`
-//! and optionally `weight`, or what the command line calls them.
+//! Reads files of probability vectors for `evaluate`: tables with the columns `p0` … `p{K−1}`,
+//! `label` and optionally `weight`, or what the command line calls them.
 //!
-//! `label` is the true class: its index, from 0, or its name. As for scores, an invalid line ends the
-//! reading with file, line and remedy. [`read`] accepts both kinds of files.
+//! `label` is the true class: its index, from 0, or its name. As for scores, an invalid line ends
+//! the reading with file, line and remedy. [`read`] accepts both kinds of files.
 
 use std::io::Read;
 use std::path::Path;
@@ -74,8 +74,8 @@ fn in_columns(path: &Path, container: Container, columns: &Columns) -> Result<Ta
     }
 }
 
-/// The scores and outcomes of a file of Parquet or Arrow, batch by batch, where they are plain columns of
-/// numbers; `None` of other files.
+/// The scores and outcomes of a file of Parquet or Arrow, batch by batch, where they are plain
+/// columns of numbers; `None` of other files.
 #[cfg(feature = "columnar")]
 pub fn plain_columns(path: &Path, columns: &Columns) -> Option<Result<Plain, ScoresError>> {
     let container = container_of(path)?;

@@ -1,8 +1,8 @@
 //! Eight bytes at a time: what the scanner, the layouts and the conversions ask of a word.
 //!
-//! A word holds eight bytes of a record, the first in its lowest byte. Marks lie in the top bit of a byte.
-//! The usual borrow trick marks the first byte of a kind exactly; marks above the first may be false and
-//! are ignored.
+//! A word holds eight bytes of a record, the first in its lowest byte. Marks lie in the top bit of
+//! a byte. The usual borrow trick marks the first byte of a kind exactly; marks above the first may
+//! be false and are ignored.
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const TOPS: u64 = 0x8080_8080_8080_8080;
@@ -61,7 +61,8 @@ pub(super) fn masked(bytes: &[u8]) -> (u64, u64) {
 /// Marks each byte that ends or breaks a string: a quote, a backslash, or below 0x20.
 #[inline(always)]
 pub(super) fn special(word: u64) -> u64 {
-    // With its second bit inverted a quote is 0x20 and follows the control characters; a space is 0x22.
+    // With its second bit inverted a quote is 0x20 and follows the control characters; a space is
+    // 0x22.
     let low = (word ^ (ONES * 2)).wrapping_sub(ONES * 0x21);
     let slash = (word ^ (ONES * b'\\' as u64)).wrapping_sub(ONES);
     (low | slash) & !word & TOPS
@@ -93,7 +94,8 @@ pub(super) fn digits_at(bytes: &[u8], at: usize) -> usize {
 /// The number that eight digits write, each given as its value.
 #[inline(always)]
 fn eight(values: u64) -> u64 {
-    // Pairs, then fours, then all: each step adds ten, a hundred, ten thousand times the lower half.
+    // Pairs, then fours, then all: each step adds ten, a hundred, ten thousand times the lower
+    // half.
     let pairs = (values.wrapping_mul(10 * 0x100 + 1) >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs.wrapping_mul(100 * 0x1_0000 + 1) >> 16) & 0x0000_ffff_0000_ffff;
     fours.wrapping_mul(10_000 * 0x1_0000_0000 + 1) >> 32

@@ -269,7 +269,8 @@ impl Scratch {
     fn new() -> Scratch {
         let name = format!("trueline-demo-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
-        // A demo that was killed left its state of another broker; in a container all have one number.
+        // A demo that was killed left its state of another broker; in a container all have one
+        // number.
         let _ = std::fs::remove_dir_all(&directory);
         Scratch(directory)
     }

@@ -1,10 +1,10 @@
 //! The alert of a stream: what its windows and its detector say together.
 //!
-//! A window has a verdict, a stream has an alert. Windows are tested again and again, so that one
-//! of many is rejected by chance now and then: five calibrated streams had 38 to 52 such alerts in
-//! a day. The detector bounds its false alarms over all time, but says less of size. So the
-//! detector alarms and windows describe; that a window alone alarms must be asked for
-//! (`window_alerts`).
+//! A window has a verdict, a stream has an alert. Windows are tested again and again, so chance
+//! alone rejects one now and then: five calibrated streams had 38 to 52 such alerts in a day. The
+//! detector bounds its false alarms over all time, but says less about the size of the error. So
+//! only the detector raises alarms by default, and windows show the size. `window_alerts` lets a
+//! window raise an alert alone.
 //!
 //! | detector alarms | some window is miscalibrated | condition |
 //! |---|---|---|
@@ -14,14 +14,14 @@
 //! | no | otherwise, and one is decided or there is a detector | good |
 //! | - | no window is decided, no detector has seen a pane | unknown |
 //!
-//! A condition rests on verdicts and never on the numbers behind them: after a restart numbers may
-//! wait for the next slide of their window, verdicts do not.
+//! A condition depends on verdicts and never on their numbers: after a restart, numbers may be
+//! missing until the next slide of their window, but verdicts are there at once.
 //!
-//! Only windows that begin after the alert was last closed, or a deployment was marked, count
+//! Only windows that begin after the alert was last closed, or after a deployment was marked, count
 //! ([`Alert::counts`]).
 //!
-//! If data stop, or the detector holds because the maturity is too short, the condition is unknown,
-//! whatever it was before.
+//! If data stop, or the detector is on hold because the maturity is too short, the condition is
+//! unknown, whatever it was before.
 //!
 //! The conditions drive the machine of [`crate::alert::machine`]. A change of its state or severity
 //! leaves with the [`Facts`] of that moment: reports change, and a notification that is sent later
@@ -34,8 +34,8 @@ use crate::alert::{Alert, AlertState, Condition, Labels, Severity};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// The condition that a report puts to the alert of its stream; `window_alerts` lets a window alone
-/// be bad.
+/// The condition that a report gives to the alert of its stream. With `window_alerts`, a
+/// miscalibrated window alone is enough for a bad condition.
 pub fn condition(report: &StreamReport, window_alerts: bool) -> Condition {
     if report
         .detector
@@ -71,8 +71,9 @@ pub fn of_verdicts(
     }
 }
 
-/// The window that speaks for the stream: of those that are miscalibrated, else of those decided,
-/// else of all, the one whose error is surest to be large, and then the one with most events.
+/// The window that represents the stream in alerts. Miscalibrated windows come first, then
+/// calibrated, then undecided ones. Among equals, the one with the largest lower bound of the
+/// error, then with most events.
 pub fn speaker(report: &StreamReport) -> Option<usize> {
     let rank = |w: &WindowReport| match w.verdict {
         Verdict::Miscalibrated => 2,

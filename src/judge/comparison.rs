@@ -1,16 +1,16 @@
 //! Versions of a model against each other, from the pairs of sealed panes.
 //!
-//! One comparison for each model, view and pair of versions, from their first pair on; the
-//! statistic and its guarantee are [`crate::stats::sequential::paired`]'s. Only views whose outcome
-//! does not depend on the version are compared: `binary` and `class:k`. Of `top_label` the outcome
-//! is whether the version itself was right, so two versions are not scored on the same outcome
-//! there.
+//! There is one comparison for each model, view and pair of versions, from their first pair on.
+//! [`crate::stats::sequential::paired`] has the statistic and its guarantee. Only the views
+//! `binary` and `class:k` are compared, because their outcome does not depend on the version. The
+//! outcome of `top_label` is whether the version itself was right, so two versions are not scored
+//! on the same outcome there.
 //!
-//! Where partitions move between processes, each pairs and learns by itself, and a process says the
-//! sum over those that it has: to the bit what one that had read them all would say of the Brier
-//! score and in the large, and of calibration with a recalibrator for each partition. The guarantee
-//! holds for a set of partitions; where that changes, for reasons that have nothing to do with
-//! outcomes, another sequence begins.
+//! Where partitions move between processes, each partition pairs and learns separately, and a
+//! process reports the sum over its partitions. For the Brier score and in the large this sum
+//! equals, to the bit, that of a process that has read all partitions. For calibration it uses one
+//! recalibrator per partition. The guarantee holds for a fixed set of partitions. When the set
+//! changes, for reasons that do not depend on outcomes, a new sequence begins.
 //!
 //! Always: at most [`COMPARISONS_MAX`] for each plan of models; another takes the place of the one
 //! whose last pair is oldest.

@@ -1,8 +1,8 @@
 //! How many of a window's predictions have an outcome of their own, over all and by score.
 //!
-//! A calibrated model looks miscalibrated when outcomes are missing where they would have been
-//! good, or bad; no test on the labelled part can see that. So the share is shown by score, and
-//! below a configured floor there is no verdict.
+//! A calibrated model looks miscalibrated if mostly positive, or mostly negative, outcomes are
+//! missing. No test on the labelled part can see that. So the share with an outcome is shown by
+//! score, and a window below a configured floor has no verdict.
 
 use crate::stats::levels::Level;
 use crate::window::{COVERAGE_CELLS, Total, Unlabelled};
@@ -33,8 +33,8 @@ pub struct Coverage {
 
 impl Coverage {
     /// The coverage of a window with these sums and these unlabelled predictions; `None` where no
-    /// outcome was missing. A cell of the sums counts where its mean score lies, that of vectors
-    /// where their largest probability lies.
+    /// outcome was missing. A cell of the sums is placed by its mean score, a cell of vectors by
+    /// their largest probability.
     pub fn of(total: &Total, unlabelled: &Unlabelled) -> Option<Coverage> {
         if unlabelled.is_empty() {
             return None;

@@ -1,32 +1,33 @@
 //! The detector of one stream, as the judge keeps it: fed by sealed panes, drawing its stakes on
 //! the ledger.
 //!
-//! Windows describe, the detector alarms: its false alarms are bounded over all time by a budget
-//! ([`crate::stats::sequential`]) that it shares with other streams ([`super::ledger`]). It takes
-//! each pane once, when it is sealed, that is when its predictions are mature and its time is past
-//! the watermark, in order of event time.
+//! Windows show the size of an error; the detector raises alarms. A budget that it shares with
+//! other streams ([`super::ledger`]) bounds its false alarms over all time
+//! ([`crate::stats::sequential`]). It takes each pane once, in order of event time, when the pane
+//! is sealed: its predictions are then mature and its time is before the watermark.
 //!
-//! *What comes later.* An outcome that comes or changes after its pane was sealed (`revise` in the
-//! join) corrects windows and never the detector: no bet may be settled twice, and to take one back
+//! *Later outcomes.* An outcome that comes or changes after its pane was sealed (`revise` in the
+//! join) corrects windows and never the detector. A bet must not be settled twice; to undo a bet
 //! once its outcome is known would let outcomes choose the bets. So the guarantee is about outcomes
 //! *as they stood when the pane was sealed*: if those have the probabilities that the scores say,
-//! false alarms are bounded. If revisions all go one way (charge-backs turn "fine" into "fraud"
-//! after maturity), outcomes at maturity are rarer than the scores say, and it is right about them
-//! when it alarms; the cure is a longer maturity. [`Detector::missed`] counts what it did not see.
-//! Predictions whose outcome never came are not seen at all, unless the join implies one.
+//! false alarms are bounded. If all revisions go one way (charge-backs turn "fine" into "fraud"
+//! after maturity), outcomes at maturity are rarer than the scores say, and an alarm about them is
+//! right; set a longer maturity. [`Detector::missed`] counts the outcomes that the detector did not
+//! see. It does not see predictions whose outcome never came, unless the join implies one.
 //!
-//! *Hold.* Where outcomes that come too late depart from their scores otherwise than those in time
-//! ([`super::timeliness`]), the maturity is too short, and any alarm would be about that. The
-//! detector then holds: what it held is dropped, an alarm ends, and panes are not bet on until late
-//! outcomes no longer differ. An alarm that is due before anything is known of late outcomes, and
-//! that predictions without an outcome may explain, *waits* for them, for one more maturity at most:
-//! the panes that call for it are not bet on. Both only take alarms away, so the guarantee stands.
+//! *Hold.* If late outcomes differ from their scores in another way than outcomes in time do
+//! ([`super::timeliness`]), the maturity is too short, and an alarm would only show that. The
+//! detector is then on hold: it drops its evidence, an alarm ends, and it bets on no pane until
+//! late outcomes no longer differ. An alarm may be due before any late outcome is known, while
+//! predictions without an outcome could explain it. Such an alarm *waits* for these outcomes, for
+//! at most one more maturity, and the detector does not bet on the panes that call for it. Both
+//! rules only remove alarms, so the guarantee stands.
 //!
-//! Always: its state is a function of the panes sealed under one budget and tolerance; under others
-//! the sums staked mean something else, so after a snapshot made under others it starts over, and
-//! what was staked stays in the ledger. The bounds of the sequences and the evidence are computed
-//! when they are reported ([`Detector::report`]), not at each pane. Cost: 29 kB and about 0.1 ms a
-//! pane for each stream, and 1.5 MB of bets for each model.
+//! Always: the state is a function of the panes sealed under one budget and tolerance. A snapshot
+//! made under others has stakes with another meaning, so the detector then starts over; its past
+//! stakes stay in the ledger. [`Detector::report`] computes the bounds of the sequences and the
+//! evidence, not each pane. Cost: 29 kB and about 0.1 ms a pane for each stream, and 1.5 MB of bets
+//! for each model.
 
 use super::timeliness::Timeliness;
 use crate::stats::axis::Grid;
@@ -77,8 +78,8 @@ impl DetectorOptions {
         Arc::new(Odds::new(grid, self.tolerance))
     }
 
-    /// Under what a state is made. The share is none of it: stakes may change, as long as outcomes
-    /// do not tell them how.
+    /// The terms under which a state is made. They do not include the share: stakes may change as
+    /// long as the change does not depend on outcomes.
     pub fn terms(&self) -> String {
         let DetectorOptions {
             account,
@@ -121,7 +122,7 @@ pub struct Detector {
 }
 
 impl Detector {
-    /// One that has seen nothing, with the bets of its model, staking this share.
+    /// A detector that has seen no pane. It uses the bets of its model and stakes `share`.
     pub fn new(odds: Arc<Odds>, options: DetectorOptions, share: f64) -> Detector {
         Detector {
             rules: Rules {
@@ -142,7 +143,7 @@ impl Detector {
         }
     }
 
-    /// Takes what is known of outcomes that are missing or late before the pane.
+    /// Takes the counts of missing and late outcomes, before the pane itself.
     pub fn expect(&mut self, pane: &Pane) {
         let given_up = pane.unlabelled.dropped().into_iter();
         let given_up = given_up.chain(pane.unlabelled.implied()).sum();
@@ -167,8 +168,8 @@ impl Detector {
         outcome
     }
 
-    /// Shows the pane to the bets; an alarm that late outcomes explain becomes a hold, and one that
-    /// they may explain waits.
+    /// Bets on the pane. If late outcomes explain an alarm that is due, the detector goes on hold;
+    /// if they only may explain it, the alarm waits.
     fn bet(&mut self, pane: &Sums, span_ms: (i64, i64)) -> Outcome {
         let tolerance = self.options.tolerance;
         let explained = self.timeliness.explains_alarm(tolerance);

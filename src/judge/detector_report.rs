@@ -21,7 +21,7 @@ pub struct DetectorReport {
     pub log_threshold: f64,
     /// Evidence since the last restart; none while it holds.
     pub evidence: Option<Evidence>,
-    /// Events since the last restart: without an alarm.
+    /// Events since the detector last started over, so without an alarm.
     pub quiet_events: u64,
     /// Whether bets placed since the last alarm are worth more than was staked on them.
     pub winning: bool,
@@ -35,14 +35,15 @@ pub struct DetectorReport {
     pub called_ms: Option<i64>,
     /// Alarms since the stream began.
     pub alarms: u64,
-    /// False alarms to expect at most, of all panes so far, had the stream been calibrated.
+    /// Upper bound on the expected number of false alarms over all panes so far, if the stream is
+    /// calibrated.
     pub expected_false_alarms: f64,
     /// Outcomes that it did not see, since they came after their pane.
     pub missed: Missed,
     /// Confidence of the sequences.
     pub confidence: f64,
-    /// Confidence sequences: in alarm since its first one, else since the alarm before ended, or since
-    /// the stream began.
+    /// Confidence sequences. During an alarm they cover the time since its first one; otherwise the
+    /// time since the last alarm ended, or since the stream began.
     pub bounds: Bounds,
     /// End of the newest pane taken.
     pub at_ms: i64,

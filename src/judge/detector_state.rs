@@ -1,7 +1,7 @@
 //! A detector in a snapshot.
 //!
-//! Floats are stored as they are, so a restored detector continues with the same bits. Signs that
-//! are even, as those of cells without events stay, are left out.
+//! Floats are stored bit for bit, so a restored detector continues exactly. Signs that are still
+//! even, as in cells without events, are left out.
 //!
 //! A state carries the *terms* under which it was made. Under other terms it is dropped, and the
 //! detector starts over.

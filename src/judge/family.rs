@@ -6,8 +6,8 @@
 //! adjusted p-value tests all classes at once. A class without a p-value (undecided) is not part of
 //! the family; `classes` says how many are.
 //!
-//! Verdicts and alerts stay those of each class alone; the adjusted p-value stands beside them. It
-//! is recomputed whenever windows of the model are judged, from p-values of one end of window, and
+//! Verdicts and alerts still use each class alone; the adjusted p-value is shown beside them. It is
+//! recomputed from windows with the same end whenever windows of the model are judged, and
 //! withdrawn with them.
 
 use super::judge::Judge;

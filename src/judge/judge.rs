@@ -1,27 +1,27 @@
 //! The judge of one stream: windows, verdicts, alerts.
 //!
-//! It takes sealed panes in order of time, and at every slide of a window takes the window's total,
-//! evaluates it, and moves the window's alert. Streams of scores and of vectors are judged alike;
-//! only the evaluation differs ([`Numbers::of`]), and streams of scores may have a detector. The
-//! judge knows event time only; the clock enters in one place, [`Judge::tick`], when no event or no
-//! judgement has come for too long: then values are withdrawn rather than frozen.
+//! The judge takes sealed panes in order of time. At every slide of a window it takes the window's
+//! total, evaluates it, and moves the window's alert. Streams of scores and of vectors are judged
+//! alike; only the evaluation differs ([`Numbers::of`]), and only streams of scores may have a
+//! detector. The judge uses event time. It uses the clock in one method, [`Judge::tick`], which
+//! withdraws values if no event or no judgement has come for too long.
 //!
 //! Always: a window's report is a function of the panes that were sealed, so any order, split or
 //! restart that seals the same panes gives the same report, to the last bit of each p-value; the
 //! seed of a resampling test is derived from stream, window and end of window.
 //!
-//! A window is judged at its slides. Until its first slide ends (up to four hours for a day) it is
-//! judged as that fills, each time the window that it gathers from slides; its report says since
-//! when it has data. After a restart each window is evaluated over the panes that it still holds,
-//! which for scores and slides under an hour is one slide less than was judged: the evaluation says
-//! its own n. Bounds, n, verdict and alert stay as they were judged, and the next slide makes all
-//! of it whole.
+//! A window is judged at its slides. Until its first slide ends (up to four hours for a window of a
+//! day), the window is also judged while that slide fills, whenever the shorter window that feeds
+//! it slides. Its report says since when it has data. After a restart, each window is evaluated
+//! over the panes that it still holds. For scores and slides under an hour that is one slide less
+//! than was judged, so the evaluation has its own n. Bounds, n, verdict and alert stay as they were
+//! judged, and the next slide completes them all.
 //!
-//! A window in which an event found no room is `undecided(capacity)`: what is left would be a
+//! A window that had no room for an event is `undecided(capacity)`: the remaining events are a
 //! biased sample.
 //!
-//! Cost: at each slide the panes that changed are added to the window's sums or taken out of them, or all
-//! are merged where there is no room for these sums, and the total is evaluated.
+//! Cost of each slide: the changed panes are added to the window's sums or subtracted from them
+//! (all panes are merged if there is no room to keep these sums), and the total is evaluated.
 
 use super::alarm;
 use super::coverage::Coverage;
@@ -136,8 +136,8 @@ impl Judge {
         self.report.last_event_ms = last_event_ms;
     }
 
-    /// Tells when the oldest predictions that wait for outcomes are mature; from the next tick on a window
-    /// that was never judged is immature until then.
+    /// Tells when the oldest predictions that wait for outcomes are mature; from the next tick on a
+    /// window that was never judged is immature until then.
     pub fn awaits(&mut self, due_ms: Option<i64>) {
         self.report.due_ms = due_ms;
     }
@@ -167,8 +167,8 @@ impl Judge {
         self.windows.keep(bytes);
     }
 
-    /// Takes a base pane from before `line_ms`; the windows that hold it show it at their next slide.
-    /// The detector counts it as missed.
+    /// Takes a base pane from before `line_ms`; the windows that hold it show it at their next
+    /// slide. The detector counts it as missed.
     pub fn place(&mut self, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
         if let Some(detector) = &mut self.detector {
             detector.miss_pane(pane.sums.n());
@@ -186,8 +186,8 @@ impl Judge {
         absorbed
     }
 
-    /// Whether time alone can change a window: one by time holds panes, or its last judgement does
-    /// not know yet that it is empty.
+    /// Whether time alone can change a window: a window by time still holds panes, or its last
+    /// judgement was made before it became empty.
     pub fn moves(&self) -> bool {
         let had = |(i, r): (usize, &WindowReport)| r.n > 0 && self.windows.by_time(i);
         self.windows.moves() || self.report.windows.iter().enumerate().any(had)
@@ -416,14 +416,14 @@ impl Judge {
         }
     }
 
-    /// The sums of the panes that window `index` holds, with its report; less than the report's
-    /// where a pane was dropped after the judgement.
+    /// The sums of the panes that window `index` holds, with its report. They cover fewer events
+    /// than the report if a pane was dropped after the judgement.
     pub fn total(&self, index: usize) -> Result<(&WindowReport, Total), PackError> {
         let report = &self.report.windows[index];
         Ok((report, self.windows.total(index, report.end_ms)?))
     }
 
-    /// Says what a class is among all classes in one window.
+    /// Sets the result of a class among all classes in one window.
     pub fn set_family(&mut self, index: usize, family: Family) {
         if let Some(report) = self.report.windows.get_mut(index) {
             report.family = Some(family);

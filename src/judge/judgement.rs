@@ -1,7 +1,7 @@
 //! One judgement of one window in short, for histories and timings.
 //!
-//! A judge makes these only where a stopwatch is handed in, that is in a running service. Nothing that
-//! is judged depends on them: they are derived, and nobody has to take them.
+//! A judge makes these only where a stopwatch is handed in, that is in a running service. Nothing
+//! that is judged depends on them: they are derived, and nobody has to take them.
 
 use super::numbers::Numbers;
 use super::report::WindowReport;

@@ -1,10 +1,10 @@
 //! The ledger of false alarms: who may stake how much, what was staked, and what that promises.
 //!
-//! A budget is kept by an *account*, not by a stream: that of the fleet, and one for each model
-//! with a budget of its own. Streams stake out of their account, and the guarantee of the detector
-//! adds up: at any time the expected false alarms of all streams of an account are at most the
-//! capital that they have staked, over A, however the streams depend on one another. So all there
-//! is to see to is that they never stake more than the budget hands out.
+//! An *account* and not a stream has a budget: the fleet has one account, and each model with a
+//! budget of its own has one. Streams stake capital from their account, and the guarantees of their
+//! detectors add up: at any time the expected false alarms of all streams of an account are at most
+//! the capital that they have staked, over A, however the streams depend on one another. So the
+//! ledger only has to ensure that streams never stake more than the budget hands out.
 //!
 //! | budget | hands out | a stream stakes |
 //! |---|---|---|
@@ -12,37 +12,36 @@
 //! | `2000000 events` | 1 for each event | 1 an event, divided by the streams that an event reaches: the views, twice where a roll-up counts it too |
 //! | `5% ever` | 1 to each stream | its schedule, whole: the promise is about each stream |
 //!
-//! *Shares* follow from the configuration alone, so the same events raise the same alarms in
+//! *Shares* follow from the configuration alone. So the same events raise the same alarms in
 //! whatever order streams appear, whichever process judges them, and however often a topic is read.
-//! No share can depend on how many streams there happen to be: that number is known only after all
-//! have come. So an account says how many there may be ([`DetectorOptions::streams`], for the fleet
-//! by default the most that the engine holds), and each stakes an equal part, times its model's
-//! weight over the largest. With `s_i` the shares and T any
-//! stopping time,
+//! A share cannot depend on the actual number of streams, which is known only after all have come.
+//! So an account declares how many there may be ([`DetectorOptions::streams`], for the fleet by
+//! default the most that the engine holds). Each stream stakes an equal part, times its model's
+//! weight over the largest weight. With `s_i` the shares and T any stopping time,
 //!
 //! ```text
 //!   E[false alarms by T] ≤ Σᵢ E[staked by i]/A ≤ (Σᵢ sᵢ)·E[seconds by T]/A,   Σᵢ sᵢ ≤ 1
 //! ```
 //!
-//! as long as no more streams live at once than were said, under any dependence, and without
-//! processes that know of one another: judges that divide streams between them keep one budget. If
-//! more live than were said, Σsᵢ stands in the report, and the bound grows with it. A late stream
-//! has the same share as the first. What it costs not to know the number is log(N said/N) in log A:
-//! for one stream of 1000 said, 7 of some 22 nats.
+//! as long as no more streams live at once than declared. This holds under any dependence and needs
+//! no communication: judges that divide streams between them keep one budget. If more streams live
+//! than declared, the report shows Σsᵢ, and the bound grows with it. A late stream has the same
+//! share as the first. Not knowing the number costs log(N declared/N) in log A: for one stream of
+//! 1000 declared, 7 of some 22 nats.
 //!
 //! A model with a budget of its own gives it to each of its streams.
 //!
-//! *Calls.* An alarm is M ≥ A of a stream alone. Beside it stands e-BH over the streams of an
-//! account: the k largest are *called*, k the largest number with the k-th worth at least A·max(1,
-//! Σsᵢ)/k, where a stream whose alarm is not over counts as worth that. Of the streams called at
-//! any time the expected share of false ones is at most what was staked, over A, since a called
-//! stream has 1/k ≤ M/A ([`crate::stats::sequential::multiple_testing`]). So a fault of the whole
-//! fleet is seen sooner than in each stream. Calls are shown and raise no alarm: their number is
-//! not bounded by the budget.
+//! *Calls.* A single stream raises an alarm when its M ≥ A. In addition, e-BH runs over the streams
+//! of an account: it *calls* the k streams with the largest M, where k is the largest number such
+//! that the k-th M is at least A·max(1, Σsᵢ)/k. A stream whose alarm is not over counts as reaching
+//! that. At any time the expected share of false calls among the called streams is at most the
+//! stakes over A, since a called stream has 1/k ≤ M/A
+//! ([`crate::stats::sequential::multiple_testing`]). So a fault of the whole fleet shows sooner
+//! than in each stream. Calls are shown and raise no alarm: the budget does not bound their number.
 //!
-//! What is staked is never taken back: it stays in the account when a stream is let go or starts
-//! over under other terms. Under `ever` such a stream begins with a new schedule. An account starts
-//! over when its budget changes.
+//! Stakes are never returned: they stay in the account when a stream expires or starts over under
+//! other terms. With `ever`, such a stream begins with a new schedule. An account starts over when
+//! its budget changes.
 //!
 //! [`crate::stats::sequential`] proves both bounds.
 
@@ -53,7 +52,8 @@ use crate::collect::Part;
 use crate::stats::sequential::{Budget, multiple_testing};
 use serde::{Deserialize, Serialize};
 
-/// What each stream of `model` that is such a part of its version stakes of what its account's budget hands out.
+/// The share of its account's budget that each stream of `model` stakes; `part` is its part of the
+/// version.
 pub fn stake_of(options: &DetectorOptions, model: &ModelPlan, part: Part) -> f64 {
     // Vector views have no detector.
     let scalar = model.views.iter().filter(|v| !v.is_vector());
@@ -87,7 +87,7 @@ pub struct Ledger {
     of_model: Vec<Option<usize>>,
 }
 
-/// A ledger in a snapshot: what is not said by the detectors of the streams.
+/// A ledger in a snapshot: the part that the states of the detectors do not contain.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LedgerState {
     /// Name, budget, and what streams that are gone have staked, with their alarms.
@@ -103,7 +103,7 @@ pub struct AccountReport {
     pub budget: Budget,
     /// Streams that live.
     pub streams: u64,
-    /// Sum of what they stake of what the budget hands out, above 1 where more live than were said;
+    /// Sum of their shares of the budget, above 1 if more streams live than declared; for a budget
     /// of events, the mean.
     pub share: f64,
     /// Capital staked by all streams that ever drew on it.
@@ -145,8 +145,8 @@ impl AccountReport {
         added
     }
 
-    /// Most false alarms to expect of what was staked so far, and the largest expected share of
-    /// false ones among the streams called now.
+    /// Upper bound on the expected false alarms from all stakes so far, and on the expected share
+    /// of false ones among the streams called now.
     pub fn expected_false_alarms(&self) -> f64 {
         self.staked / self.budget.log_threshold().exp()
     }

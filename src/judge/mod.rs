@@ -3,7 +3,7 @@
 //! [`judge`](mod@judge) holds the windows of one stream and judges them; everything else serves it
 //! or adds to what it says.
 //!
-//! | file | noun |
+//! | file | holds |
 //! |---|---|
 //! | [`plan`], [`stream`] | what is monitored, and the names of its streams |
 //! | [`judge`](mod@judge), [`numbers`], [`verdict`] | windows, their evaluation, and what follows from it |

@@ -145,8 +145,8 @@ impl Numbers {
         }
     }
 
-    /// What is shown. Of vectors a relative tolerance is a share of one half: there is no rarer
-    /// outcome.
+    /// The conclusion that the numbers support. For vectors, a relative tolerance is a share of one
+    /// half, because there is no rarer outcome.
     fn conclusion(&self, tolerance: &Tolerance) -> Conclusion {
         if let Numbers::Scores(e) = self {
             return e.tolerance.conclusion;

@@ -43,8 +43,8 @@ pub struct Caps {
     pub streams_max: usize,
     /// Most open panes of a stream; a record that would open another is refused.
     pub open_panes_max: usize,
-    /// Most bytes of open panes of all streams, beyond those within the lateness; a record that would open
-    /// another is refused.
+    /// Most bytes of open panes of all streams, beyond those within the lateness; a record that
+    /// would open another is refused.
     pub open_bytes_max: usize,
     /// A stream without events for this long by the clock is let go.
     pub expire_after_ms: i64,
@@ -63,8 +63,8 @@ pub struct Caps {
 
 impl Default for Caps {
     /// 10,000 streams; 10,000 open panes (a partition a week ahead of another at panes of a
-    /// minute), of 256 MiB in all; a week without events; an hour of clock error; 4096 cells of a vector view, 64
-    /// versions with some; four million ids.
+    /// minute), of 256 MiB in all; a week without events; an hour of clock error; 4096 cells of a
+    /// vector view, 64 versions with some; four million ids.
     fn default() -> Caps {
         Caps {
             streams_max: 10_000,
@@ -105,8 +105,8 @@ impl Plan {
         self.serves(name).map(|at| &self.models[at])
     }
 
-    /// Takes over what may change at run time: tests, tolerances, hold times and caps. What the sums are
-    /// made for stays as it is.
+    /// Takes over the settings that may change at run time: tests, tolerances, hold times and caps.
+    /// Settings that determine the sums stay as they are.
     pub fn reload(&mut self, new: &Plan) {
         for model in &mut self.models {
             let Some(theirs) = new.models.iter().find(|m| m.name == model.name) else {

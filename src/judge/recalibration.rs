@@ -9,14 +9,14 @@
 //! calibrated      everything is dropped: the served scores need no map, or one is applied already
 //! ```
 //!
-//! So maps are fitted and judged once per width, not once per slide. A window shares no event with
-//! the window on which its maps are judged. No pane is kept for this: between the two only the
-//! parameters are retained (at most 6 KiB per fit, two fits per window). An undecided window
-//! changes nothing. A fit is repeated before its trial if the number of events of its window has
-//! doubled since, as happens while a stream is young.
+//! So maps are fitted and judged once per width of the window, not once per slide. The window on
+//! which maps are judged shares no event with the window to which they were fitted. No pane is kept
+//! for this: only the parameters are (at most 6 KiB per fit, two fits per window). An undecided
+//! window changes nothing. If the number of events of the fitted window doubles before the maps are
+//! judged, as happens while a stream is young, the fit is repeated.
 //!
-//! Where negatives are down-sampled the cells hold scores on another scale, to which no scorer
-//! could apply a map: then there is none.
+//! A model with down-sampled negatives has no recalibration: its cells hold scores on another
+//! scale, to which a scorer cannot apply a map.
 //!
 //! The recalibration is a function of the sealed panes, like the verdict, and travels with
 //! snapshots. Outcomes that are revised later do not change what was fitted or judged before.

@@ -1,8 +1,9 @@
 //! What a process lends to those that judge: a stopwatch and threads.
 //!
-//! The core reads no clock and starts no thread; a process that has both lends them. Streams are judged
-//! apart, each from its own panes, so threads share streams among themselves without a lock, and what
-//! they find is put into the order of the streams. Nothing that is judged depends on what is lent.
+//! The core reads no clock and starts no thread; the process provides both. Each stream is judged
+//! separately, from its own panes, so threads divide the streams among themselves without a lock,
+//! and the results are put into the order of the streams. Judgements do not depend on the stopwatch
+//! or the threads.
 
 use rayon::ThreadPool;
 use rayon::prelude::*;

@@ -1,41 +1,43 @@
 //! Whether outcomes that come too late differ from those in time: a maturity that is too short.
 //!
-//! Where positives come after five minutes and negatives after forty, a maturity of thirty counts
-//! nearly all positives and half of the negatives, and a calibrated model looks far too low. The
-//! outcomes that come too late show it. Lateness that depends on the score alone, or on nothing, is
-//! harmless: then late outcomes depart from their scores as those in time do. So residuals y − z
-//! are compared, and not rates. With sums over the events in time (mean residual u, Σz(1 − z) = V)
-//! and n late outcomes with residuals of sum S, scores of variance W = Σz(1 − z),
+//! If positives come after five minutes and negatives after forty, a maturity of thirty minutes
+//! counts nearly all positives and half of the negatives, and the scores of a calibrated model look
+//! far too low. The outcomes that come too late show this fault. Lateness that depends on the score
+//! alone, or on nothing, is harmless: residuals y − z of late outcomes are then like those of
+//! outcomes in time. So residuals are compared, and not rates. Let u be the mean residual of the N
+//! events in time and V their sum Σz(1 − z). Let S be the sum of the residuals of n late outcomes,
+//! and W the sum Σz(1 − z) of their scores. Then
 //!
 //! ```text
 //!   x = |S − n·u|,   L = x²/(2(W·(1 + n/N) + x/3)),   bias = D − a·u,   N events in time
 //! ```
 //!
-//! where D is what all late outcomes would change of Σ(y − z), and a how many events they would add
-//! ([`LateOutcomes`]). By Bernstein's inequality x has a chance of at most 2e^(−L) if late outcomes
-//! are as those in time (Bernstein 1946; Boucheron, Lugosi, Massart, *Concentration inequalities*,
-//! 2013, corollary 2.11), also where they are few and rare. The maturity is *too short* if the late
-//! outcomes would move the stream by more than what is tolerated, |bias| ≥ τ·V with τ in log-odds
-//! and at least .05, and
+//! where D is the change of Σ(y − z) that all late outcomes would make, and a the number of events
+//! they would add ([`LateOutcomes`]). If late outcomes are like those in time, Bernstein's
+//! inequality bounds the probability of such an x by 2e^(−L), also where late outcomes are few and
+//! positives rare (Bernstein 1946; Boucheron, Lugosi, Massart, *Concentration inequalities*, 2013,
+//! corollary 2.11). The maturity is *too short* if the late outcomes would move the stream by more
+//! than the tolerance, |bias| ≥ τ·V with τ in log-odds and at least .05, and
 //!
-//! * L ≥ 12.5, a chance of 7·10⁻⁶ at one look. A look is a pane, and looks share most of their data,
-//!   so streams that meet it by chance are rare;
-//! * or L ≥ 4.5 where an alarm is due. That is looked at only then, so of true alarms at most one in
-//!   45 is held back.
+//! * L ≥ 12.5, a probability of 7·10⁻⁶ at one check. Each pane is a check, and checks share most of
+//!   their data, so few streams reach this by chance;
+//! * or L ≥ 4.5 where an alarm is due. As this is checked only then, it holds back at most one in
+//!   45 true alarms.
 //!
-//! An alarm may be due before late outcomes had the time to come: that of a young stream with much
-//! traffic. Predictions without an outcome are *open* for one more maturity. With o open ones, s that
-//! were open before, and c late outcomes of both, late outcomes may explain an alarm if
+//! An alarm of a young stream with much traffic may be due before late outcomes could come. A
+//! prediction without an outcome stays *open* for one more maturity. With o open predictions, s
+//! that were open before, and c late outcomes of both, late outcomes may explain an alarm if
 //!
 //! ```text
 //!   o · min(1, (c + 3)/s) · min(1, (x + 3√W + 3)/n) ≥ τ·V
 //! ```
 //!
-//! which is so in the first maturities of a stream. Later, outcomes that are late without harm have
-//! shown it, and so have those that never come. Such an alarm waits, for one maturity at most.
+//! which holds in the first maturities of a stream. Later, enough late outcomes have come to show
+//! whether they are harmless, and outcomes that never come are known too. Such an alarm waits, for
+//! at most one maturity.
 //!
-//! Sums are halved together from 20,000 events in time on, so what was fixed is forgotten within
-//! some 100,000 events.
+//! From 20,000 events in time on, all sums are halved together, so a fault that was fixed is
+//! forgotten within some 100,000 events.
 //!
 //! Always: sums are floats added pane by pane, in their order.
 
@@ -103,13 +105,14 @@ pub struct Timeliness {
     in_time: Part,
     /// Late outcomes that were seen.
     late: Part,
-    /// How many they stand for, how many of these were not counted, and what they would change.
+    /// How many late outcomes came, how many of these had not been counted, and the change they
+    /// would make.
     came: f64,
     added: f64,
     shift: f64,
     /// Predictions without an outcome that are open: begin of the stretch, and number.
     open: VecDeque<(i64, u64)>,
-    /// Those that were.
+    /// Predictions that were open before.
     settled: f64,
     maturity_ms: i64,
     /// Since when an alarm waits, or waited last.
@@ -180,7 +183,8 @@ impl Timeliness {
         open > 0 && most >= tolerance.max(MATTERS) * self.in_time.variance
     }
 
-    /// Since when an alarm that is due at `at_ms` waits; `None` where it began to a maturity ago.
+    /// Since when an alarm that is due at `at_ms` waits; `None` if it has waited for a whole
+    /// maturity.
     pub fn wait(&mut self, at_ms: i64) -> Option<i64> {
         let past = |since_ms: i64| at_ms.saturating_sub(since_ms) > 2 * self.maturity_ms;
         let since_ms = self.waits_ms.filter(|since_ms| !past(*since_ms));

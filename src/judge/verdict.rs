@@ -1,9 +1,9 @@
 //! Verdicts, and when they are due.
 //!
-//! `miscalibrated` and `calibrated` are both shown, by the test and the interval together
+//! Both `miscalibrated` and `calibrated` need evidence from the test and the interval together
 //! ([`crate::stats::tolerance`]): the error exceeds the tolerance, or is within it. Everything else
-//! is undecided, with the reason. A window that was evaluated and shows neither reports its numbers;
-//! one that could not be evaluated has none.
+//! is undecided, with the reason. A window that was evaluated without such evidence reports its
+//! numbers; a window that could not be evaluated has none.
 
 use super::comparison::CompareOptions;
 use super::detector::DetectorOptions;
@@ -161,9 +161,10 @@ impl JudgeOptions {
 }
 
 impl Default for JudgeOptions {
-    /// 500 events: the least n at which the level of the default test was measured to hold. An hour
+    /// 500 events: the least n at which the default test was measured to hold its level. An hour
     /// without events is stale; alerts have no hold times. There is no detector, so windows raise
-    /// alerts; a configuration has a detector and lets windows describe.
+    /// alerts. The defaults of a configuration file differ: a detector raises alerts, and windows
+    /// do not.
     fn default() -> JudgeOptions {
         JudgeOptions {
             evaluation: Options::default(),

@@ -14,11 +14,11 @@ pub const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// How long an absent schema is not fetched again. A producer registers before it sends, but a
 /// replica of the registry may lag.
 pub const ABSENT_FOR: Duration = Duration::from_secs(60);
-/// How long an id that the registry answers with 403, 5xx or what is no schema holds its records, while the
-/// registry answers other requests.
+/// How long an id that the registry answers with 403, 5xx or what is no schema holds its records,
+/// while the registry answers other requests.
 pub const DOUBTFUL_FOR: Duration = Duration::from_secs(30);
-/// The same of an id whose request alone is not answered in time, or answered with 408 or 429: most registries
-/// that ask for patience are well again by then.
+/// The same of an id whose request alone is not answered in time, or answered with 408 or 429: most
+/// registries that ask for patience are well again by then.
 pub const UNANSWERED_FOR: Duration = Duration::from_secs(600);
 /// Most ids that are fetched ahead of their use at once.
 pub const AHEAD_MAX: usize = 256;
@@ -230,10 +230,11 @@ impl Fetcher {
         Ok(Fetch::new(&self.options, self.host.connect(&self.options)?))
     }
 
-    /// Whether an error is about the id alone: then the id counts as absent, and its records are rejected.
-    /// That needs a registry that answers other requests, and an error that comes again, or of a doubtful one that it
-    /// lasts. An outage before that does not count: a registry that comes back may answer other requests first. Once
-    /// it is about the id alone it is so when it is fetched again soon, if nothing else has happened.
+    /// Whether an error concerns only this id; the id then counts as absent, and its records are
+    /// rejected. This needs a registry that answers other requests, and an error that repeats or,
+    /// if it is doubtful, lasts. An outage before does not count, because a registry that comes
+    /// back may answer other requests first. Once an error concerns the id alone, it still does at
+    /// the next fetch, if that comes soon and nothing else has happened.
     fn settle(&self, error: FetchError, others: Option<Instant>) -> Settled {
         let (why, holds) = match error {
             FetchError::Refused(why) => (why, PAUSE_MIN),
@@ -252,7 +253,8 @@ impl Fetcher {
         (Err(FetchError::Absent(why)), Some(since))
     }
 
-    /// The next id to fetch: one that has not failed, or is due again. Or how long until there is one.
+    /// The next id to fetch: one that has not failed, or is due again. Or how long until there is
+    /// one.
     fn next(&self, state: &State) -> Result<u32, Duration> {
         let now = Instant::now();
         let due = |id: &&u32| self.retries.get(*id).is_none_or(|r| r.at <= now);

@@ -65,9 +65,11 @@ pub enum FetchError {
     Absent(String),
     /// The request for this id is refused: 4xx, except the statuses that concern all requests.
     Refused(String),
-    /// 403, 5xx, or an answer that is no schema: credentials, the registry as a whole, or this id alone.
+    /// 403, 5xx, or an answer that is no schema: credentials, the registry as a whole, or this id
+    /// alone.
     Doubtful(String),
-    /// There is no answer, or one that asks for patience (408, 429): of the registry as a whole, or for this id alone.
+    /// There is no answer, or one that asks for patience (408, 429): of the registry as a whole, or
+    /// for this id alone.
     Unanswered(String),
     /// Any other error; a retry may succeed.
     Failed(String),

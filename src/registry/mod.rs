@@ -17,16 +17,16 @@
 //!                                       └ else ► failed, retried after a pause of its own that doubles
 //! ```
 //!
-//! One id must not hold its partition for ever: garbage that looks like a frame asks for an id that
-//! no registry has, and servers answer such requests with statuses of their own. So an error is about
-//! the id alone if the registry answers another request. A registry that is down, refuses the
-//! credentials (401), asks for patience (408, 429) or is not a registry (a proxy that answers 404 to
-//! everything) costs waiting, a log line and a count, but no record. Ids of records that wait behind
-//! others are fetched ahead, so that several bad ones hold their partition together and not one after the
-//! other.
+//! One id must not block its partition permanently: a garbage record that looks like a frame asks
+//! for an id that no registry has, and servers answer such requests with various statuses. So an
+//! error concerns only this id if the registry answers another request. A registry that is down,
+//! refuses the credentials (401), asks to wait (408, 429) or is not a registry (a proxy that
+//! answers 404 to everything) delays records, with a log line and a count, but rejects none. Ids of
+//! records that wait behind others are fetched in advance, so that several bad ids block their
+//! partition at the same time and not one after the other.
 //!
-//! What the thread does is [`Fetches`], which a [`Host`] runs, as it makes the one request over HTTP.
-//! So a test may do both in a time of its own.
+//! What the thread does is [`Fetches`], which a [`Host`] runs, as it makes the one request over
+//! HTTP. So a test may do both in a time of its own.
 //!
 //! Limits: one request at a time, within the configured timeout; pauses from [`PAUSE_MIN`] to
 //! [`PAUSE_MAX`]; [`AHEAD_MAX`] ids ahead of their use; [`KNOWN_MAX`] schemas with

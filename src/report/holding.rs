@@ -1,14 +1,15 @@
 //! What keeps an alert open, and when it ends, in words.
 //!
-//! The words follow [`crate::judge::alarm`] and [`crate::alert::machine`]: a firing alert ends when the
-//! condition has not been bad for its hold, and the condition is bad while the detector is in alarm or,
-//! where windows alarm, a window is miscalibrated.
+//! The words follow [`crate::judge::alarm`] and [`crate::alert::machine`]: a firing alert ends when
+//! the condition has not been bad for its hold, and the condition is bad while the detector is in
+//! alarm or, where windows alarm, a window is miscalibrated.
 
 use crate::alert::machine::FLAPS_MAX;
 use crate::alert::{Alert, AlertState, Condition, Holds, Severity};
 use crate::judge::{DetectorReport, StreamReport, Verdict, alarm};
 
-/// Sentences about an alert that is pending or firing; none for the others. `clock` writes a moment.
+/// Sentences about an alert that is pending or firing; none for the others. `clock` writes a
+/// moment.
 pub fn holding(
     report: &StreamReport,
     holds: &Holds,

@@ -1,7 +1,9 @@
-//! The Markdown of our own pages as HTML: headings, paragraphs, lists, tables, code, links, emphasis.
+//! The Markdown of our own pages as HTML: headings, paragraphs, lists, tables, code, links,
+//! emphasis.
 //!
-//! Only what `deploy/runbooks` and `deploy/guide` use, since no text from outside comes here: a crate would
-//! bring a parser of the whole language. All text is escaped, so nothing but these elements can come out.
+//! Only what `deploy/runbooks` and `deploy/guide` use, since no text from outside comes here: a
+//! crate would bring a parser of the whole language. All text is escaped, so nothing but these
+//! elements can come out.
 
 use super::html::escape;
 use std::fmt::Write;

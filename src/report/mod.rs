@@ -1,7 +1,6 @@
 //! Floor 3: what the core has found, as JSON, as text and as records.
 //!
-//! The core returns numbers. This room turns them into what programs and people read, the same for
-//! the command line, the HTTP interface and notifications. It imports the core alone.
+//! The core returns numbers. This module formats them for programs and people, in the same way for
 //!
 //! | file | shows |
 //! |---|---|

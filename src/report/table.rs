@@ -59,7 +59,8 @@ impl Cell {
     }
 }
 
-/// A text whose control characters are written out: names come from records, and a terminal obeys them.
+/// A text whose control characters are written out: names come from records, and a terminal obeys
+/// them.
 pub fn printable(text: &str) -> Cow<'_, str> {
     match text.contains(char::is_control) {
         false => Cow::Borrowed(text),

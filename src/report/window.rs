@@ -1,5 +1,5 @@
-//! One window as HTML: its verdict in words, what it looks like, its numbers and its past. The page of a
-//! stream and the report of a replay show the same.
+//! One window as HTML: its verdict in words, what it looks like, its numbers and its past. The page
+//! of a stream and the report of a replay show the same.
 
 use std::fmt::Write;
 
@@ -15,8 +15,8 @@ use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
 use crate::stats::recalibration::Map;
 
-/// One window: `head` begins its heading, `id` is its anchor, `past` what it said before, and `more` the HTML that
-/// follows its numbers.
+/// One window: `head` begins its heading, `id` is its anchor, `past` what it said before, and
+/// `more` the HTML that follows its numbers.
 pub fn section(
     (head, id): (&str, &str),
     window: &WindowReport,

@@ -110,9 +110,9 @@ fn upper_quantiles(mut all: Vec<Vec<f64>>, tail: f64) -> Vec<f64> {
     (0..count).map(&mut value).collect()
 }
 
-/// Standard error of a published type II error β beside our own draws: of its 10⁴ data sets and of the
-/// critical values, drawn 1000 times there and `replicates` times here. An error δ in the level shifts
-/// the critical value of a normal statistic by δ/φ(z_α).
+/// Standard error of a published type II error β beside our own draws: of its 10⁴ data sets and of
+/// the critical values, drawn 1000 times there and `replicates` times here. An error δ in the level
+/// shifts the critical value of a normal statistic by δ/φ(z_α).
 fn noise(beta: f64, replicates: usize) -> f64 {
     let density = |z: f64| (-0.5 * z * z).exp();
     let level = (ALPHA * (1.0 - ALPHA) * (1e-3 + 1.0 / replicates as f64)).sqrt();

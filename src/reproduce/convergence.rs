@@ -2,8 +2,8 @@
 //!
 //! Scores are uniform, all outcomes positive, so the squared ℓ2-ECE is E(1 − Z)² = 1/3. The figure
 //! draws |T_d − 1/3| at m\* = ⌊n^{2/(4s+1)}⌋ cells against n on logarithmic axes, a line for each
-//! smoothness s, beside a dashed slope of −½. Lines with s = 0.4 and 0.6 miss that slope: a cell of N
-//! events makes T_d low by the factor 1 − 1/N, so the bias is about m\*/(3n), of order
+//! smoothness s, beside a dashed slope of −½. Lines with s = 0.4 and 0.6 miss that slope: a cell of
+//! N events makes T_d low by the factor 1 − 1/N, so the bias is about m\*/(3n), of order
 //! n^{(1−4s)/(4s+1)}. That is above n^{−½} where s < ¾.
 
 use super::alternatives::line;

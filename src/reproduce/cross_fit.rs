@@ -1,12 +1,12 @@
 //! T-Cal, Figure 10: plug-in test, sample splitting and cross-fitting.
 //!
-//! The set-up of Figure 7: n = 20,000, alternatives with m bumps, s = 0.6 and ρ = 100, or s = 0.8 and
-//! ρ = 200. Splitting keeps the outcomes of the first half, draws those of the second from the
-//! scores, and compares shares of positives cell by cell; cross-fitting is the mean of that statistic
-//! and of the one with the halves exchanged. Critical values are the 50th largest of 1000 null draws
-//! of an oracle; a point has 250 data sets in each repetition, where the paper has 1000. All is repeated
-//! ten times; the error is that of the mean over repetitions, so it has the error of critical values in
-//! it. The paper says that cross-fitting gains nothing notable.
+//! The set-up of Figure 7: n = 20,000, alternatives with m bumps, s = 0.6 and ρ = 100, or s = 0.8
+//! and ρ = 200. Splitting keeps the outcomes of the first half, draws those of the second from the
+//! scores, and compares shares of positives cell by cell; cross-fitting is the mean of that
+//! statistic and of the one with the halves exchanged. Critical values are the 50th largest of 1000
+//! null draws of an oracle; a point has 250 data sets in each repetition, where the paper has 1000.
+//! All is repeated ten times; the error is that of the mean over repetitions, so it has the error
+//! of critical values in it. The paper says that cross-fitting gains nothing notable.
 
 use super::alternatives::{ALPHA, Curve};
 use super::{Cell, Effort, Row, Table, published};

@@ -1,9 +1,10 @@
 //! T-Cal, Figure 5: the smallest error that a test of known smoothness finds, against n.
 //!
-//! For each n the figure draws log₁₀ of the ℓ2-ECE ε_n at which the type II error falls below 0.05, over
-//! ten repetitions. The statistic is T_d at m\* cells, its critical value the upper 5 % of null draws,
-//! which all repetitions share. ε_n is found by bisection on the logarithm of the number of bumps. In
-//! theory its logarithm falls by 2s/(4s+1) for each of n. The paper's picture has no numbers to read.
+//! For each n the figure draws log₁₀ of the ℓ2-ECE ε_n at which the type II error falls below 0.05,
+//! over ten repetitions. The statistic is T_d at m\* cells, its critical value the upper 5 % of
+//! null draws, which all repetitions share. ε_n is found by bisection on the logarithm of the
+//! number of bumps. In theory its logarithm falls by 2s/(4s+1) for each of n. The paper's picture
+//! has no numbers to read.
 
 use super::alternatives::{ALPHA, Curve, line};
 use super::{Cell, Effort, Row, Table, draw};

@@ -1,8 +1,8 @@
 //! T-Cal, Figure 6: the reliability diagram of a network on CIFAR-10, with the test's view of it.
 //!
-//! The usual diagram has 15 equal cells. The test looks at all scales and rejects at the one with the
-//! smallest p-value; the second table has its occupied cells. Rates have Clopper–Pearson bars of 95 %
-//! in the columns beside them.
+//! The usual diagram has 15 equal cells. The test looks at all scales and rejects at the one with
+//! the smallest p-value; the second table has its occupied cells. Rates have Clopper–Pearson bars
+//! of 95 % in the columns beside them.
 
 use super::networks::read;
 use super::{Cell, Effort, Row, Table};

@@ -4,16 +4,16 @@
 //! drawn from β with probability π, else from the prediction. Set-ups are α ∈ {1, 0.1} times β
 //! uniform or all on the first class.
 //!
-//! * Figures 3 to 34: eight estimators by four set-ups, each over K ∈ {2, 10, 100, 1000} and π ∈ {0,
-//!   ¼, ½, ¾, 1}: histograms with a line at the mean, which is the number beside ours.
-//! * Figures 35 to 82: twelve tests by four set-ups, each over K ∈ {2, 10} and π ∈ {0, ½, 1}: curves
-//!   of the test error against the level, here at the [`LEVELS`].
+//! * Figures 3 to 34: eight estimators by four set-ups, each over K ∈ {2, 10, 100, 1000} and π ∈
+//!   {0, ¼, ½, ¾, 1}: histograms with a line at the mean, which is the number beside ours.
+//! * Figures 35 to 82: twelve tests by four set-ups, each over K ∈ {2, 10} and π ∈ {0, ½, 1}:
+//!   curves of the test error against the level, here at the [`LEVELS`].
 //!
-//! Figure 3 + 4·e + s has estimator e at set-up s, and Figure 35 + 4·t + s test t at set-up s, in the
-//! order of [`ESTIMATORS`], [`TESTS`] and [`SETUPS`]. Estimators with the median take the median
-//! total variation distance as bandwidth, those with the mean its expectation 2B(Kα, Kα)/(α·B(α,
-//! α)·B((K−1)α, (K−1)α)). Binned errors have ten bins a class, or bins by median and variance of at
-//! least five events.
+//! Figure 3 + 4·e + s has estimator e at set-up s, and Figure 35 + 4·t + s test t at set-up s, in
+//! the order of [`ESTIMATORS`], [`TESTS`] and [`SETUPS`]. Estimators with the median take the
+//! median total variation distance as bandwidth, those with the mean its expectation 2B(Kα,
+//! Kα)/(α·B(α, α)·B((K−1)α, (K−1)α)). Binned errors have ten bins a class, or bins by median and
+//! variance of at least five events.
 
 use super::grid_published::{ERRORS, MEANS};
 use super::{Cell, Choice, Effort, Job, Row, Table, draw};

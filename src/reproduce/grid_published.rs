@@ -1,8 +1,9 @@
 //! Numbers of the kernel paper's Figures 3 to 82, read off the files of its figures.
 //!
-//! The lines of Figures 3 to 34 are means over 10⁴ data sets, here with five digits. Figures 35 to 82
-//! are curves of the test error against the level, here at eleven levels: the share of rejections where
-//! π = 0, of acceptances elsewhere. [`super::grid`] explains set-ups, estimators and tests.
+//! The lines of Figures 3 to 34 are means over 10⁴ data sets, here with five digits. Figures 35 to
+//! 82 are curves of the test error against the level, here at eleven levels: the share of
+//! rejections where π = 0, of acceptances elsewhere. [`super::grid`] explains set-ups, estimators
+//! and tests.
 
 /// Means by estimator, set-up, K (2, 10, 100, 1000) and π (0, ¼, ½, ¾, 1).
 pub const MEANS: [[[[f64; 5]; 4]; 4]; 8] = [

@@ -1,4 +1,5 @@
-//! Widmann, Lindsten, Zachariah (2019), Figures 1 and 2, networks on CIFAR-10 (83, 84) and times (85).
+//! Widmann, Lindsten, Zachariah (2019), Figures 1 and 2, networks on CIFAR-10 (83, 84) and times
+//! (85).
 //!
 //! A data set has n = 250 predictions from Dirichlet(0.1) over ten classes. M1 is calibrated, M2
 //! sets half of the outcomes to class 1, and the outcomes of M3 are uniform. The tests use the
@@ -38,8 +39,8 @@ const PUBLISHED: [(&str, [f64; 4], [f64; 5]); 3] = [
     ),
 ];
 
-/// The figures, those of networks only if the data folder is given; of a chosen part of the grid, that
-/// part only.
+/// The figures, those of networks only if the data folder is given; of a chosen part of the grid,
+/// that part only.
 pub fn jobs(effort: &Effort) -> Vec<Job> {
     if effort.grid.is_some() {
         return grid::jobs(effort);

@@ -1,9 +1,9 @@
 //! The interval paper's Figure 4, and the power of other intervals of its Figure 5.
 //!
-//! For each setting and β the same data sets pass through four intervals: ours (Algorithm 1 with the
-//! null given the scores), bootstrap, subsampling and HulC. Figure 4 has mean lengths on the scale of
-//! the squared error, and their ratios to ours; a third table has coverage and the share of intervals
-//! whose lower end is above 0, which is the power of Figure 5.
+//! For each setting and β the same data sets pass through four intervals: ours (Algorithm 1 with
+//! the null given the scores), bootstrap, subsampling and HulC. Figure 4 has mean lengths on the
+//! scale of the squared error, and their ratios to ours; a third table has coverage and the share
+//! of intervals whose lower end is above 0, which is the power of Figure 5.
 //!
 //! The authors' program draws its subsets with replacement and adds the scaled quantiles to the
 //! estimate; ours draw without replacement and subtract them, as Politis and Romano (1994) do. The

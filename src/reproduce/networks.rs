@@ -1,10 +1,10 @@
 //! T-Cal, Tables 1 to 6: networks and recalibration methods, on the published model outputs.
 //!
 //! * Tables 1 to 3 have an ℓ1-ECE over 15 cells and the decision of each network and method. The
-//!   authors' program gives scores of exactly 1 a cell of their own, ours closes the last cell; both
-//!   errors are shown. Nine printed errors of Tables 1 and 2 are at hand; beside the others stands what
-//!   the authors' program gives. The ImageNet networks of Table 3 are read where the folder has them
-//!   (`imagenet_NETWORK.METHOD.csv`); `tests/papers/tcal_outputs.py` writes them.
+//!   authors' program gives scores of exactly 1 a cell of their own, ours closes the last cell;
+//!   both errors are shown. Nine printed errors of Tables 1 and 2 are at hand; beside the others
+//!   stands what the authors' program gives. The ImageNet networks of Table 3 are read where the
+//!   folder has them (`imagenet_NETWORK.METHOD.csv`); `tests/papers/tcal_outputs.py` writes them.
 //! * Tables 4 to 6 have the debiased ℓ2 error over distinct scores (Kumar, Liang, Ma 2019) of the
 //!   methods that give few scores, squared and in per cent. Table 6 (ImageNet) is at hand in print.
 

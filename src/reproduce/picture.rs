@@ -10,8 +10,8 @@ const RIGHT: f64 = 190.0;
 const TOP: f64 = 40.0;
 const PLOT: f64 = 230.0;
 
-/// Colours that colour-blind readers can distinguish (Okabe, Ito 2008; Tol 2021), for as many columns as a
-/// table has at most.
+/// Colours that colour-blind readers can distinguish (Okabe, Ito 2008; Tol 2021), for as many
+/// columns as a table has at most.
 const COLOURS: [&str; 12] = [
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999",
     "#882255", "#999933", "#332288", "#44AA99",

@@ -88,8 +88,8 @@ pub const SPLITTING: [[&[f64; 21]; 2]; 2] = [
 ];
 
 /// Tables 1 and 2 by the authors' program on the published files, which is not print: network and
-/// method, ECE in per cent with the last of its 15 cells closed, with scores of exactly 1 in a cell of
-/// their own (four digits), and the decision.
+/// method, ECE in per cent with the last of its 15 cells closed, with scores of exactly 1 in a cell
+/// of their own (four digits), and the decision.
 pub const NETWORKS: [(&str, f64, f64, bool); 36] = [
     ("cifar10_densenet121.none", 2.0175196149395727, 2.0175, true),
     (
@@ -249,8 +249,8 @@ pub const NETWORKS: [(&str, f64, f64, bool); 36] = [
     ),
 ];
 
-/// ECEs in per cent that are transcribed from the print of Tables 1 and 2. Only those are known that
-/// differ from the closed cell of [`NETWORKS`] by more than rounding.
+/// ECEs in per cent that are transcribed from the print of Tables 1 and 2. Only those are known
+/// that differ from the closed cell of [`NETWORKS`] by more than rounding.
 pub const PRINTED: [(&str, f64); 9] = [
     ("cifar10_densenet121.poly", 1.71),
     ("cifar10_densenet121.isotonic", 1.16),
@@ -265,8 +265,8 @@ pub const PRINTED: [(&str, f64); 9] = [
 
 /// Table 3 by the authors' program (its commit b6fe462, seed 2022) on the ImageNet outputs of its
 /// repository: network and method, ECE in per cent with scores of exactly 1 in a cell of their own
-/// (four digits), and the decision where we ran the program to its end. No print of this table is at
-/// hand.
+/// (four digits), and the decision where we ran the program to its end. No print of this table is
+/// at hand.
 pub const IMAGENET: [(&str, f64, Option<bool>); 18] = [
     ("imagenet_densenet161.none", 5.6725, Some(true)),
     ("imagenet_densenet161.platt", 1.5791, Some(true)),

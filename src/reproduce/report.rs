@@ -84,8 +84,8 @@ impl Cell {
         Cell { spread, ..self }
     }
 
-    /// The estimate of a `q` quantile of `sorted` values, with its standard error: half the distance
-    /// of the values √(nq(1 − q)) ranks above and below.
+    /// The estimate of a `q` quantile of `sorted` values, with its standard error: half the
+    /// distance of the values √(nq(1 − q)) ranks above and below.
     pub fn quantile(sorted: &[f64], q: f64) -> Cell {
         let Some(last) = sorted.len().checked_sub(1) else {
             return Cell::plain(f64::NAN);
@@ -104,7 +104,8 @@ impl Cell {
         self.beside.is_some() && self.slack.is_finite()
     }
 
-    /// Whether it is more than three errors off the number beside: the errors of both in quadrature.
+    /// Whether it is more than three errors off the number beside: the errors of both in
+    /// quadrature.
     pub fn far(&self) -> bool {
         let error = self.error.hypot(self.spread);
         self.beside
@@ -200,8 +201,8 @@ impl Table {
         text.trim_end().to_owned()
     }
 
-    /// The table as text: each number ± its error, that of the paper in brackets or another in square
-    /// brackets, and ! where they differ.
+    /// The table as text: each number ± its error, that of the paper in brackets or another in
+    /// square brackets, and ! where they differ.
     pub fn text(&self) -> String {
         let labels = self.rows.iter().map(|r| r.label.chars().count());
         let width = labels.max().unwrap_or(0).max(28);

@@ -6,8 +6,8 @@
 //! both with an independent program on 250 data sets.
 //!
 //! The rate: for each n, the m at which a test has power one half, found by bisection on log m. Its
-//! error m^{−s} against n on logarithmic axes has slope −2s/(4s+1) in theory. That is of the default
-//! test; [`super::detection`] has the paper's Figure 5, of a test of known smoothness.
+//! error m^{−s} against n on logarithmic axes has slope −2s/(4s+1) in theory. That is of the
+//! default test; [`super::detection`] has the paper's Figure 5, of a test of known smoothness.
 
 use super::alternatives::{self, Curve, critical_values, line, rejects, statistics};
 use super::{

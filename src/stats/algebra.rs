@@ -13,9 +13,9 @@
 //! | random features ([`Features`](super::kernel::features::Features)) | yes | yes |
 //! | kernel ([`KernelSums`](super::kernel::sums::KernelSums)) | yes | no: an event that its bounded sample dropped cannot come back |
 //!
-//! The laws hold while no bound is reached. At a bound the sums say so: they fail with
-//! [`Overflow`], count events as refused, or give up a list for good (as distinct scores beyond
-//! [`DISTINCT_MAX`](super::sums::DISTINCT_MAX)).
+//! The laws hold while no bound is reached. A bound that is reached is always visible: the sums
+//! fail with [`Overflow`], count events as refused, or discard a list permanently (as distinct
+//! scores beyond [`DISTINCT_MAX`](super::sums::DISTINCT_MAX)).
 
 /// A sum left the range of its integer, or what is taken out was never in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,17 +1,17 @@
 //! Sums that take events: a buffer before the cells.
 //!
-//! An event's cell is somewhere among 128 KiB; with a thousand streams that is one miss of the
-//! cache an event, waited for one after the other. So events first wait in a list of eight bytes
-//! each, and a hundred at a time go to their cells: there the misses overlap, and the logarithms
-//! run in one tight loop. Nothing else changes: the sums are those of the events one by one, to the
-//! last bit, however they are split into batches (a test below holds them against
+//! The cells of a stream take 128 KiB. With a thousand streams each event costs one cache miss, and
+//! each miss is waited for in turn. So events are first buffered in a list, eight bytes each, and
+//! are added to their cells a hundred at a time: the misses then overlap, and the logarithms run in
+//! one tight loop. Nothing else changes: the sums equal those of adding the events one by one, to
+//! the last bit, however they are split into batches (a test below compares them with
 //! [`Sums::observe`]).
 //!
-//! All views of a subject wait in one list, in rows of one entry for each view, so an event counts
+//! All views of a subject share one buffer, in rows of one entry for each view, so an event counts
 //! for all of them or for none.
 //!
-//! Sums can only be had through [`BatchedSums::flush`] or [`BatchedSums::into_sums`], so what still
-//! waits cannot be forgotten.
+//! Sums are accessible only through [`BatchedSums::flush`] or [`BatchedSums::into_sums`], so
+//! buffered events cannot be forgotten.
 //!
 //! Always: at most [`EVENTS_MAX`] events, the waiting ones included; more are refused before
 //! anything is touched.

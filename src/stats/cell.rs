@@ -1,4 +1,4 @@
-//! The sums of one cell of scores: six integers that say all that a binned statistic needs.
+//! The sums of one cell of scores: the six integers that binned statistics need.
 //!
 //! Capacity: each field is a u64 in units of 2⁻³², so a cell of scores near 1 holds 2³² events, and
 //! cells of small scores hold more. Beyond that merging fails as [`Overflow`]; it never wraps.

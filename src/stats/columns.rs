@@ -1,10 +1,10 @@
 //! The occupied cells of a level, column by column.
 //!
-//! A statistic reads three or four of the twelve sums of a cell, of thousands of cells. Columns bring
-//! those alone through the caches, and loops over them become vector code. Who reads whole cells
-//! iterates over [`LevelCell`]s; what of them is not used is not loaded.
+//! A statistic reads three or four of the twelve sums of a cell, for thousands of cells. With
+//! columns only those sums pass through the caches, and the loops become vector code. Code that
+//! reads whole cells iterates over [`LevelCell`]s; fields that it does not use are not loaded.
 //!
-//! Always: as many entries in every column, in ascending order of index.
+//! Always: every column has the same number of entries, in ascending order of index.
 
 use super::cell::{Cell, EVENTS_MAX};
 use super::sums::Sums;
@@ -138,8 +138,8 @@ macro_rules! columns {
 
 columns!(n, count, y, z, u, u2, v, v2, v3, mu3, mu3_2);
 
-/// The sums of the children in some columns, few enough for the registers: children are looked at once for
-/// all of them. `first` has the position of each parent's first child, and of the end.
+/// The sums of the children in some columns, few enough for the registers: children are looked at
+/// once for all of them. `first` has the position of each parent's first child, and of the end.
 // Without a branch: which cells are occupied cannot be foreseen. x + (−0) is x, whatever x is.
 fn sums<const N: usize>(columns: [&[f64]; N], first: &[u32]) -> [Vec<f64>; N] {
     let len = columns[0].len();
@@ -291,9 +291,9 @@ impl Columns {
         self.extend(index, &cells[..len]);
     }
 
-    /// Appends a block of cells of integer sums. Differences are taken in integers, before anything is
-    /// rounded to a float; with fewer than 2³¹ events they fit an i64, whatever wraps on the way to
-    /// them.
+    /// Appends a block of cells of integer sums. Differences are taken in integers, before anything
+    /// is rounded to a float; with fewer than 2³¹ events they fit an i64, whatever wraps on the way
+    /// to them.
     fn extend(&mut self, index: impl IntoIterator<Item = u64>, cells: &[Cell]) {
         const UNIT: f64 = 1.0 / (1u64 << 32) as f64;
         let index = index.into_iter().take(cells.len());

@@ -16,24 +16,25 @@
 //! t = Σ w_i tan(π(½ − p_i)),   Σ w_i = 1,     p = ½ − arctan(t)/π
 //! ```
 //!
-//! whose tail holds under any dependence of the parts to first order: the sum of dependent Cauchy
-//! variables has the tail of a Cauchy variable. p-values are cut at 0.99 before: where a law has
-//! atoms a p-value of 1 has positive probability, tan(−π/2) is −∞, and one part that sees nothing
-//! would silence the others.
+//! To first order this tail holds under any dependence of the parts: the sum of dependent Cauchy
+//! variables has the tail of a Cauchy variable. p-values are first cut at 0.99. A law with atoms
+//! gives a p-value of 1 with positive probability; tan(−π/2) is −∞, so one part without evidence
+//! would cancel the evidence of the others.
 //!
-//! The smooth part weighs 1.75 times the others: label noise, the commonest fault that no other part sees,
-//! gains three points of power by it. The fine part weighs 1.5 times: with equal weights the decision loses
-//! up to a point of power to the paper's procedure on that paper's alternatives (T-Cal (10), n = 5000, 40 to
-//! 60 periods); so it gains two to four. One bump and four bumps lose one point.
+//! The smooth part weighs 1.75 times the others: label noise, the commonest fault that no other
+//! part sees, gains three points of power by it. The fine part weighs 1.5 times: with equal weights
+//! the decision loses up to a point of power to the paper's procedure on that paper's alternatives
+//! (T-Cal (10), n = 5000, 40 to 60 periods); so it gains two to four. One bump and four bumps lose
+//! one point.
 //!
-//! The 2-cell level of T-Cal is left out; the smooth and the cumulative part see what it sees. The
-//! values part takes part where a window holds at most [`super::sums::DISTINCT_MAX`] distinct
-//! scores; it joins the others and replaces none.
+//! The 2-cell level of T-Cal is left out, because the smooth and the cumulative part find the same
+//! errors. The values part is included if a window holds at most [`super::sums::DISTINCT_MAX`]
+//! distinct scores; it joins the others and replaces none.
 //!
 //! **Clustered events** ([`super::clusters`]). Each part has the larger of two p-values: that for
-//! independent outcomes, and that of the sign flips of clusters. The first holds where positives are
-//! few, the second whatever the dependence within clusters. The fine part then has 64 cells, the
-//! finest level that is kept by cluster: sums by cluster and finest cell would be the events
+//! independent outcomes, and that of the sign flips of clusters. The first holds where positives
+//! are few, the second whatever the dependence within clusters. The fine part then has 64 cells,
+//! the finest level that is kept by cluster: sums by cluster and finest cell would be the events
 //! themselves. The values part is left out.
 //!
 //! Always: the p-value is in (0, 1), except 0 where the outcomes are impossible under the scores;

@@ -1,8 +1,8 @@
 //! Cells that take events: four words instead of six.
 //!
-//! With a thousand streams an event's cell is in no cache, and what an event costs is the line of
-//! 64 bytes that must come from memory and go back. A [`Cell`] of 48 bytes lies across two lines as
-//! often as in one; the same sums fit 32 bytes, two to a line:
+//! With a thousand streams an event's cell is in no cache, so the cost of an event is the cache
+//! line of 64 bytes that comes from memory and goes back. A [`Cell`] of 48 bytes crosses two lines
+//! as often as it fits in one. The same sums fit in 32 bytes, two to a line:
 //!
 //! ```text
 //! word 0   n << 48 | Σz          z ≤ 2³², so 2¹⁶ − 1 events fit below bit 48
@@ -11,9 +11,9 @@
 //! word 3   ΣV²
 //! ```
 //!
-//! An event adds its words to those of its cell. Before a batch is added all its cells are looked
-//! at, which costs little more than nothing and brings them into the cache side by side instead of
-//! one after the other; a cell that has half of its 2¹⁶ events then goes over to the full sums, and
+//! An event adds its words to those of its cell. Before a batch is added, all its cells are read
+//! once. This is almost free, because it brings them into the cache side by side instead of one
+//! after the other. A cell that has half of its 2¹⁶ events is then added to the full sums and
 //! starts from 0.
 //!
 //! Always: no cell holds more than [`SPILL`] + [`BATCH_MAX`] events; compact and full sums together

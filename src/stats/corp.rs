@@ -227,8 +227,9 @@ mod tests {
     }
 
     /// 1200 calibrated samples: the curve leaves a band of 95 % in 37 to 85 of them with
-    /// probability above 0.999, one of 90 % or 98 % with probability at most 0.01. (Where all events
-    /// of the last pool happen, its rate is 1 and cannot leave the band above: not at these cells.)
+    /// probability above 0.999, one of 90 % or 98 % with probability at most 0.01. (Where all
+    /// events of the last pool happen, its rate is 1 and cannot leave the band above: not at these
+    /// cells.)
     #[test]
     fn the_curve_of_a_calibrated_sample_is_in_the_band_as_often_as_promised() {
         for (at, seed) in [(4, 1 << 20), (24, 2 << 20), (44, 3 << 20)] {

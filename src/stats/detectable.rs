@@ -1,16 +1,16 @@
-//! The smallest ℓ2-ECE that the test that decides would find with 80 % power.
+//! The smallest ℓ2-ECE that the deciding test finds with 80 % power.
 //!
-//! A calibrated verdict on 300 events and one on 300,000 are not the same news; this number says
-//! what the sample could have shown. It is the size Δ of an error of the simplest kind: all scores
-//! off by the same Δ.
+//! A calibrated verdict on 300 events says less than one on 300,000. This number is the error that
+//! the sample could have shown: the size Δ of an error of the simplest kind: all scores off by the
+//! same Δ.
 //!
 //! **The combination** finds it by its smooth part ([`super::smooth`]), which then has the
 //! noncentral χ² law with λ = Δ²·hᵀI⁻¹h, h = Σ b(z); it has to reach its share of α, w = 1.5 of all
 //! weights. Δ is where the upper tail of that law is 0.8 there, by Sankaran's approximation (1963).
 //! The other parts add some power, and errors that no score test sees need more.
 //!
-//! **T-Cal alone** is taken at the coarsest level, where the null spread of T_d is least. With s the
-//! null standard deviation of T_d at that level, γ its skewness and v̄ = ΣV/n: E T_d ≈ Δ² and
+//! **T-Cal alone** is taken at the coarsest level, where the null spread of T_d is least. With s
+//! the null standard deviation of T_d at that level, γ its skewness and v̄ = ΣV/n: E T_d ≈ Δ² and
 //! var T_d ≈ s² + 4Δ²v̄/n (the linear term of the square). The level rejects above c = s·q, q the
 //! Pearson III quantile at α/B (second-order expansion). The power is 80 % where
 //!
@@ -30,8 +30,8 @@ const POWER_QUANTILE: f64 = 0.841_621_233_572_914_3;
 /// Power that is asked for.
 const POWER: f64 = 0.8;
 
-/// Smallest detectable ℓ2-ECE of the combination of `parts` at `alpha`, for the scores that the form
-/// is made of; `None` where the answer would exceed 1.
+/// Smallest detectable ℓ2-ECE of the combination of `parts` at `alpha`, for the scores that the
+/// form is made of; `None` where the answer would exceed 1.
 pub(crate) fn detectable_by_combination(
     form: &Quadratic,
     alpha: f64,

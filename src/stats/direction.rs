@@ -3,11 +3,11 @@
 //! Two one-parameter families explain most miscalibration: all log-odds off by a constant (too
 //! high, too low), and all log-odds off by a factor (over-confident, under-confident). Their score
 //! statistics are S_a = ΣU/√ΣV and S_b = ΣUℓ/√ΣVℓ², each standard normal under the null; the larger
-//! says whether there is a direction at all. Which one, the best fit of both together says: where
+//! decides whether there is a direction at all. The best fit of both together decides which one. If
 //! its curve lies on one side of the diagonal for nearly all of the error ([`ONE_SIDED`]), the
-//! scores are too low or too high, however their log odds are bent; else it crosses the diagonal,
-//! and the slope says whether they are over- or under-confident. Without a fit (scores of one
-//! value, or outcomes of one kind) the sign of the mean residual decides.
+//! scores are too low or too high, however their log odds are bent. Otherwise it crosses the
+//! diagonal, and the slope says whether they are over- or under-confident. Without a fit (scores of
+//! one value, or outcomes of one kind) the sign of the mean residual decides.
 //!
 //! Where neither is significant, or a fit of both together explains less than a quarter of the
 //! squared error, the error is local: the reliability diagram shows where.

@@ -7,15 +7,16 @@
 //! probabilities of all counts that are no likelier than the one seen (with 10⁻⁷ relative slack for
 //! ties), as R's `binom.test` and SciPy's `binomtest` do; the values share the error by Bonferroni.
 //!
-//! That test names the values that err; shared over many values it sees little. The sum over values
+//! That test names the values that err. Its α is shared over the values, so with many values its
+//! power is small. The sum over values
 //!
 //! ```text
 //! X² = Σ U_v²/V_v,   U_v = Σ(y − z), V_v = N·z(1−z) of the events of one value
 //! ```
 //!
-//! gains from every value that errs, and joins the decision ([`super::combined`]). It is χ² with as
-//! many degrees of freedom as there are values with variance where every V_v is at least
-//! [`VARIANCE_MIN`]; below that the counts are drawn from their binomial laws.
+//! grows with every value that errs and is a part of the decision ([`super::combined`]). If every
+//! V_v is at least [`VARIANCE_MIN`], it is χ² with as many degrees of freedom as there are values
+//! with variance; below that the counts are drawn from their binomial laws.
 //!
 //! Always: p-values lie in [0, 1]; the binomial tests are exact, so their level is at most α.
 //! Cost: two binomial tails a value, O(√N) terms each: some microseconds; a fifth of a millisecond

@@ -1,22 +1,25 @@
-//! How well scores separate positives from negatives: AUC and accuracy. Neither says whether the scores are true.
+//! How well scores separate positives from negatives: AUC and accuracy. Neither says whether the
+//! scores are true.
 //!
-//! The area under the ROC curve is the probability that a positive has a greater score than a negative, where equal
-//! scores count one half (Hanley and McNeil, Radiology 143, 1982):
+//! The area under the ROC curve is the probability that a positive has a greater score than a
+//! negative, where equal scores count one half (Hanley and McNeil, Radiology 143, 1982):
 //!
 //! ```text
 //! AUC = 1/(P·N) Σ_{i positive} Σ_{j negative} [z_i > z_j] + ½[z_i = z_j]
 //! ```
 //!
-//! with P positives and N negatives; of weighted events a pair counts w_i·w_j, and P and N are Σw. Its standard error
-//! is that of DeLong, DeLong and Clarke-Pearson (Biometrics 44, 1988, equation (2) with one curve): the variance over
-//! the positives of the share of negatives below each, by P, plus the same of the negatives, by N. It takes events as
-//! independent.
+//! with P positives and N negatives; of weighted events a pair counts w_i·w_j, and P and N are Σw.
+//! Its standard error is that of DeLong, DeLong and Clarke-Pearson (Biometrics 44, 1988, equation
+//! (2) with one curve): the variance over the positives of the share of negatives below each, by P,
+//! plus the same of the negatives, by N. It takes events as independent.
 //!
-//! From cells, the order of events within a cell is unknown. Pairs of a cell count one half, and `unresolved` says by how
-//! much the AUC of the scores themselves may differ: by half the share of such pairs.
+//! From cells, the order of events within a cell is unknown. Pairs of a cell count one half, and
+//! `unresolved` says by how much the AUC of the scores themselves may differ: by half the share of
+//! such pairs.
 //!
-//! The accuracy is the share of events whose outcome the score predicts at the threshold ½ (a score of ½ predicts a
-//! positive), beside the share of the commoner outcome, which is had without a model.
+//! The accuracy is the share of events whose outcome the score predicts at the threshold ½ (a score
+//! of ½ predicts a positive). It is shown beside the share of the commoner outcome, which a
+//! constant prediction reaches.
 //!
 //! Cost: one sort of the scores; from cells, one pass.
 
@@ -30,7 +33,8 @@ use super::recalibration::Point;
 pub struct Discrimination {
     /// Area under the ROC curve; `None` where all outcomes are the same.
     pub auc: Option<Auc>,
-    /// Share of events whose outcome the score predicts at the threshold ½; of cells, at their mean scores.
+    /// Share of events whose outcome the score predicts at the threshold ½; of cells, at their mean
+    /// scores.
     pub accuracy: f64,
     /// Share of the commoner outcome.
     pub commoner: f64,
@@ -42,9 +46,11 @@ pub struct Discrimination {
 pub struct Auc {
     /// The estimate.
     pub value: f64,
-    /// Its standard error; `None` of weighted events, and with fewer than two events of one outcome.
+    /// Its standard error; `None` of weighted events, and with fewer than two events of one
+    /// outcome.
     pub standard_error: Option<f64>,
-    /// The most by which the AUC of the scores differs, where cells hide the order within; 0 of scores.
+    /// The most by which the AUC of the scores differs, where cells hide the order within; 0 of
+    /// scores.
     pub unresolved: f64,
 }
 
@@ -86,7 +92,8 @@ impl Discrimination {
     }
 }
 
-/// Points ascend; `counted` if they hold numbers of events, `cells` if the scores within one may differ.
+/// Points ascend; `counted` if they hold numbers of events, `cells` if the scores within one may
+/// differ.
 fn of_points(points: &[Point], counted: bool, cells: bool) -> Option<Discrimination> {
     let n: f64 = points.iter().map(|p| p.n).sum();
     let y: f64 = points.iter().map(|p| p.y).sum();
@@ -110,7 +117,8 @@ fn auc(
     if positives <= 0.0 || negatives <= 0.0 {
         return None;
     }
-    // A positive counts the share of negatives below it, a negative the share of positives above it.
+    // A positive counts the share of negatives below it, a negative the share of positives above
+    // it.
     let (mut below, mut above, mut tied) = (0.0, positives, 0.0);
     let (mut sum, mut squares, mut other_squares) = (0.0, 0.0, 0.0);
     for p in points {
@@ -142,13 +150,13 @@ fn auc(
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct VectorScores {
-    /// Share of events whose greatest probability is that of the class that happened; of equal ones the first
-    /// counts.
+    /// Share of events whose greatest probability is that of the class that happened; of equal ones
+    /// the first counts.
     pub accuracy: f64,
     /// Mean −ln p of the class that happened, in nats, p clipped at 2⁻³².
     pub log_loss: f64,
-    /// Brier's score of all classes, in [0, 2]: the mean of Σ_k (p_k − \[k happened\])² (Brier, Monthly Weather Review
-    /// 78, 1950, equation (2)).
+    /// Brier's score of all classes, in [0, 2]: the mean of Σ_k (p_k − \[k happened\])² (Brier,
+    /// Monthly Weather Review 78, 1950, equation (2)).
     pub brier: f64,
 }
 
@@ -229,8 +237,8 @@ mod tests {
         }
     }
 
-    /// scikit-learn's example of `roc_auc_score`, and by hand: placements of the positives ½ and 1, of the negatives
-    /// 1 and ½.
+    /// scikit-learn's example of `roc_auc_score`, and by hand: placements of the positives ½ and 1,
+    /// of the negatives 1 and ½.
     #[test]
     fn four_events_by_hand() {
         let sample = [(0.1, false), (0.4, false), (0.35, true), (0.8, true)];
@@ -248,8 +256,8 @@ mod tests {
         assert_eq!(found.auc.unwrap().value, 1.0);
     }
 
-    /// 1000 samples of 200 events: the spread of the estimates is what the standard error says, within 8 % (their
-    /// standard deviation has a relative error of 2.2 %).
+    /// 1000 samples of 200 events: the spread of the estimates is what the standard error says,
+    /// within 8 % (their standard deviation has a relative error of 2.2 %).
     #[test]
     fn the_standard_error_is_the_spread_of_estimates() {
         let all: Vec<Auc> = (0..1000)

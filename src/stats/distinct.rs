@@ -1,8 +1,8 @@
 //! The distinct scores of a sample while they are few, for the exact binomial test.
 //!
-//! A sorted list, not a map: there are at most [`DISTINCT_MAX`], so the whole lies in a few cache
-//! lines. Once there were more the list is given up for good. The union of two sets is over the cap
-//! or not whatever the order of merging, so the list does not depend on order either.
+//! A sorted list, not a map: there are at most [`DISTINCT_MAX`], so it fits in a few cache lines.
+//! When there are more, the list is discarded permanently. Whether the union of two sets exceeds
+//! the cap does not depend on the order of merging, so neither does the list.
 
 use super::algebra::Overflow;
 use super::fixed::Score;

@@ -11,8 +11,8 @@
 //!   null.
 //!
 //! Off the null √n(T − ECE²) is normal with σ₁²; on it T falls n√w times faster, with another law.
-//! So one normal interval does not serve both, and the algorithm cuts its lower end at T⁺/2 and
-//! asks apart whether 0 belongs to it ([`NullReach`]). Because (0, x] and [0, x] differ,
+//! So one normal interval does not serve both. The algorithm cuts its lower end at T⁺/2 and decides
+//! separately whether the interval contains 0 ([`NullReach`]). Because (0, x] and [0, x] differ,
 //! `contains_zero` is a flag of its own; it may hold beside a positive lower end, and the set is
 //! then {0} ∪ [lower, upper].
 //!
@@ -20,15 +20,16 @@
 //! for rare events, where every V = z(1−z) is small. The conditional reach uses the exact three
 //! cumulants of T given the scores and keeps its level whatever the scores are.
 //!
-//! Few outcomes. Both ends above are normal ones, and T is nearly normal only where several cells
-//! hold enough of the rarer outcome. Where fewer than [`EXACT_BELOW`] of it are expected (ΣV), or
-//! fewer than [`CELLS_MIN`] cells hold nearly all of ΣV, the ends are exact instead, at a resolution
-//! of two cells unless cells are asked for: Clopper–Pearson intervals of the event rates of both halves of the axis, jointly of
-//! the confidence asked for, bound each half's error. A sum of unequal coins varies less than a
-//! binomial count of the same mean (Hoeffding 1956), so they cover.
+//! Few outcomes. Both ends above are normal ones, and T is nearly normal only if several cells hold
+//! enough of the rarer outcome. If fewer than [`EXACT_BELOW`] of it are expected (ΣV), or fewer
+//! than [`CELLS_MIN`] cells hold nearly all of ΣV, the ends are exact instead. Their resolution is
+//! two cells unless cells are asked for: Clopper–Pearson intervals of the event rates of both
+//! halves of the axis, jointly of the confidence asked for, bound the error of each half. A sum of
+//! unequal coins varies less than a binomial count of the same mean (Hoeffding 1956), so they
+//! cover.
 //!
-//! The interval covers the error of the binned scores at its `cells`, not a finer one: an error that
-//! changes its sign within a cell is none to it.
+//! The interval covers the error of the binned scores at its `cells`, not a finer one. It does not
+//! see an error that changes its sign within a cell.
 //!
 //! The paper's condition on m is n^(1/4s) ≪ m ≪ n: cells must be fine enough for the curve and hold
 //! enough events; `median_count` under 5 says that they do not.

@@ -3,7 +3,7 @@
 //! Walk the scores upwards and add up the residuals: C_k = (1/n) Σ_{z ≤ z_k} U. Of a calibrated
 //! model the path wanders about 0; over scores that are too low it climbs, over scores that are too
 //! high it falls, and the slope is the error. KS is max|C|, Kuiper max C − min C (0 counted in);
-//! Kuiper does not lose an error that an opposite one makes good elsewhere. No cells need to be
+//! Kuiper still sees an error that an opposite error elsewhere cancels. No cells need to be
 //! chosen: cells enter only because the path of a window is known at the ends of its finest cells.
 //!
 //! Source: Arrieta-Ibarra, Gujral, Tannen, Tygert, Xu, *Metrics of calibration for probabilistic

@@ -12,7 +12,8 @@ use super::sums::Sums;
 use super::weight::{UNIT_16, UNIT_32, UNIT_48, UNIT_64, UNIT_96};
 use super::weighted::{WeightedCell, WeightedEvent, WeightedSums};
 
-/// A sample in ascending order of scores; events of one score keep theirs, and so do the bits of sums.
+/// A sample in ascending order of scores; events of one score keep theirs, and so do the bits of
+/// sums.
 pub(super) fn ascending(sample: &[(f64, bool)]) -> Vec<(f64, bool)> {
     let mut events = sample.to_vec();
     events.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -1,8 +1,9 @@
 //! Calibration of probabilistic predictions: tests, intervals and distances, from raw scores or
 //! from sums that are kept while events arrive.
 //!
-//! A model is *calibrated* if among the events that it gives the probability z a share z happens.
-//! With a score z, an outcome y in {0, 1} and the residual U = y − z this reads E\[U | z\] = 0.
+//! A model is *calibrated* if, among the events to which it gives the probability z, a share z
+//! happens. With a score z, an outcome y in {0, 1} and the residual U = y − z this reads E\[U | z\]
+//! = 0.
 //!
 //! | question | function | paper |
 //! |---|---|---|
@@ -122,12 +123,12 @@
 //!
 //! # From events to statistics
 //!
-//! [`fixed`] checks a score and rounds it to 2⁻³²; [`axis`] finds its cell; [`sums`] adds it up, in
-//! batches where [`batch`] gathers events, with its [`weight`] in sums of their own ([`weighted`]), and
-//! with its cluster also in sums by [cluster](clusters); [`levels`] turns the sums into all dyadic levels, and every statistic is a
-//! function of the levels. Sums are integers, so they merge and part exactly ([`algebra`]): a
-//! window is the sum of its panes to the last bit, in whatever order events came and whichever
-//! process counted them.
+//! [`fixed`] checks a score and rounds it to 2⁻³². [`axis`] finds its cell. [`sums`] adds it up: in
+//! batches where [`batch`] gathers events, with a [`weight`] in sums of their own ([`weighted`]),
+//! and with a cluster also in sums by [cluster](clusters). [`levels`] turns the sums into all
+//! dyadic levels, and every statistic is a function of the levels. Sums are integers, so they merge
+//! and part exactly ([`algebra`]): a window is the sum of its panes to the last bit, in whatever
+//! order events came and whichever process counted them.
 //!
 //! The crate is pure: no clock, thread, socket, log or global randomness. A seed is an argument.
 //! Undefined quantities are `None`, never NaN. Feature `serde` derives `Serialize` on results and

@@ -1,8 +1,9 @@
 //! Natural logarithm with the same bits on every machine.
 //!
-//! Sums that are compared to the last bit after a restart on another machine must not hang on the C
-//! library's `ln`, which rounds as it likes; two logarithms an event are also most of what an event
-//! would cost. With x = 2ᵉ·m, 1 ≤ m < 2, and c the middle of the 256th of [1, 2) that m lies in,
+//! Sums are compared to the last bit after a restart on another machine, so they must not depend on
+//! the C library's `ln`, whose rounding is not specified. Two logarithms an event would also be
+//! most of the cost of an event. With x = 2ᵉ·m, 1 ≤ m < 2, and c the middle of the 256th of [1, 2)
+//! that m lies in,
 //!
 //! ```text
 //! ln x = e·ln 2 + ln c + ln(1 + r),   r = m/c − 1,   |r| ≤ 2⁻⁹
@@ -38,8 +39,8 @@ pub fn ln(x: f64) -> f64 {
     by_row(x, row_of(x))
 }
 
-/// Replaces each number by its logarithm, to the bits of [`ln`]: rows are looked up first, so that the
-/// rest becomes vector code.
+/// Replaces each number by its logarithm, to the bits of [`ln`]: rows are looked up first, so that
+/// the rest becomes vector code.
 pub fn ln_each<const N: usize>(numbers: &mut [f64; N]) {
     let mut rows = [Row {
         inverse: 0.0,

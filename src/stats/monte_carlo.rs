@@ -12,8 +12,8 @@
 //! statistics and D, Q to its parent. One open cell a level: the working set is 38 vectors, half a
 //! megabyte at 3000 replicates, and the loops over them are plain enough to become vector code.
 //!
-//! Near the threshold more is drawn until the answer is settled, or 16 times the replicates are
-//! spent. What is doubtful even then would be decided by the seed; the test reports it as
+//! Near the threshold more replicates are drawn, until the answer is settled or 16 times the number
+//! is spent. If the answer is still open, the seed would decide it; the test then reports it as
 //! borderline and takes the noise-free p-value of the exact moments instead. The same seed gives
 //! the same answer.
 //!

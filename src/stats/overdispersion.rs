@@ -1,9 +1,10 @@
 //! How much more the outcomes of a stream vary than independent outcomes would.
 //!
-//! All tests of calibration take events as independent given their scores. Outcomes that depend on
-//! each other (events of one user, an incident that lasts an hour) make totals vary more, and every
-//! test rejects more often than it says. Where no field names the clusters, the stream itself tells:
-//! under independence the residual totals of stretches of time vary as the single residuals say.
+//! All tests of calibration assume that events are independent given their scores. Dependent
+//! outcomes (events of one user, an incident that lasts an hour) make totals vary more, so every
+//! test rejects more often than its level. If no field names the clusters, the stream shows the
+//! dependence: under independence the residual totals of stretches of time vary as much as the
+//! single residuals predict.
 //!
 //! **Estimate.** Base panes p = 1…P of at least [`PANE_EVENTS`] events and ΣV of [`PANE_VARIANCE`],
 //! in order of event time; U_p = ΣU, V_p = ΣV, V = z(1−z). With δ_p = U_p/V_p,
@@ -15,29 +16,30 @@
 //!
 //! * Successive differences (von Neumann, *Distribution of the ratio of the mean square successive
 //!   difference to the variance*, 1941) take out what changes slowly: a model that drifts, or is
-//!   wrong by a constant, is not overdispersed. The second factor is the variance of single outcomes
-//!   against the one that the scores say; so a miscalibrated model has φ = 1 too if its outcomes are
-//!   independent.
-//! * A model that goes wrong at once, or is put right, makes one difference as large as the error,
-//!   and that is no overdispersion: it would hide the error from the very test that has to find it.
-//!   So the largest fifth of the differences (two at least) is left out. Of normal totals d_p/φ is
+//!   wrong by a constant, is not overdispersed. The second factor is the variance of single
+//!   outcomes against the one that the scores say; so a miscalibrated model has φ = 1 too if its
+//!   outcomes are independent.
+//! * A model that breaks or is repaired at one moment makes one difference as large as the error.
+//!   This is not overdispersion, and counting it would hide the error from the tests. So the
+//!   largest fifth of the differences (two at least) is left out. Of normal totals d_p/φ is
 //!   χ² with one degree, and the mean of those below its quantile q at 1−f is c = P(χ²₃ < q)/(1−f),
 //!   f the share left out; c is 1 + 2.3/P larger in small series (simulated, P from 10 to 200).
-//! * For normal totals of equal V, νφ̂/φ is about χ² with ν = 0.7·2(P−1)²/(3P−4) degrees of freedom:
-//!   the first two moments of the mean of all, times the efficiency of the trimmed one (simulated:
-//!   0.64 to 0.71). [`PANE_VARIANCE`] makes totals normal enough where events are rare.
-//! * A cluster that is longer than a pane shifts neighbours alike and cancels. So the same is asked of
-//!   wider panes while there are [`JOINED_MIN`] of them, and the width with the largest φ̂ counts among
-//!   those that are significant. Clusters longer than about a tenth of the series are drift.
+//! * For normal totals of equal V, νφ̂/φ is about χ² with ν = 0.7·2(P−1)²/(3P−4) degrees of
+//!   freedom: the first two moments of the mean of all, times the efficiency of the trimmed one
+//!   (simulated: 0.64 to 0.71). [`PANE_VARIANCE`] makes totals normal enough where events are rare.
+//! * A cluster that is longer than a pane shifts neighbours alike and cancels. So φ̂ is also
+//!   estimated on wider panes while there are [`JOINED_MIN`] of them. Among the significant widths
+//!   the one with the largest φ̂ counts. Clusters longer than about a tenth of the series look like
+//!   drift.
 //!
-//! **Use.** φ̂ counts only where its interval of 99 % lies above 1 ([`Overdispersion::gated`]): a factor
-//! from noise would cost power.
+//! **Use.** φ̂ counts only where its interval of 99 % lies above 1 ([`Overdispersion::gated`]): a
+//! factor from noise would cost power.
 //!
-//! **State.** For each of [`WIDTHS`] widths, doubling from the sealed pane on, the sums of the newest
-//! [`SLOTS`] stretches of event time, aligned to the epoch. They add up, so the series of a stream is
-//! the same, to the bit, in whatever order its panes come and whichever process counted them. Base panes are
-//! made of the narrowest width that gives [`PANES_MIN`] of them, by joining neighbours where a slot
-//! has too few events.
+//! **State.** For each of [`WIDTHS`] widths, doubling from the sealed pane on, the sums of the
+//! newest [`SLOTS`] stretches of event time, aligned to the epoch. They add up, so the series of a
+//! stream is the same, to the bit, in whatever order its panes come and whichever process counted
+//! them. Base panes are made of the narrowest width that gives [`PANES_MIN`] of them, by joining
+//! neighbours where a slot has too few events.
 //!
 //! Cost: 40 bytes a slot, 28 kB a stream; some microseconds to measure.
 

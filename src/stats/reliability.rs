@@ -9,8 +9,9 @@
 //! Both hold 95 %. A rate outside the consistency bar is evidence; one cell in twenty is outside by
 //! chance. Up to 32 cells have bars: many more could not be read, and inverse beta functions cost
 //! microseconds each. With variance above `SMALL` the third-order Cornish–Fisher expansion takes
-//! their place (it is off by under a hundredth of a standard deviation, the tests check it). Bars of the rate
-//! of few events are worked out once per process: thousands of diagrams of small windows share them.
+//! their place (it is off by under a hundredth of a standard deviation, the tests check it). Bars
+//! of the rate of few events are worked out once per process: thousands of diagrams of small
+//! windows share them.
 
 use super::levels::{Level, LevelCell};
 use super::null::normal_upper_quantile;

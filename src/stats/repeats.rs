@@ -1,32 +1,33 @@
 //! Scores that repeat exactly, and whether their outcomes repeat with them.
 //!
-//! A continuous model gives almost no score twice. Where a record is delivered twice and no id tells,
-//! score and outcome come again together: T_d then counts U² of one event as if two independent events
-//! agreed, and at m cells it is shifted by about √2·(share of repeats)·√m standard deviations, .4 at 32
-//! cells and 4.5 at 4096 for 5 %. So fine levels reject a calibrated model, and coarse ones do not.
-//! Requests that are scored again for one user do the same.
+//! A continuous model gives almost no score twice. If a record is delivered twice and no id shows
+//! it, its score and outcome come twice. T_d then counts U² of one event as if two independent
+//! events agreed. At m cells this shifts it by about √2·(share of repeats)·√m standard deviations;
+//! for a share of 5 % that is .4 at 32 cells and 4.5 at 4096. So fine levels reject a calibrated
+//! model, and coarse ones do not. Requests that are scored again for one user have the same effect.
 //!
-//! **Sample.** Adaptive sampling of values (Flajolet, *On adaptive sampling*, 1990): of the distinct
-//! scores those are kept, with their counts, whose hash lies below 2^(64−ℓ). ℓ begins at
-//! [`LEVEL_MIN`] and rises while there are more than [`SAMPLED_MAX`]. A score is sampled with all its
-//! events or with none, so every repeat of a sampled score is seen. ℓ and counts follow from the set of
-//! events, whatever the order of events and merges. With s sampled events and a share r of repeats
-//! about s·r are seen: of 5000 events 312 are sampled, and of 2 % repeats 6.
+//! **Sample.** Adaptive sampling of values (Flajolet, *On adaptive sampling*, 1990): of the
+//! distinct scores those are kept, with their counts, whose hash lies below 2^(64−ℓ). ℓ begins at
+//! [`LEVEL_MIN`] and rises while there are more than [`SAMPLED_MAX`]. A score is sampled with all
+//! its events or with none, so every repeat of a sampled score is seen. ℓ and counts follow from
+//! the set of events, whatever the order of events and merges. With s sampled events and a share r
+//! of repeats about s·r are seen: of 5000 events 312 are sampled, and of 2 % repeats 6.
 //!
-//! **Criterion.** Models repeat scores of their own: rounded ones, trees, saturated ends. Three things
-//! separate these.
+//! **Criterion.** Models repeat scores of their own: rounded ones, trees, saturated ends. Three
+//! things separate these.
 //!
 //! * *Weight.* Events count with V = z(1−z), as in T_d; what repeats at 0 and 1 has none.
 //! * *Chance.* Scores of d decimals or b significant bits (the most that the sample needs) are
-//!   multiples of a step δ. Where the distinct scores lie g apart, a share q = δ/g of the multiples is
-//!   taken; with λ = −ln(1 − q) events on each, a share 1 − q/λ of them repeats by chance.
+//!   multiples of a step δ. Where the distinct scores lie g apart, a share q = δ/g of the multiples
+//!   is taken; with λ = −ln(1 − q) events on each, a share 1 − q/λ of them repeats by chance.
 //! * *Agreement.* With n events of a score and ΣU their residuals, D = Σ [(ΣU)² − ΣU²] over sampled
 //!   scores has mean 0 and variance Σ 2n(n−1)V² if events of one score are independent, and mean
 //!   Σ n(n−1)V if they are one event. It decides where independent outcomes would disagree in
 //!   [`DISAGREEING_MIN`] pairs or more; elsewhere repeats beyond chance do.
 //!
 //! Always: sums with the same events have the same sample. Cost: 2 to 6 ns an event (one pane of
-//! millions to a thousand of 8000, on a busy machine), 17 kB an open pane at most. Weighted sums and vectors have none.
+//! millions to a thousand of 8000, on a busy machine), 17 kB an open pane at most. Weighted sums
+//! and vectors have none.
 
 use super::algebra::Overflow;
 use super::distinct::ScoreCount;
@@ -46,16 +47,16 @@ pub const SHARE_MIN: f64 = 0.001;
 /// Sampled repeats from which they are no accident.
 pub const REPEATS_MIN: u64 = 3;
 
-/// Pairs of one score that independent outcomes would let disagree, on average, from which agreement
-/// decides.
+/// Pairs of one score that independent outcomes would let disagree, on average, from which
+/// agreement decides.
 pub const DISAGREEING_MIN: f64 = 5.0;
 
-/// Normal quantiles beyond which outcomes of one score agree too often: 95 % where scores repeat more
-/// often than by chance, and 99 % elsewhere.
+/// Normal quantiles beyond which outcomes of one score agree too often: 95 % where scores repeat
+/// more often than by chance, and 99 % elsewhere.
 const AGREEING: [f64; 2] = [1.645, 2.326];
 
-/// Share of repeats, by weight, from which events of one score may count as a cluster: coarse levels then
-/// feel them, half a standard deviation at 32 cells.
+/// Share of repeats, by weight, from which events of one score may count as a cluster: coarse
+/// levels then feel them, half a standard deviation at 32 cells.
 pub const CLUSTERED_MIN: f64 = 0.05;
 
 /// Neighbours on either side over which the distance of distinct scores is averaged.
@@ -100,8 +101,8 @@ impl Repeats {
         all
     }
 
-    /// From stored counts, ascending by score, as [`Repeats::parts`] gives them; `None` where no events
-    /// have them.
+    /// From stored counts, ascending by score, as [`Repeats::parts`] gives them; `None` where no
+    /// events have them.
     pub fn from_parts(level: u32, counts: Vec<ScoreCount>) -> Option<Repeats> {
         let in_order = counts.windows(2).all(|c| c[0].score < c[1].score);
         let sampled =
@@ -291,8 +292,8 @@ pub struct RepeatedScores {
 }
 
 impl RepeatedScores {
-    /// Whether outcomes seem to repeat with their scores, as those of records that are delivered twice
-    /// do. Levels of 64 cells and more then say nothing of calibration.
+    /// Whether outcomes seem to repeat with their scores, as those of records that are delivered
+    /// twice do. Levels of 64 cells and more then say nothing of calibration.
     pub fn is_suspicious(&self) -> bool {
         let beyond = self.are_beyond_chance();
         let matters = self.repeats >= REPEATS_MIN && self.weighted_share > SHARE_MIN;
@@ -303,8 +304,8 @@ impl RepeatedScores {
             }
     }
 
-    /// Whether events of one score are taken as a cluster: many are, and outcomes of one score, or of one
-    /// finest cell, agree by `agreement` standard deviations of independent ones.
+    /// Whether events of one score are taken as a cluster: many are, and outcomes of one score, or
+    /// of one finest cell, agree by `agreement` standard deviations of independent ones.
     pub fn are_clusters(&self, agreement: f64) -> bool {
         let agree = self.are_beyond_chance() && agreement > AGREEING[0];
         self.repeats >= REPEATS_MIN
@@ -321,7 +322,8 @@ impl RepeatedScores {
 
 /// The steps that the sampled scores are multiples of.
 struct Steps {
-    /// 10^−d in units of 2⁻³², with the fewest decimals d ≤ 6 that all have; 1 where they have more.
+    /// 10^−d in units of 2⁻³², with the fewest decimals d ≤ 6 that all have; 1 where they have
+    /// more.
     decimal: f64,
     /// The most significant bits that a score has.
     bits: u32,

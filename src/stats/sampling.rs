@@ -1,10 +1,10 @@
 //! Scores carried from one population to another: negatives that were down-sampled at a known rate.
 //!
-//! Rare positives are dear and negatives are not, so only a share of the negatives may be kept: in
-//! the stream of events, to save its volume, or in the data that the model was trained on, to
-//! balance them. Either way the score and the events speak of two populations, and a model that is
-//! right in its own looks miscalibrated in the other. Neither needs weights: what changes is the
-//! odds of a positive, by a factor that is known, and so the score itself.
+//! Rare positives are valuable and negatives are not, so often only a share of the negatives is
+//! kept: in the stream of events, to save volume, or in the training data, to balance them. Either
+//! way the score and the events belong to two populations, and a model that is calibrated in its
+//! own population looks miscalibrated in the other. Neither case needs weights: sampling changes
+//! the odds of a positive by a known factor, so the score itself can be corrected.
 //!
 //! Let negatives be kept with probability r and positives always, whatever else is known of an
 //! event. Where P(y = 1 | s) = s, Bayes' theorem gives among the events that were kept
@@ -20,13 +20,13 @@
 //! ADKDD 2014, §6.3. Both together multiply the odds by w / r, and by 1 where they are equal:
 //! scores of a model that was trained on data sampled like the stream need nothing.
 //!
-//! **Scale.** What is tested, and all that is reported of it (errors, intervals, tolerance, mean
-//! score, event rate, Brier score, the diagram), is on the scale of the events that are there. The
-//! outcomes are then independent coins with the carried scores as probabilities, exactly, so every
-//! test keeps its exact null and no variance is spent on weights. An error there is not the error
-//! in the whole population: at small scores it is 1/r times as large, and cells count by the events
-//! that were kept. Only the event rate is carried back ([`Sampling::whole`]), for it can be had
-//! exactly.
+//! **Scale.** The tests and all that is reported of them (errors, intervals, tolerance, mean score,
+//! event rate, Brier score, the diagram) are on the scale of the sampled events. The outcomes are
+//! then independent coins with the carried scores as probabilities, exactly, so every test keeps
+//! its exact null and no variance is spent on weights. An error on this scale is not the error in
+//! the whole population: at small scores it is 1/r times as large, and cells count by the events
+//! that were kept. Only the event rate is converted back ([`Sampling::whole`]), because it can be
+//! converted exactly.
 //!
 //! Always: 0 stays 0 and 1 stays 1; the order of scores stays; the rates are in (0, 1].
 //! Cost: a division an event of a model that uses it, nothing for others.

@@ -1,7 +1,7 @@
 //! Score test against smooth errors: shift, slope and noise at either end of the scale.
 //!
-//! What happens to production models is mostly smooth: all odds move (a new base rate), scores get
-//! too bold or too shy (temperature), labels get noisy. All of it lies near the directions
+//! Most errors of production models are smooth: all odds move (a new base rate), scores get too
+//! bold or too shy (temperature), labels get noisy. All of these lie near the directions
 //!
 //! ```text
 //! b(z) = (1, ln z, −ln(1−z))

@@ -2,17 +2,16 @@
 //!
 //! [`Sums`] holds a [`Cell`] of six integers for each finest cell, the four sums that need a
 //! logarithm of each score ([`LogSums`]), the distinct scores while they are few, and a sample of
-//! scores that shows what repeats ([`Repeats`]); of clustered events also sums by cluster
-//! ([`ClusterSums`]). Two `Sums`
-//! merge by addition and part by subtraction, both exact, so a window is the merge of its panes and
-//! a pane the merge of its partitions, to the last bit.
+//! scores that shows repeats ([`Repeats`]). For clustered events it also holds sums by cluster
+//! ([`ClusterSums`]). Two `Sums` are merged by addition and separated by subtraction, both exact,
+//! so a window is the merge of its panes and a pane the merge of its partitions, to the last bit.
 //!
-//! Cells lie in one dense array once more than a sixteenth are occupied and in a sorted map of the
-//! few before that; a rare-event stream on a linear axis then costs a few hundred bytes a pane. Those of
-//! sealed panes and windows, which are only read, are a list.
-//! While sums take events by the batch, few cells are a list too, and most of many lie in
-//! [compact cells](super::compact) beside them.
-//! All forms compare equal through [`Sums::occupied`], which walks occupied cells in order.
+//! Cells are in a sorted map while few are occupied, and in one dense array once more than a
+//! sixteenth are. So a rare-event stream on a linear axis costs a few hundred bytes a pane. The
+//! cells of sealed panes and windows, which are only read, are a list. While sums take events in
+//! batches, few cells are a list too, and of many cells most are in [compact cells](super::compact)
+//! beside the array. All forms compare equal through [`Sums::occupied`], which walks occupied cells
+//! in order.
 //!
 //! Sums that would leave their integers fail as [`Overflow`]; they never wrap. Events
 //! by the batch ([`super::batch`]) go unchecked into sums that are known to hold fewer than
@@ -168,7 +167,8 @@ impl Sums {
             .filter(|(_, c)| c.n > 0)
     }
 
-    /// All cells, occupied or not, where they lie in one array and are full, as those of a window do.
+    /// All cells, occupied or not, where they lie in one array and are full, as those of a window
+    /// do.
     pub(super) fn dense(&self) -> Option<&[Cell]> {
         match (&self.compact, &self.cells) {
             (None, Cells::Dense(all)) => Some(all),

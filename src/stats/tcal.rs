@@ -1,11 +1,11 @@
 //! Adaptive T-Cal: the test of calibration over all dyadic levels at once.
 //!
-//! Each level gives one debiased estimate T_d and one p-value; the smallest p-value, adjusted for
-//! the number of levels, is the test's. Coarse levels see what is wrong on the whole, fine ones
-//! what is wrong in places; no level need be chosen. Where the p-values come from ([`Critical`])
-//! and how the error is shared ([`Sharing`]) are choices; the default, exact moments and the joint
-//! law of the levels, redraws nothing and has a level nearer to α, so more power, than the paper's
-//! procedure.
+//! Each level gives one debiased estimate T_d and one p-value. The p-value of the test is the
+//! smallest one, adjusted for the number of levels. Coarse levels find errors of wide ranges of
+//! scores, fine ones find local errors; no level has to be chosen. The source of the p-values
+//! ([`Critical`]) and the sharing of the error ([`Sharing`]) are options. The default, exact
+//! moments and the joint law of the levels, redraws nothing and has a level nearer to α, so more
+//! power, than the paper's procedure.
 //!
 //! Always: `p_value` ≤ α exactly when `reject`; a level with no two events in one cell has p-value
 //! 1; the same levels and options give the same answer. Cost: one fused pass over each level's

@@ -1,4 +1,4 @@
-//! What is shown of a model against what is tolerated.
+//! Compares the error that a sample proves with the tolerated error.
 //!
 //! A test that does not reject shows nothing: with few events it hardly ever rejects. So a sample
 //! is compared with a tolerance, and there are three conclusions:
@@ -12,18 +12,19 @@
 //! 0.4 %; the default, the smaller of 0.05 and 20 %, is 0.05 for a coin, 0.02 for confidences of
 //! mean 0.9, and 20 % where events are rare.
 //!
-//! **The error.** The interval of confidence 1 − α has its ends at α/2 on each side, so "the upper
-//! end is at most τ" is an equivalence test of level α/2, and it says calibrated of a model whose
-//! error is τ at most so often. Where the test rejects, no level of T-Cal may estimate more than τ
-//! either: the interval speaks at its own resolution only.
+//! **The error.** The interval of confidence 1 − α has its ends at α/2 on each side. So "the upper
+//! end is at most τ" is an equivalence test of level α/2: a model whose error is τ is called
+//! calibrated with at most that probability. If the test rejects, a calibrated verdict also
+//! requires that no level of T-Cal estimates more than τ, because the interval has only its own
+//! resolution.
 //!
 //! **Rare outcomes.** Where the rarer outcome's mean score r is under [`RARE`] and τ is relative,
-//! with share ρ, the ℓ2-ECE needs 5 to 16 times the events, for it is ruled by the few cells with
-//! the largest scores. There the ratio of observed to expected rare outcomes decides, with its exact
-//! interval (Clopper–Pearson; a sum of unequal coins varies less than a binomial count, Hoeffding
-//! 1956): calibrated within \[1/(1+ρ), 1+ρ\], miscalibrated beyond, with the test as above. It
-//! shows the mean and not the shape, and a report of it has to say so. A shape that is shown
-//! to be off by the ℓ2-ECE counts as above.
+//! with share ρ, the ℓ2-ECE needs 5 to 16 times the events, because the few cells with the largest
+//! scores dominate it. In this case the ratio of observed to expected rare outcomes decides, with
+//! its exact interval (Clopper–Pearson; a sum of unequal coins varies less than a binomial count,
+//! Hoeffding 1956): calibrated within \[1/(1+ρ), 1+ρ\], miscalibrated beyond, with the test as
+//! above. It shows the mean and not the shape, and a report of it has to say so. A shape that is
+//! shown to be off by the ℓ2-ECE counts as above.
 //!
 //! **How many more events.** For the error at τ = 0 the interval's half width is τ² at
 //!
@@ -32,9 +33,9 @@
 //! ```
 //!
 //! with 80 % probability (within 10 % of simulations at m from 16 to 256), and for the ratio at
-//! (z₀.₉₅ + z₀.₉)²/ln²(1+ρ) rare outcomes. Where more events than that are there, the error is near
-//! τ, and the distance of the estimate from τ says how many it takes. Where outcomes vary φ times as
-//! independent ones would, it takes φ times as many.
+//! (z₀.₉₅ + z₀.₉)²/ln²(1+ρ) rare outcomes. If the sample already has more events and is undecided,
+//! the error is near τ, and the number follows from the distance of the estimate from τ. If
+//! outcomes vary φ times as much as independent ones, it takes φ times as many.
 
 use super::interval::Interval;
 use super::levels::Level;
@@ -197,7 +198,8 @@ pub struct Comparison {
     /// About how many more events would decide; `None` where decided, or where no number would.
     pub more_events: Option<f64>,
     /// Some level's debiased estimate is above the Chebyshev bound of T-Cal, Remark 3; always
-    /// valid, seldom sharp. `None` for weighted events and dispersed outcomes, where it does not hold.
+    /// valid, seldom sharp. `None` for weighted events and dispersed outcomes, where it does not
+    /// hold.
     pub theorem_exceeded: Option<bool>,
 }
 
@@ -221,8 +223,8 @@ pub(crate) struct Compared<'a> {
     pub level: &'a Level,
     /// Whether events are weighted.
     pub weighted: bool,
-    /// φ: outcomes vary so many times as independent ones would; 1 where nothing says that they are not
-    /// independent.
+    /// φ: outcomes vary so many times as independent ones would; 1 where nothing says that they are
+    /// not independent.
     pub dispersion: f64,
     /// ω ≥ 1: the weighted rate varies so many times as that of `n` coins; 1 without weights.
     pub weighting: f64,
@@ -351,9 +353,9 @@ impl Compared<'_> {
     }
 
     /// T-Cal, Remark 3: some level has T_d − τ² ≥ √(K²/α′ · (2·min(m/n², 1/m) + 5τ²·min(1/n,
-    /// 1/m))), K = 2, α′ = α/B. The remark writes the tolerance as c₀n^(−2s/(4s+1)); here that is τ,
-    /// and its square, the most that E T_d can be under the composite null, is taken off first, so
-    /// that Chebyshev's bound holds at any τ.
+    /// 1/m))), K = 2, α′ = α/B. The remark writes the tolerance as c₀n^(−2s/(4s+1)); here that is
+    /// τ, and its square, the most that E T_d can be under the composite null, is taken off first,
+    /// so that Chebyshev's bound holds at any τ.
     fn theorem_exceeded(&self, tau: f64) -> bool {
         let shared = 4.0 * f64::from(self.tcal.scales.max(1)) / self.alpha;
         let n = self.n;

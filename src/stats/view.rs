@@ -1,9 +1,9 @@
-//! Views: what of an observation is tested.
+//! Views: the part of an observation that is tested.
 //!
-//! An observation is a prediction and its outcome. A scalar view makes of it a score z and whether
-//! the event happened, y: `binary` the score of the positive class, `top_label` the largest
+//! An observation is a prediction and its outcome. A scalar view turns it into a score z and a
+//! binary outcome y: `binary` takes the score of the positive class, `top_label` the largest
 //! probability and whether its class was right, `class:k` one class against the rest. All
-//! statistics work on the pair, so a view is all that they need to know of classes.
+//! statistics work on this pair and know nothing else of classes.
 //!
 //! A vector of probabilities is checked before any view is taken: each entry a score, the sum
 //! within [`SUM_TOLERANCE`] of 1. A smaller offset, as an f32 softmax leaves, is divided out (the

@@ -23,10 +23,10 @@
 //! * Where a number of events chooses something (cells of the interval, levels of the test), it is
 //!   the effective one, (Σw)²/Σw² (Kish, *Survey sampling*, 1965, §11.7).
 //!
-//! What the null assumes: given its score, an outcome does not depend on the weight, P(y = 1 | z,
-//! w) = z. That holds where the chance of being kept was a function of the score or had nothing to
-//! do with the outcome. If it was a function of a feature on which calibration depends, T_d keeps
-//! its mean of 0 for a population that is calibrated as a whole, but its spread is then not exactly
+//! The null assumes that, given its score, an outcome does not depend on the weight: P(y = 1 | z,
+//! w) = z. That holds if the probability of being kept was a function of the score or independent
+//! of the outcome. If it was a function of a feature on which calibration depends, T_d keeps its
+//! mean of 0 for a population that is calibrated as a whole, but its spread is then not exactly
 //! the null's.
 //!
 //! **Exactness.** Weights and scores are integers ([`super::weight`], [`super::fixed`]), z² and V²

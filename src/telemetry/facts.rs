@@ -132,7 +132,8 @@ pub struct PartitionFacts {
 pub struct WatermarkFacts {
     /// Event time up to which all is judged; `None` before every partition has had a record.
     pub time_ms: Option<i64>,
-    /// The partition that holds it before events that were counted, and for how long it has stood still.
+    /// The partition that holds it before events that were counted, and for how long it has stood
+    /// still.
     pub held: Option<(String, i32, i64)>,
 }
 

@@ -1,19 +1,20 @@
 //! What windows said over time, and the last alerts of each stream.
 //!
-//! A page that shows the present alone cannot say whether a model drifts or was always so. So every
-//! judgement of a window is kept as one point, and thinned as it ages: the newest [`RECENT`] are all
-//! there, then one for each [`DAY_STEP_MS`] of a day, then one for each [`MONTH_STEP_MS`] of 30 days.
-//! Where points share such a step the worst stays: a miscalibrated one before others, else the one whose
-//! interval begins highest, so that a short fault can still be seen a month later. Times are those of
-//! events, and age is counted from the newest point of the window, so the same judgements leave the same
-//! history. A judgement that comes again after a restart takes the place of itself.
+//! A page that shows only the present cannot show whether a model drifts or was always
+//! miscalibrated. So every judgement of a window is kept as one point, and thinned as it ages: the
+//! newest [`RECENT`] are all kept, then one per [`DAY_STEP_MS`] of a day, then one per
+//! [`MONTH_STEP_MS`] of 30 days. Each step keeps its worst point: a miscalibrated one before
+//! others, else the one with the highest lower end of the interval. So a short fault is still
+//! visible a month later. Times are event times, and age counts from the newest point of the
+//! window, so the same judgements give the same history. A judgement that comes again after a
+//! restart replaces itself.
 //!
-//! The history is derived: it is written by the engine's loop and read by requests, and no verdict depends
-//! on it.
+//! The history is derived: it is written by the engine's loop and read by requests, and no verdict
+//! depends on it.
 //!
 //! Bounds: at most [`SERIES_POINTS_MAX`] points for a window and [`POINTS_MAX`] in all; at most
-//! [`ALERTS_MAX`] alerts of a stream, for at most [`STREAMS_MAX`] streams. What finds no room is counted.
-//! [`bytes_max`] says what that takes.
+//! [`ALERTS_MAX`] alerts of a stream, for at most [`STREAMS_MAX`] streams. What finds no room is
+//! counted. [`bytes_max`] says what that takes.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -145,7 +146,8 @@ impl History {
         admits
     }
 
-    /// Forgets streams that are not alive and whose last point or alert is older than the history lasts.
+    /// Forgets streams that are not alive and whose last point or alert is older than the history
+    /// lasts.
     pub fn forget(&self, now_ms: i64, alive: impl Fn(&StreamId) -> bool) {
         self.streams.retain(|id, history| {
             let last = history.last_ms();
@@ -189,7 +191,8 @@ impl StreamHistory {
     }
 }
 
-/// Puts a point at its place in time. One of the same time is replaced; one that was thinned out stays out.
+/// Puts a point at its place in time. One of the same time is replaced; one that was thinned out
+/// stays out.
 fn insert(points: &mut VecDeque<HistoryPoint>, point: HistoryPoint) -> bool {
     match points.binary_search_by_key(&point.end_ms, |p| p.end_ms) {
         Ok(at) if points[at] == point => false,

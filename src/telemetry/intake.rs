@@ -1,4 +1,4 @@
-//! Whether the records that come are of use: the same questions as the shipped rules ask.
+//! Whether incoming records are usable: the same conditions as in the shipped rules.
 //!
 //! | rule of `deploy/prometheus/trueline_service_alerts.yml` | here |
 //! |---|---|
@@ -9,9 +9,9 @@
 //! | the same | none matched for ten minutes in which 100 predictions expired, though over 100 did within a day |
 //! | `TruelineOutcomesAbsent`, likewise | none matched ever, and over 1000 predictions were given up |
 //!
-//! A process without Prometheus, and anyone who opens its page, should see the same. The rules wait before
-//! they fire, this does not: it says what is. Counters are remembered once a minute for a day, 58 kB a
-//! source. Before a process has run for a span, what it has counted since its start stands for it.
+//! The pages show the same conditions, also without Prometheus. The rules wait before they fire;
+//! the pages show the present state. Counters are stored once a minute for a day, 58 kB a source.
+//! Until a process has run for a whole span, its counts since the start are used instead.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -122,7 +122,7 @@ impl Intake {
             .retain(|name, _| sources.iter().any(|s| s.name == *name));
     }
 
-    /// What is wrong now and was not, and what was wrong and is not, of all that is wrong now.
+    /// Given all current concerns, returns those that are new and those that have ended.
     pub fn changes(&mut self, now: Vec<Concern>) -> (Vec<Concern>, Vec<Concern>) {
         let now = now.into_iter().map(|c| ((c.source.clone(), c.rule), c));
         let now: BTreeMap<_, Concern> = now.collect();

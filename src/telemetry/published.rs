@@ -1,8 +1,8 @@
 //! The published state of the program: loops write it, HTTP requests read it.
 //!
-//! It contains the last [`StreamReport`] of each monitored stream, the [`Facts`], the [`History`], the parts
-//! that must be ready and the heartbeat of each loop. Nothing else crosses from the engine to the
-//! outside.
+//! It contains the last [`StreamReport`] of each monitored stream, the [`Facts`], the [`History`],
+//! the parts that must be ready and the heartbeat of each loop. Nothing else crosses from the
+//! engine to the outside.
 //!
 //! The HTTP server does not query the engine, because the engine is a single thread without locks:
 //! a scrape must neither wait for it nor delay it. A report is immutable once published. Publishing
@@ -34,12 +34,13 @@ use crate::judge::{StreamId, StreamReport};
 /// thirty seconds outlast a snapshot on a slow disk and a long rebalance callback.
 pub const LIVE_WITHIN: Duration = Duration::from_secs(30);
 
-/// Cap on the series of streams and windows in one scrape, without cells those of a thousand streams
-/// with three windows each.
+/// Cap on the series of streams and windows in one scrape, without cells those of a thousand
+/// streams with three windows each.
 pub const SERIES_MAX: usize = 250_000;
 /// Most streams whose cells are exported: cells are more than half of all series.
 pub const CELL_STREAMS_MAX: usize = 100;
-/// Series of a stream with a detector, besides those of its windows and bins, while no alarm stands.
+/// Series of a stream with a detector, besides those of its windows and bins, while no alarm
+/// stands.
 pub const STREAM_SERIES: usize = 16;
 /// Series of a window of scores, without its cells.
 pub const WINDOW_SERIES: usize = 51;
@@ -55,8 +56,8 @@ pub const EVALUATION_BUCKETS: [f64; 10] = [
 pub struct Limits {
     /// Cap on series of streams and windows per scrape. `trueline_series_refused` counts the rest.
     pub series_max: usize,
-    /// Most streams whose cells of the reliability diagram are exported as series (five per cell and
-    /// window), and whose bins of the detector are.
+    /// Most streams whose cells of the reliability diagram are exported as series (five per cell
+    /// and window), and whose bins of the detector are.
     pub cell_streams_max: usize,
     /// Silence of a loop after which `/live` fails and calibration values are withdrawn.
     pub live_within: Duration,
@@ -224,8 +225,8 @@ impl Published {
         change(Arc::make_mut(&mut facts));
     }
 
-    /// Remembers what the sources have counted up to now, for [`Published::concerns`]; returns what began
-    /// and what ceased to be wrong with them.
+    /// Remembers what the sources have counted up to now, for [`Published::concerns`]; returns what
+    /// began and what ceased to be wrong with them.
     pub fn observe_intake(&self, now_ms: i64) -> (Vec<Concern>, Vec<Concern>) {
         lock(&self.intake).observe(now_ms, &self.facts().sources);
         let now = self.concerns(now_ms);

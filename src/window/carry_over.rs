@@ -1,12 +1,12 @@
 //! A changed list of windows: the new windows take over the panes of the old ones.
 //!
-//! Base panes are of the same width before and after. A new window takes the panes of the longest
-//! old window whose slide divides its own, and what that window and those that feed it still
-//! gather. So a window that was there before goes on as it was, a shorter one has all of its panes,
-//! and a longer one begins with what the longest old one holds. No event counts twice: what a
-//! feeding window will deliver later is left to it. A window that another one feeds than before
-//! loses what it has gathered since its last slide, because that cannot be cut where the new one
-//! will begin to deliver; so do the windows that it feeds.
+//! Base panes have the same width before and after. A new window takes the panes of the longest old
+//! window whose slide divides its own, and the unfinished slides of that window and of those that
+//! feed it. So an unchanged window continues as it was, a shorter one has all of its panes, and a
+//! longer one begins with the panes of the longest old one. No event counts twice: events that a
+//! feeding window will deliver later stay there. If another window feeds a window than before, the
+//! window loses its unfinished slide, because that cannot be cut at the point where the new feed
+//! begins. The windows that it feeds lose theirs too.
 
 use super::pack_error::PackError;
 use super::pane::Pane;

@@ -1,9 +1,9 @@
 //! Sums over outcomes that came after their predictions were mature.
 //!
-//! They say whether late outcomes depart from their scores otherwise than those in time. An outcome
-//! is counted in the pane that matures when event time has come to it, so these sums do not depend
-//! on the order of arrival. They are integers and add up like all others. A prediction that was
-//! given up may be one of a sample; then it stands for several.
+//! They show whether late outcomes differ from their scores in another way than outcomes in time
+//! do. An outcome is counted in the pane that matures at the outcome's event time, so these sums do
+//! not depend on the order of arrival. They are integers and add up like all other sums. A given-up
+//! prediction may be one of a sample; it then stands for several.
 
 use crate::stats::fixed::{ONE, Score};
 use serde::{Deserialize, Serialize};
@@ -28,8 +28,8 @@ pub struct LateOutcomes {
 }
 
 impl LateOutcomes {
-    /// Counts an outcome of a prediction with this score that stands for so many; `before` is what
-    /// it was counted with.
+    /// Counts an outcome of a prediction with this score. The prediction stands for `stands_for`
+    /// predictions; `before` is the outcome with which it was counted.
     pub fn count(&mut self, score: Score, before: Option<bool>, now: bool, stands_for: u64) {
         let z = score.fixed();
         self.n += 1;

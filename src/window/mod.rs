@@ -1,6 +1,6 @@
 //! Floor 1: event time. Which panes there are, and what each window keeps of them.
 //!
-//! | file | noun |
+//! | file | holds |
 //! |---|---|
 //! | [`width`] | which windows a stream has, and how they are cut into panes |
 //! | [`pane`] | sealed sums of a stretch of event time, and late corrections of them |

@@ -1,9 +1,9 @@
 //! A sealed pane in few bytes.
 //!
 //! An open pane spends 48 bytes on a cell. A sealed one is read once per slide and never written,
-//! so it is kept as what cannot be predicted. Within a cell of width w all scores are nearly equal,
-//! and so five of the six sums nearly follow from the others; only the residuals are stored, each
-//! in a Rice code whose parameter is chosen per pane and field:
+//! so only its unpredictable part is kept. Within a cell of width w all scores are nearly equal, so
+//! five of the six sums nearly follow from the others. Only the residuals are stored, each in a
+//! Rice code whose parameter is chosen per pane and field:
 //!
 //! | field | predicted by |
 //! |---|---|

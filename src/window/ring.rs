@@ -20,8 +20,8 @@
 //! kept. Panes that the next total will not need are dropped after a judgement (see
 //! [`RETAIN_SLIDE_MS`]).
 //!
-//! A window that ends within one of its slides has its first slide under way: what it has gathered
-//! is then part of it. So a day need not wait four hours for its first verdict.
+//! A window that ends within one of its slides is still in its first slide, and that unfinished
+//! slide is part of it. So a window of a day does not wait four hours for its first verdict.
 
 use super::pack_error::PackError;
 use super::pane::{Correction, EmptySums, Pane, PaneState, PaneSums, Revision};
@@ -53,8 +53,8 @@ const PARTS_CELL_BYTES: usize = 16;
 pub struct Ring {
     /// Whole panes, oldest first.
     pub panes: VecDeque<Pane>,
-    /// The slide that is being gathered, in disjoint parts in order of time. Packed sums are merged once
-    /// it is over, or the parts are many; sums of vectors are one part.
+    /// The slide that is being gathered, in disjoint parts in order of time. Packed sums are merged
+    /// once it is over, or the parts are many; sums of vectors are one part.
     pub gathering: Vec<Pane>,
 }
 
@@ -80,7 +80,8 @@ pub struct Windows {
     pane_ms: i64,
     /// How much the outcomes of base panes of scores vary.
     dispersion: Dispersion,
-    /// The sums of windows that are kept, how many bytes they may take, and a pane that is unpacked.
+    /// The sums of windows that are kept, how many bytes they may take, and a pane that is
+    /// unpacked.
     pub(super) running: Vec<Option<Running>>,
     pub(super) running_max: usize,
     pub(super) known: Option<Unpacked>,
@@ -126,8 +127,8 @@ impl Windows {
         Ok(())
     }
 
-    /// How much the outcomes of its base panes vary: of all that were taken, in whatever order, as they
-    /// were when they were sealed.
+    /// How much the outcomes of its base panes vary: of all that were taken, in whatever order, as
+    /// they were when they were sealed.
     pub fn dispersion(&self) -> &Dispersion {
         &self.dispersion
     }

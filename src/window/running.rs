@@ -1,17 +1,18 @@
 //! The sums of a window, kept from slide to slide.
 //!
-//! A window that slides loses its oldest pane and gains one. Its sums are integers, so the pane that
-//! left is taken out of them exactly, and only the panes that changed are unpacked, two of six. What
-//! changed is seen by comparing panes, not announced: a pane that a late outcome corrected, or that
-//! took the events of another partition, is another one than was added. So nothing that changes panes
-//! has to know of the sums kept here.
+//! A window that slides loses its oldest pane and gains one. Its sums are integers, so the lost
+//! pane is subtracted exactly, and only the changed panes are unpacked, two of six. Changes are
+//! found by comparing panes with those that were added: a pane that a late outcome corrected, or
+//! that took the events of another partition, is a different pane. So the code that changes panes
+//! does not need to know of these sums.
 //!
-//! Distinct scores and the sample of repeats have no inverse: what was given up stays so. They are few,
-//! lie before the cells of a packed pane, and are merged afresh each time.
+//! Distinct scores and the sample of repeats cannot be subtracted: a score that was dropped stays
+//! dropped. They are few and come before the cells of a packed pane, so they are merged again at
+//! each slide.
 //!
-//! Always: the total is the merge of the panes, to the bit. Cost: 56 bytes a cell, which the total shares,
-//! and the packed panes that were added, which the window mostly shares. They are in no snapshot; a restored window makes
-//! them again at its next slide.
+//! Always: the total is the merge of the panes, to the bit. Cost: 56 bytes a cell, which the total
+//! shares, and the packed panes that were added, which the window mostly shares. They are in no
+//! snapshot; a restored window makes them again at its next slide.
 
 use super::pack::Packed;
 use super::pack_error::PackError;
@@ -37,8 +38,8 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// The merge of these panes. `known` may hold the sums of one of them, so that it is not unpacked again. After
-    /// an error the sums are unusable.
+    /// The merge of these panes. `known` may hold the sums of one of them, so that it is not
+    /// unpacked again. After an error the sums are unusable.
     pub(super) fn total(
         &mut self,
         panes: &[&Packed],

@@ -32,8 +32,8 @@ impl Windows {
         Ok(total)
     }
 
-    /// The merge of the window's panes, as [`Windows::total`], from sums that are kept from slide to
-    /// slide where there is room for them.
+    /// The merge of the window's panes, as [`Windows::total`], from sums that are kept from slide
+    /// to slide where there is room for them.
     pub fn next_total(&mut self, index: usize, end_ms: i64) -> Result<Total, PackError> {
         let PaneSums::Scores(grid) = *self.empty() else {
             return self.total(index, end_ms);
@@ -105,8 +105,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
-        // Against recomputation from scratch, with panes of other partitions that come late, outcomes that
-        // change after their pane was sealed, room that comes and goes, and restarts.
+        // Against recomputation from scratch, with panes of other partitions that come late,
+        // outcomes that change after their pane was sealed, room that comes and goes, and restarts.
         #[test]
         fn kept_sums_are_those_of_the_panes_to_the_bit(seed: u64, level in 3u32..12, coarse: bool, logit: bool) {
             let mut rng = Rng::new(seed);

@@ -1,9 +1,9 @@
 //! Predictions of a pane whose outcome never came, by score.
 //!
-//! Labels are seldom missing at random: applications that were turned down have none, and they are
-//! the ones with low scores. So they are counted by score, in sixteen equal cells, apart from the
-//! sums: those that were left out, and those for which an outcome was implied and that are in the
-//! sums too. Counts add up over panes like the sums do.
+//! Labels are seldom missing at random: rejected applications have none, and they are the ones with
+//! low scores. So unlabelled predictions are counted by score, in sixteen equal cells, apart from
+//! the sums. There are two counts: predictions that were left out, and predictions with an implied
+//! outcome, which are also in the sums. Counts add up over panes like the sums do.
 
 use serde::{Deserialize, Serialize};
 

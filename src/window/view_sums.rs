@@ -184,8 +184,8 @@ impl ViewSums {
         }
     }
 
-    /// Gives an event another class than it was counted with, or any where it was not counted,
-    /// exactly. Answers whether there was room for it.
+    /// Changes the class of a counted event, or counts an event that was not counted, exactly.
+    /// Returns whether there was room for it.
     pub fn revise(&mut self, vector: RetainedVector<'_>, before: Option<u32>, now: u32) -> bool {
         match (self, vector.whole) {
             (ViewSums::Cells(sums), _) => sums.revise(vector.ranked, before, now, vector.weight),

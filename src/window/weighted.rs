@@ -1,7 +1,7 @@
 //! The bytes of a pane of weighted events.
 //!
-//! Weights are anybody's, so little of a cell can be predicted from another, and its sums are
-//! written as they are, but for a cell of one event: that is its weight, score and outcome.
+//! Weights are arbitrary, so one cell predicts little of another. Its sums are written as they are,
+//! except for a cell of one event, which is written as weight, score and outcome.
 //!
 //! ```text
 //! varint n · varint cells · 4 varints: log sums · (varint index delta · varint N ·

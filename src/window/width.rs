@@ -37,7 +37,7 @@ pub enum Width {
         /// Step.
         slide_ms: i64,
     },
-    /// The fewest newest base panes that hold `last` events.
+    /// The newest base panes, as few as hold `last` events.
     Count {
         /// Number of events, at least 1.
         last: u64,

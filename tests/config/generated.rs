@@ -1,4 +1,5 @@
-//! What is generated from the table of keys is current: the sample with every key, the reference, the JSON Schema.
+//! What is generated from the table of keys is current: the sample with every key, the reference,
+//! the JSON Schema.
 
 use crate::{MINIMAL, parse, root, same_as_file, sample};
 use std::fs;

@@ -1,9 +1,10 @@
 //! The configuration from outside: every sample loads, every bad file is refused with exactly the
 //! messages that stand beside it in `tests/config/bad/NAME.txt`, and whatever is generated from the
-//! table of keys (the sample with every key, the reference in `config/README.md`, the JSON Schema) is current.
+//! table of keys (the sample with every key, the reference in `config/README.md`, the JSON Schema)
+//! is current.
 //!
-//! `TRUELINE_BLESS=1 cargo test --test config` writes the generated files and the messages again; read
-//! the difference before committing it.
+//! `TRUELINE_BLESS=1 cargo test --test config` writes the generated files and the messages again;
+//! read the difference before committing it.
 
 mod check;
 mod command_line;

@@ -1,5 +1,6 @@
-//! The mistakes that a new user made in the first hours, 26 in the file and 22 in the records. Each message
-//! names the place, the cause and the remedy, and nothing else is reported that follows from the mistake.
+//! The mistakes that a new user made in the first hours, 26 in the file and 22 in the records. Each
+//! message names the place, the cause and the remedy, and nothing else is reported that follows
+//! from the mistake.
 
 use trueline::app::ingest::record::RecordReader;
 use trueline::app::ingest::schema_queue::Progress;

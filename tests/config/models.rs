@@ -1,4 +1,5 @@
-//! What a source and the section of its model make of each other: classes, clusters, windows, memory.
+//! What a source and the section of its model make of each other: classes, clusters, windows,
+//! memory.
 
 use crate::{MINIMAL, parse};
 use trueline::config::Config;

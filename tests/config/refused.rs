@@ -1,4 +1,5 @@
-//! Every bad file is refused with exactly the messages beside it, and no text makes the reader panic.
+//! Every bad file is refused with exactly the messages beside it, and no text makes the reader
+//! panic.
 
 use crate::{parse, root, same_as_file};
 use std::fs;

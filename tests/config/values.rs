@@ -1,4 +1,5 @@
-//! Values from outside the file, and the effective configuration, which reads back and shows no secret.
+//! Values from outside the file, and the effective configuration, which reads back and shows no
+//! secret.
 
 use crate::{MINIMAL, parse};
 use std::fs;

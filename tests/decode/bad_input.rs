@@ -1,9 +1,10 @@
 //! The table of bad input: what each item gets, and where that is tested.
 //!
 //! Bad *data* goes through decoder, engine and exposition here: the message names the field and the
-//! remedy, one counter rises by one on `/metrics`, and the good record behind it counts as if nothing had
-//! been. Bad *surroundings* and *configurations* need a process, a broker or a file each and are tested
-//! where those are; the list below holds the names, so that none can go unnoticed.
+//! remedy, one counter rises by one on `/metrics`, and the good record behind it counts as if
+//! nothing had been. Bad *surroundings* and *configurations* need a process, a broker or a file
+//! each and are tested where those are; the list below holds the names, so that none can go
+//! unnoticed.
 
 use crate::support::records::origin;
 use std::fs;

@@ -1,7 +1,7 @@
 //! Parquet and Arrow: the rows of a file have the values of the same rows as text, to the bit.
 //!
-//! The files in `columnar/` were written by pandas, pyarrow and polars (`columnar/make.py`), beside the same rows as CSV
-//! or JSON lines.
+//! The files in `columnar/` were written by pandas, pyarrow and polars (`columnar/make.py`), beside
+//! the same rows as CSV or JSON lines.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -200,8 +200,8 @@ fn a_file_that_is_cut_off_is_an_error() {
     }
 }
 
-/// Files, what makes a size in them large, and how far apart their sizes may lie: the greatest of 32 bits as Thrift
-/// writes it anywhere, and 2^50 and 2^34 in words of Arrow.
+/// Files, what makes a size in them large, and how far apart their sizes may lie: the greatest of
+/// 32 bits as Thrift writes it anywhere, and 2^50 and 2^34 in words of Arrow.
 const DAMAGE: [(&[&str], &[u8], usize); 3] = [
     (
         &["plain.parquet", "plain.zstd.parquet", "words.parquet"],
@@ -214,8 +214,8 @@ const DAMAGE: [(&[&str], &[u8], usize); 3] = [
 
 const ARROW: [&str; 3] = ["plain.feather", "plain.arrows", "plain.polars.arrow"];
 
-/// Wherever a damaged file claims a size, reading ends, with the rows or an error, and never asks for the memory. A
-/// size that is asked for in vain ends the process, and with it this test.
+/// Wherever a damaged file claims a size, reading ends, with the rows or an error, and never asks
+/// for the memory. A size that is asked for in vain ends the process, and with it this test.
 #[test]
 fn a_damaged_size_never_takes_the_memory() {
     let damaged = Path::new(env!("CARGO_TARGET_TMPDIR")).join("damaged");

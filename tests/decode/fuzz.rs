@@ -1,4 +1,5 @@
-//! The fuzz targets without libFuzzer: seeds, mutated at random from a fixed seed, for a few seconds.
+//! The fuzz targets without libFuzzer: seeds, mutated at random from a fixed seed, for a few
+//! seconds.
 //!
 //! `TRUELINE_FUZZ_RUNS=1000000` makes it longer. The coverage-guided form of the same bodies is in
 //! `tests/fuzz` and needs a nightly compiler. A failure prints the input.
@@ -52,7 +53,8 @@ fn below(rng: &mut Rng, n: usize) -> usize {
     ((rng.uniform() * n as f64) as usize).min(n.saturating_sub(1))
 }
 
-/// One to four changes: a byte, a piece put in, a stretch taken out, doubled, or taken from another seed.
+/// One to four changes: a byte, a piece put in, a stretch taken out, doubled, or taken from another
+/// seed.
 fn mutate(rng: &mut Rng, seeds: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = seeds[below(rng, seeds.len())].clone();
     for _ in 0..=below(rng, 4) {

@@ -1,4 +1,5 @@
-//! The schema registry from outside: what the client makes of its answers, and records that wait for it.
+//! The schema registry from outside: what the client makes of its answers, and records that wait
+//! for it.
 
 use crate::support::encode;
 use std::time::{Duration, Instant};
@@ -225,8 +226,8 @@ fn counted(service: &Service) -> (f64, f64) {
     )
 }
 
-/// A registry that is not there when records come: they wait, through a restart too, and each is counted
-/// once when it is.
+/// A registry that is not there when records come: they wait, through a restart too, and each is
+/// counted once when it is.
 fn records_wait(format: &str, kind: &str, schema: &str, encode: impl Fn(&Facts) -> Vec<u8>) {
     let cluster = MockCluster::new(1).expect("a mock cluster");
     for (topic, partitions) in [("events", 2), ("batches", 1), ("dead", 1)] {
@@ -330,8 +331,8 @@ fn protobuf_records_wait_for_a_registry_that_is_down_and_none_is_lost() {
     records_wait("protobuf", "PROTOBUF", PROTO, |f| as_protobuf(&pool, f));
 }
 
-/// Predictions one a record on one topic, their outcomes many a record on another, both in Avro: joined
-/// through the whole service, every row counted.
+/// Predictions one a record on one topic, their outcomes many a record on another, both in Avro:
+/// joined through the whole service, every row counted.
 #[test]
 fn outcomes_in_avro_with_many_in_a_record_meet_their_predictions() {
     const OUTCOMES: &str = r#"{"type":"record","name":"Settled","fields":[

@@ -1,5 +1,5 @@
-//! Records that are delivered twice: every sum, verdict and p-value is as if they had come once, in any order
-//! of partitions, after restarts, and while partitions move.
+//! Records that are delivered twice: every sum, verdict and p-value is as if they had come once, in
+//! any order of partitions, after restarts, and while partitions move.
 
 use crate::support::disk::restore_joined;
 use crate::support::records::{EVENT, origin};

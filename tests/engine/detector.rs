@@ -1,4 +1,5 @@
-//! The detector in the engine: alarm, report, all-clear, snapshot, and that late outcomes never reach it.
+//! The detector in the engine: alarm, report, all-clear, snapshot, and that late outcomes never
+//! reach it.
 
 use crate::support::records::{EVENT, origin};
 use std::fmt::Write;
@@ -35,7 +36,8 @@ fn plan(budget: Option<&str>) -> Plan {
     }
 }
 
-/// Feeds events `from` to `to` of one stream; the truth turns to temperature 2 at `change` and back at `fixed`.
+/// Feeds events `from` to `to` of one stream; the truth turns to temperature 2 at `change` and back
+/// at `fixed`.
 fn feed(engine: &mut Engine, range: std::ops::Range<i64>, change: i64, fixed: i64) -> Vec<Change> {
     for i in range {
         let mut rng = Rng::new(i as u64);

@@ -1,7 +1,9 @@
-//! Event time that never stops and never runs away: records that are not counted, clocks that are wrong, partitions
-//! that are idle, unread or held back, in one engine, in shards that may move, and in the judge of checkpoints.
+//! Event time that never stops and never runs away: records that are not counted, clocks that are
+//! wrong, partitions that are idle, unread or held back, in one engine, in shards that may move,
+//! and in the judge of checkpoints.
 //!
-//! Time is virtual: arrivals and ticks are numbers. Each test fails where the rule that it names is taken out.
+//! Time is virtual: arrivals and ticks are numbers. Each test fails where the rule that it names is
+//! taken out.
 
 mod stalls;
 
@@ -164,7 +166,8 @@ fn one_bad_record_with_a_clock_ahead_in_a_backlog_makes_none_late() {
 
 #[test]
 fn bad_records_among_old_events_make_none_late() {
-    // Events of last year, written today: what is heard goes by the delay of the partition's events.
+    // Events of last year, written today: what is heard goes by the delay of the partition's
+    // events.
     let (mut engine, mut feed) = (Engine::new(plan()), Feed::default());
     (0..2).for_each(|p| _ = engine.assign((0, p).into()));
     for i in 0..600 {
@@ -189,7 +192,8 @@ type Any = (i32, i64, bool);
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Records that are not counted say the same in whatever order partitions are read, and after a restart.
+    /// Records that are not counted say the same in whatever order partitions are read, and after a
+    /// restart.
     #[test]
     fn what_uncounted_records_say_depends_on_the_records_alone(
         counted in proptest::collection::vec((0..3i32, any::<bool>()), 400), cut in 0..400usize, seed in any::<u64>(),

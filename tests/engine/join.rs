@@ -1,5 +1,5 @@
-//! The joiner against an oracle that sees all records at once, in any order of arrival, with replays of
-//! the journal in between.
+//! The joiner against an oracle that sees all records at once, in any order of arrival, with
+//! replays of the journal in between.
 
 use crate::support::records::JOIN;
 use proptest::prelude::*;

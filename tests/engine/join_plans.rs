@@ -1,5 +1,5 @@
-//! Predictions that wait while the configuration changes around them: models that go or change places, sources
-//! that begin or cease to be joined, topics in another order.
+//! Predictions that wait while the configuration changes around them: models that go or change
+//! places, sources that begin or cease to be joined, topics in another order.
 
 use crate::support::disk::{Disk, restore_joined};
 use crate::support::records::{EVENT, JOIN};
@@ -125,7 +125,8 @@ impl Feed {
         end
     }
 
-    /// Snapshot, journals and all, and a new engine from it under another plan, in which the topics are numbered so.
+    /// Snapshot, journals and all, and a new engine from it under another plan, in which the topics
+    /// are numbered so.
     fn restart(&mut self, plan: Plan, topics: &[&str]) {
         self.disk.append(self.engine.take_journals());
         let mut snapshot = self.engine.snapshot();
@@ -331,7 +332,8 @@ fn outcomes_that_were_orphaned_stay_so_where_the_panes_of_their_model_are_others
     }
     let counts = feed.counts("ao");
     assert!(counts.orphaned > 5 && counts.waiting > 5, "{counts:?}");
-    // The second start knows no line of either plan, and the journals still hold what the first dropped.
+    // The second start knows no line of either plan, and the journals still hold what the first
+    // dropped.
     for _ in 0..2 {
         feed.restart(after(), &topics);
         let now = feed.counts("ao");

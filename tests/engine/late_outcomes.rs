@@ -1,4 +1,5 @@
-//! Outcomes that come late, through the engine: any order, restarts, revisions, the bias of young windows.
+//! Outcomes that come late, through the engine: any order, restarts, revisions, the bias of young
+//! windows.
 
 use crate::support::disk::Disk;
 use crate::support::records::{EVENT, JOIN, origin};
@@ -74,8 +75,8 @@ impl Record {
     }
 }
 
-/// Calibrated predictions, one every 50 ms; positives come after `positive_ms` on average, negatives after
-/// `negative_ms`, each with an exponential delay; `missing` of them never.
+/// Calibrated predictions, one every 50 ms; positives come after `positive_ms` on average,
+/// negatives after `negative_ms`, each with an exponential delay; `missing` of them never.
 fn records(n: u32, positive_ms: f64, negative_ms: f64, missing: f64, seed: u64) -> Vec<Record> {
     let mut rng = Rng::new(seed);
     let mut all = Vec::new();
@@ -363,7 +364,8 @@ fn missing_outcomes_are_shown_by_score_and_below_the_floor_there_is_no_verdict()
 
 #[test]
 fn a_partition_with_nothing_to_read_holds_no_prediction_back_from_the_detector() {
-    // One record a second. Partition 1 has every other one of the first 200. Every tenth has no outcome.
+    // One record a second. Partition 1 has every other one of the first 200. Every tenth has no
+    // outcome.
     let begin = |id: u32| BEGIN_MS + 1000 * i64::from(id);
     let of = |id: u32| {
         let prediction = Record::Prediction {
@@ -412,7 +414,8 @@ fn a_partition_with_nothing_to_read_holds_no_prediction_back_from_the_detector()
     let report = shards.reports().next().expect("a stream");
     let detector = report.detector.as_ref().expect("a detector");
     assert_eq!(detector.missed.added, 0, "{:?}", detector.missed);
-    // The first pane is 100 s long; those before the last full one within lateness and maturity are judged.
+    // The first pane is 100 s long; those before the last full one within lateness and maturity are
+    // judged.
     let window = &report.windows[1];
     let seconds = (window.end_ms - BEGIN_MS) / 1000;
     assert_eq!((window.n, seconds), (900, 900));

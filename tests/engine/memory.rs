@@ -99,8 +99,9 @@ fn streams_never_take_more_than_the_bound_that_check_prints() {
     }
 }
 
-/// One partition is ahead by `panes` panes, while another that is read stands at its first event; then the other
-/// catches up. Counts of events and refusals, and the most bytes that the engine held.
+/// One partition is ahead by `panes` panes, while another that is read stands at its first event;
+/// then the other catches up. Counts of events and refusals, and the most bytes that the engine
+/// held.
 fn ahead(config: &Config, streams: u64, panes: i64) -> (u64, u64, usize) {
     let pane_ms = config.plan.models[0].ladder.pane_ms;
     let mut engine = Engine::new(config.plan.clone());

@@ -1,12 +1,13 @@
 //! State directories that the program of each format wrote, `tests/engine/recorded_state/format-N`.
 //!
-//! That of today's format is what the program writes today, byte by byte: a layout that changes needs a new
-//! number, else an upgrade would read sums for what they are not. An engine that starts with it goes on to the
-//! bit. One of an older format is refused by its name, and stays as it was, so that the way back is open; where
-//! a version reads the one before, this is the place to say so (deploy/guide/installation.md, "Upgrade and
-//! rollback").
+//! That of today's format is what the program writes today, byte by byte: a layout that changes
+//! needs a new number, else an upgrade would read sums for what they are not. An engine that starts
+//! with it goes on to the bit. One of an older format is refused by its name, and stays as it was,
+//! so that the way back is open; where a version reads the one before, this is the place to say so
+//! (deploy/guide/installation.md, "Upgrade and rollback").
 //!
-//! `TRUELINE_RECORD=1 cargo test --test engine recorded_state` writes the folder of a format that has none.
+//! `TRUELINE_RECORD=1 cargo test --test engine recorded_state` writes the folder of a format that
+//! has none.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,8 @@ fn detecting() -> Plan {
     plan
 }
 
-/// Predictions and outcomes up to a moment at which some are sealed, some wait, and some may be revised.
+/// Predictions and outcomes up to a moment at which some are sealed, some wait, and some may be
+/// revised.
 fn written(dir: &Path) -> Engine {
     let mut engine = Engine::new(detecting());
     feed_each(STEP_MS, &mut engine, 0, RECORDED);

@@ -1,5 +1,6 @@
-//! Shards that move between processes at random, in order and by crashes, without a broker: the process that
-//! has all of them in the end judges as one engine that has read all partitions, to the bit.
+//! Shards that move between processes at random, in order and by crashes, without a broker: the
+//! process that has all of them in the end judges as one engine that has read all partitions, to
+//! the bit.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Pairs that are tapped where outcomes come apart: each once, when its second half comes, in either order,
-//! and nothing that is counted is changed by looking.
+//! Pairs that are tapped where outcomes come apart: each once, when its second half comes, in
+//! either order, and nothing that is counted is changed by looking.
 
 use crate::support::records::{EVENT, JOIN, origin};
 use trueline::collect::join::{JoinPlan, Missing};

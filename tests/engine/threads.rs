@@ -1,4 +1,5 @@
-//! Streams judged beside each other: what comes of it is what one thread makes of the same records, to the bit.
+//! Streams judged beside each other: what comes of it is what one thread makes of the same records,
+//! to the bit.
 
 use crate::support::records::{EVENT, origin};
 use std::sync::Arc;
@@ -13,8 +14,8 @@ use trueline::window::{Ladder, WindowSpec};
 const BEGIN_MS: i64 = 1_700_000_000_000;
 const STREAMS: usize = 40;
 
-/// Two versions with 20 segments each, of which those of one version come late and one segment in four is
-/// overconfident; roll-ups over them.
+/// Two versions with 20 segments each, of which those of one version come late and one segment in
+/// four is overconfident; roll-ups over them.
 fn plan() -> Plan {
     let windows = vec![
         WindowSpec::time("1m", 60_000),
@@ -44,7 +45,8 @@ fn plan() -> Plan {
     }
 }
 
-/// Everything that an engine says of these records: changes at each tick and at the end, reports, and its state.
+/// Everything that an engine says of these records: changes at each tick and at the end, reports,
+/// and its state.
 fn read(threads: usize, seed: u64) -> (String, usize) {
     let mut engine = Engine::new(plan());
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();

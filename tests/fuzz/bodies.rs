@@ -34,7 +34,8 @@ pub fn decode(bytes: &[u8]) {
     }
 }
 
-/// Any lines: what a decoder makes of a record does not depend on the records before, whose layouts and names it remembers.
+/// Any lines: what a decoder makes of a record does not depend on the records before, whose layouts
+/// and names it remembers.
 pub fn layouts(bytes: &[u8]) {
     let text = |path: &str| FieldOrConst::Field(path.into());
     let named = DecodeOptions {

@@ -1,8 +1,8 @@
 //! Distances from calibration against the golden values of `kernel_distance.json`.
 //!
-//! Tolerances are those the file states: 10⁻¹² relative for sums, 10⁻¹² for the smooth error, 10⁻⁹ for the
-//! lower distance, whose own proved bounds must hold it too. The samples hold ties, scores of exactly 0 and 1
-//! and an impossible outcome.
+//! Tolerances are those the file states: 10⁻¹² relative for sums, 10⁻¹² for the smooth error, 10⁻⁹
+//! for the lower distance, whose own proved bounds must hold it too. The samples hold ties, scores
+//! of exactly 0 and 1 and an impossible outcome.
 
 use crate::support::golden::{json, numbers};
 use serde_json::Value;

@@ -13,9 +13,9 @@ use trueline::stats::levels::{Level, Levels};
 use trueline::stats::null::Moments;
 use trueline::stats::sums::Sums;
 
-/// Checks every number of one level. `relative` is the bar. Sums of opposite signs (`td`, `t_ci`) can
-/// cancel to nearly nothing, and then no order of addition keeps relative digits; they may also be off
-/// by `relative` times a thousandth of their own null deviation, which no decision can see.
+/// Checks every number of one level. `relative` is the bar. Sums of opposite signs (`td`, `t_ci`)
+/// can cancel to nearly nothing, and then no order of addition keeps relative digits; they may also
+/// be off by `relative` times a thousandth of their own null deviation, which no decision can see.
 fn check(level: &Level, want: &Value, relative: f64, place: &str) -> usize {
     let of = |key: &str| want[key].as_f64().unwrap();
     let (d, t) = (Moments::of_debiased(level), Moments::of_unbiased(level));

@@ -1,7 +1,7 @@
 //! The evaluation against the golden values of `tcal_ci.json` and `seeded.json`.
 //!
-//! Edge convention of all golden values: cells [0, 1/m), …, [(m−1)/m, 1], the last one closed. Scores of
-//! exactly 0 and 1 are among the cases.
+//! Edge convention of all golden values: cells [0, 1/m), …, [(m−1)/m, 1], the last one closed.
+//! Scores of exactly 0 and 1 are among the cases.
 
 use crate::support::golden::{Case, published, published_cases, scores, seeded_cases, tiny_cases};
 use serde_json::Value;
@@ -108,8 +108,8 @@ fn check_intervals(cases: &[Case]) {
                 "{name}"
             );
         }
-        // The golden conditional reach is a normal quantile; the product's is the Pearson law, so here the
-        // threshold is given.
+        // The golden conditional reach is a normal quantile; the product's is the Pearson law, so
+        // here the threshold is given.
         for wanted in ci["conditional"].as_array().unwrap() {
             let alpha = wanted["alpha"].as_f64().unwrap();
             let threshold = wanted["zero_threshold"].as_f64().unwrap();

@@ -1,9 +1,10 @@
-//! Kernel estimators and tests against the golden values of `kernel_distance.json` and the published
-//! ones of four networks on CIFAR-10.
+//! Kernel estimators and tests against the golden values of `kernel_distance.json` and the
+//! published ones of four networks on CIFAR-10.
 //!
-//! Golden binary values are of the scalar form; as two classes every h is doubled and so is its bound, hence
-//! estimates are halved here and p-values are not. Published p-values of the quadratic and linear tests apply the
-//! exponential to negative estimates too, where the theorem says nothing; they are compared with `tail`.
+//! Golden binary values are of the scalar form; as two classes every h is doubled and so is its
+//! bound, hence estimates are halved here and p-values are not. Published p-values of the quadratic
+//! and linear tests apply the exponential to negative estimates too, where the theorem says
+//! nothing; they are compared with `tail`.
 
 use crate::support::golden::{json, numbers, published};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Recalibration on six published networks and on seeded samples, beside scikit-learn's.
 //!
-//! Fitted to the first 2000 rows and judged on the others. Golden values are made by `recalibration.py`, which
-//! names the versions.
+//! Fitted to the first 2000 rows and judged on the others. Golden values are made by
+//! `recalibration.py`, which names the versions.
 
 use crate::support::golden::{Case, json, numbers, published, scores, seeded_cases};
 use serde_json::Value;
@@ -100,7 +100,8 @@ fn check_raw_maps(networks: &[Network]) {
             worst_log_loss =
                 worst_log_loss.max((ours - theirs["judged"][key].as_f64().unwrap()).abs());
         }
-        // Pools before the two ends are bounded: their thresholds and rates, each block by its ends.
+        // Pools before the two ends are bounded: their thresholds and rates, each block by its
+        // ends.
         let mut corners = Vec::new();
         for p in pool(&fit) {
             corners.push((p.low, p.rate()));

@@ -1,9 +1,10 @@
-//! Runs of the engine whose every number is recorded: sums, windows, verdicts, p-values, detector evidence and the
-//! moments of change, of each stream. A change of the code that is meant to change no number changes none here;
-//! one that is meant to shows which. What other placements of the two stages compute equals these runs, to the
-//! bit, by the tests of shards and of the aggregator.
+//! Runs of the engine whose every number is recorded: sums, windows, verdicts, p-values, detector
+//! evidence and the moments of change, of each stream. A change of the code that is meant to change
+//! no number changes none here; one that is meant to shows which. What other placements of the two
+//! stages compute equals these runs, to the bit, by the tests of shards and of the aggregator.
 //!
-//! `TRUELINE_RECORD=1 cargo test --release --test golden recorded` writes `tests/golden/recorded.txt`.
+//! `TRUELINE_RECORD=1 cargo test --release --test golden recorded` writes
+//! `tests/golden/recorded.txt`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -149,7 +150,8 @@ fn origin(source: u16, partition: i32, offset: i64) -> Origin {
     }
 }
 
-/// Scores of two versions on two partitions with disorder, late events and segments; one drifts halfway.
+/// Scores of two versions on two partitions with disorder, late events and segments; one drifts
+/// halfway.
 fn scores(plan: Plan, weighted: bool, ids: bool) -> (Engine, Vec<Change>) {
     // What has no segment is in no roll-up.
     let rolled_up = plan.models[0].segmenting.rollup;
@@ -187,7 +189,8 @@ fn scores(plan: Plan, weighted: bool, ids: bool) -> (Engine, Vec<Change>) {
     (engine, changes)
 }
 
-/// Predictions whose outcomes come later, never, or after their maturity, and then correct what was sealed.
+/// Predictions whose outcomes come later, never, or after their maturity, and then correct what was
+/// sealed.
 fn joined() -> (Engine, Vec<Change>) {
     let mut plan = Plan {
         models: vec![model(

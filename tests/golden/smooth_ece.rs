@@ -1,11 +1,12 @@
 //! smECE against the published package `relplot` (`smooth_ece.json`, made by `smooth_ece.py`).
 //!
-//! Where the package and ours may differ: it looks for the bandwidth in steps of 2⁻¹⁰ and evaluates at the step above,
-//! cuts its Gaussian at ±½ from its middle, reflects once a side, and weighs by a density with an ε of 10⁻⁴. At a given
-//! bandwidth of at most 0.1 the two agree within [`AT_WIDTH`]; the value at the automatic bandwidth within [`AUTOMATIC`].
+//! Where the package and ours may differ: it looks for the bandwidth in steps of 2⁻¹⁰ and evaluates
+//! at the step above, cuts its Gaussian at ±½ from its middle, reflects once a side, and weighs by
+//! a density with an ε of 10⁻⁴. At a given bandwidth of at most 0.1 the two agree within
+//! [`AT_WIDTH`]; the value at the automatic bandwidth within [`AUTOMATIC`].
 //!
-//! Scores of exactly 1 the package counts by half (Σ|r| of the case `few values` is 0.1408, ours; it says 0.1127), so of that case it is
-//! the difference that is looked at.
+//! Scores of exactly 1 the package counts by half (Σ|r| of the case `few values` is 0.1408, ours;
+//! it says 0.1127), so of that case it is the difference that is looked at.
 
 use crate::support::golden::json;
 use trueline::stats::distance::points::Points;

@@ -1,8 +1,9 @@
 //! The decisions of the T-Cal paper's Tables 1 to 3, on the model outputs of its authors.
 //!
-//! `tcal_tables.json` holds what the authors' program decides; their files are published model outputs. The paper's procedure (all B scales, 3000 redrawn samples, Bonferroni) must
-//! decide the same on all 36, with the exact binomial test where a recalibration method yields few
-//! scores, and the ECE over 15 cells (last one closed) must agree to 10⁻⁶.
+//! `tcal_tables.json` holds what the authors' program decides; their files are published model
+//! outputs. The paper's procedure (all B scales, 3000 redrawn samples, Bonferroni) must decide the
+//! same on all 36, with the exact binomial test where a recalibration method yields few scores, and
+//! the ECE over 15 cells (last one closed) must agree to 10⁻⁶.
 
 use crate::support::golden::{json, numbers, published, scores, seeded_cases};
 use trueline::stats::evaluation::{DecideBy, DiscreteMode, Options, evaluate_scores};
@@ -53,8 +54,8 @@ fn all_decisions_of_the_published_tables_are_reproduced() {
     assert_eq!(bad, 0, "decisions or ECE differ");
 }
 
-/// Of samples that everybody can draw, against a plain numpy program: the decision, and each level's p-value
-/// within five deviations of two Monte Carlo estimates.
+/// Of samples that everybody can draw, against a plain numpy program: the decision, and each
+/// level's p-value within five deviations of two Monte Carlo estimates.
 #[test]
 fn decisions_on_seeded_samples_are_those_of_the_reference_program() {
     let mut rejected = 0;

@@ -1,5 +1,5 @@
-//! One alert a model: what people receive of many streams, of a backlog, and after they close an alert
-//! or mark a deployment.
+//! One alert a model: what people receive of many streams, of a backlog, and after they close an
+//! alert or mark a deployment.
 
 use std::time::Duration;
 

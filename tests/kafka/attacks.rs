@@ -1,5 +1,6 @@
-//! A process that is frozen for longer than its session, ended soon after its start, reloaded a hundred times, and
-//! short of descriptors, on a real Kafka: nothing is lost and nothing counts twice.
+//! A process that is frozen for longer than its session, ended soon after its start, reloaded a
+//! hundred times, and short of descriptors, on a real Kafka: nothing is lost and nothing counts
+//! twice.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Two versions that score the same ids, their outcomes on a topic of their own, on a real Kafka: what the
-//! service says of them, and that killing it changes no digit.
+//! Two versions that score the same ids, their outcomes on a topic of their own, on a real Kafka:
+//! what the service says of them, and that killing it changes no digit.
 
 use crate::support::broker::{Broker, unique};
 use crate::support::late::{MINUTE, close, now_ms};
@@ -49,7 +49,8 @@ interval = "1s"
     )
 }
 
-/// Topic, partition and text of each record, in order of time: version 1 says the truth, version 2 its square.
+/// Topic, partition and text of each record, in order of time: version 1 says the truth, version 2
+/// its square.
 fn records() -> Vec<(usize, i32, String)> {
     let mut rng = Rng::new(41);
     let begin = now_ms() - 155 * MINUTE;
@@ -137,7 +138,8 @@ fn versions_that_score_the_same_ids_are_compared_and_a_kill_changes_no_digit() {
         wait_for(name, LIMIT, || (metric(name) == told).then_some(()));
     }
 
-    // After the last snapshot there is nothing to read again; after a kill the snapshot is all there is.
+    // After the last snapshot there is nothing to read again; after a kill the snapshot is all
+    // there is.
     std::thread::sleep(std::time::Duration::from_secs(2));
     service.end("KILL");
     service.start_again();

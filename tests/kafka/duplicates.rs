@@ -1,5 +1,5 @@
-//! Records that a real Kafka holds twice, read by a process that is killed on the way: its sums, verdicts
-//! and windows are those of a topic that holds each record once.
+//! Records that a real Kafka holds twice, read by a process that is killed on the way: its sums,
+//! verdicts and windows are those of a topic that holds each record once.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

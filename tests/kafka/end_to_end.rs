@@ -1,10 +1,10 @@
-//! From a real Kafka topic to verdicts over HTTP, with the process stopped, killed and cut off on the
-//! way.
+//! From a real Kafka topic to verdicts over HTTP, with the process stopped, killed and cut off on
+//! the way.
 //!
-//! The truth is known in each test: which models are calibrated, how many events each one had, which
-//! records were bad. A last event of a model `clock` in every partition moves the watermark past all
-//! others, so that the widest window ends up holding every event exactly once, whatever happened on
-//! the way: an event lost or counted twice is a wrong n.
+//! The truth is known in each test: which models are calibrated, how many events each one had,
+//! which records were bad. A last event of a model `clock` in every partition moves the watermark
+//! past all others, so that the widest window ends up holding every event exactly once, whatever
+//! happened on the way: an event lost or counted twice is a wrong n.
 
 use crate::support;
 use std::collections::BTreeMap;
@@ -51,8 +51,9 @@ impl Stage {
         }
     }
 
-    /// In each partition the models take turns in the same order: a stream's share of the budget of false alarms goes
-    /// by which was first seen, and which partition is read first is the broker's affair.
+    /// In each partition the models take turns in the same order: a stream's share of the budget of
+    /// false alarms goes by which was first seen, and which partition is read first is the broker's
+    /// affair.
     fn send_good(&mut self, count: u64) {
         for _ in 0..count {
             let record = self.events.next_record();
@@ -70,7 +71,8 @@ impl Stage {
         self.bad.push(record);
     }
 
-    /// Moves the watermark of every partition past all events, which ended 55 minutes ago, and waits for the broker to have all.
+    /// Moves the watermark of every partition past all events, which ended 55 minutes ago, and
+    /// waits for the broker to have all.
     fn close(&mut self) {
         let record = Events::clock_record(now_ms());
         for partition in 0..PARTITIONS {
@@ -90,8 +92,8 @@ impl Stage {
     }
 }
 
-/// A configuration whose group is `topic-instance`. Event time runs a thousand times faster here than
-/// in the world, so the lateness is longer as well.
+/// A configuration whose group is `topic-instance`. Event time runs a thousand times faster here
+/// than in the world, so the lateness is longer as well.
 fn config(brokers: &str, instance: &str, topic: &str, dead: &str) -> String {
     format!(
         r#"
@@ -218,7 +220,8 @@ fn ending_and_killing_it_in_mid_stream_loses_nothing_and_counts_nothing_twice() 
     }
     assert_eq!(service.end("TERM"), Some(0));
 
-    // One that reads the same topic without interruption ends with the same sums, verdicts, offsets.
+    // One that reads the same topic without interruption ends with the same sums, verdicts,
+    // offsets.
     let again = config(&broker.bootstrap, "two", &stage.topic, &stage.dead);
     let mut uninterrupted = Service::start(&again);
     for model in MODELS {

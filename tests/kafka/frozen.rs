@@ -1,5 +1,5 @@
-//! Verdicts that never stand still in silence, on a real Kafka: partitions of records that are not counted, clocks
-//! that are wrong, transactions that hide records, streams after a downtime.
+//! Verdicts that never stand still in silence, on a real Kafka: partitions of records that are not
+//! counted, clocks that are wrong, transactions that hide records, streams after a downtime.
 
 use std::time::{Duration, Instant};
 

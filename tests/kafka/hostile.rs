@@ -1,4 +1,5 @@
-//! Records and requests that are made to harm, and snapshots that are broken, on a real Kafka: each costs itself.
+//! Records and requests that are made to harm, and snapshots that are broken, on a real Kafka: each
+//! costs itself.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -263,8 +264,8 @@ fn requests_that_are_made_to_harm_change_nothing_and_probes_are_answered() {
     assert_eq!(service.end("TERM"), Some(0));
 }
 
-/// The snapshots of a service that has ended, newest first. A kill may leave the part of one more, which no
-/// start reads.
+/// The snapshots of a service that has ended, newest first. A kill may leave the part of one more,
+/// which no start reads.
 fn snapshots(service: &Service) -> Vec<PathBuf> {
     let files = std::fs::read_dir(service.state()).expect("a state directory");
     let files = files.map(|file| file.expect("an entry").path());

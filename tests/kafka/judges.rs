@@ -1,9 +1,9 @@
-//! Judges that share what workers count, on a real Kafka: three processes of one group judge, and are killed
-//! at eight moments while events flow. Every window, every alert and everything that people are notified of is
-//! that of one process that has read all, and nothing is notified twice.
+//! Judges that share what workers count, on a real Kafka: three processes of one group judge, and
+//! are killed at eight moments while events flow. Every window, every alert and everything that
+//! people are notified of is that of one process that has read all, and nothing is notified twice.
 //!
-//! `TRUELINE_MODELS`, `TRUELINE_SEGMENTS` and `TRUELINE_PHASE` (seconds of event time) make it as large as
-//! wanted; in CI it is small.
+//! `TRUELINE_MODELS`, `TRUELINE_SEGMENTS` and `TRUELINE_PHASE` (seconds of event time) make it as
+//! large as wanted; in CI it is small.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
-//! Predictions and outcomes on two topics of a real Kafka, with the process killed at random moments: the
-//! sums, counters and verdicts must be those of a pass that nobody disturbed, bit for bit. Its pending
-//! predictions go beyond the memory that they may take, and three threads decode; those of the undisturbed
-//! pass stay in memory, and its engine decodes alone.
+//! Predictions and outcomes on two topics of a real Kafka, with the process killed at random
+//! moments: the sums, counters and verdicts must be those of a pass that nobody disturbed, bit for
+//! bit. Its pending predictions go beyond the memory that they may take, and three threads decode;
+//! those of the undisturbed pass stay in memory, and its engine decodes alone.
 //!
 //! `TRUELINE_KILLS` and `TRUELINE_EVENTS` make it as long as wanted; in CI it is short.
 
@@ -26,7 +26,8 @@ fn config(brokers: &str, instance: &str, topics: &[String; 2]) -> String {
     support::late::config(brokers, &group, topics, &kafka, "")
 }
 
-/// What a process knows in the end, but for the wall clock's part in it and the order of first arrival.
+/// What a process knows in the end, but for the wall clock's part in it and the order of first
+/// arrival.
 pub(super) type Known = (
     BTreeMap<(u16, i32), i64>,
     Vec<SourceCounters>,

@@ -1,7 +1,8 @@
-//! The peak of a real process against what `trueline check` prints: the bound holds, and the estimate is near.
+//! The peak of a real process against what `trueline check` prints: the bound holds, and the
+//! estimate is near.
 //!
-//! Small in CI. With `TRUELINE_MEMORY=1` the same with 10, 200 and 1000 streams, with another number with so many
-//! streams; the table in `deploy/guide/operation.md` is its output.
+//! Small in CI. With `TRUELINE_MEMORY=1` the same with 10, 200 and 1000 streams, with another
+//! number with so many streams; the table in `deploy/guide/operation.md` is its output.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The Kafka consumer and the dead letters against librdkafka's own mock broker, in this process.
 //!
-//! The mock speaks the real protocol over real sockets but keeps at most 5 MiB a partition; what only a
-//! real broker can show (retention, transactions, credentials) is in the end-to-end suite.
+//! The mock speaks the real protocol over real sockets but keeps at most 5 MiB a partition; what
+//! only a real broker can show (retention, transactions, credentials) is in the end-to-end suite.
 
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};

@@ -1,5 +1,5 @@
-//! `trueline backtest` and `replay` of ranges of topics of a real Kafka: what they say is what they say of the
-//! same records in files, every time, and nothing is left behind.
+//! `trueline backtest` and `replay` of ranges of topics of a real Kafka: what they say is what they
+//! say of the same records in files, every time, and nothing is left behind.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -241,7 +241,8 @@ fn predictions_and_outcomes_on_two_topics_say_what_they_say_in_two_files() {
     let topics = ["predictions", "outcomes"].map(|t| format!("trueline-joined-{t}-{}", unique()));
     broker.create_topics(&[(&topics[0], PARTITIONS), (&topics[1], PARTITIONS)]);
     let mut records = late::records(60_000, PARTITIONS);
-    // Nothing is newer than what makes the last predictions mature, wherever the clock has put the panes.
+    // Nothing is newer than what makes the last predictions mature, wherever the clock has put the
+    // panes.
     let predictions = records.iter().filter(|r| !r.outcome);
     let newest = predictions.map(|r| r.time_ms).max().expect("predictions");
     records.retain(|r| r.time_ms < newest + 4 * late::MINUTE);

@@ -1,8 +1,9 @@
-//! A cluster that for a moment names no broker, as a single broker does that was frozen for longer than its
-//! own session with the controller. The client library then drops every broker it knew, and by a race
-//! (librdkafka issue 5301) never asks the configured ones again; ours must.
+//! A cluster that for a moment names no broker, as a single broker does that was frozen for longer
+//! than its own session with the controller. The client library then drops every broker it knew,
+//! and by a race (librdkafka issue 5301) never asks the configured ones again; ours must.
 //!
-//! The cluster is a few answers of the protocol, because no real one can be made to leave itself out at will.
+//! The cluster is a few answers of the protocol, because no real one can be made to leave itself
+//! out at will.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};

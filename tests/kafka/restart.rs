@@ -1,7 +1,8 @@
-//! A start with predictions that wait for their outcomes: HTTP answers while they are loaded, and says how far
-//! that is.
+//! A start with predictions that wait for their outcomes: HTTP answers while they are loaded, and
+//! says how far that is.
 //!
-//! Small in CI. With `TRUELINE_PENDING=10000000` so many wait, and times and memory have their bars.
+//! Small in CI. With `TRUELINE_PENDING=10000000` so many wait, and times and memory have their
+//! bars.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -128,8 +129,8 @@ fn start_slowly(service: &mut Service, n: u64) {
             .is_ok_and(|s| s.success())
     );
     let bytes = fs::read(&aside).expect("a segment");
-    // Open on both sides, so that the process finds a writer whenever it opens the pipe, and no write fails between
-    // its two readings.
+    // Open on both sides, so that the process finds a writer whenever it opens the pipe, and no
+    // write fails between its two readings.
     let both = OpenOptions::new().read(true).write(true).open(last);
     let pipe = both.expect("a pipe");
     service.start_again();

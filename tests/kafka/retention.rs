@@ -1,5 +1,5 @@
-//! Records and topics that are gone, on a real Kafka: what retention deleted before it was read is counted and told,
-//! and a topic that was created again is never taken for the one before.
+//! Records and topics that are gone, on a real Kafka: what retention deleted before it was read is
+//! counted and told, and a topic that was created again is never taken for the one before.
 
 use crate::support;
 use std::time::Duration;
@@ -82,7 +82,8 @@ fn records_that_were_deleted_before_they_were_read_are_counted_and_the_rest_is_r
     assert_eq!(lost(&service), 0.0);
     assert_eq!(service.end("TERM"), Some(0));
 
-    // While it is down, 300 that it has not read go from one partition, and from the other none that it has not.
+    // While it is down, 300 that it has not read go from one partition, and from the other none
+    // that it has not.
     send(&mut sender, &topic, EACH);
     broker.delete_records(&topic, 0, EACH as i64 + 300);
     broker.delete_records(&topic, 1, EACH as i64 - 500);

@@ -1,5 +1,6 @@
-//! Two processes where there may be one, on a real Kafka: both say so, the later one stops, a restart that
-//! overlaps with its predecessor stops nobody, and a process that lost its name to nobody takes it back.
+//! Two processes where there may be one, on a real Kafka: both say so, the later one stops, a
+//! restart that overlaps with its predecessor stops nobody, and a process that lost its name to
+//! nobody takes it back.
 
 use std::time::{Duration, Instant};
 
@@ -77,7 +78,8 @@ fn observed(service: &Service) -> f64 {
     service.counted("observed").unwrap_or(0.0)
 }
 
-/// The first one says what it shares, the second one stops by name, and the first one has everything again.
+/// The first one says what it shares, the second one stops by name, and the first one has
+/// everything again.
 fn the_later_stops(stage: &mut Stage, config: &str, said: &str) {
     let first = Service::start(config);
     first.wait_ready();
@@ -161,8 +163,8 @@ fn a_restart_that_overlaps_with_its_predecessor_stops_nobody() {
     }
 }
 
-/// A member that takes the name and says nothing more is what a network failure leaves: librdkafka joins
-/// twice where the first answer is lost.
+/// A member that takes the name and says nothing more is what a network failure leaves: librdkafka
+/// joins twice where the first answer is lost.
 #[test]
 fn a_process_alone_takes_its_instance_back_from_a_silent_member() {
     let name = "a_process_alone_takes_its_instance_back_from_a_silent_member";

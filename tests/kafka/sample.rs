@@ -1,4 +1,5 @@
-//! `check --sample` on topics as newcomers have them: what the records become, and what is wrong with them.
+//! `check --sample` on topics as newcomers have them: what the records become, and what is wrong
+//! with them.
 
 use std::process::Command;
 
@@ -139,7 +140,8 @@ fn late_outcomes_other_partitions_and_other_ids_are_named() {
     broker.create_topics(&[(&topics[0], 4), (&topics[1], 4)]);
     let names = [topics[0].as_str(), topics[1].as_str()];
     let mut sender = broker.producer();
-    // Five of a hundred come some seconds after twenty minutes, the others after one; every second is elsewhere.
+    // Five of a hundred come some seconds after twenty minutes, the others after one; every second
+    // is elsewhere.
     let delay = |i: i32| {
         if i % 20 == 0 {
             20 * MINUTE + 5_000

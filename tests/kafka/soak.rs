@@ -1,7 +1,7 @@
-//! A long time on a real Kafka, joined. At half the greatest rate memory is flat after the warm-up and the lag does
-//! not grow. Through a kill, a freeze, a transaction that hangs and steps of the wall clock memory is flat, and the
-//! sums are those of a pass that nobody disturbs. `TRUELINE_SOAK` says how long, `30m`; without it half a minute,
-//! which says little of memory.
+//! A long time on a real Kafka, joined. At half the greatest rate memory is flat after the warm-up
+//! and the lag does not grow. Through a kill, a freeze, a transaction that hangs and steps of the
+//! wall clock memory is flat, and the sums are those of a pass that nobody disturbs.
+//! `TRUELINE_SOAK` says how long, `30m`; without it half a minute, which says little of memory.
 
 use std::time::{Duration, Instant};
 
@@ -25,8 +25,8 @@ const MEASURE: Duration = Duration::from_secs(8);
 /// Records of both kinds that are sent between two looks at the clock.
 const BURST: u64 = 500;
 
-/// Lag that is made of what was fetched and not counted yet, in time at the rate of the run: statistics
-/// come once a second.
+/// Lag that is made of what was fetched and not counted yet, in time at the rate of the run:
+/// statistics come once a second.
 const LAG_SECONDS: f64 = 3.0;
 
 fn config(brokers: &str, topics: &[String; 2]) -> String {
@@ -221,7 +221,8 @@ enum Fault {
 
 const FAULTS: [Fault; 4] = [Fault::Kill, Fault::Freeze, Fault::Transaction, Fault::Clock];
 
-/// How long a freeze and a hanging transaction last: less than `stalled_after`, so that no verdict is withdrawn.
+/// How long a freeze and a hanging transaction last: less than `stalled_after`, so that no verdict
+/// is withdrawn.
 const FAULT_LASTS: Duration = Duration::from_secs(13);
 const TEN_YEARS_SECONDS: i64 = 10 * 365 * 86_400;
 

@@ -1,5 +1,5 @@
-//! Where reading starts, on a real Kafka: "latest" means one offset for good, partitions that are added are
-//! read whole, and lost state is never passed over in silence.
+//! Where reading starts, on a real Kafka: "latest" means one offset for good, partitions that are
+//! added are read whole, and lost state is never passed over in silence.
 
 use crate::support;
 use std::process::Command;
@@ -64,9 +64,11 @@ fn wait_read(service: &Service, n: u64) {
     assert_eq!(read(service), Some(n as f64));
 }
 
-/// The whole life of a source that starts at the end, with its state in the directory or in a topic.
+/// The whole life of a source that starts at the end, with its state in the directory or in a
+/// topic.
 ///
-/// A process with a state topic counts what it has read itself, any other what all before it read too.
+/// A process with a state topic counts what it has read itself, any other what all before it read
+/// too.
 fn latest_means_one_offset(broker: &Broker, state: &str) {
     let before = |n: u64| if state.is_empty() { n } else { 0 };
     let topic = format!("trueline-latest-{}", unique());

@@ -1,10 +1,13 @@
-//! Encryption and credentials on a real Kafka broker: its certificate is of an authority that the broker's
-//! script makes, its listeners speak TLS, TLS with SCRAM-SHA-512, and TLS with OAUTHBEARER.
+//! Encryption and credentials on a real Kafka broker: its certificate is of an authority that the
+//! broker's script makes, its listeners speak TLS, TLS with SCRAM-SHA-512, and TLS with
+//! OAUTHBEARER.
 //!
-//! And to a schema registry over https whose authority is private: files served by `openssl s_server`.
+//! And to a schema registry over https whose authority is private: files served by
+//! `openssl s_server`.
 //!
-//! Needs `--features tls`. The broker takes unsigned tokens, so what is tested of OAUTHBEARER is that
-//! the token of the file reaches the broker and is taken; not a provider's signatures, and not its renewal.
+//! Needs `--features tls`. The broker takes unsigned tokens, so what is tested of OAUTHBEARER is
+//! that the token of the file reaches the broker and is taken; not a provider's signatures, and not
+//! its renewal.
 #![cfg(any(feature = "tls", feature = "tls-vendored"))]
 
 use crate::support;
@@ -143,7 +146,8 @@ fn a_token_from_a_file_opens_the_broker() {
 struct HttpsFiles(std::process::Child);
 
 impl HttpsFiles {
-    /// Its certificate is for 127.0.0.1, by an authority made here; `None` where there is no openssl.
+    /// Its certificate is for 127.0.0.1, by an authority made here; `None` where there is no
+    /// openssl.
     fn start(dir: &Path, port: u16) -> Option<HttpsFiles> {
         let script = "set -e
             openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 \

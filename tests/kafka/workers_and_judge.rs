@@ -1,7 +1,8 @@
-//! Workers that count and one process that judges, on a real Kafka: three workers of one group join, leave and are killed
-//! while predictions and outcomes of 12 partitions flow, and the judge is killed in between. What it judges in
-//! the end is to the bit what one undisturbed process judges that has read everything; every change of an alert is
-//! told once; and a partition that no worker counts is named, until one does.
+//! Workers that count and one process that judges, on a real Kafka: three workers of one group
+//! join, leave and are killed while predictions and outcomes of 12 partitions flow, and the judge
+//! is killed in between. What it judges in the end is to the bit what one undisturbed process
+//! judges that has read everything; every change of an alert is told once; and a partition that no
+//! worker counts is named, until one does.
 //!
 //! `TRUELINE_MOVES` and `TRUELINE_EVENTS` make it as long as wanted; in CI it is short.
 
@@ -18,8 +19,9 @@ use trueline::stats::rng::Rng;
 const PARTITIONS: i32 = 12;
 const MODELS: [&str; 2] = ["fair", "boaster"];
 
-/// Predictions over the 100 minutes that ended ten minutes ago, and their outcomes, which are as the scores say in one
-/// model and nearer to one half in the other. Some never come, some twice, some too late for their window.
+/// Predictions over the 100 minutes that ended ten minutes ago, and their outcomes, which are as
+/// the scores say in one model and nearer to one half in the other. Some never come, some twice,
+/// some too late for their window.
 fn records(n: u64) -> Vec<Record> {
     let mut rng = Rng::new(20_261_122);
     let begin = now_ms() - 155 * MINUTE;
@@ -97,8 +99,9 @@ impl<'b> Stage<'b> {
     }
 }
 
-/// The windows of the models as the API shows them, without alerts: they remember each slide, and in which order outcomes and
-/// predictions of several partitions were read between two of them is chance.
+/// The windows of the models as the API shows them, without alerts: they remember each slide, and
+/// in which order outcomes and predictions of several partitions were read between two of them is
+/// chance.
 fn windows(service: &Service) -> BTreeMap<(&'static str, &'static str), Value> {
     let mut all = BTreeMap::new();
     for model in MODELS {

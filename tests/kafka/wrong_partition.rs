@@ -1,4 +1,5 @@
-//! Outcomes that are written to another partition than their predictions, as by another client library.
+//! Outcomes that are written to another partition than their predictions, as by another client
+//! library.
 
 use std::time::Duration;
 

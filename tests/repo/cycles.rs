@@ -1,14 +1,15 @@
 //! No import cycles between files, checked by reading the source.
 //!
-//! A cycle means that none of its files can be read, tested or moved without the others. The rule: file
-//! A imports file B where A, outside its tests, names an item that B defines, in a `use` or in a path.
+//! A cycle means that none of its files can be read, tested or moved without the others. The rule:
+//! file A imports file B where A, outside its tests, names an item that B defines, in a `use` or in
+//! a path.
 //!
-//! * A name is followed through re-exports to the file that defines it, so that a `mod.rs` in between
-//!   hides nothing.
+//! * A name is followed through re-exports to the file that defines it, so that a `mod.rs` in
+//!   between hides nothing.
 //! * `mod x;` and a re-export import nothing by themselves: a folder has to name its files.
-//! * A parent and its child are two files like any others. A child may hold methods of its parent's type
-//!   (`impl super::Judge`); if the parent then names a type of the child, that is a cycle, and the type
-//!   belongs in a file of its own.
+//! * A parent and its child are two files like any others. A child may hold methods of its parent's
+//!   type (`impl super::Judge`); if the parent then names a type of the child, that is a cycle, and
+//!   the type belongs in a file of its own.
 //! * Calls of methods are not followed, since their text does not say whose they are.
 
 use crate::source::{

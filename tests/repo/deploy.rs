@@ -1,8 +1,9 @@
-//! The files of `deploy/` against the one table of metrics: a rule or panel cannot name a metric or a
-//! label that the program does not export, and no alert is without its page.
+//! The files of `deploy/` against the one table of metrics: a rule or panel cannot name a metric or
+//! a label that the program does not export, and no alert is without its page.
 //!
-//! Read as text: the rules are plain YAML with one expression per `expr:`, the dashboard is JSON. What
-//! the expressions mean is checked by promtool and a real Prometheus in `tests/repo/prometheus.rs`.
+//! Read as text: the rules are plain YAML with one expression per `expr:`, the dashboard is JSON.
+//! What the expressions mean is checked by promtool and a real Prometheus in
+//! `tests/repo/prometheus.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

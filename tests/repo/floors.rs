@@ -1,11 +1,11 @@
 //! The floors of the crate, checked by reading its source.
 //!
-//! Modules sit on floors and import downwards only. The order is what makes the core testable without
-//! a broker and the mathematics readable without the core, and it erodes one convenient `use` at a
-//! time; so it is read off the source here rather than remembered. Read as text, not through the
-//! compiler: a path written in full inside a function counts as an import too, and the check needs no
-//! build. The price is a small scanner that blanks comments and strings before it looks; it is tested
-//! below, as is that each rule bites.
+//! Modules sit on floors and import downwards only. The order is what makes the core testable
+//! without a broker and the mathematics readable without the core, and it erodes one convenient
+//! `use` at a time; so it is read off the source here rather than remembered. Read as text, not
+//! through the compiler: a path written in full inside a function counts as an import too, and the
+//! check needs no build. The price is a small scanner that blanks comments and strings before it
+//! looks; it is tested below, as is that each rule bites.
 //!
 //! | floor | module |
 //! |---|---|
@@ -16,12 +16,13 @@
 //! | 4 | `config` |
 //! | 5 | `app`, `cli`, `demo` |
 //!
-//! Rules: no import upwards; none sideways on floors 1 and 3, except of `report` and `telemetry` by their neighbours
-//! (so that an edge can be replaced alone); no clock, thread, async runtime, log or broker on floors 0
-//! to 2 (so that the same input gives the same bits), but for the threads that `judge/runtime.rs` lends to
-//! judges and whose results it keeps in order; `stats` depends on statrs and serde alone, which
-//! its manifest says; outside tests no `unwrap()`, `panic!`, `todo!` or `unimplemented!` on floors 0 to 4; `unsafe` only where
-//! its argument is written, in `kafka/native.rs`.
+//! Rules: no import upwards; none sideways on floors 1 and 3, except of `report` and `telemetry` by
+//! their neighbours (so that an edge can be replaced alone); no clock, thread, async runtime, log
+//! or broker on floors 0 to 2 (so that the same input gives the same bits), but for the threads
+//! that `judge/runtime.rs` lends to judges and whose results it keeps in order; `stats` depends on
+//! statrs and serde alone, which its manifest says; outside tests no `unwrap()`, `panic!`, `todo!`
+//! or `unimplemented!` on floors 0 to 4; `unsafe` only where its argument is written, in
+//! `kafka/native.rs`.
 
 use crate::source::{
     blank_comments_and_strings, blank_tests, identifier, is_test_file, line_of, sources, words,
@@ -54,7 +55,8 @@ const FLOORS: &[(&str, u32)] = &[
 /// Imports against the floors that are allowed by name, each with its reason.
 const ALLOWED_IMPORTS: &[(&str, &str, &str)] = &[];
 
-/// What code outside tests must not mention: up to which floor, what, and the reason for whoever wrote it.
+/// What code outside tests must not mention: up to which floor, what, and the reason for whoever
+/// wrote it.
 const BANS: &[(u32, &str, &str)] = &[
     (2, "Instant", "`now` is an argument of the core"),
     (2, "SystemTime", "`now` is an argument of the core"),
@@ -113,7 +115,8 @@ fn every_import_goes_downwards_and_the_core_touches_nothing_outside() {
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 
-/// What one stage asks of the other, and what places them, goes through few methods; read-outs are in views.
+/// What one stage asks of the other, and what places them, goes through few methods; read-outs are
+/// in views.
 #[test]
 fn each_of_the_two_stages_has_at_most_fifteen_methods() {
     for stage in ["Shard", "Monitor"] {

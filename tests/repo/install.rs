@@ -1,5 +1,6 @@
-//! What is shipped beside the binary agrees with it and with each other: configurations in packages and
-//! manifests are sound, versions, users, ports, probes and times to stop are the same everywhere.
+//! What is shipped beside the binary agrees with it and with each other: configurations in packages
+//! and manifests are sound, versions, users, ports, probes and times to stop are the same
+//! everywhere.
 //!
 //! Read as text. The scripts in `tests/deploy` build, lint and run the same files.
 

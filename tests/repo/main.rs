@@ -9,3 +9,4 @@ mod prometheus;
 mod source;
 #[path = "../support/mod.rs"]
 mod support;
+mod width;

@@ -1,8 +1,9 @@
-//! What leaves, read by the real reader: promtool on a live `/metrics`, on the rules and their tests,
-//! and a Prometheus that scrapes a server and answers every query of the dashboard and of the rules.
+//! What leaves, read by the real reader: promtool on a live `/metrics`, on the rules and their
+//! tests, and a Prometheus that scrapes a server and answers every query of the dashboard and of
+//! the rules.
 //!
-//! Needs `prometheus` and `promtool` on the path (Debian's `prometheus` has both); says by name what it
-//! did not run without them.
+//! Needs `prometheus` and `promtool` on the path (Debian's `prometheus` has both); says by name
+//! what it did not run without them.
 
 use crate::support;
 use std::fs;
@@ -269,8 +270,8 @@ fn a_real_prometheus_answers_every_query_of_the_dashboard_and_of_the_rules() {
         asked.push((format!("recorded {name}"), name));
     }
     for (name, expr) in ALERT_FILES.iter().flat_map(|file| rules(file, "alert")) {
-        // `absent` answers only when there is nothing to answer about; `up` was seen above. Workers without a judge
-        // are not to be seen beside one; the rule's own test has them.
+        // `absent` answers only when there is nothing to answer about; `up` was seen above. Workers
+        // without a judge are not to be seen beside one; the rule's own test has them.
         if !expr.starts_with("absent(") && name != "TruelineJudgeMissing" {
             // A server that began just now has nothing of an hour ago, and few moments on a grid.
             let young = expr

@@ -18,8 +18,8 @@ fn file(name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// An hour of events, ten a second; after half of it outcomes are rarer than said, by z − z²; at the end
-/// of `until` minutes they are as said again.
+/// An hour of events, ten a second; after half of it outcomes are rarer than said, by z − z²; at
+/// the end of `until` minutes they are as said again.
 fn drift(name: &str, until: i64) -> PathBuf {
     let mut draws = Draws::new(3);
     let mut text = String::from("model,time,score,outcome\n");

@@ -1,5 +1,6 @@
 //! The whole application in this process, from records on a (mock) broker to what HTTP says: every
-//! metric of the table has data, a restart shows its numbers at once, offsets belong to topics by name.
+//! metric of the table has data, a restart shows its numbers at once, offsets belong to topics by
+//! name.
 
 use crate::support::scrape;
 use std::io::{Read, Write};
@@ -115,8 +116,8 @@ fn scratch(name: &str) -> PathBuf {
     dir
 }
 
-/// Each start has a group of its own: where to go on is the snapshot's to say, and to leave a group and
-/// join it again takes the mock seconds.
+/// Each start has a group of its own: where to go on is the snapshot's to say, and to leave a group
+/// and join it again takes the mock seconds.
 fn config(brokers: &str, state: &Path, sources: &str) -> String {
     static GROUPS: AtomicU32 = AtomicU32::new(0);
     let group = GROUPS.fetch_add(1, Ordering::Relaxed);
@@ -158,7 +159,8 @@ fn source(topics: &str) -> String {
 /// 2023-11-14, a multiple of every slide.
 const BEGIN_MS: i64 = 1_700_000_064_000;
 
-/// `n` events of a model, ten milliseconds apart, whose outcomes come more seldom than they are said to.
+/// `n` events of a model, ten milliseconds apart, whose outcomes come more seldom than they are
+/// said to.
 fn produce(brokers: &str, topic: &str, model: &str, n: i64, score: impl Fn(i64) -> f64) {
     let payloads = (0..n).map(|i| {
         let score = score(i);
@@ -284,10 +286,11 @@ fn every_metric_of_the_table_has_data_in_a_running_service() {
             // And of one judge of many: tests/kafka/workers_and_judge.rs.
             .filter(|name| !name.starts_with("trueline_judge_"))
             .filter(|name| *name != "trueline_process_role")
-            // Of windows that show neither an error nor its absence: `window_samples` of the series.
+            // Of windows that show neither an error nor its absence: `window_samples` of the
+            // series.
             .filter(|name| *name != "trueline_more_events")
-            // Of transactions that stay open, which a broker in this process does not have, and of a
-            // watermark that a partition holds: `kafka frozen::` shows both.
+            // Of transactions that stay open, which a broker in this process does not have, and of
+            // a watermark that a partition holds: `kafka frozen::` shows both.
             .filter(|name| *name != "trueline_partition_transaction_seconds")
             .filter(|name| *name != "trueline_watermark_held_seconds")
             // Of weighted models alone.

@@ -1,7 +1,8 @@
 //! The demo, as a user runs it: the real binary, for 45 seconds, scraped meanwhile.
 //!
-//! One test, because it is long; it covers the broker protocol, the consumer, the decoder, the engine,
-//! the statistics, the published state and the HTTP server in one go, against truths that are known.
+//! One test, because it is long; it covers the broker protocol, the consumer, the decoder, the
+//! engine, the statistics, the published state and the HTTP server in one go, against truths that
+//! are known.
 
 use crate::support::scrape;
 use std::io::{BufRead, BufReader, Read, Write};

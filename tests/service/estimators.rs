@@ -29,7 +29,8 @@ fn file(name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// A thousand vectors of three classes; a share `wrong` of the outcomes is class 0 whatever they say.
+/// A thousand vectors of three classes; a share `wrong` of the outcomes is class 0 whatever they
+/// say.
 fn vectors(name: &str, wrong: f64, weights: bool) -> PathBuf {
     let mut draws = Draws::new(11);
     let mut text = String::from("p0,p1,p2,label");

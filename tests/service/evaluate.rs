@@ -1,4 +1,5 @@
-//! `trueline evaluate` as a process, on files of class probabilities: every view answers, and says what it lacks.
+//! `trueline evaluate` as a process, on files of class probabilities: every view answers, and says
+//! what it lacks.
 
 use serde_json::Value;
 use std::path::PathBuf;

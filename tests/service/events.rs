@@ -1,5 +1,5 @@
-//! `POST /v1/events`: what was acknowledged counts once, whatever happens to the process; what is refused
-//! says why.
+//! `POST /v1/events`: what was acknowledged counts once, whatever happens to the process; what is
+//! refused says why.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -58,8 +58,9 @@ fn parsed(body: &str) -> Value {
     serde_json::from_str(body).expect("the API answers JSON")
 }
 
-/// Senders repeat a request under its key until it is acknowledged, while the process is killed. In the end
-/// the window holds each event once, and says to the bit what a process says that was never killed.
+/// Senders repeat a request under its key until it is acknowledged, while the process is killed. In
+/// the end the window holds each event once, and says to the bit what a process says that was never
+/// killed.
 #[test]
 fn what_was_acknowledged_counts_once_through_kills() {
     const SENDERS: u64 = 3;
@@ -336,7 +337,8 @@ fn outcomes_that_are_posted_later_find_their_predictions() {
     );
 }
 
-/// Nothing is read into a snapshot, so the log fills; a restart writes one, and there is room again.
+/// Nothing is read into a snapshot, so the log fills; a restart writes one, and there is room
+/// again.
 #[test]
 fn a_full_log_answers_429_and_loses_nothing() {
     let config = CONFIG

@@ -1,5 +1,5 @@
-//! A running `trueline` under its operators' hands: reload, `top`, `tap`, `state`. The broker is one in the
-//! test's process; the service is a process of its own.
+//! A running `trueline` under its operators' hands: reload, `top`, `tap`, `state`. The broker is
+//! one in the test's process; the service is a process of its own.
 
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -47,7 +47,8 @@ fn service(brokers: &str) -> Service {
     service
 }
 
-/// Events of two segments, ten milliseconds apart, whose outcomes come more seldom than they are said to.
+/// Events of two segments, ten milliseconds apart, whose outcomes come more seldom than they are
+/// said to.
 fn produce(brokers: &str, from: i64, n: i64) {
     let producer: BaseProducer = ClientConfig::new()
         .set("bootstrap.servers", brokers)

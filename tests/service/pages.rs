@@ -1,4 +1,5 @@
-//! The pages as people find them: order, filters, size, history, sources, alerts, and what is not there.
+//! The pages as people find them: order, filters, size, history, sources, alerts, and what is not
+//! there.
 
 use std::sync::Arc;
 

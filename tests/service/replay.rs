@@ -191,8 +191,8 @@ windows = ["5m"]
 /// Time and text of records.
 type Timed = Vec<(i64, String)>;
 
-/// Ten minutes of predictions, ten a second, and their outcomes, up to a minute later, in order of time. The
-/// two in JSON lines, apart.
+/// Ten minutes of predictions, ten a second, and their outcomes, up to a minute later, in order of
+/// time. The two in JSON lines, apart.
 fn predictions_and_outcomes() -> (Timed, Timed) {
     let mut draws = Draws::new(8);
     let (mut predictions, mut outcomes) = (Vec::new(), Vec::new());
@@ -228,8 +228,8 @@ fn outcomes_are_read_from_files_of_their_own_or_from_among_the_predictions() {
     let apart = replay(&["--json", "--config", config, p, "--outcomes", o]);
     let said = String::from_utf8_lossy(&apart.stderr).into_owned();
     assert!(apart.status.success(), "{said}");
-    // The last prediction is of 10 minutes after the first and the last outcome of a minute later: those of
-    // the first six minutes are mature, in whole panes.
+    // The last prediction is of 10 minutes after the first and the last outcome of a minute later:
+    // those of the first six minutes are mature, in whole panes.
     assert!(said.contains("12000 records: 3"), "{said}");
     assert!(said.contains("6000 matched"), "{said}");
     assert!(said.contains("pending"), "{said}");

@@ -1,4 +1,5 @@
-//! `evaluate --report` and `replay --report` as a process: one whole page that asks for nothing, or none.
+//! `evaluate --report` and `replay --report` as a process: one whole page that asks for nothing, or
+//! none.
 
 use std::fmt::Write;
 use std::fs;

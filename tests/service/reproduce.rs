@@ -39,9 +39,9 @@ fn few_data_sets_of_every_paper_meet_the_published_numbers() {
         // Three standard errors are passed by chance three times in a thousand; the seed is fixed.
         assert_eq!(table["differing"], 0, "{table:#}");
     }
-    // The kernel paper's grid has 8·5·8 + 8·3·11·12 numbers beside ours: eight estimates of one data set,
-    // and curves of eleven levels from one set of p-values. Where none or all of twenty data sets are
-    // hit the error is too small. A wrong test differs at most of its 264 points.
+    // The kernel paper's grid has 8·5·8 + 8·3·11·12 numbers beside ours: eight estimates of one
+    // data set, and curves of eleven levels from one set of p-values. Where none or all of twenty
+    // data sets are hit the error is too small. A wrong test differs at most of its 264 points.
     assert!(of_grid <= 70, "{of_grid} of 3488 numbers differ");
     let picture = std::fs::read_to_string(&svg).unwrap();
     assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n"));

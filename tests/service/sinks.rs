@@ -1,4 +1,5 @@
-//! What PagerDuty, Opsgenie, Teams and Slack are sent, held to the limits that their documentation names.
+//! What PagerDuty, Opsgenie, Teams and Slack are sent, held to the limits that their documentation
+//! names.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,8 +1,9 @@
 //! What alerts there are, and what must have been told of them.
 //!
-//! The scores of two models are wrong for some time, each time. Alerts of model `a` end soon after; while nothing is
-//! judged because the watermark stands still, they end by the clock, and begin again. Those of model `b` stay longer
-//! than a simulation, so the clock ends none: the committed log says which changes receivers must get.
+//! The scores of two models are wrong for some time, each time. Alerts of model `a` end soon after;
+//! while nothing is judged because the watermark stands still, they end by the clock, and begin
+//! again. Those of model `b` stay longer than a simulation, so the clock ends none: the committed
+//! log says which changes receivers must get.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -103,15 +104,17 @@ pub fn trace(receivers: &Receivers) -> (usize, u64) {
     (count, hasher.finish())
 }
 
-/// Whether one process notifies. Where streams move, several processes may judge parts of one stream, and the next owner
-/// may resume from a checkpoint before a notification: it sends that again.
+/// Whether one process notifies. Where streams move, several processes may judge parts of one
+/// stream, and the next owner may resume from a checkpoint before a notification: it sends that
+/// again.
 pub fn come_once(fleet: Fleet) -> bool {
     matches!(fleet, Fleet::Single | Fleet::Judged)
 }
 
-/// Each receiver knows what fires, and nothing else. After a crash an alert that the clock had ended may fire again; it
-/// is sent once it is bad later than its end. In moving fleets several processes judge a stream. If one of them dies
-/// and the others do not see its alert fire, the alert ends after ten minutes, which is longer than a simulation.
+/// Each receiver knows what fires, and nothing else. After a crash an alert that the clock had
+/// ended may fire again; it is sent once it is bad later than its end. In moving fleets several
+/// processes judge a stream. If one of them dies and the others do not see its alert fire, the
+/// alert ends after ten minutes, which is longer than a simulation.
 pub fn at_the_end(engine: &EngineLoop, receivers: &Receivers, fleet: Fleet) -> Result<(), String> {
     let ends = fleet != Fleet::Moving;
 
@@ -211,7 +214,8 @@ fn expected(changes: &[Change], model: &str) -> Vec<Told> {
     told.collect()
 }
 
-/// Each change is sent, in order. If a crash loses its notification, it is sent when the alert is next bad.
+/// Each change is sent, in order. If a crash loses its notification, it is sent when the alert is
+/// next bad.
 fn in_turn(told: &[Told], expected: &[Told]) -> bool {
     let next = expected.iter().skip(1).map(|(at, _)| *at);
     let mut until = next.chain([i64::MAX]);

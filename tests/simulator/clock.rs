@@ -1,9 +1,10 @@
 //! The time of the simulated hosts.
 //!
-//! The standard library reads clocks and sleeps through three functions of the C library. This program
-//! defines them itself, and the linker prefers its own. On the thread of a simulation they answer with the
-//! time of the simulation, and a sleep only moves that; on every other thread they ask the kernel. So code
-//! under test needs no clock of its own, and cannot read another one by accident.
+//! The standard library reads clocks and sleeps through three functions of the C library. This
+//! program defines them itself, and the linker prefers its own. On the thread of a simulation they
+//! answer with the time of the simulation, and a sleep only moves that; on every other thread they
+//! ask the kernel. So code under test needs no clock of its own, and cannot read another one by
+//! accident.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;

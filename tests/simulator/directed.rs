@@ -1,8 +1,9 @@
-//! Directed fleets: each is about one circumstance that matters to a fix, and that faults left to chance seldom bring
-//! about.
+//! Directed fleets: each is about one circumstance that matters to a fix, and that faults left to
+//! chance seldom bring about.
 //!
-//! Faults are few. Records come as in every other fleet, and besides them those that the circumstance needs. All of
-//! it is drawn by a generator of its own, so that the seeds of other fleets stay what they are.
+//! Faults are few. Records come as in every other fleet, and besides them those that the
+//! circumstance needs. All of it is drawn by a generator of its own, so that the seeds of other
+//! fleets stay what they are.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -19,8 +20,8 @@ use super::start::Start;
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Circumstance {
-    /// All partitions of one process are with another program for longer than the process holds them, while one of
-    /// them is far behind the others.
+    /// All partitions of one process are with another program for longer than the process holds
+    /// them, while one of them is far behind the others.
     Taken,
     /// The process is out of contact while a part of its partitions is with another one.
     Apart,
@@ -226,8 +227,8 @@ fn taken(d: &mut Draw, s: &mut Scenario) {
     }
 }
 
-/// Another process of the group has a part of the partitions for less than they are held, and the time out of contact
-/// is longer.
+/// Another process of the group has a part of the partitions for less than they are held, and the
+/// time out of contact is longer.
 fn apart(d: &mut Draw, s: &mut Scenario) {
     for (from, to) in [(20, 30), (72, 78)] {
         let at = d.seconds(from, to);
@@ -367,8 +368,8 @@ fn schemas(d: &mut Draw, s: &mut Scenario) {
     }
 }
 
-/// Windows of an hour slide two minutes after the begin, and not again before the end: what a transaction without an
-/// end withdraws in between comes back when it ends.
+/// Windows of an hour slide two minutes after the begin, and not again before the end: what a
+/// transaction without an end withdraws in between comes back when it ends.
 fn stalled(d: &mut Draw, s: &mut Scenario) {
     let log = d.below(s.partitions as usize) as i32;
     let hang = Fault::Hang {
@@ -411,8 +412,8 @@ fn late(d: &mut Draw, s: &mut Scenario) {
     );
 }
 
-/// A worker is frozen, writes when it goes on what it no longer may, and gets its partition back before the one that
-/// had it meanwhile has written.
+/// A worker is frozen, writes when it goes on what it no longer may, and gets its partition back
+/// before the one that had it meanwhile has written.
 fn resting(d: &mut Draw, s: &mut Scenario) {
     let log = d.below(s.partitions as usize) as i32;
     let first = if s.fleet == Fleet::Shared { 2 } else { 1 };
@@ -429,8 +430,8 @@ fn resting(d: &mut Draw, s: &mut Scenario) {
     good(d, s, log, 4.0, at.saturating_sub(seconds(8.0))..at);
 }
 
-/// Workers stand still for less than the judge waits for them, while its clock is behind by more than that. Records come
-/// so fast that no checkpoint has them all when it is read.
+/// Workers stand still for less than the judge waits for them, while its clock is behind by more
+/// than that. Records come so fast that no checkpoint has them all when it is read.
 fn stepped(d: &mut Draw, s: &mut Scenario) {
     for (from, to) in [(20, 26), (80, 86)] {
         let (at, time) = (d.seconds(from, to), d.seconds(35, 45));

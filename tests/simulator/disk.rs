@@ -1,9 +1,10 @@
-//! The disks of the simulated hosts: real folders in memory, on which a write can fail half-way and power
-//! can be lost.
+//! The disks of the simulated hosts: real folders in memory, on which a write can fail half-way and
+//! power can be lost.
 //!
-//! As with the clocks, this program defines functions of the C library itself. On the thread of a simulation
-//! a write to a full disk takes half of its bytes and then fails, nothing is synced to a real disk, and what
-//! was written since the last sync is known, so that a power failure can take it away.
+//! As with the clocks, this program defines functions of the C library itself. On the thread of a
+//! simulation a write to a full disk takes half of its bytes and then fails, nothing is synced to a
+//! real disk, and what was written since the last sync is known, so that a power failure can take
+//! it away.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};

@@ -1,7 +1,8 @@
-//! What is true: recomputed from the log alone, by code that is too simple to be wrong in the same way.
+//! What is true: recomputed from the log alone, by code that is too simple to be wrong in the same
+//! way.
 //!
-//! Good records are counted by hand: by window, model and outcome, and by disposition. Verdicts, intervals
-//! and detectors are those of one engine that reads the committed log once, undisturbed.
+//! Good records are counted by hand: by window, model and outcome, and by disposition. Verdicts,
+//! intervals and detectors are those of one engine that reads the committed log once, undisturbed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,8 +25,8 @@ use super::world::{LATENESS_MS, STALLED_MS};
 /// Models of which it is known how each record counts; the last one has its outcomes apart.
 const MODELS: [&str; 3] = ["a", "b", "d"];
 
-/// Within this and the time between two checkpoints an owner has claimed again what nobody has claimed: a session,
-/// the pause before a consumer is made again, and what the group takes.
+/// Within this and the time between two checkpoints an owner has claimed again what nobody has
+/// claimed: a session, the pause before a consumer is made again, and what the group takes.
 const RECLAIMED: Duration = Duration::from_secs(20);
 /// Who claims where nobody does.
 pub const STRAY: &[u8] = b"stray";
@@ -109,9 +110,9 @@ impl Committed {
         all
     }
 
-    /// Models whose stream may have been let go. Open: that happens at a tick, and whether one comes within a gap goes
-    /// by how far the reader is behind; so afterwards a detector goes on or begins again, and an empty window has been
-    /// judged or has not.
+    /// Models whose stream may have been let go. Open: that happens at a tick, and whether one
+    /// comes within a gap goes by how far the reader is behind; so afterwards a detector goes on or
+    /// begins again, and an empty window has been judged or has not.
     pub fn expired(&self) -> impl Iterator<Item = &'static str> {
         let expires = |model: usize| {
             let of = self.counted().into_iter().filter(|(m, ..)| *m == model);
@@ -208,8 +209,8 @@ pub fn young(engine: &EngineLoop) -> Result<(), String> {
     Ok(())
 }
 
-/// The owner of a partition notices a claim of nobody also if it has nothing to write, and claims again: with the
-/// next batch of checkpoints, and a session later.
+/// The owner of a partition notices a claim of nobody also if it has nothing to write, and claims
+/// again: with the next batch of checkpoints, and a session later.
 pub fn claimed_again(broker: &Broker, s: &Scenario, now: Duration) -> Result<(), String> {
     let within = Duration::from_secs(s.interval_s) + RECLAIMED;
     for (at, fault) in &s.faults {
@@ -235,10 +236,10 @@ pub fn claimed_again(broker: &Broker, s: &Scenario, now: Duration) -> Result<(),
     Ok(())
 }
 
-/// Compares a process that has read everything with what is true, and answers what changes there were.
-/// `counting` are the processes that count, and `future` says that no clock of a host was
-/// ahead, so that records of the future are known to be; `bets`, that no delta was missing to the judge of others,
-/// so that its detectors saw every slide.
+/// Compares a process that has read everything with what is true, and answers what changes there
+/// were. `counting` are the processes that count, and `future` says that no clock of a host was
+/// ahead, so that records of the future are known to be; `bets`, that no delta was missing to the
+/// judge of others, so that its detectors saw every slide.
 pub fn compare<'e>(
     engine: &EngineLoop,
     counting: impl Iterator<Item = &'e EngineLoop>,
@@ -285,11 +286,13 @@ pub fn compare<'e>(
         expected.retain(|k, _| !k.ends_with(" detector"));
     }
     if matches!(engine.engines, Topology::Judges(_)) {
-        // It seals when checkpoints come, and an outcome that corrects a pane before that is not missed.
+        // It seals when checkpoints come, and an outcome that corrects a pane before that is not
+        // missed.
         expected.retain(|k, _| !(k.starts_with("d/") && k.ends_with(" detector")));
     }
     for model in committed.expired() {
-        // A window that has been emptied since is one that was never judged, in a stream that came again.
+        // A window that has been emptied since is one that was never judged, in a stream that came
+        // again.
         let open = |k: &str, said: &str| k.ends_with(" detector") || said.contains(" n: 0, ");
         expected.retain(|k, said| !(k.starts_with(&format!("{model}/")) && open(k, said)));
     }
@@ -422,8 +425,8 @@ fn judged(monitor: MonitorView<'_>) -> BTreeMap<String, String> {
         (format!("{id} {}", report.window), said)
     });
     let detectors = monitor.reports().map(|r| {
-        // Since when a stream is called goes by how many panes were sealed at once: of all streams the newest ones
-        // are compared, and those of a model whose outcomes come later are behind.
+        // Since when a stream is called goes by how many panes were sealed at once: of all streams
+        // the newest ones are compared, and those of a model whose outcomes come later are behind.
         let detector = r.detector.as_deref().map(|d| DetectorReport {
             called_ms: None,
             ..d.clone()

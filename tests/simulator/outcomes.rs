@@ -1,7 +1,9 @@
-//! A second source: predictions whose outcomes come in a topic of their own, early, late, twice or never.
+//! A second source: predictions whose outcomes come in a topic of their own, early, late, twice or
+//! never.
 //!
-//! An outcome is *on time* if its own event time is at most [`MATURITY_MS`] after the pane of its prediction,
-//! whenever it is read. The producer stays clear of that moment, so that panes need not be known here.
+//! An outcome is *on time* if its own event time is at most [`MATURITY_MS`] after the pane of its
+//! prediction, whenever it is read. The producer stays clear of that moment, so that panes need not
+//! be known here.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -122,8 +124,8 @@ pub fn produce(d: &mut Draw, s: &mut Scenario, partition: i32) {
                 outcome(d, on_time, positive);
                 outcome(d, on_time + 2.0, other);
             }
-            // Open: of the outcomes that wait for a prediction the last alone is kept, also where that is late for
-            // it and the one before was not.
+            // Open: of the outcomes that wait for a prediction the last alone is kept, also where
+            // that is late for it and the one before was not.
             5 if at < UNTIL - LAST_LATE && !how.last => {
                 outcome(d, on_time, positive);
                 outcome(d, late, other);

@@ -1,5 +1,5 @@
-//! What the producers of a fleet write: records of two models in busy and quiet times, and others that are late, ahead,
-//! broken, twice, or of a model that nobody watches.
+//! What the producers of a fleet write: records of two models in busy and quiet times, and others
+//! that are late, ahead, broken, twice, or of a model that nobody watches.
 
 use std::time::Duration;
 
@@ -78,7 +78,8 @@ fn produce(d: &mut Draw, s: &mut Scenario, partition: i32) {
         number += 1;
         let mut r = record(d, partition, number, at, phase);
         if r.kind == Kind::Future && years_ahead && (number <= 3 || after_future) {
-            // A clock of a host and several records in a row that are wrong by the same ten years are right.
+            // A clock of a host and several records in a row that are wrong by the same ten years
+            // are right.
             r.stamp_ms = wall_ms(at);
         }
         after_future = r.kind == Kind::Future;

@@ -1,9 +1,11 @@
-//! The schema registry of the simulated processes: what it answers, how it fails, and which records need it.
+//! The schema registry of the simulated processes: what it answers, how it fails, and which records
+//! need it.
 //!
-//! In some fleets the records of the first topic are Avro behind the frame of a registry. The client of the program
-//! runs down to the single request: each step of its thread begins when a schema is due, and ends when the answer
-//! comes, in virtual time. The registry fails as a whole for a while, and for some ids for ever. Records with such
-//! an id are rejected in the end, and no other record is.
+//! In some fleets the records of the first topic are Avro behind the frame of a registry. The
+//! client of the program runs down to the single request: each step of its thread begins when a
+//! schema is due, and ends when the answer comes, in virtual time. The registry fails as a whole
+//! for a while, and for some ids for ever. Records with such an id are rejected in the end, and no
+//! other record is.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -29,8 +31,8 @@ const URL: &str = "http://registry";
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// One of so many fleets reads through a registry.
 const SHARE: usize = 5;
-/// How long a record may hold its partition while the registry answers: until the next try, until the doubt has
-/// lasted, until the try after that, and the requests for other ids before it.
+/// How long a record may hold its partition while the registry answers: until the next try, until
+/// the doubt has lasted, until the try after that, and the requests for other ids before it.
 const HOLDS: Duration = DOUBTFUL_FOR
     .saturating_add(PAUSE_MAX)
     .saturating_add(PAUSE_MAX)
@@ -157,7 +159,8 @@ fn unschemed(at: Duration, log: i32, id: u32, text: String) -> Record {
     }
 }
 
-/// Lets a fleet read through a registry that answers many ids badly, and sends them one after the other, twice.
+/// Lets a fleet read through a registry that answers many ids badly, and sends them one after the
+/// other, twice.
 pub fn many_ids(d: &mut Draw, s: &mut Scenario) {
     s.schemas = true;
     let log = d.below(s.partitions as usize) as i32;
@@ -165,7 +168,8 @@ pub fn many_ids(d: &mut Draw, s: &mut Scenario) {
     s.faults
         .push((d.seconds(20, 100), Fault::Cut { host: 0, time }));
     let first = d.seconds(15, 25);
-    // Longer after it than an answer is kept, and not so long that the client begins to doubt again.
+    // Longer after it than an answer is kept, and not so long that the client begins to doubt
+    // again.
     for at in [first, first + d.seconds(112, 135)] {
         for (n, id) in (0u32..).zip(MANY) {
             let at = at + Duration::from_millis(10) * n;
@@ -403,8 +407,8 @@ struct Wait {
 }
 
 impl Waits {
-    /// Records that wait count as lag, and none holds its partition for longer than `holds` where nothing else has been
-    /// wrong since `from`. Answers whether any wait.
+    /// Records that wait count as lag, and none holds its partition for longer than `holds` where
+    /// nothing else has been wrong since `from`. Answers whether any wait.
     pub fn check(
         &mut self,
         engine: &EngineLoop,

@@ -1,5 +1,5 @@
-//! The client of the schema registry by itself, in virtual time: for how long an id that is answered badly is waited
-//! for.
+//! The client of the schema registry by itself, in virtual time: for how long an id that is
+//! answered badly is waited for.
 
 use std::io;
 use std::sync::{Arc, Mutex};

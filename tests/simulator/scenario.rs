@@ -107,7 +107,8 @@ pub enum Fault {
     Twin { earlier: bool, time: Duration },
     /// A claim to a partition by nobody.
     Stray { log: i32 },
-    /// A consumer of another program takes all partitions of the group, and gives none back until it ends.
+    /// A consumer of another program takes all partitions of the group, and gives none back until
+    /// it ends.
     Taken { time: Duration },
     /// The receiver of a sink fails.
     Sink {

@@ -1,9 +1,11 @@
-//! The sinks of the simulated processes: what runs beside an engine to reach them, and who receives.
+//! The sinks of the simulated processes: what runs beside an engine to reach them, and who
+//! receives.
 //!
-//! What is run in production by threads ([`Steps`]) is run here step by step, in virtual time; a process can end
-//! between any two steps, so also between an answer and its line in the journal. The receivers are the same for all
-//! processes. They hold each notification against what is promised when it comes: that it is on disk by then, and
-//! that it comes once, unless a crash or a lost answer allows otherwise.
+//! What is run in production by threads ([`Steps`]) is run here step by step, in virtual time; a
+//! process can end between any two steps, so also between an answer and its line in the journal.
+//! The receivers are the same for all processes. They hold each notification against what is
+//! promised when it comes: that it is on disk by then, and that it comes once, unless a crash or a
+//! lost answer allows otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -127,8 +129,8 @@ impl Receivers {
         all.map(|(name, inbox)| (name.as_str(), inbox.told.as_slice()))
     }
 
-    /// A process has ended. `lost` are the records of deliveries that a power failure took, and `full` says that some
-    /// could not be written.
+    /// A process has ended. `lost` are the records of deliveries that a power failure took, and
+    /// `full` says that some could not be written.
     fn ended(&mut self, host: usize, lost: &[(String, String)], full: bool) {
         for (name, inbox) in &mut self.inboxes {
             inbox.again.extend(inbox.unrecorded.remove(&host));

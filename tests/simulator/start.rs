@@ -22,7 +22,8 @@ impl Start {
     pub const OLD: usize = 40;
     const TIME: usize = Start::OLD / 2;
 
-    /// The timestamp of a record that is there already, the `n`th of its partition, at most [`Start::OLD`].
+    /// The timestamp of a record that is there already, the `n`th of its partition, at most
+    /// [`Start::OLD`].
     pub fn old_ms(n: usize) -> i64 {
         wall_ms(Duration::from_millis(n as u64)) - 5_000
     }

@@ -225,7 +225,8 @@ fn calibrated_is_said_only_where_it_is_shown() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// With as many more events as the report of 600 says, about half of the calibrated models are decided.
+/// With as many more events as the report of 600 says, about half of the calibrated models are
+/// decided.
 #[test]
 fn the_events_that_would_decide_are_about_right() {
     let sets = data_sets(400);

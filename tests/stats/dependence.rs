@@ -1,5 +1,6 @@
-//! Outcomes that depend on each other: how often independent ones are called overdispersed and clustered
-//! ones are found; levels, power and coverage where clusters are named; how often repeats are noticed, and continuous scores taken for them.
+//! Outcomes that depend on each other: how often independent ones are called overdispersed and
+//! clustered ones are found; levels, power and coverage where clusters are named; how often repeats
+//! are noticed, and continuous scores taken for them.
 
 use crate::support::bars::{Bar, count, data_sets, each};
 use trueline::judge::sentence::shown_of_scores;
@@ -25,9 +26,9 @@ const DATA_SETS: u64 = 400;
 /// A score from a uniform number.
 type ScoreOf = fn(f64) -> f64;
 
-/// Whether a series of `events` a pane is called overdispersed. Scores come from `score`, outcomes happen
-/// with the odds of their scores times `odds`; clusters of so many events in a row share a normal shift
-/// of the log odds of this spread.
+/// Whether a series of `events` a pane is called overdispersed. Scores come from `score`, outcomes
+/// happen with the odds of their scores times `odds`; clusters of so many events in a row share a
+/// normal shift of the log odds of this spread.
 fn overdispersed(
     seed: u64,
     events: usize,
@@ -122,8 +123,8 @@ fn repeats_are_noticed_and_continuous_scores_are_no_repeats() {
 /// Windows of a point in CI.
 const WINDOWS: u64 = 500;
 
-/// Clusters of so many events, what events of one share, and the correlation of the normal variables
-/// that say whether they happen.
+/// Clusters of so many events, what events of one share, and the correlation of the normal
+/// variables that say whether they happen.
 #[derive(Clone, Copy)]
 struct Shape {
     size: usize,
@@ -230,8 +231,8 @@ fn calibrated(z: f64) -> f64 {
     z
 }
 
-/// The bars of the promise: .07 for each of the three kinds of clusters; and the defaults, which take
-/// events as independent, fail them where dependence is strong.
+/// The bars of the promise: .07 for each of the three kinds of clusters; and the defaults, which
+/// take events as independent, fail them where dependence is strong.
 #[test]
 fn a_model_whose_clusters_are_named_is_rejected_as_often_as_asked() {
     let n = data_sets(WINDOWS);
@@ -284,8 +285,8 @@ fn stream(seed: u64, score: ScoreOf, shape: Shape) -> (Dispersion, Sums) {
     (series, window)
 }
 
-/// Whether a calibrated window is rejected where nothing names the clusters: as the stream has measured the
-/// dispersion, and without that.
+/// Whether a calibrated window is rejected where nothing names the clusters: as the stream has
+/// measured the dispersion, and without that.
 fn unnamed(seed: u64, shape: Shape) -> [bool; 2] {
     let (series, window) = stream(seed, uniform, shape);
     [series.measure(), None].map(|overdispersion| {
@@ -297,8 +298,9 @@ fn unnamed(seed: u64, shape: Shape) -> [bool; 2] {
     })
 }
 
-/// The promise where nothing names the clusters: at most .10. Of ten events of one score φ says too little:
-/// their pairs share a cell at every level. They are noticed by their scores, and count as a cluster.
+/// The promise where nothing names the clusters: at most .10. Of ten events of one score φ says too
+/// little: their pairs share a cell at every level. They are noticed by their scores, and count as
+/// a cluster.
 #[test]
 fn a_model_whose_clusters_are_not_named_is_rejected_in_one_of_ten_windows_at_most() {
     let n = data_sets(DATA_SETS);
@@ -322,8 +324,8 @@ fn a_model_whose_clusters_are_not_named_is_rejected_in_one_of_ten_windows_at_mos
     }
 }
 
-/// Outcomes that vary three times as independent ones, in clusters that no cell sees whole, under each
-/// test that may decide and each source of critical values.
+/// Outcomes that vary three times as independent ones, in clusters that no cell sees whole, under
+/// each test that may decide and each source of critical values.
 #[test]
 fn whichever_test_decides_takes_account_of_a_dispersion_that_was_measured() {
     let n = data_sets(DATA_SETS);
@@ -357,8 +359,8 @@ fn whichever_test_decides_takes_account_of_a_dispersion_that_was_measured() {
     }
 }
 
-/// Whether a calibrated window of 5000 events in bursts is rejected, with the dispersion that the stream
-/// has measured over it and 20,000 events before it.
+/// Whether a calibrated window of 5000 events in bursts is rejected, with the dispersion that the
+/// stream has measured over it and 20,000 events before it.
 fn dispersed(seed: u64, score: ScoreOf, set: impl FnOnce(&mut Options)) -> bool {
     let (series, window) = stream(seed, score, BURSTS);
     let mut options = Options {
@@ -370,8 +372,8 @@ fn dispersed(seed: u64, score: ScoreOf, set: impl FnOnce(&mut Options)) -> bool 
     evaluate(&window, &options).expect("events").reject
 }
 
-/// A tree of 500 leaves repeats its scores, and its outcomes are independent: their events seldom count as
-/// clusters, and its errors are found.
+/// A tree of 500 leaves repeats its scores, and its outcomes are independent: their events seldom
+/// count as clusters, and its errors are found.
 #[test]
 fn leaves_of_a_tree_are_seldom_clusters() {
     fn leaf(u: f64) -> f64 {
@@ -450,8 +452,8 @@ fn errors_are_found_by_clusters_and_clusters_of_one_event_cost_little() {
     }
 }
 
-/// Scores that are .1 too low, in bursts of 50: the interval of independent events covers the error in
-/// two of three sets.
+/// Scores that are .1 too low, in bursts of 50: the interval of independent events covers the error
+/// in two of three sets.
 #[test]
 fn the_interval_covers_whatever_the_dependence() {
     let n = data_sets(WINDOWS);
@@ -490,8 +492,8 @@ fn fewer_clusters_than_eight_decide_nothing_and_say_so() {
     );
 }
 
-/// Whether the detector of a calibrated stream of 50,000 events in bursts of 50 raises an alarm, with a
-/// budget of 5 % ever.
+/// Whether the detector of a calibrated stream of 50,000 events in bursts of 50 raises an alarm,
+/// with a budget of 5 % ever.
 fn alarmed(seed: u64, told: bool) -> bool {
     let (mut rng, plain) = (Rng::new(seed), Grid::new(Axis::Linear, 10));
     let grid = if told { plain.clustered() } else { plain };

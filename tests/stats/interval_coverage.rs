@@ -1,12 +1,14 @@
 //! The interval keeps its word: simulations of its coverage, and of its power on rare events.
 //!
-//! Settings 1 and 2 are those of Sun, Chaudhari, Barnett, Dobriban (2024), as their program draws them:
-//! two classes, n = 1000, 50 cells of the top label's confidence. The first class has probability p,
-//! uniform on [0, 1] (setting 1) or Beta(5, ½) for a class chosen evenly (setting 2); its true probability
-//! is σ(β·logit p), so that β = 1 is calibrated. The true squared ECE is integrated numerically.
+//! Settings 1 and 2 are those of Sun, Chaudhari, Barnett, Dobriban (2024), as their program draws
+//! them: two classes, n = 1000, 50 cells of the top label's confidence. The first class has
+//! probability p, uniform on [0, 1] (setting 1) or Beta(5, ½) for a class chosen evenly (setting
+//! 2); its true probability is σ(β·logit p), so that β = 1 is calibrated. The true squared ECE is
+//! integrated numerically.
 //!
-//! The interval is held at every β, calibrated or not, with 50 cells and with the product's own number of
-//! them: 90 % intervals cover in at least [`RIGHT`] of the data sets, and [`WRONG`] would not pass.
+//! The interval is held at every β, calibrated or not, with 50 cells and with the product's own
+//! number of them: 90 % intervals cover in at least [`RIGHT`] of the data sets, and [`WRONG`] would
+//! not pass.
 
 use crate::support::bars::{Bar, count, data_sets};
 use crate::support::streams::beta;
@@ -24,8 +26,8 @@ const RIGHT: RangeInclusive<f64> = 0.88..=1.0;
 /// Coverage of a wrong one.
 const WRONG: [f64; 1] = [0.84];
 
-/// Of β up to this many twentieths the error is large and the interval covers it in 90 % of the data sets; beyond
-/// it, 0 comes near and the interval covers in more.
+/// Of β up to this many twentieths the error is large and the interval covers it in 90 % of the
+/// data sets; beyond it, 0 comes near and the interval covers in more.
 const LARGE: u64 = 5;
 
 /// Coverage where the error is large, and that of an interval that is too wide.
@@ -56,8 +58,8 @@ fn data_set(rng: &mut Rng, setting: u32, slope: f64) -> Vec<(f64, bool)> {
     (0..N).map(|_| one(rng)).collect()
 }
 
-/// The true squared ECE: ∫ (q − p)² over the law of the confidence; for setting 2 in t = √(1 − p), where
-/// the density of Beta(5, ½) and its mirror is smooth.
+/// The true squared ECE: ∫ (q − p)² over the law of the confidence; for setting 2 in t = √(1 − p),
+/// where the density of Beta(5, ½) and its mirror is smooth.
 fn true_ece_squared(setting: u32, beta: f64) -> f64 {
     const STEPS: u32 = 100_000;
     let end = 0.5f64.sqrt();
@@ -130,8 +132,8 @@ fn the_bar_of_the_coverage_tells_0_84_from_0_88() {
     assert!(narrow.probability(0.92) >= 0.999 && narrow.probability(0.95) <= 0.01);
 }
 
-/// In how many data sets the 90 % interval leaves 0 out, for scores Beta(½, 50) whose true probability is
-/// `factor` times the score.
+/// In how many data sets the 90 % interval leaves 0 out, for scores Beta(½, 50) whose true
+/// probability is `factor` times the score.
 fn leaves_zero_out(factor: f64, reach: NullReach, sets: u64) -> u64 {
     count(sets, |seed| {
         let mut rng = Rng::new(seed);

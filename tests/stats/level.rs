@@ -1,9 +1,9 @@
 //! The level of the default test: how often calibrated data are rejected at α = 0.05.
 //!
-//! Scores uniform, beta(0.4, 30) (rare events) and beta(5, 0.5) (confidences near 1), outcomes drawn
-//! from the scores, each data set through the product's sums and `evaluate`, at four sizes. A right test
-//! rejects [`RIGHT`] of them; wrong are one that rejects twice as often as it says and one that hardly
-//! ever does ([`WRONG`]).
+//! Scores uniform, beta(0.4, 30) (rare events) and beta(5, 0.5) (confidences near 1), outcomes
+//! drawn from the scores, each data set through the product's sums and `evaluate`, at four sizes. A
+//! right test rejects [`RIGHT`] of them; wrong are one that rejects twice as often as it says and
+//! one that hardly ever does ([`WRONG`]).
 
 use crate::support::bars::{Bar, count, data_sets};
 use crate::support::streams::{Law, beta, grid};

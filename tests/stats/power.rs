@@ -1,11 +1,12 @@
-//! The power of the decision, and of T-Cal alone, against the paper's procedure, on the curves g_m of T-Cal (10).
+//! The power of the decision, and of T-Cal alone, against the paper's procedure, on the curves g_m
+//! of T-Cal (10).
 //!
-//! Scores are uniform; the truth is z + (−1)ʲ·ρ·m^{−s}·exp(−1/(x(1−x))) for z in [¼, ¾], with j and x
-//! the whole and fractional part of 2m(z − ¼), s = 0.6, ρ = 100, as the paper's program for its Figure
-//! 3 has it. The reference draws 3000 samples from calibrated outcomes, at all B scales, and rejects
-//! when a scale's statistic exceeds the α/B quantile. Its critical values are drawn once for each n
-//! from fresh uniform scores rather than per data set: the law of T_d hardly depends on which uniform
-//! scores were seen, and 3000 × 24 levels a data set would take hours.
+//! Scores are uniform; the truth is z + (−1)ʲ·ρ·m^{−s}·exp(−1/(x(1−x))) for z in [¼, ¾], with j and
+//! x the whole and fractional part of 2m(z − ¼), s = 0.6, ρ = 100, as the paper's program for its
+//! Figure 3 has it. The reference draws 3000 samples from calibrated outcomes, at all B scales, and
+//! rejects when a scale's statistic exceeds the α/B quantile. Its critical values are drawn once
+//! for each n from fresh uniform scores rather than per data set: the law of T_d hardly depends on
+//! which uniform scores were seen, and 3000 × 24 levels a data set would take hours.
 //!
 //! `TRUELINE_DATA_SETS=1000` runs more than the few data sets a point that fit into a test.
 
@@ -117,7 +118,8 @@ fn power_is_not_below_the_reference_procedure() {
             let reference = share(&|r| r.1);
             let [decision, tcal] = [0, 1].map(|of| {
                 let ours = share(&|r| r.0[of]);
-                // Both see the same data: the noise of the difference is that of the discordant pairs.
+                // Both see the same data: the noise of the difference is that of the discordant
+                // pairs.
                 let discordant = (share(&|r| r.0[of] != r.1) * sets as f64).max(1.0);
                 let more = (ours - reference) * sets as f64;
                 bad[of] += u32::from(more < -2.0 * discordant.sqrt());

@@ -1,7 +1,8 @@
-//! Negatives that were down-sampled at a known rate: in the stream, in what the model was trained on, or both.
+//! Negatives that were down-sampled at a known rate: in the stream, in what the model was trained
+//! on, or both.
 //!
-//! The level of the test on calibrated models whose negatives were thrown away, its power, and the same through
-//! the engine.
+//! The level of the test on calibrated models whose negatives were thrown away, its power, and the
+//! same through the engine.
 
 use crate::level;
 use crate::support::bars::{Bar, count, data_sets};
@@ -25,7 +26,8 @@ fn truth(rng: &mut Rng) -> f64 {
     1.0 / (1.0 + (3.0 + 1.5 * rng.normal()).exp())
 }
 
-/// An event of the stream: what the model says and what happened. `odds` is how far off the model is.
+/// An event of the stream: what the model says and what happened. `odds` is how far off the model
+/// is.
 fn event(rng: &mut Rng, s: &Sampling, odds: f64) -> (f64, bool) {
     loop {
         let p = truth(rng);

@@ -1,5 +1,5 @@
-//! Vector views at any number of rare outcomes: how often calibrated vectors are rejected, by T-Cal and by the
-//! interval's zero, as a window has them.
+//! Vector views at any number of rare outcomes: how often calibrated vectors are rejected, by T-Cal
+//! and by the interval's zero, as a window has them.
 
 use crate::support::bars::{Bar, count, data_sets, each};
 use crate::support::streams::beta;
@@ -119,7 +119,8 @@ fn kernel_test(sample: &Vectors, seed: u64, features: usize) -> WindowEvaluation
     window::evaluate(&sums, 0.05, 0.9).expect("events")
 }
 
-/// Drawing costs no power: other classes than the first happen three times as often as said, some five expected.
+/// Drawing costs no power: other classes than the first happen three times as often as said, some
+/// five expected.
 #[test]
 fn rare_classes_that_happen_three_times_as_often_are_found() {
     let sets = data_sets(200);

@@ -1,15 +1,16 @@
 //! Bars of simulations: which counts pass, and how surely, by exact binomial sums.
 //!
-//! A simulation repeats a procedure on independent data sets and counts how often something happens: a
-//! test rejects, an interval covers, a detector alarms. A [`Bar`] turns the rates that a right procedure
-//! may have, and those that a wrong one has, into the counts that pass. It fails where the data sets are
-//! too few to tell them apart, so that no simulation can shrink until it accepts everything:
+//! A simulation repeats a procedure on independent data sets and counts how often something
+//! happens: a test rejects, an interval covers, a detector alarms. A [`Bar`] turns the rates that a
+//! right procedure may have, and those that a wrong one has, into the counts that pass. It fails
+//! where the data sets are too few to tell them apart, so that no simulation can shrink until it
+//! accepts everything:
 //!
 //! * a right procedure passes with probability at least [`RIGHT_PASSES`];
 //! * a wrong one passes with probability at most [`WRONG_PASSES`].
 //!
-//! Seeds are fixed, so a run gives the same counts every time; the probabilities are those of a change
-//! that gives the procedure other numbers.
+//! Seeds are fixed, so a run gives the same counts every time; the probabilities are those of a
+//! change that gives the procedure other numbers.
 
 use std::ops::RangeInclusive;
 use std::thread;
@@ -58,8 +59,9 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// The narrowest bar that a procedure passes whose rate lies in `right`; each rate of `wrong` must
-    /// fail it. A range from 0 or to 1 leaves that side open; two sides share what a right one may miss.
+    /// The narrowest bar that a procedure passes whose rate lies in `right`; each rate of `wrong`
+    /// must fail it. A range from 0 or to 1 leaves that side open; two sides share what a right one
+    /// may miss.
     pub fn new(data_sets: u64, right: RangeInclusive<f64>, wrong: &[f64]) -> Bar {
         let (low, high) = (*right.start(), *right.end());
         let sides = u32::from(low > 0.0) + u32::from(high < 1.0);

@@ -1,8 +1,9 @@
 //! A real Kafka broker: ours, started by `tests/kafka/broker`, or that of `KAFKA_BOOTSTRAP`.
 //!
-//! A broker, the processes that read from it and the producers need a core and a gigabyte, and tests
-//! that freeze or kill one depend on sessions that must not expire for want of a core. So however many
-//! threads the test runner has, at most [`SEATS`] tests use a broker at the same moment.
+//! A broker, the processes that read from it and the producers need a core and a gigabyte, and
+//! tests that freeze or kill one depend on sessions that must not expire for want of a core. So
+//! however many threads the test runner has, at most [`SEATS`] tests use a broker at the same
+//! moment.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -166,8 +167,8 @@ impl Broker {
         self.script("sasl").trim().to_owned()
     }
 
-    /// The address that speaks TLS, the one that also asks for SCRAM-SHA-512 credentials or a token, and
-    /// the certificate of the authority that signed theirs.
+    /// The address that speaks TLS, the one that also asks for SCRAM-SHA-512 credentials or a
+    /// token, and the certificate of the authority that signed theirs.
     pub fn tls(&self) -> (String, String, PathBuf) {
         let addresses = self.script("tls");
         let (tls, scram) = addresses.trim().split_once(' ').expect("two addresses");

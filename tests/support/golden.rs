@@ -1,4 +1,5 @@
-//! Golden values of `tests/golden`, and published model outputs, which are not part of the repository.
+//! Golden values of `tests/golden`, and published model outputs, which are not part of the
+//! repository.
 
 use std::path::{Path, PathBuf};
 
@@ -16,8 +17,9 @@ pub fn json(name: &str) -> Value {
     serde_json::from_str(&text).expect("golden values are JSON")
 }
 
-/// A file or folder of published model outputs below `TRUELINE_DATA` (a path from the project's root), or
-/// `None` after saying that `test` is skipped. Where the variable is set, what lacks is a failure.
+/// A file or folder of published model outputs below `TRUELINE_DATA` (a path from the project's
+/// root), or `None` after saying that `test` is skipped. Where the variable is set, what lacks is a
+/// failure.
 pub fn published(test: &str, path: &str) -> Option<PathBuf> {
     let data = std::env::var("TRUELINE_DATA").unwrap_or_default();
     if data.is_empty() {
@@ -83,7 +85,8 @@ pub fn published_cases(test: &str) -> Vec<Case> {
     all.into_iter().map(sample).collect()
 }
 
-/// Samples of 5000 to 50,000 events with the golden values of `seeded.json`, drawn as `tcal_ci.py` drew them.
+/// Samples of 5000 to 50,000 events with the golden values of `seeded.json`, drawn as `tcal_ci.py`
+/// drew them.
 pub fn seeded_cases() -> Vec<Case> {
     let sample = |(name, case): (String, Value)| {
         let sample = seeded(&name, case["n"].as_u64().expect("a size") as usize);

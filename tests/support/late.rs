@@ -1,5 +1,5 @@
-//! Predictions whose outcomes come later, on two topics with as many partitions: some never, some twice, some
-//! after their maturity, some predictions twice.
+//! Predictions whose outcomes come later, on two topics with as many partitions: some never, some
+//! twice, some after their maturity, some predictions twice.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -43,7 +43,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// A score as it is said: of three classes that of the first is what the other two leave, which share it unevenly.
+    /// A score as it is said: of three classes that of the first is what the other two leave, which
+    /// share it unevenly.
     fn prediction(self, id: &str, model: &str, time_ms: i64, score: f64) -> String {
         let said = match self {
             Kind::Scores => format!(r#""score":{score}"#),
@@ -70,8 +71,8 @@ impl Kind {
     }
 }
 
-/// Predictions over the 100 minutes that ended ten minutes ago, a fifth without outcome, some outcomes twice
-/// and some later than the five minutes that they have, some predictions twice.
+/// Predictions over the 100 minutes that ended ten minutes ago, a fifth without outcome, some
+/// outcomes twice and some later than the five minutes that they have, some predictions twice.
 pub fn records(n: u64, partitions: i32) -> Vec<Record> {
     records_of(Kind::Scores, n, partitions)
 }
@@ -174,7 +175,8 @@ pub fn spilling(config: &str) -> String {
     config.replace("revise = true", "revise = true\npending_memory = \"1MiB\"")
 }
 
-/// The same for vectors of three classes, by their largest, the two largest and a sample of whole ones.
+/// The same for vectors of three classes, by their largest, the two largest and a sample of whole
+/// ones.
 pub fn vectors(config: &str) -> String {
     let model = r#"name = "*"
 classes = ["a", "b", "c"]

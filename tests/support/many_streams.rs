@@ -9,8 +9,8 @@ use trueline::stats::view::View;
 use trueline::telemetry::Published;
 use trueline::telemetry::published::Limits;
 
-/// Streams, five a model, with three windows each; every seventh is miscalibrated, and of these every other
-/// one pages.
+/// Streams, five a model, with three windows each; every seventh is miscalibrated, and of these
+/// every other one pages.
 pub fn many_streams(streams: usize, limits: Limits) -> Arc<Published> {
     let published = Arc::new(Published::new(limits));
     let good = Arc::new(sample(20_000, |u| u, |z| z));

@@ -1,10 +1,10 @@
 //! What integration tests share: a real Kafka broker, its topics, and a `trueline run` process.
 //!
 //! A test that needs the broker asks for one and returns when there is none; it has then said so by
-//! name ([`skip`]). There is one when `KAFKA_BOOTSTRAP` names it, or when `tests/run` found Java and
-//! Maven and set `TRUELINE_TEST_KAFKA`: then each test starts its own through `tests/kafka/broker`,
-//! about four seconds, because a test that stops a broker must not stop another's. Everything started
-//! here ends when its value is dropped, also when the test fails.
+//! name ([`skip`]). There is one when `KAFKA_BOOTSTRAP` names it, or when `tests/run` found Java
+//! and Maven and set `TRUELINE_TEST_KAFKA`: then each test starts its own through
+//! `tests/kafka/broker`, about four seconds, because a test that stops a broker must not stop
+//! another's. Everything started here ends when its value is dropped, also when the test fails.
 
 // Each test binary compiles this file and uses a part of it.
 #![allow(dead_code)]

@@ -1,5 +1,5 @@
-//! The exact form, event by event (`sequential.md` §3): every bet with each event's own score. Slow and plain; what the
-//! product computes from cell sums is held against it.
+//! The exact form, event by event (`sequential.md` §3): every bet with each event's own score. Slow
+//! and plain; what the product computes from cell sums is held against it.
 
 use trueline::stats::sequential::likelihood::Likelihoods;
 use trueline::stats::sequential::mixture::{

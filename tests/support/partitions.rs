@@ -77,7 +77,8 @@ pub struct Record {
     outcome: bool,
 }
 
-/// Each partition's records, disordered within the lateness, and at last one that closes all windows.
+/// Each partition's records, disordered within the lateness, and at last one that closes all
+/// windows.
 pub fn logs(seed: u64, n: usize) -> Vec<Vec<Record>> {
     let mut rng = Rng::new(seed);
     let mut log = |partition: i32| {

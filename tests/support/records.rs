@@ -1,4 +1,5 @@
-//! Records as an engine takes them, and the join of two topics: what a test does not name of them is as here.
+//! Records as an engine takes them, and the join of two topics: what a test does not name of them
+//! is as here.
 
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Event, Origin};

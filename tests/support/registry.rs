@@ -1,4 +1,5 @@
-//! A schema registry over HTTP, in the test: the two requests that a reader makes, and faults on order.
+//! A schema registry over HTTP, in the test: the two requests that a reader makes, and faults on
+//! order.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};

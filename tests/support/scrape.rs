@@ -33,8 +33,8 @@ impl Scrape {
         self.0.lines().filter(|l| l.starts_with(&labelled)).count()
     }
 
-    /// Every record that was read is in exactly one place, in each source: the ends of records, and those
-    /// that are open, add up to what was read and what came and left with partitions.
+    /// Every record that was read is in exactly one place, in each source: the ends of records, and
+    /// those that are open, add up to what was read and what came and left with partitions.
     fn assert_conserved(&self) {
         for source in self.sources() {
             let label = format!("source=\"{source}\"");

@@ -25,7 +25,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// Writes the configuration, in which `STATE` and `LISTEN` are filled in, and starts the process.
+    /// Writes the configuration, in which `STATE` and `LISTEN` are filled in, and starts the
+    /// process.
     pub fn start(config: &str) -> Service {
         Service::start_with(config, Vec::new())
     }
@@ -244,7 +245,8 @@ impl Service {
         });
     }
 
-    /// Waits until predictions are on disk. Once their windows close, what is past its lateness is on none.
+    /// Waits until predictions are on disk. Once their windows close, what is past its lateness is
+    /// on none.
     pub fn wait_spilled(&self) {
         let many = |scrape: &Scrape| scrape.sum("trueline_predictions_spilled", &[]) > 1000.0;
         wait_for("predictions on disk", LIMIT, || {
@@ -303,8 +305,8 @@ impl Service {
             .sum()
     }
 
-    /// Records of all sources that `/api/v1/sources` counts as `what`, those of earlier processes included;
-    /// `None` while it does not answer.
+    /// Records of all sources that `/api/v1/sources` counts as `what`, those of earlier processes
+    /// included; `None` while it does not answer.
     pub fn counted(&self, what: &str) -> Option<f64> {
         let (_, body) = self.get("/api/v1/sources")?;
         let body: serde_json::Value = serde_json::from_str(&body).ok()?;

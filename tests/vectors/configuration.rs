@@ -1,5 +1,5 @@
-//! What the file says of vector views reaches the plan and the bound of memory, and what cannot be kept live is refused
-//! with the reason.
+//! What the file says of vector views reaches the plan and the bound of memory, and what cannot be
+//! kept live is refused with the reason.
 
 use trueline::config::Config;
 use trueline::config::bounds::{COORDINATE_BYTES, MemoryBound};

@@ -1,6 +1,6 @@
-//! The kernel view live: what a window says is what the events of its sample say offline, bit for bit, in whatever order and over
-//! whatever partitions they came and through whatever restarts; its tests keep their levels; what is capped or cannot be
-//! kept is said.
+//! The kernel view live: what a window says is what the events of its sample say offline, bit for
+//! bit, in whatever order and over whatever partitions they came and through whatever restarts; its
+//! tests keep their levels; what is capped or cannot be kept is said.
 
 use crate::support::golden::published;
 use crate::support::random::{shuffle, vector};

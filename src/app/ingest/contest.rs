@@ -2,16 +2,16 @@
 //!
 //! A group without a state topic has room for one process, and an `instance` names one process. A
 //! second one is a mistake, or it is about to replace the first: a rolling restart overlaps for a
-//! while. So nothing happens for a grace period that exceeds a session, in which a process that has
-//! died leaves the group. Both processes are not ready during that time. Then the one that started later
-//! stops. Where the other does not say when it started, this process gives way for an `instance` but not for
-//! a group.
+//! while. So nothing happens for a grace period, longer than the session after which a dead process
+//! leaves the group. Both processes are not ready during that time. Then the one that started later
+//! stops. If the other does not say when it started, this process stops if they share an
+//! `instance`, but not if they share only a group.
 //!
-//! A process learns that its `instance` is used twice when the broker fences it, which happens to the
-//! process that was there. It takes the name back after the grace period if it started first; then the
-//! other is fenced, finds that it is the later one, and stops at once. The broker may also fence a process
-//! that is alone: the answer to its join is lost in a network failure, and it joins a second time. Nobody
-//! shows itself then, and it takes the name back too.
+//! A process learns that its `instance` is used twice when the broker fences it; the broker fences
+//! the older member. The fenced process takes the name back after the grace period if it started
+//! first. The other is then fenced, finds that it started later, and stops at once. The broker may
+//! also fence a process that is alone, when a network failure loses the answer to its join and it
+//! joins a second time. No other process shows up then, and it takes the name back too.
 
 use std::time::{Duration, Instant};
 

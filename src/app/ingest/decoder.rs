@@ -114,7 +114,8 @@ impl RecordDecoder {
         self.plain || self.lacks(record).is_none()
     }
 
-    /// The schema that a record needs and that is not known: its id, and whether it is that of outcomes.
+    /// The schema that a record needs and that is not known: its id, and whether it is that of
+    /// outcomes.
     fn lacks(&self, record: &Record<'_>) -> Option<(u32, bool)> {
         let expected = self.expected(record.topic);
         if !matches!(expected, Expected::Outcome)
@@ -134,8 +135,8 @@ impl RecordDecoder {
         }
     }
 
-    /// Learns the schemas of a record, if it needs any, and tells `each` of them. An error means that it
-    /// will never be decoded.
+    /// Learns the schemas of a record, if it needs any, and tells `each` of them. An error means
+    /// that it will never be decoded.
     pub fn prepare(
         &mut self,
         record: &Record<'_>,
@@ -171,8 +172,8 @@ impl RecordDecoder {
         }
     }
 
-    /// Decodes a prepared record and calls `take` with each of its rows, in order. Returns the number of
-    /// rows; a record that cannot be opened counts as one rejected row.
+    /// Decodes a prepared record and calls `take` with each of its rows, in order. Returns the
+    /// number of rows; a record that cannot be opened counts as one rejected row.
     #[inline]
     pub fn decode(
         &mut self,
@@ -217,7 +218,8 @@ impl RecordDecoder {
         }
     }
 
-    /// Decodes one row of an opened record; `None` stands for a record that is one plain JSON object.
+    /// Decodes one row of an opened record; `None` stands for a record that is one plain JSON
+    /// object.
     #[inline]
     fn row(
         &mut self,

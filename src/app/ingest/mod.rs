@@ -7,10 +7,11 @@
 //!  files (replay) ───────────────────────────────────────────────────►┘
 //! ```
 //!
-//! [`record::take`] is the only way in: every decoded record passes it, whichever input it came from.
-//! [`record`] decodes the records of a topic, for a consumer and for a replay alike; where there are
-//! [`decode_threads`], they share a batch of a consumer before its records are counted. [`source`] adds what
-//! a member of a consumer group needs: assignments, records that wait for a schema, and errors.
+//! [`record::take`] is the only way in: every decoded record passes it, whichever input it came
+//! from. [`record`] decodes the records of a topic, for a consumer and for a replay alike; where
+//! there are [`decode_threads`], they share a batch of a consumer before its records are counted.
+//! [`source`] adds what a member of a consumer group needs: assignments, records that wait for a
+//! schema, and errors.
 
 pub mod consumer;
 pub mod contest;

@@ -1,17 +1,19 @@
 //! From the records of one source to the engine: decode, count, report what is rejected.
 //!
-//! Every decoded record passes [`take`], the one way into the engine, whichever input it came from: it is
-//! observed, joined or counted as rejected, the statistics of a replay are taken, and the caller learns
-//! whether the record has to be reported as rejected. A record of a partition that this process does not own
-//! never comes here and is not counted: its owner counts it.
+//! Every decoded record passes [`take`], the one way into the engine, whichever input it came from:
+//! it is observed, joined or counted as rejected, the statistics of a replay are taken, and the
+//! caller learns whether the record has to be reported as rejected. A record of a partition that
+//! this process does not own never comes here and is not counted: its owner counts it.
 //!
-//! A [`RecordReader`] serves a member of a consumer group and a replay of a topic range alike. A record
-//! that is no event costs one counter and, where a topic is configured for them, one dead letter. So
-//! does a record that the engine rejects for its content, such as a class that the model does not have.
+//! A [`RecordReader`] serves a member of a consumer group and a replay of a topic range alike. A
+//! record that is no event costs one counter and, where a topic is configured for them, one dead
+//! letter. So does a record that the engine rejects for its content, such as a class that the model
+//! does not have.
 //!
-//! A record with several rows is as many events in the counters, and a record that cannot be opened is
-//! one. All rows are counted within one call, so no snapshot lies between them, and the position moves
-//! once. At most one dead letter is written for the record; it describes the first rejected row.
+//! A record with several rows is as many events in the counters, and a record that cannot be opened
+//! is one. All rows are counted within one call, so no snapshot lies between them, and the position
+//! moves once. At most one dead letter is written for the record; it describes the first rejected
+//! row.
 
 use super::decode_threads::DecodeThreads;
 use super::decoder::{Learned, RecordDecoder};
@@ -30,7 +32,8 @@ use std::sync::Arc;
 
 /// Reads the records of one source.
 pub struct RecordReader {
-    /// Number of the source's first topic. Topics are numbered over all sources, in configured order.
+    /// Number of the source's first topic. Topics are numbered over all sources, in configured
+    /// order.
     base: u16,
     topics: Vec<String>,
     decoder: RecordDecoder,
@@ -43,7 +46,8 @@ pub struct RecordReader {
     pub stats: Option<ReplayStats>,
     /// By topic the last record that was rejected.
     pub last_rejections: Vec<Option<Arc<LastRejection>>>,
-    /// The latest that what is read now can have arrived; `None` in a replay, whose records say it alone.
+    /// The latest that what is read now can have arrived; `None` in a replay, whose records say it
+    /// alone.
     pub reading_ms: Option<i64>,
 }
 
@@ -125,7 +129,8 @@ impl RecordReader {
         self.read_at(sink, record, None)
     }
 
-    /// The same of a record at this place of the batch that was [decoded](RecordReader::decode) last.
+    /// The same of a record at this place of the batch that was [decoded](RecordReader::decode)
+    /// last.
     pub fn read_at(
         &mut self,
         sink: &mut (impl RecordSink + ?Sized),
@@ -187,7 +192,8 @@ impl RecordReader {
         Progress::Done
     }
 
-    /// When a record arrived: at its timestamp, which a producer's clock may have set, and no later than now.
+    /// When a record arrived: at its timestamp, which a producer's clock may have set, and no later
+    /// than now.
     #[inline]
     fn arrival_ms(&self, record: &Record<'_>) -> Option<i64> {
         // A timestamp of 0 is not a real one.
@@ -233,8 +239,8 @@ pub enum Taken {
     Rejected(Rejection),
 }
 
-/// Hands one decoded record, or one row of it, to what counts its partition. Where it was read live, it arrived
-/// no later than the caller says.
+/// Hands one decoded record, or one row of it, to what counts its partition. Where it was read
+/// live, it arrived no later than the caller says.
 #[inline]
 pub fn take(
     sink: &mut (impl RecordSink + ?Sized),

@@ -1,11 +1,12 @@
 //! Records whose schema is not known yet, in order, until it is.
 //!
-//! A record that cannot be decoded *yet* must be neither lost nor skipped: the engine's position of a
-//! partition says that every record before it is counted. Everything that follows such a record in its
-//! partition therefore waits behind it, while other partitions continue. When the queue holds more than
-//! [`PARKED_BYTES_MAX`] bytes the consumer is paused; a batch of at most 1024 records that was already
-//! fetched still comes on top. Nothing of the queue is in a snapshot. Positions lie before the first
-//! waiting record, so all of them are read again after a stop, a crash or a rebalance.
+//! A record that cannot be decoded *yet* must be neither lost nor skipped: the engine's position of
+//! a partition says that every record before it is counted. Everything that follows such a record
+//! in its partition therefore waits behind it, while other partitions continue. When the queue
+//! holds more than [`PARKED_BYTES_MAX`] bytes the consumer is paused; a batch of at most 1024
+//! records that was already fetched still comes on top. Nothing of the queue is in a snapshot.
+//! Positions lie before the first waiting record, so all of them are read again after a stop, a
+//! crash or a rebalance.
 
 use crate::config::bounds::PARKED_BYTES_MAX;
 use crate::kafka::{Owned, Partition};
@@ -62,8 +63,8 @@ impl SchemaQueue {
         !self.queues.is_empty() && self.queues.contains_key(&partition)
     }
 
-    /// Appends an item to the queue of its partition. An end that more follows was none: it would let the others go
-    /// on past what waits behind it.
+    /// Appends an item to the queue of its partition. If more records follow a queued end, the end
+    /// is removed: other partitions would otherwise pass the records that wait behind it.
     pub fn push(&mut self, partition: Partition, item: Item) {
         let outdated = |last: &Item| match item {
             Item::Record(_) => matches!(last, Item::End | Item::Wake | Item::LeaveOut),

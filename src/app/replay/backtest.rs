@@ -1,12 +1,13 @@
 //! Evaluates an alert policy on past records: the alerts that it would have raised.
 //!
-//! Each policy is a whole configuration. The same records pass an engine of each in event time, as in a
-//! replay, so an alert fires here when it would have fired in `run`. All results come from the
-//! [`Change`]s of the engine: an alert lasts from its change to firing until its next change, and an alarm
-//! of the detector from its start to its end. One that still fires at the end of the records has no end.
+//! Each policy is a whole configuration. The same records pass an engine of each in event time, as
+//! in a replay, so an alert fires here when it would have fired in `run`. All results come from the
+//! [`Change`]s of the engine: an alert lasts from its change to firing until its next change, and
+//! an alarm of the detector from its start to its end. One that still fires at the end of the
+//! records has no end.
 //!
-//! Totals are over the alerts of streams, which are those that people are notified of. The result also has
-//! what each window and each detector did.
+//! Totals are over the alerts of streams, which are those that people are notified of. The result
+//! also has what each window and each detector did.
 
 use std::collections::{BTreeMap, BTreeSet};
 

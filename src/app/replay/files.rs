@@ -1,8 +1,9 @@
 //! Replays files of events in event time.
 //!
-//! The files are one partition of one source, and each is read to its end before the next, so windows seal
-//! by the event times of the files. Outcomes in records of their own come from separate files, merged with
-//! the predictions by event time, or from among the predictions: a row without a prediction is an outcome.
+//! The files are one partition of one source, and each is read to its end before the next, so
+//! windows seal by the event times of the files. Outcomes in records of their own come from
+//! separate files, merged with the predictions by event time, or from among the predictions: a row
+//! without a prediction is an outcome.
 
 use std::path::{Path, PathBuf};
 

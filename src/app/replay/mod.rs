@@ -1,9 +1,9 @@
 //! Replays past records: from files, or from a range of topics.
 //!
-//! The engine's only clock is its argument; here that is the newest event time, so a replay of last month
-//! gives the verdicts that `run` gave last month. Predictions that are not mature at the end of the input
-//! stay pending, as they would in `run`: a verdict that counts their outcomes as missing would rest on
-//! data that is not there.
+//! The engine's only clock is its argument, here the newest event time, so a replay of last month
+//! gives the verdicts that `run` gave last month. Predictions that are not mature at the end of the
+//! input stay pending, as in `run`: their outcomes may come after the end of the data, so a verdict
+//! must not count them as missing.
 
 pub mod backtest;
 mod files;

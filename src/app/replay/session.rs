@@ -71,8 +71,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Judges what is left at the end of the input. With outcomes in records of their own, only mature
-    /// predictions count.
+    /// Judges what is left at the end of the input. With outcomes in records of their own, only
+    /// mature predictions count.
     pub fn finish(mut self, stats: ReplayStats) -> (Engine, Tally) {
         let changes = match stats.outcomes > 0 {
             true => self.engine.finish_mature(),

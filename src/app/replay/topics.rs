@@ -1,12 +1,13 @@
 //! Replays a range of topics in event time.
 //!
-//! All sources of the configuration are read as in `run`, with their formats and joins, by a client that
-//! joins no group and commits nothing. The records come in one fixed order ([`RangeReader`]), so a range
-//! always gives the same result, bit for bit. A record whose schema is not known yet is waited for.
+//! All sources of the configuration are read as in `run`, with their formats and joins, by a client
+//! that joins no group and commits nothing. The records come in one fixed order ([`RangeReader`]),
+//! so a range always gives the same result, bit for bit. A record whose schema is not known yet is
+//! waited for.
 //!
-//! A range that ends at a time ends there for predictions. Their outcomes are read on until the last
-//! prediction is mature, as far as the topic has them. Predictions that are not mature by then stay
-//! pending.
+//! A range that ends at a time ends there for predictions. Their outcomes are read on until the
+//! last prediction is mature, as far as the topic has them. Predictions that are not mature by then
+//! stay pending.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

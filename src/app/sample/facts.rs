@@ -77,7 +77,8 @@ pub struct SourceFacts {
     pub conflicts: u64,
     /// Model, version and segment.
     pub streams: BTreeSet<(String, String, String)>,
-    /// What was seen of outcomes in records of their own, if there are predictions that wait for them.
+    /// What was seen of outcomes in records of their own, if there are predictions that wait for
+    /// them.
     pub join: Option<JoinFacts>,
 }
 

@@ -1,14 +1,15 @@
 //! A look at the records of the sources, for `trueline check --sample`.
 //!
-//! Nothing is committed, no group is joined and no state is touched. Of a source whose records carry their
-//! outcomes, the newest records are read. Where outcomes have records of their own, a *block* of predictions
-//! is read that is old enough for its outcomes to be there, if the log reaches back so far; then outcomes are
-//! read from the block's time on, until each prediction has its own, the log ends, or [`OUTCOMES_MAX`] were
-//! read. Predictions and outcomes are matched by id over all partitions. So the sample sees outcomes that the
-//! service would not: those in another partition and those after maturity.
+//! The sample joins no group, commits nothing and touches no state. If the records of a source
+//! carry their outcomes, the newest records are read. If outcomes have records of their own, a
+//! *block* of predictions is read that is old enough for its outcomes to have arrived, if the log
+//! reaches back that far. Then outcomes are read from the block's time on, until each prediction
+//! has its own, the log ends, or [`OUTCOMES_MAX`] were read. Predictions and outcomes are matched
+//! by id over all partitions. So the sample sees outcomes that the service would not: those in
+//! another partition and those after maturity.
 //!
-//! Records pass through the decoder and an engine with the whole configuration, so each ends as it would in
-//! `run`: an unknown model or a wrong shape is found too.
+//! Records pass through the decoder and an engine with the whole configuration, so each ends as it
+//! would in `run`: an unknown model or a wrong shape is found too.
 
 mod facts;
 mod join;
@@ -145,9 +146,9 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// Reads the spans of topics whose first has the number `first` in the source. With `again`, the
-    /// records were read before and only their outcomes are looked at. Whether each prediction has its
-    /// outcome at the end.
+    /// Reads the spans of topics whose first has the number `first` in the source. With `again`,
+    /// the records were read before and only their outcomes are looked at. Whether each prediction
+    /// has its outcome at the end.
     fn read(
         &mut self,
         options: &KafkaOptions,

@@ -160,8 +160,9 @@ fn directory(state: &Path) -> Option<String> {
     })
 }
 
-/// Whether another version wrote the state, so that a start would refuse it: the question before an upgrade.
-/// Other faults of files are left to the start, since a running process may be replacing them.
+/// Whether another version wrote the state, so that a start would refuse it: the question before an
+/// upgrade. Other faults of files are left to the start, since a running process may be replacing
+/// them.
 fn state_format(config: &Config) -> Option<String> {
     if config.state.topic.is_some() {
         return None;

@@ -149,14 +149,14 @@ fn file_view(text: &str) -> Result<FileView, String> {
 /// Evaluate a file of scored outcomes as one sample.
 ///
 /// Tests whether the scores are calibrated and reports how far off they are: the adaptive T-Cal
-/// test and its combination with a score test and Kolmogorov–Smirnov, which decides; an interval for
-/// the ℓ2 calibration error, the classical measures, the distances from calibration and a
+/// test and its combination with a score test and Kolmogorov–Smirnov, which decides; an interval
+/// for the ℓ2 calibration error, the classical measures, the distances from calibration and a
 /// reliability diagram. For discrete scores, tests of each score join them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// CSV or JSON lines with the columns score and label, which may be compressed (gzip, zstd); Parquet or Arrow
-    /// (Feather, stream); `-` for standard input
+    /// CSV or JSON lines with the columns score and label, which may be compressed (gzip, zstd);
+    /// Parquet or Arrow (Feather, stream); `-` for standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// What the columns are called
@@ -195,8 +195,9 @@ pub struct Args {
     #[arg(long, default_value_t = 0, value_name = "REPLICATES", value_parser = clap::value_parser!(u32).range(..=100_000), conflicts_with = "test")]
     pub compare_intervals: u32,
     /// Add the other estimators of the papers: the debiased ℓ2 error over cells and over repeated
-    /// scores (one that occurs once is left out), the binned ECE with its width and kernel terms by sampling; with `--view full` or
-    /// kernel the binned errors of vectors, over uniform bins and over bins that depend on the data
+    /// scores (one that occurs once is left out), the binned ECE with its width and kernel terms by
+    /// sampling; with `--view full` or kernel the binned errors of vectors, over uniform bins and
+    /// over bins that depend on the data
     #[arg(long, conflicts_with = "test")]
     pub estimators: bool,
     /// Redrawn samples for p-values of the binned errors of vectors; 0: no p-values
@@ -216,8 +217,8 @@ pub struct Args {
     /// Axis on which scores are cut into cells: linear, or logit for rare outcomes
     #[arg(long, value_enum, default_value = "linear")]
     pub axis: AxisOption,
-    /// Evaluate sums over 4096 cells of the axis, as a window does: of plain columns of Parquet or Arrow in
-    /// constant memory
+    /// Evaluate sums over 4096 cells of the axis, as a window does: of plain columns of Parquet or
+    /// Arrow in constant memory
     #[arg(long, conflicts_with_all = ["test", "compare_intervals", "estimators", "recalibrate", "view"])]
     pub as_window: bool,
     /// Which test decides [default: combined, or paper with `--method paper`]
@@ -244,8 +245,8 @@ pub struct Args {
     /// test
     #[arg(long, default_value_t = 0, value_name = "REPLICATES", value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub kernel_bootstrap: u32,
-    /// Exit with code 1 if calibration is rejected and the error exceeds the tolerance; for several classes at once, and
-    /// with --test, if calibration is rejected
+    /// Exit with code 1 if calibration is rejected and the error exceeds the tolerance; for several
+    /// classes at once, and with --test, if calibration is rejected
     #[arg(long)]
     pub fail_on_miscalibrated: bool,
     /// Write one self-contained HTML page with diagrams, tables and the map that would recalibrate
@@ -259,8 +260,8 @@ pub struct Args {
 /// What the columns are called.
 #[derive(Debug, clap::Args)]
 pub struct ColumnArgs {
-    /// Column of the score; of JSON lines and of columns with structs also a path such as prediction.score; a
-    /// column of lists has the probabilities of all classes
+    /// Column of the score; of JSON lines and of columns with structs also a path such as
+    /// prediction.score; a column of lists has the probabilities of all classes
     #[arg(long, value_name = "COLUMN", default_value = "score")]
     score: String,
     /// Column of the outcome
@@ -272,8 +273,8 @@ pub struct ColumnArgs {
     /// Column of the cluster: a user, session or household [default: cluster, if there is one]
     #[arg(long, value_name = "COLUMN")]
     cluster: Option<String>,
-    /// Columns of the probabilities of all classes, as `column` or `class=column`; the label is then
-    /// the class or its index [default: p0,p1,…]
+    /// Columns of the probabilities of all classes, as `column` or `class=column`; the label is
+    /// then the class or its index [default: p0,p1,…]
     #[arg(
         long,
         value_name = "CLASS=COLUMN",

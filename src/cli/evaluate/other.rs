@@ -72,8 +72,8 @@ fn usage(test: tests::Test, why: &str) -> Exit {
     Exit::Usage
 }
 
-/// Errs where the sample has no answer to `--estimators` or `--kernel-bootstrap`, which would else be
-/// left out without a word.
+/// Errs where the sample has no answer to `--estimators` or `--kernel-bootstrap`, which would else
+/// be left out without a word.
 pub fn check(args: &Args, sample: &FileSample) -> Result<(), (Exit, String)> {
     let weights = "does not support weights: drop the option or the column weight";
     let is_weighted = matches!(

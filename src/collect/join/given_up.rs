@@ -1,18 +1,18 @@
 //! A sample of the predictions that matured without an outcome, to see whether outcomes come after
 //! all.
 //!
-//! Without `revise` a mature prediction is let go. So that a maturity that is too short shows, a
-//! joiner remembers some of those that had no outcome, for twice the maturity. Whether one is
-//! remembered depends on the hash of its id: of 2^level predictions one is, and the level rises
-//! until at most [`rows_max`] are there. So the sample does not depend on the order of arrival, nor on
-//! which process has which partitions.
+//! Without `revise`, a mature prediction is removed. To detect a maturity that is too short, a
+//! joiner remembers some of the predictions that had no outcome, for twice the maturity. The hash
+//! of a prediction's id decides: one of 2^level predictions is remembered, and the level rises
+//! until at most [`rows_max`] are left. So the sample does not depend on the order of arrival, nor
+//! on which process has which partitions.
 //!
-//! A topic may have any number of partitions, and one bound must hold for all of them: the first
-//! [`WHOLE`] have [`ROWS_MAX`] rows each, partition p of the others (WHOLE/p)^1.5 of that. Those
-//! together have at most twice as many as the first.
+//! A topic may have any number of partitions, and one bound must hold for all of them together. The
+//! first [`WHOLE`] partitions have [`ROWS_MAX`] rows each. Each later partition p has (WHOLE/p)^1.5
+//! times as many, so the later ones together have at most twice as many rows as the first.
 //!
-//! Always: at most [`rows_max`] rows of at most [`ENTRIES_MAX`] views; each is met by one outcome at
-//! most.
+//! Always: at most [`rows_max`] rows of at most [`ENTRIES_MAX`] views; each is met by one outcome
+//! at most.
 
 use super::events::Revision;
 use super::key::Key;
@@ -66,7 +66,8 @@ pub struct GivenUp {
 }
 
 impl GivenUp {
-    /// Forgets predictions of `model` in panes that start before `floor_ms`; `most` is [`rows_max`].
+    /// Forgets predictions of `model` in panes that start before `floor_ms`; `most` is
+    /// [`rows_max`].
     pub fn evict(&mut self, model: u16, floor_ms: i64, most: usize) {
         let before = self.rows.len();
         self.retain(|m, _, start_ms| m != model || start_ms >= floor_ms);
@@ -124,8 +125,8 @@ impl GivenUp {
         self.level
     }
 
-    /// Shows the predictions of an id that its outcome, of this time, meets first; those that are
-    /// older than `within_ms` are not met.
+    /// Shows the remembered predictions of an id that this outcome is the first to meet.
+    /// Predictions older than `within_ms` at the time of the outcome are left out.
     pub fn meet(
         &mut self,
         id: Key,
@@ -163,8 +164,8 @@ impl GivenUp {
         }
     }
 
-    /// Most heap bytes of all partitions of a join, for predictions of so many views: nodes of the tree
-    /// may be half empty. Σ_{p ≥ 32} (32/p)^1.5 is below 66.
+    /// Most heap bytes of all partitions of a join, for predictions of so many views: nodes of the
+    /// tree may be half empty. Σ_{p ≥ 32} (32/p)^1.5 is below 66.
     pub fn bytes_max(views: u64) -> u64 {
         let row = size_of::<(Key, Row)>() as u64 + 12 * views.min(ENTRIES_MAX as u64);
         let partitions = 3 * WHOLE as u64 + 2;

@@ -1,10 +1,10 @@
 //! All joins of a collector: a joiner for each join and partition, and the caps on them.
 //!
 //! When a call returns, the predictions of a join use no more memory than its *ceiling*; within a
-//! call they may use an eighth and a few megabytes more. The ceiling is what the plan allows. When
-//! the allowance shrinks because more share it, the memory in use stays allowed, and
-//! [`Joins::reduce_memory`] lowers the ceiling step by step: moving millions of rows at once would
-//! block the caller.
+//! call they may use an eighth and a few megabytes more. The ceiling is usually what the plan
+//! allows. If the allowance shrinks because more collectors share it, the ceiling stays at the
+//! memory in use, and [`Joins::reduce_memory`] lowers it step by step: moving millions of rows at
+//! once would block the caller.
 
 mod journals;
 
@@ -385,8 +385,8 @@ impl Joins {
         oldest.min()
     }
 
-    /// Forgets predictions that were given up, but for those for whose model and subject `keep` says
-    /// so.
+    /// Forgets predictions that were given up, but for those for whose model and subject `keep`
+    /// says so.
     pub fn retain_given_up(&mut self, keep: impl Fn(u16, u32) -> bool) {
         for joiner in self.joiners.values_mut() {
             joiner

@@ -194,8 +194,8 @@ impl Journal {
 /// Operations that are decoded before they are applied.
 const GROUP: usize = 64;
 
-/// Decodes the operations of one segment in groups, in order, after its length and checksum are compared with its
-/// mark.
+/// Decodes the operations of one segment in groups, in order, after its length and checksum are
+/// compared with its mark.
 pub(in crate::collect) fn replay<'a>(
     bytes: &'a [u8],
     mark: &JournalMark,

@@ -4,9 +4,9 @@
 //!   slot   tag 22 bits │ cohort 25 bits │ row 17 bits        all ones: empty
 //! ```
 //! An entry holds 22 bits of its key, the *tag*, beside the place. So a search reads one cache line
-//! of the table and the row of its answer, and adding, removing and growing read no row. With places
-//! alone in a table of the usual kind a search reads control bytes, place and row, one after the
-//! other, and growing reads every row.
+//! of the table and the row of its answer, and adding, removing and growing read no row. With
+//! places alone in a table of the usual kind a search reads control bytes, place and row, one after
+//! the other, and growing reads every row.
 //!
 //! Always: the entries are in ascending order; each lies at its *home*, the slot to which its tag
 //! is proportional, or after it without an empty slot between. Growing keeps the order, so it is

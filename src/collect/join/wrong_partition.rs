@@ -1,20 +1,21 @@
 //! Outcomes that wait on another partition than their predictions.
 //!
-//! A prediction and its outcome meet only if their producers choose the same partition for a key. Those of
-//! different client libraries do not by default. Nothing else shows it: the outcomes wait in vain, and the
-//! predictions mature without them.
+//! A prediction and its outcome meet only if their producers choose the same partition for a key.
+//! By default, producers of different client libraries choose different partitions. Without this
+//! check the fault would not show: the outcomes wait until they are orphaned, and the predictions
+//! mature without them.
 
 use super::joins::Joins;
 use super::key::Key;
 
-/// Waiting outcomes of one joiner that are looked up: the answer needs no more, and a look-up costs a cache
-/// miss for each of the other partitions.
+/// Waiting outcomes of one joiner that are looked up. More are not needed for the answer, and a
+/// look-up costs a cache miss for each of the other partitions.
 const SAMPLE: usize = 16;
 
-/// At least so many are found where producers choose partitions differently.
+/// Least number found from which on producers count as choosing partitions differently.
 const FOUND_MIN: u64 = 3;
 
-/// And more than this share of the sample.
+/// The share of the sample that the number found must exceed as well.
 const SHARE_MIN: f64 = 0.02;
 
 /// A sample of the waiting outcomes of one join.
@@ -36,14 +37,15 @@ impl WrongPartition {
         self.found as f64 / self.waiting.max(1) as f64
     }
 
-    /// Whether producers choose partitions differently: more are found than ids that were used twice.
+    /// Whether producers choose partitions differently: more are found than ids that were used
+    /// twice.
     pub fn is_wrong(&self) -> bool {
         self.found >= FOUND_MIN && self.share() > SHARE_MIN
     }
 }
 
-/// Looks a sample of waiting outcomes up among the predictions of the other partitions. `all` are the joins
-/// of one process, of one plan.
+/// Looks a sample of waiting outcomes up among the predictions of the other partitions. `all` are
+/// the joins of one process, of one plan.
 pub fn wrong_partitions(all: &[&Joins]) -> Vec<WrongPartition> {
     let plans = all.first().map(|joins| joins.plans()).unwrap_or_default();
     let mut samples: Vec<WrongPartition> = plans

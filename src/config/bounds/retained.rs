@@ -9,8 +9,8 @@
 //! memory of spilling itself, and two bytes for each spilled prediction. On disk these take the
 //! measured worst case during a merge of tables.
 //!
-//! Without `revise`, each partition of a join keeps a sample of predictions that were given up: 0.4 MB with one view for the
-//! first 32, and twice as much in all others together, however many.
+//! Without `revise`, each partition of a join keeps a sample of predictions that were given up: 0.4
+//! MB with one view for the first 32, and twice as much in all others together, however many.
 //!
 //! Where records are counted once by their ids, each of `ids_max` ids takes [`ID_BYTES`].
 

@@ -1,13 +1,14 @@
 //! Sizes that a damaged file claims, before the crates that read it ask for the memory.
 //!
-//! They check most lengths against the bytes that there are, but not what bytes are said to become: a page of
-//! Parquet of up to 2 GiB, a dictionary of as many values, a compressed buffer of Arrow of any size. A size is
-//! refused here that is above a free allowance and above [`RATIO_MAX`] times the bytes that it comes of, and so
-//! is a dictionary with more values than bytes. What cannot be understood is left to the crates, which say what
-//! is wrong.
+//! These crates check most lengths against the available bytes, but not the claimed size of
+//! decompressed data: a page of Parquet of up to 2 GiB, a dictionary of as many values, a
+//! compressed buffer of Arrow of any size. A size is refused here if it exceeds both a free
+//! allowance and [`RATIO_MAX`] times the bytes that it is decompressed from. A dictionary with more
+//! values than bytes is refused too. Anything that cannot be understood here is left to the crates,
+//! which report the fault.
 //!
-//! Not checked, because it lies inside compressed data: the number of values that a page of delta-encoded
-//! strings claims.
+//! Not checked, because it lies inside compressed data: the number of values that a page of
+//! delta-encoded strings claims.
 
 use super::container::Container;
 use arrow_ipc::reader::read_footer_length;
@@ -21,11 +22,12 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 /// Most that any codec but zstd makes of a byte: 1032 by deflate, 255 by LZ4, 22 by Snappy.
 const RATIO_MAX: u64 = 1100;
 
-/// Free allowance of a page of Parquet, whose writers aim at 1 MiB. Its memory may be filled at once.
+/// Free allowance of a page of Parquet, whose writers aim at 1 MiB. Its memory may be filled at
+/// once.
 const PAGE_BYTES_FREE: u64 = 64 << 20;
 
-/// Free allowance of a buffer of Arrow, which is a whole column of a batch, and which zstd makes of very little
-/// where all values are one. Its memory is filled as it is decompressed.
+/// Free allowance of a buffer of Arrow. A buffer is a whole column of a batch, and zstd compresses
+/// it to very few bytes if all values are equal. Its memory is filled as it is decompressed.
 const BUFFER_BYTES_FREE: u64 = 1 << 30;
 
 /// Bytes of the end of a Parquet file: length of the metadata, and the mark.
@@ -76,7 +78,8 @@ struct PageSizes {
 }
 
 impl PageSizes {
-    /// Of the struct `PageHeader` in Thrift's compact protocol: fields 2 and 3, and field 1 of field 7.
+    /// Of the struct `PageHeader` in Thrift's compact protocol: fields 2 and 3, and field 1 of
+    /// field 7.
     fn of(bytes: &[u8]) -> PageSizes {
         const STRUCT: u8 = 12;
         let (mut rest, mut id, mut inside) = (bytes, 0, false);
@@ -197,7 +200,8 @@ impl Arrow<'_> {
         Ok(None)
     }
 
-    /// The message of a block is read as the crate reads it: from the start of the block, whatever its lengths say.
+    /// The message of a block is read as the crate reads it: from the start of the block, whatever
+    /// its lengths say.
     fn check_block(&mut self, block: &Block) -> Finding {
         let lengths = [
             block.offset(),
@@ -265,7 +269,8 @@ impl Arrow<'_> {
             }
             let head = self.bytes(at, 8)?;
             let becomes = head.try_into().map_or(0, i64::from_le_bytes);
-            // -1 says that the buffer is not compressed after all; the crate refuses other negative sizes.
+            // -1 says that the buffer is not compressed after all; the crate refuses other negative
+            // sizes.
             if !is_possible(becomes.max(0) as u64, bytes, BUFFER_BYTES_FREE) {
                 let what = format!("a buffer of {bytes} bytes is said to become {becomes}");
                 return Ok(Some(what));

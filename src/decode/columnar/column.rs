@@ -168,7 +168,8 @@ fn list(values: &ArrayRef, row: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// The field that a path begins with, and the rest of the path: the whole path is tried as a name first.
+/// The field that a path begins with, and the rest of the path: the whole path is tried as a name
+/// first.
 fn step<'p>(fields: &Fields, path: &'p str) -> Option<(usize, Option<&'p str>)> {
     let named = |name: &str| fields.iter().position(|f: &FieldRef| f.name() == name);
     if let Some(at) = named(path) {

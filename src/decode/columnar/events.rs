@@ -1,8 +1,9 @@
 //! Rows of a table in columns as events or outcomes, for `replay`.
 //!
-//! Column names are field paths. A class map is a struct, or one column per class, named `path.class`. A column of times
-//! knows its unit, so it becomes what the configured unit asks for: text for `rfc3339`, else the number of that unit
-//! since 1970 (of a wall clock without a time zone as if it were UTC).
+//! Column names are field paths. A class map is a struct, or one column per class, named
+//! `path.class`. A column of times knows its unit, so it becomes what the configured unit asks for:
+//! text for `rfc3339`, else the number of that unit since 1970 (of a wall clock without a time zone
+//! as if it were UTC).
 
 use super::super::file::places::Places;
 use super::super::file::row::{FileError, Row, Rows};

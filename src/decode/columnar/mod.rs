@@ -1,16 +1,17 @@
 //! Tables in columns: Parquet, and Arrow IPC as a file (Feather) or a stream.
 //!
-//! A file is known by its first bytes, not by its name. It is read batch by batch, and of each batch only the wanted
-//! columns, so memory does not grow with the file: a batch of Parquet has [`BATCH_ROWS`] rows; one of Arrow is what its
-//! writer made it.
+//! A file is known by its first bytes, not by its name. It is read batch by batch, and of each
+//! batch only the wanted columns, so memory does not grow with the file: a batch of Parquet has
+//! [`BATCH_ROWS`] rows; one of Arrow is what its writer made it.
 //!
-//! A wanted column is named by its own name, or by a path into structs (`payload.score`) and lists (`probs.0`). A value
-//! becomes the text that JSON would have for it, by the same functions as Avro's and Protobuf's values ([`value`]),
-//! so the checks behind are those of every other format. Where scores and labels are plain numbers they are read as
-//! slices, without a text ([`plain`]).
+//! A wanted column is named by its own name, or by a path into structs (`payload.score`) and lists
+//! (`probs.0`). A value becomes the text that JSON would have for it, by the same functions as
+//! Avro's and Protobuf's values ([`value`]), so the checks behind are those of every other format.
+//! Where scores and labels are plain numbers they are read as slices, without a text ([`plain`]).
 //!
-//! The crates that read these formats panic on some damaged files. Such a panic ends the reading with an error like any
-//! other damage. Sizes that would ask for more memory than there is are refused before ([`bounds`]).
+//! The crates that read these formats panic on some damaged files. Such a panic ends the reading
+//! with an error like any other damage. Sizes that would ask for more memory than there is are
+//! refused before ([`bounds`]).
 //!
 //! | file | reads |
 //! |---|---|
@@ -39,7 +40,8 @@ pub(super) mod plain;
 #[cfg(feature = "columnar")]
 mod value;
 
-/// The kind of a file or of standard input, which is `-`; `None` of text, and where it cannot be opened.
+/// The kind of a file or of standard input, which is `-`; `None` of text, and where it cannot be
+/// opened.
 pub(super) fn container_of(path: &Path) -> Option<Container> {
     match path == Path::new("-") {
         true => standard_input::container(),

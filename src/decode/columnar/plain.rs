@@ -1,7 +1,8 @@
 //! Scores and labels as slices, for `evaluate`: what needs no text on the way.
 //!
-//! A column of floats, and one of booleans or numbers that are 0 and 1, are read from their buffers. Everything else
-//! (text, decimals, dictionaries, weights, clusters, vectors) goes row by row, as CSV does, with the same results.
+//! A column of floats, and one of booleans or numbers that are 0 and 1, are read from their
+//! buffers. Everything else (text, decimals, dictionaries, weights, clusters, vectors) goes row by
+//! row, as CSV does, with the same results.
 
 use super::super::columns::{Columns, Labels};
 use super::super::scores::parse_score;
@@ -83,7 +84,8 @@ impl Plain {
         Ok(Some((&self.scores, &self.labels)))
     }
 
-    /// Reads a batch by the checks that every format passes: they find the first row at fault, and its words.
+    /// Reads a batch by the checks that every format passes: they find the first row at fault, and
+    /// its words.
     fn by_row(&mut self, score: &Column, label: &Column) -> Result<(), ScoresError> {
         self.scores.clear();
         self.labels.clear();

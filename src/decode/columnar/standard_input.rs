@@ -1,8 +1,8 @@
 //! Standard input with Parquet or Arrow: copied to a file, because both are read from their ends.
 //!
-//! The file is in the folder for temporary files (`TMPDIR`), belongs to this user alone, and has no name as soon
-//! as it is open, so nothing is left of it however the process ends. It is kept for the life of the process:
-//! standard input can be read once, and the same file may be opened again.
+//! The file is in the folder for temporary files (`TMPDIR`), belongs to this user alone, and has no
+//! name as soon as it is open, so nothing is left of it however the process ends. It is kept for
+//! the life of the process: standard input can be read once, and the same file may be opened again.
 
 use super::container::Container;
 use std::fs::{File, OpenOptions, remove_file};
@@ -12,7 +12,8 @@ use std::sync::{Mutex, PoisonError};
 /// The copy, once there is one, and its kind.
 static COPY: Mutex<Option<(Container, File)>> = Mutex::new(None);
 
-/// The kind of what comes from standard input, read off its first bytes, which stay to be read; `None` of text.
+/// The kind of what comes from standard input, read off its first bytes, which stay to be read;
+/// `None` of text.
 pub(super) fn container() -> Option<Container> {
     let copy = COPY.lock().unwrap_or_else(PoisonError::into_inner);
     match &*copy {

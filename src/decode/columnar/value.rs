@@ -1,8 +1,9 @@
 //! A value of a column as the text that JSON has for it.
 //!
-//! Numbers keep their bits: a float of 32 bits is the double that it equals, a decimal its digits. A value of a
-//! dictionary is what its key stands for. A time is RFC 3339 text: with `Z` where the type has a time zone, without an
-//! offset where it has none. Lists and structs are arrays and objects. Bytes are text if they are UTF-8.
+//! Numbers keep their bits: a float of 32 bits is the double that it equals, a decimal its digits.
+//! A value of a dictionary is what its key stands for. A time is RFC 3339 text: with `Z` where the
+//! type has a time zone, without an offset where it has none. Lists and structs are arrays and
+//! objects. Bytes are text if they are UTF-8.
 
 use crate::decode::sink;
 use crate::decode::value::Kind;
@@ -43,7 +44,8 @@ pub(super) fn is_known(kind: &DataType) -> bool {
     }
 }
 
-/// Writes the value at a place; text has quotes inside an array or object. `Missing` of a type that is not known.
+/// Writes the value at a place; text has quotes inside an array or object. `Missing` of a type that
+/// is not known.
 pub(super) fn write(values: &ArrayRef, at: usize, quoted: bool, text: &mut String) -> Kind {
     if values.is_null(at) {
         return sink::null(text);

@@ -1,7 +1,7 @@
 //! Where the fields of events and outcomes are in a table, whose columns are called as their paths.
 //!
-//! A class map is one column, or one column per class, named `path.class`. In a table of both kinds a row without a
-//! prediction is an outcome.
+//! A class map is one column, or one column per class, named `path.class`. In a table of both kinds
+//! a row without a prediction is an outcome.
 
 use super::super::options::{DecodeOptions, DecodeOptionsError, LabelOptions, PredictionField};
 use super::super::path::Paths;
@@ -29,7 +29,8 @@ pub(in crate::decode) struct Places {
 }
 
 impl Places {
-    /// Asks for the column of each path. `missing` says of a path that it has no column and must have one.
+    /// Asks for the column of each path. `missing` says of a path that it has no column and must
+    /// have one.
     pub fn new(
         events: Option<&DecodeOptions>,
         outcomes: Option<&LabelOptions>,
@@ -105,8 +106,8 @@ impl Places {
         label.map(Content::Outcome)
     }
 
-    /// The columns of a class map as a JSON array. What is no number is quoted, so that it is refused by the same
-    /// check as anywhere.
+    /// The columns of a class map as a JSON array. What is no number is quoted, so that it is
+    /// refused by the same check as anywhere.
     fn join_spread<'a>(&mut self, value: impl Fn(usize) -> Value<'a>) {
         if self.spread.is_empty() {
             return;

@@ -126,8 +126,8 @@ impl Part {
         });
     }
 
-    /// Finds the value of a record in what is left of it and sets its slot; answers what follows. `None` where other bytes
-    /// are in front of the value, or where it is none.
+    /// Finds the value of a record in what is left of it and sets its slot; answers what follows.
+    /// `None` where other bytes are in front of the value, or where it is none.
     #[inline(always)]
     pub fn find<'r>(
         &self,
@@ -173,8 +173,9 @@ impl Part {
     }
 }
 
-/// A value as most are, a text without escapes, a number without sign and exponent, or a word, as if the record began with
-/// it, and its length; `None` leaves it to the scanner.
+/// Reads a common kind of value at the begin of `rest`: a text without escapes, a number without
+/// sign and exponent, or a word. Returns it as if the record began there, with its length; `None`
+/// leaves it to the scanner.
 #[inline(always)]
 fn usual(rest: &[u8]) -> Option<(Found, usize)> {
     let (&first, inside) = rest.split_first()?;

@@ -14,10 +14,10 @@ use crate::window::Total;
 const STALLED: Verdict = Verdict::Undecided(Undecided::Stalled);
 
 impl Judge {
-    /// Takes the time. All windows become undecided, and their values are withdrawn, if the stream is
-    /// `quiet`, that is no event came for too long, or as long as the watermark is `stalled`. A window
-    /// becomes stale by itself if it was not judged for too long beyond its slide: what it says is as old as
-    /// its end, however many events come.
+    /// Advances the clock to `now_ms`. While the stream is `quiet` (no event came for too long) or
+    /// the watermark is `stalled`, all windows are undecided and their values are withdrawn. A
+    /// single window becomes stale if it was not judged for too long beyond its slide: its verdict
+    /// is as old as its end, however many events come.
     pub fn tick(
         &mut self,
         now_ms: i64,
@@ -79,8 +79,8 @@ impl Judge {
         });
     }
 
-    /// Lets a stalled window say again what it said before, its alert too. The alert of the stream follows at
-    /// the next pane, as it does everywhere: its conditions are those of the log.
+    /// Restores the verdict and alert that a window had before it became stalled. The alert of the
+    /// stream follows at the next pane, in every process: its conditions are those of the log.
     pub(super) fn give_back(&mut self, index: usize, at_ms: i64, changes: &mut Vec<Change>) {
         if self.report.windows[index].verdict != STALLED {
             return;
@@ -116,9 +116,10 @@ impl Judge {
         self.step_alert(now_ms, Condition::Unknown, &at_once, None, changes);
     }
 
-    /// The alert rests on new data only: someone says that the model was fixed or replaced. The detector
-    /// starts over, and windows and panes count once they begin after the newest event, whose outcome may
-    /// still come. With `close` an alert that fires ends at once, at `at_ms`.
+    /// Makes the alert depend on new data only, after someone said that the model was fixed or
+    /// replaced. The detector starts over. Only windows and panes that begin after the newest event
+    /// count, as outcomes of earlier events may still come. With `close` an alert that fires ends
+    /// at once, at `at_ms`.
     pub fn start_over(
         &mut self,
         at_ms: i64,
@@ -143,8 +144,8 @@ impl Judge {
         }
     }
 
-    /// Whether the alert stands still: since it started over, no window has begun that counts, and there
-    /// is no detector.
+    /// Whether the alert cannot change: no window that counts has begun since it started over, and
+    /// there is no detector.
     pub(super) fn awaits_window(&self) -> bool {
         let mut windows = self.report.windows.iter();
         self.detector.is_none() && windows.all(|w| !self.report.alert.counts(w.begins_ms()))

@@ -1,8 +1,9 @@
 //! The end of a window at its last judgement, and how long ago by the clock that was.
 //!
-//! Judgements come in event time, which lies behind the clock by the lateness, and by the maturity where
-//! outcomes come late. What time alone changes goes on from there: the clock says how much time has passed
-//! since, never what time it is. So an alert is held for as long by ticks as it is by judgements.
+//! Judgements come in event time. It is behind the clock by the lateness and, where outcomes come
+//! late, by the maturity. Ticks continue from the last judgement: they add the time that has passed
+//! on the clock since, and never use the clock's absolute time. So ticks hold an alert for as long
+//! as judgements do.
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,7 @@
 //! A judge in a snapshot, and a judge restored from one.
 //!
-//! Evaluations are not stored. They are computed again over the panes that are held, and say their own
-//! n; all else in the report is as it was judged.
+//! Evaluations are not stored. They are computed again over the panes that are held, and have their
+//! own n. The rest of the report is as it was judged.
 
 use super::Judged;
 use super::state::{JudgeState, WindowVerdict};

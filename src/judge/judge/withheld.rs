@@ -1,9 +1,9 @@
-//! What windows said when the watermark came to stand still, until it moves again.
+//! The last verdicts of the windows while the watermark stands still, until it moves again.
 //!
-//! A stall withdraws every verdict, and its end gives them back: none has become older in event
-//! time. Without this a window of a day would stay undecided until its next slide, hours after the
-//! stall, and the alert of its stream would rest on the detector alone. A snapshot says what was
-//! judged: that the watermark stands still is what one process sees.
+//! A stall withdraws every verdict, and its end restores them: none has become older in event time.
+//! Otherwise a window of a day would stay undecided until its next slide, hours after the stall,
+//! and the alert of its stream would depend on the detector alone. A snapshot stores the judged
+//! verdicts and not the stall: only one process sees the stall.
 
 use crate::alert::Alert;
 use crate::judge::numbers::Numbers;

@@ -1,8 +1,8 @@
 //! The error of a window over time, with its interval, the tolerance and the verdicts.
 //!
-//! The interval is a band, the estimate a line, and a point by itself a dot. Below lies a ribbon with the
-//! verdict of each stretch, low, middle or high as well as in colour. Where a window was not evaluated for
-//! longer than usual, line and band have a gap.
+//! The interval is a band, the estimate a line, and a point by itself a dot. Below lies a ribbon
+//! with the verdict of each stretch, low, middle or high as well as in colour. Where a window was
+//! not evaluated for longer than usual, line and band have a gap.
 
 use std::fmt::Write;
 
@@ -17,7 +17,8 @@ const HEIGHT: f64 = 120.0;
 const RIBBON: f64 = 18.0;
 const GAP: f64 = 8.0;
 
-/// Draws the points of a window, the oldest first; nothing with fewer than two moments or without an estimate.
+/// Draws the points of a window, the oldest first; nothing with fewer than two moments or without
+/// an estimate.
 pub fn html(points: &[HistoryPoint], tolerance: Option<f64>) -> Option<String> {
     let (first, last) = (points.first()?.end_ms, points.last()?.end_ms);
     if first >= last || points.iter().all(|p| p.error.is_none()) {

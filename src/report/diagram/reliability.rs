@@ -1,14 +1,15 @@
 //! The reliability diagram: cells, the CORP curve and the map that is advised.
 //!
-//! The horizontal axis is the score, the vertical axis the event rate, both on the axis of the model
-//! ([`super::scale`]). Of a calibrated model everything lies on the dashed diagonal, up to chance.
+//! The horizontal axis is the score, the vertical axis the event rate, both on the axis of the
+//! model ([`super::scale`]). Of a calibrated model everything lies on the dashed diagonal, up to
+//! chance.
 //!
-//! * The line is the CORP curve, the rising function that fits the outcomes best, and the area around
-//!   the diagonal where it falls by chance if the scores are true ([`crate::stats::corp`]).
-//! * A point is a cell at its mean score and event rate, its area in proportion to its events. The grey
-//!   bar is the range of the rate if the scores are true (Bröcker and Smith 2007, "Increasing the
-//!   reliability of reliability diagrams"), the whisker the exact interval of the rate. A point outside
-//!   its grey bar is red.
+//! * The line is the CORP curve, the rising function that fits the outcomes best, and the area
+//!   around the diagonal where it falls by chance if the scores are true ([`crate::stats::corp`]).
+//! * A point is a cell at its mean score and event rate, its area in proportion to its events. The
+//!   grey bar is the range of the rate if the scores are true (Bröcker and Smith 2007, "Increasing
+//!   the reliability of reliability diagrams"), the whisker the exact interval of the rate. A point
+//!   outside its grey bar is red.
 //! * Below the square are the events per cell. Empty cells are not drawn.
 
 use std::fmt::Write;

@@ -1,9 +1,9 @@
 //! From probabilities to places in a square, on the axis of the model.
 //!
-//! On a linear axis both sides run from 0 to the smallest round number above the values, so that a model
-//! of rare events fills the square. On a logit axis, which a model has whose scores lie near 0 or 1, both
-//! sides are log-odds between the outermost values; 0 and 1 lie on the edges, where they cannot be told
-//! from values just inside.
+//! On a linear axis both sides run from 0 to the smallest round number above the values, so that a
+//! model of rare events fills the square. On a logit axis, which a model has whose scores lie near
+//! 0 or 1, both sides are log-odds between the outermost values; 0 and 1 lie on the edges, where
+//! they cannot be told from values just inside.
 
 use crate::stats::axis::Axis;
 use crate::stats::evaluation::ReliabilityCell;

@@ -1,4 +1,5 @@
-//! The page of vectors of class probabilities: each class against the rest, or several classes as one vector.
+//! The page of vectors of class probabilities: each class against the rest, or several classes as
+//! one vector.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
-//! AUC, accuracy, log loss and Brier score, because people expect them; none of them says by itself whether scores are
-//! true.
+//! AUC, accuracy, log loss and Brier score, because people expect them; none of them says by itself
+//! whether scores are true.
 
 use super::table;
 use crate::report::html::number;

@@ -1,8 +1,9 @@
-//! One page to pass around: what `evaluate` and `replay` found, for people who have neither.
+//! A self-contained page with the results of `evaluate` or `replay`, for people without access to
+//! trueline.
 //!
-//! A page is one file. It asks for nothing from any network, and its policy forbids it; it has no script, follows
-//! the light or dark mode of its reader, prints, and fits a phone. Drawings and numbers are those of the service's
-//! pages. Every value from outside passes through [`escape`].
+//! A page is one file. It asks for nothing from any network, and its policy forbids it; it has no
+//! script, follows the light or dark mode of its reader, prints, and fits a phone. Drawings and
+//! numbers are those of the service's pages. Every value from outside passes through [`escape`].
 //!
 //! | file | shows |
 //! |---|---|

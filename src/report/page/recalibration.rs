@@ -1,4 +1,5 @@
-//! The map that would make the scores true: which one, what it says at a few scores, and what it would change.
+//! The map that would make the scores true: which one, what it says at a few scores, and what it
+//! would change.
 
 use super::table;
 use crate::report::html::{capital, escape, number, thousands};

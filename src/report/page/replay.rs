@@ -1,4 +1,5 @@
-//! The page of a replay: what was found in all, then each stream with its windows, their past and its alerts.
+//! The page of a replay: what was found in all, then each stream with its windows, their past and
+//! its alerts.
 
 use std::fmt::Write;
 
@@ -179,7 +180,8 @@ fn alerts(stream: &StreamPart<'_>, body: &mut String) {
     body.push_str("</details>");
 }
 
-/// What follows the numbers of a window: the map that is advised, and how well the scores separate outcomes.
+/// What follows the numbers of a window: the map that is advised, and how well the scores separate
+/// outcomes.
 fn further(window: &WindowReport) -> String {
     let mut out = String::new();
     let Some(e) = window.scores() else {

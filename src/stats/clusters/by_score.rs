@@ -1,13 +1,14 @@
-//! Clusters that nothing names: the events of one score.
+//! Unnamed clusters: the events that share one score.
 //!
-//! Where a continuous model repeats its scores and outcomes of one score agree, those events are no
-//! independent ones: an event that is counted twice, a user who is scored again. They lie in one finest
-//! cell, so a union of finest cells is a union of such clusters, and the sums of a window give the sums by
-//! bucket: each finest cell is in one, by a hash of its index. All that is said of named clusters then
-//! holds, as long as dependence does not reach over scores.
+//! A continuous model seldom repeats a score. If it does and the outcomes of one score agree, those
+//! events are not independent: an event was counted twice, or a user was scored again. Events of
+//! one score lie in one finest cell, so a union of finest cells is a union of such clusters. A hash
+//! of its index assigns each finest cell to a bucket, so the sums of a window give the sums by
+//! bucket. Everything that holds for named clusters then holds here, as long as events of different
+//! scores are independent.
 //!
-//! The price: an error of single scores looks the same as dependence within them and is not found. Models
-//! of few distinct scores are tested value by value instead.
+//! The cost: an error of single scores looks the same as dependence within them and is not found.
+//! Models of few distinct scores are tested value by value instead.
 
 use super::sums::{Bucket, ClusterCell, ClusterSums, LEVEL_MAX};
 use crate::columns::LevelCell;
@@ -19,8 +20,8 @@ use crate::repeats::RepeatedScores;
 /// Occupied cells below which buckets would hold too few of them to be alike.
 const CELLS_MIN: usize = 128;
 
-/// The sums of buckets of whole finest cells, where events of one score count as a cluster; `None` where
-/// they need not. `level` is that of the grid.
+/// The sums of buckets of whole finest cells, where events of one score count as a cluster; `None`
+/// where they need not. `level` is that of the grid.
 pub fn by_score(finest: &Level, level: u32, repeated: &RepeatedScores) -> Option<ClusterSums> {
     let clustered = finest.occupied.len() >= CELLS_MIN && repeated.are_clusters(agreement(finest)?);
     let up = level.saturating_sub(LEVEL_MAX);

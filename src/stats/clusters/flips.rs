@@ -255,8 +255,8 @@ impl Table {
     }
 }
 
-/// The share of values that are at least each of them, up to rounding: a value is a tie of another if
-/// it is within 10⁻⁹ of it, for sums of the same terms may differ in their last bits.
+/// The share of values that are at least each of them, up to rounding: a value is a tie of another
+/// if it is within 10⁻⁹ of it, for sums of the same terms may differ in their last bits.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

@@ -1,38 +1,41 @@
-//! Tests of calibration where outcomes of one cluster depend on each other: a user, a session, a day.
+//! Tests of calibration where outcomes of one cluster depend on each other: a user, a session, a
+//! day.
 //!
 //! Events of different clusters are independent, events of one cluster need not be. The sums are
 //! kept by bucket, a union of whole clusters ([`ClusterSums`]); with U_b the residuals of bucket b,
 //!
-//! * T_d at m cells is the sum over pairs of events of *different* buckets, T_d = (1/n) Σ_i [(ΣU)² −
-//!   Σ_b U_ib²]/N_i, with U_ib the residuals of bucket b in cell i;
+//! * T_d at m cells is the sum over pairs of events of *different* buckets, T_d = (1/n) Σ_i [(ΣU)²
+//!   − Σ_b U_ib²]/N_i, with U_ib the residuals of bucket b in cell i;
 //! * the score test of the directions 1, ln z and −ln(1−z) is gᵀI⁻¹g with g = Σ_b g_b and I their
-//!   information for independent outcomes; Cox's test has 1 and the sum of the others. (The variance
-//!   Σ_b g_b g_bᵀ in place of I rejected calibrated rare events up to four times as often, and found
-//!   label noise in .38 of sets rather than .55.);
+//!   information for independent outcomes; Cox's test has 1 and the sum of the others. (The
+//!   variance Σ_b g_b g_bᵀ in place of I rejected calibrated rare events up to four times as often,
+//!   and found label noise in .38 of sets rather than .55.);
 //! * Kolmogorov–Smirnov, Kuiper and in the large are those of the path Σ_{i ≤ j} U_i at 64 cells.
 //!
-//! **Sign flips.** Multiplying all residuals of a bucket by ±1 leaves the law of its totals as it is
-//! if that is symmetric, whatever the dependence within the bucket. Each flip draws one sign for each
-//! bucket and computes all statistics again; Σ_b U_ib² stays. p is the rank of the sample's own
-//! value among all, ties against it, so it is valid for any number of buckets (the randomization
-//! test of Hoeffding, *The large-sample power of tests based on permutations of observations*, 1952).
-//! Levels are joined by ranks: the smallest rank-p over levels, ranked among those of the flips.
-//! With eleven buckets or fewer all 2^(G−1) patterns are taken. The smallest p with G buckets is
-//! 2^(1−G), .016 at 7: below [`CLUSTERS_MIN`] nothing is left for sharing, and there is no answer.
+//! **Sign flips.** If the law of a bucket's totals is symmetric, multiplying all its residuals by
+//! ±1 does not change it, whatever the dependence within the bucket. Each flip draws one sign for
+//! each bucket and computes all statistics again; Σ_b U_ib² stays. p is the rank of the sample's
+//! own value among all, ties against it, so it is valid for any number of buckets (the
+//! randomization test of Hoeffding, *The large-sample power of tests based on permutations of
+//! observations*, 1952). Levels are joined by ranks: the smallest rank-p over levels, ranked among
+//! those of the flips. With eleven buckets or fewer all 2^(G−1) patterns are taken. The smallest p
+//! with G buckets is 2^(1−G), .016 at 7: below [`CLUSTERS_MIN`] nothing is left for sharing, and
+//! there is no answer.
 //!
-//! What the symmetry assumes: totals of a bucket are about symmetric. With few and rare positives in
-//! each bucket they are not. So a decision takes the larger of this p-value and that for
-//! independent outcomes, which holds there; clusters then never make evidence stronger.
+//! The flips assume that the totals of a bucket are about symmetric. With few and rare positives in
+//! each bucket they are not. So a decision takes the larger of this p-value and the one for
+//! independent outcomes, which holds there. Clusters therefore never make evidence stronger.
 //!
-//! **Dispersion.** φ̂ = G/(G−1) · Σ_b (U_b − n_b Ū)² / Σ(U − Ū)², the variance of bucket totals as a
-//! multiple of that of independent outcomes. It has about G* − 1 degrees of freedom, with G* =
+//! **Dispersion.** φ̂ = G/(G−1) · Σ_b (U_b − n_b Ū)² / Σ(U − Ū)², the variance of bucket totals as
+//! a multiple of that of independent outcomes. It has about G* − 1 degrees of freedom, with G* =
 //! (Σn_b)²/Σn_b²: a bucket that holds most events counts for little.
 //!
-//! **Bets.** A detector multiplies the likelihood ratios of panes. One with totals of variance φV in
-//! place of V has the mean 1 again if its logarithm is divided by φ, as exp(λU/φ − λ²V/2φ) has for
-//! normal U. φ is that of all panes before ([`RunningClusters`]): buckets of the whole stream, so that
-//! a cluster that comes back counts as one; and its upper bound of 90 %, for bets that take outcomes
-//! as less dispersed than they are win by themselves. Without 8 effective buckets nothing is staked.
+//! **Bets.** A detector multiplies the likelihood ratios of panes. If totals have variance φV in
+//! place of V, the mean of a ratio is 1 again once its logarithm is divided by φ, as with exp(λU/φ
+//! − λ²V/2φ) for normal U. φ is that of all panes before ([`RunningClusters`]), over buckets of the
+//! whole stream, so a cluster that comes back counts as one. Its upper bound of 90 % is used,
+//! because bets that assume too little dispersion win even against a calibrated model. With fewer
+//! than 8 effective buckets there is no stake.
 //!
 //! **Interval.** T at the interval's level over pairs of different buckets,
 //!
@@ -44,8 +47,8 @@
 //! and n·G/(G−1)·Σψ_b² in place of σ̂₁² of [`super::interval`]; with one event in each bucket both
 //! are the formulas there.
 //!
-//! Always: the same sums, seed and α give the same bits. Cost: 16 additions of a row of 67 numbers a
-//! flip, for the rows of all sign patterns of four buckets are added up once; about a millisecond
+//! Always: the same sums, seed and α give the same bits. Cost: 16 additions of a row of 67 numbers
+//! a flip, for the rows of all sign patterns of four buckets are added up once; about a millisecond
 //! for 999 flips.
 
 mod by_score;

@@ -8,7 +8,8 @@ use super::sums::BUCKETS;
 /// Normal quantile below which the estimate lies with probability 0.1.
 const Z_10: f64 = -1.281_551_565_544_6;
 
-/// Totals by bucket of all panes of a stream so far. What leaves its integer stays at the end of it.
+/// Totals by bucket of all panes of a stream so far. What leaves its integer stays at the end of
+/// it.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RunningClusters {
@@ -36,8 +37,8 @@ impl RunningClusters {
         self.u2 = self.u2.saturating_add(PaneTotals::of(pane).u2);
     }
 
-    /// A φ, at least 1, that the true one exceeds with probability 0.1; `None` while there are too few
-    /// groups of clusters to say.
+    /// A φ, at least 1, that the true one exceeds with probability 0.1; `None` while there are too
+    /// few groups of clusters to say.
     pub fn dispersion(&self) -> Option<f64> {
         const UNIT: f64 = 1.0 / (1u64 << 32) as f64;
         let totals = self.buckets.iter().filter(|(n, _)| *n > 0);

@@ -1,9 +1,10 @@
 //! The additive sums by cluster: what the tests of dependent outcomes need, and no more.
 //!
-//! A stream may have any number of clusters, and a sum for each would have no bound. So each cluster
-//! lies in one of [`BUCKETS`] *buckets*, by a hash of its name. A bucket is a union of whole clusters:
-//! buckets are as independent of each other as clusters are. A bucket holds three integers for each of at
-//! most 64 cells, and the two sums of the score test that need a logarithm of each score.
+//! A stream may have any number of clusters, so one sum per cluster would need unbounded memory.
+//! Instead, a hash of its name assigns each cluster to one of [`BUCKETS`] *buckets*. A bucket is a
+//! union of whole clusters, so buckets are as independent of each other as clusters are. A bucket
+//! holds three integers for each of at most 64 cells, and the two sums of the score test that need
+//! a logarithm of each score.
 //!
 //! Always: exact, in any order; what is taken out leaves no trace. Cost: a bucket grows to its
 //! highest occupied cell, 1.6 kB at most, so [`ClusterSums::BYTES_MAX`] in all; 40 ns an event.
@@ -172,7 +173,8 @@ impl ClusterSums {
         self.add(bucket, index as usize, &one, terms)
     }
 
-    /// The sums of whole cells of the kept level, each with its bucket and its sums of the score test.
+    /// The sums of whole cells of the kept level, each with its bucket and its sums of the score
+    /// test.
     pub(super) fn of_cells(
         cells: impl Iterator<Item = (Bucket, usize, ClusterCell, [i64; 2])>,
     ) -> Result<ClusterSums, Overflow> {

@@ -25,13 +25,13 @@ pub fn debiased_l2(level: &Level) -> f64 {
     if n > 0.0 { sum / n } else { 0.0 }
 }
 
-/// The same estimator over distinct scores, for calibrators that output few values: every score is a
-/// cell of its own, so s is the score itself. The papers print it in per cent, without a root (Lee et
-/// al. 2022, Tables 4 to 6).
+/// The same estimator over distinct scores, for calibrators that output few values: every score is
+/// a cell of its own, so s is the score itself. The papers print it in per cent, without a root
+/// (Lee et al. 2022, Tables 4 to 6).
 ///
-/// A score that occurs once is left out, since nothing tells its noise from its error; `None` where no
-/// score repeats. The program of that paper (`ece_kumar`, later `discrete_debiased_l2_ece`) adds the
-/// squared residual of such a score without a correction. Where every score repeats both agree.
+/// A score that occurs once is left out, since nothing tells its noise from its error; `None` where
+/// no score repeats. The program of that paper (`ece_kumar`, later `discrete_debiased_l2_ece`) adds
+/// the squared residual of such a score without a correction. Where every score repeats both agree.
 ///
 /// Eight events, four of score 0.5 with three positive and four of 0.25 with none: (4·0 +
 /// 4·0.0625)/8 = 1/32.

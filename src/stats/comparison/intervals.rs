@@ -12,8 +12,9 @@
 //!   the median bias Δ of T, estimated by subsampling: ((½−Δ)^B + (½+Δ)^B) ≤ α, drawn between B − 1
 //!   and B so as to be exact.
 //!
-//! Ends are on the ℓ2-ECE scale, roots of ends cut at 0; the squared ends, which may be negative, have
-//! functions of their own. Residuals may be vectors: then products are inner products. Cost: replicates times n, no sorting.
+//! Ends are on the ℓ2-ECE scale, roots of ends cut at 0; the squared ends, which may be negative,
+//! have functions of their own. Residuals may be vectors: then products are inner products. Cost:
+//! replicates times n, no sorting.
 
 use crate::rng::Rng;
 
@@ -115,8 +116,8 @@ impl Cut {
         })
     }
 
-    /// Events in numbered cells, each with a residual of `width` ≥ 1 coordinates. At least two events,
-    /// or `None`.
+    /// Events in numbered cells, each with a residual of `width` ≥ 1 coordinates. At least two
+    /// events, or `None`.
     pub fn of_vectors(cells: Vec<u32>, residuals: Vec<f64>, width: usize) -> Option<Cut> {
         assert_eq!(residuals.len(), width * cells.len(), "a residual an event");
         let m = cells.iter().max().map_or(0, |last| *last as usize + 1);

@@ -1,8 +1,8 @@
-//! Outcomes drawn from the scores, the rarer outcome of each cell at a time.
+//! Outcomes drawn from the scores: only the rarer outcome of each cell is drawn.
 //!
-//! Given the scores, a calibrated model's outcomes are independent coins. In a cell of mean score z̄
-//! the rarer outcome (positive where z̄ < ½) has the probability r = min(z̄, 1−z̄). A replicate begins
-//! with no rare outcome at all, and every rare outcome that is drawn, a *hit*, changes each
+//! Given the scores, a calibrated model's outcomes are independent coins. In a cell of mean score
+//! z̄ the rarer outcome (positive where z̄ < ½) has the probability r = min(z̄, 1−z̄). A replicate
+//! begins with no rare outcome at all, and every rare outcome that is drawn, a *hit*, changes each
 //! statistic by a known step: with s = ±1 the step of ΣU, D = ΣU of the cell before it and Q = ΣU²,
 //!
 //! ```text

@@ -1,8 +1,9 @@
 //! The null of one sample given its scores: formulas where they hold, draws where they do not.
 //!
-//! Formulas for a level need events: the Pearson type III law of T_d is fitted to three moments, and
-//! where positives are few the true law is one huge atom (no two positives in a cell) with a thin
-//! tail, which no smooth law fits. What tells the two apart is the shape parameter of the fitted law,
+//! Formulas for a level need enough events. The Pearson type III law of T_d is fitted to three
+//! moments. If positives are few, the true law is one huge atom (no two positives in a cell) with a
+//! thin tail, and no smooth law fits it. The criterion between the two is the shape parameter of
+//! the fitted law,
 //!
 //! ```text
 //! shape = 4κ₂³/κ₃²          (4/γ², γ the skewness of T_d)
@@ -11,13 +12,13 @@
 //! and not the number of events or of expected pairs. κ₂ weighs a cell by the square of its mean
 //! variance whatever its count, so one lone cell of twenty events at the edge of the axis may carry
 //! as much variance as a cell of twenty thousand; that variance then comes from an event of
-//! probability 10⁻⁴. In a cell with many expected positives T_d is a χ² with one degree, of shape ½;
-//! m of them have shape m/2; cells where pairs are rare have 4 times the expected number of pairs.
-//! So a shape below [`SHAPE_MIN`] is one that no well-filled cell can have.
+//! probability 10⁻⁴. In a cell with many expected positives T_d is a χ² with one degree, of shape
+//! ½; m of them have shape m/2; cells where pairs are rare have 4 times the expected number of
+//! pairs. So a shape below [`SHAPE_MIN`] is one that no well-filled cell can have.
 //!
-//! The other tests are normal or χ² by sums of all events; they need the variance ΣV of Σy, which
-//! is the expected number of the rarer outcome but for a factor between 1 and 2, to be at least
-//! [`INFORMATION_MIN`].
+//! The other tests are normal or χ² as sums over all events. They need the variance ΣV of Σy to be
+//! at least [`INFORMATION_MIN`]. ΣV is the expected number of the rarer outcome, up to a factor
+//! between 1 and 2.
 //!
 //! | ΣV | every level has the shape | null |
 //! |---|---|---|
@@ -266,8 +267,8 @@ pub(crate) fn trusts(m: &Moments) -> bool {
 
 /// Most replicates of a first round.
 const REPLICATES_MAX: f64 = 9_999.0;
-/// Most replicates of all: no drawn p-value is below 1e-5, so a family of more than α·10⁵ tests, or one test at
-/// an α below 1e-5, rejects none by it.
+/// Most replicates of all: no drawn p-value is below 1e-5, so a family of more than α·10⁵ tests, or
+/// one test at an α below 1e-5, rejects none by it.
 const EXTENDED_MAX: f64 = 99_999.0;
 
 /// Replicates: 1000 at α = 0.05, more for smaller α.

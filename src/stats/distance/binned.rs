@@ -2,14 +2,14 @@
 //!
 //! Source: Błasiok, Gopalan, Hu, Nakkiran (2023), sections 2.3, 8.4 and 10.
 //!
-//! * binnedECE(I) = Σ_I |E[(y − v)·1(v ∈ I)]| over equal bins; it may lie far below the distance from
-//!   calibration, since errors of opposite sign cancel in a bin.
-//! * binnedECEw = binnedECE + mean width of the bins, weighted by their events: an upper bound of the
-//!   upper distance whatever the partition (5). Over m equal bins the width is 1/m.
-//! * The Laplace kernel error from M random pairs of events, drawn with replacement: the mean of U·U′·
-//!   e^{−|v−v′|/ν} is unbiased for kCE², its error is of order 1/√M. It may be negative. The paper
-//!   takes M = 10N. The exact sum costs no more ([`super::laplace`]); the sampled one is here for
-//!   comparison.
+//! * binnedECE(I) = Σ_I |E[(y − v)·1(v ∈ I)]| over equal bins; it may lie far below the distance
+//!   from calibration, since errors of opposite sign cancel in a bin.
+//! * binnedECEw = binnedECE + mean width of the bins, weighted by their events: an upper bound of
+//!   the upper distance whatever the partition (5). Over m equal bins the width is 1/m.
+//! * The Laplace kernel error from M random pairs of events, drawn with replacement: the mean of
+//!   U·U′· e^{−|v−v′|/ν} is unbiased for kCE², its error is of order 1/√M. It may be negative. The
+//!   paper takes M = 10N. The exact sum costs no more ([`super::laplace`]); the sampled one is here
+//!   for comparison.
 
 use super::laplace;
 use super::points::Points;

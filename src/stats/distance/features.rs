@@ -1,10 +1,10 @@
 //! Additive estimators of the Laplace kernel error: random Fourier, random binning, cosine series.
 //!
 //! Each writes kCE² as a sum of squares of linear statistics ΣU·f(z), so the statistic of a union
-//! of panes is the sum of theirs. The window has the exact value from its cells at less cost
-//! ([`super::laplace`]); these are for who keeps nothing but a handful of numbers, and for the
-//! checks against the paper's algorithms. All at a general scale ν of the kernel e^{−|z−z′|/ν};
-//! functions of the points at fixed draws.
+//! of panes is the sum of theirs. A window computes the exact value from its cells at less cost
+//! ([`super::laplace`]). These estimators are for programs that keep only a handful of numbers, and
+//! for comparison with the paper's algorithms. All have a general scale ν of the kernel
+//! e^{−|z−z′|/ν} and are functions of the points at fixed draws.
 //!
 //! * Fourier (Błasiok, Gopalan, Hu, Nakkiran 2023, Algorithm 1): ω from the Cauchy law of scale
 //!   1/ν, |ΣU e^{−iωz}|²/n², unbiased for the empirical kCE².

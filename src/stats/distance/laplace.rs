@@ -105,8 +105,8 @@ pub fn laplace(points: &Points, nu: f64) -> Laplace {
     }
 }
 
-/// ΣV of the outcomes, ½Σ(1 − ‖g‖²) of vectors, below which no gamma law fits: a law of rare outcomes
-/// has steps.
+/// ΣV of the outcomes, ½Σ(1 − ‖g‖²) of vectors, below which no gamma law fits: a law of rare
+/// outcomes has steps.
 pub const GAMMA_MIN: f64 = 10.0;
 
 /// P(G ≥ x) of a gamma law with the given mean and variance; `None` without variance.

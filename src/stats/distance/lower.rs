@@ -20,8 +20,9 @@
 //! twenty steps a round. From cells the distance is off by at most [`Points::shift`] (compose the
 //! couplings).
 //!
-//! Scores nearer than [`MERGE`] share a node, because the programme loses its digits where a Lipschitz
-//! bound is that tight; what this moves is part of the error (compose the couplings again).
+//! Scores nearer than [`MERGE`] share a node, because the programme loses its digits where a
+//! Lipschitz bound is that tight; what this moves is part of the error (compose the couplings
+//! again).
 
 use super::points::Points;
 use super::program::{self, Pair, Solution};
@@ -126,8 +127,8 @@ fn first_nodes(points: &Points, gap_max: f64) -> Vec<f64> {
     nodes
 }
 
-/// The mass of each node, and how far it was moved to it on average: each score is at its node, or at
-/// the nearest where it shares one.
+/// The mass of each node, and how far it was moved to it on average: each score is at its node, or
+/// at the nearest where it shares one.
 fn masses(points: &Points, nodes: &[f64]) -> (Vec<Pair>, f64) {
     let mut mass = vec![[0.0; 2]; nodes.len()];
     let (mut next, mut moved) = (0, 0.0);

@@ -1,8 +1,8 @@
-//! Distances from calibration: how far the scores are from true ones, in ways that no choice of
-//! cells decides.
+//! Distances from calibration: how far the scores are from true ones, measured without a choice of
+//! cells.
 //!
-//! The binned errors depend on where edges fall; a score that crosses one can change them by
-//! anything. The measures here are continuous in the scores, or say what they leave open. Source:
+//! Binned errors depend on where the edges fall: a score that crosses an edge can change them by
+//! any amount. The measures here are continuous in the scores, or come with bounds. Source:
 //! Błasiok, Gopalan, Hu, Nakkiran, *A unifying theory of distance from calibration* (2023), and for
 //! smECE Błasiok, Nakkiran (2024).
 //!
@@ -18,11 +18,10 @@
 //! | random features | [`features`] | unbiased | |
 //! | binned errors, sampled kernel terms | [`binned`] | for comparison with the paper | |
 //!
-//! [`of_scores`] and [`of_cells`] give them all. They read the same [`Points`], and none is kept up
-//! while events arrive: at query time they are functions of the sums that a window holds anyway, so
-//! no event pays for them. Cost for 4096 occupied cells on one core: smooth, interval and Laplace
-//! error together 1 to 2.5 ms, lower distance 6 to 30 ms, smECE 2 ms (`cargo bench --bench
-//! distance`).
+//! [`of_scores`] and [`of_cells`] compute them all from the same [`Points`]. They are computed at
+//! query time, from the sums that a window holds anyway, so they cost nothing while events arrive.
+//! Cost for 4096 occupied cells on one core: smooth, interval and Laplace error together 1 to 2.5
+//! ms, lower distance 6 to 30 ms, smECE 2 ms (`cargo bench --bench distance`).
 
 pub mod binned;
 pub mod features;

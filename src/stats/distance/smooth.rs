@@ -8,20 +8,21 @@
 //!
 //! On sorted distinct scores z_1 < … < z_m with residual masses R_k = ΣU/n the supremum is a linear
 //! programme in w_k = w(z_k), |w_k| ≤ 1, |w_{k+1} − w_k| ≤ d_k = z_{k+1} − z_k (neighbours suffice,
-//! Theorem 7.14). Its dual moves mass at the price of the way, and takes mass away at the price of
-//! one. No way is longer than one, so taking away a positive and a negative mass, at the price of
-//! two, never beats moving one to the other: only the sum of all masses goes, with one sign. With
-//! S_k = R_1 + … + R_k and, by symmetry, S_m ≥ 0, what is left is (derived)
+//! Theorem 7.14). Its dual moves mass at a cost equal to the distance, or removes mass at cost one.
+//! No distance exceeds one, so removing a positive and a negative mass, at cost two, is never
+//! cheaper than moving one to the other. Therefore only the sum of all masses is removed, and it
+//! has one sign. With S_k = R_1 + … + R_k and, by symmetry, S_m ≥ 0, the remaining problem is
+//! (derived)
 //!
 //! ```text
 //! smCE = S_m + min Σ_{k<m} d_k |S_k − G_k|   over G that never fall, from 0 to S_m
 //! ```
 //!
-//! a weighted isotonic regression by absolute differences: G_k is the mass that was taken away up to
-//! z_k. It is solved exactly, without a solver: let f_k(x) be the least cost of the first k terms
+//! a weighted isotonic regression by absolute differences: G_k is the mass that was removed up to
+//! z_k. It is solved exactly, without a solver. Let f_k(x) be the least cost of the first k terms
 //! with G_k ≤ x. It is convex, piecewise linear and falls to its minimum, so a heap of its
-//! breakpoints, the largest on top, says all of it. A term adds the slope d_k on the right of S_k,
-//! and what rises then is cut off again: the drops of the largest breakpoints, d_k in all.
+//! breakpoints, the largest on top, represents it. A term adds the slope d_k on the right of S_k.
+//! The rising part is then cut off again: the drops of the largest breakpoints, d_k in all.
 //!
 //! Always: 0 ≤ smCE ≤ 1 up to rounding; smCE ≥ |mean residual|. Cost: O(m log m), O(m) memory. Ties
 //! are pooled by [`Points`]; scores of exactly 0 and 1 are ordinary. Error from cells: at most
@@ -57,9 +58,9 @@ fn supremum(masses: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
     total + cost
 }
 
-/// A convex, piecewise linear function on [0, ∞) that falls to its minimum, by its breakpoints: each
-/// an argument and a drop of the slope. Both are not negative, and such floats are ordered as their
-/// bits are.
+/// A convex, piecewise linear function on [0, ∞) that falls to its minimum, by its breakpoints:
+/// each an argument and a drop of the slope. Both are not negative, and such floats are ordered as
+/// their bits are.
 #[derive(Default)]
 struct Falling(BinaryHeap<(u64, u64)>);
 
@@ -83,7 +84,8 @@ impl Falling {
                 PeekMut::pop(top);
             }
         }
-        // What lies at 0 is never cut at a price. Two drops of d lie at `at`, less what was not cut above.
+        // What lies at 0 is never cut at a price. Two drops of d lie at `at`, less what was not cut
+        // above.
         if at > 0.0 {
             self.0.push((at.to_bits(), (2.0 * d - rest).to_bits()));
         }

@@ -67,7 +67,8 @@ impl Sample<'_> {
             o.family,
         );
         if clustered.is_some() {
-            // Sign flips say what clusters add, and the stream's own dispersion what they do not see.
+            // Sign flips say what clusters add, and the stream's own dispersion what they do not
+            // see.
             null = null.dispersed(factor);
         }
         let quadratic = |s, statistic: f64, degrees: u32, formula: f64| {

@@ -2,13 +2,13 @@
 //!
 //! Two p-values for each of the partitions of [`super::binned`]:
 //!
-//! * given the predictions: outcomes are redrawn from the predictions, the partition stays, since it
-//!   depends on the predictions alone. (1 + #{ECE\* ≥ ECE})/(R + 1) is exact at any n.
+//! * given the predictions: outcomes are redrawn from the predictions, the partition stays, since
+//!   it depends on the predictions alone. (1 + #{ECE\* ≥ ECE})/(R + 1) is exact at any n.
 //! * consistency resampling (Vaicenavicius et al. 2019; Widmann, Lindsten, Zachariah 2019, test C):
 //!   predictions are redrawn with replacement, outcomes from them, and the partition is made again;
-//!   #{ECE\* ≥ ECE}/R. Repeated predictions share a bin, so redrawn samples have fewer bins and less
-//!   upward bias than the observed one: at n = 250 and ten classes it rejects 99 % of calibrated
-//!   samples. It is here because the papers report it.
+//!   #{ECE\* ≥ ECE}/R. Repeated predictions share a bin, so redrawn samples have fewer bins and
+//!   less upward bias than the observed one: at n = 250 and ten classes it rejects 99 % of
+//!   calibrated samples. It is here because the papers report it.
 //!
 //! Cost: R·n·K for each p-value, and a partition for each resample of the second.
 

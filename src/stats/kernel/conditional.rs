@@ -10,10 +10,10 @@
 //!
 //! n²SKCE_b is a positive quadratic form, close to a gamma law with these two moments: at n = 250
 //! it rejects 4.5 % of calibrated samples at 5 %, and all samples of the paper's models M2 and M3,
-//! where the distribution-free tests reject two in three or none. With few expected outcomes it does
-//! not fit, and they are drawn ([`super::redrawn`]). [`biased_bound`] holds at any n:
-//! changing one outcome moves √SKCE_b by at most √2/n, and McDiarmid's inequality then has four
-//! times the exponent of Theorem H.2. [`redrawn_p_value`] is exact for any statistic whatever.
+//! where the distribution-free tests reject two in three or none. With few expected outcomes it
+//! does not fit, and they are drawn ([`super::redrawn`]). [`biased_bound`] holds at any n: changing
+//! one outcome moves √SKCE_b by at most √2/n, and McDiarmid's inequality then has four times the
+//! exponent of Theorem H.2. [`redrawn_p_value`] is exact for any statistic whatever.
 //!
 //! A bandwidth computed from the predictions is a constant here, so the median heuristic costs no
 //! validity.
@@ -44,14 +44,14 @@ pub fn unbiased_variance(q: &Quadratic) -> f64 {
     }
 }
 
-/// Σ(1 − ‖g‖²), at least the events that are expected to miss the class they predict most, above which
-/// outcomes are not drawn: a draw takes time by its square.
+/// Σ(1 − ‖g‖²), at least the events that are expected to miss the class they predict most, above
+/// which outcomes are not drawn: a draw takes time by its square.
 const REDRAWN_MAX: f64 = 200.0;
 
 /// Upper p-value of SKCE_b of a sample with one weight an event, whose sums are `q`: by the gamma
 /// law, or by redrawn outcomes where events are worth fewer than [`GAMMA_MIN`] rare outcomes, ½
-/// (Σw²d)²/Σw⁴d of them with d = 1 − ‖g‖². Where few events have nearly all of the weight among many
-/// others it is [`biased_bound`]. `None` without null variance.
+/// (Σw²d)²/Σw⁴d of them with d = 1 − ‖g‖². Where few events have nearly all of the weight among
+/// many others it is [`biased_bound`]. `None` without null variance.
 pub fn p_value(
     sample: &Vectors,
     weights: &[f64],

@@ -7,8 +7,8 @@
 //! its own, so the unbiased form follows.
 //!
 //! The same numbers are exact for another kernel, φ_D(g, g′) = mean over d of cos ω_d·(g − g′):
-//! positive, 1 where g = g′. So what is known of SKCE_b under the null given the predictions holds
-//! of them as it is ([`super::window`] tests so).
+//! positive, 1 where g = g′. So the null law of SKCE_b given the predictions applies to them
+//! unchanged ([`super::window`] uses it).
 //!
 //! Sums are integers in units of 2⁻³², as all sums of the product are: a merge of panes is exact
 //! and has no order. The draws are fixed once for a monitor by their seed. Cost: O(DK) an event,

@@ -14,7 +14,7 @@
 //! | [`distribution_free`], [`asymptotic`] | the paper's tests |
 //! | [`features`] | streaming sums: random features, pairs, a bounded part of the window |
 //! | [`sums`] | what a pane of a stream keeps for the test |
-//! | [`window`] | why so, and the test of a window |
+//! | [`window`] | why these sums, and the test of a window |
 //! | [`locations`] | the χ² test at chosen predictions |
 //! | [`binned`], [`binned_tests`] | the binned errors that papers report beside, and their tests |
 //! | [`weighted`] | the quadratic form and its test of weighted events |

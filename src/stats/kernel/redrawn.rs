@@ -1,10 +1,11 @@
 //! The law of SKCE_b from redrawn outcomes, where few of them are left to chance.
 //!
-//! Of rare outcomes the null law has steps, one for each that happens, and no gamma law fits: of 200
-//! events with a chance of 0.0006 each, the gamma law rejects one calibrated sample in nine at 5 %.
-//! So outcomes are drawn from the predictions. Nearly all events of a draw have the class that they
-//! predict most, so the double sum is not computed again: with δ⁰ the residuals of those classes, D
-//! the events that got another one, and Δ_i = e_y − e_most,
+//! With rare outcomes the null law has steps, one for each outcome that happens, and no gamma law
+//! fits. With 200 events that each have a chance of 0.0006, the gamma law rejects one calibrated
+//! sample in nine at 5 %. So outcomes are drawn from the predictions. In a draw nearly all events
+//! get the class that their prediction makes most likely, so the double sum is not computed again:
+//! with δ⁰ the residuals of those classes, D the events that got another one, and Δ_i = e_y −
+//! e_most,
 //!
 //! ```text
 //! Σ_ij φ_ij δ_i·δ_j = Σ_ij φ_ij δ⁰_i·δ⁰_j + 2 Σ_{i∈D} Δ_i·Σ_j φ_ij δ⁰_j + Σ_{i,j∈D} φ_ij Δ_i·Δ_j
@@ -66,8 +67,8 @@ impl<'a> Redrawn<'a> {
         }
     }
 
-    /// Upper p-value of the sample's own outcomes among drawn ones, (1 + #{T* ≥ T})/(1 + R): valid at
-    /// any n. The same seed gives the same answer.
+    /// Upper p-value of the sample's own outcomes among drawn ones, (1 + #{T* ≥ T})/(1 + R): valid
+    /// at any n. The same seed gives the same answer.
     pub fn p_value(&self, alpha: f64, seed: u64) -> f64 {
         let replicates = (2.0 / alpha).ceil().clamp(REPLICATES_MIN, REPLICATES_MAX);
         let own = |i: usize| self.sample.outcome(i);

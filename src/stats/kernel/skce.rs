@@ -13,9 +13,9 @@
 //! | block | mean over ⌊n/B⌋ blocks of the former | none | nBK |
 //! | linear | the same with B = 2: pairs of neighbours | none | nK |
 //!
-//! One pass over pairs also gives what the null laws need, at hardly more cost, since φ is the dear
-//! part: given the predictions and under the null, outcomes are independent with Cov(δ_i) = S_i =
-//! diag(g_i) − g_i g_iᵀ, and E h_ij² = φ_ij² tr(S_i S_j).
+//! One pass over pairs also gives the sums of the null laws, at hardly more cost, since φ is the
+//! expensive part: given the predictions and under the null, outcomes are independent with Cov(δ_i)
+//! = S_i = diag(g_i) − g_i g_iᵀ, and E h_ij² = φ_ij² tr(S_i S_j).
 
 use super::phi::Kernel;
 use super::vectors::Vectors;

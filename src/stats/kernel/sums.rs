@@ -1,16 +1,16 @@
 //! What a pane keeps of its events for the kernel test: a bounded sample, and sums.
 //!
-//! Why these, and what is tested of them, is said in [`super::window`]. Here is what holds of the
-//! options: a merge is exact and has no order; what was refused and what came late is counted;
-//! parts give back the same bits.
+//! [`super::window`] explains the choice and the test. The laws of all options: a merge is exact
+//! and does not depend on order; refused and late events are counted; sums rebuilt from their parts
+//! have the same bits.
 //!
-//! An outcome that comes after its event was counted, or left out, is put right exactly
-//! ([`KernelSums::revise`]): in sums by taking out the old term and adding the new one, integers
-//! both; in the sample because which events are in it does not depend on what happened, so that an
-//! event that is in it gets its class there, and one that was left out is offered as if it had come
-//! in time. Linear and block sums alone are not revised: of a closed pane's blocks it is no longer
-//! known which events were neighbours. They stay those of the outcomes at the time of closing, and
-//! how many came after is counted ([`KernelSums::outdated`]).
+//! An outcome that comes after its event was counted, or left out, is corrected exactly
+//! ([`KernelSums::revise`]). In the sums, the old term is taken out and the new one added; both are
+//! integers. In the sample, membership does not depend on the outcome: an event in the sample gets
+//! its class there, and an event that was left out is offered as if it had come in time. Only
+//! linear and block sums are not revised, because the neighbours of an event in a closed pane are
+//! no longer known. They keep the outcomes of the time of closing, and later corrections are
+//! counted ([`KernelSums::outdated`]).
 
 use super::features::{BlockSums, FeatureParts, Features};
 use super::{Kernel, Vectors};

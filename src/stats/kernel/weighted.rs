@@ -13,11 +13,11 @@
 //! * E(Σw)²·SKCE_b = Σw²(1 − ‖g‖²),
 //! * Var = Σw⁴ Var h_ii + 2Σ_{i≠j} w_i² w_j² φ² tr(S_i S_j).
 //!
-//! So the sums of a weighted sample are a [`Quadratic`] with n = Σw, and the p-value of SKCE_b
-//! is had as there. McDiarmid's bound has Σw²/(Σw)² for 1/n, the effective number of events.
-//! With all weights 1 everything is what [`super::evaluate`] gives of the same events, to the bit. Linear and block
-//! estimators pair neighbours and are left out: the weights would pair a heavy event with one other
-//! only.
+//! So the sums of a weighted sample are a [`Quadratic`] with n = Σw, and the p-value of SKCE_b is
+//! had as there. McDiarmid's bound has Σw²/(Σw)² for 1/n, the effective number of events. With all
+//! weights 1 everything is what [`super::evaluate`] gives of the same events, to the bit. Linear
+//! and block estimators pair neighbours and are left out: the weights would pair a heavy event with
+//! one other only.
 
 use super::conditional;
 use super::phi::{self, Kernel};

@@ -3,11 +3,11 @@
 //! The quadratic estimator needs pairs of events, so no finite sum of events gives it. Two things
 //! are kept instead:
 //!
-//! * a *bounded sample*: the events of lowest rank, where a rank is a hash of what an event is
-//!   called, drawn by a seed. The lowest of a union are the lowest of the lowest of its parts, so
-//!   panes merge exactly, and which events are kept depends on no order, split or repeat. Ranks
-//!   know nothing of outcomes: given the predictions, outcomes of the sample are as independent as
-//!   those of all, so the tests given the predictions hold on it.
+//! * a *bounded sample*: the events of lowest rank. The rank is a seeded hash of the event's name.
+//!   The lowest ranks of a union are the lowest of the lowest ranks of its parts, so panes merge
+//!   exactly, and the sample does not depend on order, splits or repeats. Ranks do not depend on
+//!   outcomes: given the predictions, the outcomes of the sample are as independent as those of all
+//!   events, so the tests given the predictions hold on it.
 //! * where asked for, *random features* ([`super::features`]): sums over all events, exact for a
 //!   kernel of their own. What they add is power: the noise of SKCE falls as 1/n.
 //!
@@ -20,9 +20,9 @@
 //! arrival, as the paper streams it, would depend on the order in which partitions are read; hence
 //! the pairing by rank.
 //!
-//! Features decide where they have seen more than the sample holds, else the sample. Their null
-//! variance has Σ_{i≠j}φ_D² tr(S_i S_j), which is no sum over events: it is taken over the pairs of
-//! the sample, times how many more pairs there are.
+//! The features decide if they cover more events than the sample holds; otherwise the sample
+//! decides. The null variance of the features contains Σ_{i≠j}φ_D² tr(S_i S_j), which is not a sum
+//! over events. It is taken over the pairs of the sample and scaled to the number of all pairs.
 //!
 //! KCE is at most the ℓ2-ECE of the whole vector (φ ≤ 1), so a lower end of it is one of that
 //! (derived): given the predictions, KCE_b = ‖n⁻¹Σφ(g_i)δ_i‖ moves by at most √2/n with one
@@ -32,8 +32,8 @@
 //! Linear and block sums never decide: their noise falls as 1/√n only.
 //!
 //! Cost: an event is a hash and mostly one comparison, of D features 2DK + D sines; a pane
-//! m·(8K + 40) + 32·DK bytes for a sample of m; a test m²/2 kernel values of O(K), twice that again where
-//! the bandwidth is the median.
+//! m·(8K + 40) + 32·DK bytes for a sample of m; a test m²/2 kernel values of O(K), twice that again
+//! where the bandwidth is the median.
 
 use super::features::{BlockSums, Features};
 use super::skce::traces;
@@ -176,8 +176,8 @@ const WORTH_MIN: f64 = 30.0;
 /// The test of features. Its null mean is that of all events; its null variance is the sample's,
 /// scaled by the ratio of their 1 − ‖g‖². Where nearly all predictions are certain, a sample may
 /// hold few of the others or none: it is worth (Σd)²/Σd² events (Kish 1965) with d = 1 − ‖g‖², and
-/// below [`WORTH_MIN`] the p-value is the distribution-free bound. So it is where all events together
-/// expect fewer than [`GAMMA_MIN`] rare outcomes.
+/// below [`WORTH_MIN`] the p-value is the distribution-free bound. So it is where all events
+/// together expect fewer than [`GAMMA_MIN`] rare outcomes.
 fn feature_test(features: &Features, part: &Vectors) -> Option<FeatureTest> {
     let (biased, unbiased) = features.estimates()?;
     let (total, mean) = features.total();

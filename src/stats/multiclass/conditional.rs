@@ -1,20 +1,20 @@
 //! The law of vector statistics given the predictions, where outcomes are few.
 //!
-//! As for scalars ([`crate::conditional`]): the Pearson law of a level is trusted from a shape 4κ₂³/κ₃²
-//! of ¼ on, and where the information is at least ten,
+//! As for scalars ([`crate::conditional`]): the Pearson law of a level is trusted from a shape
+//! 4κ₂³/κ₃² of ¼ on, and where the information is at least ten,
 //!
 //! ```text
 //!   ΣV = Σ_events ½·Σ_c p_c(1 − p_c)   over all outcomes c, that of no label of the view included
 //! ```
 //!
-//! which is z(1 − z) for two classes; it is worked out with the mean vector of each cell, which makes it too
-//! large where predictions within a cell differ much. Else, up to ΣV = 100, outcomes are drawn; beyond, levels that
-//! are not trusted are left out. Of events whose weights differ nothing is drawn, and below ten no
-//! level takes part.
+//! For two classes this is z(1 − z). It is computed with the mean vector of each cell, so it is too
+//! large if predictions within a cell differ much. If a level is not trusted and ΣV is at most 100,
+//! outcomes are drawn; above 100, levels that are not trusted are left out. Events with different
+//! weights are never drawn, and below ten no level takes part.
 //!
 //! The cells of the finest level stand for their events by their mean vector. In each the likeliest
-//! outcome t is taken to happen, and the others are hits, which are drawn by geometric jumps. A hit of
-//! class c in a cell with D = ΣU changes, with p the mean vector of its leaf,
+//! outcome t is taken to happen, and the others are hits, which are drawn by geometric jumps. A hit
+//! of class c in a cell with D = ΣU changes, with p the mean vector of its leaf,
 //!
 //! ```text
 //!   ‖D‖² by 2(D_c − D_t) + 2,   Σ‖U‖² by 2(p_t − p_c)
@@ -23,8 +23,9 @@
 //! without the terms of an outcome that is no label. The observed statistics are worked out by the
 //! same steps, so ties are exact.
 //!
-//! Predictions of one cell that differ much, as sure and even ones may in a cell of two slices, vary less than
-//! their mean vector does: then the test rejects calibrated models more seldom than at α, and errors too.
+//! If predictions of one cell differ much, as sure and even ones may in a cell of two slices, their
+//! outcomes vary less than the mean vector says. The test then rejects calibrated models less often
+//! than α, and finds errors less often.
 //!
 //! Always: the same levels give the same p-values. Cost: a replicate takes about 2ΣV steps a level.
 
@@ -118,8 +119,8 @@ impl Null {
         Some(rank::joint_p_value(&columns, &observed))
     }
 
-    /// p-value of the unbiased estimate at the interval's level, of these moments; `None` where no law
-    /// is known for it.
+    /// p-value of the unbiased estimate at the interval's level, of these moments; `None` where no
+    /// law is known for it.
     pub fn zero_p_value(&self, m: &Moments, t: f64) -> Option<f64> {
         if m.variance <= 0.0 {
             return Some(m.survival(t));

@@ -58,8 +58,9 @@ pub struct VectorLevel {
     pub cells: Vec<VectorCell>,
 }
 
-/// Multiplications that one cell's pair sum may cost. A cell that would cost more, as 1001 events of 1000 classes
-/// would, has the variance of its mean vector, which is too large where its predictions differ much.
+/// Multiplications that one cell's pair sum may cost. A cell that would cost more, as 1001 events
+/// of 1000 classes would, has the variance of its mean vector, which is too large where its
+/// predictions differ much.
 pub const EXACT_STEPS: f64 = 1e9;
 
 impl VectorLevel {
@@ -215,9 +216,9 @@ fn pairs(events: &Events, group: &[usize], mean: &Law, tuples: &Tuples) -> f64 {
 /// Coordinates up to which third moments are exact: k³ steps an event.
 pub const THIRD_EXACT: usize = 12;
 
-/// Σ_{a≠b≠c} tr(S_a S_b S_c) = tr(ΣS)³ − 3tr(ΣS·ΣS²) + 2Σtr S³, at least 0 (it can be less of three events),
-/// and Σ_{a≠b} E(U_a·U_b)³ = ‖ΣT‖² − Σ‖T‖², T the tensor of third central moments: T_ijl = [i=j=l]z_i − [i=j]z_i z_l −
-/// [i=l]z_i z_j − [j=l]z_i z_j + 2z_i z_j z_l.
+/// Σ_{a≠b≠c} tr(S_a S_b S_c) = tr(ΣS)³ − 3tr(ΣS·ΣS²) + 2Σtr S³, at least 0 (it can be less of three
+/// events), and Σ_{a≠b} E(U_a·U_b)³ = ‖ΣT‖² − Σ‖T‖², T the tensor of third central moments: T_ijl =
+/// [i=j=l]z_i − [i=j]z_i z_l − [i=l]z_i z_j − [j=l]z_i z_j + 2z_i z_j z_l.
 fn thirds(events: &Events, group: &[usize]) -> (f64, f64) {
     let k = events.dimension;
     let (mut s, mut s2, mut t) = (vec![0.0; k * k], vec![0.0; k * k], vec![0.0; k * k * k]);

@@ -7,9 +7,9 @@
 //! S_b)/(N·N_parent) over the finer level's cells.
 //!
 //! Beside it the bound of Theorem 3.1: T_d ≥ √(2K²/α′)·min(m^(d/2)/n, m^(−d/2)), α′ = α/B. Where
-//! predictions concentrate in high dimension, more events meet in a cell than its second term stands for. Then
-//! Chebyshev's bound, sd(T_d)/√α′, is the greater one and counts, so what exceeds the bound does so at α/B
-//! whatever the predictions are.
+//! predictions concentrate in high dimension, more events meet in a cell than its second term
+//! stands for. Then Chebyshev's bound, sd(T_d)/√α′, is the greater one and counts, so what exceeds
+//! the bound does so at α/B whatever the predictions are.
 //!
 //! Where outcomes are few they are drawn, or levels whose law is not known are left out ([module
 //! `conditional`](super)).
@@ -43,7 +43,8 @@ pub struct VectorLevelResult {
     pub null_sd: f64,
     /// Its p-value, not adjusted.
     pub p_value: f64,
-    /// It exceeds the bound of Theorem 3.1 at α/B, and Chebyshev's; of weighted events the bound is not said.
+    /// It exceeds the bound of Theorem 3.1 at α/B, and Chebyshev's; of weighted events the bound is
+    /// not said.
     pub theorem: bool,
     /// The level takes no part: no law of its estimate can be trusted at so few outcomes.
     pub left_out: bool,
@@ -61,8 +62,8 @@ pub struct VectorTCal {
     pub theorem_reject: bool,
     /// Levels, coarse to fine.
     pub levels: Vec<VectorLevelResult>,
-    /// Outcomes were drawn this often, because formulas do not hold for so few; `None` where formulas
-    /// served.
+    /// Outcomes were drawn this often, because formulas do not hold for so few; `None` where
+    /// formulas served.
     pub replicates: Option<u32>,
 }
 
@@ -204,8 +205,8 @@ fn result(
     }
 }
 
-/// Correlations of the levels that are kept, each with the one before; over a gap the product of those
-/// in it.
+/// Correlations of the levels that are kept, each with the one before; over a gap the product of
+/// those in it.
 fn chain(levels: &[VectorLevel], moments: &[Moments], kept: &[usize]) -> Vec<f64> {
     let all = neighbours(levels, moments);
     let gaps = kept.windows(2).map(|pair| &all[pair[0]..pair[1]]);

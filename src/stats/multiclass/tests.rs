@@ -234,8 +234,8 @@ fn the_vector_tests_keep_their_level_and_have_power() {
     }
 }
 
-/// All events have one prediction, or one of twenty, of so many classes that the finest cells would number far
-/// beyond n² if predictions were spread over them.
+/// All events have one prediction, or one of twenty, of so many classes that the finest cells would
+/// number far beyond n² if predictions were spread over them.
 #[test]
 fn the_bound_holds_where_predictions_concentrate_in_high_dimension() {
     let mut rng = Rng::new(9);

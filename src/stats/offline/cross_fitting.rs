@@ -11,9 +11,9 @@
 //! Dobriban 2022, the statistic of Figures 7 and 10, at m\* cells an axis).
 //!
 //! The paper takes critical values from an oracle that knows the law of the scores. Here the
-//! outcomes are redrawn from the predictions: under the null and given the predictions, the observed
-//! outcomes and each redrawn set are exchangeable, also together with fresh pseudo-outcomes. So
-//! (1 + #{S\* ≥ S})/(R + 1) is an exact p-value for any n.
+//! outcomes are redrawn from the predictions: under the null and given the predictions, the
+//! observed outcomes and each redrawn set are exchangeable, also together with fresh
+//! pseudo-outcomes. So (1 + #{S\* ≥ S})/(R + 1) is an exact p-value for any n.
 //!
 //! It sees shapes, not rates: a constant factor on all true probabilities leaves N_V/|V| as it was.
 //! `trueline reproduce tcal` compares its power with splitting and with T-Cal.

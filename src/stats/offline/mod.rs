@@ -1,5 +1,5 @@
-//! Tests of calibration that only `trueline evaluate --test` runs: what the T-Cal paper has beside
-//! its adaptive test.
+//! Tests of calibration that only `trueline evaluate --test` runs: the other tests of the T-Cal
+//! paper, without its adaptive test.
 //!
 //! | test | module | null | decides by |
 //! |---|---|---|---|

@@ -6,8 +6,8 @@
 //! z_k. If not, either the laws differ or the rates do. So three tests a class, each at α/(3K):
 //!
 //! * T1: |mean y_k − mean z_k| over the first half, T2: |mean y_k of the first − mean ỹ_k of the
-//!   second half|, each rejected from √(3K/(αn)) on. Both have mean 0, and a variance of at most v =
-//!   ¼(1/a + 1/b) with a and b events in the halves, which is 1/n where n is even; so this is
+//!   second half|, each rejected from √(3K/(αn)) on. Both have mean 0, and a variance of at most v
+//!   = ¼(1/a + 1/b) with a and b events in the halves, which is 1/n where n is even; so this is
 //!   Chebyshev's inequality with p-value v/T².
 //! * T3: a two-sample test of V_k against W_k, by permutations, so that its level is exact whatever
 //!   the law: [`TwoSample::ChiSquared`] at one level of m cells, Σ(√(b/a)·A − √(a/b)·B)²/(A + B)

@@ -4,13 +4,15 @@
 //! (Vergouwe et al., J. Clin. Epidemiol. 58 (2005): below 100 of each, a validation cannot tell),
 //! the isotonic one when the window it was fitted to has also [`ISOTONIC_MIN`] events
 //! (Niculescu-Mizil & Caruana, ICML 2005: with fewer it overfits). It is *worth it* when log loss
-//! on the following window falls by more than [`ERRORS_MIN`] standard errors. Of these the stiffest
-//! is advised that is no more than one standard error of the paired difference behind the best (the
-//! one-standard-error rule of Breiman et al., 1984): what two parameters mend needs no 256.
+//! on the following window falls by more than [`ERRORS_MIN`] standard errors. Among these maps the
+//! advice is the stiffest one whose gain is within one standard error of the paired difference of
+//! the best gain (the one-standard-error rule of Breiman et al., 1984): if two parameters correct
+//! the scores, 256 are not needed.
 //!
-//! Log loss decides because it is proper and feels every score; an ECE can fall because a map says
-//! the same for everyone. Choosing among three raises the chance of advising a map that brings
-//! nothing from 2.3 % at most to three times that; such a map costs nothing but the trouble.
+//! Log loss decides because it is proper and depends on every score; an ECE can fall because a map
+//! gives everyone the same score. Choosing among three raises the chance of advising a useless map
+//! from at most 2.3 % to at most three times that. Such a map does no harm beyond the work of
+//! applying it.
 
 use super::map::{Fits, Method};
 use super::measures::{Gain, Trial};

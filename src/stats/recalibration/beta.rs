@@ -1,4 +1,4 @@
-//! Beta calibration: what mends scores that are beta distributed among events and among non-events.
+//! Beta calibration corrects scores that are beta distributed among events and among non-events.
 //!
 //! ```text
 //! logit q = a·ln z − b·ln(1−z) + c,    a, b ≥ 0;    a = b: the logistic map

@@ -7,11 +7,12 @@
 //! block's scores, and straight between blocks, as scikit-learn has it; beyond the outermost it is
 //! theirs.
 //!
-//! Two things are added. A block of n events that never (or always) happened does not say 0 (or 1),
-//! whose log loss is without bound at the first surprise, but (y + ½)/(n + 1), or the next block's
-//! rate where that is nearer, so that the map still rises. And at most [`BLOCKS_MAX`] blocks are
-//! kept, by merging the neighbours whose rates differ least, so that a map has a bound in bytes:
-//! with 256 blocks such neighbours differ by less than the rates' own errors.
+//! Two things are added. A block of n events that never (or always) happened does not get the rate
+//! 0 (or 1), because the first surprise would have unbounded log loss. It gets (y + ½)/(n + 1), or
+//! the next block's rate where that is nearer, so that the map still rises. And at most
+//! [`BLOCKS_MAX`] blocks are kept, by merging the neighbours whose rates differ least, so that a
+//! map has a bound in bytes: with 256 blocks such neighbours differ by less than the rates' own
+//! errors.
 
 use super::point::Point;
 use super::unfit::Unfit;

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! a above 0 says that scores are too low, b below 1 that they are over-confident (1/b is the
-//! temperature of Guo et al., ICML 2017, where a = 0). Maximum likelihood, without Platt's smoothed
-//! targets: with the hundred outcomes of each kind that are asked for they change nothing that can
-//! be seen, and without them Σq = Σy on the fitted events. Sources: Cox, *Two further applications
+//! temperature of Guo et al., ICML 2017, where a = 0). The fit is maximum likelihood, without
+//! Platt's smoothed targets: with the required hundred outcomes of each kind they have no visible
+//! effect, and without them Σq = Σy on the fitted events. Sources: Cox, *Two further applications
 //! of a model for binary regression*, Biometrika 45 (1958); Platt, *Probabilistic outputs for
 //! support vector machines* (1999).
 

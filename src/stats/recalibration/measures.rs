@@ -1,10 +1,10 @@
 //! How true scores are, in the few measures by which maps are compared.
 //!
-//! Mended scores lie elsewhere than the scores they were made of, so they are cut into cells again,
-//! on the axis of the window ([`Cut::Grid`]) or on the linear one ([`Cut::Scores`]), and then
-//! measured by the same estimators as any sample: the debiased ℓ2-ECE with its interval, the
-//! ℓ1-ECE, T-Cal. The scores as they were are measured in the same way at the same points, so that
-//! a difference is the map's doing.
+//! Recalibrated scores are other numbers than the raw scores, so they are cut into cells again, on
+//! the axis of the window ([`Cut::Grid`]) or on the linear one ([`Cut::Scores`]). The same
+//! estimators as for any sample then measure them: the debiased ℓ2-ECE with its interval, the
+//! ℓ1-ECE, T-Cal. The raw scores are measured in the same way at the same points, so that a
+//! difference is due to the map.
 
 use super::point::{Point, logs};
 use crate::axis::Grid;

@@ -1,4 +1,4 @@
-//! The map that would mend a miscalibration: fitted on one window, judged on the next.
+//! The map that would correct a miscalibration: fitted on one window, judged on the next.
 //!
 //! Three families, from stiff to free, each fitted to the cell sums of a window at the cells' mean
 //! scores, so that a live window needs nothing but the sums it has; from raw scores each event (or
@@ -10,18 +10,18 @@
 //! | [`beta`] | logit q = a·ln z − b·ln(1−z) + c, a, b ≥ 0 | Kull, Silva Filho, Flach, EJS 11 (2017) |
 //! | [`isotonic`] | q any rising function | Barlow et al. (1972); Zadrozny & Elkan, KDD (2002) |
 //!
-//! A fit looks better on its own events than it is, the freer the more; so [`trial`] judges it on a
-//! window that shares no event with them, and [`advice`] says which to apply there, or why none.
-//! Nothing here is on the way of an event: a fit costs some twenty passes over the occupied cells,
-//! a trial four times T-Cal.
+//! A fit looks better on its own events than it is, and a free map more so than a stiff one. So
+//! [`trial`] judges it on a window that shares no event with them, and [`advice`] says which map to
+//! apply there, or why none. Nothing here runs for each event: a fit costs some twenty passes over
+//! the occupied cells, a trial four times T-Cal.
 //!
-//! Always: a map never falls with the score (one that would is [`Unfit`]), so it turns no ranking
-//! round; it says neither 0 nor 1; maximum likelihood makes its mean on the fitted events their
-//! event rate (but for isotonic blocks at the ends without any, or nothing but, events). What cells
-//! cost: a cell's events share one recalibrated score, that of their mean, so what differs from the map
-//! of raw scores is what logit z varies within cells. On six networks, 2000 events fitted into 4096
-//! cells, recalibrated scores differ by at most 0.01 (root mean square) and log loss by 0.002
-//! (`tests/golden/recalibration.rs`).
+//! Always: a map never falls with the score (one that would is [`Unfit`]), so it reverses no
+//! ranking. It never returns 0 or 1. By maximum likelihood its mean on the fitted events is their
+//! event rate (except for isotonic blocks at the ends whose outcomes are all 0 or all 1). The error
+//! from cells: the events of a cell share one recalibrated score, that of their mean, so the
+//! difference from the map of raw scores is as large as the variation of logit z within a cell. On
+//! six networks, 2000 events fitted into 4096 cells, recalibrated scores differ by at most 0.01
+//! (root mean square) and log loss by 0.002 (`tests/golden/recalibration.rs`).
 
 pub mod advice;
 pub mod beta;

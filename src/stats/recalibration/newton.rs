@@ -18,10 +18,10 @@ const STEPS_MAX: u32 = 60;
 /// Halvings of a step before it counts as none.
 const HALVINGS_MAX: u32 = 40;
 
-/// Greatest change of any row's log odds by a step that cannot lower L. Where no η moves by more than
-/// r, the curvature along the way is at most eʳ times that at its begin (the third derivative of
-/// ln(1 + e^η) is no larger than the second; Bach, EJS 4, 2010), so a step of Newton's gains at least
-/// (1 − (eʳ − 1 − r)/r²) times its decrement: more than 0 up to r = 1.79.
+/// Greatest change of any row's log odds by a step that cannot lower L. Where no η moves by more
+/// than r, the curvature along the way is at most eʳ times that at its begin (the third derivative
+/// of ln(1 + e^η) is no larger than the second; Bach, EJS 4, 2010), so a step of Newton's gains at
+/// least (1 − (eʳ − 1 − r)/r²) times its decrement: more than 0 up to r = 1.79.
 const STRIDE_SURE: f64 = 1.5;
 
 /// Least share of its column that a pivot may keep. Below it two parameters cannot be separated:

@@ -1,4 +1,4 @@
-//! A map as a small table: scores and what to say instead, for a scorer that can interpolate.
+//! A map as a small table of scores and recalibrated scores, for a scorer that can interpolate.
 //!
 //! ```text
 //! # stream=clicks/3//binary window=5m                          (where it is of a stream)
@@ -10,9 +10,9 @@
 //!
 //! Rows are the edges of 256 equal cells; where logarithms matter, near 0 and 1, steps of a quarter
 //! in log-odds between 2⁻³² and its mirror; and the corners of an isotonic map. So a straight line
-//! between rows is exact for an isotonic map and within 10⁻³ for the others (a test measures it);
-//! who wants these exactly takes the parameters from the first line, written so that they read back
-//! to the bit.
+//! between rows is exact for an isotonic map and within 10⁻³ for the others (a test measures it).
+//! For exact values of the others use the parameters in the first line; they are written so that
+//! they read back to the bit.
 
 use super::map::Map;
 use super::point::CLIP;

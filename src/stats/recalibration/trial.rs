@@ -1,9 +1,9 @@
-//! Maps on trial: what they bring on events that they were not fitted to.
+//! Maps on trial: their gain on events that they were not fitted to.
 //!
-//! The gain of a map is the mean of what each event's log loss falls by, and has the standard error
-//! of that mean: differences are paired, so what all maps share (how hard the events are) cancels.
-//! From cells the paired differences take two values a cell, one an outcome, and their sums are had
-//! from N and Σy.
+//! The gain of a map is the mean decrease of log loss per event, with the standard error of that
+//! mean. Differences are paired, so the common part (how hard the events are) cancels. From cells
+//! the paired differences take two values a cell, one for each outcome, and their sums follow from
+//! N and Σy.
 
 use super::advice::Advice;
 use super::map::{Fits, Method};

@@ -1,8 +1,8 @@
-//! How many false alarms are allowed, as people say it, and what that makes of stakes and
-//! threshold.
+//! The allowed number of false alarms, as a user states it, and the stakes and threshold that
+//! follow.
 //!
-//! The detector guarantees: expected false alarms ≤ capital staked / A, at any time. A budget is a
-//! clock that hands out capital and the A that goes with it.
+//! The detector guarantees: expected false alarms ≤ capital staked / A, at any time. A budget
+//! defines A and how much capital is staked over time.
 //!
 //! | said | stake | A | reads |
 //! |---|---|---|---|
@@ -13,9 +13,9 @@
 //! A share s of the budget multiplies every stake by s: streams whose shares sum to 1 together keep
 //! the budget, however they depend on one another, since expectations add.
 //!
-//! Time is that of the panes that hold events: a quiet night stakes nothing, which only makes
-//! alarms rarer, and no outage can raise one. After an alarm under `ever`, t runs on: all alarms
-//! together still cost 5 %, but what is left to stake shrinks like S/t, so such a stream should be
+//! Time is counted over the panes that hold events: a quiet night adds no stake, which only makes
+//! alarms rarer, and no outage can raise one. After an alarm under `ever`, t continues: all alarms
+//! together still cost 5 %, but the remaining stake shrinks like S/t, so such a stream should be
 //! given a new budget.
 
 use std::fmt;

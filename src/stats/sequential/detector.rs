@@ -1,7 +1,7 @@
 //! The Shiryaev-Roberts e-detector over the mixture of bets.
 //!
-//! Every component c keeps M_c, the sum over all possible moments of change s of what a stake a_s,
-//! placed then and left to grow, would be worth now. A pane with likelihood ratios e_c and injected
+//! Every component c keeps M_c: the sum, over all possible moments of change s, of the present
+//! value of a stake a_s that was placed at s. A pane with likelihood ratios e_c and injected
 //! capital a moves it to
 //!
 //! ```text
@@ -22,7 +22,7 @@
 //!
 //! *Onset.* Beside M_c stands o_c, the mean moment of the stakes in it, each weighted by its worth:
 //! the posterior mean of the change under a flat prior. A stake placed now moves it by a/(M_c + a)
-//! of the way; e_c multiplies old and new alike and drops out. (KernelOptions N_c = M_c·o_c would
+//! of the way; e_c multiplies old and new alike and drops out. (Keeping N_c = M_c·o_c would
 //! do too; the ratio does not grow with the size of the numbers, so a time in milliseconds keeps
 //! its digits.)
 //!

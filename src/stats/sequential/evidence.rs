@@ -7,10 +7,10 @@
 //! which side: a cell's *lean* is 2w − 1, by worth over amplitudes, +1 where outcomes are surely
 //! more frequent than the scores say.
 //!
-//! *Direction* is what a person would say. A flatter slope raises scores below ½ and lowers those
-//! above, so of scores that all lie on one side it says that they are too low, or too high; so does
-//! a range that holds all of the scores. A bet counts as one-sided from nine tenths on of Σz(1 − z)
-//! of the scores since the last restart.
+//! *Direction* is the evidence in plain words. A flatter slope raises scores below ½ and lowers
+//! those above, so of scores that all lie on one side it says that they are too low, or too high;
+//! so does a range that holds all of the scores. A bet counts as one-sided from nine tenths on of
+//! Σz(1 − z) of the scores since the last restart.
 //!
 //! Shares sum to 1 from the first pane on; before an alarm they say little, since without evidence
 //! the mixture's weights show through. The direction is the largest share's, so it is a

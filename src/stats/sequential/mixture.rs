@@ -14,19 +14,20 @@
 //! | label noise | towards z + ε(1 − 2z) | 5 | .03 |
 //! | bumps | ±c on 2 or 3 neighbouring cells of 8, 16 or 32, nothing elsewhere | 196 | .265 |
 //!
-//! Why so: amplitudes by factors of 2 lose at most 17 % of the growth of the best one. What happens
-//! to models is a shift of odds or of probabilities, a temperature, noise in the labels, or one
-//! range of scores that goes wrong; each has a direction of its own. A shift of .05 or 3 % of noise
-//! is enormous in log-odds near 0 and 1, which no intercept or slope can say. Bumps
-//! overlap by half or more, so any range of a sixteenth to a quarter has one that fits it. A component of weight
-//! w costs log(1/w) nats of delay against one who knew it: about 3 for the commonest directions, 5
-//! to 8 for a bump. The common amplitude with a sign for each cell is the prior of T-Cal's lower
-//! bound, so m weak cells add up like √m; the second axis resolves scores of 10⁻⁵ that share the
-//! first cell of z. Nothing is tuned to a stream, and nothing but the signs is learnt. An error
-//! below 1/64 in log-odds, or narrower than 1/256 of z, is not seen.
+//! The reasons: amplitudes by factors of 2 lose at most 17 % of the growth of the best one. Models
+//! fail by a shift of odds or of probabilities, a temperature, noise in the labels, or one range of
+//! scores that goes wrong, and each of these has a direction of its own. A shift of .05 or 3 % of
+//! noise is enormous in log-odds near 0 and 1, and no intercept or slope can express it. Bumps
+//! overlap by half or more, so any range of a sixteenth to a quarter has one that fits it. A
+//! component of weight w costs log(1/w) nats of delay against one who knew it: about 3 for the
+//! commonest directions, 5 to 8 for a bump. The common amplitude with a sign for each cell is the
+//! prior of T-Cal's lower bound, so m weak cells add up like √m; the second axis resolves scores of
+//! 10⁻⁵ that share the first cell of z. Nothing is tuned to a stream, and nothing but the signs is
+//! learnt. An error below 1/64 in log-odds, or narrower than 1/256 of z, is not seen.
 //!
 //! A slope downwards has twice the weight of one upwards: models are over-confident more often than
-//! under-confident (Guo, Pleiss, Sun, Weinberger, *On calibration of modern neural networks*, 2017).
+//! under-confident (Guo, Pleiss, Sun, Weinberger, *On calibration of modern neural networks*,
+//! 2017).
 //!
 //! [The module](super) derives the bets. Source: Shin, Ramdas, Rinaldo, *E-detectors: a
 //! nonparametric framework for sequential change detection* (2023).

@@ -2,10 +2,10 @@
 //!
 //! A test at level 0.05 that is repeated on sliding windows raises a false alarm almost surely
 //! within a day of traffic: T-Cal on windows of 1000 events, looked at every 500, rejected within
-//! 100,000 calibrated events in 94 to 100 % of the streams. Windows therefore describe; what alarms
-//! is a detector whose false alarms are bounded over all time, however often one looks and however
-//! the scores drift. The only assumption is what is tested: given the past and the score, the
-//! outcome has the probability that the score says, up to a tolerance in log-odds.
+//! 100,000 calibrated events in 94 to 100 % of the streams. So windows only describe. Alarms come
+//! from a detector whose false alarms are bounded over all time, however often one looks and
+//! however the scores drift. Its only assumption is the hypothesis under test: given the past and
+//! the score, the outcome has the probability that the score says, up to a tolerance in log-odds.
 //!
 //! | part | holds |
 //! |---|---|
@@ -112,12 +112,12 @@
 //!
 //! # Many streams
 //!
-//! A threshold A for each of N streams allows N false alarms, A·N (Bonferroni) one. Between them
-//! stands e-BH ([`multiple_testing`]): sort M, take k* = max{k : M_(k) ≥ N·A/k} and call the k*
-//! largest. A called stream i has 1/k* ≤ M_i/(N·A), so at any stopping time the expected share of
-//! false ones is at most (1/N)·Σ_{calibrated} E\[stakes_i\]/A, under any dependence. (Wang, Ramdas
-//! 2022; Dandapanthula, Ramdas 2025 for e-detectors, whose false discovery rate with a finite run
-//! length is trivially 1 in the worst case, hence "per stake".)
+//! A threshold A for each of N streams allows N false alarms; A·N (Bonferroni) allows one. e-BH
+//! ([`multiple_testing`]) lies between them: sort M, take k* = max{k : M_(k) ≥ N·A/k} and call the
+//! k* largest. A called stream i has 1/k* ≤ M_i/(N·A), so at any stopping time the expected share
+//! of false ones is at most (1/N)·Σ_{calibrated} E\[stakes_i\]/A, under any dependence. (Wang,
+//! Ramdas 2022; Dandapanthula, Ramdas 2025 for e-detectors, whose false discovery rate with a
+//! finite run length is trivially 1 in the worst case, hence "per stake".)
 
 pub mod budget;
 pub mod detector;

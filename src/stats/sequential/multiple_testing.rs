@@ -1,12 +1,12 @@
 //! Which streams of a fleet to call miscalibrated at once: e-BH on their detectors.
 //!
 //! A single threshold A on each of N streams allows N false alarms per budget; A·N (Bonferroni)
-//! allows one and waits for it. Between them: with k* the largest k for which the k-th largest M is
-//! at least N·A/k, call the k* largest. At any stopping time the expected share of false ones among
-//! those called is at most (1/N) of the capital staked on calibrated streams, over A, whatever the
-//! dependence between streams, since a called stream has 1/k* ≤ M/(N·A). (Dandapanthula, Ramdas,
-//! *Multiple testing in multi-stream sequential change detection*, 2025; Wang, Ramdas, *False
-//! discovery rate control with e-values*, 2022.)
+//! allows one, and detects later. e-BH lies between them: with k* the largest k for which the k-th
+//! largest M is at least N·A/k, call the k* largest. At any stopping time the expected share of
+//! false ones among those called is at most (1/N) of the capital staked on calibrated streams, over
+//! A, whatever the dependence between streams, since a called stream has 1/k* ≤ M/(N·A).
+//! (Dandapanthula, Ramdas, *Multiple testing in multi-stream sequential change detection*, 2025;
+//! Wang, Ramdas, *False discovery rate control with e-values*, 2022.)
 //!
 //! [`online`] is for hypotheses that come one by one with shares γ_i of a level α, Σγ ≤ 1, each
 //! with an e-value: call those with E_i ≥ 1/(α·γ_i·k), k the largest number that so many satisfy

@@ -23,19 +23,19 @@
 //!
 //! *Bets towards a probability.* A shift or noise says that the probability is q(z) and not z. In
 //! log-odds that is δ = logit q(z₀) − logit z₀, a different β in each cell. Against scores that are
-//! right up to τ the best bet is the ratio of q to the nearest tolerated probability, whose log-odds
-//! are τ nearer to q (Grünwald, de Heide, Koolen, *Safe testing*, 2024, theorem 1; the nearest
-//! product is the product of the nearest): β = sign δ·max(|δ| − τ, 0), within ±5 so that no outcome
-//! takes more than e⁻⁵ of a stake. At the ends of the scale these bets are steep on purpose, since
-//! there a small shift shows; their tangents lose up to 2d² nats an event in the outermost cells,
-//! and less than 10⁻⁶ where z is more than .02 away from an end.
+//! right up to τ the best bet is the ratio of q to the nearest tolerated probability, whose
+//! log-odds are τ nearer to q (Grünwald, de Heide, Koolen, *Safe testing*, 2024, theorem 1; the
+//! nearest product is the product of the nearest): β = sign δ·max(|δ| − τ, 0), within ±5 so that no
+//! outcome takes more than e⁻⁵ of a stake. At the ends of the scale these bets are steep on
+//! purpose, since there a small shift shows; their tangents lose up to 2d² nats an event in the
+//! outermost cells, and less than 10⁻⁶ where z is more than .02 away from an end.
 //!
 //! Where a slope bet is so steep against the scores that the tangent would lose more than 10⁻⁶ an
 //! event (the largest amplitude, z below 0.006 or above 0.994 on 4096 equal cells), its β is cut.
 //! Any β that does not look at outcomes is a fair bet; the mixture holds neighbours that are not
 //! cut. So for every stream and every bet the log-likelihood ratio from sums is at most the exact
-//! one; that of intercept, slope and cell bets is within 10⁻⁶ an event of it, where cells are no wider than
-//! 1/4096 and the tolerance is at most 1.5.
+//! one; that of intercept, slope and cell bets is within 10⁻⁶ an event of it, where cells are no
+//! wider than 1/4096 and the tolerance is at most 1.5.
 //!
 //! *Rows.* Between 1/8 and 7/8 no bet is steep, and cells there are put together up to a width of
 //! 1/1024 before bets look at them, which loses at most 5·10⁻⁷ an event and makes a pane twice as

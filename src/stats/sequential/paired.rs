@@ -1,11 +1,11 @@
 //! Two versions on the same events: the difference of Brier score and of calibration, valid at all
 //! times.
 //!
-//! A champion said c and a challenger s of the same event, whose outcome is y. Because both are
-//! paired with the same outcome, what the outcome's own chance adds cancels, and a difference shows
-//! after far fewer events than two separate scores would need. Three differences, all challenger −
-//! champion (below 0: the challenger is better), and each an average over the pairs so far of what
-//! is *expected given the past and both scores*:
+//! A champion gives an event the score c, a challenger gives it s, and its outcome is y. Both
+//! scores are paired with the same outcome, so the randomness of the outcome cancels, and a
+//! difference shows after far fewer events than two separate scores would need. There are three
+//! differences, all challenger − champion (below 0: the challenger is better), and each an average
+//! over the pairs so far of what is *expected given the past and both scores*:
 //!
 //! * **Brier score**: (1/n)Σ E[(y − s)² − (y − c)²]. The summand is (c − s)(2y − c − s), the form
 //!   2g(y − m) of [`super::drift`] with g = c − s and m the mean of both scores. This is Δ_n of
@@ -23,9 +23,9 @@
 //!   reliability part of the Brier score's decomposition), less about 16·p(1 − p)·ln(n)/n for what
 //!   was being learnt. Errors of opposite sign in different cells do not cancel.
 //!
-//! Guarantee: for each of the three, with probability at least 1 − α the interval never once
-//! misses, however often one looks and whatever the scores do. Needed is only that no pair is
-//! chosen by its outcome. Not promised: anything about the three together, or about another stretch
+//! Guarantee: for each of the three, with probability at least 1 − α the interval covers at all
+//! times, however often one looks and whatever the scores do. The only condition is that no pair is
+//! chosen by its outcome. There is no guarantee for the three together, or for any other stretch
 //! than from the first pair to now.
 //!
 //! Sums add up over streams of pairs that each learnt by themselves ([`Paired::merge`]): D of a

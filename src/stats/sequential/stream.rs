@@ -8,27 +8,27 @@
 //!       max(2000, 4 × its delay) events since the last alarm, and M at most what was staked since
 //! ```
 //!
-//! M is the sum of stakes that grew, so stakes alone lift it: of scores of 0 where nothing happens, or
-//! of bets on ranges without scores, no bet wins or loses, and M is what was staked. So an alarm also
-//! needs evidence: M at least twice what is *at stake*, R ← min(R + a, M), the stakes less what bets
-//! have lost since. Where bets lose at first, as they do on calibrated scores that vary, R is soon
-//! far below A and asks for nothing. Asking for more than M ≥ A raises fewer alarms, so the guarantee
-//! stays.
+//! M is the sum of stakes that grew, so stakes alone raise it. On scores of 0 where nothing
+//! happens, or for bets on ranges without scores, no bet wins or loses, and M is the sum of the
+//! stakes. So an alarm also needs evidence: M at least twice what is *at stake*, R ← min(R + a, M),
+//! the stakes less what bets have lost since. Where bets lose at first, as they do on calibrated
+//! scores that vary, R is soon far below A and the condition has no effect. A condition beyond M ≥
+//! A only removes alarms, so the guarantee stays.
 //!
 //! At an alarm the evidence is recorded and the detector restarts; the guarantee covers any rule of
-//! restarting. If nothing was mended the next alarm comes after about the same delay, and four
-//! delays without one have stakes that won much. So a stream is clear once bets have had that time
-//! and hold no more than was staked on them: nothing speaks against the scores since the alarm. An
-//! error that shrinks to half its size is found in four delays and keeps the alarm. The rule is a
-//! heuristic. Simulated errors that stay (temperature 1.25 to 2) were called clear after 1 of 400
+//! restarting. While the error stays, the next alarm comes after about the same delay, and within
+//! four delays the stakes grow much even without one. So a stream is clear once bets have had that
+//! time and M is at most what was staked: nothing since the alarm speaks against the scores. An
+//! error that shrinks to half its size is found within four delays and keeps the alarm. The rule is
+//! a heuristic. Simulated errors that stay (temperature 1.25 to 2) were called clear after 1 of 400
 //! alarms at most; calibrated streams are clear within some 3000 events of an alarm that took 500.
 //!
-//! The sequences restart when an alarm begins and when it ends, not when it is confirmed: in alarm
-//! they are of the whole time since its first alarm, after it of the time since.
+//! The sequences restart when an alarm begins and when it ends, not when it is confirmed. During an
+//! alarm they cover the time since its first alarm; afterwards they cover the time since its end.
 //!
-//! It is an error to feed corrections of a pane that has been taken: an outcome that comes late
-//! joins reports, never the detector. Of clustered events the ratios are tempered by the dispersion
-//! of all panes before ([`crate::clusters`]); the confidence sequences are not. Always: state is a
+//! It is an error to feed corrections of a pane that was already observed: a late outcome enters
+//! reports, never the detector. For clustered events the ratios are tempered by the dispersion of
+//! all panes before ([`crate::clusters`]); the confidence sequences are not. Always: state is a
 //! function of budget, tolerance and the panes taken, in order. [`StreamDetector::from_parts`]
 //! continues with the same bits.
 
@@ -98,7 +98,8 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// Events without another alarm after which the stream is clear, if bets have won nothing since.
+    /// Events without another alarm after which the stream is clear, if bets have won nothing
+    /// since.
     pub fn wait_events(&self) -> f64 {
         (CLEAR_DELAYS * self.delay_events).max(CLEAR_EVENTS_MIN as f64)
     }
@@ -262,8 +263,8 @@ impl StreamDetector {
         self.detector.events()
     }
 
-    /// Whether bets with this log M have won enough for an alarm or a call: they are worth twice what
-    /// is at stake.
+    /// Whether bets with this log M have won enough for an alarm or a call: they are worth twice
+    /// what is at stake.
     pub fn is_evidence(&self, log_worth: f64) -> bool {
         log_worth >= (EVIDENCE_MIN * self.at_stake).ln()
     }

@@ -1,6 +1,6 @@
-//! Sums whose cells are only read, as those of sealed panes and of windows: a list, shared until one changes.
-//! Few cells are a list also while events come by the batch: a batch is sorted and merged, in half the time
-//! that it takes to look each event up in a map.
+//! Sums whose cells are only read, as those of sealed panes and of windows: a list, shared until
+//! one changes. Few cells are a list also while events come by the batch: a batch is sorted and
+//! merged, in half the time that it takes to look each event up in a map.
 
 use super::{Cell, Cells, LogSums, Sums, few};
 use crate::algebra::Overflow;
@@ -9,8 +9,9 @@ use crate::fixed::Scored;
 use std::sync::Arc;
 
 impl Sums {
-    /// Sums of occupied cells that are listed in ascending order, and log sums, without scores that are
-    /// kept singly, on a grid without weights and clusters. The list is shared until a cell changes.
+    /// Sums of occupied cells that are listed in ascending order, and log sums, without scores that
+    /// are kept singly, on a grid without weights and clusters. The list is shared until a cell
+    /// changes.
     pub fn of_listed(
         grid: Grid,
         cells: Arc<Vec<(u32, Cell)>>,

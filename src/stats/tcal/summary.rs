@@ -24,8 +24,8 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// The estimators and their law under the null. The functions of `estimator` and `null` say what
-    /// each sum is.
+    /// The estimators and their law under the null. The functions of `estimator` and `null` say
+    /// what each sum is.
     pub(super) fn of(level: &Level, parent: Option<(&Level, &Summary)>) -> Summary {
         let (estimates, law, w) = sums(level, parent.map_or(&[], |(_, above)| &above.w));
         let n = estimates.n;
@@ -117,8 +117,8 @@ struct Terms {
     covariance: Block,
 }
 
-// Not inlined: within a larger function the sums do not stay in registers, and each addition waits for
-// memory.
+// Not inlined: within a larger function the sums do not stay in registers, and each addition waits
+// for memory.
 #[inline(never)]
 fn sums(level: &Level, above: &[f64]) -> (Estimates, Law, Vec<f64>) {
     let cells = &level.occupied;
@@ -171,8 +171,8 @@ fn sums(level: &Level, above: &[f64]) -> (Estimates, Law, Vec<f64>) {
 }
 
 impl Terms {
-    /// The terms of the cells from `start` on whose 1/N are `w`; those of the covariance hold 1/N of the
-    /// coarser cells before.
+    /// The terms of the cells from `start` on whose 1/N are `w`; those of the covariance hold 1/N
+    /// of the coarser cells before.
     #[inline(never)]
     fn fill(&mut self, cells: &Columns, w: &[f64], start: usize) {
         let (len, end) = (w.len(), start + w.len());
@@ -235,7 +235,8 @@ struct Above<'a> {
 }
 
 impl Above<'_> {
-    /// Without a branch: whether a cell has a neighbour cannot be foreseen. Without a coarser level 0.
+    /// Without a branch: whether a cell has a neighbour cannot be foreseen. Without a coarser level
+    /// 0.
     fn fill(&mut self, cells: &[u64], out: &mut Block) {
         for (&cell, out) in cells.iter().zip(out) {
             self.seen += usize::from(cell / 2 != self.index);

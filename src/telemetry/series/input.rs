@@ -1,7 +1,8 @@
 //! Series of sources and partitions.
 //!
-//! Counters begin at 0 with the process, as Prometheus expects: what a snapshot had counted is not exported. After a
-//! crash it is less than what was scraped before, and `increase` would take all of it for new.
+//! Counters begin at 0 with the process, as Prometheus expects; counts from a snapshot are not
+//! exported. After a crash those counts are lower than the last scraped values, and `increase`
+//! would then count all of them as new.
 
 use super::super::facts::SourceFacts;
 use super::super::metrics::Id;

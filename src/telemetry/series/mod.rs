@@ -1,8 +1,8 @@
 //! Metric samples grouped by the rows of the metric table, and the functions that fill them.
 //!
-//! There are a few hundred samples of the process, which the `prometheus` crate writes. Of streams and
-//! windows there are a hundred thousand, and the crate needs 4 µs for the strings of each. These are
-//! written as lines at once, after the labels that all samples of a window share.
+//! There are a few hundred samples of the process, which the `prometheus` crate writes. Of streams
+//! and windows there are a hundred thousand, and the crate needs 4 µs for the strings of each.
+//! These are written as lines at once, after the labels that all samples of a window share.
 //!
 //! One file per subject: [`windows`] (streams and windows, under the cap on series), [`detectors`],
 //! [`comparisons`], [`input`] (sources and partitions), [`state`] (engine, checkpoints, alerts) and
@@ -31,8 +31,8 @@ use super::published::{Durations, EVALUATION_BUCKETS};
 /// values stay distinct.
 pub const LABEL_BYTES_MAX: usize = 128;
 
-/// Most lines of a row that there is room for at once: 40 MB over all rows. How many there will be is not
-/// known, since the cap on series leaves most out where streams are many.
+/// Most lines of a row for which room is reserved in advance: 40 MB over all rows. Their actual
+/// number is not known then, since the cap on series omits most of them if there are many streams.
 const ROOM_LINES_MAX: usize = 4096;
 
 /// Bytes of a value, with what stands around it.
@@ -79,8 +79,8 @@ impl Families {
         }
     }
 
-    /// Makes room for so many lines of each row that has any, up to [`ROOM_LINES_MAX`], so that the text of
-    /// thousands is not moved as it grows.
+    /// Makes room for so many lines of each row that has any, up to [`ROOM_LINES_MAX`], so that the
+    /// text of thousands is not moved as it grows.
     pub(super) fn expect(&mut self, lines: usize) {
         self.expected = lines.min(ROOM_LINES_MAX);
     }
@@ -105,8 +105,8 @@ impl Families {
         self.samples[id as usize].push(sample);
     }
 
-    /// Adds a sample of a stream or window as a line; `own` belongs to the label that follows the shared
-    /// ones, if the metric has one.
+    /// Adds a sample of a stream or window as a line; `own` belongs to the label that follows the
+    /// shared ones, if the metric has one.
     pub(super) fn put_line(
         &mut self,
         id: Id,
@@ -192,7 +192,8 @@ fn family(row: &Metric, samples: Vec<Sample>) -> MetricFamily {
     family
 }
 
-/// The shortest decimal that reads back as `value`. Most are flags and counts, which an integer writes faster.
+/// The shortest decimal that reads back as `value`. Most are flags and counts, which an integer
+/// writes faster.
 fn write_value(text: &mut String, value: f64) {
     if value == 1.0 || value.to_bits() == 0 {
         return text.push(if value == 1.0 { '1' } else { '0' });

@@ -1,9 +1,9 @@
 //! Series of streams and windows, up to the cap.
 //!
-//! The cap takes detail away, never an alert or a verdict: those are exported whatever their number
-//! ([`Rank::Verdict`]). Values come next, those of the streams that need attention first, and cells of
-//! diagrams last. Cells are left out altogether above a number of streams. A window that was
-//! not evaluated has no calibration value.
+//! The cap removes detail, never an alert or a verdict: those are exported whatever their number
+//! ([`Rank::Verdict`]). Values come next, with the streams that need attention first, and cells of
+//! diagrams last. If there are more than a configured number of streams, no cells are exported. A
+//! window that was not evaluated has no calibration value.
 
 use std::borrow::Cow;
 
@@ -104,7 +104,8 @@ fn by_rank(samples: Samples) -> [Samples; Rank::ALL.len()] {
     ranks
 }
 
-/// Whose values are exported first, if not all fit: what fires, then what is miscalibrated, then the rest.
+/// Whose values are exported first, if not all fit: what fires, then what is miscalibrated, then
+/// the rest.
 fn attention(report: &StreamReport) -> u8 {
     let miscalibrated = |w: &WindowReport| w.verdict == Verdict::Miscalibrated;
     match report.alert.state {

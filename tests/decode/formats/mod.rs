@@ -1,5 +1,5 @@
-//! Formats, frames, envelopes and rows from outside: whatever a record is written in, it is the same
-//! event; and no bytes make a reader panic.
+//! Formats, frames, envelopes and rows from outside: whatever a record is written in, it is the
+//! same event; and no bytes make a reader panic.
 
 mod envelopes;
 mod outcomes;

@@ -1,4 +1,5 @@
-//! A value is the same in every format: scores to the bit, defaults, vectors, maps, weights and clusters.
+//! A value is the same in every format: scores to the bit, defaults, vectors, maps, weights and
+//! clusters.
 
 use super::{NOW, bits, decoder, facts, one, options, raw};
 use crate::support::encode;

@@ -1,4 +1,5 @@
-//! The decoder of JSON and the file reader from outside: what bad input gets, and agreement with serde_json.
+//! The decoder of JSON and the file reader from outside: what bad input gets, and agreement with
+//! serde_json.
 
 mod fields;
 mod files;

@@ -1,4 +1,5 @@
-//! JSON itself: broken text is refused with its byte, and the decoder judges generated records as serde_json does.
+//! JSON itself: broken text is refused with its byte, and the decoder judges generated records as
+//! serde_json does.
 
 use super::{NOW, check, classes, flat, record, reject};
 use proptest::prelude::*;
@@ -167,8 +168,8 @@ fn key_twice(bytes: &[u8]) -> bool {
         || text.matches("mod").count() > 1
 }
 
-/// Whether a number is too large for a double, such as 1e0000310 in a field that nobody wants: serde_json
-/// refuses the record, we do not look at the number.
+/// Whether a number is too large for a double, such as 1e0000310 in a field that nobody wants:
+/// serde_json refuses the record, we do not look at the number.
 fn too_large(bytes: &[u8]) -> bool {
     serde_json::from_slice::<serde_json::Value>(bytes)
         .is_err_and(|e| e.to_string().contains("number out of range"))

@@ -158,7 +158,8 @@ fn predicted(difference: f64, drift: &Drift, n: u64) -> f64 {
     high
 }
 
-/// The first look at which each path says that the challenger is worse: of Brier score, and of calibration.
+/// The first look at which each path says that the challenger is worse: of Brier score, and of
+/// calibration.
 fn found(law: Law, seed: u64, last: usize) -> [usize; 2] {
     let mut path = Run::new(law, seed);
     let (mut first, mut before) = ([usize::MAX; 2], 0);

@@ -1,4 +1,5 @@
-//! Two versions score one id, and its outcome comes late and in a record of its own: every order gives the same comparison.
+//! Two versions score one id, and its outcome comes late and in a record of its own: every order
+//! gives the same comparison.
 
 use super::{BEGIN_MS, PANE_MS, Record, plan, said, worse};
 use crate::support::disk::Disk;
@@ -111,8 +112,8 @@ fn join(missing: Missing, revise: bool) -> Vec<JoinPlan> {
     }]
 }
 
-/// Outcomes come once an id, for both versions: some before their predictions, many between the dues of the
-/// two, some after.
+/// Outcomes come once an id, for both versions: some before their predictions, many between the
+/// dues of the two, some after.
 fn late(n: u32, seed: u64) -> Vec<Late> {
     let mut rng = Rng::new(seed);
     let mut all = Vec::new();
@@ -153,7 +154,8 @@ fn shuffled(all: &[Late], seed: u64) -> Vec<Late> {
     keyed.into_iter().map(|(_, l)| l).collect()
 }
 
-/// By version: predictions whose outcome happened by the end of their maturity, with what is implied.
+/// By version: predictions whose outcome happened by the end of their maturity, with what is
+/// implied.
 fn on_time(all: &[Late], missing: Missing) -> BTreeMap<(u32, &'static str), (Record, bool)> {
     let mut outcomes = BTreeMap::new();
     for l in all {

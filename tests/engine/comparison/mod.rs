@@ -1,5 +1,6 @@
-//! Version against version: the statistic's promise over whole paths, its power, and the engine that finds the pairs,
-//! against recomputation from scratch under disorder, duplicates and restarts.
+//! Version against version: the statistic's promise over whole paths, its power, and the engine
+//! that finds the pairs, against recomputation from scratch under disorder, duplicates and
+//! restarts.
 
 mod http;
 mod intervals;
@@ -119,7 +120,8 @@ fn observe_in(engine: &mut impl RecordSink, (partition, offset): (i32, i64), r: 
     engine.observe(origin, &event);
 }
 
-/// Three versions, the third from half of the time on; retries, disagreements, records too far apart.
+/// Three versions, the third from half of the time on; retries, disagreements, records too far
+/// apart.
 fn records(n: u32, seed: u64) -> Vec<Record> {
     let mut rng = Rng::new(seed);
     let mut all = Vec::new();

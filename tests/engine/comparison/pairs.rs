@@ -1,4 +1,5 @@
-//! Pairs that the engine finds are those of a search over all records, under disorder, repeats, restarts and a cap.
+//! Pairs that the engine finds are those of a search over all records, under disorder, repeats,
+//! restarts and a cap.
 
 use super::{
     ALPHA, BEGIN_MS, PANE_MS, Record, WAIT_MS, arrival, fixed, grid, observe, plan, records, said,

@@ -24,8 +24,8 @@ fn adopt(shards: &mut Shards, written: &BTreeMap<i32, Snapshot>, p: i32) {
     shards.adopt(shard, Vec::new());
 }
 
-/// Plays the records, which lie in partitions by id, over two processes among which these move; answers what is said of all
-/// of them at last, and how many rows were counted.
+/// Plays the records, which lie in partitions by id, over two processes among which these move;
+/// answers what is said of all of them at last, and how many rows were counted.
 fn played(
     records: &[Record],
     partitions: i32,
@@ -108,7 +108,8 @@ fn partitions_that_move_say_together_what_one_process_says_of_all() {
     let (still, taken) = played(&records, 4, 0.0);
     let (moving, again) = played(&records, 4, 0.2);
     assert_eq!(moving, still);
-    // Each process counts what it reads. What came after the last checkpoint of a process that died is read again.
+    // Each process counts what it reads. What came after the last checkpoint of a process that died
+    // is read again.
     assert!(
         taken == records.len() as u64 && again >= taken,
         "{taken} {again}"

@@ -55,7 +55,8 @@ fn a_window_says_again_what_it_said_before_a_stall_as_soon_as_the_watermark_move
                 .for_each(|p| _ = feed.good(engine, p, time_ms));
         }
     };
-    // The long window slides every 20 s, the watermark stands 1 s behind the least advanced partition.
+    // The long window slides every 20 s, the watermark stands 1 s behind the least advanced
+    // partition.
     (0..123).for_each(|s| second(&mut engine, 0..2, s));
     let said = |engine: &Engine| {
         let windows = engine.reports().next().expect("a stream").windows.iter();

@@ -1,4 +1,5 @@
-//! The promises of the engine: the records that its laws are held against, and a stream of known truth.
+//! The promises of the engine: the records that its laws are held against, and a stream of known
+//! truth.
 
 mod laws;
 mod snapshots;

@@ -1,4 +1,5 @@
-//! A window is judged from its first seal on, is empty after a gap, and takes a bounded amount of memory.
+//! A window is judged from its first seal on, is empty after a gap, and takes a bounded amount of
+//! memory.
 
 use super::{BEGIN_MS, Record, feed, plan, stream, window};
 use trueline::monitor::Engine;

@@ -13,7 +13,8 @@ use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction};
 use trueline::telemetry::{Limits, Published, collector};
 
-/// What an adversary is held against: all that `check` adds up, with few streams and pending predictions.
+/// What an adversary is held against: all that `check` adds up, with few streams and pending
+/// predictions.
 const ADVERSARY: &str = r#"version = 1
 [kafka]
 brokers = "b:1"
@@ -91,7 +92,8 @@ fn a_day_of_an_adversary(config: &str, send: impl Fn(&mut Engine, i64, Event<'_>
     let (mut most, mut streams_most, mut series_most) = (0, 0, 0.0f64);
     for i in 0..NAMES {
         let time_ms = BEGIN_MS + i * day_ms / NAMES;
-        // Every id is new, and of every five records one names a new segment, one a new version, one both.
+        // Every id is new, and of every five records one names a new segment, one a new version,
+        // one both.
         let (version, segment) = match i % 5 {
             0 => ("1".to_owned(), format!("k={i}")),
             1 => (format!("{i}"), "k=de".to_owned()),

@@ -1,4 +1,5 @@
-//! Segments of a version: what they add up to, how many there may be, and what their names may cost.
+//! Segments of a version: what they add up to, how many there may be, and what their names may
+//! cost.
 
 mod bounds;
 mod streams;

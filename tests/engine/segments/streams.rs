@@ -1,4 +1,5 @@
-//! Which streams there are: segments beyond the cap count in `other`, and versions and roll-ups come and go without mixing.
+//! Which streams there are: segments beyond the cap count in `other`, and versions and roll-ups
+//! come and go without mixing.
 
 use super::{at, event, one, plan, restarted, rolled, streams, totals};
 use trueline::collect::{Disposition, Event, ROLL_UP, Refusal, Segmenting};

@@ -1,4 +1,5 @@
-//! A roll-up is the sum of its segments to the bit, and of nothing that is in none, with late outcomes and restarts.
+//! A roll-up is the sum of its segments to the bit, and of nothing that is in none, with late
+//! outcomes and restarts.
 
 use super::{BEGIN_MS, LATENESS_MS, SEGMENTS, grid, plan, restarted, rolled, summed, totals};
 use crate::support::records::{EVENT, JOIN, origin};

@@ -1,4 +1,5 @@
-//! What spilling costs: panes of several versions mature where they lie, and memory is given back in bounded steps.
+//! What spilling costs: panes of several versions mature where they lie, and memory is given back
+//! in bounded steps.
 
 use super::{PANE_MS, Side, Step, Told, plan};
 use crate::support::memory_store::MemoryTable;
@@ -43,9 +44,10 @@ impl SpillTable for Counted {
     }
 }
 
-/// Every id is scored by two versions, the second of them `later_ms` after the first, and has its outcome; for three of
-/// the ids it comes after one of their panes is due. Returns what a side told when all was mature, and how
-/// often the store was asked for an id and a row of it written while the panes of the first versions matured.
+/// Every id is scored by two versions, the second of them `later_ms` after the first, and has its
+/// outcome; for three of the ids it comes after one of their panes is due. Returns what a side told
+/// when all was mature, and how often the store was asked for an id and a row of it written while
+/// the panes of the first versions matured.
 fn champion_and_shadow(later_ms: i64, revise: bool, spills: bool) -> (Vec<Told>, u64, u64) {
     let counting = Counting::default();
     let plan = plan(Repeated::First, revise, 100_000);

@@ -1,4 +1,5 @@
-//! A joiner that spills tells what one in memory tells, over generated steps and over the store on disk.
+//! A joiner that spills tells what one in memory tells, over generated steps and over the store on
+//! disk.
 
 use super::{END_MS, Side, Step, directory, plan};
 use crate::support::memory_store::MemoryBackend;

@@ -1,5 +1,5 @@
-//! Pending predictions that spill to the store on disk: the same bits as without, whatever spills when; and a
-//! store that fails is an error, never a miss.
+//! Pending predictions that spill to the store on disk: the same bits as without, whatever spills
+//! when; and a store that fails is an error, never a miss.
 
 mod costs;
 mod joiners;
@@ -179,8 +179,8 @@ impl Side {
         Told::Matured(all)
     }
 
-    /// Writes the journals down; returns where their parts lie and how long they are. What is within may
-    /// differ in the order in which the predictions of one pane were revised.
+    /// Writes the journals down; returns where their parts lie and how long they are. What is
+    /// within may differ in the order in which the predictions of one pane were revised.
     fn keep(&mut self) -> Vec<(i32, u64, usize)> {
         let deltas: Vec<JournalDelta> = self.joins.take_journals(i64::MIN);
         for d in &deltas {

@@ -89,7 +89,8 @@ fn a_store_that_fails_is_told_and_never_taken_for_a_miss() {
             let refused = Told::Predicted(Predicted::Refused);
             assert!(ends.contains(&refused), "nothing is taken any more");
         } else {
-            // The oldest of a partition have spilled: their outcome must not be taken for one that came too early.
+            // The oldest of a partition have spilled: their outcome must not be taken for one that
+            // came too early.
             let ends = [(1u16, 0), (3, 1)].map(|(id, partition)| {
                 let key = Key::new(None, &id.to_le_bytes());
                 (side.joins).label(0, partition, key, None, 40, 1, &[2], |_, _| ())

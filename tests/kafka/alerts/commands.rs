@@ -1,4 +1,5 @@
-//! The verbs `alert` and `explain`: what people silence, acknowledge and test holds at once and after a kill.
+//! The verbs `alert` and `explain`: what people silence, acknowledge and test holds at once and
+//! after a kill.
 
 use super::receiver::{Receiver, webhook};
 use super::{config, phase, produce, scored, trueline};

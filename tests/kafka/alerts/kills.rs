@@ -1,4 +1,5 @@
-//! A process that is killed while an alert fires, or while a notification waits, sends each notification once.
+//! A process that is killed while an alert fires, or while a notification waits, sends each
+//! notification once.
 
 use super::receiver::{Receiver, webhook};
 use super::{config, firing, keys_in_order, phase, produce, scored};
@@ -7,7 +8,8 @@ use crate::support::wait_for;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Kills the process while an alert fires, with a snapshot that knows of it or one that does not, and starts it again.
+/// Kills the process while an alert fires, with a snapshot that knows of it or one that does not,
+/// and starts it again.
 fn killed_while_firing(snapshot: &str) {
     let (_cluster, brokers) = scored();
     let receiver = Receiver::start(false);

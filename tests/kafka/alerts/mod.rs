@@ -1,8 +1,8 @@
-//! Alerts from records on a broker to those who are notified, with the process, the receivers and the broker's topic
-//! going away in between.
+//! Alerts from records on a broker to those who are notified, with the process, the receivers and
+//! the broker's topic going away in between.
 //!
-//! Each change of an alert is sent to each sink once, in order; consumption never waits for a sink; an alert that fired
-//! before a crash fires after it, and nobody is notified of it twice.
+//! Each change of an alert is sent to each sink once, in order; consumption never waits for a sink;
+//! an alert that fired before a crash fires after it, and nobody is notified of it twice.
 
 mod alertmanager;
 mod commands;
@@ -100,8 +100,9 @@ pub fn produce(brokers: &str, topic: &str, records: &[String]) {
     produce_to(brokers, topic, &[records]);
 }
 
-/// Produces the records of each partition, a few of each in turn: a partition that is read to its end holds
-/// back no other, so one that got its records much later than the other would find them late.
+/// Produces the records of each partition, a few of each in turn: a partition that is read to its
+/// end holds back no other, so one that got its records much later than the other would find them
+/// late.
 fn produce_to(brokers: &str, topic: &str, partitions: &[&[String]]) {
     let producer: BaseProducer = ClientConfig::new()
         .set("bootstrap.servers", brokers)
@@ -130,7 +131,8 @@ fn produce_to(brokers: &str, topic: &str, partitions: &[&[String]]) {
     all();
 }
 
-/// Keys of notices, which must be told once each, and for each alert in turns of firing and resolved, later each time.
+/// Keys of notices, which must be told once each, and for each alert in turns of firing and
+/// resolved, later each time.
 pub fn keys_in_order(what: &str, notices: &[Value]) -> Vec<String> {
     let text = |n: &Value, key: &str| n[key].as_str().expect(key).to_owned();
     let mut last: BTreeMap<String, (String, i64)> = BTreeMap::new();

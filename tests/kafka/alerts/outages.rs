@@ -1,5 +1,6 @@
-//! Sinks that are away, all of them at once: records are read meanwhile, and afterwards each sink gets each alert once, in
-//! order, in the form of the schema. `TRUELINE_OUTAGE` is how long they are away, in seconds.
+//! Sinks that are away, all of them at once: records are read meanwhile, and afterwards each sink
+//! gets each alert once, in order, in the form of the schema. `TRUELINE_OUTAGE` is how long they
+//! are away, in seconds.
 
 use super::alertmanager::{Alertmanager, free_address};
 use super::receiver::{Receiver, webhook};

@@ -1,4 +1,5 @@
-//! Alerts go with their partitions from process to process, and each change is notified by one of them.
+//! Alerts go with their partitions from process to process, and each change is notified by one of
+//! them.
 
 use super::receiver::{Receiver, webhook};
 use super::{config, firing, keys_in_order, phase, produce_to};

@@ -56,8 +56,8 @@ impl Receiver {
     }
 }
 
-/// Reads one post, checks its signature where it has a timestamp, and answers. What it accepts is among the posts
-/// before the sender knows.
+/// Reads one post, checks its signature where it has a timestamp, and answers. What it accepts is
+/// among the posts before the sender knows.
 fn take(stream: TcpStream, status: u16, posts: &Mutex<Vec<(String, Value)>>) -> Option<()> {
     stream
         .set_read_timeout(Some(Duration::from_secs(10)))

@@ -1,4 +1,5 @@
-//! The record of an alert holds what decided it: each is recomputed to the bit, and a record with one bit changed is not.
+//! The record of an alert holds what decided it: each is recomputed to the bit, and a record with
+//! one bit changed is not.
 
 use super::BEGIN_MS;
 use crate::support::records::{EVENT, origin};

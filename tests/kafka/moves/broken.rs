@@ -8,7 +8,8 @@ use crate::support::wait_for;
 use serde_json::Value;
 use trueline::store::checkpoint::prefix;
 
-/// What `state inspect` says of the topic in which partition 3 holds something foreign and 5 nothing whole.
+/// What `state inspect` says of the topic in which partition 3 holds something foreign and 5
+/// nothing whole.
 fn assert_inspected(service: &Service, topic: &str) {
     let inspect = |more: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_trueline"));

@@ -22,7 +22,8 @@ fn a_full_disk_during_a_takeover_ends_the_process_and_the_next_has_everything() 
     // All is there before it reads: a hundred minutes in a second would make what lags behind late.
     let mut service = Service::start(&spilling(&stage.config("group", None, true)));
     service.wait_ready();
-    // Records are counted as they come, what is retained some time later: only the end of both is compared.
+    // Records are counted as they come, what is retained some time later: only the end of both is
+    // compared.
     let retained = |service: &Service, what: &str| {
         wait_for(what, LIMIT, || {
             let retained = service.scrape()?.sum("trueline_predictions_retained", &[]);

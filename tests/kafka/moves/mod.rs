@@ -1,8 +1,9 @@
-//! Partitions that move between processes with their state, on a real Kafka: three processes of one group
-//! join and leave, in order and by kill -9, and freeze for longer than a session, while predictions and outcomes
-//! flow over 12 partitions. What they hold in the end must be, partition by partition and to the bit, what one
-//! undisturbed process holds; and summed up, what a process without a state topic counts that reads all partitions as
-//! one. The three hold more pending predictions than memory may take, the undisturbed processes have room for all.
+//! Partitions that move between processes with their state, on a real Kafka: three processes of one
+//! group join and leave, in order and by kill -9, and freeze for longer than a session, while
+//! predictions and outcomes flow over 12 partitions. What they hold in the end must be, partition
+//! by partition and to the bit, what one undisturbed process holds; and summed up, what a process
+//! without a state topic counts that reads all partitions as one. The three hold more pending
+//! predictions than memory may take, the undisturbed processes have room for all.
 //!
 //! `TRUELINE_MOVES` and `TRUELINE_EVENTS` make it as long as wanted; in CI it is short.
 
@@ -97,15 +98,16 @@ impl<'b> Stage<'b> {
         format!("{}-{group}", self.topics[0])
     }
 
-    /// Waits until the service, which has all partitions, has read the clock and judged what it closed.
+    /// Waits until the service, which has all partitions, has read the clock and judged what it
+    /// closed.
     fn judged(&self, service: &Service) -> Windows {
         wait_for("the clock to be read", 2 * LIMIT, || {
             let scrape = service.scrape()?;
             let read = scrape.sum("trueline_partition_position_offset", &[]);
             (read as usize == self.sent).then_some(())
         });
-        // Panes are sealed once more when partitions are known to be read to their ends, a second later and
-        // on a busy machine more.
+        // Panes are sealed once more when partitions are known to be read to their ends, a second
+        // later and on a busy machine more.
         let all = 2.0 * f64::from(PARTITIONS);
         wait_for("the ends of the partitions", LIMIT, || {
             let scrape = service.scrape()?;
@@ -126,8 +128,8 @@ impl<'b> Stage<'b> {
         })
     }
 
-    /// Compares what a group holds in the end, and what it judged, with an undisturbed process and with
-    /// one that has no state topic.
+    /// Compares what a group holds in the end, and what it judged, with an undisturbed process and
+    /// with one that has no state topic.
     fn compare(&self, group: &str, moved: &Windows) {
         let stored = |group: &str| {
             let group = self.group(group);

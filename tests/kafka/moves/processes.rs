@@ -19,7 +19,8 @@ fn processes_that_join_leave_freeze_and_die_hold_what_one_process_holds() {
     let kind = Kind::Vectors;
     let records = records_of(kind, of_environment("TRUELINE_EVENTS", 60_000), PARTITIONS);
     let stage = Stage::new(&broker, kind, records.len());
-    // One is a static member, which keeps its partitions when it comes back soon; the others are not.
+    // One is a static member, which keeps its partitions when it comes back soon; the others are
+    // not.
     let mut all: Vec<Process> = [Some("one"), None, None]
         .map(|instance| Process::start(&spilling(&stage.config("group", instance, true))))
         .into();
@@ -65,7 +66,8 @@ fn processes_that_join_leave_freeze_and_die_hold_what_one_process_holds() {
     stage.compare("group", &moved);
 }
 
-/// Lets one process leave, die, freeze or come back. Every kind comes in turn, at whom chance wants.
+/// Lets one process leave, die, freeze or come back. Every kind comes in turn, at whom chance
+/// wants.
 fn disturb(all: &mut [Process], turn: usize, rng: &mut Rng) {
     let which = (rng.uniform() * 3.0) as usize;
     for process in all.iter_mut() {

@@ -1,4 +1,5 @@
-//! What a group holds in the end: the checkpoints in its topic, and the windows that its members show.
+//! What a group holds in the end: the checkpoints in its topic, and the windows that its members
+//! show.
 
 use super::{PARTITIONS, SLIDE};
 use crate::support::broker::Broker;
@@ -36,7 +37,8 @@ pub fn checkpoints(
     (0..PARTITIONS).map(open).collect()
 }
 
-/// What is known of a partition, but for the wall clock's part in it and the order of first arrival.
+/// What is known of a partition, but for the wall clock's part in it and the order of first
+/// arrival.
 pub type Known = (
     BTreeMap<(u16, i32), i64>,
     Vec<SourceCounters>,
@@ -111,9 +113,9 @@ pub fn hold(held: &mut Held, snapshot: &Snapshot) {
 /// Windows of the three models by stream and name.
 pub type Windows = BTreeMap<String, Value>;
 
-/// The windows of the three models as the API shows them, without alerts: they remember each slide, and
-/// slides are skipped when partitions move; and without linear and block sums, which are of each partition's
-/// events by themselves.
+/// The windows of the three models as the API shows them, without alerts: they remember each slide,
+/// and slides are skipped when partitions move; and without linear and block sums, which are of
+/// each partition's events by themselves.
 pub fn windows(service: &Service) -> Windows {
     let mut all = BTreeMap::new();
     for stream in service.streams().expect("streams") {

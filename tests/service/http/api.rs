@@ -1,4 +1,5 @@
-//! The API says everything of a window, why a number is absent, and what to ask in place of what is not there.
+//! The API says everything of a window, why a number is absent, and what to ask in place of what is
+//! not there.
 
 use super::{Line, metrics};
 use crate::support::published::{now_ms, populated};
@@ -77,7 +78,8 @@ fn the_api_says_everything_of_a_decided_window() {
     }
 }
 
-/// An engine that has judged a window of calibrated vectors by the whole, the two largest and each class.
+/// An engine that has judged a window of calibrated vectors by the whole, the two largest and each
+/// class.
 fn judged_vectors() -> Engine {
     let class = [View::Class(0), View::Class(1), View::Class(2)];
     let windows = vec![WindowSpec::time("1m", 60_000)];

@@ -1,4 +1,5 @@
-//! `/metrics`: every line is a row of the table; values nobody stands behind are withdrawn; a cap takes values before verdicts.
+//! `/metrics`: every line is a row of the table; values nobody stands behind are withdrawn; a cap
+//! takes values before verdicts.
 
 use super::{Line, metrics, parse};
 use crate::support::published::{id, populated, publish, sample, window};
@@ -36,8 +37,8 @@ fn every_line_of_metrics_is_a_row_of_the_table_with_its_labels() {
             assert_eq!(names, expected, "{}", row.name);
         }
     }
-    // The discrete test does not run on continuous scores, no event is weighted, there is one class view only and no kernel view;
-    // everything else must be there.
+    // The discrete test does not run on continuous scores, no event is weighted, there is one class
+    // view only and no kernel view; everything else must be there.
     let left_out = [
         "trueline_class_adjusted_p_value",
         "trueline_discrete_p_value",

@@ -1,4 +1,5 @@
-//! The HTTP server over real sockets: what each address says, and what it costs to be asked wrongly.
+//! The HTTP server over real sockets: what each address says, and what it costs to be asked
+//! wrongly.
 
 mod api;
 mod metrics;

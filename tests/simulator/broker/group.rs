@@ -1,4 +1,5 @@
-//! The groups of the simulated broker: who has joined, what each member owns, and what was committed.
+//! The groups of the simulated broker: who has joined, what each member owns, and what was
+//! committed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -48,8 +49,8 @@ impl Broker {
         id
     }
 
-    /// A member of another program takes the `instance` of the members of a host, and what they own, and commits
-    /// there. Answers its number, if there is somebody to take it from.
+    /// A member of another program takes the `instance` of the members of a host, and what they
+    /// own, and commits there. Answers its number, if there is somebody to take it from.
     pub fn fence(
         &mut self,
         (host, by): (usize, usize),
@@ -115,8 +116,8 @@ impl Broker {
         Some(id)
     }
 
-    /// Whoever joins with an `instance` takes it from members of another program; not for a second time from one
-    /// that was there first.
+    /// Whoever joins with an `instance` takes it from members of another program; not for a second
+    /// time from one that was there first.
     pub fn unfence(&mut self, host: usize) {
         let first = matches!(self.hosts[host].fenced, Some((_, true)));
         if first && !self.strangers.is_empty() {
@@ -166,7 +167,8 @@ impl Broker {
         }
     }
 
-    /// The group asks a partition back, which it gives to whom it likes; the only member it removes.
+    /// The group asks a partition back, which it gives to whom it likes; the only member it
+    /// removes.
     pub fn ask_back(&mut self, topic: &str, partition: i32, now: Duration) {
         let place = (topic.to_owned(), partition);
         let owners = self.groups.values().flat_map(|g| g.owners.get(&place));

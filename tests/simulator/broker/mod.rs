@@ -1,4 +1,5 @@
-//! The simulated broker: logs with transactions and retention, groups with sessions, and who can reach it.
+//! The simulated broker: logs with transactions and retention, groups with sessions, and who can
+//! reach it.
 
 mod group;
 
@@ -99,8 +100,8 @@ pub struct Host {
     pub cut: Duration,
     /// It does not run until then.
     pub frozen: Duration,
-    /// When another process took the `instance` of its process, which has nothing since; and whether that one was
-    /// there first.
+    /// When another process took the `instance` of its process, which has nothing since; and
+    /// whether that one was there first.
     pub fenced: Option<(Duration, bool)>,
 }
 

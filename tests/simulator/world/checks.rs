@@ -116,7 +116,8 @@ impl World<'_> {
         let bound_ms = HELD_MS + 1000 * wait_s as i64;
         let missing = engine.published.missing();
         let ready = missing.is_empty();
-        // It reads nothing until it knows which of two processes goes on, and its group begins after that.
+        // It reads nothing until it knows which of two processes goes on, and its group begins
+        // after that.
         let contests = missing.keys().any(|part| part.starts_with("instance "));
         p.contests = contests.then(|| p.contests.unwrap_or(self.now));
         if p.contests.is_some_and(|since| self.now < since + DECIDED) {
@@ -262,9 +263,9 @@ impl World<'_> {
     }
 }
 
-/// Whether records were believed that a producer's clock ahead has written while the host's was ahead too. What
-/// comes afterwards is late until somebody resets the watermark. Where no host's clock was ahead they must not be, nor
-/// where no partition has several of them in a row.
+/// Whether records were believed that a producer's clock ahead has written while the host's was
+/// ahead too. What comes afterwards is late until somebody resets the watermark. Where no host's
+/// clock was ahead they must not be, nor where no partition has several of them in a row.
 fn is_ahead(engine: &EngineLoop, scenario: &Scenario, now: Duration) -> bool {
     let ahead = |f: &Fault| matches!(f, Fault::Clock { ahead_ms, .. } if *ahead_ms > AHEAD_MS);
     let mark = engine.engines.watchdog().map(|dog| dog.watermark());
@@ -273,7 +274,8 @@ fn is_ahead(engine: &EngineLoop, scenario: &Scenario, now: Duration) -> bool {
         && (0..scenario.partitions).any(|log| ahead_in_a_row(scenario, log) >= WITNESSES)
 }
 
-/// Most records of a log whose clocks are years ahead, without one between them whose clock is in order.
+/// Most records of a log whose clocks are years ahead, without one between them whose clock is in
+/// order.
 fn ahead_in_a_row(scenario: &Scenario, log: i32) -> usize {
     let (mut run, mut longest) = (0, 0);
     for r in scenario.records.iter().filter(|r| r.log == log) {

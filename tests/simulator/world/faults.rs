@@ -59,8 +59,8 @@ impl World<'_> {
             lock(&self.registry).trouble(trouble, now + time);
             return;
         }
-        // The owner of a partition finds the claim of a stray when it next writes, which may be after another
-        // fault, and claims again a session later.
+        // The owner of a partition finds the claim of a stray when it next writes, which may be
+        // after another fault, and claims again a session later.
         let strays = self.scenario.faults[..self.next_fault].iter();
         let strays = strays.filter(|(_, f)| matches!(f, Fault::Stray { .. }));
         let mut settled = SETTLED * if strays.count() > 0 { 2 } else { 1 };

@@ -1,8 +1,10 @@
-//! False alarms on calibrated streams of 10⁵ events, four laws of scores, under a budget of 5 % ever. Beside
-//! them, T-Cal at level 0.05 on windows of 1000 events that slide by 500, as a monitor does that tests windows.
+//! False alarms on calibrated streams of 10⁵ events, four laws of scores, under a budget of 5 %
+//! ever. Beside them, T-Cal at level 0.05 on windows of 1000 events that slide by 500, as a monitor
+//! does that tests windows.
 //!
-//! The detector stays far below its budget, so only the upper side is held: a law alarms in at most 5 % of
-//! its streams, and twice as many would not pass. That the detector alarms at all is what `delay` shows.
+//! The detector stays far below its budget, so only the upper side is held: a law alarms in at most
+//! 5 % of its streams, and twice as many would not pass. That the detector alarms at all is what
+//! `delay` shows.
 
 use super::feed::{BEGIN_MS, PANE_MS, Stream, Truth, alarms, event, plan};
 use crate::support::bars::{Bar, count, data_sets, each};
@@ -58,8 +60,8 @@ fn the_bar_of_false_alarms_tells_twice_the_budget() {
     assert!(bar.probability(2.0 * BUDGET) <= 0.01);
 }
 
-/// Whether the test rejects one of the windows of a calibrated stream: without a tolerance it is then
-/// called miscalibrated.
+/// Whether the test rejects one of the windows of a calibrated stream: without a tolerance it is
+/// then called miscalibrated.
 fn rejects_once(law: Law, seed: u64) -> bool {
     let mut plan = plan("2000000 events", 0.0, 1000);
     plan.models[0].judge.evaluation.tolerance = Tolerance::absolute(0.0);
@@ -92,8 +94,8 @@ fn repeated_tests_reject_nearly_every_calibrated_stream() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// Twenty streams under one budget by time: of all of them the ledger says how many false alarms to expect
-/// at most. Twice as many would not pass.
+/// Twenty streams under one budget by time: of all of them the ledger says how many false alarms to
+/// expect at most. Twice as many would not pass.
 #[test]
 fn a_group_of_calibrated_streams_alarms_no_more_often_than_its_ledger_says() {
     let runs = data_sets(60);

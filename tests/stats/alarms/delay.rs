@@ -1,5 +1,6 @@
-//! How soon a change at event 20 000 is found through the engine: means against `sequential.md` §9 (200 runs,
-//! A = 2 000 000, no tolerance), within 10 % plus two panes, widened by two standard errors of ours.
+//! How soon a change at event 20 000 is found through the engine: means against `sequential.md` §9
+//! (200 runs, A = 2 000 000, no tolerance), within 10 % plus two panes, widened by two standard
+//! errors of ours.
 
 use super::feed::{BEGIN_MS, PANE_MS, Stream, Truth, alarms, plan};
 use crate::support::bars::{data_sets, each};

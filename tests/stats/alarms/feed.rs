@@ -16,8 +16,8 @@ pub const BEGIN_MS: i64 = 1_700_000_060_000;
 /// Length of a pane of [`plan`].
 pub const PANE_MS: i64 = 10_000;
 
-/// One model with panes of [`PANE_MS`], one window of two of them, and a detector under this budget. Windows are
-/// tested from `min_events` on.
+/// One model with panes of [`PANE_MS`], one window of two of them, and a detector under this
+/// budget. Windows are tested from `min_events` on.
 pub fn plan(budget: &str, tolerance: f64, min_events: u64) -> Plan {
     let window = WindowSpec {
         name: "20s".to_owned(),

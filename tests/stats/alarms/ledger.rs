@@ -1,4 +1,5 @@
-//! The ledger through the engine: shares, what is never forgotten, restarts, and outcomes that come too late.
+//! The ledger through the engine: shares, what is never forgotten, restarts, and outcomes that come
+//! too late.
 
 use super::feed::{BEGIN_MS, PANE_MS, Stream, Truth, event, plan};
 use crate::support::records::{EVENT, JOIN, origin};
@@ -122,7 +123,8 @@ fn the_ledger_survives_restarts_and_other_terms_but_not_another_budget() {
     assert_eq!(restored(terms("1 per 60d", 0.05)).ledger()[0].staked, 0.0);
 }
 
-/// Outcomes that are revised after maturity: windows show them, the detector counts them and says what it said.
+/// Outcomes that are revised after maturity: windows show them, the detector counts them and says
+/// what it said.
 #[test]
 fn revised_outcomes_reach_windows_and_not_the_detector() {
     let mut plan = plan("1 per 30d", 0.05, u64::MAX);

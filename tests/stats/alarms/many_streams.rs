@@ -1,6 +1,7 @@
-//! `sequential.md` §7 through the engine: 100 streams, 10 turn to T 1.25 at their event 5000. There each stream staked a whole
-//! unit an event against A = 10⁶; here each event is staked once for the fleet, against 10⁸, which is the same:
-//! alone a stream alarms at N·A, and e-BH calls the k-th at N·A/k.
+//! `sequential.md` §7 through the engine: 100 streams, 10 turn to T 1.25 at their event 5000. There
+//! each stream staked a whole unit an event against A = 10⁶; here each event is staked once for the
+//! fleet, against 10⁸, which is the same: alone a stream alarms at N·A, and e-BH calls the k-th at
+//! N·A/k.
 
 use super::feed::{BEGIN_MS, PANE_MS, Truth, alarms, event, plan};
 use crate::support::bars::{data_sets, first_seed};

@@ -1,7 +1,7 @@
-//! A maturity that is too short for one outcome and not for the other: positives come after five minutes, negatives after
-//! forty on average, and predictions are mature after thirty. In time the calibrated model looks far too low. The detector
-//! holds before it alarms, whether late outcomes correct windows (`revise`) or not; outcomes that are late by chance hold
-//! nothing.
+//! A maturity that is too short for one outcome and not for the other: positives come after five
+//! minutes, negatives after forty on average, and predictions are mature after thirty. In time the
+//! calibrated model looks far too low. The detector holds before it alarms, whether late outcomes
+//! correct windows (`revise`) or not; outcomes that are late by chance hold nothing.
 
 use super::feed::{BEGIN_MS, Truth, alarms, plan};
 use crate::support::bars::{Bar, count, data_sets};
@@ -19,7 +19,8 @@ use trueline::window::{Ladder, WindowSpec};
 const MINUTE_MS: f64 = 60_000.0;
 const MATURITY_MS: i64 = 30 * 60_000;
 
-/// An engine that joins; where late outcomes correct windows, these are wide enough to hold the predictions.
+/// An engine that joins; where late outcomes correct windows, these are wide enough to hold the
+/// predictions.
 fn engine(revise: bool, missing: Missing) -> Engine {
     let mut plan = plan("1 per 30d", 0.05, 500);
     // As in the default configuration.
@@ -143,8 +144,8 @@ fn holds(sets: u64, revise: bool, rate: i64, delay: Delay) -> u64 {
     })
 }
 
-/// A maturity that is too short is called so before anything alarms, with `revise` and without, in streams of few
-/// events and of many.
+/// A maturity that is too short is called so before anything alarms, with `revise` and without, in
+/// streams of few events and of many.
 #[test]
 fn a_maturity_that_is_too_short_holds_the_detector_before_it_alarms() {
     let sets = data_sets(12);
@@ -176,7 +177,8 @@ fn a_maturity_that_is_too_short_holds_the_detector_before_it_alarms() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// Outcomes that are late, or never come, whatever they are hold nothing, and a calibrated model raises no alarm.
+/// Outcomes that are late, or never come, whatever they are hold nothing, and a calibrated model
+/// raises no alarm.
 #[test]
 fn outcomes_that_are_late_whatever_they_are_hold_nothing() {
     let sets = data_sets(12);
@@ -199,7 +201,8 @@ fn outcomes_that_are_late_whatever_they_are_hold_nothing() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// A model that is wrong alarms, though a fifth of its outcomes never comes: the alarm waits a maturity at most.
+/// A model that is wrong alarms, though a fifth of its outcomes never comes: the alarm waits a
+/// maturity at most.
 #[test]
 fn a_model_that_is_wrong_alarms_under_a_right_maturity() {
     let sets = data_sets(12);

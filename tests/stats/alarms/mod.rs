@@ -1,5 +1,5 @@
-//! Alarms that can be trusted, shown through the product's engine: what comes in are events, what is looked at are
-//! its changes, reports and ledger.
+//! Alarms that can be trusted, shown through the product's engine: what comes in are events, what
+//! is looked at are its changes, reports and ledger.
 //!
 //! | file | asks |
 //! |---|---|
@@ -12,7 +12,8 @@
 //! | `quiet` | who is told in a day of the default configuration? |
 //! | `sums` | are the sums that the detector is shown a lower bound of the exact likelihoods? |
 //!
-//! Seeds are fixed; `TRUELINE_DATA_SETS` runs more. Measured over 400 streams of each law, and 200 delays:
+//! Seeds are fixed; `TRUELINE_DATA_SETS` runs more. Measured over 400 streams of each law, and 200
+//! delays:
 //!
 //! | | found | bar |
 //! |---|---|---|

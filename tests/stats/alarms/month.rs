@@ -1,6 +1,7 @@
-//! Thirty days of traffic as it is: more by day than by night, outcomes two hours and more after their predictions, a
-//! score law that drifts and swings while the model stays calibrated. Not one alarm. Then a temperature of 1.25 comes
-//! in: an alarm, with windows that agree, dated within the hour.
+//! Thirty days of traffic as it is: more by day than by night, outcomes two hours and more after
+//! their predictions, a score law that drifts and swings while the model stays calibrated. Not one
+//! alarm. Then a temperature of 1.25 comes in: an alarm, with windows that agree, dated within the
+//! hour.
 //!
 //! CI takes four days of one event a second; `TRUELINE_DATA_SETS` takes thirty of two.
 

@@ -1,7 +1,8 @@
-//! Who is told in a day of the default configuration: nobody of calibrated models, and somebody of the bad ones.
+//! Who is told in a day of the default configuration: nobody of calibrated models, and somebody of
+//! the bad ones.
 //!
-//! In CI the day has fewer events and models; `TRUELINE_DATA_SETS` takes the numbers of the promise: five streams of an
-//! event a second, and 500 models of five events a minute.
+//! In CI the day has fewer events and models; `TRUELINE_DATA_SETS` takes the numbers of the
+//! promise: five streams of an event a second, and 500 models of five events a minute.
 
 use super::feed::{BEGIN_MS, Truth};
 use crate::support::bars::first_seed;

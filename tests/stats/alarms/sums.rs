@@ -1,5 +1,6 @@
-//! The sums that the engine makes of events, against the events: for every bet of the mixture the log-likelihood ratio
-//! from them is never above the exact one and within 10⁻⁶ an event, at 4096 cells.
+//! The sums that the engine makes of events, against the events: for every bet of the mixture the
+//! log-likelihood ratio from them is never above the exact one and within 10⁻⁶ an event, at 4096
+//! cells.
 
 use super::feed::{BEGIN_MS, event, plan};
 use crate::support::oracle::{Null, bounds, log_tilt};

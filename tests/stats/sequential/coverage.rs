@@ -1,5 +1,6 @@
-//! Confidence sequences at all times of streams of 10⁵ events: calibrated, of temperature 1.5, and clicks of
-//! doubled odds half the time. At 95 % each may ever miss in one stream of twenty; they are known to miss in far fewer.
+//! Confidence sequences at all times of streams of 10⁵ events: calibrated, of temperature 1.5, and
+//! clicks of doubled odds half the time. At 95 % each may ever miss in one stream of twenty; they
+//! are known to miss in far fewer.
 
 use crate::support::bars::{data_sets, each};
 use crate::support::streams::{LAWS, expit, grid, score};
@@ -14,7 +15,8 @@ const PANE: usize = 500;
 /// Probability of an outcome, given its score and the number of its pane.
 type Truth = fn(f64, usize) -> f64;
 
-/// Whether mean, any bin and lower bound ever missed, and the last lower bound with the truth that it bounds.
+/// Whether mean, any bin and lower bound ever missed, and the last lower bound with the truth that
+/// it bounds.
 fn misses(seed: u64, law: usize, truth: Truth) -> ([bool; 3], [f64; 2]) {
     let mut rng = Rng::new(7000 + seed);
     let mut sequences = Sequences::default();

@@ -1,6 +1,6 @@
-//! How soon a change at event 20 000 is found: means against `sequential.md` §9 (200 runs, A = 2 000 000, no
-//! tolerance), within 10 % plus two panes, widened by two standard errors of ours. `TRUELINE_DATA_SETS=200` runs the
-//! size of the reference.
+//! How soon a change at event 20 000 is found: means against `sequential.md` §9 (200 runs, A = 2
+//! 000 000, no tolerance), within 10 % plus two panes, widened by two standard errors of ours.
+//! `TRUELINE_DATA_SETS=200` runs the size of the reference.
 
 use crate::support::bars::{data_sets, each};
 use crate::support::streams::{LAWS, expit, grid, pane};
@@ -235,7 +235,8 @@ fn an_error_that_stays_keeps_its_alarm_and_the_interval_is_of_the_whole_of_it() 
     }
 }
 
-/// `sequential.md` §7: 100 streams, 10 turn to T 1.25 (here at event 5000), A = 10⁶ each; looked at after every pane.
+/// `sequential.md` §7: 100 streams, 10 turn to T 1.25 (here at event 5000), A = 10⁶ each; looked at
+/// after every pane.
 #[test]
 fn of_many_streams_the_bad_ones_are_called_and_hardly_any_other() {
     let odds = Odds::new(grid(), 0.0);

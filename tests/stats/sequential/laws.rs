@@ -18,9 +18,9 @@ const TOLERANCES: [f64; 3] = [0.0, 0.05, 0.3];
 /// Rounding of the oracle's own sums, in nats an event.
 const ROUNDING: f64 = 1e-13;
 
-/// A lower bound that is never above and at most 10⁻⁶ an event below, for every bet of the mixture: checks the
-/// log-likelihood ratio from cell sums against the exact sum over events of the same cell-constant bet. Returns the
-/// largest loss an event.
+/// A lower bound that is never above and at most 10⁻⁶ an event below, for every bet of the mixture:
+/// checks the log-likelihood ratio from cell sums against the exact sum over events of the same
+/// cell-constant bet. Returns the largest loss an event.
 fn check(odds: &Odds, events: &[(f64, bool)]) -> f64 {
     let null = Null {
         tolerance: odds.tolerance(),
@@ -56,8 +56,8 @@ fn check(odds: &Odds, events: &[(f64, bool)]) -> f64 {
     worst
 }
 
-/// The same of the bets towards a probability, which are steep at the ends of the scale: never above, and below by a
-/// millionth an event where scores keep 1/8 off the ends.
+/// The same of the bets towards a probability, which are steep at the ends of the scale: never
+/// above, and below by a millionth an event where scores keep 1/8 off the ends.
 fn check_towards(odds: &Odds, events: &[(f64, bool)], found: &[f64]) {
     let null = Null {
         tolerance: odds.tolerance(),
@@ -81,7 +81,8 @@ fn check_towards(odds: &Odds, events: &[(f64, bool)], found: &[f64]) {
     }
 }
 
-/// Each bet has a mean of at most 1 at every probability that is tolerated, whatever the score: 1 at the nearest one.
+/// Each bet has a mean of at most 1 at every probability that is tolerated, whatever the score: 1
+/// at the nearest one.
 #[test]
 fn bets_towards_a_probability_are_fair_at_every_tolerated_probability() {
     for tolerance in TOLERANCES {
@@ -125,8 +126,8 @@ fn likelihoods_from_cell_sums_are_a_lower_bound_within_a_millionth_an_event() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Scores crowd at the ends and at edges of cells; outcomes are anything. Single events too, which no
-    /// average can hide.
+    /// Scores crowd at the ends and at edges of cells; outcomes are anything. Single events too,
+    /// which no average can hide.
     #[test]
     fn no_stream_makes_cell_sums_exceed_the_exact_likelihood(
         events in prop::collection::vec(
@@ -167,7 +168,8 @@ fn cell_bets_are_the_exact_ones_up_to_a_millionth_an_event() {
             events.push((z, f64::from(u8::from(y))));
         }
         let (found, exact) = (odds.likelihoods(&sums), likelihoods(&events, null));
-        // Cells of z are unions of finest cells; of the warped axis only nearly so, hence not compared.
+        // Cells of z are unions of finest cells; of the warped axis only nearly so, hence not
+        // compared.
         for (f, e) in found.cells.iter().zip(&exact.cells).take(510) {
             assert_eq!(f.n, e.n);
             // Each z² is rounded to 2⁻³².

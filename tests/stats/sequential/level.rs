@@ -1,8 +1,9 @@
-//! False alarms on calibrated streams of 10⁵ events, four laws of scores and one that drifts; beside them those of T-Cal
-//! repeated at level 0.05 on a window of 1000 events, every 500.
+//! False alarms on calibrated streams of 10⁵ events, four laws of scores and one that drifts;
+//! beside them those of T-Cal repeated at level 0.05 on a window of 1000 events, every 500.
 //!
-//! Bars: the bound n/A of the budget, or the probability of `ever`; three times as many alarms would not pass. The
-//! same through the engine, law by law and with a narrower bar, is in `alarms/calibrated.rs`.
+//! Bars: the bound n/A of the budget, or the probability of `ever`; three times as many alarms
+//! would not pass. The same through the engine, law by law and with a narrower bar, is in
+//! `alarms/calibrated.rs`.
 
 use crate::support::bars::{Bar, count, data_sets, each};
 use crate::support::streams::{LAWS, Law, grid, pane};
@@ -105,8 +106,9 @@ fn repeated_t_cal_rejects_nearly_every_calibrated_stream() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// Scores near 0 without a positive outcome: no bet wins or loses, and the stakes add up to twenty times the
-/// threshold. That is no evidence. An error that comes afterwards is found as soon as by a new stream.
+/// Scores near 0 without a positive outcome: no bet wins or loses, and the stakes add up to twenty
+/// times the threshold. That is no evidence. An error that comes afterwards is found as soon as by
+/// a new stream.
 #[test]
 fn stakes_that_win_nothing_raise_no_alarm_and_hide_none() {
     let odds = Odds::new(grid(), 0.0);

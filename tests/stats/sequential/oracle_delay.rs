@@ -1,9 +1,10 @@
-//! How soon a change at event 10,000 is found, beside a Shiryaev–Roberts procedure that knows it: the likelihood ratio of
-//! the truth itself, event by event, with the same schedule of stakes (half spent after 10,000 events) and the same
-//! threshold (5 % ever). Ours tolerates .05 in log-odds, sees panes of 50 events, and does not know what will come.
+//! How soon a change at event 10,000 is found, beside a Shiryaev–Roberts procedure that knows it:
+//! the likelihood ratio of the truth itself, event by event, with the same schedule of stakes (half
+//! spent after 10,000 events) and the same threshold (5 % ever). Ours tolerates .05 in log-odds,
+//! sees panes of 50 events, and does not know what will come.
 //!
-//! Median delay over that of the oracle on the same streams: with the 96 streams of CI, and with 160 streams of seeds
-//! that were not used when the mixture was made.
+//! Median delay over that of the oracle on the same streams: with the 96 streams of CI, and with
+//! 160 streams of seeds that were not used when the mixture was made.
 //!
 //! | scores, change | 96 streams | 160 streams | bar |
 //! |---|---|---|---|

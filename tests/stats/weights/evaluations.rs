@@ -1,4 +1,5 @@
-//! Weights of one say what none say, their scale says nothing, and a window says what the file of its events says.
+//! Weights of one say what none say, their scale says nothing, and a window says what the file of
+//! its events says.
 
 use super::{LAWS, Weighted, heavy, sample, sums_of, tiers};
 use trueline::report::evaluation;

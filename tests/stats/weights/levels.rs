@@ -1,4 +1,5 @@
-//! Under uneven weights the tests keep their level and the interval covers the error of the population.
+//! Under uneven weights the tests keep their level and the interval covers the error of the
+//! population.
 
 use super::{LAWS, Weighted, sample, sums_of, tiers};
 use crate::level;
@@ -35,12 +36,14 @@ fn a_rejection_by_weights_is_of_the_population_and_not_of_the_sample() {
             .reject
     });
     assert!(found >= 50, "{found} of 100");
-    // Half of the scores are right on the whole and wrong by group; weights say how large each group is.
+    // Half of the scores are right on the whole and wrong by group; weights say how large each
+    // group is.
     let mut rng = Rng::new(7);
     let mut all: Vec<Weighted> = Vec::new();
     for i in 0..40_000u32 {
         let z = 0.2 + 0.6 * rng.uniform();
-        // A third of the population, of which one in five is kept: two times too low against one time too high.
+        // A third of the population, of which one in five is kept: two times too low against one
+        // time too high.
         let third = i % 3 == 0;
         if third && rng.uniform() >= 0.2 {
             continue;
@@ -66,7 +69,8 @@ fn the_interval_covers_the_error_of_the_population() {
     let bar = Bar::new(sets, 0.89..=1.0, &[0.75]);
     let mut failures = Vec::new();
     for beta in [0.05, 0.1, 0.2] {
-        // Scores uniform in the population; kept by a chance that falls with the score, and one by lot.
+        // Scores uniform in the population; kept by a chance that falls with the score, and one by
+        // lot.
         let covered = count(sets, |seed| {
             let mut rng = Rng::new(seed);
             let mut all = Vec::new();
@@ -113,7 +117,8 @@ fn spiegelhalter_cox_and_the_large_keep_their_level_under_weights() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// Rare events kept by a chance that falls with the score: the few positives have the heavy weights.
+/// Rare events kept by a chance that falls with the score: the few positives have the heavy
+/// weights.
 fn heavy_positives(rng: &mut Rng) -> (f64, f64) {
     loop {
         let z = 1.0 / (1.0 + (5.5 + 1.5 * rng.normal()).exp());
@@ -153,9 +158,9 @@ fn the_ratio_covers_that_of_the_population_where_positives_have_the_heavy_weight
     assert!(ratio.expected < 0.7 * kish, "{} of {kish}", ratio.expected);
 }
 
-/// Claims of calibration by few outcomes. Heavy events of scores near 0 are a third too seldom predicted, and the
-/// variance that their scores give them says nothing; and 500 events of one score expect one outcome, alike weighted
-/// or at cells of one's own choice.
+/// Claims of calibration by few outcomes. Heavy events of scores near 0 are a third too seldom
+/// predicted, and the variance that their scores give them says nothing; and 500 events of one
+/// score expect one outcome, alike weighted or at cells of one's own choice.
 #[test]
 fn a_model_is_not_called_calibrated_by_outcomes_that_are_too_few_to_say_so() {
     let sets = data_sets(500);

@@ -1,5 +1,5 @@
-//! Importance weights: the tests' level, power and coverage under uneven weights, and that windows, joins,
-//! restarts and files give one and the same answer.
+//! Importance weights: the tests' level, power and coverage under uneven weights, and that windows,
+//! joins, restarts and files give one and the same answer.
 
 mod evaluations;
 mod levels;
@@ -16,7 +16,8 @@ type Weighted = (f64, bool, f64);
 /// How scores and weights are drawn. The weight never depends on the outcome but through the score.
 type Law = fn(&mut Rng) -> (f64, f64);
 
-/// Log-normal, coefficient of variation 1.3, whatever the score: half the weight is on an eighth of the events.
+/// Log-normal, coefficient of variation 1.3, whatever the score: half the weight is on an eighth of
+/// the events.
 fn heavy(rng: &mut Rng) -> (f64, f64) {
     (rng.uniform(), rng.normal().exp())
 }
@@ -32,7 +33,8 @@ fn tiers(rng: &mut Rng) -> (f64, f64) {
     }
 }
 
-/// Rare events, kept by a chance that rises with the score and by one that has nothing to do with it.
+/// Rare events, kept by a chance that rises with the score and by one that has nothing to do with
+/// it.
 fn rare(rng: &mut Rng) -> (f64, f64) {
     loop {
         let z = 1.0 / (1.0 + (4.0 + 1.2 * rng.normal()).exp());

@@ -54,8 +54,8 @@ fn plan(joined: bool) -> Plan {
     }
 }
 
-/// An event every 50 ms in one of two segments; where outcomes come apart, positives come up to three minutes
-/// later, after a minute as revisions, and negatives never.
+/// An event every 50 ms in one of two segments; where outcomes come apart, positives come up to
+/// three minutes later, after a minute as revisions, and negatives never.
 fn events() -> Vec<(i64, Weighted, i64)> {
     let mut rng = Rng::new(3);
     let all = sample(&mut rng, heavy, |z| z, 20_000);
@@ -227,7 +227,8 @@ fn a_weight_that_is_none_is_rejected_by_name_and_counted() {
         (0, ",\"w\":2.5", Disposition::Observed),
         (1, ",\"w\":0", bad),
         (2, ",\"w\":-1", bad),
-        // A broken number is bad JSON before it is a bad weight; other formats can write it (tests/decode/formats/values.rs).
+        // A broken number is bad JSON before it is a bad weight; other formats can write it
+        // (tests/decode/formats/values.rs).
         (3, ",\"w\":1e999", bad),
         (4, ",\"w\":65536", bad),
         (5, ",\"w\":1e-6", bad),

@@ -14,7 +14,8 @@ fn views_that_come_and_go_while_predictions_wait_leave_the_others_as_they_are() 
     let steps: [&[View]; 6] = [
         &[View::TopLabel, View::TopK(2)],
         &[View::TopLabel, View::Full, View::TopK(2), View::Kernel],
-        // As many entries as before of other things: four ranked probabilities, or three of a whole vector and its rank.
+        // As many entries as before of other things: four ranked probabilities, or three of a whole
+        // vector and its rank.
         &[View::TopLabel, View::Kernel],
         &[View::TopLabel, View::Full],
         // Other views of single scores: all starts empty.

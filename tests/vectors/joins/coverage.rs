@@ -1,4 +1,5 @@
-//! Predictions without outcome: windows say how many, and have no verdict before their first cohort or with too few.
+//! Predictions without outcome: windows say how many, and have no verdict before their first cohort
+//! or with too few.
 
 use super::{
     Feed, MINUTE, Record, SPAN_MS, START_MS, VECTORS, join, outcome, plan, rows, views, windows,

@@ -72,7 +72,8 @@ fn pending_vectors_of_many_classes_stay_within_their_memory_and_lose_no_bit() {
         let (spilled, bytes) = feed.engine.spilled();
         let held = feed.engine.retained() - spilled;
         if row.id == 60 {
-            // 12·(1 + 200) of the vector, 56 of the rest, 20 in the index, and a half more for what is to come.
+            // 12·(1 + 200) of the vector, 56 of the rest, 20 in the index, and a half more for what
+            // is to come.
             println!("{} bytes each of {held}", bytes / held);
             assert!(spilled == 0 && bytes / held < 2488 * 3 / 2);
         }

@@ -1,5 +1,6 @@
-//! Vector views of predictions whose outcomes come apart: in any order of arrival, with repeats, spills and restarts, the
-//! sums of the stream that was not joined, to the bit; late outcomes revise them exactly; what is missing is told.
+//! Vector views of predictions whose outcomes come apart: in any order of arrival, with repeats,
+//! spills and restarts, the sums of the stream that was not joined, to the bit; late outcomes
+//! revise them exactly; what is missing is told.
 
 mod changes;
 mod coverage;
@@ -264,8 +265,8 @@ fn panes(monitor: MonitorView<'_>) -> Vec<(String, Vec<RingState>)> {
 /// Begin of a pane, late events, and what it holds.
 type Seen = (i64, u64, String);
 
-/// The panes of the wide window, where late outcomes may have revised them: all but linear and block sums, which are of outcomes at
-/// maturity.
+/// The panes of the wide window, where late outcomes may have revised them: all but linear and
+/// block sums, which are of outcomes at maturity.
 fn wide(all: Vec<(String, Vec<RingState>)>) -> Vec<(String, Vec<Seen>)> {
     let pane = |p: &PaneState| {
         let held = match &p.sums {

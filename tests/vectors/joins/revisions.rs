@@ -1,4 +1,5 @@
-//! Late outcomes revise every pane that holds their prediction, exactly, and cells that are capped are counted.
+//! Late outcomes revise every pane that holds their prediction, exactly, and cells that are capped
+//! are counted.
 
 use super::{
     CLASSES, Feed, MATURITY_MS, Record, VECTORS, join, outcome, panes, plan, rows, views, whole,
@@ -50,7 +51,8 @@ fn late_outcomes_revise_every_pane_that_holds_their_prediction_exactly() {
             }
         }
         feed.engine.finish();
-        // All is there, but windows of the narrow ladder were trimmed as they slid; the wide one holds all.
+        // All is there, but windows of the narrow ladder were trimmed as they slid; the wide one
+        // holds all.
         assert!(
             wide(panes(feed.engine.monitor())) == wide(panes(expected.monitor())),
             "{missing:?}"

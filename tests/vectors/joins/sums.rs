@@ -1,4 +1,5 @@
-//! Joined vectors have the sums and verdicts of the stream that was never joined, whatever comes again, spills or restarts.
+//! Joined vectors have the sums and verdicts of the stream that was never joined, whatever comes
+//! again, spills or restarts.
 
 use super::{
     CLASSES, Feed, MATURITY_MS, Record, SPAN_MS, VECTORS, join, observe, outcome, panes, plan,
@@ -100,7 +101,8 @@ fn joined_vectors_are_judged_a_maturity_later_and_otherwise_alike() {
     feed.engine.finish();
     told(&alone, &mut expected);
     told(&feed.engine, &mut found);
-    // What was judged at the end of input, several slides at once, was seen at the last of them only.
+    // What was judged at the end of input, several slides at once, was seen at the last of them
+    // only.
     assert!(found.len() > 30 && found.len() <= expected.len());
     for (at, w) in &found {
         assert!(expected.get(at) == Some(w), "{at:?}");

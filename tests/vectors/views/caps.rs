@@ -78,7 +78,8 @@ fn versions_beyond_the_cap_are_undecided_and_come_to_cells_when_others_go() {
     assert_eq!(of(&engine, "b").verdict, Verdict::Calibrated);
 }
 
-/// Each version is given events of segments beyond the cap, in turn with the other, and first after a restart.
+/// Each version is given events of segments beyond the cap, in turn with the other, and first after
+/// a restart.
 #[test]
 fn events_of_segments_beyond_the_cap_count_in_the_vector_views_of_their_own_version() {
     let mut plan = plan();

@@ -41,7 +41,8 @@ fn class_views_are_adjusted_for_each_other_by_holm() {
     assert!(engine.reports().all(|r| r.windows[0].family.is_none()));
 }
 
-/// Holm's adjustment written out, of the p-values that the reports have; answers which classes are rejected.
+/// Holm's adjustment written out, of the p-values that the reports have; answers which classes are
+/// rejected.
 fn hold_to_holm(engine: &Engine) -> Vec<bool> {
     let window = |class: u32| report(engine, View::Class(class)).windows[0].clone();
     let p = |w: &WindowReport| w.scores().map(|e| e.p_value).unwrap();
@@ -75,7 +76,8 @@ fn the_error_of_all_classes_together_keeps_its_level_where_single_tests_do_not()
     let share = |hits: u32| f64::from(hits) / sets as f64;
     println!("family {} single {}", share(family), share(single));
     let bar = 4.0 * (0.05 * 0.95 / sets as f64).sqrt();
-    // Bonferroni's first step is nearly exact for four classes; one test for each rejects far more often.
+    // Bonferroni's first step is nearly exact for four classes; one test for each rejects far more
+    // often.
     assert!(share(family) < 0.05 + bar && share(family) > 0.005);
     assert!(share(single) > 0.05 + bar);
 }

@@ -1,4 +1,5 @@
-//! The live tests: their level and power, the record of their alert, and what they say of published networks.
+//! The live tests: their level and power, the record of their alert, and what they say of published
+//! networks.
 
 use super::{Row, SPAN_MS, START_MS, VIEWS, feed, plan, plan_of, report, rows, rows_of};
 use crate::support::golden::published;

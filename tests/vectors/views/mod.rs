@@ -1,5 +1,6 @@
-//! Vector views live: what windows say of `top_k` and `full` is what the same events say offline, in whatever order they
-//! came and through whatever restarts; segments go together; what is capped is said; tests keep their levels.
+//! Vector views live: what windows say of `top_k` and `full` is what the same events say offline,
+//! in whatever order they came and through whatever restarts; segments go together; what is capped
+//! is said; tests keep their levels.
 
 mod caps;
 mod classes;

@@ -146,7 +146,8 @@ fn windows_move_on_and_calibrated_ones_are_called_so_until_data_stop() {
     let changes = tight.tick(START_MS + SPAN_MS + 2 * 3_600_000);
     assert!(changes.iter().any(|c| c.stream.view == View::Full));
     assert!(report(&tight, View::Full).windows[0].cells().is_none());
-    // A week of it lets no stream go: the clock says nothing about events that are still to be read.
+    // A week of it lets no stream go: the clock says nothing about events that are still to be
+    // read.
     let streams = tight.reports().count();
     tight.tick(START_MS + SPAN_MS + 8 * 86_400_000);
     assert_eq!(tight.reports().count(), streams);

@@ -1,4 +1,5 @@
-//! Equal weights say what none say, their scale says nothing, and a window says what the file of its events says.
+//! Equal weights say what none say, their scale says nothing, and a window says what the file of
+//! its events says.
 
 use super::{LAWS, VIEWS, calibrated, heavy, live, overdone, sample, shape, sums, tiers};
 use trueline::report::vectors;

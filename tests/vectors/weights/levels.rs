@@ -1,4 +1,5 @@
-//! Under uneven weights the tests keep their level and have power, and the interval covers the error of the population.
+//! Under uneven weights the tests keep their level and have power, and the interval covers the
+//! error of the population.
 
 use super::{
     LAWS, Truth, VIEWS, calibrated, heavy, live, overdone, overdone_by_half, sample, sums, tiers,
@@ -84,7 +85,8 @@ fn a_class_that_is_overdone_where_few_were_kept_is_found_by_weight() {
 
 #[test]
 fn the_interval_covers_the_error_of_the_population() {
-    // The population's ℓ2-ECE, by the weights themselves: outcomes are moved from 0 to 1 with p₀/5 where p₀ > 0.4.
+    // The population's ℓ2-ECE, by the weights themselves: outcomes are moved from 0 to 1 with p₀/5
+    // where p₀ > 0.4.
     let sets = data_sets(300);
     let covered = share(sets, move |seed| {
         let s = sample(3, 3000, tiers, overdone, 7000 + seed);

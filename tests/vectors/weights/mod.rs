@@ -1,5 +1,6 @@
-//! Vector views of weighted events: the null is the law of all outcomes, the tests keep their level and have power under
-//! uneven weights, and windows, files, joins and restarts give one and the same answer.
+//! Vector views of weighted events: the null is the law of all outcomes, the tests keep their level
+//! and have power under uneven weights, and windows, files, joins and restarts give one and the
+//! same answer.
 //!
 //! `TRUELINE_DATA_SETS=4000` runs level and coverage at the size of the bars themselves.
 
@@ -22,7 +23,8 @@ struct Sample {
     weights: Vec<f64>,
 }
 
-/// The weight of an event that is kept, or `None`: given the prediction it has nothing to do with what happens.
+/// The weight of an event that is kept, or `None`: given the prediction it has nothing to do with
+/// what happens.
 type Law = fn(&mut Rng, &[f64]) -> Option<f64>;
 
 /// Log-normal, coefficient of variation 1.3, whatever the prediction.

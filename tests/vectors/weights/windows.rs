@@ -1,5 +1,5 @@
-//! Weighted windows of the engine are the same to the bit joined, revised and through restarts, as are
-//! the records of their alerts.
+//! Weighted windows of the engine are the same to the bit joined, revised and through restarts, as
+//! are the records of their alerts.
 
 use super::{Sample, heavy, overdone, overdone_by_half, sample, tiers};
 use crate::support::disk::Disk;

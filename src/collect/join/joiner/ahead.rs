@@ -1,9 +1,9 @@
 //! Looks keys up before their turn.
 //!
 //! A look-up among millions of predictions waits for memory twice: for the slot of the table, then
-//! for the row. Nothing of another operation's look-up depends on it, but between two of them lies
-//! all the rest of the work, so they wait one after the other. What is read directly after one
-//! another is waited for once, and is in the caches when its turn comes.
+//! for the row. Look-ups of different operations are independent, but the other work between them
+//! makes them wait one after the other. If the slots and rows of many operations are read in one
+//! go, their waits overlap, and the data is in the caches when each operation runs.
 
 use super::Joiner;
 use crate::collect::join::operation::Op;
