@@ -1,4 +1,5 @@
-//! A deterministic simulator of a whole fleet: in one process, on one thread, in virtual time, from one seed.
+//! A deterministic simulator of a whole fleet: in one process, on one thread, in virtual time, from
+//! one seed.
 //!
 //! ```text
 //!  scenario (seed) ─► world ─► engine loop of each process ─► client trait ─► broker
@@ -7,28 +8,32 @@
 //!                       └─► oracle: the committed log, from scratch
 //! ```
 //!
-//! What runs is the engine loop of the program with everything below it: the consumer on top of librdkafka
-//! (starts, ends, lost offsets), decoding, shards, watermark, monitor, snapshots and checkpoints, notifications
-//! with their journal, queues, retries and pauses, and the client of the schema registry above the single request.
-//! Simulated are the client of the broker, the threads beside the engine, the receivers of notifications ([`sinks`]),
-//! the schema registry ([`registry`]), the clocks ([`clock`]) and what the disk loses ([`disk`]). Not simulated: the
+//! What runs is the engine loop of the program with everything below it: the consumer on top of
+//! librdkafka (starts, ends, lost offsets), decoding, shards, watermark, monitor, snapshots and
+//! checkpoints, notifications with their journal, queues, retries and pauses, and the client of the
+//! schema registry above the single request. Simulated are the client of the broker, the threads
+//! beside the engine, the receivers of notifications ([`sinks`]), the schema registry
+//! ([`registry`]), the clocks ([`clock`]) and what the disk loses ([`disk`]). Not simulated: the
 //! producer of dead letters, requests for offsets by time.
 //!
-//! What is compared: dispositions, and the sums and verdicts of windows, for every fleet; detectors for one
-//! process, and for a judge of others that missed no delta; the age of verdicts, the watermark, commits, and
-//! what a process says of a stranger in its group, of another process with its `instance`, and of a state directory
-//! that is gone, for one process. A third of the fleets read a second source, whose outcomes come in a topic of
-//! their own ([`outcomes`]); in a quarter streams expire. A fifth read Avro through a registry that fails: a record
-//! whose schema cannot be had is rejected, which in production makes it a dead letter, no other record is, none holds
-//! its partition for long once the registry answers, and those that wait count as lag.
+//! What is compared: dispositions, and the sums and verdicts of windows, for every fleet; detectors
+//! for one process, and for a judge of others that missed no delta; the age of verdicts, the
+//! watermark, commits, and what a process says of a stranger in its group, of another process with
+//! its `instance`, and of a state directory that is gone, for one process. A third of the fleets
+//! read a second source, whose outcomes come in a topic of their own ([`outcomes`]); in a quarter
+//! streams expire. A fifth read Avro through a registry that fails: a record whose schema cannot be
+//! had is rejected, which in production makes it a dead letter, no other record is, none holds its
+//! partition for long once the registry answers, and those that wait count as lag.
 //!
-//! Of notifications it is compared, for every fleet: at the end each receiver knows what fires, and where no stream
-//! is judged in several processes nothing else. For one process and for a judge of others: each was on disk before it was sent, and came once, unless an answer was lost or a crash came
-//! between an answer and its record. For one process: every alert that fires by the log was told, and none that does
-//! not ([`alerts`]).
+//! Of notifications it is compared, for every fleet: at the end each receiver knows what fires, and
+//! where no stream is judged in several processes nothing else. For one process and for a judge of
+//! others: each was on disk before it was sent, and came once, unless an answer was lost or a crash
+//! came between an answer and its record. For one process: every alert that fires by the log was
+//! told, and none that does not ([`alerts`]).
 //!
-//! All seeds run, whichever fail. Each failure is printed as it comes; at the end all are listed, and the first is
-//! printed with the line that replays it and is made smaller ([`minimise`]). A panic of the program is a failure.
+//! All seeds run, whichever fail. Each failure is printed as it comes; at the end all are listed,
+//! and the first is printed with the line that replays it and is made smaller ([`minimise`]). A
+//! panic of the program is a failure.
 //!
 //! | variable | meaning |
 //! |---|---|
@@ -55,6 +60,7 @@ mod registry;
 mod registry_client;
 mod scenario;
 mod sinks;
+mod sizing;
 mod start;
 mod world;
 
@@ -216,14 +222,15 @@ fn agree(seeds: Range<u64>, draw: &(impl Fn(u64) -> Scenario + Sync)) -> u64 {
     ran
 }
 
-/// Seeds of 10,000 that found faults which the first 200 do not find: a judge that waited for a checkpoint that
-/// its worker held to be written; records that were late because partitions were let go while the brokers could
-/// not be reached; a process that was fenced while it took its `instance` back and never read again; predictions that
-/// waited in a partition with nothing to read until its windows were judged; a claim of nobody that an owner with
-/// nothing to write did not notice; an alert that a crash brought back and that nobody was told of; one that a step of
-/// the wall clock ended; alerts that the clock ended and that came again with a key that had been sent, or were held
-/// twice as long; one that fired before a crash and does not after it; one that the end of a stall brought back by the
-/// clock.
+/// Seeds of 10,000 that found faults which the first 200 do not find: a judge that waited for a
+/// checkpoint that its worker held to be written; records that were late because partitions were
+/// let go while the brokers could not be reached; a process that was fenced while it took its
+/// `instance` back and never read again; predictions that waited in a partition with nothing to
+/// read until its windows were judged; a claim of nobody that an owner with nothing to write did
+/// not notice; an alert that a crash brought back and that nobody was told of; one that a step of
+/// the wall clock ended; alerts that the clock ended and that came again with a key that had been
+/// sent, or were held twice as long; one that fired before a crash and does not after it; one that
+/// the end of a stall brought back by the clock.
 #[test]
 fn seeds_that_found_faults_agree_with_the_oracle() {
     let judge = [1779, 3917, 7737, 8537, 8577];

@@ -41,7 +41,7 @@ const SETTLED: Duration = Duration::from_secs(15);
 pub const STALLED_MS: i64 = 10_000;
 
 /// Over how many judge partitions judges share the models.
-const JUDGE_PARTITIONS: u64 = 4;
+pub const JUDGE_PARTITIONS: u64 = 4;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,6 +129,43 @@ pub fn run(scenario: &Scenario) -> Outcome {
     };
     world.clear();
     outcome
+}
+
+/// What a fleet has counted and written.
+pub struct Counts {
+    /// Windows that the first process has evaluated.
+    pub evaluations: u64,
+    /// Checkpoints of partitions in the state topic, and their parts in the topic of judges.
+    pub checkpoints: u64,
+    pub parts: u64,
+}
+
+/// Runs a scenario in which nothing fails, and counts.
+pub fn count(scenario: &Scenario) -> Counts {
+    clock::set(Duration::ZERO, 0);
+    let mut world = World::new(scenario);
+    world.play();
+    assert_eq!(world.failure, None);
+    let engine = world.processes[0].engine.as_ref();
+    let evaluations = engine.map_or(0, |e| e.engines.counters().evaluations);
+    let heads = |topic: &str| {
+        let broker = lock(&world.broker);
+        let logs = broker.topics.get(topic).into_iter().flatten();
+        let entries = logs.flat_map(|log| &log.entries);
+        let of_partition = format!("g/{TOPIC}/");
+        let is_head = |e: &&Entry| {
+            let key = String::from_utf8_lossy(&e.key);
+            key.starts_with(&of_partition) && key.contains("/head/") && e.value.is_some()
+        };
+        entries.filter(is_head).count() as u64
+    };
+    let counts = Counts {
+        evaluations,
+        checkpoints: heads("state"),
+        parts: heads("state-judges"),
+    };
+    world.clear();
+    counts
 }
 
 impl<'s> World<'s> {
