@@ -126,8 +126,8 @@ impl Aggregator {
     }
 
     /// The monitor, and which deltas were applied. The reader of the topic adds its offsets.
-    /// Of a partition of which the monitor lacks something it says so: whoever goes on from it
-    /// takes the windows.
+    /// It marks each partition whose sums the monitor lacks: a judge that continues from it takes
+    /// the windows of that partition.
     pub fn snapshot(&self) -> Snapshot {
         let applied = |(at, shard): (&At, &RemoteShard)| {
             let topic = self.topics.get(usize::from(at.0))?.clone();

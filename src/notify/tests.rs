@@ -40,7 +40,7 @@ struct Part {
     ended: Arc<AtomicBool>,
 }
 
-/// Runs the threads when it is told to.
+/// Runs the threads step by step, as the test asks.
 #[derive(Default, Clone)]
 struct Bench {
     parts: Arc<Mutex<Vec<Part>>>,

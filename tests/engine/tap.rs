@@ -1,5 +1,5 @@
-//! Pairs that are tapped where outcomes come apart: each once, when its second half comes, in
-//! either order, and nothing that is counted is changed by looking.
+//! Tapped pairs of predictions and separate outcomes: each is shown once, when its second half
+//! comes, in either order. The tap changes no count.
 
 use crate::support::records::{EVENT, JOIN, origin};
 use trueline::collect::join::{JoinPlan, Missing};

@@ -14,8 +14,8 @@ use trueline::window::{Ladder, WindowSpec};
 const BEGIN_MS: i64 = 1_700_000_000_000;
 const STREAMS: usize = 40;
 
-/// Two versions with 20 segments each, of which those of one version come late and one segment in
-/// four is overconfident; roll-ups over them.
+/// Two versions with 20 segments each, and roll-ups. One version comes late; one segment in four is
+/// overconfident.
 fn plan() -> Plan {
     let windows = vec![
         WindowSpec::time("1m", 60_000),

@@ -1,8 +1,8 @@
 //! Workers that count and one process that judges, on a real Kafka: three workers of one group
 //! join, leave and are killed while predictions and outcomes of 12 partitions flow, and the judge
 //! is killed in between. What it judges in the end is to the bit what one undisturbed process
-//! judges that has read everything; every change of an alert is told once; and a partition that no
-//! worker counts is named, until one does.
+//! judges that has read everything; every change of an alert is notified once; and a partition that
+//! no worker counts is named, until one does.
 //!
 //! `TRUELINE_MOVES` and `TRUELINE_EVENTS` make it as long as wanted; in CI it is short.
 

@@ -28,7 +28,7 @@ pub struct JudgeTask {
     aggregator: Aggregator,
     reader: StateTopicReader,
     liveness: PartitionLiveness,
-    /// Partitions of which the brokers do not say how long they are.
+    /// Partitions whose length the brokers do not report.
     unknown: BTreeSet<At>,
     /// Checkpoints came since it was looked.
     news: bool,
@@ -160,7 +160,7 @@ impl JudgeTask {
         self.reader.are_read()
     }
 
-    /// Whether checkpoints came since the last check of which partitions verdicts wait for.
+    /// Whether checkpoints came since the last [look](JudgeTask::look).
     pub(super) fn has_news(&self) -> bool {
         self.news
     }

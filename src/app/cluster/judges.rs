@@ -29,7 +29,7 @@ use crate::monitor::{MonitorView, RestoreError, Snapshot};
 use crate::telemetry::facts::{JudgeFacts, Role};
 use crate::telemetry::published::Beat;
 
-/// Shortest and longest time between two checks of which partitions verdicts wait for.
+/// Shortest and longest time between two checks: for which partitions do verdicts wait?
 const LOOKS: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
 
 /// How often the partitions of the sources are counted.

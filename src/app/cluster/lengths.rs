@@ -39,7 +39,7 @@ pub(super) struct Wanted {
     pub(super) ends: BTreeSet<Place>,
     /// Those that end for it where an open transaction begins.
     pub(super) stable: BTreeSet<Place>,
-    /// Those of which no checkpoint knows a record.
+    /// Those without a record in any checkpoint.
     pub(super) begins: BTreeSet<Place>,
 }
 

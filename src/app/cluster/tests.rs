@@ -1,5 +1,4 @@
-//! Partitions that come and go, over a state topic in memory whose broker is away when it is told
-//! to be.
+//! Partitions that come and go, over a state topic in memory whose broker each test can take away.
 
 use super::assignment::Assignment;
 use super::checkpoint_store::{CheckpointCounts, CheckpointStore};
@@ -319,7 +318,7 @@ fn what_became_of_a_batch_is_told_though_a_partition_that_left_waited_for_it() {
     let written = assignment.written().expect("the batch of both");
     assert!(written.result.is_ok() && written.bytes > 0);
     assert!(assignment.written().is_none() && !assignment.is_writing());
-    // One that failed is told too.
+    // A failed batch is reported too.
     topic.set_away(true);
     assignment.write();
     revoke(&mut assignment, &[1]);

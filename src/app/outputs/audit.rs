@@ -198,7 +198,7 @@ pub fn newest<'f>(files: &'f [PathBuf], wanted: &[String]) -> Option<&'f PathBuf
 }
 
 /// The newest record whose stream belongs to the alert with this fingerprint, name or key of a
-/// notification, whatever alerts are told apart by. Reads records, the newest first.
+/// notification, however streams are grouped into alerts. Reads records, the newest first.
 pub fn newest_of_group(files: &[PathBuf], wanted: &str) -> Option<PathBuf> {
     #[derive(serde::Deserialize)]
     struct Named {
