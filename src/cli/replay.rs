@@ -5,6 +5,7 @@ mod page;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::exit::{self, Exit};
@@ -193,11 +194,11 @@ fn line(change: &Change) -> String {
 }
 
 fn print(json: bool, engine: &Engine, tally: &Tally, alarms: &Alarms) {
-    let mut reports: Vec<&StreamReport> = engine.reports().collect();
+    let mut reports: Vec<&Arc<StreamReport>> = engine.reports().collect();
     reports.sort_by(|a, b| a.id.cmp(&b.id));
     if json {
         let (compared, accounts) = (engine.comparisons(), engine.ledger());
-        let report = |r: &&StreamReport| report_json(r, alarms.get(&r.id));
+        let report = |r: &&Arc<StreamReport>| report_json(r, alarms.get(&r.id));
         let mut all: Vec<serde_json::Value> = reports.iter().map(report).collect();
         all.extend(compared.iter().map(comparison_json));
         all.extend(

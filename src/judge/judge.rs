@@ -39,6 +39,7 @@ use crate::stats::axis::Grid;
 use crate::window::{
     Correction, EmptySums, Ladder, PackError, Pane, PaneSums, Revision, Total, Unlabelled, Windows,
 };
+use std::sync::Arc;
 
 mod alerts;
 mod detect;
@@ -62,7 +63,8 @@ pub struct Judge {
     last_ends: Vec<LastEnd>,
     /// What windows said before they became stalled; empty until any did.
     withheld: Vec<Option<Withheld>>,
-    report: StreamReport,
+    /// Shared with those that it was handed to: a change copies it, once.
+    report: Arc<StreamReport>,
     /// The cells of the model's scores, for the record of an alert.
     grid: Grid,
     /// Watches a stream of scores.
@@ -106,7 +108,7 @@ impl Judge {
             alerts: vec![Alert::default(); ladder.windows.len()],
             last_ends: Vec::new(),
             withheld: Vec::new(),
-            report: StreamReport::blank(id, ladder),
+            report: Arc::new(StreamReport::blank(id, ladder)),
             grid,
             detector: None,
             detector_reported: true,
@@ -126,20 +128,37 @@ impl Judge {
         all.append(&mut self.judgements);
     }
 
-    /// The latest judgements.
-    pub fn report(&self) -> &StreamReport {
+    /// The latest judgements; the same pointer for as long as nothing changes.
+    pub fn report(&self) -> &Arc<StreamReport> {
         &self.report
+    }
+
+    /// The report, for a change: those that hold it keep what they have.
+    fn edit(&mut self) -> &mut StreamReport {
+        Arc::make_mut(&mut self.report)
+    }
+
+    /// Puts into the report how much more its outcomes vary than independent ones.
+    fn measure_dispersion(&mut self) {
+        let overdispersion = self.windows.dispersion().measure();
+        if self.report.overdispersion != overdispersion {
+            self.edit().overdispersion = overdispersion;
+        }
     }
 
     /// Tells the newest event time.
     pub fn seen(&mut self, last_event_ms: i64) {
-        self.report.last_event_ms = last_event_ms;
+        if self.report.last_event_ms != last_event_ms {
+            self.edit().last_event_ms = last_event_ms;
+        }
     }
 
     /// Tells when the oldest predictions that wait for outcomes are mature; from the next tick on a
     /// window that was never judged is immature until then.
     pub fn awaits(&mut self, due_ms: Option<i64>) {
-        self.report.due_ms = due_ms;
+        if self.report.due_ms != due_ms {
+            self.edit().due_ms = due_ms;
+        }
     }
 
     /// Takes a correction of a sealed pane; the windows that hold it show it at their next slide.
@@ -175,14 +194,14 @@ impl Judge {
             self.detector_reported = false;
         }
         let placed = self.windows.place(pane, line_ms);
-        self.report.overdispersion = self.windows.dispersion().measure();
+        self.measure_dispersion();
         placed
     }
 
     /// Takes all panes, up to `line_ms`, of another judge of the stream, over other partitions.
     pub fn absorb(&mut self, theirs: &Windows, line_ms: i64) -> Result<(), PackError> {
         let absorbed = self.windows.absorb(theirs, line_ms);
-        self.report.overdispersion = self.windows.dispersion().measure();
+        self.measure_dispersion();
         absorbed
     }
 
@@ -205,7 +224,7 @@ impl Judge {
         let before = self.step_detector(pane, changes);
         let sealed = self.windows.seal(pane, end_ms);
         if pane.is_some() {
-            self.report.overdispersion = self.windows.dispersion().measure();
+            self.measure_dispersion();
         }
         for index in 0..self.alerts.len() {
             if self.windows.due(index, end_ms, pane.is_some()) || self.fills(index) {
@@ -257,7 +276,7 @@ impl Judge {
             Ok(judged) => judged,
             Err(_) => Judged::undecided(Undecided::Capacity),
         };
-        let report = &mut self.report.windows[index];
+        let report = &mut Arc::make_mut(&mut self.report).windows[index];
         report.start_ms = self.windows.start_ms(index, end_ms);
         report.end_ms = end_ms;
         report.since_ms = self.windows.since_ms(index, end_ms);
@@ -389,15 +408,24 @@ impl Judge {
         changes: &mut Vec<Change>,
     ) {
         let before = std::mem::replace(&mut self.alerts[index], alert);
-        let report = &mut self.report.windows[index];
-        let from = std::mem::replace(&mut report.verdict, verdict);
+        let said = &self.report.windows[index];
+        let from = said.verdict;
+        let same =
+            (from, said.alert, said.alert_since_ms) == (verdict, alert.state, alert.since_ms);
+        if same && [&said.numbers, &numbers].iter().all(|n| n.is_none()) && said.family.is_none() {
+            return;
+        }
+        let report = &mut self.edit().windows[index];
+        report.verdict = verdict;
         report.numbers = numbers;
         report.family = None;
         report.alert = alert.state;
         report.alert_since_ms = alert.since_ms;
+        let StreamReport { id, windows, .. } = self.report.as_ref();
+        let report = &windows[index];
         let mut tell = |step, sentence| {
             changes.push(Change {
-                stream: self.report.id.clone(),
+                stream: id.clone(),
                 window: report.window.clone(),
                 at_ms,
                 step,
@@ -406,12 +434,12 @@ impl Judge {
             });
         };
         if from != verdict {
-            let sentence = verdict_sentence(&self.report.id, report, from);
+            let sentence = verdict_sentence(id, report, from);
             tell(Step::Verdict { from, to: verdict }, sentence);
         }
         if before.state != alert.state {
             let (from, to) = (before.state, alert.state);
-            let sentence = alert_sentence(&self.report.id, report, from);
+            let sentence = alert_sentence(id, report, from);
             tell(Step::Alert { from, to }, sentence);
         }
     }
@@ -425,7 +453,7 @@ impl Judge {
 
     /// Sets the result of a class among all classes in one window.
     pub fn set_family(&mut self, index: usize, family: Family) {
-        if let Some(report) = self.report.windows.get_mut(index) {
+        if let Some(report) = self.edit().windows.get_mut(index) {
             report.family = Some(family);
         }
     }

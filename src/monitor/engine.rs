@@ -176,14 +176,14 @@ impl Engine {
     }
 
     /// The latest report of each stream.
-    pub fn reports(&self) -> impl Iterator<Item = &StreamReport> {
+    pub fn reports(&self) -> impl Iterator<Item = &Arc<StreamReport>> {
         self.monitor.view().reports()
     }
 
     /// Streams that were not judged yet, each with the number of its events that wait in open panes
     /// and the event time that ends the first of them.
     pub fn unjudged(&self) -> Vec<Unjudged> {
-        let blank = |r: &&StreamReport| r.windows.iter().all(|w| w.end_ms == 0);
+        let blank = |r: &&Arc<StreamReport>| r.windows.iter().all(|w| w.end_ms == 0);
         let blank: BTreeSet<[&str; 3]> = self
             .reports()
             .filter(blank)

@@ -32,6 +32,7 @@ use crate::judge::{
     Change, ComparisonReport, Plan, Runtime, StreamId, StreamReport, WindowJudgement,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What moved with partitions while it was open: records brought here, and taken away.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -297,7 +298,7 @@ impl Shards {
     }
 
     /// The latest report of each stream.
-    pub fn reports(&self) -> impl Iterator<Item = &StreamReport> {
+    pub fn reports(&self) -> impl Iterator<Item = &Arc<StreamReport>> {
         self.monitor().into_iter().flat_map(MonitorView::reports)
     }
 

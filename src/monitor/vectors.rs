@@ -17,6 +17,7 @@ use crate::judge::{
 };
 use crate::stats::view::View;
 use crate::window::{EmptySums, PackError, PaneState, Revision};
+use std::sync::Arc;
 
 /// All vector streams of a monitor.
 #[derive(Debug, Clone, Default)]
@@ -347,7 +348,7 @@ impl Vectors {
     }
 
     /// The latest report of each stream.
-    pub fn reports(&self) -> impl Iterator<Item = &StreamReport> {
+    pub fn reports(&self) -> impl Iterator<Item = &Arc<StreamReport>> {
         self.judges().map(Judge::report)
     }
 

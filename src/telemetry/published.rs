@@ -13,7 +13,7 @@
 //! Invariants: a reader sees whole reports. Every named part is either ready or carries a reason.
 //! Once draining, the program is never ready again.
 //!
-//! Cost: a publish is one hash and one swap per stream and slide; a heartbeat is one atomic store.
+//! Cost: a publish is one hash per stream and tick, and one swap where a report changed; a heartbeat is one atomic store.
 //! The readiness of named parts follows linkerd2-proxy (`linkerd/app/admin`, readiness).
 
 use std::collections::BTreeMap;
@@ -192,9 +192,20 @@ impl Published {
         self.started_seconds
     }
 
-    /// Publishes a stream's report in place of its last one.
-    pub fn publish(&self, report: Arc<StreamReport>) {
-        self.reports.insert(report.id.clone(), report);
+    /// Publishes a stream's report in place of its last one. The same pointer again costs a look.
+    pub fn publish(&self, report: &Arc<StreamReport>) {
+        match self.reports.get_mut(&report.id) {
+            Some(last) if Arc::ptr_eq(&last, report) => {}
+            Some(mut last) => *last = Arc::clone(report),
+            None => {
+                self.reports.insert(report.id.clone(), Arc::clone(report));
+            }
+        }
+    }
+
+    /// How many streams have a report.
+    pub fn streams(&self) -> usize {
+        self.reports.len()
     }
 
     /// Withdraws the reports of all streams for which `keep` is false: evicted or revoked streams.

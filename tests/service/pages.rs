@@ -314,7 +314,7 @@ fn vector_pages_explain_what_they_show_and_are_not_green_at_a_tiny_p() {
             .as_ref()
             .is_some_and(Numbers::reject)
     );
-    published.publish(Arc::new(within));
+    published.publish(&Arc::new(within));
     let server = Server::start(published);
     let page = server.get("/streams/whole/1//kernel").body;
     assert!(page.contains("calibrated: within tolerance"));

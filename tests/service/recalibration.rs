@@ -63,7 +63,7 @@ fn started() -> Engine {
     engine
 }
 
-fn report(engine: &Engine) -> StreamReport {
+fn report(engine: &Engine) -> Arc<StreamReport> {
     engine.reports().next().unwrap().clone()
 }
 
@@ -121,7 +121,7 @@ fn over_http_the_fix_comes_as_json_as_a_table_and_on_the_page() {
     let mut engine = started();
     feed(&mut engine, 0..131, squared);
     let published = Arc::new(Published::default());
-    published.publish(Arc::new(report(&engine)));
+    published.publish(&report(&engine));
     let server = Server::start(published);
     let base = "/api/v1/streams/m/1//binary/recalibration";
     let all = server.json(base);
@@ -176,7 +176,7 @@ fn without_an_advised_map_there_is_no_table_but_a_reason() {
     let mut engine = started();
     feed(&mut engine, 0..61, squared);
     let published = Arc::new(Published::default());
-    published.publish(Arc::new(report(&engine)));
+    published.publish(&report(&engine));
     let server = Server::start(published);
     let base = "/api/v1/streams/m/1//binary/recalibration";
     let fix = server.json(base)["windows"][0]["recalibration"].clone();

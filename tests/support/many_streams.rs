@@ -37,7 +37,7 @@ pub fn many_streams(streams: usize, limits: Limits) -> Arc<Published> {
             &format!("country={}", i % 5),
             View::Binary,
         );
-        published.publish(Arc::new(StreamReport {
+        published.publish(&Arc::new(StreamReport {
             id,
             last_event_ms: now_ms(),
             due_ms: None,

@@ -216,7 +216,7 @@ fn publish_with(
         .find(|s| worst(*s))
         .unwrap_or_default();
     let detects = detector.is_some();
-    published.publish(Arc::new(StreamReport {
+    published.publish(&Arc::new(StreamReport {
         id,
         last_event_ms: now_ms(),
         due_ms: None,

@@ -5,6 +5,7 @@
 use crate::support::golden::published;
 use crate::support::random::{shuffle, vector};
 use crate::support::records::EVENT;
+use std::sync::Arc;
 use trueline::collect::{Disposition, Event, Origin, rank};
 use trueline::judge::{
     JudgeOptions, ModelPlan, Plan, Step, StreamReport, Undecided, Verdict, WindowReport,
@@ -112,7 +113,7 @@ fn feed(plan: Plan, rows: &[Row]) -> Engine {
 
 fn report(engine: &Engine, view: View) -> StreamReport {
     let mut all = engine.reports().filter(|r| r.id.view == view);
-    all.next().unwrap().clone()
+    all.next().unwrap().as_ref().clone()
 }
 
 fn window(engine: &Engine) -> WindowReport {
@@ -368,7 +369,7 @@ fn versions_beyond_the_cap_are_undecided_and_counted() {
     }
     engine.finish();
     let of = |engine: &Engine, version: &str| {
-        let mine = |r: &&StreamReport| r.id.view == View::Kernel && r.id.version == version;
+        let mine = |r: &&Arc<StreamReport>| r.id.view == View::Kernel && r.id.version == version;
         engine.reports().find(mine).unwrap().windows[0].clone()
     };
     assert_eq!(of(&engine, "a").verdict, Verdict::Calibrated);

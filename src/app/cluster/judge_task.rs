@@ -15,6 +15,7 @@ use crate::monitor::Aggregator;
 use crate::monitor::liveness::{At, Freshness, PartitionLiveness};
 use crate::monitor::{RestoreError, Snapshot, VerdictState};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A topic partition that belongs to a checkpointed partition: the checkpointed partition, the
 /// number of the topic, and its name with the partition.
@@ -262,7 +263,7 @@ impl JudgeTask {
     /// The alerts of its streams that ever fired, with what people were notified of by fingerprint.
     pub(super) fn alerts(&self, notified: &BTreeMap<String, String>) -> Vec<VerdictState> {
         let reports = self.aggregator.monitor().reports();
-        let state = |r: &StreamReport| VerdictState {
+        let state = |r: &Arc<StreamReport>| VerdictState {
             stream: r.id.clone(),
             windows: Vec::new(),
             detector: None,

@@ -6,6 +6,7 @@
 //! program does not ask which.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::assignment::{Assignment, Moves};
@@ -198,7 +199,7 @@ impl Topology {
     }
 
     /// The latest report of each stream.
-    pub fn reports(&self) -> impl Iterator<Item = &StreamReport> {
+    pub fn reports(&self) -> impl Iterator<Item = &Arc<StreamReport>> {
         self.monitors().flat_map(MonitorView::reports)
     }
 

@@ -144,7 +144,7 @@ impl AlertDispatcher {
             self.compare(engine, (now_ms, caught_up));
         }
         if due || stepped {
-            let alerts = alert_facts(engine.reports(), &self.groups).into();
+            let alerts = alert_facts(engine.reports().map(Arc::as_ref), &self.groups).into();
             published.update(|facts| facts.alerts = alerts);
         }
         // After the comparison: it would forget the alert that ends before its change is notified.
@@ -234,7 +234,8 @@ impl AlertDispatcher {
         let ours = engine
             .reports()
             .filter(|r| group.streams.contains_key(&r.id));
-        let reports: BTreeMap<&StreamId, &StreamReport> = ours.map(|r| (&r.id, r)).collect();
+        let reports: BTreeMap<&StreamId, &StreamReport> =
+            ours.map(|r| (&r.id, r.as_ref())).collect();
         let ranked = group.ranked(|id| reports.get(id).copied());
         let (worst, _) = ranked.first()?;
         let facts = match known.filter(|(id, _)| **id == worst.id) {
@@ -285,7 +286,8 @@ impl AlertDispatcher {
     fn compare(&mut self, engine: &Topology, (now_ms, caught_up): (i64, bool)) {
         let notifier = &self.notifier;
         let notified = |fingerprint: &str| notifier.firing_since(fingerprint);
-        self.groups.sync(engine.reports(), notified);
+        self.groups
+            .sync(engine.reports().map(Arc::as_ref), notified);
         let open: Vec<(GroupId, Firing)> = self
             .groups
             .open()

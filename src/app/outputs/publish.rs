@@ -1,7 +1,6 @@
 //! Publishes what HTTP shows, and logs what changed.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -24,12 +23,14 @@ use crate::telemetry::facts::{
 
 /// Publishes the report of every stream and the ledger, and removes the reports of expired streams.
 pub fn reports(published: &Published, engine: &Topology) {
-    let mut alive: HashSet<&StreamId> = HashSet::new();
-    for report in engine.reports() {
-        alive.insert(&report.id);
-        published.publish(Arc::new(report.clone()));
+    engine
+        .reports()
+        .for_each(|report| published.publish(report));
+    // All that live are published: more are only so where some have expired.
+    if published.streams() > engine.reports().count() {
+        let alive: HashSet<&StreamId> = engine.reports().map(|r| &r.id).collect();
+        published.retain(|id| alive.contains(id));
     }
-    published.retain(|id| alive.contains(id));
     let ledger = engine.ledger().into();
     published.update(|facts| facts.ledger = ledger);
 }

@@ -4,7 +4,7 @@ use super::detect::Before;
 use super::last_end::LastEnd;
 use super::withheld::Withheld;
 use super::{Change, Judge, JudgeOptions, Step};
-use super::{Undecided, Verdict, WindowReport};
+use super::{StreamReport, Undecided, Verdict, WindowReport};
 use crate::alert::{Alert, Condition};
 use crate::judge::alarm;
 use crate::judge::report::Evidence;
@@ -44,8 +44,10 @@ impl Judge {
                 Undecided::Stale
             } else {
                 self.give_back(index, at_ms, changes);
-                if !judged && self.report.due_ms.is_some() {
-                    self.report.windows[index].verdict = Verdict::Undecided(Undecided::Immature);
+                let immature = Verdict::Undecided(Undecided::Immature);
+                let waits = !judged && self.report.due_ms.is_some();
+                if waits && self.report.windows[index].verdict != immature {
+                    self.edit().windows[index].verdict = immature;
                 }
                 continue;
             };
@@ -95,7 +97,7 @@ impl Judge {
             before.alert,
             changes,
         );
-        self.report.windows[index].family = before.family;
+        self.edit().windows[index].family = before.family;
     }
 
     /// Verdict and alert that a window was judged to have, also while it is stalled.
@@ -133,7 +135,8 @@ impl Judge {
             self.report_detector();
         }
         let newest_ms = self.report.last_event_ms;
-        self.report.alert.counts_from_ms = Some(at_ms.max(newest_ms.saturating_add(1)));
+        let from_ms = at_ms.max(newest_ms.saturating_add(1));
+        self.edit().alert.counts_from_ms = Some(from_ms);
         if close {
             let at_once = JudgeOptions {
                 keep_firing_ms: 0,
@@ -162,7 +165,9 @@ impl Judge {
     ) {
         let from = self.report.alert;
         let to = from.step(condition, at_ms, &options.holds());
-        self.report.alert = to;
+        if from != to {
+            self.edit().alert = to;
+        }
         if from.state == to.state && from.severity == to.severity {
             return;
         }
@@ -176,7 +181,7 @@ impl Judge {
             from,
             condition,
             sums: sums.collect(),
-            report: self.report.clone(),
+            report: StreamReport::clone(&self.report),
             options: JudgeOptions {
                 evaluation: Options {
                     overdispersion: self.report.overdispersion,

@@ -81,7 +81,8 @@ impl Judge {
     /// pane.
     pub fn report_detector(&mut self) {
         if let (false, Some(detector)) = (self.detector_reported, &self.detector) {
-            self.report.detector = detector.report().map(Arc::new);
+            let report = detector.report().map(Arc::new);
+            self.edit().detector = report;
             self.detector_reported = true;
         }
     }

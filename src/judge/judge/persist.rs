@@ -36,12 +36,12 @@ impl Judge {
     ) -> Result<Option<DetectorState>, PackError> {
         self.windows.restore(state.rings)?;
         self.windows.restore_dispersion(state.dispersion);
-        self.report.overdispersion = self.windows.dispersion().measure();
+        self.measure_dispersion();
         self.restore_verdicts(&state.verdicts, state.alert, options)?;
         if state.recalibrations.len() != self.report.windows.len() {
             return Err(PackError::Corrupt);
         }
-        for (report, state) in self.report.windows.iter_mut().zip(&state.recalibrations) {
+        for (report, state) in self.edit().windows.iter_mut().zip(&state.recalibrations) {
             report.recalibration = match state {
                 None => None,
                 Some(state) => Some(Arc::new(state.recalibration().ok_or(PackError::Corrupt)?)),
@@ -92,7 +92,7 @@ impl Judge {
                 Ok(judged) => judged,
             };
             self.alerts[index] = known.alert;
-            let report = &mut self.report.windows[index];
+            let report = &mut self.edit().windows[index];
             report.start_ms = known.start_ms;
             report.end_ms = end_ms;
             report.since_ms = known.since_ms;
@@ -104,7 +104,7 @@ impl Judge {
             report.alert_since_ms = known.alert.since_ms;
             report.numbers = judged.numbers.filter(|_| evaluated);
         }
-        self.report.alert = alert;
+        self.edit().alert = alert;
         Ok(())
     }
 

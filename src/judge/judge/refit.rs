@@ -25,6 +25,6 @@ impl Judge {
         // Sums that overflow are reported by the verdict.
         let next = Recalibration::step(report.recalibration.as_ref(), window, options, total)
             .unwrap_or(None);
-        self.report.windows[index].recalibration = next;
+        self.edit().windows[index].recalibration = next;
     }
 }

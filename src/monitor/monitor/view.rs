@@ -7,6 +7,7 @@ use crate::monitor::snapshot::VerdictState;
 use crate::monitor::views::scalars;
 use crate::stats::sums::Sums;
 use crate::window::Total;
+use std::sync::Arc;
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +22,7 @@ impl Monitor {
 
 impl<'a> MonitorView<'a> {
     /// The latest report of each stream.
-    pub fn reports(self) -> impl Iterator<Item = &'a StreamReport> {
+    pub fn reports(self) -> impl Iterator<Item = &'a Arc<StreamReport>> {
         self.0
             .judges()
             .map(Judge::report)

@@ -17,7 +17,7 @@ fn comparisons_are_served_by_http_and_on_metrics() {
     engine.finish();
     let published = Arc::new(Published::default());
     for report in engine.reports() {
-        published.publish(Arc::new(report.clone()));
+        published.publish(report);
     }
     published.update(|facts| {
         facts.comparisons = engine.comparisons().into();

@@ -7,6 +7,7 @@
 use super::{BEGIN_MS, LATENESS_MS, MODELS, Record, SOURCE, feed, plan};
 use crate::support::records::origin;
 use proptest::prelude::*;
+use std::sync::Arc;
 use trueline::alert::AlertState;
 use trueline::collect::{Disposition, Reason};
 use trueline::judge::{Change, StreamReport, WindowReport};
@@ -23,7 +24,7 @@ use trueline::window::Width;
 /// What must be the same.
 #[derive(Debug, PartialEq)]
 struct Result {
-    reports: Vec<StreamReport>,
+    reports: Vec<Arc<StreamReport>>,
     sums: Vec<(String, Sums)>,
     changes: Vec<String>,
 }

@@ -3,7 +3,6 @@
 use super::BEGIN_MS;
 use crate::support::records::{EVENT, origin};
 use std::path::PathBuf;
-use std::sync::Arc;
 use trueline::collect::{Event, Label, Refusal};
 use trueline::config::Config;
 use trueline::config::bounds::MemoryBound;
@@ -187,7 +186,7 @@ fn series(engine: &Engine, series_max: usize) -> f64 {
         ..Limits::default()
     });
     for report in engine.reports() {
-        published.publish(Arc::new(report.clone()));
+        published.publish(report);
     }
     let text = collector::text(&published).expect("a text");
     let text = String::from_utf8(text).expect("UTF-8");

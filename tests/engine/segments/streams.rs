@@ -2,6 +2,7 @@
 //! come and go without mixing.
 
 use super::{at, event, one, plan, restarted, rolled, streams, totals};
+use std::sync::Arc;
 use trueline::collect::{Disposition, Event, ROLL_UP, Refusal, Segmenting};
 use trueline::judge::StreamReport;
 use trueline::monitor::{Caps, Engine, RecordSink};
@@ -124,7 +125,7 @@ fn vectors_without_a_segment_are_a_stream_of_their_own_whichever_come_first() {
             assert_eq!(engine.observe(at(i), &event), Disposition::Observed);
         }
         engine.finish();
-        let n = |r: &StreamReport| (r.id.to_string(), r.windows[2].n);
+        let n = |r: &Arc<StreamReport>| (r.id.to_string(), r.windows[2].n);
         let mut all: Vec<_> = engine.reports().map(n).collect();
         all.sort();
         found.push(all);
@@ -166,7 +167,7 @@ fn a_new_version_starts_fresh_and_is_shown_beside_the_old_one() {
     }
     engine.finish();
     let n = |version: &str, segment: &str| {
-        let of = |r: &&StreamReport| r.id.version == version && r.id.segment == segment;
+        let of = |r: &&Arc<StreamReport>| r.id.version == version && r.id.segment == segment;
         let report = engine.reports().find(of).expect("the stream is there");
         let long = report.windows.iter().find(|w| w.window == "72s");
         long.map(|w| w.n).expect("the window")

@@ -5,7 +5,6 @@ use super::{Line, metrics};
 use crate::support::published::{now_ms, populated};
 use crate::support::records::{EVENT, origin};
 use crate::support::server::Server;
-use std::sync::Arc;
 use trueline::collect::Event;
 use trueline::judge::{JudgeOptions, ModelPlan, Plan};
 use trueline::monitor::{Engine, RecordSink};
@@ -129,7 +128,7 @@ fn a_vector_view_shows_its_numbers_and_says_why_others_are_absent() {
     let engine = judged_vectors();
     let published = populated();
     for report in engine.reports() {
-        published.publish(Arc::new(report.clone()));
+        published.publish(report);
     }
     let server = Server::start(published);
     let json =

@@ -1,6 +1,7 @@
 //! Cells and versions beyond their caps are counted, and leave a window undecided.
 
 use super::{Row, SPAN_MS, START_MS, VIEWS, feed, plan, report, rows, take_of};
+use std::sync::Arc;
 use trueline::judge::{StreamReport, Undecided, Verdict};
 use trueline::monitor::Engine;
 use trueline::stats::tolerance::Tolerance;
@@ -46,7 +47,7 @@ fn versions_beyond_the_cap_are_undecided_and_come_to_cells_when_others_go() {
         take_of(&mut engine, ["a", "b"][i % 2], i, row);
     }
     let of = |engine: &Engine, version: &str| {
-        let mine = |r: &&StreamReport| r.id.view == View::Full && r.id.version == version;
+        let mine = |r: &&Arc<StreamReport>| r.id.view == View::Full && r.id.version == version;
         engine.reports().find(mine).unwrap().windows[0].clone()
     };
     assert_eq!(of(&engine, "a").verdict, Verdict::Calibrated);
@@ -101,7 +102,7 @@ fn events_of_segments_beyond_the_cap_count_in_the_vector_views_of_their_own_vers
     assert!(others.count() > 0);
     for version in ["a", "b"] {
         let n = |view: View, segmented: bool| -> u64 {
-            let of = |r: &&StreamReport| r.id.view == view && r.id.version == version;
+            let of = |r: &&Arc<StreamReport>| r.id.view == view && r.id.version == version;
             let of = engine.reports().filter(of);
             let of = of.filter(|r| (r.id.segment != "*") == segmented);
             of.map(|r| r.windows[0].n).sum()

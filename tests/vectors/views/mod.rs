@@ -115,5 +115,5 @@ fn feed(plan: Plan, rows: &[Row]) -> Engine {
 
 fn report(engine: &Engine, view: View) -> StreamReport {
     let mut all = engine.reports().filter(|r| r.id.view == view);
-    all.next().unwrap().clone()
+    all.next().unwrap().as_ref().clone()
 }
