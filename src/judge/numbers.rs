@@ -146,7 +146,8 @@ impl Numbers {
     }
 
     /// The conclusion that the numbers support. For vectors, a relative tolerance is a share of one
-    /// half, because there is no rarer outcome.
+    /// half, because there is no rarer outcome. The kernel test never shows an error to be within
+    /// it: KCE is at most the ℓ2-ECE, so its upper end bounds nothing.
     fn conclusion(&self, tolerance: &Tolerance) -> Conclusion {
         if let Numbers::Scores(e) = self {
             return e.tolerance.conclusion;
@@ -159,7 +160,7 @@ impl Numbers {
         let exceeds = self.lower() > tau || tau <= 0.0;
         if self.reject() && exceeds {
             Conclusion::Miscalibrated
-        } else if self.upper() <= tau {
+        } else if self.kernel().is_none() && self.upper() <= tau {
             Conclusion::Calibrated
         } else {
             Conclusion::Inconclusive
@@ -178,5 +179,41 @@ impl Numbers {
             Numbers::Cells(_) => size_of::<multiclass::Evaluation>(),
             Numbers::Kernel(_) => size_of::<WindowEvaluation>(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::kernel::Vectors;
+
+    #[test]
+    fn the_kernel_test_never_calls_a_model_calibrated() {
+        let mut all = Vectors::new(2);
+        for i in 0..200 {
+            assert!(all.push(&[0.5, 0.5], i % 2).is_ok());
+        }
+        let options = kernel::Options {
+            replicates: 0,
+            ..kernel::Options::default()
+        };
+        let sample = kernel::evaluate(&all, &options).expect("enough events");
+        let numbers = Numbers::Kernel(Arc::new(WindowEvaluation {
+            n: 200,
+            classes: 2,
+            kce: sample.biased.max(0.0).sqrt(),
+            sample,
+            features: None,
+            blocks: Vec::new(),
+            blocks_outdated: 0,
+            by_features: false,
+            p_value: Some(0.8),
+            reject: false,
+            lower: 0.0,
+            upper: 0.01,
+            confidence: 0.9,
+        }));
+        let verdict = numbers.verdict(&Tolerance::absolute(0.05));
+        assert_eq!(verdict, Verdict::Undecided(Undecided::Inconclusive));
     }
 }

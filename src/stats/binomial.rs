@@ -140,7 +140,7 @@ fn lower_tail(k: u64, n: u64, p: f64) -> f64 {
 }
 
 /// P(K ≥ k), k at least the mean for the sum to be short; 0 for k > n.
-fn upper_tail(k: u64, n: u64, p: f64) -> f64 {
+pub(super) fn upper_tail(k: u64, n: u64, p: f64) -> f64 {
     if k > n || p <= 0.0 {
         return f64::from(u8::from(k == 0));
     }

@@ -5,9 +5,9 @@
 //! same Δ.
 //!
 //! **The combination** finds it by its smooth part ([`super::smooth`]), which then has the
-//! noncentral χ² law with λ = Δ²·hᵀI⁻¹h, h = Σ b(z); it has to reach its share of α, w = 1.5 of all
-//! weights. Δ is where the upper tail of that law is 0.8 there, by Sankaran's approximation (1963).
-//! The other parts add some power, and errors that no score test sees need more.
+//! noncentral χ² law with λ = Δ²·hᵀI⁻¹h, h = Σ b(z); it has to reach its share of α, w = 1.75 of
+//! all weights. Δ is where the upper tail of that law is 0.8 there, by Sankaran's approximation
+//! (1963). The other parts add some power, and errors that no score test sees need more.
 //!
 //! **T-Cal alone** is taken at the coarsest level, where the null spread of T_d is least. With s
 //! the null standard deviation of T_d at that level, γ its skewness and v̄ = ΣV/n: E T_d ≈ Δ² and
@@ -98,6 +98,7 @@ pub fn detectable_ece_l2(level: &Level, n: f64, alpha: f64, scales: u32) -> Opti
 #[cfg(test)]
 mod tests {
     use super::super::evaluation::{DecideBy, Options, evaluate_scores};
+    use super::super::overdispersion::Overdispersion;
     use super::super::rng::Rng;
     use super::noncentrality;
 
@@ -128,6 +129,25 @@ mod tests {
                 .count();
             assert!((150..=194).contains(&found), "{found} of 200 at {size}");
         }
+    }
+
+    #[test]
+    fn outcomes_that_vary_more_need_a_larger_error() {
+        let sample = sample(&mut Rng::new(7), 0.0);
+        let o = |factor: f64| Options {
+            overdispersion: Some(Overdispersion {
+                factor,
+                low: factor,
+                high: factor,
+                degrees: 60.0,
+                panes: 90,
+            }),
+            ..Options::default()
+        };
+        let size = |o: &Options| evaluate_scores(&sample, o)?.detectable_ece_l2;
+        let (plain, four) = (size(&Options::default()).unwrap(), size(&o(4.0)).unwrap());
+        assert!((four / plain - 2.0).abs() < 1e-9, "{plain} {four}");
+        assert_eq!(size(&o(1e4)), None);
     }
 
     #[test]

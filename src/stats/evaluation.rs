@@ -307,6 +307,11 @@ impl Sample<'_> {
         let by_score = self.by_score;
         let clusters = clustered.map(|c| Clusters { by_score, ..c.said });
         let detectable = self.detectable(o, &tcal, &combined, form.as_ref());
+        let noise = match &clusters {
+            Some(c) if by_score => c.dispersion().0.max(measured),
+            Some(c) => c.dispersion().0,
+            None => measured,
+        };
         Evaluation {
             n: t.count as u64,
             positives: t.positives as u64,
@@ -323,12 +328,7 @@ impl Sample<'_> {
             ks,
             kuiper,
             // The noise of the squared error grows by φ.
-            detectable_ece_l2: match &clusters {
-                Some(c) => detectable
-                    .map(|d| d * c.dispersion().0.sqrt())
-                    .filter(|d| *d <= 1.0),
-                None => detectable,
-            },
+            detectable_ece_l2: detectable.map(|d| d * noise.sqrt()).filter(|d| *d <= 1.0),
             direction: if reject {
                 direction::direction(t, cox.as_ref(), self.interval, interval.estimate_squared)
             } else {

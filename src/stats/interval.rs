@@ -149,6 +149,7 @@ pub(crate) fn zero_p_value(level: &Level, leaves: &Level, o: &TCalOptions) -> Op
         seed: o.seed,
         dispersion: 1.0,
         family: 1,
+        effective: f64::INFINITY,
     };
     let e = Estimate::of(level, level.occupied.iter().map(|c| c.n).sum());
     Null::of(Vec::new(), &asked).zero_p_value(&e)
@@ -207,8 +208,8 @@ pub(crate) fn normal(
     }
 }
 
-/// Whether normal ends do not serve at a level. Weighted events count as the coins of their cell's
-/// effective number.
+/// Whether normal ends do not serve at a level. Of weighted events ΣV is (Σw²V)²/Σw⁴V, and cells
+/// share that of the coins of their effective number.
 pub(crate) fn needs_exact_ends(level: &Level) -> bool {
     let (mut v, mut squares) = (0.0, 0.0);
     for (c, moments) in level.squares() {
@@ -217,7 +218,7 @@ pub(crate) fn needs_exact_ends(level: &Level) -> bool {
         v += own;
         squares += own * own;
     }
-    v < EXACT_BELOW || v * v < CELLS_MIN * squares
+    level.information() < EXACT_BELOW || v * v < CELLS_MIN * squares
 }
 
 /// The interval with exact ends at a level of few cells; `n` events in all, of weighted ones the

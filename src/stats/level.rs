@@ -11,6 +11,7 @@ use super::columns::{Columns, Mean};
 use super::sums::Sums;
 use super::weight::{UNIT_16, UNIT_32, UNIT_48, UNIT_64, UNIT_96};
 use super::weighted::{WeightedCell, WeightedEvent, WeightedSums};
+use std::borrow::Cow;
 
 /// A sample in ascending order of scores; events of one score keep theirs, and so do the bits of
 /// sums.
@@ -178,6 +179,26 @@ impl Level {
         let plain = |c: &LevelCell| WeightMoments { w2: c.n, w2u: c.u };
         let cells = self.occupied.iter().enumerate();
         cells.map(move |(i, c)| (c, self.weights.get(i).copied().unwrap_or_else(|| plain(&c))))
+    }
+
+    /// Σw⁴V of each cell, ΣV without weights; of weighted events as if V were the same for all of a
+    /// cell.
+    pub(super) fn fourth(&self) -> Cow<'_, [f64]> {
+        if !self.is_weighted() {
+            return Cow::Borrowed(&self.occupied.v);
+        }
+        let of = |(c, weights): (LevelCell, WeightMoments)| match c.v > 0.0 {
+            true => c.v2 / c.v * weights.w2,
+            false => 0.0,
+        };
+        Cow::Owned(self.squares().map(of).collect())
+    }
+
+    /// As many outcomes of equal weight as ΣwU rests on, (Σw²V)²/Σw⁴V: ΣV without weights.
+    pub(super) fn information(&self) -> f64 {
+        let v: f64 = self.occupied.v.iter().sum();
+        let fourth: f64 = self.fourth().iter().sum();
+        if v > 0.0 { v * (v / fourth) } else { 0.0 }
     }
 
     /// Adds a cell of weighted events to the last one where the index is the same, else appends it.

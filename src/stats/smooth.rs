@@ -21,9 +21,13 @@
 //! g has mean 0 and covariance I exactly, whatever the cells are; only the direction is rounded.
 //!
 //! The rank is that of I scaled to unit diagonal: scores of one value have one direction, scores of
-//! two values two. Always: Q ≥ 0, p-value in [0, 1]. Cost: two logarithms a cell, some 20 µs at
-//! 4096 cells.
+//! two values two. A few scores near 0 among many in the middle have most of the information of a
+//! direction, and few outcomes; χ² does not hold for it. So a row r of the factors, ΣV(r·b)² = 1,
+//! is left out where 1/ΣV(r·b)⁴ is less than [`needed`]; the directions after it lose nothing.
+//! Always: Q ≥ 0, p-value in [0, 1]. Cost: two logarithms a cell, some 25 µs at 4096 cells.
 
+use super::columns::Columns;
+use super::conditional::needed;
 use super::levels::{Level, LevelCell};
 use super::ln::{ln, ln_each};
 use statrs::function::gamma::checked_gamma_ur;
@@ -37,15 +41,16 @@ pub const DIRECTIONS: usize = 3;
 pub struct ScoreTest {
     /// Q, χ² with `degrees` degrees of freedom under the null.
     pub statistic: f64,
-    /// Rank of the information, 1 to 3.
+    /// Rank of the information, 1 to 3, without directions that rest on too few outcomes.
     pub degrees: u32,
     /// Upper tail.
     pub p_value: f64,
 }
 
-/// The test on the finest cells; `None` where no score has variance.
+/// The test on the finest cells, for a level of .05; `None` where no score has variance.
 pub fn smooth(finest: &Level) -> Option<ScoreTest> {
-    Quadratic::of(finest).map(|form| form.test())
+    let form = Forms::of(finest)?.smooth.resting_on(needed(0.05, 1));
+    form.map(|form| form.test())
 }
 
 /// b at the mean score of a cell; scores come no nearer to 0 and 1 than 2⁻³².
@@ -67,8 +72,37 @@ pub(super) fn chi_squared_tail(x: f64, degrees: u32) -> f64 {
     tail.unwrap_or(1.0).clamp(0.0, 1.0)
 }
 
-/// Cells whose directions are worked out before they are summed up.
+/// Cells whose logarithms are taken together.
 const BLOCK: usize = 64;
+
+/// ln z and ln(1−z) at the mean score of each cell: b without its 1, the second with the other
+/// sign.
+struct Logs {
+    low: Vec<f64>,
+    high: Vec<f64>,
+}
+
+impl Logs {
+    fn of(cells: &Columns) -> Logs {
+        let empty = || Vec::with_capacity(cells.len());
+        let mut logs = Logs {
+            low: empty(),
+            high: empty(),
+        };
+        let (mut low, mut high) = ([0.5; BLOCK], [0.5; BLOCK]);
+        for (n, z) in cells.n.chunks(BLOCK).zip(cells.z.chunks(BLOCK)) {
+            for i in 0..n.len() {
+                let mean = clipped(z[i] / n[i]);
+                (low[i], high[i]) = (mean, 1.0 - mean);
+            }
+            ln_each(&mut low);
+            ln_each(&mut high);
+            logs.low.extend_from_slice(&low[..n.len()]);
+            logs.high.extend_from_slice(&high[..n.len()]);
+        }
+        logs
+    }
+}
 
 /// The sums of the quadratic form. They are added up in two loops, each with as many sums as there
 /// are registers: one that goes through memory waits for it at every cell.
@@ -80,7 +114,13 @@ struct FormSums {
 }
 
 impl FormSums {
-    /// `high` is ln(1−z), that is b with the other sign.
+    fn of(cells: &Columns, Logs { low, high }: &Logs) -> FormSums {
+        let mut sums = FormSums::default();
+        sums.add_scores(&cells.u, &cells.n, (low, high));
+        sums.add_information(&cells.v, (low, high));
+        sums
+    }
+
     #[inline(never)]
     fn add_scores(&mut self, u: &[f64], n: &[f64], (low, high): (&[f64], &[f64])) {
         let ([mut g0, mut g1, mut g2], [mut h0, mut h1, mut h2]) = (self.g, self.h);
@@ -122,10 +162,87 @@ pub(super) struct Quadratic {
     rows: [[f64; DIRECTIONS]; DIRECTIONS],
     /// Rank of the information.
     pub rank: u32,
+    /// Of each row, as many outcomes of equal weight as its product with g rests on: 1/ΣV(row·b)⁴.
+    /// Infinite where it was not asked for.
+    effective: [f64; DIRECTIONS],
     /// Σ U·b.
     g: [f64; DIRECTIONS],
     /// Σ b.
     h: [f64; DIRECTIONS],
+}
+
+/// The forms of both score tests with the effective numbers of their rows.
+#[derive(Debug, Clone)]
+pub(super) struct Forms {
+    /// Of the smooth directions.
+    pub smooth: Quadratic,
+    /// Of Cox's.
+    pub cox: Option<Quadratic>,
+}
+
+impl Forms {
+    /// The forms for the scores of these cells; `None` without variance.
+    pub fn of(finest: &Level) -> Option<Forms> {
+        let cells = &finest.occupied;
+        let logs = Logs::of(cells);
+        let FormSums { information, g, h } = FormSums::of(cells, &logs);
+        let form = Quadratic::invert(information)?;
+        let mut smooth = Quadratic { g, h, ..form };
+        let [[one, ..], [i10, i11, _], [i20, i21, i22]] = information;
+        let logit = [i10 + i20, i11 + 2.0 * i21 + i22];
+        let cox = Quadratic::invert([[one, 0.0, 0.0], [logit[0], logit[1], 0.0], [0.0; 3]]);
+        let mut cox = cox.map(|form| Quadratic {
+            g: [g[0], g[1] + g[2], 0.0],
+            ..form
+        });
+        let fourth = &finest.fourth()[..];
+        smooth.effective = effective(&smooth.rows, fourth, &logs, |low, high| [1.0, low, -high]);
+        if let Some(cox) = &mut cox {
+            cox.effective = effective(&cox.rows, fourth, &logs, |low, high| [1.0, low - high, 0.0]);
+        }
+        Some(Forms { smooth, cox })
+    }
+
+    /// The fewest outcomes that a direction of either test rests on.
+    pub fn least(&self) -> f64 {
+        let both = self.cox.iter().chain([&self.smooth]);
+        both.map(Quadratic::least).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// As many outcomes of equal weight as Spiegelhalter's sum rests on, (Σw²(1−2z)²V)²/Σw⁴(1−2z)⁴V;
+/// 0 without variance.
+pub(super) fn information_of_squares(finest: &Level) -> f64 {
+    let (mut second, mut fourth) = (0.0, 0.0);
+    let cells = &finest.occupied;
+    for (i, w4v) in finest.fourth().iter().enumerate() {
+        let square = (1.0 - 2.0 * cells.z[i] / cells.n[i]).powi(2);
+        second += square * cells.v[i];
+        fourth += square * square * w4v;
+    }
+    if second > 0.0 {
+        second * (second / fourth)
+    } else {
+        0.0
+    }
+}
+
+/// 1/Σw⁴V(row·b)⁴ of each row.
+fn effective(
+    rows: &[[f64; DIRECTIONS]; DIRECTIONS],
+    fourth: &[f64],
+    Logs { low, high }: &Logs,
+    b: impl Fn(f64, f64) -> [f64; DIRECTIONS],
+) -> [f64; DIRECTIONS] {
+    let mut sums = [0.0; DIRECTIONS];
+    for ((fourth, low), high) in fourth.iter().zip(low).zip(high) {
+        let b = b(*low, *high);
+        for (sum, row) in sums.iter_mut().zip(rows) {
+            let along = row[0] * b[0] + row[1] * b[1] + row[2] * b[2];
+            *sum += fourth * (along * along) * (along * along);
+        }
+    }
+    sums.map(f64::recip)
 }
 
 /// A pivot below this share of a direction's own information is rounding, not information.
@@ -134,22 +251,8 @@ const PIVOT_MIN: f64 = 1e-9;
 impl Quadratic {
     /// The form for the scores of these cells; `None` without variance.
     pub fn of(finest: &Level) -> Option<Quadratic> {
-        let (mut sums, cells) = (FormSums::default(), &finest.occupied);
-        let (mut low, mut high) = ([0.5; BLOCK], [0.5; BLOCK]);
-        for start in (0..cells.len()).step_by(BLOCK) {
-            let block = start..cells.len().min(start + BLOCK);
-            let (n, z) = (&cells.n[block.clone()], &cells.z[block.clone()]);
-            for i in 0..n.len() {
-                let mean = clipped(z[i] / n[i]);
-                (low[i], high[i]) = (mean, 1.0 - mean);
-            }
-            ln_each(&mut low);
-            ln_each(&mut high);
-            let directions = (&low[..n.len()], &high[..n.len()]);
-            sums.add_scores(&cells.u[block.clone()], n, directions);
-            sums.add_information(&cells.v[block], directions);
-        }
-        let FormSums { information, g, h } = sums;
+        let cells = &finest.occupied;
+        let FormSums { information, g, h } = FormSums::of(cells, &Logs::of(cells));
         let form = Quadratic::invert(information)?;
         Some(Quadratic { g, h, ..form })
     }
@@ -187,6 +290,7 @@ impl Quadratic {
         let mut form = Quadratic {
             rows: [[0.0; DIRECTIONS]; DIRECTIONS],
             rank: 0,
+            effective: [f64::INFINITY; DIRECTIONS],
             g: [0.0; DIRECTIONS],
             h: [0.0; DIRECTIONS],
         };
@@ -221,6 +325,32 @@ impl Quadratic {
             }
         }
         (form.rank > 0).then_some(form)
+    }
+
+    /// The form without the rows that rest on fewer outcomes than `least`; `None` where none is
+    /// left.
+    pub fn resting_on(&self, least: f64) -> Option<Quadratic> {
+        let mut form = Quadratic {
+            rank: 0,
+            ..self.clone()
+        };
+        for (row, effective) in self.rows().filter(|(_, effective)| *effective >= least) {
+            let at = form.rank as usize;
+            (form.rows[at], form.effective[at]) = (row, effective);
+            form.rank += 1;
+        }
+        (form.rank > 0).then_some(form)
+    }
+
+    /// The fewest outcomes that a row rests on.
+    fn least(&self) -> f64 {
+        self.rows().map(|(_, e)| e).fold(f64::INFINITY, f64::min)
+    }
+
+    /// The rows, each with its effective number of outcomes.
+    fn rows(&self) -> impl Iterator<Item = ([f64; DIRECTIONS], f64)> {
+        let rows = self.rows.into_iter().zip(self.effective);
+        rows.take(self.rank as usize)
     }
 
     /// The noncentrality for each unit of a squared error that is the same at every score.

@@ -114,22 +114,22 @@ pub fn scales(n: f64) -> u32 {
 /// (`scales` 0, p-value 1). `Theorem` bounds are not probabilities of a common law, so their error
 /// is shared by Bonferroni whatever was asked. \[T-Cal §4\]
 pub fn tcal(p: &Levels, o: &TCalOptions) -> TCal {
-    tcal_and_null(p, None, 1.0, o, 1).0
+    tcal_in_family(p, o, 1)
 }
 
 /// The same as one of so many tests whose p-values are adjusted for each other.
 pub(crate) fn tcal_in_family(p: &Levels, o: &TCalOptions, family: u32) -> TCal {
-    tcal_and_null(p, None, 1.0, o, family).0
+    tcal_and_null(p, None, 1.0, o, (family, f64::INFINITY)).0
 }
 
 /// The same with the null of the levels, and of the interval's level where that nests in them; φ,
-/// the dispersion, is 1 where outcomes are independent; `family` as in [`Asked`].
+/// the dispersion, is 1 where outcomes are independent; `family` and `effective` as in [`Asked`].
 pub(crate) fn tcal_and_null(
     p: &Levels,
     interval: Option<&Level>,
     dispersion: f64,
     o: &TCalOptions,
-    family: u32,
+    (family, effective): (u32, f64),
 ) -> (TCal, Null) {
     let depth = (scales(p.n()) as usize).min(p.as_slice().len());
     let asked = Asked {
@@ -140,6 +140,7 @@ pub(crate) fn tcal_and_null(
         seed: o.seed,
         dispersion,
         family,
+        effective,
     };
     if p.n() < 2.0 || depth == 0 {
         return (TCal::silent(), Null::of(Vec::new(), &asked));
@@ -169,6 +170,7 @@ pub fn tcal_fixed(sample: &[(f64, bool)], smoothness: f64, o: &TCalOptions) -> T
         seed: o.seed,
         dispersion: 1.0,
         family: 1,
+        effective: f64::INFINITY,
     };
     test(&asked, o).0
 }

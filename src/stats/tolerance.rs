@@ -15,8 +15,8 @@
 //! **The error.** The interval of confidence 1 − α has its ends at α/2 on each side. So "the upper
 //! end is at most τ" is an equivalence test of level α/2: a model whose error is τ is called
 //! calibrated with at most that probability. If the test rejects, a calibrated verdict also
-//! requires that no level of T-Cal estimates more than τ, because the interval has only its own
-//! resolution.
+//! requires that no level of T-Cal that rejects by itself estimates more than τ, because the
+//! interval has only its own resolution.
 //!
 //! **Rare outcomes.** Where the rarer outcome's mean score r is under [`RARE`] and τ is relative,
 //! with share ρ, the ℓ2-ECE needs 5 to 16 times the events, because the few cells with the largest

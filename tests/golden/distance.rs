@@ -34,7 +34,8 @@ impl Checks {
             return;
         };
         self.seen += 1;
-        if (got - want).abs() > tolerance * want.abs().max(1e-3) {
+        let off = (got - want).abs();
+        if off.is_nan() || off > tolerance * want.abs().max(1e-3) {
             self.bad
                 .push(format!("{place}: {got:e} instead of {want:e}"));
         }
@@ -69,7 +70,8 @@ fn check_distances(
     c.seen += 1;
     let gap = want["dce_lower_gap"].as_f64().unwrap_or(1e-10) + 1e-12;
     let proved = l.low <= dce + gap && dce <= l.high + gap;
-    if (l.value - dce).abs() > 1e-9 || !proved {
+    let off = (l.value - dce).abs();
+    if off.is_nan() || off > 1e-9 || !proved {
         c.bad
             .push(format!("{name} dce_lower: {l:?} instead of {dce:e}"));
     }
@@ -281,7 +283,8 @@ fn distances_from_cells_have_their_golden_values() {
             let s = program::solve(&nodes, &mass, 1e-10);
             let got = 0.5 * (s.low + s.high);
             c.seen += 1;
-            if (got - want["dce_lower_grid"].as_f64().unwrap()).abs() > 1e-8 {
+            let off = (got - want["dce_lower_grid"].as_f64().unwrap()).abs();
+            if off.is_nan() || off > 1e-8 {
                 c.bad.push(format!(
                     "{place} dce: {} {} {}",
                     s.low, s.high, want["dce_lower_grid"]

@@ -2,6 +2,7 @@
 //! bit, in whatever order and over whatever partitions they came and through whatever restarts; its
 //! tests keep their levels; what is capped or cannot be kept is said.
 
+use crate::support::bars::Bar;
 use crate::support::golden::published;
 use crate::support::random::{shuffle, vector};
 use crate::support::records::EVENT;
@@ -296,9 +297,9 @@ fn live_tests_keep_their_level_and_find_a_class_that_is_pushed() {
         for set in 0..sets {
             let mut engine = feed(plan(3, keeping), &rows(3, 1000, pushed, seed + set));
             engine.finish();
-            hits += u32::from(window(&engine).kernel().is_some_and(|e| e.reject));
+            hits += u64::from(window(&engine).kernel().is_some_and(|e| e.reject));
         }
-        f64::from(hits) / sets as f64
+        hits
     };
     let plain = KernelOptions {
         sample: 150,
@@ -308,15 +309,16 @@ fn live_tests_keep_their_level_and_find_a_class_that_is_pushed() {
         sample: 100,
         ..SMALL
     };
-    // Four binomial deviations of 400 sets around 0.05, both sides.
-    let bar = 4.0 * (0.05 * 0.95 / 400.0_f64).sqrt();
-    for keeping in [plain, waves] {
-        let level = run(400, 0.0, 20_000, keeping);
-        let power = run(60, 0.3, 30_000, keeping);
-        println!("level {level}, power {power}: {keeping:?}");
-        assert!((level - 0.05).abs() < bar, "{level}");
-        assert!(power > 0.9, "{power}");
+    let level = Bar::new(400, 0.03..=0.055, &[0.15, 0.001]);
+    let power = Bar::new(60, 0.98..=1.0, &[0.75]);
+    let mut failures = Vec::new();
+    for (name, keeping) in [("sample", plain), ("features", waves)] {
+        let found = run(400, 0.0, 20_000, keeping);
+        level.check(&format!("{name}, level"), found, &mut failures);
+        let found = run(60, 0.3, 30_000, keeping);
+        power.check(&format!("{name}, power"), found, &mut failures);
     }
+    assert!(failures.is_empty(), "{failures:#?}");
 }
 
 #[test]
@@ -332,7 +334,9 @@ fn a_tolerance_is_held_against_a_lower_end_of_the_error() {
     let e = none.kernel().unwrap();
     assert!(e.reject && e.lower > 0.02 && e.lower < e.kce, "{e:?}");
     assert_eq!(none.verdict, Verdict::Miscalibrated);
-    assert_eq!(much.verdict, Verdict::Calibrated);
+    // An upper end of KCE bounds no error from above.
+    let inconclusive = Verdict::Undecided(Undecided::Inconclusive);
+    assert_eq!(much.verdict, inconclusive);
 }
 
 #[test]
@@ -372,7 +376,8 @@ fn versions_beyond_the_cap_are_undecided_and_counted() {
         let mine = |r: &&Arc<StreamReport>| r.id.view == View::Kernel && r.id.version == version;
         engine.reports().find(mine).unwrap().windows[0].clone()
     };
-    assert_eq!(of(&engine, "a").verdict, Verdict::Calibrated);
+    let inconclusive = Verdict::Undecided(Undecided::Inconclusive);
+    assert_eq!(of(&engine, "a").verdict, inconclusive);
     let capacity = Verdict::Undecided(Undecided::Capacity);
     assert_eq!(of(&engine, "b").verdict, capacity);
     assert_eq!(engine.counters().total().no_cell, 1000);

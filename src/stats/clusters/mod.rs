@@ -26,9 +26,9 @@
 //! each bucket they are not. So a decision takes the larger of this p-value and the one for
 //! independent outcomes, which holds there. Clusters therefore never make evidence stronger.
 //!
-//! **Dispersion.** φ̂ = G/(G−1) · Σ_b (U_b − n_b Ū)² / Σ(U − Ū)², the variance of bucket totals as
-//! a multiple of that of independent outcomes. It has about G* − 1 degrees of freedom, with G* =
-//! (Σn_b)²/Σn_b²: a bucket that holds most events counts for little.
+//! **Dispersion.** φ̂ = G*/(G*−1) · Σ_b (U_b − n_b Ū)² / Σ(U − Ū)², the variance of bucket totals
+//! as a multiple of that of independent outcomes, with G* = (Σn_b)²/Σn_b². It has about G* − 1
+//! degrees of freedom: a bucket that holds most events counts for little.
 //!
 //! **Bets.** A detector multiplies the likelihood ratios of panes. If totals have variance φV in
 //! place of V, the mean of a ratio is 1 again once its logarithm is divided by φ, as with exp(λU/φ

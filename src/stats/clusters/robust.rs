@@ -53,12 +53,13 @@ pub(super) fn dispersion_of(all: Vec<(f64, f64)>, u2: f64) -> Clusters {
     let squares: f64 = all.iter().map(|(n, _)| n * n).sum();
     let mean = all.iter().map(|(_, u)| u).sum::<f64>() / n;
     let between: f64 = all.iter().map(|(n, u)| (u - n * mean).powi(2)).sum();
-    let (g, single) = (all.len() as f64, u2 - n * mean * mean);
+    let (effective, single) = (n * n / squares, u2 - n * mean * mean);
     Clusters {
         buckets: all.len() as u32,
-        effective: n * n / squares,
-        factor: match g > 1.0 && single > 0.0 {
-            true => between * g / (g - 1.0) / single,
+        effective,
+        // Of independent outcomes the sum over buckets is 1 − 1/G* of `single`.
+        factor: match effective > 1.0 && single > 0.0 {
+            true => between * effective / (effective - 1.0) / single,
             false => 1.0,
         },
         patterns: 0,

@@ -129,3 +129,33 @@ fn one_event_a_bucket_has_the_interval_of_independent_events() {
     let eight = Clusters::of(self::sums(&copies).clusters().unwrap(), 8.0 * u2);
     assert!((eight.factor / one.factor - 8.0).abs() < 1e-6);
 }
+
+#[test]
+fn the_dispersion_of_independent_outcomes_is_one_however_unequal_buckets_are() {
+    for sizes in [
+        vec![40; 64],
+        [vec![1000], vec![16; 63]].concat(),
+        [vec![400], vec![100; 9]].concat(),
+    ] {
+        let mut rng = Rng::new(13);
+        let one = |_| {
+            let (mut u2, mut all) = (0.0, Vec::new());
+            for &n in &sizes {
+                let residuals = (0..n).map(|_| {
+                    let z = rng.uniform();
+                    f64::from(u8::from(rng.uniform() < z)) - z
+                });
+                let residuals: Vec<f64> = residuals.collect();
+                u2 += residuals.iter().map(|u| u * u).sum::<f64>();
+                all.push((n as f64, residuals.iter().sum()));
+            }
+            super::robust::dispersion_of(all, u2).factor
+        };
+        let mean = (0..1000).map(one).sum::<f64>() / 1000.0;
+        assert!(
+            (0.95..1.05).contains(&mean),
+            "{mean} of {} buckets",
+            sizes.len()
+        );
+    }
+}

@@ -1,6 +1,7 @@
 //! The debiased estimator of Kumar, Liang and Ma, and the consistency resampling test of the
 //! ℓ1-ECE.
 
+use crate::conditional::rank::reaches;
 use crate::estimator::ece_l1;
 use crate::levels::Level;
 use crate::rng::Rng;
@@ -77,7 +78,7 @@ pub fn consistency_p_value(
             residuals[((z * cells as f64) as usize).min(cells as usize - 1)] += y - z;
         }
         let drawn = residuals.iter().map(|r| r.abs()).sum::<f64>() / sample.len() as f64;
-        above += u32::from(drawn >= observed);
+        above += u32::from(reaches(drawn, observed));
     }
     Some((1.0 + f64::from(above)) / (1.0 + f64::from(replicates)))
 }
@@ -115,6 +116,18 @@ mod tests {
         }
         let n = f64::from(sets);
         assert!((sum / n).abs() < 4.0 * (squares / n).sqrt() / n.sqrt());
+    }
+
+    #[test]
+    fn drawn_errors_that_equal_the_observed_one_count() {
+        // One score: the error of k positives is |k − 3|/10, here .2, so 0, 1, 5 and more reach it.
+        let sample: Vec<_> = (0..10).map(|i| (0.3, i % 2 == 0)).collect();
+        let reach: f64 = (0..=10u64)
+            .filter(|k| k.abs_diff(3) >= 2)
+            .map(|k| crate::binomial::probability(k, 10, 0.3))
+            .sum();
+        let p = consistency_p_value(&sample, 15, 20_000, 1);
+        assert!(p.is_some_and(|p| (p - reach).abs() < 0.01), "{p:?} {reach}");
     }
 
     #[test]

@@ -86,11 +86,11 @@ impl Drawn {
         }
     }
 
-    /// Whether some statistic is beyond all replicates.
-    pub fn is_at_floor(&self) -> bool {
-        let floor = 1.0 / (self.replicates() + 1) as f64;
-        let mut both = self.columns.iter().zip(&self.observed);
-        both.any(|(column, &observed)| rank::p_value(column, observed) <= floor)
+    /// The smallest p-value of a statistic.
+    pub fn least_p_value(&self) -> f64 {
+        let both = self.columns.iter().zip(&self.observed);
+        let p_values = both.map(|(column, &observed)| rank::p_value(column, observed));
+        p_values.fold(1.0, f64::min)
     }
 
     /// R, the number of replicates.

@@ -4,6 +4,11 @@
 /// order differ by rounding.
 const TIE: f64 = 1e-9;
 
+/// Whether a drawn statistic is at least the observed one, or a tie of it.
+pub fn reaches(drawn: f64, observed: f64) -> bool {
+    drawn >= observed - TIE * observed.abs()
+}
+
 fn slack(x: f64) -> f64 {
     TIE * (1.0 + x.abs())
 }

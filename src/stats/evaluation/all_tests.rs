@@ -1,7 +1,7 @@
 //! All tests of one sample, each under the null that holds for it.
 
 use super::clustered::{Clustered, Tested};
-use super::laws::{dispersion, fisher, student, two_sided};
+use super::laws::{dispersion, fisher, student, student_of, two_sided};
 use super::sample::Sample;
 use super::{
     Combined, Cox, Critical, DiscreteTest, InTheLarge, Options, Part, PartResult, Path, ScoreTest,
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::conditional::Statistic;
 use crate::estimate::Estimate;
-use crate::smooth::Quadratic;
+use crate::smooth::{Forms, Quadratic, information_of_squares};
 use crate::{classical, combined, interval, ks, tcal};
 
 /// All tests of one sample.
@@ -47,7 +47,6 @@ impl Sample<'_> {
             (self.clusters).map(|(sums, kept)| Clustered::of(sums, kept, self.levels, o));
         let dispersed = dispersion(o).filter(|_| clustered.is_none() || self.by_score);
         let factor = dispersed.map_or(1.0, |(factor, _)| factor);
-        let linear = |p: f64| dispersed.map_or(p, |(_, degrees)| student(p, degrees));
         let nests = finest.cells.is_multiple_of(self.interval.cells);
         let of_tcal = (clustered.as_ref()).map_or(factor, |c| c.said.dispersion().0.max(factor));
         let tcal_options = if of_tcal > 1.0 {
@@ -59,12 +58,14 @@ impl Sample<'_> {
         } else {
             o.tcal
         };
+        let forms = Forms::of(finest);
+        let least = forms.as_ref().map_or(f64::INFINITY, Forms::least);
         let (tcal, mut null) = tcal::tcal_and_null(
             self.levels,
             nests.then_some(self.interval),
             of_tcal,
             &tcal_options,
-            o.family,
+            (o.family, least),
         );
         if clustered.is_some() {
             // Sign flips say what clusters add, and the stream's own dispersion what they do not
@@ -79,26 +80,42 @@ impl Sample<'_> {
             null.p_value(s, 1.0 / factor, Some(formula)).unwrap_or(1.0)
         };
         let normal = |s, z: f64| {
-            let formula = two_sided(z / factor.sqrt());
-            null.p_value(s, 1.0 / factor.sqrt(), Some(linear(formula)))
+            let z = z / factor.sqrt();
+            let formula = dispersed.map_or(two_sided(z), |(_, degrees)| student(z, degrees));
+            null.p_value(s, 1.0 / factor.sqrt(), Some(formula))
         };
-        let path = |s, p: Option<f64>| null.p_value(s, 1.0 / factor.sqrt(), p.map(linear));
-        let form = Quadratic::of(finest);
+        let path = |s, p: Option<f64>| {
+            let linear = |p| dispersed.map_or(p, |(_, degrees)| student_of(p, degrees));
+            null.p_value(s, 1.0 / factor.sqrt(), p.map(linear))
+        };
+        let least = null.least_effective();
+        let form = forms.as_ref().and_then(|f| f.smooth.resting_on(least));
         let mut smooth = form.as_ref().map(Quadratic::test);
         if let Some(t) = &mut smooth {
             t.p_value = quadratic(Statistic::Smooth, t.statistic, t.degrees, t.p_value);
         }
         let mut cox = classical::cox(t, self.interval);
         if let Some(test) = &mut cox {
-            test.p_value = quadratic(Statistic::Cox, test.score, 2, test.p_value);
+            // A direction that rests on too few outcomes is left out.
+            let form = forms.as_ref().and_then(|f| f.cox.as_ref());
+            let kept = form.and_then(|f| f.resting_on(least));
+            let (score, degrees, formula) = match (form, kept.map(|kept| kept.test())) {
+                (Some(form), Some(kept)) if kept.degrees < form.rank => {
+                    (kept.statistic, kept.degrees, kept.p_value)
+                }
+                (Some(_), None) => (0.0, 1, 1.0),
+                _ => (test.score, 2, test.p_value),
+            };
+            test.p_value = quadratic(Statistic::Cox, score, degrees, formula);
         }
         let (mut ks, mut kuiper) = ks::ks_and_kuiper(finest, t.n, factor);
         ks.p_value = path(Statistic::Cumulative, ks.p_value);
         kuiper.p_value = path(Statistic::Kuiper, kuiper.p_value);
         let mut in_the_large = classical::in_the_large(t);
         in_the_large.p_value = (in_the_large.z).and_then(|z| normal(Statistic::InTheLarge, z));
+        let rests = information_of_squares(finest) >= least;
         let mut spiegelhalter = classical::spiegelhalter(t).map(|s| Spiegelhalter {
-            p_value: normal(Statistic::Spiegelhalter, s.z).unwrap_or(1.0),
+            p_value: (normal(Statistic::Spiegelhalter, s.z).filter(|_| rests)).unwrap_or(1.0),
             ..s
         });
         if let Some(clustered) = &clustered {

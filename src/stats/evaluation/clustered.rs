@@ -1,6 +1,6 @@
 //! What clusters change in an evaluation; see [`crate::clusters`].
 
-use super::laws::{student, two_sided};
+use super::laws::student;
 use super::{Cox, InTheLarge, Interval, Options, Path, ScoreTest, Spiegelhalter};
 use crate::clusters::{self, ClusterSums, ClusterTests, Clusters};
 use crate::estimate::Estimate;
@@ -61,7 +61,7 @@ impl<'a> Clustered<'a> {
         // Its sum is not kept by cluster.
         if let Some(t) = to.spiegelhalter {
             let (factor, degrees) = self.said.dispersion();
-            let dispersed = student(two_sided(t.z / factor.sqrt()), degrees);
+            let dispersed = student(t.z / factor.sqrt(), degrees);
             t.p_value = t.p_value.max(dispersed);
         }
     }

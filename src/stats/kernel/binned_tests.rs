@@ -15,6 +15,7 @@
 use super::binned::{ece, median_variance, uniform};
 use super::conditional::draw;
 use super::vectors::Vectors;
+use crate::conditional::rank::reaches;
 use crate::rng::Rng;
 
 /// A partition of the simplex.
@@ -160,11 +161,9 @@ fn conditional_p(
     let (bins, mut scratch) = (Bins::new(sample, groups), Vec::new());
     let mut rng = Rng::new(seed ^ 0xB1A5);
     let mut above = 0;
-    // Sums come in another order than those of the observed error.
-    let reached = observed * (1.0 - 1e-12);
     for _ in 0..replicates {
         let outcomes = sample.events().map(|(g, _)| draw(g, rng.uniform()));
-        above += u32::from(bins.ece(outcomes, &mut scratch) >= reached);
+        above += u32::from(reaches(bins.ece(outcomes, &mut scratch), observed));
     }
     (1.0 + f64::from(above)) / (1.0 + f64::from(replicates))
 }
@@ -179,7 +178,8 @@ pub fn consistency_p(sample: &Vectors, partition: Partition, replicates: u32, se
         let drawn = (0..n).map(|_| ((rng.uniform() * n as f64) as usize).min(n - 1));
         let drawn: Vec<usize> = drawn.collect();
         let uniforms: Vec<f64> = drawn.iter().map(|_| rng.uniform()).collect();
-        above += u32::from(resampled(sample, partition, &drawn, &uniforms) >= observed);
+        let drawn = resampled(sample, partition, &drawn, &uniforms);
+        above += u32::from(reaches(drawn, observed));
     }
     f64::from(above) / f64::from(replicates.max(1))
 }

@@ -22,6 +22,7 @@ use super::phi::Kernel;
 use super::redrawn::Redrawn;
 use super::skce::{Blocks, Quadratic, traces};
 use super::vectors::Vectors;
+use crate::conditional::rank::reaches;
 use crate::distance::laplace::{GAMMA_MIN, gamma_p_value};
 use crate::null::normal_survival;
 use crate::rng::Rng;
@@ -114,7 +115,7 @@ pub fn redrawn_p_value(
             .events()
             .map(|(p, _)| draw(p, rng.uniform()))
             .collect();
-        above += u32::from(statistic(&sample.with_outcomes(drawn)) >= observed);
+        above += u32::from(reaches(statistic(&sample.with_outcomes(drawn)), observed));
     }
     (1.0 + f64::from(above)) / (1.0 + f64::from(replicates))
 }

@@ -15,6 +15,7 @@
 
 use super::phi::Kernel;
 use super::vectors::Vectors;
+use crate::conditional::rank::reaches;
 use crate::rng::Rng;
 
 /// Draws at least; as many more as let a p-value reach half of α.
@@ -22,9 +23,6 @@ const REPLICATES_MIN: f64 = 1999.0;
 
 /// Draws at most; below α = 10⁻⁵ nothing is rejected.
 const REPLICATES_MAX: f64 = 99_999.0;
-
-/// Sums that differ by less than this share of themselves are ties.
-const TIE: f64 = 1e-9;
 
 /// A sample whose outcomes are drawn again. See the module.
 pub struct Redrawn<'a> {
@@ -74,13 +72,12 @@ impl<'a> Redrawn<'a> {
         let own = |i: usize| self.sample.outcome(i);
         let others = (0..self.sample.len()).filter(|&i| own(i) != self.most[i]);
         let observed = self.total(&others.map(|i| (i, own(i))).collect::<Vec<_>>());
-        let bar = observed - TIE * observed.abs();
         let (mut rng, mut above, mut drawn) = (Rng::new(seed), 0.0, Vec::new());
         for _ in 0..replicates as u32 {
             drawn.clear();
             drawn
                 .extend((0..self.sample.len()).filter_map(|i| Some((i, self.other(i, &mut rng)?))));
-            if self.total(&drawn) >= bar {
+            if reaches(self.total(&drawn), observed) {
                 above += 1.0;
             }
         }

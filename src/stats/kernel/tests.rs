@@ -112,3 +112,20 @@ fn vectors_are_checked_and_small_offs_divided_out() {
     assert!((v.row(0).iter().sum::<f64>() - 1.0).abs() < 1e-15);
     assert!(evaluate(&v.pick([0]), &Options::default()).is_none());
 }
+
+#[test]
+fn a_redrawn_sum_in_another_order_is_a_tie() {
+    let mut all = Vectors::new(2);
+    for y in [1, 1, 0] {
+        all.push(&[0.5, 0.5], y).unwrap();
+    }
+    // .1 + .2 is a little more than .3, which is another set of as large a sum: five of eight sets
+    // reach it.
+    let sum = |v: &Vectors| {
+        let weights = [0.1, 0.2, 0.3];
+        let taken = (0..3).filter(|i| v.outcome(*i) == 1).map(|i| weights[i]);
+        taken.fold(0.0, |sum, w| sum + w)
+    };
+    let p = conditional::redrawn_p_value(&all, 4000, 4, sum);
+    assert!((p - 0.625).abs() < 0.03, "{p}");
+}

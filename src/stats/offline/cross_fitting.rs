@@ -20,6 +20,7 @@
 //!
 //! Cost: (R + 1)·n draws.
 
+use crate::conditional::rank::reaches;
 use crate::kernel::Vectors;
 use crate::kernel::conditional::draw;
 use crate::multiclass::cell::Name;
@@ -117,7 +118,7 @@ fn run(
     for _ in 0..REPLICATES {
         let (outcomes, pseudo) = (redraw(&mut rng), redraw(&mut rng));
         let drawn = both(&outcomes, &pseudo);
-        above += u32::from(drawn[0] + drawn[1] >= total);
+        above += u32::from(reaches(drawn[0] + drawn[1], total));
     }
     Some(CrossFitting {
         slices,

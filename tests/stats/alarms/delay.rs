@@ -3,7 +3,7 @@
 //! errors of ours.
 
 use super::feed::{BEGIN_MS, PANE_MS, Stream, Truth, alarms, plan};
-use crate::support::bars::{data_sets, each};
+use crate::support::bars::{Bar, data_sets, each};
 use crate::support::streams::LAWS;
 use trueline::monitor::Engine;
 use trueline::stats::direction::Direction;
@@ -48,6 +48,9 @@ fn found(law: usize, truth: Truth, seed: u64) -> Option<Found> {
 fn changes_are_found_dated_and_described_as_soon_as_by_the_reference() {
     use Direction::{OverConfident, TooLow};
     let runs = data_sets(12);
+    // An alarm before the change has at most the chance of its events among two million.
+    let early = Bar::new(runs, 0.0..=0.01, &[0.6]);
+    let mut failures = Vec::new();
     for (law, name, truth, want, kind) in [
         (0, "T 1.25", Truth::Temperature(1.25), 2000.0, OverConfident),
         (0, "T 1.5", Truth::Temperature(1.5), 726.0, OverConfident),
@@ -60,6 +63,7 @@ fn changes_are_found_dated_and_described_as_soon_as_by_the_reference() {
             .into_iter()
             .flatten()
             .collect();
+        early.check(name, runs - all.len() as u64, &mut failures);
         let n = all.len() as f64;
         let mean = all.iter().map(|f| f.delay).sum::<f64>() / n;
         let spread: f64 = all.iter().map(|f| (f.delay - mean).powi(2)).sum();
@@ -81,4 +85,8 @@ fn changes_are_found_dated_and_described_as_soon_as_by_the_reference() {
         let plain = !matches!(truth, Truth::Shift(_));
         assert!(!plain || 2 * right > all.len(), "{name}: kind");
     }
+    assert!(
+        failures.is_empty(),
+        "alarms before the change: {failures:#?}"
+    );
 }

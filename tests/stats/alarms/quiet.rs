@@ -20,17 +20,13 @@ use trueline::stats::view::{Outcome, Prediction};
 const MINUTES: i64 = 24 * 60;
 
 /// What a file makes that says nothing but where the records are.
-fn default_plan(more: &str) -> Plan {
-    let text = format!(
-        "version = 1\n[kafka]\nbrokers = \"b:1\"\n[[source]]\ntopics = \"t\"\n[source.fields]\nscore = \"s\"\n{more}"
-    );
+fn default_plan() -> Plan {
+    let text = "version = 1\n[kafka]\nbrokers = \"b:1\"\n[[source]]\ntopics = \"t\"\n[source.fields]\nscore = \"s\"\n";
     let outside = Outside {
         variable: &|_| None,
         directory: std::path::PathBuf::new(),
     };
-    Config::parse(&text, "trueline.toml", &outside)
-        .unwrap()
-        .plan
+    Config::parse(text, "trueline.toml", &outside).unwrap().plan
 }
 
 fn is_long() -> bool {
@@ -80,12 +76,8 @@ fn told(plan: Plan, models: &[(Law, Truth)], a_minute: i64, seed: u64) -> (BTree
 fn nobody_is_told_of_five_calibrated_streams() {
     let a_minute = if is_long() { 60 } else { 10 };
     let laws: Vec<(Law, Truth)> = (0..5).map(|i| (LAWS[i % 4].1, Truth::Calibrated)).collect();
-    let (who, times) = told(default_plan(""), &laws, a_minute, 71 + first_seed());
+    let (who, times) = told(default_plan(), &laws, a_minute, 71 + first_seed());
     assert!(who.is_empty(), "{who:?}, {times} times");
-    // Windows that alarm are what the default keeps from people.
-    let plan = default_plan("[[model]]\nname = \"*\"\n[model.alert]\nwindow_alerts = true\n");
-    let (who, times) = told(plan, &laws[..1], 10, 71);
-    println!("window_alerts: {who:?}, {times} times");
 }
 
 #[test]
@@ -97,7 +89,7 @@ fn of_many_models_the_bad_ones_are_told_and_hardly_any_other() {
         _ => Truth::Calibrated,
     };
     let all: Vec<(Law, Truth)> = (0..models).map(|i| (LAWS[0].1, bad(i))).collect();
-    let (who, times) = told(default_plan(""), &all, 5, 72 + first_seed());
+    let (who, times) = told(default_plan(), &all, 5, 72 + first_seed());
     let found = who.iter().filter(|i| *i % 10 == 0).count();
     let wrong = who.len() - found;
     println!(

@@ -2,7 +2,7 @@
 //! clicks of doubled odds half the time. At 95 % each may ever miss in one stream of twenty; they
 //! are known to miss in far fewer.
 
-use crate::support::bars::{data_sets, each};
+use crate::support::bars::{Bar, data_sets, each};
 use crate::support::streams::{LAWS, expit, grid, score};
 use trueline::stats::fixed::Score;
 use trueline::stats::rng::Rng;
@@ -37,6 +37,7 @@ fn misses(seed: u64, law: usize, truth: Truth) -> ([bool; 3], [f64; 2]) {
         sequences.observe(&sums);
         // α = 0.05·π²/6 in all gives 0.05 to the first epoch.
         let bounds = sequences.bounds(grid(), 0.05 * std::f64::consts::PI.powi(2) / 6.0);
+        assert!(!bounds.bins.is_empty());
         let n = bounds.n as f64;
         missed[0] |= mean / n < bounds.mean.0 || mean / n > bounds.mean.1;
         missed[1] |= bounds.bins.iter().any(|b| {
@@ -63,17 +64,24 @@ fn confidence_sequences_hold_at_all_times_together() {
             }
         }),
     ];
+    let mut missed = [0; 3];
     for (name, law, truth) in streams {
         let all = each(runs, |seed| misses(seed, law, truth));
-        let count = |i: usize| all.iter().filter(|a| a.0[i]).count() as f64;
+        let count = |i: usize| all.iter().filter(|a| a.0[i]).count() as u64;
         let [mean, bins, ece] = [0, 1, 2].map(count);
         let last = all[0].1;
         println!("{name}: of {runs} missed mean {mean}, bins {bins}, ECE² {ece}; ECE² {last:?}");
-        let slack = 2.0 * (0.05 * 0.95 / runs as f64).sqrt();
-        for count in [mean, bins, ece] {
-            assert!(count / runs as f64 <= 0.05 + slack, "{name}: seeds 7000 on");
+        for (all, count) in missed.iter_mut().zip([mean, bins, ece]) {
+            *all += count;
         }
     }
+    // Each kind of stream alone is too few for a bar.
+    let bar = Bar::new(3 * runs, 0.0..=0.05, &[0.25]);
+    let mut failures = Vec::new();
+    for (what, missed) in ["mean", "bins", "ECE²"].into_iter().zip(missed) {
+        bar.check(what, missed, &mut failures);
+    }
+    assert!(failures.is_empty(), "{failures:#?}, seeds 7000 on");
     let ([_, _, missed], [lower, truth]) = misses(1, 0, |z, _| expit((z / (1.0 - z)).ln() / 1.5));
     assert!(
         !missed && lower > 0.5 * truth,

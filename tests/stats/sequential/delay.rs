@@ -2,7 +2,7 @@
 //! 000 000, no tolerance), within 10 % plus two panes, widened by two standard errors of ours.
 //! `TRUELINE_DATA_SETS=200` runs the size of the reference.
 
-use crate::support::bars::{data_sets, each};
+use crate::support::bars::{Bar, data_sets, each};
 use crate::support::streams::{LAWS, expit, grid, pane};
 use trueline::stats::direction::Direction;
 use trueline::stats::rng::Rng;
@@ -62,6 +62,9 @@ fn found(odds: &Odds, law: usize, change: Change, seed: u64) -> Option<(usize, S
 fn changes_are_found_as_soon_as_by_the_reference_and_told_for_what_they_are() {
     let runs = data_sets(24);
     let odds = Odds::new(grid(), 0.0);
+    // An alarm before the change has at most the chance of its events among two million.
+    let early = Bar::new(runs, 0.0..=0.01, &[0.6]);
+    let mut failures = Vec::new();
     for (law, name, change, want, kind) in [
         (
             0,
@@ -108,6 +111,7 @@ fn changes_are_found_as_soon_as_by_the_reference_and_told_for_what_they_are() {
     ] {
         let all = each(runs, |seed| found(&odds, law, change, seed));
         let all: Vec<(usize, StreamDetector)> = all.into_iter().flatten().collect();
+        early.check(name, runs - all.len() as u64, &mut failures);
         let n = all.len() as f64;
         let mean = all.iter().map(|a| a.0 as f64).sum::<f64>() / n;
         let spread = all.iter().map(|a| (a.0 as f64 - mean).powi(2)).sum::<f64>();
@@ -119,6 +123,10 @@ fn changes_are_found_as_soon_as_by_the_reference_and_told_for_what_they_are() {
         );
         told(&all, name, kind, want);
     }
+    assert!(
+        failures.is_empty(),
+        "alarms before the change: {failures:#?}"
+    );
 }
 
 /// Kind and onset, for most runs.

@@ -2,6 +2,7 @@
 //! networks.
 
 use super::{Row, SPAN_MS, START_MS, VIEWS, feed, plan, plan_of, report, rows, rows_of};
+use crate::support::bars::Bar;
 use crate::support::golden::published;
 use std::path::Path;
 use trueline::judge::Step;
@@ -49,27 +50,27 @@ fn live_tests_keep_their_level_and_find_a_class_that_is_pushed() {
         )
     };
     let run = |sets: u64, n: usize, pushed: f64, seed: u64| {
-        let mut rejected = [0u32; 2];
+        let mut rejected = [0u64; 2];
         for set in 0..sets {
             let mut engine = feed(plan(), &rows_of(3, n, pushed, seed + set));
             engine.finish();
             for (hits, (view, _)) in rejected.iter_mut().zip(VIEWS) {
                 let w = report(&engine, view).windows[0].clone();
-                *hits += u32::from(w.numbers.is_some_and(|e| e.reject()));
+                *hits += u64::from(w.numbers.is_some_and(|e| e.reject()));
             }
         }
-        rejected.map(|hits| f64::from(hits) / sets as f64)
+        rejected
     };
-    // Four binomial deviations of 400 sets around 0.05, both sides.
-    let bar = 4.0 * (0.05 * 0.95 / 400.0_f64).sqrt();
-    for level in run(400, 400, 0.0, 20_000) {
-        println!("level {level}");
-        assert!((level - 0.05).abs() < bar, "{level}");
+    let mut failures = Vec::new();
+    let level = Bar::new(400, 0.03..=0.055, &[0.15, 0.001]);
+    for (found, (view, _)) in run(400, 400, 0.0, 20_000).into_iter().zip(VIEWS) {
+        level.check(&format!("{view}, level"), found, &mut failures);
     }
-    for power in run(100, 1000, 0.3, 30_000) {
-        println!("power {power}");
-        assert!(power > 0.9, "{power}");
+    let power = Bar::new(100, 0.97..=1.0, &[0.8]);
+    for (found, (view, _)) in run(100, 1000, 0.3, 30_000).into_iter().zip(VIEWS) {
+        power.check(&format!("{view}, power"), found, &mut failures);
     }
+    assert!(failures.is_empty(), "{failures:#?}");
 }
 
 /// Rows of a network on CIFAR-10 as they stand in the files.

@@ -4,14 +4,9 @@
 use super::{
     LAWS, Truth, VIEWS, calibrated, heavy, live, overdone, overdone_by_half, sample, sums, tiers,
 };
-use crate::support::bars::{count, data_sets};
+use crate::support::bars::{Bar, count, data_sets};
 use trueline::stats::multiclass::level::VectorLevel;
 use trueline::stats::multiclass::{Events, VectorView, estimate};
-
-/// Share of data sets of which something holds.
-fn share(sets: u64, holds: impl Fn(u64) -> bool + Sync) -> f64 {
-    count(sets, holds) as f64 / sets as f64
-}
 
 #[test]
 fn moments_given_predictions_and_weights_are_those_of_all_outcomes() {
@@ -47,22 +42,20 @@ fn moments_given_predictions_and_weights_are_those_of_all_outcomes() {
 #[test]
 fn calibrated_events_are_rejected_as_often_as_alpha_says_under_uneven_weights() {
     let sets = data_sets(400);
-    // Four binomial errors on both sides of 0.05.
-    let bar = 4.0 * (0.05 * 0.95 / sets as f64).sqrt();
+    let bar = Bar::new(sets, 0.03..=0.055, &[0.15, 0.001]);
+    let mut failures = Vec::new();
     for (name, law) in LAWS {
         for (classes, view) in VIEWS {
-            let level = share(sets, move |seed| {
+            let rejected = count(sets, move |seed| {
                 live(&sample(classes, 1000, law, calibrated, seed), view)
                     .tcal
                     .reject
             });
-            println!("{name}, {view} of {classes}: level {level:.4} over {sets} data sets of 1000");
-            assert!(
-                (level - 0.05).abs() < bar,
-                "{name} {view}: {level}; seeds 0 to {sets}"
-            );
+            let place = format!("{name}, {view} of {classes}");
+            bar.check(&place, rejected, &mut failures);
         }
     }
+    assert!(failures.is_empty(), "{failures:#?}");
 }
 
 #[test]
@@ -72,15 +65,17 @@ fn a_class_that_is_overdone_where_few_were_kept_is_found_by_weight() {
         // Of four classes sorted, both neighbours lose and win.
         (4, VectorView::TopK(2), overdone_by_half),
     ];
+    let bar = Bar::new(60, 0.9..=1.0, &[0.6]);
+    let mut failures = Vec::new();
     for (classes, view, truth) in cases {
-        let power = share(60, move |seed| {
+        let found = count(60, move |seed| {
             live(&sample(classes, 4000, tiers, truth, seed), view)
                 .tcal
                 .reject
         });
-        println!("{view} of {classes}: power {power}");
-        assert!(power > 0.75, "{view}: {power}");
+        bar.check(&format!("{view} of {classes}"), found, &mut failures);
     }
+    assert!(failures.is_empty(), "{failures:#?}");
 }
 
 #[test]
@@ -88,7 +83,7 @@ fn the_interval_covers_the_error_of_the_population() {
     // The population's ℓ2-ECE, by the weights themselves: outcomes are moved from 0 to 1 with p₀/5
     // where p₀ > 0.4.
     let sets = data_sets(300);
-    let covered = share(sets, move |seed| {
+    let covered = count(sets, move |seed| {
         let s = sample(3, 3000, tiers, overdone, 7000 + seed);
         let i = live(&s, VectorView::Full).interval;
         let moved = |p: &[f64]| {
@@ -106,9 +101,8 @@ fn the_interval_covers_the_error_of_the_population() {
         let truth = (squares.sum::<f64>() / s.weights.iter().sum::<f64>()).sqrt();
         i.lower <= truth && truth <= i.upper
     });
-    println!("covered {covered} of {sets} data sets at 0.9");
-    assert!(
-        covered > 0.9 - 4.0 * (0.09 / sets as f64).sqrt(),
-        "{covered}"
-    );
+    let mut failures = Vec::new();
+    let bar = Bar::new(sets, 0.89..=1.0, &[0.75]);
+    bar.check("covered at 0.9", covered, &mut failures);
+    assert!(failures.is_empty(), "{failures:#?}");
 }

@@ -1,0 +1,97 @@
+//! Levels of evaluations where a test rests on few outcomes, though many are expected in all.
+
+use crate::evaluation::{Evaluation, Options, TCalOptions, evaluate_scores, evaluate_weighted};
+use crate::rng::Rng;
+use crate::weighted::WeightedEvent;
+
+fn at(alpha: f64) -> Options {
+    let tcal = TCalOptions {
+        alpha,
+        ..Options::default().tcal
+    };
+    Options {
+        tcal,
+        ..Options::default()
+    }
+}
+
+/// Outcomes for scores that are true.
+fn sample(scores: &[f64], rng: &mut Rng) -> Vec<(f64, bool)> {
+    scores.iter().map(|&z| (z, rng.uniform() < z)).collect()
+}
+
+/// How many of so many calibrated sets are rejected.
+fn rejected(sets: usize, mut one: impl FnMut() -> Option<Evaluation>) -> usize {
+    (0..sets)
+        .filter(|_| one().is_some_and(|e| e.reject))
+        .count()
+}
+
+#[test]
+fn rare_scores_keep_a_small_level() {
+    let mut rng = Rng::new(21);
+    let scores: Vec<f64> = (0..1300).map(|_| 0.02 * rng.uniform() + 1e-9).collect();
+    let o = at(0.005);
+    let found = rejected(1000, || evaluate_scores(&sample(&scores, &mut rng), &o));
+    // Five are expected; the formulas give 17.
+    assert!(found <= 10, "{found}");
+    // All of a family of tests share the level.
+    let in_family = Options {
+        family: 10,
+        ..at(0.05)
+    };
+    let uniform: Vec<f64> = (0..150).map(|_| rng.uniform()).collect();
+    let drawn = |o: &Options, rng: &mut Rng| {
+        let e = evaluate_scores(&sample(&uniform, rng), o);
+        e.is_some_and(|e| e.combined.replicates.is_some())
+    };
+    assert!(drawn(&in_family, &mut rng) && !drawn(&at(0.05), &mut rng));
+}
+
+#[test]
+fn few_scores_near_zero_among_many_in_the_middle_keep_the_level() {
+    let mut rng = Rng::new(22);
+    let mut scores: Vec<f64> = (0..900).map(|_| 0.4 + 0.2 * rng.uniform()).collect();
+    scores.extend((0..60).map(|_| 0.002 * rng.uniform() + 1e-9));
+    let o = Options::default();
+    let (mut cox, mut spiegelhalter) = (0, 0);
+    let found = rejected(4000, || {
+        let e = evaluate_scores(&sample(&scores, &mut rng), &o);
+        let p = |p: Option<f64>| usize::from(p.is_some_and(|p| p <= 0.01));
+        cox += p(e.as_ref().and_then(|e| e.cox).map(|c| c.p_value));
+        spiegelhalter += p(e.as_ref().and_then(|e| e.spiegelhalter).map(|s| s.p_value));
+        assert!(e.as_ref().is_some_and(|e| e.combined.replicates.is_none()));
+        e
+    });
+    assert!(found <= 240, "{found} of 4000");
+    // At .01 40 are expected.
+    assert!(cox <= 60 && spiegelhalter <= 60, "{cox} {spiegelhalter}");
+}
+
+#[test]
+fn scores_of_one_half_and_few_others_have_no_spiegelhalter_test() {
+    let scores: Vec<f64> = (0..900).map(|i| if i < 20 { 0.002 } else { 0.5 }).collect();
+    let mut rng = Rng::new(23);
+    let mut outcomes = sample(&scores, &mut rng);
+    outcomes[0].1 = true;
+    let e = evaluate_scores(&outcomes, &Options::default());
+    assert_eq!(
+        e.and_then(|e| e.spiegelhalter).map(|s| s.p_value),
+        Some(1.0)
+    );
+}
+
+#[test]
+fn few_large_weights_among_rare_outcomes_keep_the_level() {
+    let mut rng = Rng::new(24);
+    let o = Options::default();
+    let found = rejected(1000, || {
+        let one = |i: usize| -> WeightedEvent {
+            let z = 0.02 * rng.uniform() + 1e-9;
+            let weight = if i % 1000 == 0 { 100.0 } else { 1.0 };
+            (z, rng.uniform() < z, weight)
+        };
+        evaluate_weighted(&(0..20_000).map(one).collect::<Vec<_>>(), &o)
+    });
+    assert!(found <= 60, "{found} of 1000");
+}
