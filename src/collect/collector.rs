@@ -305,10 +305,10 @@ impl Collector {
             renormalised = project(shape, event, &mut self.seen).map_err(Disposition::Rejected)?;
         }
         if stream.current(time, shape.pane_ms).is_none() {
-            let start = time - time.rem_euclid(shape.pane_ms);
+            let start = shape.start_of(time);
             if start < self.sealed_until_ms[stream.model] {
                 stream.miss(time);
-                self.reach(source, time, event.arrival_ms);
+                self.reach_uncounted(source, time, event.arrival_ms);
                 return Err(Disposition::Late);
             }
             self.open_pane(slot, start).map_err(Disposition::Refused)?;
@@ -355,38 +355,6 @@ impl Collector {
         let turned = stream.turn_to(start_ms, shape.views.len(), shape.grid, room);
         self.open_bytes = self.open_bytes + stream.packed_bytes() - before;
         turned
-    }
-
-    /// The partition of the record at hand has come to this time.
-    #[inline]
-    pub(super) fn reach(&mut self, source: u16, time_ms: i64, arrival_ms: Option<i64>) {
-        let ahead_max_ms = self.bounds.future_max_ms;
-        if self.partitions.observe(time_ms, arrival_ms, ahead_max_ms) {
-            self.counters.source_mut(source).ahead += 1;
-        }
-    }
-
-    /// A record that is in no sum advances its partition too: a refused record by its event time,
-    /// like an event; others by their arrival.
-    #[cold]
-    pub(super) fn pass(
-        &mut self,
-        source: u16,
-        end: Disposition,
-        time_ms: i64,
-        arrival_ms: Option<i64>,
-    ) {
-        match (end, arrival_ms) {
-            (Disposition::Refused(_), _) => self.reach(source, time_ms, arrival_ms),
-            (
-                Disposition::Rejected(_)
-                | Disposition::Duplicate
-                | Disposition::Conflict
-                | Disposition::Late,
-                Some(arrival_ms),
-            ) => self.partitions.hear(arrival_ms),
-            _ => {}
-        }
     }
 
     /// Whether a pane of some model can be sealed.

@@ -38,7 +38,8 @@ pub struct SourceCounters {
     pub rejected: [u64; Reason::ALL.len()],
     /// Records that a cap refused, in the order of [`Refusal::ALL`].
     pub refused: [u64; Refusal::ALL.len()],
-    /// Observed records whose probabilities were divided by their sum; also counted as observed.
+    /// Records whose probabilities were divided by their sum; also counted as observed, or as
+    /// pending and then as what became of them.
     pub renormalised: u64,
     /// Observed predictions whose outcome was implied at maturity; also counted as observed.
     pub implied: u64,

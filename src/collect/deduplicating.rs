@@ -3,7 +3,6 @@
 use super::collector::Collector;
 use super::event::{Disposition, Event, Origin};
 use super::join::{JoinState, JournalError};
-use super::key::Names;
 use super::seen_ids::{Repeat, SeenId};
 use std::borrow::Cow;
 
@@ -34,14 +33,11 @@ impl Collector {
 
     /// Whether the pane of an event is sealed. An event that is late is counted as such, whether
     /// its id is still remembered or not.
-    fn is_late(&mut self, event: &Event<'_>) -> bool {
-        let names = Names::new(event.model, event.version, event.segment);
-        let slot = self.streams.find(&names);
-        let Some(model) = slot.and_then(|slot| Some(self.streams.get(slot)?.model)) else {
+    fn is_late(&self, event: &Event<'_>) -> bool {
+        let Some(model) = self.model_of(event.model) else {
             return false;
         };
-        let start_ms = event.time_ms - event.time_ms.rem_euclid(self.models[model].pane_ms);
-        start_ms < self.sealed_until_ms[model]
+        self.models[model].start_of(event.time_ms) < self.sealed_until_ms[model]
     }
 
     /// Event time before which every event is late, whatever its model.

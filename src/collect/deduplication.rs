@@ -89,8 +89,8 @@ impl Deduplication {
         evicted
     }
 
-    /// Forgets ids that are past their time, and the oldest of the largest partition if that is not
-    /// enough.
+    /// Forgets ids that are past their time, and then the oldest of the largest partitions until
+    /// that is enough.
     #[cold]
     fn make_room(&mut self, line_ms: i64) -> u64 {
         for ((source, _), seen) in &mut self.partitions {
@@ -101,13 +101,17 @@ impl Deduplication {
         self.len = count(&self.partitions);
         let most = (self.ids_max / self.shared_by).max(1);
         // An eighth of it must be free, or the next record would sweep all again.
-        if self.len <= most - most / 8 {
-            return 0;
+        let mut evicted = 0;
+        while self.len > most - most / 8 {
+            let largest = self.partitions.values_mut().max_by_key(|s| s.len());
+            let gone = largest.map_or(0, SeenIds::evict);
+            if gone == 0 {
+                break;
+            }
+            evicted += gone as u64;
+            self.len -= gone;
         }
-        let largest = self.partitions.values_mut().max_by_key(|s| s.len());
-        let evicted = largest.map_or(0, SeenIds::evict);
-        self.len = count(&self.partitions);
-        evicted as u64
+        evicted
     }
 
     /// Gives the journals of a source the highest number that is free; joins have the lowest.
@@ -191,5 +195,48 @@ impl Deduplication {
     /// Ids that are remembered.
     pub fn len(&self) -> usize {
         self.len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::event::Event;
+    use crate::stats::view::Prediction;
+
+    #[test]
+    fn where_no_partition_is_large_several_lose_ids_until_there_is_room() {
+        let plans = [IdPlan {
+            source: 0,
+            horizon_ms: i64::MAX,
+        }];
+        let mut all = Deduplication::new(&plans, 1600);
+        let mut insert = |partition: i32, i: i64| {
+            let event = Event {
+                model: "m",
+                version: "",
+                segment: "",
+                id: &i.to_le_bytes(),
+                time_ms: i,
+                arrival_ms: None,
+                prediction: Prediction::Score(0.5),
+                outcome: None,
+                weight: None,
+                cluster: None,
+            };
+            let origin = Origin {
+                source: 0,
+                partition,
+                offset: i,
+            };
+            let evicted = all.insert(origin, SeenId::of(&event, 0), 0);
+            (evicted, all.len())
+        };
+        for i in 0..1600 {
+            assert_eq!(insert((i % 16) as i32, i).0, 0);
+        }
+        let (evicted, len) = insert(0, 1600);
+        assert!(len <= 1600 - 1600 / 8 + 1, "{len}");
+        assert_eq!(len as u64 + evicted, 1601);
     }
 }

@@ -98,7 +98,8 @@ impl Collector {
     }
 
     /// After all joiners are back: tells streams what they wait for, and counts as expired or
-    /// orphaned what did not come back.
+    /// orphaned what did not come back. Predictions that were mature and wait again, because the
+    /// watermark was moved back, are counted once more.
     pub fn recount_joins(&mut self) {
         let mut pending: BTreeMap<u16, u64> = BTreeMap::new();
         let streams = &mut self.streams;
@@ -115,9 +116,13 @@ impl Collector {
         for source in sources {
             let counts = self.counters.source_mut(source);
             let (p, w) = (pending.get(&source), waiting.get(&source));
-            let gone = counts.pending.saturating_sub(p.copied().unwrap_or(0));
+            let p = p.copied().unwrap_or(0);
+            let gone = counts.pending.saturating_sub(p);
             counts.pending -= gone;
             counts.expired += gone;
+            let more = p.saturating_sub(counts.pending);
+            counts.pending += more;
+            counts.records += more;
             let w = w.copied().unwrap_or(0);
             let gone = counts.waiting.saturating_sub(w);
             counts.waiting -= gone;

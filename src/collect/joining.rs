@@ -66,8 +66,8 @@ impl Collector {
             Ok(renormalised) => renormalised,
             Err(reason) => return Disposition::Rejected(reason),
         };
-        let (time, pane_ms) = (event.time_ms, self.models[model].pane_ms);
-        let start_ms = time - time.rem_euclid(pane_ms);
+        let time = event.time_ms;
+        let start_ms = self.models[model].start_of(time);
         let late = start_ms < self.sealed_until_ms[model];
         if let Some(stream) = self.streams.get_mut(slot) {
             match late {
@@ -75,8 +75,8 @@ impl Collector {
                 false => stream.touch(),
             }
         }
-        self.reach(origin.source, time, event.arrival_ms);
         if late {
+            self.reach_joined(origin.source, Disposition::Late, time, event.arrival_ms);
             return Disposition::Late;
         }
         let plan = self.joins.plan(join);
@@ -115,15 +115,17 @@ impl Collector {
             if let Some(outcome) = event.outcome {
                 // The record carries its outcome: it is one record, whatever becomes of the
                 // outcome.
-                self.attach(join, origin, key, time, outcome.class());
+                self.attach((join, origin.partition), key, None, (time, outcome.class()));
             }
         }
-        match end {
+        let end = match end {
             Predicted::Pending { .. } => Disposition::Pending,
             Predicted::Duplicate => Disposition::Duplicate,
             Predicted::Conflict => Disposition::Conflict,
             Predicted::Refused => Disposition::Refused(Refusal::Pending),
-        }
+        };
+        self.reach_joined(origin.source, end, time, event.arrival_ms);
+        end
     }
 
     /// Counts what a prediction changed besides itself.
@@ -140,33 +142,52 @@ impl Collector {
             let source = self.counters.source_mut(outcomes);
             source.end(Disposition::Waiting, labelled(met));
         }
-        if let Some((other, differs)) = instead {
-            if let Some(stream) = self.streams.get_mut(other as usize) {
+        if let Some(replaced) = instead {
+            if let Some(stream) = self.streams.get_mut(replaced.subject as usize) {
                 stream.end_pending();
             }
-            let after = if differs {
+            let after = if replaced.differs {
                 Disposition::Conflict
             } else {
                 Disposition::Duplicate
             };
             let source = self.counters.source_mut(predictions);
             source.end(Disposition::Pending, after);
+            if replaced.waits {
+                // Counted once more, because what was counted as matched stays so.
+                let source = self.counters.source_mut(outcomes);
+                source.count(Disposition::Waiting);
+            }
         }
     }
 
-    fn attach(&mut self, join: u16, origin: Origin, key: Key, time_ms: i64, class: u32) {
+    /// Hands an outcome to a join: it is attached to predictions that wait for it, and corrects
+    /// those that are mature.
+    fn attach(
+        &mut self,
+        (join, partition): (u16, i32),
+        key: Key,
+        model: Option<u16>,
+        (time_ms, class): (i64, u32),
+    ) -> Labelled {
+        let mut joins = std::mem::take(&mut self.joins);
         let classes = std::mem::take(&mut self.classes);
-        self.joins.label(
-            join,
-            origin.partition,
-            key,
-            None,
-            time_ms,
-            class,
-            &classes,
-            |_, _| (),
+        let revise = |plan: &JoinPlan, revision: Revision<'_>| self.revise(plan, revision);
+        let end = joins.label(
+            join, partition, key, model, time_ms, class, &classes, revise,
         );
-        self.classes = classes;
+        (self.joins, self.classes) = (joins, classes);
+        end
+    }
+
+    /// Takes a late outcome: counts it of its stream, and keeps what it changes in sealed panes.
+    fn revise(&mut self, plan: &JoinPlan, revision: Revision<'_>) {
+        let (streams, sealed) = (&mut self.streams, &self.sealed_until_ms);
+        count_late(streams, &self.models, sealed, plan, &revision);
+        if revision.given_up.is_none() {
+            miss(&mut self.pairings, plan, &revision);
+            self.amendments.add(plan, revision, &self.models);
+        }
     }
 
     /// Takes an outcome that came apart from its prediction.
@@ -182,27 +203,10 @@ impl Collector {
         let fixed = self.joins.plan(join).model.as_deref();
         let model = label.model.or(fixed).and_then(|name| self.model_of(name));
         let key = Key::new(name, label.id);
-        let (class, amendments) = (label.class(), &mut self.amendments);
-        let (models, pairings) = (&self.models, &mut self.pairings);
-        let (streams, sealed) = (&mut self.streams, &self.sealed_until_ms);
-        let end = self.joins.label(
-            join,
-            origin.partition,
-            key,
-            model.map(|m| m as u16),
-            label.time_ms,
-            class,
-            &self.classes,
-            |plan, revision| {
-                count_late(streams, models, sealed, plan, &revision);
-                if revision.given_up.is_none() {
-                    miss(pairings, plan, &revision);
-                    amendments.add(plan, revision, models);
-                }
-            },
-        );
-        self.reach(origin.source, label.time_ms, label.arrival_ms);
-        let end = labelled(end);
+        let outcome = (label.time_ms, label.class());
+        let model = model.map(|m| m as u16);
+        let end = labelled(self.attach((join, origin.partition), key, model, outcome));
+        self.reach_joined(origin.source, end, label.time_ms, label.arrival_ms);
         self.tap_label(join, origin.partition, key, label, end);
         end
     }
@@ -218,14 +222,7 @@ impl Collector {
         let classes = std::mem::take(&mut self.classes);
         joins.mature(model as u16, line_ms, &classes, |plan, event| match event {
             MaturityEvent::Matured(matured) => self.observe_matured(plan, &matured, show),
-            MaturityEvent::Revised(revision) => {
-                let sealed = &self.sealed_until_ms;
-                count_late(&mut self.streams, &self.models, sealed, plan, &revision);
-                if revision.given_up.is_none() {
-                    miss(&mut self.pairings, plan, &revision);
-                    self.amendments.add(plan, revision, &self.models);
-                }
-            }
+            MaturityEvent::Revised(revision) => self.revise(plan, revision),
             MaturityEvent::Ended(end) => {
                 let source = self.counters.source_mut(plan.outcomes);
                 source.end(Disposition::Waiting, labelled(end));
@@ -441,8 +438,8 @@ fn count_late(
     };
     let views: Vec<LateOutcomes> = both.take(shape.views.len()).map(view).collect();
     let reached_ms = r.late_ms.saturating_sub(shape.maturity_ms);
-    let start_ms = reached_ms - reached_ms.rem_euclid(shape.pane_ms);
-    stream.add_late_outcomes(start_ms.max(sealed_until_ms[model]), &views);
+    let start_ms = shape.start_of(reached_ms).max(sealed_until_ms[model]);
+    stream.add_late_outcomes(start_ms, &views);
 }
 
 /// Counts a late outcome where versions are compared: their pairs are not revised.

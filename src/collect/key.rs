@@ -310,12 +310,7 @@ impl<T: Named> Slots<T> {
     pub fn remove(&mut self, slot: usize) -> Option<T> {
         let gone = self.all.get_mut(slot)?.take()?;
         self.vacant += 1;
-        self.table.clear();
-        for (slot, value) in self.all.iter().enumerate() {
-            if let Some(value) = value {
-                self.table.insert(value.key().names().hash(), slot);
-            }
-        }
+        self.table.remove(gone.key().names().hash(), slot);
         Some(gone)
     }
 
@@ -363,10 +358,35 @@ impl Table {
         self.place(hash, slot as u32 + 1);
     }
 
-    /// Forgets all keys.
-    fn clear(&mut self) {
-        self.places.fill((0, 0));
-        self.used = 0;
+    /// Removes a slot with this hash. Those behind it that were placed past it move up, so that no
+    /// search ends before them.
+    fn remove(&mut self, hash: u32, slot: usize) {
+        let Some(mask) = self.places.len().checked_sub(1) else {
+            return;
+        };
+        let mut gap = hash as usize & mask;
+        while self.places[gap] != (slot as u32 + 1, hash) {
+            if self.places[gap].0 == 0 {
+                return;
+            }
+            gap = (gap + 1) & mask;
+        }
+        self.used -= 1;
+        let mut at = gap;
+        loop {
+            at = (at + 1) & mask;
+            let (slot, h) = self.places[at];
+            if slot == 0 {
+                break;
+            }
+            // Not before the place at which its search begins.
+            let from_home = at.wrapping_sub(h as usize) & mask;
+            if from_home >= (at.wrapping_sub(gap) & mask) {
+                self.places[gap] = (slot, h);
+                gap = at;
+            }
+        }
+        self.places[gap] = (0, 0);
     }
 
     /// Heap bytes held.
@@ -385,73 +405,4 @@ impl Table {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_is_its_own_names_and_no_others() {
-        let text = "abcdefghijklmnopqrstuvwxyz";
-        let names: Vec<&str> = (0..=text.len()).map(|n| &text[..n]).collect();
-        for a in &names {
-            let key = Key::new(a, "7", "country=de");
-            assert_eq!(
-                (key.model(), key.version(), key.segment()),
-                (*a, "7", "country=de")
-            );
-            for b in &names {
-                assert_eq!(key.is(&Names::new(b, "7", "country=de")), a == b);
-            }
-        }
-        let key = Key::new("ab", "c", "");
-        assert!(!key.is(&Names::new("a", "bc", "")) && !key.is(&Names::new("ab", "", "c")));
-    }
-
-    #[test]
-    fn one_other_byte_makes_other_names_and_another_hash() {
-        for n in 1..40 {
-            let name = "x".repeat(n);
-            let key = Key::new(&name, &name, &name);
-            for i in 0..n {
-                let mut other = name.clone();
-                other.replace_range(i..=i, "y");
-                for [a, b, c] in [
-                    [&other, &name, &name],
-                    [&name, &other, &name],
-                    [&name, &name, &other],
-                ] {
-                    let other = Names::new(a, b, c);
-                    assert!(!key.is(&other) && other.hash() != key.names().hash());
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn where_one_part_ends_and_the_next_begins_matters() {
-        let hash = |a, b, c| Names::new(a, b, c).hash();
-        assert_ne!(hash("ab", "c", ""), hash("a", "bc", ""));
-        assert_ne!(hash("a", "", "b"), hash("a", "b", ""));
-        assert_ne!(hash("a", "b", ""), hash("b", "a", ""));
-    }
-
-    fn hash(model: &str) -> u32 {
-        Names::new(model, "v1", "").hash()
-    }
-
-    #[test]
-    fn every_key_is_found_again_and_no_other() {
-        let keys: Vec<String> = (0..1000).map(|i| format!("model-{i}")).collect();
-        let mut table = Table::default();
-        for (slot, key) in keys.iter().enumerate() {
-            let h = hash(key);
-            assert_eq!(table.find(h, |s| keys[s] == *key), None);
-            table.insert(h, slot);
-        }
-        for (slot, key) in keys.iter().enumerate() {
-            let h = hash(key);
-            assert_eq!(table.find(h, |s| keys[s] == *key), Some(slot));
-        }
-        table.clear();
-        assert_eq!(table.find(hash("model-1"), |_| true), None);
-    }
-}
+mod tests;

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`event`], [`counters`] | what comes in, how each record ends, and how often |
 //! | [`shape`] | what the stage knows of a model, and how it reads an event by it |
-//! | [`partition`] | offsets and event time of source partitions: the watermark |
+//! | [`partition`] | offsets and event time of source partitions: the watermark; `reaching`: how far each record brings its own |
 //! | [`key`] | names of streams, and a table that is searched with borrowed names |
 //! | [`stream`], [`streams`] | one stream with its open panes; which streams there may be |
 //! | [`join`] | predictions that wait for their outcomes; `amend`: what late outcomes change |
@@ -30,6 +30,7 @@ mod paired;
 pub mod pairing;
 pub mod partition;
 mod rank;
+mod reaching;
 pub mod seen_ids;
 pub mod segment;
 pub mod shape;

@@ -18,7 +18,7 @@ impl Collector {
             pairing.count_nameless();
             return;
         }
-        let start_ms = event.time_ms - event.time_ms.rem_euclid(self.models[model].pane_ms);
+        let start_ms = self.models[model].start_of(event.time_ms);
         let one = only.map(|one| [one]);
         let seen = one.as_ref().map_or(self.seen.as_slice(), |one| one);
         let key = join::Key::new(None, event.id);

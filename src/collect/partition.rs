@@ -159,8 +159,20 @@ impl Partitions {
     /// module.
     #[inline]
     pub fn observe(&mut self, time_ms: i64, arrival_ms: Option<i64>, ahead_max_ms: i64) -> bool {
+        self.all[self.last].heard.clear();
+        self.observe_uncounted(time_ms, arrival_ms, ahead_max_ms)
+    }
+
+    /// The same for a record that is in no sum but whose event time is trusted, such as a late one.
+    /// What was [heard](Partitions::hear) stays.
+    #[inline]
+    pub fn observe_uncounted(
+        &mut self,
+        time_ms: i64,
+        arrival_ms: Option<i64>,
+        ahead_max_ms: i64,
+    ) -> bool {
         let p = &mut self.all[self.last];
-        p.heard.clear();
         let (before, at_ms) = (p.newest_ms, arrival_ms.map_or(time_ms, |a| a.min(time_ms)));
         if before.is_some_and(|newest| at_ms <= newest) {
             p.ahead.clear();
@@ -272,9 +284,10 @@ impl Partitions {
         configured.all(|p| matches!(p.life, Life::Live | Life::Idle))
     }
 
-    /// Whether none of the partitions holds others back: all are read to their ends, or left out.
+    /// Whether none of the partitions holds others back: each is read to its end, left out, or not
+    /// read here.
     pub fn are_idle(&self) -> bool {
-        self.states().all(|p| p.idle || p.left_out)
+        self.all.iter().all(|p| p.life != Life::Live)
     }
 
     /// The partition is to be read; returns its position, if it has one.

@@ -79,6 +79,12 @@ impl ModelShape {
         self.depth > 0 || self.sampled.is_some()
     }
 
+    /// Begin of the pane of an event.
+    #[inline]
+    pub(super) fn start_of(&self, time_ms: i64) -> i64 {
+        time_ms - time_ms.rem_euclid(self.pane_ms)
+    }
+
     /// The line before which panes can be sealed where event time has come to `time_ms`.
     pub fn line_at(&self, time_ms: i64) -> i64 {
         let watermark = time_ms.saturating_sub(self.lateness_ms + self.maturity_ms);

@@ -20,7 +20,8 @@
 //! roll-up, segment and `other` is refused. A record never has the segment `*` or `other`, because
 //! record segments read `field=value`.
 //!
-//! Always: the streams plus the room kept are at most the cap.
+//! Always: no stream begins if the streams plus the room kept would exceed the cap. A restored
+//! snapshot and a lowered cap may leave more.
 
 use super::key::{Key, Named, Names, Slots};
 use super::segment::{OTHER, Part, Segmenting};

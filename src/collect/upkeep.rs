@@ -8,6 +8,7 @@ use super::partition::Partitions;
 use super::segment::Segmenting;
 use super::shape::ModelShape;
 use super::stream::Stream;
+use std::collections::BTreeSet;
 
 impl Collector {
     /// Puts back a stream of a snapshot into its slot; `false` where another is there.
@@ -29,27 +30,30 @@ impl Collector {
     }
 
     /// Advances the clock to `now_ms`. Expires streams that had no event for `expire_after_ms` of
-    /// event time, if given, and that wait for nothing. Hands each of them to `gone`.
+    /// event time, if given, that are in no window and that wait for nothing. Hands each of them to
+    /// `gone`.
     pub fn tick(&mut self, now_ms: i64, expire_after_ms: Option<i64>, mut gone: impl FnMut(usize)) {
-        let mut unused = Vec::new();
+        let mut unused: BTreeSet<usize> = BTreeSet::new();
         for (slot, stream) in self.streams.iter_mut() {
             stream.tick(now_ms);
+            let shape = &self.models[stream.model];
             let quiet_ms = self.sealed_until_ms[stream.model].saturating_sub(stream.newest_ms);
-            let expires = expire_after_ms.is_some_and(|after_ms| quiet_ms >= after_ms);
+            // Longer than any window holds its panes, and than its predictions may be revised.
+            let least_ms = shape.held_ms + shape.pane_ms;
+            let expires = expire_after_ms.is_some_and(|ms| quiet_ms >= ms.max(least_ms));
             if expires && stream.pending == 0 && stream.open_len() == 0 {
-                unused.push(slot);
+                unused.insert(slot);
             }
         }
-        if !unused.is_empty() {
-            let gone = |slot: u32| unused.contains(&(slot as usize));
-            self.joins.retain_given_up(|_, slot| !gone(slot));
+        if unused.is_empty() {
+            return;
         }
+        let stays = |slot: u32| !unused.contains(&(slot as usize));
+        self.joins.retain_given_up(|_, slot| stays(slot));
+        let pairings = self.pairings.iter_mut().flatten();
+        pairings.for_each(|pairing| pairing.retain(stays));
         for slot in unused {
-            if let Some(stream) = self.streams.remove(slot)
-                && let Some(pairing) = &mut self.pairings[stream.model]
-            {
-                pairing.retain(|of| of as usize != slot);
-            }
+            self.streams.remove(slot);
             gone(slot);
         }
     }
@@ -57,13 +61,13 @@ impl Collector {
     /// The line of `model` after the newest event of all, for the end of input. It does not depend
     /// on which partition had the event, nor on how far the line has come.
     pub fn last_line(&self, model: usize) -> i64 {
-        let pane_ms = self.models[model].pane_ms;
+        let shape = &self.models[model];
         // Outcomes come after the last prediction; nothing is judged for their sake.
         let newest = match self.joins.plans() {
             [] => self.partitions.newest_ms(),
             _ => self.streams.iter().map(|(_, s)| s.newest_ms).max(),
         };
-        let end = newest.map(|t| t - t.rem_euclid(pane_ms) + pane_ms);
+        let end = newest.map(|t| shape.start_of(t) + shape.pane_ms);
         end.map_or(self.sealed_until_ms[model], |end| {
             end.max(self.sealed_until_ms[model])
         })

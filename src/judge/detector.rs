@@ -287,11 +287,6 @@ impl Detector {
         self.held_ms
     }
 
-    /// Since when an alarm that is due waits for late outcomes.
-    pub fn waits_ms(&self) -> Option<i64> {
-        self.waits_ms
-    }
-
     /// Since when its fleet calls it.
     pub fn called_ms(&self) -> Option<i64> {
         self.called_ms

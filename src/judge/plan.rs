@@ -46,7 +46,8 @@ pub struct Caps {
     /// Most bytes of open panes of all streams, beyond those within the lateness; a record that
     /// would open another is refused.
     pub open_bytes_max: usize,
-    /// A stream without events for this long by the clock is let go.
+    /// A stream without events for this long, by event time, is let go, but not before its longest
+    /// window is empty.
     pub expire_after_ms: i64,
     /// For how long the watermark may stand still while events are counted after it.
     pub stalled_after_ms: i64,

@@ -309,8 +309,10 @@ impl Aggregator {
         let plan = &self.plan;
         // A stream that had no event for as long as streams are kept does not begin again.
         let recent = |a: &Activity<&Key>| {
-            let line_ms = plan.serves(a.of.model()).map(|model| lines[model]);
-            line_ms.is_some_and(|ms| ms.saturating_sub(a.newest_ms) < expire_after_ms)
+            plan.serves(a.of.model()).is_some_and(|model| {
+                let after_ms = plan.models[model].ladder.expire_after_ms(expire_after_ms);
+                lines[model].saturating_sub(a.newest_ms) < after_ms
+            })
         };
         let recent = &recent;
         let states = self.shards.values().filter_map(|s| s.state.as_ref());
@@ -410,7 +412,7 @@ impl Aggregator {
     }
 
     /// See [`Monitor::start_over`].
-    pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: bool) -> usize {
+    pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: Option<&str>) -> usize {
         self.monitor.start_over(of, close)
     }
 

@@ -243,7 +243,7 @@ impl Engine {
     }
 
     /// See [`Monitor::start_over`].
-    pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: bool) -> usize {
+    pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: Option<&str>) -> usize {
         self.monitor.start_over(of, close)
     }
 

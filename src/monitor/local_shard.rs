@@ -37,7 +37,7 @@ pub struct LocalShard {
     found: Option<(i64, DeltaBatch)>,
     /// It began with state.
     restored: bool,
-    /// What it had counted when it came.
+    /// What it had counted when it came, without the streams that were dropped then.
     brought: Counters,
     /// And of rows of pairs.
     brought_pairs: Vec<PairCounts>,
@@ -105,11 +105,10 @@ impl LocalShard {
         let windows = PartitionWindows::restore(plan, snapshot, &fit)?;
         let dropped = [windows.dropped(), shard.view().dropped()].concat();
         let topics = snapshot.topics.clone();
-        Ok(LocalShard {
-            restored: true,
-            dropped,
-            ..LocalShard::of(at, shard, windows, topics)
-        })
+        let mut restored = LocalShard::of(at, shard, windows, topics);
+        restored.brought.streams_dropped = snapshot.counters.streams_dropped;
+        (restored.restored, restored.dropped) = (true, dropped);
+        Ok(restored)
     }
 
     fn of(
@@ -317,6 +316,11 @@ impl LocalShard {
     /// What it had counted when it came.
     pub fn brought(&self) -> &Counters {
         &self.brought
+    }
+
+    /// Streams of its checkpoint that were dropped here.
+    pub fn streams_dropped(&self) -> u64 {
+        self.shard.view().counters().streams_dropped - self.brought.streams_dropped
     }
 
     /// Panes held, open and in windows.

@@ -74,6 +74,8 @@ pub struct Monitor {
     due_ms: Vec<Option<i64>>,
     /// Models that were sealed since the last call of [`Monitor::settle`].
     unsettled: Vec<bool>,
+    /// Something since that call may change its result.
+    moved: bool,
     counts: Counts,
     /// Parts of the snapshot that were dropped, each with the reason.
     dropped: Vec<String>,
@@ -95,6 +97,7 @@ impl Monitor {
             runtime: Runtime::default(),
             due_ms: vec![None; models],
             unsettled: vec![false; models],
+            moved: true,
             counts: Counts::default(),
             dropped: Vec::new(),
         }
@@ -237,7 +240,7 @@ impl Monitor {
         self.vectors
             .seal(&self.plan, model, (from_ms, line_ms), &mut self.changes);
         self.sealed_until_ms[model] = from_ms.max(line_ms);
-        self.unsettled[model] = true;
+        (self.unsettled[model], self.moved) = (true, true);
     }
 
     /// Runs `f` on each stream of a model, or on each roll-up, in parallel; the results keep the
@@ -274,8 +277,12 @@ impl Monitor {
     }
 
     /// Runs after panes were judged: adjusts the p-values of class views for each other, and finds
-    /// the streams that e-BH calls among all watched streams.
+    /// the streams that e-BH calls among all watched streams. Once done it changes nothing until a
+    /// model is judged, a detector comes or goes, or one starts over.
     pub fn settle(&mut self) {
+        if !std::mem::take(&mut self.moved) {
+            return;
+        }
         for model in 0..self.plan.models.len() {
             if std::mem::take(&mut self.unsettled[model]) {
                 self.adjust_families(model);
@@ -314,7 +321,7 @@ impl Monitor {
         }
         self.vectors
             .finish(&self.plan, model, line_ms, &mut self.changes);
-        self.unsettled[model] = true;
+        (self.unsettled[model], self.moved) = (true, true);
     }
 
     /// What happened since the last call or tick.
@@ -367,6 +374,7 @@ impl Monitor {
         if let Some(stream) = self.streams.get_mut(slot) {
             let model = stream.model;
             let (plan, odds) = (&self.plan.models[model], self.odds[model].as_ref());
+            self.moved |= stream.judges.is_empty();
             stream.make_judges(plan, odds, self.runtime.stopwatch);
         }
     }
@@ -425,3 +433,6 @@ pub fn comparisons<'s>(
 fn odds(m: &ModelPlan) -> Option<Arc<Odds>> {
     m.judge.detector.as_ref().map(|d| d.odds(m.grid))
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,7 @@
 use super::delta_log::DeltaBatch;
 use super::snapshot::{ComparedState, Snapshot, StreamState, VectorViewState, VersionState};
 use crate::collect::{PairingState, VectorPanesState};
+use std::collections::BTreeSet;
 
 /// What a checkpoint says to the judge of one judge partition.
 pub type Part = (Snapshot, Option<DeltaBatch>);
@@ -65,8 +66,11 @@ pub fn parts(snapshot: &Snapshot, deltas: Option<&DeltaBatch>, partitions: i32) 
     }
     for (part, theirs) in &mut all {
         let Some(theirs) = theirs else { continue };
-        let here = |slot: u32| part.streams.iter().any(|s| s.slot == Some(slot));
-        let pending = deltas.pending.iter().filter(|(slot, _)| here(*slot));
+        let here: BTreeSet<u32> = part.streams.iter().filter_map(|s| s.slot).collect();
+        let pending = deltas
+            .pending
+            .iter()
+            .filter(|(slot, _)| here.contains(slot));
         theirs.pending = pending.copied().collect();
     }
     all

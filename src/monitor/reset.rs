@@ -44,6 +44,7 @@ impl Snapshot {
             let before = s.open.len() + s.pending.len();
             s.newest_ms = s.newest_ms.min(to_ms);
             s.open.retain(|(start_ms, _)| *start_ms <= line_ms);
+            s.late_outcomes.retain(|(start_ms, _)| *start_ms <= line_ms);
             s.pending.retain(|pane| pane.end_ms <= line_ms);
             reset.panes += before - s.open.len() - s.pending.len();
             for judge in &mut s.judges {
@@ -95,5 +96,28 @@ fn since(alert: Alert, line_ms: i64) -> Alert {
         ended_ms: by(alert.ended_ms),
         counts_from_ms: by(alert.counts_from_ms),
         ..alert
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::Key;
+    use crate::monitor::snapshot::StreamState;
+    use crate::window::LateOutcomes;
+
+    #[test]
+    fn late_outcomes_that_go_with_panes_after_the_time_go_with_them() {
+        let late = |ms: i64| (ms, vec![LateOutcomes::default()]);
+        let stream = StreamState {
+            late_outcomes: [10, 20, 30].map(late).to_vec(),
+            ..StreamState::new(&Key::new("m", "", ""))
+        };
+        let mut snapshot = Snapshot {
+            streams: vec![stream],
+            ..Snapshot::default()
+        };
+        snapshot.reset_watermark(20);
+        assert_eq!(snapshot.streams[0].late_outcomes, [late(10), late(20)]);
     }
 }

@@ -302,8 +302,10 @@ impl Shard {
             let lines: Vec<i64> = (0..self.plan.models.len())
                 .map(|m| self.collector.sealed_until_ms(m))
                 .collect();
+            let models = &self.plan.models;
             let expired = |model: usize, newest_ms: i64| {
-                expires.is_some_and(|after| lines[model].saturating_sub(newest_ms) >= after)
+                let quiet_ms = lines[model].saturating_sub(newest_ms);
+                expires.is_some_and(|ms| quiet_ms >= models[model].ladder.expire_after_ms(ms))
             };
             self.vectors
                 .tick(&self.plan, now_ms, expired, |model, version| {

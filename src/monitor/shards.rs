@@ -168,6 +168,7 @@ impl Shards {
     pub fn release(&mut self, source: u16, partition: i32) -> Option<LocalShard> {
         self.get_mut(source, partition)?;
         let shard = self.shards.remove(self.last);
+        self.before.streams_dropped += shard.streams_dropped();
         self.stale = true;
         for (source, counts) in shard.view().counters().sources() {
             let index = usize::from(source);
@@ -322,10 +323,7 @@ impl Shards {
         if let Some(monitor) = &self.monitor {
             monitor.view().add_counts_to(&mut counters);
         }
-        let dropped = self
-            .shards
-            .iter()
-            .map(|s| s.view().counters().streams_dropped);
+        let dropped = self.shards.iter().map(LocalShard::streams_dropped);
         counters.streams_dropped += dropped.sum::<u64>();
         counters
     }
@@ -376,7 +374,7 @@ impl Shards {
     }
 
     /// See [`Monitor::start_over`]; 0 where another process judges.
-    pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: bool) -> usize {
+    pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: Option<&str>) -> usize {
         let monitor = self.monitor.as_mut();
         monitor.map_or(0, |monitor| monitor.start_over(of, close))
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Version of the snapshot format. Older versions are not read: none was ever released. A directory
-/// of each is recorded, and tested against, in `tests/engine/recorded_state`.
+/// of this one and of the one before are recorded in `tests/engine/recorded_state`, for a test.
 pub const VERSION: u32 = 25;
 
 /// What is wrong with a stored file or checkpoint.

@@ -115,6 +115,12 @@ impl Ladder {
         held.max().unwrap_or(86_400_000)
     }
 
+    /// How far the watermark must be past the newest event of a stream for it to expire, if streams
+    /// are kept for `expire_after_ms`: no window by time holds a pane of it then.
+    pub fn expire_after_ms(&self, expire_after_ms: i64) -> i64 {
+        expire_after_ms.max(self.held_ms() + self.pane_ms)
+    }
+
     /// Checks the windows and sorts them by slide.
     pub fn new(mut windows: Vec<WindowSpec>, lateness_ms: i64) -> Result<Ladder, LadderError> {
         if windows.is_empty() {

@@ -367,6 +367,48 @@ fn beyond_the_cap_the_oldest_ids_are_forgotten_and_counted() {
 }
 
 #[test]
+fn a_late_repeat_of_a_folded_segment_is_late_with_and_without_a_restart() {
+    let mut plan = plan_of_views(usize::MAX);
+    for model in &mut plan.models {
+        (model.segmenting.max, model.segmenting.other) = (1, true);
+    }
+    let observe = |engine: &mut Engine, offset: i64, segment: &str, id: &str, ms: i64| {
+        let event = Event {
+            model: "scores",
+            version: "1",
+            segment,
+            id: id.as_bytes(),
+            time_ms: BEGIN_MS + ms,
+            outcome: Some(Outcome::Binary(true)),
+            ..EVENT
+        };
+        engine.observe(origin(0, 0, offset), &event)
+    };
+    // The other model never has an event, so that ids are remembered for ever.
+    let mut engine = Engine::new(plan.clone());
+    engine.assign((0, 0).into());
+    let (mut disk, mut offset) = (Disk::default(), 0);
+    let mut next = || {
+        offset += 1;
+        offset
+    };
+    for (segment, id, ms) in [("k=a", "a", 0), ("k=b", "b", 0), ("k=a", "c", 30_000)] {
+        let end = observe(&mut engine, next(), segment, id, ms);
+        assert_eq!(end, Disposition::Observed);
+    }
+    for _ in 0..2 {
+        for (segment, id) in [("k=a", "a"), ("k=b", "b")] {
+            let end = observe(&mut engine, next(), segment, id, 0);
+            assert_eq!(end, Disposition::Late, "{segment}");
+        }
+        disk.append(engine.take_journals());
+        let snapshot = engine.snapshot();
+        let segments = disk.segments(&snapshot);
+        engine = restore_joined(plan.clone(), snapshot, &segments);
+    }
+}
+
+#[test]
 fn another_prediction_under_a_known_id_is_a_conflict_and_none_without_id_is_a_repeat() {
     let mut engine = engine(usize::MAX);
     let mut observe = |offset: i64, id: &str, score: f64, outcome: bool, ms: i64| {

@@ -5,6 +5,7 @@
 //! Time is virtual: arrivals and ticks are numbers. Each test fails where the rule that it names is
 //! taken out.
 
+mod resets;
 mod stalls;
 
 use crate::support::records::{EVENT, origin};
@@ -77,6 +78,12 @@ impl Feed {
         to.observe(self.next(partition), &event)
     }
 
+    /// An event of long ago that arrives now.
+    fn old(&mut self, to: &mut impl RecordSink, partition: i32, at_ms: i64) {
+        let event = event("fraud", at_ms - HOUR_MS, Some(at_ms));
+        to.observe(self.next(partition), &event);
+    }
+
     /// A record that is in no sum.
     fn other(&mut self, to: &mut impl RecordSink, partition: i32, at_ms: i64, bad: bool) {
         let origin = self.next(partition);
@@ -139,6 +146,27 @@ fn records_that_are_not_counted_hold_no_verdict() {
         assert!(frontier_ms(&engine) <= Some(newest_ms));
         assert_eq!(said(&engine).len(), before.len());
     }
+}
+
+#[test]
+fn a_backfill_into_one_partition_holds_no_verdict() {
+    let (mut engine, mut feed) = (Engine::new(plan()), Feed::default());
+    for p in 0..2 {
+        engine.assign((0, p).into());
+        feed.good(&mut engine, p, BEGIN_MS);
+    }
+    for i in 0..600 {
+        let at_ms = BEGIN_MS + i * 100;
+        feed.good(&mut engine, 0, at_ms);
+        // Late, from the second pane on.
+        if i % 10 == 0 {
+            feed.old(&mut engine, 1, at_ms);
+        }
+    }
+    let end_ms = window(engine.monitor()).end_ms;
+    let behind_ms = BEGIN_MS + 59_900 - end_ms;
+    assert!(behind_ms <= LATENESS_MS + 3_000 + SLIDE_MS, "{behind_ms}");
+    assert!(late(&engine) > 50);
 }
 
 #[test]
@@ -398,6 +426,36 @@ fn a_stream_expires_by_event_time_and_only_while_all_partitions_are_read() {
 }
 
 #[test]
+fn a_stream_stays_while_a_window_holds_its_events() {
+    let mut plan = plan();
+    plan.caps.expire_after_ms = 20_000;
+    plan.models[0].name = "*".to_owned();
+    let windows = vec![
+        WindowSpec::time("12s", 12_000),
+        WindowSpec::time("120s", 120_000),
+    ];
+    plan.models[0].ladder = Ladder::new(windows, LATENESS_MS).expect("a ladder");
+    let (mut engine, mut feed) = (Engine::new(plan), Feed::default());
+    feed.other(&mut engine, 0, BEGIN_MS, false);
+    let mut left_s = None;
+    for second in 0..200 {
+        let at_ms = BEGIN_MS + second * 1_000;
+        feed.good(&mut engine, 0, at_ms);
+        engine.tick(at_ms);
+        let streams = engine.snapshot().streams.len();
+        assert_eq!(streams, engine.reports().count());
+        if streams == 1 && left_s.is_none() && second > 0 {
+            left_s = Some(second);
+        }
+    }
+    // A window that slides every 20 s may hold an event for 140 s.
+    assert!(
+        (140..150).contains(&left_s.expect("it expires")),
+        "{left_s:?}"
+    );
+}
+
+#[test]
 fn an_idle_partition_whose_log_grows_is_waited_for_and_one_left_out_is_not() {
     let (mut engine, mut feed) = (Engine::new(plan()), Feed::default());
     (0..2).for_each(|p| _ = feed.good(&mut engine, p, BEGIN_MS));
@@ -422,27 +480,4 @@ fn an_idle_partition_whose_log_grows_is_waited_for_and_one_left_out_is_not() {
     feed.good(&mut engine, 1, BEGIN_MS + 59_950);
     (600..700).for_each(|i| _ = feed.good(&mut engine, 0, BEGIN_MS + i * 100));
     assert_eq!(frontier_ms(&engine), Some(BEGIN_MS + 59_950));
-}
-
-#[test]
-fn a_watermark_of_the_future_can_be_taken_back() {
-    let (mut engine, mut feed) = (Engine::new(plan()), Feed::default());
-    (0..600).for_each(|i| _ = feed.good(&mut engine, 0, BEGIN_MS + i * 100));
-    // Enough of them to be believed.
-    (0..5).for_each(|i| _ = feed.good(&mut engine, 0, BEGIN_MS + 10 * YEAR_MS + i * 10_000));
-    assert_eq!(
-        feed.good(&mut engine, 0, BEGIN_MS + 60_000),
-        Disposition::Late
-    );
-    let mut snapshot = engine.snapshot();
-    let reset = snapshot.reset_watermark(BEGIN_MS + 60_000);
-    assert!(reset.was_ms >= Some(BEGIN_MS + 10 * YEAR_MS) && reset.panes > 0);
-    let mut engine = Engine::restore(plan(), snapshot).expect("a sound snapshot");
-    for i in 600..1_200 {
-        let end = feed.good(&mut engine, 0, BEGIN_MS + i * 100);
-        assert_eq!(end, Disposition::Observed);
-    }
-    let w = window(engine.monitor());
-    assert!(w.numbers.is_some() && BEGIN_MS + 119_900 - w.end_ms <= LATENESS_MS + SLIDE_MS);
-    assert_eq!(w.n, 120);
 }

@@ -39,10 +39,18 @@ fn record() -> impl Strategy<Value = Record> {
     prop_oneof![prediction, outcome]
 }
 
+/// Up to when outcomes of a pane are on time; without maturity all are.
+fn due_ms(plan: &JoinPlan, start_ms: i64) -> i64 {
+    match plan.maturity_ms {
+        0 => i64::MAX,
+        maturity_ms => start_ms + PANE_MS + maturity_ms,
+    }
+}
+
 /// By id: time and score of its prediction, and the class that happened.
 type Joined = BTreeMap<u8, (i64, u8, Option<u32>)>;
 
-fn oracle(records: &[Record], repeated: Repeated) -> Joined {
+fn oracle(records: &[Record], plan: &JoinPlan) -> Joined {
     let mut joined = Joined::new();
     let mut outcomes: BTreeMap<u8, (i64, u32)> = BTreeMap::new();
     for record in records {
@@ -53,7 +61,7 @@ fn oracle(records: &[Record], repeated: Repeated) -> Joined {
             }
             Record::Outcome { id, time_ms, class } => {
                 let held = outcomes.entry(id).or_insert((time_ms, class));
-                *held = match repeated {
+                *held = match plan.repeated {
                     Repeated::Last => (*held).max((time_ms, class)),
                     _ => (*held).min((time_ms, class)),
                 };
@@ -61,7 +69,9 @@ fn oracle(records: &[Record], repeated: Repeated) -> Joined {
         }
     }
     for (id, held) in &mut joined {
-        held.2 = outcomes.get(id).map(|o| o.1);
+        let due_ms = due_ms(plan, held.0 - held.0.rem_euclid(PANE_MS));
+        let outcome = outcomes.get(id).filter(|o| o.0 <= due_ms);
+        held.2 = outcome.map(|o| o.1);
     }
     joined
 }
@@ -75,13 +85,14 @@ fn feed(joiner: &mut Joiner, plan: &JoinPlan, record: &Record) {
     match *record {
         Record::Prediction { id, time_ms, score } => {
             let z = Score::new(f64::from(score) / 4.0).unwrap();
+            let start_ms = time_ms - time_ms.rem_euclid(PANE_MS);
             let expect = NewPrediction {
                 key: key(id),
                 model: 0,
                 subject: u32::from(id),
-                start_ms: time_ms - time_ms.rem_euclid(PANE_MS),
+                start_ms,
                 time_ms,
-                due_ms: i64::MAX,
+                due_ms: due_ms(plan, start_ms),
                 views: &[(z, 1)],
                 full_vector: (0, 0),
                 classes: 2,
@@ -123,7 +134,7 @@ impl Disk {
         }
     }
 
-    fn replay(&self, joiner: &Joiner, line_ms: i64, floor_ms: i64) -> Joiner {
+    fn replay(&self, joiner: &Joiner, plan: &JoinPlan, line_ms: i64, floor_ms: i64) -> Joiner {
         let marks = joiner.marks();
         let segments = marks.iter().map(|m| (m, self.0[&m.segment].as_slice()));
         Joiner::restore(
@@ -131,7 +142,7 @@ impl Disk {
             &[RowLayout::scores(1)],
             |_| line_ms,
             |_| floor_ms,
-            |_, _| i64::MAX,
+            |_, start_ms| due_ms(plan, start_ms),
         )
         .expect("a sound journal")
     }
@@ -142,19 +153,22 @@ proptest! {
     fn any_order_of_arrival_joins_the_same(
         records in proptest::collection::vec(record(), 0..60),
         last: bool,
+        soon: bool,
         cuts in proptest::collection::vec(any::<bool>(), 60),
     ) {
         let repeated = if last { Repeated::Last } else { Repeated::First };
-        let plan = plan(repeated, false);
+        // Of several outcomes on time for a later prediction alone, the last hides the others.
+        let maturity_ms = if soon && !last { 2 * PANE_MS } else { 0 };
+        let plan = JoinPlan { maturity_ms, ..plan(repeated, false) };
         let (mut joiner, mut disk) = (Joiner::default(), Disk::default());
         for (record, cut) in records.iter().zip(&cuts) {
             feed(&mut joiner, &plan, record);
             if *cut {
                 disk.append(joiner.take_journal(0, 0, i64::MIN));
-                joiner = disk.replay(&joiner, i64::MIN, i64::MIN);
+                joiner = disk.replay(&joiner, &plan, i64::MIN, i64::MIN);
             }
         }
-        let expected = oracle(&records, repeated);
+        let expected = oracle(&records, &plan);
         prop_assert_eq!(joiner.pending(), expected.len());
         let pane = |t: i64| t - t.rem_euclid(PANE_MS);
         let expected: Joined = expected
@@ -182,7 +196,7 @@ proptest! {
             if i == cut {
                 disk.append(written.take_journal(0, 0, i64::MIN));
                 let floor_ms = if revise { i64::MIN } else { line_ms };
-                twin = Some(disk.replay(&written, line_ms, floor_ms));
+                twin = Some(disk.replay(&written, &plan, line_ms, floor_ms));
             }
             // What comes for a mature pane is late, and never gets to the joiner.
             let late = matches!(record, Record::Prediction { time_ms, .. } if *time_ms < line_ms);
@@ -200,6 +214,46 @@ proptest! {
                 prop_assert_eq!(twin.matured(), written.matured());
                 prop_assert_eq!(twin.waiting(), written.waiting());
             }
+        }
+    }
+}
+
+#[test]
+fn an_outcome_that_is_late_for_the_earlier_of_two_predictions_waits_whichever_came_first() {
+    let plan = JoinPlan {
+        maturity_ms: 2 * PANE_MS,
+        ..plan(Repeated::First, true)
+    };
+    let at = |time_ms| Record::Prediction {
+        id: 7,
+        time_ms,
+        score: 2,
+    };
+    let outcome = Record::Outcome {
+        id: 7,
+        time_ms: 4500,
+        class: 1,
+    };
+    let (early, late) = (at(500), at(2500));
+    for order in [[early, late, outcome], [late, outcome, early]] {
+        let (mut joiner, mut disk) = (Joiner::default(), Disk::default());
+        for record in &order {
+            feed(&mut joiner, &plan, record);
+        }
+        disk.append(joiner.take_journal(0, 0, i64::MIN));
+        let back = disk.replay(&joiner, &plan, i64::MIN, i64::MIN);
+        for mut joiner in [joiner, back] {
+            assert_eq!((joiner.pending(), joiner.waiting()), (1, 1), "{order:?}");
+            let mut ends = Vec::new();
+            joiner.mature((&plan, 1024), 0, END_MS, &[2], None, |event| {
+                ends.push(match event {
+                    MaturityEvent::Matured(m) => (m.outcome, None),
+                    MaturityEvent::Revised(r) => (r.now.outcome, None),
+                    MaturityEvent::Ended(end) => (None, Some(end)),
+                });
+            });
+            let revised = (None, Some(Labelled::Revised));
+            assert_eq!(ends, [(None, None), (Some(1), None), revised], "{order:?}");
         }
     }
 }

@@ -199,6 +199,32 @@ fn outcomes_wait_on_when_the_model_that_they_name_goes_and_when_others_go_before
 }
 
 #[test]
+fn predictions_of_a_stream_that_another_model_watches_now_are_dropped_and_count_in_no_other() {
+    let (before, after) = ([("*", 1000)], [("*", 1000), ("m", 1000)]);
+    let mut feed = Feed::new(plan(&before, &PO), &TWO);
+    for id in 0..3 {
+        assert_eq!(feed.predict("p", "m", id, 0), Disposition::Pending);
+    }
+    feed.restart(plan(&after, &PO), &TWO);
+    let said = feed.engine.dropped().join("\n");
+    assert!(
+        said.contains("predictions of *") && said.contains("another [[model]]"),
+        "{said}"
+    );
+    assert_eq!((feed.counts("p").pending, feed.counts("p").expired), (0, 3));
+    // A stream begins in the slot that the other had.
+    assert_eq!(feed.predict("p", "m", 3, 1), Disposition::Pending);
+    feed.restart(plan(&after, &PO), &TWO);
+    assert_eq!(feed.counts("p").pending, 1);
+    assert_eq!(feed.happen("o", None, 3, 2), Disposition::Matched);
+    feed.end(&[("p", "m")]);
+    assert_eq!(
+        (feed.counts("p").observed, feed.counts("p").expired),
+        (1, 4)
+    );
+}
+
+#[test]
 fn an_outcome_is_not_orphaned_by_the_line_of_a_model_that_took_the_place_of_its_own() {
     let (slow, quick) = (("slow", 60_000), ("quick", 1000));
     let mut feed = Feed::new(plan(&[quick, slow], &PO), &TWO);
@@ -318,18 +344,37 @@ fn a_join_with_another_outcome_topic_starts_over_and_says_so() {
     feed.end(&[("b", "m"), ("a", "m")]);
 }
 
-#[test]
-fn outcomes_that_were_orphaned_stay_so_where_the_panes_of_their_model_are_others() {
-    let topics = ["a", "ao"];
-    let before = || plan(&[("m", 0)], &[(0, 1)]);
-    let after = || plan(&[("m", 2 * SECOND)], &[(0, 1)]);
-    let mut feed = Feed::new(before(), &topics);
+/// Predictions of half a minute with their outcomes, and as many outcomes without a prediction, of
+/// which some were orphaned.
+fn with_orphans() -> Feed {
+    let mut feed = Feed::new(plan(&[("m", 0)], &[(0, 1)]), &["a", "ao"]);
     for second in 0..30 {
         feed.predict("a", "m", second as u32, second);
         // Each has a twin without a prediction.
         feed.happen("ao", None, second as u32, second);
         feed.happen("ao", None, 1000 + second as u32, second);
     }
+    feed
+}
+
+#[test]
+fn outcomes_that_were_orphaned_and_come_back_at_a_start_take_no_room_of_others() {
+    let mut feed = with_orphans();
+    let waiting = feed.counts("ao").waiting;
+    let mut after = plan(&[("m", 2 * SECOND)], &[(0, 1)]);
+    after.joins[0].pending_max = 40;
+    feed.restart(after, &["a", "ao"]);
+    for id in 0..40 {
+        let waits = feed.happen("ao", None, 2000 + id, 29) == Disposition::Waiting;
+        assert_eq!(waits, u64::from(id) + waiting < 40, "{id}");
+    }
+    feed.end(&[("a", "m")]);
+}
+
+#[test]
+fn outcomes_that_were_orphaned_stay_so_where_the_panes_of_their_model_are_others() {
+    let after = || plan(&[("m", 2 * SECOND)], &[(0, 1)]);
+    let (mut feed, topics) = (with_orphans(), ["a", "ao"]);
     let counts = feed.counts("ao");
     assert!(counts.orphaned > 5 && counts.waiting > 5, "{counts:?}");
     // The second start knows no line of either plan, and the journals still hold what the first

@@ -4,8 +4,10 @@
 use crate::support::disk::Disk;
 use crate::support::records::{EVENT, JOIN, origin};
 use trueline::collect::join::{JoinPlan, Missing};
-use trueline::collect::{Event, Label, Segmenting};
-use trueline::judge::{DetectorOptions, DetectorState, JudgeOptions, Step, Undecided, Verdict};
+use trueline::collect::{Disposition, Event, Label, Segmenting};
+use trueline::judge::{
+    DetectorOptions, DetectorState, JudgeOptions, Step, StreamId, Undecided, Verdict, WindowReport,
+};
 use trueline::monitor::{Engine, LocalShard, ModelPlan, PartitionEvent, Plan, RecordSink, Shards};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::clusters::Bucket;
@@ -340,6 +342,139 @@ fn a_stream_whose_outcomes_are_not_due_is_immature_and_says_until_when() {
         report.due_ms,
         Some(BEGIN_MS + 100_000 + 10_000 + 30 * MINUTE)
     );
+}
+
+#[test]
+fn segments_of_which_no_event_was_taken_are_no_streams_of_the_monitor() {
+    let mut plan = plan(30 * MINUTE, Missing::Drop, false);
+    plan.models[0].segmenting.max = 1000;
+    let mut engine = Engine::new(plan);
+    engine.assign((0, 0).into());
+    for i in 0..100 {
+        let event = Event {
+            id: b"one",
+            segment: &format!("k={i}"),
+            time_ms: BEGIN_MS + i,
+            ..EVENT
+        };
+        let end = engine.observe(origin(0, 0, i), &event);
+        assert_eq!(end == Disposition::Pending, i == 0);
+        engine.tick(i);
+    }
+    assert_eq!(engine.reports().count(), 1);
+}
+
+#[test]
+fn an_outcome_of_a_stream_without_events_for_long_goes_into_no_other_stream() {
+    let mut plan = plan(MINUTE, Missing::Drop, true);
+    let windows = vec![
+        WindowSpec::time("5m", 5 * MINUTE),
+        WindowSpec::time("24h", 24 * 60 * MINUTE),
+    ];
+    plan.models[0].ladder = Ladder::new(windows, 10_000).expect("a valid ladder");
+    plan.caps.expire_after_ms = 60 * MINUTE;
+    let mut engine = Engine::new(plan);
+    let mut offsets = [0; 2];
+    let mut next = |source: usize| {
+        offsets[source] += 1;
+        origin(source as u16, 0, offsets[source] - 1)
+    };
+    let mut predict = |engine: &mut Engine, version, id: u32, minute: i64| {
+        let event = Event {
+            version,
+            id: &id.to_le_bytes(),
+            time_ms: BEGIN_MS + minute * MINUTE,
+            ..EVENT
+        };
+        engine.observe(next(0), &event);
+        engine.tick(event.time_ms);
+    };
+    (0..50).for_each(|id| predict(&mut engine, "old", id, 0));
+    (1..120).for_each(|minute| predict(&mut engine, "other", 1000 + minute as u32, minute));
+    (120..140).for_each(|minute| predict(&mut engine, "new", 1000 + minute as u32, minute));
+    for id in 0..50u32 {
+        let label = Label {
+            model: None,
+            id: &id.to_le_bytes(),
+            time_ms: BEGIN_MS + 130 * MINUTE,
+            arrival_ms: None,
+            outcome: Outcome::Binary(true),
+        };
+        engine.label(origin(1, 0, i64::from(id)), &label);
+    }
+    engine.finish();
+    assert_eq!(engine.counters().source(1).revised, 50);
+    for (version, n) in [("old", 50), ("new", 0)] {
+        let of = |w: &(&StreamId, &WindowReport, Sums)| w.0.version == version;
+        let mut all = engine.totals().filter(of).filter(|w| w.1.window == "24h");
+        assert_eq!(all.next().expect("a window").2.n(), n, "{version}");
+    }
+    let mut new = engine.reports().filter(|r| r.id.version == "new");
+    let detector = new.next().expect("a stream").detector.clone();
+    assert_eq!(detector.map_or(0, |d| d.missed.added), 0);
+}
+
+/// Two versions score the same ids, the second when those of the first are mature. It has their
+/// outcomes: in its own records, or apart.
+fn versions(plan: Plan, own: bool) -> Engine {
+    let mut engine = Engine::new(plan);
+    let ids: Vec<u32> = (0..200).collect();
+    let mut offsets = [0; 2];
+    let mut next = |source: usize| {
+        offsets[source] += 1;
+        origin(source as u16, 0, offsets[source] - 1)
+    };
+    let mut predict = |engine: &mut Engine, version, id: u32, ms, outcome| {
+        let event = Event {
+            version,
+            id: &id.to_le_bytes(),
+            time_ms: BEGIN_MS + ms,
+            prediction: Prediction::Score(f64::from(id) / 200.0),
+            outcome,
+            ..EVENT
+        };
+        engine.observe(next(0), &event);
+    };
+    for id in &ids {
+        predict(&mut engine, "1", *id, i64::from(*id), None);
+    }
+    // The predictions of the first version are mature long before.
+    let mut labels = Vec::new();
+    for id in &ids {
+        let (ms, outcome) = (20 * MINUTE + i64::from(*id), Outcome::Binary(id % 3 == 0));
+        predict(&mut engine, "2", *id, ms, own.then_some(outcome));
+        labels.push((*id, ms, outcome));
+    }
+    for (id, ms, outcome) in labels.into_iter().filter(|_| !own) {
+        let label = Label {
+            model: None,
+            id: &id.to_le_bytes(),
+            time_ms: BEGIN_MS + ms,
+            arrival_ms: None,
+            outcome,
+        };
+        engine.label(origin(1, 0, i64::from(id)), &label);
+    }
+    engine.finish();
+    engine
+}
+
+#[test]
+fn an_outcome_that_comes_with_a_prediction_revises_others_as_one_apart_does() {
+    let plan = || plan(MINUTE, Missing::Drop, true);
+    let totals = |engine: &Engine| -> Vec<(String, String, Sums)> {
+        let all = engine.totals();
+        all.map(|(id, w, s)| (id.to_string(), w.window.clone(), s))
+            .collect()
+    };
+    let (apart, own) = (versions(plan(), false), versions(plan(), true));
+    assert_eq!(apart.counters().source(1).matched, 200);
+    // Nothing of the first version was counted when it matured.
+    let all = totals(&apart)
+        .into_iter()
+        .filter(|(_, window, _)| window == "2h");
+    assert_eq!(all.map(|(.., s)| s.n()).collect::<Vec<_>>(), [200, 200]);
+    assert!(totals(&own) == totals(&apart));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use trueline::judge::DetectorOptions;
 use trueline::monitor::{
     Engine, LocalShard, PartitionEvent, RecordSink, Shards, Snapshot, VerdictState,
 };
+use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
 
 const PROCESSES: usize = 3;
@@ -160,6 +161,64 @@ fn the_process_that_has_all_partitions_in_the_end_judges_as_one_engine_would() {
             }
         }
     }
+}
+
+#[test]
+fn streams_that_no_longer_fit_are_counted_once_and_stay_counted_when_their_shard_goes() {
+    let log = &logs(4, 200)[0];
+    let mut shards = Shards::new(plan(), vec![0]);
+    let mut topic = Topic::new();
+    adopt(&mut shards, &topic, 0);
+    let shard = shards.get_mut(0, 0).expect("ours");
+    (log.iter().enumerate()).for_each(|(offset, r)| feed(shard, 0, offset, r));
+    write(&mut shards, &mut topic, 0);
+    let mut other = plan();
+    other.models[0].grid = Grid::new(Axis::Linear, 4);
+    let mut counted = Vec::new();
+    // The second process finds in the checkpoint what the first has counted.
+    for _ in 0..2 {
+        let mut shards = Shards::new(other.clone(), vec![0]);
+        adopt(&mut shards, &topic, 0);
+        let dropped = shards.counters().streams_dropped;
+        write(&mut shards, &mut topic, 0);
+        shards.release(0, 0).expect("ours");
+        assert_eq!(shards.counters().streams_dropped, dropped);
+        counted.push(dropped);
+    }
+    assert!(counted[0] > 0 && counted[1] == 0, "{counted:?}");
+}
+
+#[test]
+fn a_topic_that_is_no_longer_read_holds_no_verdict_of_other_shards() {
+    let all = logs(6, 2_000);
+    let mut shards = Shards::new(plan(), vec![0]);
+    for partition in [0, 1] {
+        adopt(&mut shards, &Topic::new(), partition);
+    }
+    let read = |shards: &mut Shards, partition: i32, range: std::ops::Range<usize>| {
+        let shard = shards.get_mut(0, partition).expect("ours");
+        for offset in range {
+            feed(shard, partition, offset, &all[partition as usize][offset]);
+        }
+    };
+    read(&mut shards, 1, 0..100);
+    // Its checkpoint names a topic, beside its own, that the configuration no longer has.
+    let shard = shards.release(0, 1).expect("ours");
+    let mut snapshot = shard.snapshot();
+    snapshot.partitions.assign((7, 1).into());
+    snapshot.partitions.renumber(|source| (source, source == 0));
+    let mut shard = restored((0, 1), shards.plan(), &snapshot, &[]);
+    shard.assign((0, 1).into());
+    shards.adopt(shard, Vec::new());
+    let shard = shards.get_mut(0, 1).expect("ours");
+    shard.on_partition((0, 1).into(), PartitionEvent::Ended);
+    // The monitor is made again here, and begins at the furthest line.
+    shards.settle();
+    read(&mut shards, 0, 0..2_000);
+    shards.settle();
+    let line = |shards: &Shards| shards.monitor().expect("it judges").sealed_until_ms()[0];
+    let ours = shards.get_mut(0, 0).expect("ours").view().sealed_until_ms()[0];
+    assert_eq!(line(&shards), ours);
 }
 
 #[test]

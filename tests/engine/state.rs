@@ -130,7 +130,7 @@ fn what_counts_after_a_deployment_begins_after_the_newest_prediction() {
     let mut engine = Engine::new(plan());
     feed(&mut engine, 0, 3_000);
     let newest_ms = engine.reports().map(|r| r.last_event_ms).max();
-    assert!(engine.start_over(|_| true, false) > 0);
+    assert!(engine.start_over(|_| true, None) > 0);
     let sealed_ms = engine
         .reports()
         .flat_map(|r| r.windows.iter().map(|w| w.end_ms));

@@ -53,6 +53,17 @@ impl Retained<'_> {
     }
 }
 
+/// A prediction that an earlier one of the same key has replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replaced {
+    /// Its subject.
+    pub subject: u32,
+    /// Whether the scores differ.
+    pub differs: bool,
+    /// Whether its outcome waits again: that is late for the earlier one, and no sibling has it.
+    pub waits: bool,
+}
+
 /// What became of a prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Predicted {
@@ -60,9 +71,8 @@ pub enum Predicted {
     Pending {
         /// What became of an outcome that was waiting for it.
         met: Option<Labelled>,
-        /// The subject of a later prediction of the same key that it replaced, and whether the
-        /// scores differ.
-        instead: Option<(u32, bool)>,
+        /// The later prediction of the same key that it replaced.
+        instead: Option<Replaced>,
     },
     /// An earlier prediction of the same key has the same scores.
     Duplicate,

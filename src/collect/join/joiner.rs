@@ -20,7 +20,7 @@ mod restore;
 
 use super::cohort::stored_ms;
 use super::events::{
-    Labelled, MaturityEvent, NewPrediction, Predicted, Retained, Revision, SpillBudget,
+    Labelled, MaturityEvent, NewPrediction, Predicted, Replaced, Retained, Revision, SpillBudget,
 };
 use super::given_up::GivenUp;
 use super::journal::{Journal, JournalDelta, JournalMark};
@@ -67,17 +67,21 @@ impl Joiner {
         e: &NewPrediction<'_>,
         retained: usize,
     ) -> Predicted {
-        let instead = match self.earlier(e) {
+        let mut instead = match self.earlier(e) {
             Some((true, true, _)) => return Predicted::Duplicate,
             Some((true, false, _)) => return Predicted::Conflict,
-            Some((false, same, subject)) => Some((subject, !same)),
+            Some((false, same, subject)) => Some(Replaced {
+                subject,
+                differs: !same,
+                waits: false,
+            }),
             None if retained >= plan.pending_max || self.predictions.is_full() => {
                 return Predicted::Refused;
             }
             None => None,
         };
         let outcome = instead.and_then(|_| self.predictions.remove(e.key));
-        self.predictions.insert(e, outcome);
+        let late = self.predictions.insert(e, outcome);
         let op = Op::Predict {
             model: e.model,
             start_ms: e.start_ms,
@@ -88,10 +92,16 @@ impl Joiner {
             full_vector: e.full_vector.1 as u16,
         };
         self.journal.write(&op, e.time_ms);
-        Predicted::Pending {
-            met: self.attach_known(plan, e),
-            instead,
+        let met = self.attach_known(plan, e);
+        if let (Some(replaced), Some(outcome)) = (&mut instead, late)
+            && !self.predictions.sibling_outcomes(e.key).contains(&outcome)
+        {
+            // There is room for it, because the other prediction had it.
+            let key = e.key.any_version();
+            let end = self.wait(plan, key, ANY_MODEL, outcome, 0);
+            replaced.waits = end == Labelled::Waiting;
         }
+        Predicted::Pending { met, instead }
     }
 
     /// The retained prediction of the same key: whether it stays, whether its scores are the same,

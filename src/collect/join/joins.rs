@@ -374,7 +374,10 @@ impl Joins {
         all.sort_unstable();
         for (_, key, of) in all.into_iter().take(n) {
             if let Some(joiner) = self.joiners.get_mut(&of) {
+                let before = Usage::of(joiner);
                 joiner.end_wait(Key(key));
+                let usage = &mut self.accounts[usize::from(of.0)].usage;
+                usage.replace(before, Usage::of(joiner));
             }
         }
     }

@@ -56,7 +56,7 @@ mod waiting;
 mod wrong_partition;
 
 pub use events::{
-    Labelled, MaturityEvent, NewPrediction, Predicted, Retained, Revision, SpillBudget,
+    Labelled, MaturityEvent, NewPrediction, Predicted, Replaced, Retained, Revision, SpillBudget,
 };
 pub use given_up::GivenUp;
 pub use joiner::Joiner;

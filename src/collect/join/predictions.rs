@@ -68,21 +68,27 @@ impl Predictions {
     }
 
     /// Retains a prediction whose key is new, with the outcome of the prediction that it replaces.
-    pub fn insert(&mut self, e: &NewPrediction<'_>, outcome: Option<(i64, u32)>) {
+    /// Returns that outcome instead if it is late for this one.
+    pub fn insert(
+        &mut self,
+        e: &NewPrediction<'_>,
+        outcome: Option<(i64, u32)>,
+    ) -> Option<(i64, u32)> {
+        let late = outcome.filter(|(time_ms, _)| *time_ms > e.due_ms);
         let pane = (e.model, e.start_ms);
         let mature = || self.spilled.meta(pane).is_some_and(|meta| meta.mature);
         let alone = self.index.siblings(e.key).next().is_none();
         let Some(at) = self.index.insert(e, mature) else {
-            return;
+            return late;
         };
         self.pending += 1;
         if let Some(cohort) = self.index.cohort_mut(at.cohort)
-            && let Some((time_ms, class)) = outcome
+            && let Some((time_ms, class)) = outcome.filter(|_| late.is_none())
         {
             cohort.set_outcome(at.row, time_ms, class);
         }
         if alone {
-            return;
+            return late;
         }
         self.has_siblings = true;
         self.index.mark_siblings(e.key);
@@ -92,6 +98,7 @@ impl Predictions {
         {
             cohort.row_mut(at.row).mark_late_outcome();
         }
+        late
     }
 
     /// Removes the prediction of this key; returns its outcome.

@@ -102,3 +102,45 @@ fn an_offset_below_the_position_was_read_before() {
     p.rewind(id(3), 0);
     assert!(p.advance(at(3, 0)) && !p.advance(at(3, 0)));
 }
+
+#[test]
+fn partitions_that_are_not_read_here_are_not_waited_for() {
+    let mut p = Partitions::default();
+    event(&mut p, 0, 0, 100);
+    event(&mut p, 1, 0, 70);
+    p.end(id(0));
+    assert!(!p.are_idle());
+    p.revoke(id(1));
+    assert!(p.are_idle());
+    p.assign(id(1));
+    assert!(!p.are_idle());
+    // The topic of both goes, and another comes.
+    p.renumber(|source| (source + 1, false));
+    assert!(p.are_idle());
+    event(&mut p, 0, 0, 110);
+    assert!(!p.are_idle());
+    p.end(id(0));
+    assert!(p.are_idle());
+}
+
+#[test]
+fn a_record_that_is_in_no_sum_leaves_what_was_heard_and_an_event_out_of_order_does_not() {
+    let mut p = Partitions::default();
+    let mut offset = 0;
+    let mut heard = |p: &mut Partitions, counted: bool| {
+        for (arrival_ms, time_ms) in [(1_000, 10), (2_000, 20), (3_000, 30)] {
+            offset += 1;
+            assert!(p.advance(at(1, offset)));
+            match counted && arrival_ms == 2_000 {
+                true => p.observe(time_ms, Some(arrival_ms), HOUR),
+                false => p.observe_uncounted(time_ms, Some(arrival_ms), HOUR),
+            };
+            p.hear(arrival_ms);
+        }
+        p.states().last().and_then(|p| p.reach_ms)
+    };
+    assert!(p.advance(at(1, 0)));
+    p.observe(100, Some(100), HOUR);
+    assert_eq!(heard(&mut p, true), Some(100));
+    assert_eq!(heard(&mut p, false), Some(1_000));
+}

@@ -2,11 +2,11 @@
 //!
 //! The clock withdraws values. Stale values come back with the next slide, stalled ones as soon as
 //! the watermark moves. Event time decides which streams expire: those whose newest event is
-//! `stream_expiry` before the watermark, and only while every partition is read.
+//! `stream_expiry` before the watermark and in no window, and only while every partition is read.
 
 use super::{Monitor, Stream};
 use crate::collect::Part;
-use crate::judge::Change;
+use crate::judge::{Change, Plan};
 use crate::monitor::views::{VersionName, scalars};
 
 impl Monitor {
@@ -21,17 +21,17 @@ impl Monitor {
         if whole {
             self.expire_rollups(now_ms);
         }
-        let (lines, after_ms) = (&self.sealed_until_ms, self.plan.caps.expire_after_ms);
-        let expired = |m: usize, newest_ms| whole && is_past(lines[m], newest_ms, after_ms);
+        let (plan, lines) = (&self.plan, &self.sealed_until_ms);
+        let expired = |m: usize, newest_ms| whole && is_past(plan, m, lines[m], newest_ms);
         self.vectors
-            .tick(&self.plan, (now_ms, stalled), expired, &mut self.changes);
+            .tick(plan, (now_ms, stalled), expired, &mut self.changes);
         self.take_changes()
     }
 
     /// Whether the watermark is as far past the newest event of the stream as streams are kept.
     fn is_expired(&self, stream: &Stream) -> bool {
         let line_ms = self.sealed_until_ms[stream.model];
-        is_past(line_ms, stream.newest_ms, self.plan.caps.expire_after_ms)
+        is_past(&self.plan, stream.model, line_ms, stream.newest_ms)
     }
 
     fn tick_stream(&mut self, slot: usize, now_ms: i64, stalled: bool, whole: bool) {
@@ -115,6 +115,7 @@ impl Monitor {
         let Some(stream) = self.streams.remove(slot) else {
             return;
         };
+        self.moved = true;
         let plan = &self.plan.models[stream.model];
         self.counts.streams_expired += scalars(plan).count() as u64;
         for mut judge in stream.judges {
@@ -128,7 +129,10 @@ impl Monitor {
     }
 }
 
-/// Whether a line is so far past a stream's newest event; a stream without events is not past.
-fn is_past(line_ms: i64, newest_ms: i64, after_ms: i64) -> bool {
-    newest_ms > i64::MIN && line_ms.saturating_sub(newest_ms) >= after_ms
+/// Whether the line of a model is as far past the newest event of a stream as streams are kept; of
+/// one without events it is.
+fn is_past(plan: &Plan, model: usize, line_ms: i64, newest_ms: i64) -> bool {
+    let after_ms = plan.caps.expire_after_ms;
+    let after_ms = plan.models[model].ladder.expire_after_ms(after_ms);
+    line_ms.saturating_sub(newest_ms) >= after_ms
 }

@@ -11,7 +11,8 @@ impl Monitor {
 
     /// Makes the alerts of these streams depend only on data from now on. With `close` it also ends
     /// the alerts that fire. Returns the number of streams.
-    pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: bool) -> usize {
+    pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: Option<&str>) -> usize {
+        self.moved = true;
         let Monitor {
             streams,
             vectors,

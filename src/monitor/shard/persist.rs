@@ -8,6 +8,7 @@ use crate::monitor::restore::{Fit, RestoreError, SegmentOf};
 use crate::monitor::snapshot::{ComparedState, ModelState, Snapshot, StreamState};
 use crate::monitor::views::scalars;
 use crate::window::{PackError, Packed};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Highest slot of a stream that a snapshot may name: far above any cap on streams, and no danger
@@ -135,7 +136,12 @@ impl Shard {
         segment: SegmentOf<'_, '_>,
     ) -> Result<(), RestoreError> {
         let before = s.models.len() as u16;
-        let same = |m: u16| fit.model(u32::from(m)) == Some(usize::from(m));
+        // The slots of streams that did not come back are vacant, or another's: journals name them.
+        let left = s.streams.iter().filter(|stream| stream.slot.is_some());
+        let left = left.filter(|stream| fit.model_of(&self.plan, stream).is_none());
+        let left: BTreeSet<u32> = left.map(|stream| stream.model).collect();
+        let in_place = |m: u16| fit.model(u32::from(m)) == Some(usize::from(m));
+        let same = |m: u16| in_place(m) && !left.contains(&u32::from(m));
         self.collector.joins_mut().number_journals(&s.joins);
         self.collector.reserve_journals(&s.joins);
         for state in &s.joins {
@@ -155,10 +161,15 @@ impl Shard {
         for (model, before) in (0..).zip(&s.models).filter(|(m, _)| !same(*m)) {
             let now = fit.model(u32::from(model));
             if now.is_some_and(|now| self.collector.models()[now].maturity_ms > 0) {
+                let why = match in_place(model) {
+                    false => {
+                        "its [[model]] has another place in the file; write new ones behind it"
+                    }
+                    true => "another [[model]] watches some of its streams now",
+                };
+                let name = &before.name;
                 self.dropped.push(format!(
-                    "predictions of {} that waited for outcomes: its [[model]] has another place in the file; write \
-                     new ones behind it",
-                    before.name
+                    "predictions of {name} that waited for outcomes: {why}"
                 ));
             }
         }

@@ -80,7 +80,8 @@ impl<'a> ShardView<'a> {
             seen: s.seen,
             seen_ms: s.seen_ms,
             pending: s.pending,
-            begins: s.seen,
+            // Of events that were all refused or repeated nothing is shown.
+            begins: s.seen && s.newest_ms > i64::MIN,
         })
     }
 

@@ -231,14 +231,15 @@ impl Writer {
         for append in group {
             let (digest, events) = (append.digest, append.events.len() as u64);
             let key = append.key.as_deref();
-            let earlier = key.and_then(|key| state.keys.get(key).or(fresh.get(key)));
-            if let Some(earlier) = earlier {
+            let stored = key.and_then(|key| state.keys.get(key));
+            if let Some(earlier) = stored.or_else(|| fresh.get(key?)) {
                 let receipt = Receipt {
                     offset: earlier.base,
                     events: earlier.events,
                     duplicate: true,
                 };
                 outcomes.push(match earlier.digest == digest {
+                    true if stored.is_some() => Outcome::Answer(Ok(receipt)),
                     // Of a request in this frame: true once it is on disk.
                     true => Outcome::Appended(receipt),
                     false => Outcome::Answer(Err(Refusal::KeyReused)),
@@ -339,5 +340,42 @@ impl Writer {
             format!("the disk of {directory} failed: {error}; restart on a disk that works");
         tracing::error!(fault, "the event log takes nothing any more");
         self.shared.lock().fault = Some(fault);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retry_of_what_is_on_disk_is_acknowledged_though_the_rest_of_its_frame_is_refused() {
+        let directory = std::env::temp_dir().join(format!("trueline-retry-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&directory);
+        let limits = LogLimits {
+            bytes_max: 64 << 10,
+            keep_ms: 1 << 40,
+        };
+        let log = EventLog::open(&directory, limits).expect("it opens");
+        let first = log.append(Some("a".to_owned()), 7, vec!["{}".to_owned()]);
+        let first = first.expect("there is room");
+        let large = || vec!["1".repeat(8 << 10)];
+        while log.append(None, 0, large()).is_ok() {}
+        let request = |key: Option<&str>, digest, events| Append {
+            key: key.map(str::to_owned),
+            digest,
+            events,
+            reply: sync_channel(1).0,
+        };
+        let group = [
+            request(Some("a"), 7, vec!["{}".to_owned()]),
+            request(None, 0, large()),
+        ];
+        let mut writer = Writer::new(Arc::clone(&log.shared)).expect("a writer");
+        let receipt = Receipt {
+            duplicate: true,
+            ..first
+        };
+        assert_eq!(writer.append(&group), [Ok(receipt), Err(Refusal::Full)]);
+        let _ = fs::remove_dir_all(&directory);
     }
 }

@@ -10,7 +10,7 @@ use trueline::config::value::Outside;
 use trueline::monitor::{Engine, RecordSink};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction};
-use trueline::telemetry::{Limits, Published, collector};
+use trueline::telemetry::{Limits, Published, scrape};
 
 /// What an adversary is held against: all that `check` adds up, with few streams and pending
 /// predictions.
@@ -188,7 +188,7 @@ fn series(engine: &Engine, series_max: usize) -> f64 {
     for report in engine.reports() {
         published.publish(report);
     }
-    let text = collector::text(&published).expect("a text");
+    let text = scrape::text(&published).expect("a text");
     let text = String::from_utf8(text).expect("UTF-8");
     text.lines().filter(|l| l.contains("window=\"")).count() as f64
 }

@@ -91,7 +91,9 @@ impl Joiner {
                     full_vector: layout.map_or((0, 0), |l| l.full_vector()),
                     classes: 0,
                 };
-                self.predictions.insert(&e, outcome);
+                // The outcome of a later prediction that is late for this one: it waits if the
+                // journal says so.
+                let _ = self.predictions.insert(&e, outcome);
             }
             Op::Outcome {
                 model,

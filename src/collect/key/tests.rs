@@ -1,0 +1,110 @@
+//! Names and hashes of streams, and the table that is searched by them.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+#[test]
+fn a_key_is_its_own_names_and_no_others() {
+    let text = "abcdefghijklmnopqrstuvwxyz";
+    let names: Vec<&str> = (0..=text.len()).map(|n| &text[..n]).collect();
+    for a in &names {
+        let key = Key::new(a, "7", "country=de");
+        assert_eq!(
+            (key.model(), key.version(), key.segment()),
+            (*a, "7", "country=de")
+        );
+        for b in &names {
+            assert_eq!(key.is(&Names::new(b, "7", "country=de")), a == b);
+        }
+    }
+    let key = Key::new("ab", "c", "");
+    assert!(!key.is(&Names::new("a", "bc", "")) && !key.is(&Names::new("ab", "", "c")));
+}
+
+#[test]
+fn one_other_byte_makes_other_names_and_another_hash() {
+    for n in 1..40 {
+        let name = "x".repeat(n);
+        let key = Key::new(&name, &name, &name);
+        for i in 0..n {
+            let mut other = name.clone();
+            other.replace_range(i..=i, "y");
+            for [a, b, c] in [
+                [&other, &name, &name],
+                [&name, &other, &name],
+                [&name, &name, &other],
+            ] {
+                let other = Names::new(a, b, c);
+                assert!(!key.is(&other) && other.hash() != key.names().hash());
+            }
+        }
+    }
+}
+
+#[test]
+fn where_one_part_ends_and_the_next_begins_matters() {
+    let hash = |a, b, c| Names::new(a, b, c).hash();
+    assert_ne!(hash("ab", "c", ""), hash("a", "bc", ""));
+    assert_ne!(hash("a", "", "b"), hash("a", "b", ""));
+    assert_ne!(hash("a", "b", ""), hash("b", "a", ""));
+}
+
+fn hash(model: &str) -> u32 {
+    Names::new(model, "v1", "").hash()
+}
+
+#[test]
+fn every_key_is_found_again_and_no_other() {
+    let keys: Vec<String> = (0..1000).map(|i| format!("model-{i}")).collect();
+    let mut table = Table::default();
+    for (slot, key) in keys.iter().enumerate() {
+        let h = hash(key);
+        assert_eq!(table.find(h, |s| keys[s] == *key), None);
+        table.insert(h, slot);
+    }
+    for (slot, key) in keys.iter().enumerate() {
+        let h = hash(key);
+        assert_eq!(table.find(h, |s| keys[s] == *key), Some(slot));
+    }
+    for (slot, key) in keys.iter().enumerate() {
+        table.remove(hash(key), slot);
+        assert_eq!(table.find(hash(key), |s| keys[s] == *key), None);
+    }
+    assert!(table.used == 0 && table.places.iter().all(|place| *place == (0, 0)));
+}
+
+proptest! {
+    /// Hashes of few bits, so that most collide and runs wrap around the end.
+    #[test]
+    fn a_table_holds_what_a_map_would_whatever_was_removed(
+        steps in proptest::collection::vec((0..24u32, 0..6u32, any::<bool>()), 1..200),
+    ) {
+        let (mut table, mut map) = (Table::default(), HashMap::new());
+        for (key, bits, adds) in steps {
+            let known: Option<u32> = map.get(&key).copied();
+            match (adds, known) {
+                (true, None) => {
+                    // The last place of a table of any size is among their homes.
+                    let hash = bits.wrapping_sub(3);
+                    table.insert(hash, key as usize);
+                    map.insert(key, hash);
+                }
+                (false, Some(hash)) => {
+                    table.remove(hash, key as usize);
+                    map.remove(&key);
+                }
+                _ => {}
+            }
+            prop_assert_eq!(table.used, map.len());
+            for key in 0..24 {
+                let hash = map.get(&key).copied();
+                let at = |hash| table.find(hash, |slot| slot == key as usize);
+                prop_assert_eq!(hash.and_then(at), hash.map(|_| key as usize));
+                let all = (0..6u32).map(|bits| bits.wrapping_sub(3));
+                let found = all.filter(|hash| at(*hash).is_some()).count();
+                prop_assert_eq!(found, usize::from(hash.is_some()));
+            }
+        }
+    }
+}
