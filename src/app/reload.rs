@@ -1,22 +1,23 @@
 //! Reloads the configuration of a running program: live keys take effect, the rest is reported.
 //!
 //! The whole file is read and checked first. An invalid file changes nothing and reports the
-//! problems that `trueline check` prints. The live keys ([`crate::config::live`]) of a valid file
-//! go to the engine's thread, which applies them between two polls: sinks first, because a sink
+//! problems that `trueline check` prints. So do live keys that contradict the values in force for
+//! the keys that need a restart. The live keys ([`crate::config::live`]) of a valid file go to the
+//! engine's thread, which applies them between two polls: sinks first, because a sink
 //! that cannot be created must leave everything unchanged. Windows are tested with the new options
 //! from their next slide on. Keys that need a restart are compared with the values of the start, so
 //! a key that was changed back is not reported. An engine that does not answer in time may take the
 //! new values later, or refuse them; until a reload is answered, the old ones count as those in
 //! force.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::clock;
-use crate::config::Config;
-use crate::config::live::Keys;
+use crate::config::{Config, InForce, Problem};
 use crate::monitor::Plan;
 use crate::notify::NotifyOptions;
 use crate::telemetry::control::Reloaded;
@@ -52,7 +53,9 @@ impl ReloadRequest {
 pub struct Reloader {
     file: PathBuf,
     /// The values in force; for keys that are not live, those of the start.
-    in_force: Mutex<Keys>,
+    in_force: Mutex<InForce>,
+    /// Address of the HTTP server.
+    listens_on: SocketAddr,
     requests: Mutex<Sender<ReloadRequest>>,
     /// [`REPLY_WITHIN`].
     reply_within: Duration,
@@ -68,16 +71,18 @@ enum NotApplied {
 }
 
 impl Reloader {
-    /// A reloader of this file, whose values are in force.
+    /// A reloader of this file, whose values are in force, beside a server of this address.
     pub fn new(
         file: PathBuf,
-        keys: Keys,
+        in_force: InForce,
+        listens_on: SocketAddr,
         published: Arc<Published>,
     ) -> (Reloader, Receiver<ReloadRequest>) {
         let (requests, inbox) = channel();
         let reloader = Reloader {
             file,
-            in_force: Mutex::new(keys),
+            in_force: Mutex::new(in_force),
+            listens_on,
             requests: Mutex::new(requests),
             reply_within: REPLY_WITHIN,
             published,
@@ -88,21 +93,26 @@ impl Reloader {
     /// Reads the file again and applies its live keys. One call at a time.
     pub fn reload(&self) -> Reloaded {
         let mut in_force = self.in_force.lock().unwrap_or_else(PoisonError::into_inner);
-        let config = match Config::load(&self.file) {
-            Ok(config) => config,
+        let new = match Config::load(&self.file) {
+            Ok(new) => new,
             Err(problems) => {
                 return self.refused(problems.iter().map(ToString::to_string).collect());
             }
         };
-        let new = config.keys();
-        let (applied, needs_restart) = in_force.changes(&new);
+        let (applied, needs_restart) = in_force.keys().changes(&new.keys());
+        let mut config = match in_force.with_live(&new) {
+            Ok(config) => config,
+            Err(problems) => return self.refused(problems.iter().map(half_applied).collect()),
+        };
+        config.listens_on(self.listens_on);
+        let next = config.in_force();
         match self.apply(config) {
             Ok(()) => {}
             Err(NotApplied::Refused(problem)) => return self.refused(vec![problem]),
             Err(NotApplied::Unanswered) => return self.unanswered(),
         }
-        in_force.take_live(&new);
-        let hash = in_force.hash();
+        let hash = next.keys().hash();
+        *in_force = next;
         tracing::info!(%hash, ?applied, ?needs_restart, "configuration reloaded");
         self.published.update(|facts| {
             facts.config.loaded = true;
@@ -166,9 +176,18 @@ impl Reloader {
     }
 }
 
+/// A problem of new live values with the others, which the file alone does not have.
+fn half_applied(problem: &Problem) -> String {
+    format!(
+        "{}; the file has other values for keys that need a restart: restart, or {}",
+        problem.what, problem.remedy
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::{IpAddr, Ipv4Addr};
 
     const CONFIG: &str = r#"
 version = 1
@@ -179,18 +198,87 @@ topics = ["t"]
 score = "p"
 [state]
 interval = "30s"
+[[model]]
+name = "*"
+windows = [{ last = 1000 }]
+test = { min_events = 500 }
 "#;
+
+    const LISTENS_ON: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 80);
+
+    /// A file with this text, and a reloader of it. Its engine answers each request, and says what
+    /// it was asked for.
+    fn reloader(name: &str) -> (PathBuf, Reloader, Receiver<ReloadRequest>) {
+        let name = format!("trueline-reload-{name}-{}.toml", std::process::id());
+        let file = std::env::temp_dir().join(name);
+        std::fs::write(&file, CONFIG).expect("written");
+        let in_force = Config::load(&file).expect("sound").in_force();
+        let published = Arc::new(Published::default());
+        let (reloader, inbox) = Reloader::new(file.clone(), in_force, LISTENS_ON, published);
+        let (asked, answered) = channel();
+        std::thread::spawn(move || {
+            for request in inbox {
+                request.reply(Ok(()));
+                // The test may have ended.
+                let _ = asked.send(request);
+            }
+        });
+        (file, reloader, answered)
+    }
+
+    #[test]
+    fn live_values_that_contradict_those_in_force_change_nothing() {
+        let (file, reloader, asked) = reloader("halves");
+        let both = CONFIG
+            .replace("last = 1000", "last = 10000")
+            .replace("min_events = 500", "min_events = 5000");
+        std::fs::write(&file, &both).expect("written");
+        let refused = reloader.reload();
+        assert_eq!(refused.problems.len(), 1, "{refused:?}");
+        let problem = &refused.problems[0];
+        assert!(problem.contains("the last 1000 events never"), "{problem}");
+        assert!(problem.contains("restart"), "{problem}");
+        assert!(refused.applied.is_empty() && asked.try_recv().is_err());
+        // What goes with the windows in force is applied, and the windows wait.
+        let some = both.replace("min_events = 5000", "min_events = 900");
+        std::fs::write(&file, &some).expect("written");
+        for applied in [&["model.*.test.min_events"][..], &[]] {
+            let answer = reloader.reload();
+            assert_eq!(answer.applied, applied);
+            assert_eq!(answer.needs_restart, ["model.*.windows"]);
+            let plan = asked.recv().expect("an engine").plan;
+            assert_eq!(plan.models[0].judge.min_events, 900);
+        }
+        let _ = std::fs::remove_file(&file);
+    }
+
+    #[test]
+    fn links_lead_to_the_address_in_force_unless_the_file_has_one() {
+        let (file, reloader, asked) = reloader("links");
+        let links = || {
+            reloader.reload();
+            let notify = asked.recv().expect("an engine").notify;
+            [notify.external_url, notify.runbook_url]
+        };
+        let ours = ["http://10.0.0.1:80", "http://10.0.0.1:80/runbooks"];
+        assert_eq!(links(), ours);
+        let named = "[notify]\nexternal_url = \"https://t.example/\"\n";
+        std::fs::write(&file, format!("{CONFIG}{named}")).expect("written");
+        let theirs = ["https://t.example/", "https://t.example/runbooks"];
+        assert_eq!(links(), theirs);
+        let _ = std::fs::remove_file(&file);
+    }
 
     #[test]
     fn an_engine_that_does_not_answer_leaves_the_old_values_in_force_until_it_does() {
         let name = format!("trueline-reload-{}.toml", std::process::id());
         let file = std::env::temp_dir().join(name);
         std::fs::write(&file, CONFIG).expect("written");
-        let keys = Config::load(&file).expect("sound").keys();
+        let in_force = Config::load(&file).expect("sound").in_force();
         let published = Arc::new(Published::default());
-        let (before, theirs) = (keys.hash(), Arc::clone(&published));
-        published.update(|facts| facts.config.hash = keys.hash());
-        let (mut reloader, inbox) = Reloader::new(file.clone(), keys, theirs);
+        let (before, theirs) = (in_force.keys().hash(), Arc::clone(&published));
+        published.update(|facts| facts.config.hash = before.clone());
+        let (mut reloader, inbox) = Reloader::new(file.clone(), in_force, LISTENS_ON, theirs);
         let now = || {
             let facts = published.facts();
             (facts.config.loaded, facts.config.hash.clone())

@@ -13,6 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::RecvError;
 use tokio::time::{sleep, timeout};
 
 use super::clock;
@@ -56,10 +57,13 @@ impl App {
         let published = unready(config);
         let listener = listen(&setup.listen)?;
         let dir = StateDir::open(&config.state.directory)?;
-        let keys = config.keys();
-        let hash = keys.hash();
+        let address = address(&listener)?;
+        let in_force = config.in_force();
+        let hash = in_force.keys().hash();
+        setup.config.listens_on(address);
         let reloader = setup.file.take().map(|file| {
-            let (reloader, requests) = Reloader::new(file, keys, Arc::clone(&published));
+            let published = Arc::clone(&published);
+            let (reloader, requests) = Reloader::new(file, in_force, address, published);
             (Arc::new(reloader), requests)
         });
         let (reloader, reloads) = reloader.unzip();
@@ -93,9 +97,7 @@ impl App {
 
     /// Address of the HTTP server.
     pub fn address(&self) -> Result<SocketAddr, AppError> {
-        self.listener.local_addr().map_err(|error| {
-            AppError::Unavailable(format!("the listening socket has no address: {error}"))
-        })
+        address(&self.listener)
     }
 
     /// The engine's loop without HTTP, for callers that take its steps themselves.
@@ -140,9 +142,8 @@ impl App {
             })
             .map_err(AppError::no_thread)?;
 
-        tokio::select! {
-            () = stop.wait() => {}
-            end = &mut ended => {
+        let end = match unasked(&stop, &mut ended).await {
+            Some(end) if !stop.asked() => {
                 published.drain();
                 let error = match end {
                     Ok(Err(error)) => {
@@ -150,14 +151,21 @@ impl App {
                         sleep(linger).await;
                         error
                     }
-                    _ => AppError::Internal("the engine ended by itself; its panic is printed above".to_owned()),
+                    _ => AppError::Internal(
+                        "the engine ended by itself; its panic is printed above".to_owned(),
+                    ),
                 };
                 closing.now();
                 return Err(error);
             }
-        }
+            end => end,
+        };
         published.drain();
-        match timeout(shutdown_within, &mut ended).await {
+        let end = match end {
+            Some(end) => Ok(end),
+            None => timeout(shutdown_within, &mut ended).await,
+        };
+        match end {
             Ok(Ok(result)) => {
                 sleep(linger).await;
                 result?;
@@ -178,6 +186,19 @@ impl App {
         // The timeouts of the server bound its shutdown.
         let _ = serving.await;
         Ok(())
+    }
+}
+
+/// How the engine ended: with its result, or by a panic.
+type End = Result<Result<(), AppError>, RecvError>;
+
+/// Waits until the process is asked to stop or the engine ends; its end, if that came first.
+async fn unasked(stop: &Stop, ended: &mut oneshot::Receiver<Result<(), AppError>>) -> Option<End> {
+    tokio::select! {
+        // An engine that is asked to end may have done so already.
+        biased;
+        () = stop.wait() => None,
+        end = ended => Some(end),
     }
 }
 
@@ -253,6 +274,7 @@ fn load(
         snapshots: SnapshotStore::start(dir, setup.workers.as_ref())?,
         snapshot_every: Duration::from_millis(config.state.interval_ms.unsigned_abs()),
         published,
+        reports: Vec::new(),
         timers: Timers::default(),
         disk_behind: false,
         start_unsaved: false,
@@ -269,6 +291,12 @@ fn load(
 /// Whether this process judges what others count, and reads no source.
 fn judges_all(config: &Config) -> bool {
     config.state.topic.is_some() && config.state.verdicts == Verdicts::All
+}
+
+fn address(listener: &TcpListener) -> Result<SocketAddr, AppError> {
+    listener.local_addr().map_err(|error| {
+        AppError::Unavailable(format!("the listening socket has no address: {error}"))
+    })
 }
 
 /// Takes the port, so that a port in use is found before anything starts.
@@ -310,4 +338,22 @@ fn consumers(
         base += topics;
     }
     Ok(consumers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_engine_that_was_asked_to_end_has_not_ended_by_itself() {
+        for _ in 0..50 {
+            let (stop, (done, mut ended)) = (Stop::new(), oneshot::channel());
+            stop.now();
+            done.send(Ok(())).expect("somebody waits");
+            assert!(unasked(&stop, &mut ended).await.is_none());
+        }
+        let (done, mut ended) = oneshot::channel();
+        done.send(Ok(())).expect("somebody waits");
+        assert!(unasked(&Stop::new(), &mut ended).await.is_some());
+    }
 }

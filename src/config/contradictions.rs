@@ -2,8 +2,10 @@
 //! would be refused permanently.
 
 use super::document::Record;
+use super::feeds::feeds;
+use super::inputs;
 use super::ladder::shown;
-use super::options::SourceOptions;
+use super::options::{Input, SourceOptions};
 use super::problem::Problems;
 use super::value::{Value, WindowValue};
 use crate::judge::{ModelPlan, Plan};
@@ -17,8 +19,10 @@ pub fn check(
     problems: &mut Problems<'_>,
 ) {
     state_topic(root, problems);
+    sink_topics(root, problems);
     implied_class(root, (plan, sources), problems);
     for (record, model) in root.all("model").iter().zip(&plan.models) {
+        single_scores(root, (record, model), problems);
         let name = record.text("name").unwrap_or_default();
         let open = plan.caps.open_panes_max as i64;
         let panes = model.ladder.lateness_ms / model.ladder.pane_ms.max(1) + 1;
@@ -39,8 +43,8 @@ pub fn check(
         let shortest = shortest.min().unwrap_or(0);
         if plan.caps.expire_after_ms < shortest {
             let what = format!(
-                "`stream_expiry` is {}, less than the shortest window of model `{name}`, {}: streams would be removed \
-                 while all their events still count",
+                "`stream_expiry` is {}, less than the shortest window of model `{name}`, {}: a stream stays at least as \
+                 long as its longest window",
                 shown(plan.caps.expire_after_ms),
                 shown(shortest)
             );
@@ -67,6 +71,29 @@ fn too_short_to_decide(record: &Record, min_events: u64, problems: &mut Problems
             problems.add(item.at, what, remedy);
         }
     }
+}
+
+/// A model whose views need the probabilities of all classes, where its sources have a single
+/// score.
+fn single_scores(
+    root: &Record,
+    (record, model): (&Record, &ModelPlan),
+    problems: &mut Problems<'_>,
+) {
+    let mut sources = feeds(record, root).peekable();
+    let fed = sources.peek().is_some();
+    let single = sources.all(|source| source.child("source.fields").entry("score").given);
+    if !fed || !single || model.views.is_empty() || model.views.contains(&View::Binary) {
+        return;
+    }
+    let name = record.text("name").unwrap_or_default();
+    let what = format!(
+        "the views of model `{name}` need the probabilities of all classes, and its sources have a single `score`: every \
+         record would be rejected"
+    );
+    let remedy = "add \"binary\" to `views`, or write `probabilities` or `class_probabilities` in [source.fields]";
+    let at = record.given_place(&["views", "classes"]);
+    problems.add(at.unwrap_or(record.at), what, remedy);
 }
 
 /// A class for predictions without outcome that no model has: all of them would count as negative.
@@ -118,5 +145,33 @@ fn state_topic(root: &Record, problems: &mut Problems<'_>) {
             problems.add(state.entry("topic").at, what, "name a topic of its own");
             return;
         }
+    }
+}
+
+/// The topics of sinks among those that are read, and the topic of state among them.
+fn sink_topics(root: &Record, problems: &mut Problems<'_>) {
+    let sources = root.all("source").iter();
+    let kafka = sources.filter(|source| inputs::input(source) == Input::Kafka);
+    let read: Vec<&str> = kafka
+        .flat_map(|source| {
+            let outcomes = source.child("source.outcomes").list("topics");
+            source.list("topics").iter().chain(outcomes)
+        })
+        .map(|topic| topic.value.as_str())
+        .collect();
+    let state = root.child("state").text("topic");
+    let sinks = root.all("sink").iter();
+    for sink in sinks.filter(|sink| sink.text("kind") == Some("kafka")) {
+        let Some(topic) = sink.text("topic") else {
+            continue;
+        };
+        let use_of_it = match (read.contains(&topic), state == Some(topic)) {
+            (true, _) => "a source reads",
+            (_, true) => "is `topic` of [state]",
+            _ => continue,
+        };
+        let what = format!("`topic` of a sink is `{topic}`, which {use_of_it}");
+        let at = sink.entry("topic").at;
+        problems.add(at, what, "name a topic of its own for notifications");
     }
 }

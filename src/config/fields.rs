@@ -10,6 +10,9 @@ use super::problem::Problems;
 use super::registry::packing;
 use super::value::Value;
 
+/// Unit of event times, unless the file says otherwise.
+const DEFAULT_UNIT: &str = "ms";
+
 /// The shape of a source's records.
 pub fn decode(root: &Record, source: &Record, problems: &mut Problems<'_>) -> DecodeOptions {
     let fields = source.child("source.fields");
@@ -26,7 +29,7 @@ pub fn decode(root: &Record, source: &Record, problems: &mut Problems<'_>) -> De
             .or_else(|| fields.owned("version").map(FieldOrConst::Field)),
         segments: fields.strings("segments"),
         id: fields.owned("id").map(id_field),
-        time: (fields.owned("time")).map(|path| time_field(fields, path, problems)),
+        time: time_field(fields, problems),
         prediction,
         outcome: fields.owned("outcome").unwrap_or_default(),
         weight: fields.owned("weight"),
@@ -47,24 +50,57 @@ pub fn id_field(path: String) -> IdField {
     }
 }
 
-/// Path and unit of an event time.
-pub fn time_field(record: &Record, path: String, problems: &mut Problems<'_>) -> TimeField {
-    let zone = record.text("time_zone");
+/// Path and unit of an event time, if the section names one.
+pub fn time_field(record: &Record, problems: &mut Problems<'_>) -> Option<TimeField> {
+    let path = record.owned("time");
+    let (unit, zone) = (record.text("time_unit"), record.text("time_zone"));
+    unused_time_keys(record, (unit, zone), problems);
     let zone_s = zone.and_then(decode::time_offset);
     if let (Some(text), None) = (zone, zone_s) {
         let what = format!("`time_zone` is \"{text}\", which is no offset");
         let remedy = "write \"UTC\" or an offset such as \"+02:00\"; names of zones are not known";
         problems.add(record.entry("time_zone").at, what, remedy);
     }
-    TimeField {
-        path,
-        unit: match record.text("time_unit") {
+    Some(TimeField {
+        path: path?,
+        unit: match unit {
             Some("s") => TimeUnit::Seconds,
             Some("us") => TimeUnit::Microseconds,
             Some("rfc3339") => TimeUnit::Rfc3339,
             _ => TimeUnit::Milliseconds,
         },
         zone_s,
+    })
+}
+
+/// Rejects a unit or a zone of times that are not read, or that have neither.
+fn unused_time_keys(
+    record: &Record,
+    (unit, zone): (Option<&str>, Option<&str>),
+    problems: &mut Problems<'_>,
+) {
+    // The unit that is the default may be written out without being meant.
+    let unit = unit.unwrap_or(DEFAULT_UNIT);
+    let given = [
+        ("time_unit", unit != DEFAULT_UNIT),
+        ("time_zone", zone.is_some()),
+    ];
+    for (key, _) in given.into_iter().filter(|(_, given)| *given) {
+        let at = record.entry(key).at;
+        if !record.entry("time").given {
+            let what = format!(
+                "`{key}` is of the event time, and [{}] has no `time`: the record's timestamp would be used",
+                record.section
+            );
+            let remedy =
+                format!("add `time = \"time_ms\"`, the path of the event time, or remove `{key}`");
+            problems.add(at, what, remedy);
+        } else if key == "time_zone" && unit != "rfc3339" {
+            let what =
+                format!("`time_zone` is of times that are text, and `time_unit` is \"{unit}\"");
+            let remedy = "write `time_unit = \"rfc3339\"`, or remove `time_zone`";
+            problems.add(at, what, remedy);
+        }
     }
 }
 

@@ -5,7 +5,9 @@
 //! kinds of records, and a record without a prediction is an outcome.
 
 use crate::collect::join::{JoinPlan, Missing, Repeated};
-use crate::decode::{DecodeOptions, IdField, LabelDecoder, LabelOptions, Packing};
+use crate::decode::{
+    DecodeOptions, IdField, LabelDecoder, LabelOptions, Packing, PredictionField, are_numbers,
+};
 
 use super::document::Record;
 use super::fields::{id_field, outcome_map, time_field};
@@ -65,7 +67,7 @@ impl JoinOptions {
         let labels = LabelOptions {
             model: record.owned("model"),
             id: id.unwrap_or(IdField::Key),
-            time: (record.owned("time")).map(|path| time_field(record, path, problems)),
+            time: time_field(record, problems),
             outcome: record.owned("outcome").unwrap_or_default(),
             outcome_map: match outcome_map(record, problems) {
                 map if map.is_empty() => decode.outcome_map.clone(),
@@ -80,12 +82,13 @@ impl JoinOptions {
             },
         };
         if let Err(error) = LabelDecoder::new(&labels) {
-            problems.add(
-                record.at,
-                error.to_string(),
-                "correct the paths of [source.outcomes]",
-            );
+            let text = error.to_string();
+            let (what, remedy) = text
+                .split_once("; ")
+                .unwrap_or((&text, "correct the paths of [source.outcomes]"));
+            problems.add(record.at, what, remedy);
         }
+        third_class(record, (decode, &labels), problems);
         Some(JoinOptions {
             plan: plan(record, &labels, decode, problems),
             topics,
@@ -102,6 +105,27 @@ impl JoinOptions {
             outcomes: predictions + apart,
             ..self.plan.clone()
         })
+    }
+}
+
+/// Rejects an outcome that means a third class of predictions that are single scores.
+fn third_class(
+    record: &Record,
+    (decode, labels): (&DecodeOptions, &LabelOptions),
+    problems: &mut Problems<'_>,
+) {
+    let single = matches!(decode.prediction, PredictionField::Score(_));
+    if !single || !labels.classes.is_empty() || labels.outcome_map == decode.outcome_map {
+        return;
+    }
+    let beyond = |class: &str| class.parse::<u32>().is_ok_and(|class| class > 1);
+    let found = labels.outcome_map.iter().find(|(_, class)| beyond(class));
+    if let Some((text, class)) = found {
+        let what = format!(
+            "`outcome_map` says that \"{text}\" is `{class}`, and the predictions are single scores"
+        );
+        let at = record.entry("outcome_map").at;
+        problems.add(at, what, "write 0 or 1 after the `=`");
     }
 }
 
@@ -157,7 +181,8 @@ fn plan(
 fn class_of(text: &str, classes: &[String]) -> Option<u32> {
     let named = classes.iter().position(|c| c == text);
     let named = named.and_then(|i| u32::try_from(i).ok());
-    named.or_else(|| text.parse().ok())
+    // Where names are numbers, a number is a name.
+    named.or_else(|| text.parse().ok().filter(|_| !are_numbers(classes)))
 }
 
 /// The joins of all sources, whose topics are numbered over all of them in order.

@@ -1396,7 +1396,7 @@ const LIMITS: &[Key] = &[
         Kind::Duration,
         Value("\"7d\""),
         "A stream is removed once the watermark is this far past its newest event, by event time, and \
-         while all partitions are read.",
+         while all partitions are read. It stays at least as long as its longest window.",
     ),
     key(
         "stalled_after",

@@ -5,6 +5,9 @@
 //! snapshot interval, logging, and sinks, which may be added and removed. The options of a detector
 //! are not live, because its stakes were placed under the old ones. All other keys need a restart.
 //! Added or removed sections other than sinks need one too, and are named as a whole.
+//!
+//! What a file says is checked as a whole, and only its live keys take effect. So these are checked
+//! once more together with the values in force for the other keys ([`take_live`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
@@ -45,6 +48,28 @@ const LIVE: &[(&str, &[&str])] = &[
     ("sink", &[]),
     ("log", &["level"]),
 ];
+
+/// Replaces the live values of a section and of those below it. Sinks are replaced as a whole.
+pub(super) fn take_live(ours: &mut Record, theirs: &Record) {
+    let section = ours.section;
+    for (key, entry) in &mut ours.entries {
+        if let Some(new) = theirs.entries.get(key).filter(|_| is_live(section, key)) {
+            entry.clone_from(new);
+        }
+    }
+    for (path, records) in &mut ours.children {
+        let theirs = theirs.all(path);
+        if *path == "sink" {
+            *records = theirs.to_vec();
+            continue;
+        }
+        for record in records {
+            if let Some(new) = theirs.iter().find(|new| name(new) == name(record)) {
+                take_live(record, new);
+            }
+        }
+    }
+}
 
 /// The value of one key. It is never shown.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -118,21 +143,6 @@ impl Keys {
             }
         }
         (live.into_iter().collect(), restart.into_iter().collect())
-    }
-
-    /// Adopts the live values of `new`.
-    pub fn take_live(&mut self, new: &Keys) {
-        for (key, known) in &mut self.0 {
-            if let Some(theirs) = new.0.get(key).filter(|_| known.live) {
-                known.value.clone_from(&theirs.value);
-            }
-        }
-        let sink = |key: &str| key.starts_with("sink.");
-        self.0
-            .retain(|key, _| !sink(key) || new.0.contains_key(key));
-        let theirs = new.0.iter().filter(|(key, _)| sink(key));
-        let theirs: Vec<_> = theirs.map(|(key, k)| (key.clone(), k.clone())).collect();
-        self.0.extend(theirs);
     }
 
     /// A hash of all values. Equal configurations have equal hashes.

@@ -50,7 +50,8 @@ mod views;
 mod write;
 
 use std::fmt;
-use std::path::Path;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 use crate::judge::Plan;
 use crate::kafka::KafkaOptions;
@@ -90,6 +91,8 @@ pub struct Config {
     pub threads: usize,
     /// The file with its defaults, for [`Config::effective`].
     document: document::Record,
+    /// Where relative paths start.
+    directory: PathBuf,
 }
 
 impl fmt::Debug for Config {
@@ -137,13 +140,22 @@ impl Config {
         }
         models::settle_models(&mut document, document::any_model);
         views::settle_classes(&mut document, &mut problems);
+        Config::of(document, &outside.directory, problems)
+    }
+
+    /// The options of a document whose models are settled.
+    fn of(
+        document: document::Record,
+        directory: &Path,
+        mut problems: Problems<'_>,
+    ) -> Result<Config, Vec<Problem>> {
         let mut plan = models::plan(&document, &mut problems);
         let sources = sources::sources(&document, &mut problems);
         let registry = registry::registry(&document, &mut problems);
         plan.joins = join::plans(&sources);
         plan.ids = sources::ids(&sources);
         contradictions::check(&document, (&plan, &sources), &mut problems);
-        let state = service::state(&document, &outside.directory, &mut problems);
+        let state = service::state(&document, directory, &mut problems);
         let http = service::http(&document);
         let events = service::events(&document, &mut problems);
         let notify = notify::notify(&document, http.listen, &mut problems);
@@ -161,6 +173,7 @@ impl Config {
                 log,
                 threads: document.child("limits").count("threads"),
                 document,
+                directory: directory.to_path_buf(),
             }),
             false => Err(problems.into_sorted()),
         }
@@ -177,6 +190,21 @@ impl Config {
         tls::needs(&self.document, &self.notify)
     }
 
+    /// Lets notifications link to a server that listens here, unless the file says otherwise.
+    pub fn listens_on(&mut self, address: SocketAddr) {
+        let (external_url, runbook_url) = notify::links(&self.document, address);
+        self.notify.external_url = external_url;
+        self.notify.runbook_url = runbook_url;
+    }
+
+    /// Its values as those in force.
+    pub fn in_force(&self) -> InForce {
+        InForce {
+            document: self.document.clone(),
+            directory: self.directory.clone(),
+        }
+    }
+
     /// All its keys, to compare with those of another configuration.
     pub fn keys(&self) -> live::Keys {
         live::Keys::of(&self.document)
@@ -185,5 +213,32 @@ impl Config {
     /// The configuration with every default in place and every secret masked, as TOML.
     pub fn effective(&self) -> String {
         write::effective(&self.document)
+    }
+}
+
+/// The values in force: those of the start, and the live ones of the last reload. Shows none.
+pub struct InForce {
+    document: document::Record,
+    directory: PathBuf,
+}
+
+impl fmt::Debug for InForce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InForce").finish_non_exhaustive()
+    }
+}
+
+impl InForce {
+    /// All its keys.
+    pub fn keys(&self) -> live::Keys {
+        live::Keys::of(&self.document)
+    }
+
+    /// The values in force with the live ones of `new`. The problems are those that the two have
+    /// with each other.
+    pub fn with_live(&self, new: &Config) -> Result<Config, Vec<Problem>> {
+        let mut document = self.document.clone();
+        live::take_live(&mut document, &new.document);
+        Config::of(document, &self.directory, Problems::new("", ""))
     }
 }

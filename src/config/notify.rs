@@ -33,6 +33,20 @@ pub fn notify(root: &Record, listen: SocketAddr, problems: &mut Problems<'_>) ->
         }
         sinks.push(options);
     }
+    let (external_url, runbook_url) = links(root, listen);
+    NotifyOptions {
+        group_by: group_by(record, problems),
+        max_age_ms: record.milliseconds("max_age"),
+        runbook_url,
+        external_url,
+        texts,
+        sinks,
+    }
+}
+
+/// Addresses of the pages and of the runbooks, by default those of a server that listens here.
+pub fn links(root: &Record, listen: SocketAddr) -> (String, String) {
+    let record = root.child("notify");
     let external_url = record.owned("external_url");
     // All addresses of a machine are no address of it; a name that works there is better than none.
     let external_url = external_url.unwrap_or_else(|| match listen.ip().is_unspecified() {
@@ -40,15 +54,9 @@ pub fn notify(root: &Record, listen: SocketAddr, problems: &mut Problems<'_>) ->
         false => format!("http://{listen}"),
     });
     let runbook_url = record.owned("runbook_url");
-    NotifyOptions {
-        group_by: group_by(record, problems),
-        max_age_ms: record.milliseconds("max_age"),
-        runbook_url: runbook_url
-            .unwrap_or_else(|| format!("{}/runbooks", external_url.trim_end_matches('/'))),
-        external_url,
-        texts,
-        sinks,
-    }
+    let runbook_url =
+        runbook_url.unwrap_or_else(|| format!("{}/runbooks", external_url.trim_end_matches('/')));
+    (external_url, runbook_url)
 }
 
 /// By what alerts are told apart.

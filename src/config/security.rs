@@ -16,7 +16,10 @@ pub fn security(
     problems: &mut Problems<'_>,
 ) -> Security {
     let (tls, sasl) = (kafka.child("kafka.tls"), kafka.child("kafka.sasl"));
-    let encrypted = tls.entry("enabled").value == Value::Truth(true);
+    let protocol = options.get("security.protocol");
+    let by_option = protocol.is_some_and(|p| p.to_ascii_lowercase().contains("ssl"));
+    let enabled = tls.entry("enabled");
+    let encrypted = enabled.value == Value::Truth(true) || (!enabled.given && by_option);
     let mechanism = sasl.owned("mechanism");
     let needed: &[&str] = match mechanism.as_deref() {
         None => &[],
@@ -41,8 +44,7 @@ pub fn security(
         );
     }
     let files = ["ca_file", "certificate_file", "key_file", "key_password"];
-    let by_option = (options.get("security.protocol")).is_some_and(|p| p.contains("ssl"));
-    if !tls.entry("enabled").given
+    if !enabled.given
         && !by_option
         && let Some(at) = tls.given_place(&files)
     {

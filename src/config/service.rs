@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use tracing_subscriber::filter::LevelFilter;
+
 use crate::telemetry::log::{Format, LogOptions};
 
 use super::document::Record;
 use super::problem::Problems;
-use super::value::Value;
+use super::value::{Value, nearest};
 use super::{EventOptions, HttpOptions, StateOptions, Verdicts};
 use crate::http::DoorOptions;
 use crate::store::event_log::LogLimits;
@@ -114,6 +116,19 @@ fn verdicts(record: &Record, interval_ms: i64, problems: &mut Problems<'_>) -> V
     verdicts
 }
 
+/// Levels of the log.
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+/// A directive without a level that is none: it would stand for the lines of another program part.
+fn no_level(filter: &str) -> Option<&str> {
+    let is_fine = |word: &str| {
+        let is_level = || word.parse::<LevelFilter>().is_ok();
+        word.contains(['=', '[']) || word.starts_with("trueline") || is_level()
+    };
+    let mut words = filter.split(',').map(str::trim);
+    words.find(|word| !is_fine(word))
+}
+
 /// Logging options. The directives are parsed here, so that an error is reported before the start.
 pub fn log(root: &Record, problems: &mut Problems<'_>) -> LogOptions {
     let record = root.child("log");
@@ -122,6 +137,17 @@ pub fn log(root: &Record, problems: &mut Problems<'_>) -> LogOptions {
         let what = format!("`level` is \"{filter}\", which is not understood: {error}");
         let remedy =
             "write a level such as \"info\", or directives such as \"info,trueline=debug\"";
+        problems.add(record.entry("level").at, what, remedy);
+    } else if let Some(word) = no_level(&filter) {
+        let what =
+            format!("`{word}` in `level` is no level, and this program would log nothing by it");
+        let remedy = match nearest(word, LEVELS.into_iter()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!(
+                "write one of {}, or `{word}=debug` for a target",
+                LEVELS.join(", ")
+            ),
+        };
         problems.add(record.entry("level").at, what, remedy);
     }
     LogOptions {

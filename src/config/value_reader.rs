@@ -43,6 +43,11 @@ impl ValueReader<'_, '_> {
                     DeValue::Boolean(b) => scalar(kind, &b.to_string(), false, true),
                     other => Err(mismatch(kind, &described(other))),
                 };
+                let read = read.map_err(|(what, remedy)| match name {
+                    // Its texts have a form of their own.
+                    "budget" => (what, "write, for example, \"1 per 30d\"".to_owned()),
+                    _ => (what, remedy),
+                });
                 self.note(name, at, read)
             }
         }

@@ -43,6 +43,8 @@ pub struct Labels<'c> {
     columns: &'c Columns,
     /// The label other than the positive one, once it was seen.
     negative: Option<String>,
+    /// Whether the positive one was seen.
+    positive_seen: bool,
 }
 
 impl<'c> Labels<'c> {
@@ -51,6 +53,7 @@ impl<'c> Labels<'c> {
         Labels {
             columns,
             negative: None,
+            positive_seen: false,
         }
     }
 
@@ -59,7 +62,12 @@ impl<'c> Labels<'c> {
         let Some(positive) = &self.columns.positive else {
             return binary(text);
         };
+        // `true` and `1` are one label, whichever of them the command line has.
+        if let (Ok(wanted), Ok(found)) = (binary(positive), binary(text)) {
+            return Ok(wanted == found);
+        }
         if text == positive {
+            self.positive_seen = true;
             return Ok(true);
         }
         if text.is_empty() {
@@ -68,6 +76,11 @@ impl<'c> Labels<'c> {
         let negative = self.negative.get_or_insert_with(|| text.to_owned());
         if text == negative {
             return Ok(false);
+        }
+        if !self.positive_seen {
+            return Err(format!(
+                "no label is `{positive}` up to here; the file has `{negative}`, `{text}`"
+            ));
         }
         Err(format!(
             "label '{text}' is a third one beside '{positive}' and '{negative}'; give the label of one class against \
@@ -98,6 +111,18 @@ impl<'c> Labels<'c> {
     }
 }
 
+/// What is wrong with a sample without positive outcomes, where a positive label was named. One
+/// that is binary was compared by its value: there may be negatives alone.
+pub fn without_positive(columns: &Columns) -> Option<String> {
+    let positive = columns.positive.as_ref()?;
+    binary(positive).is_err().then(|| {
+        format!(
+            "no label is `{positive}`, so that all events are negative; labels are compared letter by letter, also \
+             upper and lower case"
+        )
+    })
+}
+
 fn binary(text: &str) -> Result<bool, String> {
     match text {
         "0" | "0.0" => Ok(false),
@@ -108,5 +133,52 @@ fn binary(text: &str) -> Result<bool, String> {
             "label '{text}' is neither 0 nor 1; say which one is positive with --positive, or, for several classes, \
              give the label of one class against the rest"
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns(positive: &str) -> Columns {
+        Columns {
+            positive: Some(positive.to_owned()),
+            ..Columns::default()
+        }
+    }
+
+    #[test]
+    fn a_positive_label_that_never_occurs_is_told_with_those_that_do() {
+        let columns = columns("Yes");
+        let mut labels = Labels::new(&columns);
+        assert_eq!(labels.outcome("yes"), Ok(false));
+        let why = labels.outcome("no").unwrap_err();
+        assert_eq!(
+            why,
+            "no label is `Yes` up to here; the file has `yes`, `no`"
+        );
+        let why = without_positive(&columns).unwrap();
+        assert!(why.starts_with("no label is `Yes`"), "{why}");
+        assert!(labels.outcome("Yes").is_ok());
+        assert!(labels.outcome("no").unwrap_err().contains("a third one"));
+    }
+
+    #[test]
+    fn binary_labels_are_compared_by_their_value() {
+        for (positive, text, outcome) in [
+            ("1", "true", true),
+            ("1", "0", false),
+            ("true", "1.0", true),
+            ("0", "False", true),
+            ("0", "1", false),
+        ] {
+            let columns = columns(positive);
+            assert_eq!(
+                Labels::new(&columns).outcome(text),
+                Ok(outcome),
+                "{positive} {text}"
+            );
+            assert_eq!(without_positive(&columns), None);
+        }
     }
 }

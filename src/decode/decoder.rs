@@ -67,8 +67,8 @@ impl Decoder {
         })
     }
 
-    /// Decodes a record that is one plain JSON object and one event, regardless of the configured
-    /// packing. `key` and `timestamp_ms` are those of the Kafka record.
+    /// Decodes a record that is one JSON object, with or without a frame, and one event, regardless
+    /// of the configured packing. `key` and `timestamp_ms` are those of the Kafka record.
     #[inline]
     pub fn decode<'a>(
         &'a mut self,
@@ -76,12 +76,12 @@ impl Decoder {
         key: Option<&'a [u8]>,
         timestamp_ms: Option<i64>,
     ) -> Result<Event<'a>, Rejection> {
-        let matched = self.fields.find(payload)?;
+        let (matched, bytes) = self.fields.find(payload)?;
         if matched.others {
-            self.remember_names(payload);
+            self.remember_names(bytes);
         }
         let Buffers { segment, vector } = &mut self.buffers;
-        let values = self.fields.slots(payload);
+        let values = self.fields.slots(bytes);
         let known = (matched.same, self.fields.layouts.remembered());
         let names = self.shape.names_beside(known, &values, segment)?;
         self.shape
@@ -89,11 +89,11 @@ impl Decoder {
     }
 
     #[cold]
-    fn remember_names(&mut self, payload: &[u8]) {
-        let (values, segment) = (self.fields.slots(payload), &mut self.buffers.segment);
+    fn remember_names(&mut self, bytes: &[u8]) {
+        let (values, segment) = (self.fields.slots(bytes), &mut self.buffers.segment);
         let names = self.shape.names(&values, segment);
         if let Ok(names) = names.map(|names| names.map(str::to_owned)) {
-            self.fields.remember(payload, names);
+            self.fields.remember(bytes, names);
         }
     }
 
@@ -124,16 +124,16 @@ impl LabelDecoder {
         })
     }
 
-    /// Decodes a record that is one plain JSON object and one outcome, regardless of the configured
-    /// packing.
+    /// Decodes a record that is one JSON object, with or without a frame, and one outcome,
+    /// regardless of the configured packing.
     pub fn decode<'a>(
         &'a mut self,
         payload: &'a [u8],
         key: Option<&'a [u8]>,
         timestamp_ms: Option<i64>,
     ) -> Result<Label<'a>, Rejection> {
-        self.fields.find(payload)?;
-        let values = self.fields.slots(payload);
+        let (_, bytes) = self.fields.find(payload)?;
+        let values = self.fields.slots(bytes);
         self.shape.label(values, key, timestamp_ms)
     }
 

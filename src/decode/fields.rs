@@ -208,34 +208,37 @@ impl Fields {
         Ok(Program::Avro(Box::new(Avro::new(schema, &self.data))))
     }
 
-    /// Checks a plain JSON record that is one event, and finds the values of the slots. A shortcut
-    /// with the same result as [`Fields::open`].
+    /// Checks a JSON record that is one event, with or without a frame, and finds the values of the
+    /// slots in the text that it returns. A shortcut with the same result as [`Fields::open`].
     #[inline]
-    pub fn find(&mut self, payload: &[u8]) -> Result<Match, Rejection> {
+    pub fn find<'a>(&mut self, payload: &'a [u8]) -> Result<(Match, &'a [u8]), Rejection> {
         self.check_size(payload)?;
-        let matched = self.layouts.find(payload, self.lenient, &mut self.found);
+        let start = json_start(payload);
+        let bytes = &payload[start..];
+        let matched = self.layouts.find(bytes, self.lenient, &mut self.found);
         let Some(matched) = matched else {
-            self.find_anew(payload)?;
-            return Ok(Match::default());
+            self.find_anew(payload, start)?;
+            return Ok((Match::default(), bytes));
         };
-        if !payload.is_ascii() {
-            check_utf8(payload, 0)?;
+        if !bytes.is_ascii() {
+            check_utf8(bytes, start)?;
         }
         if matched.unusual {
-            self.undo_escapes(payload);
+            self.undo_escapes(bytes);
         }
-        Ok(matched)
+        Ok((matched, bytes))
     }
 
     /// [`Fields::find`] of a record that has no known layout.
     #[inline(never)]
-    fn find_anew(&mut self, payload: &[u8]) -> Result<(), Rejection> {
-        check_utf8(payload, 0)?;
+    fn find_anew(&mut self, payload: &[u8], start: usize) -> Result<(), Rejection> {
+        let bytes = &payload[start..];
+        check_utf8(bytes, start)?;
         self.found.fill(Found::MISSING);
-        Scanner::record(payload, &mut self.data, self.lenient, &mut self.found)
-            .map_err(|f| Rejection::fault(f, payload))?;
-        self.layouts.learn(payload, &self.found);
-        self.undo_escapes(payload);
+        Scanner::record(bytes, &mut self.data, self.lenient, &mut self.found)
+            .map_err(|f| Rejection::fault(f.behind(start), payload))?;
+        self.layouts.learn(bytes, &self.found);
+        self.undo_escapes(bytes);
         Ok(())
     }
 
@@ -284,17 +287,15 @@ impl Fields {
         }
     }
 
-    /// Remembers the names of a record that was found by its layout.
-    pub fn remember(&mut self, payload: &[u8], names: [String; 3]) {
-        self.layouts.remember(payload, &self.found, names);
+    /// Remembers the names of the record in `bytes` that was found by its layout.
+    pub fn remember(&mut self, bytes: &[u8], names: [String; 3]) {
+        self.layouts.remember(bytes, &self.found, names);
     }
 
     #[inline(always)]
     fn check_size(&self, payload: &[u8]) -> Result<(), Rejection> {
-        match payload.len() <= self.record_bytes_max {
-            true => Ok(()),
-            false => Err(self.too_large(payload)),
-        }
+        let fits = payload.len() <= self.record_bytes_max;
+        fits.then_some(()).ok_or_else(|| self.too_large(payload))
     }
 
     #[cold]
@@ -323,7 +324,7 @@ impl Fields {
             None => self.lenient,
         };
         Scanner::record(bytes, paths, lenient, &mut self.found)
-            .map_err(|f| Rejection::fault(f, bytes))?;
+            .map_err(|f| Rejection::fault(f.behind(start), payload))?;
         self.start = Some(start);
         self.undo_escapes(bytes);
         Ok(())
@@ -474,10 +475,8 @@ fn text_of<'a>(payload: &'a [u8], start: Option<usize>, scratch: &'a str) -> &'a
 /// Checks the bytes of a record from `start` on.
 #[inline]
 fn check_utf8(bytes: &[u8], start: usize) -> Result<(), Rejection> {
-    match std::str::from_utf8(bytes) {
-        Ok(_) => Ok(()),
-        Err(e) => Err(Rejection::not_utf8(start + e.valid_up_to())),
-    }
+    let checked = std::str::from_utf8(bytes).map(|_| ());
+    checked.map_err(|e| Rejection::not_utf8(start + e.valid_up_to()))
 }
 
 /// The part of `name` below `rows`.

@@ -114,11 +114,6 @@ impl FileReader {
         Ok(())
     }
 
-    /// The next line or row; `None` at the end.
-    pub fn read(&mut self) -> Result<Option<Row<'_>>, FileError> {
-        Ok(self.advance()?.then(|| self.row()))
-    }
-
     /// Stored bytes of the file read so far, for a progress bar.
     pub fn bytes_read(&self) -> u64 {
         let Some(share) = self.rows.share() else {

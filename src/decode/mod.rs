@@ -38,6 +38,7 @@ mod scores_error;
 mod shape;
 mod sink;
 mod time;
+mod unique;
 mod value;
 pub mod vectors;
 mod words;
@@ -52,4 +53,5 @@ pub use options::{
 };
 pub use rejection::Rejection;
 pub use scores_error::ScoresError;
+pub(crate) use shape::are_numbers;
 pub use time::{offset as time_offset, parse as parse_time};

@@ -9,6 +9,7 @@
 use super::columnar::{Batches, Column, Opened};
 use super::line_ends::LineEnds;
 use super::scores_error::{ScoresError, broken, empty};
+use super::unique;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 
@@ -192,12 +193,9 @@ impl<'r> Rows<'r> {
     /// The same of a column that must be there.
     pub fn need(&mut self, wanted: &str) -> Result<usize, ScoresError> {
         self.find(wanted).ok_or_else(|| {
-            ScoresError(format!(
-                "{}:1: no column named '{wanted}' among [{}]; name the columns score and label, or say what they are \
-                 called with --score and --label",
-                self.name,
-                self.names().join(", ")
-            ))
+            let (name, names) = (&self.name, self.names());
+            let why = not_a_table(&names).unwrap_or_else(|| lacking(wanted, &names));
+            ScoresError(format!("{name}:1: {why}"))
         })
     }
 
@@ -282,6 +280,56 @@ impl<'r> Rows<'r> {
     }
 }
 
+/// Most names of columns in a message, and most characters of one.
+const NAMES_SHOWN: usize = 10;
+const NAME_SHOWN: usize = 40;
+
+/// What a header shows that is none: a JSON array, or a table with another separator.
+fn not_a_table(names: &[&str]) -> Option<String> {
+    let first = names.first()?;
+    if first.starts_with('[') {
+        let remedy = "write one object a line (`jq -c '.[]'`)";
+        return Some(format!("the file is a JSON array; {remedy}"));
+    }
+    let other = [(';', "`;`"), ('\t', "tabs"), ('|', "`|`")];
+    let found = other.iter().find(|(c, _)| first.contains(*c));
+    let (_, by) = found.filter(|_| names.len() == 1)?;
+    Some(format!(
+        "the columns are separated by {by}; separate them by `,`"
+    ))
+}
+
+/// That a column is missing, with those that there are and the one that may be meant.
+fn lacking(wanted: &str, names: &[&str]) -> String {
+    let short = |name: &&str| -> String {
+        let mut characters = name.chars();
+        let text: String = characters.by_ref().take(NAME_SHOWN).collect();
+        text + if characters.next().is_some() {
+            "…"
+        } else {
+            ""
+        }
+    };
+    let mut shown: Vec<String> = names.iter().take(NAMES_SHOWN).map(short).collect();
+    if names.len() > NAMES_SHOWN {
+        shown.push(format!("and {} more", names.len() - NAMES_SHOWN));
+    }
+    let likeness = |name: &&&str| {
+        let (a, b) = (wanted.to_lowercase(), name.to_lowercase());
+        strsim::normalized_damerau_levenshtein(&a, &b)
+    };
+    let near = names.iter().filter(|name| likeness(name) >= 0.6);
+    let near = near.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    let near = near.map_or(String::new(), |near| {
+        format!("; did you mean '{}'?", short(near))
+    });
+    format!(
+        "no column named '{wanted}' among [{}]{near}; name the columns score and label, or say what they are called \
+         with --score, --label, --weight, --cluster or --classes",
+        shown.join(", ")
+    )
+}
+
 /// The name of a column without a byte order mark.
 fn bare(name: &str) -> &str {
     name.trim_start_matches('\u{feff}')
@@ -309,11 +357,12 @@ fn next_object(
         if trimmed.is_empty() {
             continue;
         }
-        return match serde_json::from_str(trimmed) {
+        return match unique::parse(trimmed) {
             Ok(object @ Value::Object(_)) => Ok(Some((line, object))),
             Ok(_) => Err(ScoresError(format!(
                 "{name}:{line}: not an object; write one JSON object a line"
             ))),
+            Err(e) if e.is_data() => Err(ScoresError(format!("{name}:{line}: {e}; write it once"))),
             Err(e) => Err(ScoresError(format!(
                 "{name}:{line}: not JSON ({e}); correct the line"
             ))),
@@ -332,5 +381,63 @@ fn text(value: Option<&Value>) -> String {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str, wanted: &str) -> String {
+        let mut rows = Rows::open("s.csv", text.as_bytes()).expect("rows");
+        rows.need(wanted).map_or_else(|e| e.0, |at| at.to_string())
+    }
+
+    #[test]
+    fn what_is_no_table_of_commas_is_told_in_a_line() {
+        let array: String = (0..900).map(|i| format!("{{\"score\":0.{i}}},")).collect();
+        let said = told(&format!("[{array}]"), "score");
+        assert!(
+            said.contains("a JSON array; write one object a line"),
+            "{said}"
+        );
+        assert!(said.len() < 200, "{said}");
+        for (text, by) in [("score;label\n", "`;`"), ("score\tlabel\n", "tabs")] {
+            let said = told(text, "score");
+            assert!(said.contains(&format!("separated by {by}")), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_missing_column_is_told_with_few_names_and_the_nearest() {
+        let many: Vec<String> = (0..50).map(|i| format!("{i}{}", "x".repeat(60))).collect();
+        let said = told(&(many.join(",") + ",wieght\n"), "weight");
+        assert!(
+            said.contains("no column named 'weight' among [0xxx"),
+            "{said}"
+        );
+        assert!(
+            said.contains("and 41 more") && said.contains("did you mean 'wieght'?"),
+            "{said}"
+        );
+        assert!(said.contains("--weight") && said.len() < 800, "{said}");
+    }
+
+    #[test]
+    fn a_key_that_is_written_twice_ends_the_reading_with_the_number_of_its_line() {
+        let good = r#"{"score":0.5,"label":1}"#;
+        let twice = r#"{"score":0.5,"label":1,"score":0.9}"#;
+        let text = format!("{good}\n\n{twice}\n{good}\n");
+        let mut rows = Rows::open("s.jsonl", text.as_bytes()).expect("a first object");
+        assert_eq!(rows.find("score"), Some(0));
+        assert_eq!(rows.advance(), Ok(true));
+        let said = rows.advance().expect_err("a key appears twice").to_string();
+        assert!(
+            said.starts_with("s.jsonl:3: key `score` appears twice"),
+            "{said}"
+        );
+        let first = Rows::open("s.jsonl", twice.as_bytes()).err();
+        let said = first.expect("a key appears twice").to_string();
+        assert!(said.starts_with("s.jsonl:1: "), "{said}");
     }
 }

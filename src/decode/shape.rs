@@ -7,6 +7,8 @@
 mod checks;
 mod compile;
 
+pub(crate) use compile::are_numbers;
+
 use super::number::Number;
 use super::options::{TIME_EARLIEST_MS, TIME_LATEST_MS, TimeUnit};
 use super::rejection::Rejection;

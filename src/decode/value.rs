@@ -160,6 +160,16 @@ pub(super) struct Fault {
     pub what: What,
 }
 
+impl Fault {
+    /// The same, counted from `start` bytes before the text.
+    pub fn behind(self, start: usize) -> Fault {
+        Fault {
+            at: start + self.at,
+            ..self
+        }
+    }
+}
+
 /// Why a record is not JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {

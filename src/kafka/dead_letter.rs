@@ -1,6 +1,7 @@
 //! The dead-letter topic, for records that could not be decoded.
 //!
-//! A dead letter is the original record with key, value and headers unchanged. Additional headers
+//! A dead letter is the original record with key, value and headers unchanged, a null value and
+//! null headers included; a header name that is no UTF-8 is empty. Additional headers
 //! describe the failure, so that a program that does not know this one can repair and resend it:
 //!
 //! | header | value |
@@ -64,10 +65,7 @@ impl DeadLetter {
         let (partition, offset) = (record.partition.to_string(), record.offset.to_string());
         let mut headers = OwnedHeaders::new();
         for (key, value) in record.headers.iter() {
-            headers = headers.insert(Header {
-                key,
-                value: Some(value),
-            });
+            headers = headers.insert(Header { key, value });
         }
         for (key, value) in [
             ("trueline.reason", reason),
@@ -96,9 +94,11 @@ impl DeadLetter {
             count.fetch_add(1, Ordering::Relaxed);
         });
         let mut letter: BaseRecord<'_, [u8], [u8], Box<Then>> =
-            BaseRecord::with_opaque_to(&self.topic, Box::new(then))
-                .payload(record.payload)
-                .headers(headers);
+            BaseRecord::with_opaque_to(&self.topic, Box::new(then)).headers(headers);
+        // A value that is null means that the key was deleted.
+        if !record.headers.is_tombstone() {
+            letter = letter.payload(record.payload);
+        }
         if let Some(key) = record.key {
             letter = letter.key(key);
         }
@@ -125,5 +125,62 @@ impl DeadLetter {
     /// Waits for queued dead letters, at most `timeout`. Returns whether the queue is empty.
     pub fn flush(&self, timeout: Duration) -> bool {
         self.producer.flush(timeout).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::native::Message;
+    use super::*;
+    use crate::kafka::headers::{Headers, Parts};
+    use rdkafka::consumer::{BaseConsumer, Consumer};
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::{Offset, TopicPartitionList};
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_tombstone_is_a_tombstone_among_the_dead_letters() {
+        let mock = MockCluster::new(1).expect("a broker");
+        mock.create_topic("dead", 1, 1).expect("a topic");
+        let options = KafkaOptions {
+            brokers: mock.bootstrap_servers(),
+            dead_letter: Some("dead".to_owned()),
+            ..KafkaOptions::default()
+        };
+        let letters = DeadLetter::new(&options).expect("a producer");
+        let letters = letters.expect("it has a topic");
+        for tombstone in [true, false] {
+            let parts = Parts {
+                headers: vec![("null".to_owned(), None), ("".to_owned(), Some(Vec::new()))],
+                tombstone,
+            };
+            let record = Record {
+                topic: 0,
+                partition: 0,
+                offset: 5,
+                timestamp_ms: None,
+                key: Some(b"k"),
+                payload: b"",
+                headers: Headers::of_owned(&parts),
+            };
+            letters.send("t", &record, "malformed", "no object");
+        }
+        assert!(letters.flush(PATIENCE));
+        let mut config = options.client_config();
+        let consumer: BaseConsumer = config.set("group.id", "g").create().expect("a consumer");
+        let mut list = TopicPartitionList::new();
+        let begun = list.add_partition_offset("dead", 0, Offset::Beginning);
+        begun
+            .and_then(|()| consumer.assign(&list))
+            .expect("assigned");
+        for tombstone in [true, false] {
+            let message = consumer.poll(PATIENCE).expect("a record").expect("sound");
+            let message = Message::of(&message);
+            assert_eq!(message.is_tombstone(), tombstone);
+            assert_eq!(message.key(), Some(&b"k"[..]));
+            assert_eq!(message.header(0), Some(("null", None)));
+            assert_eq!(message.header(1), Some(("", Some(&b""[..]))));
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The headers of a record. They are parsed only if they are read.
+//! The headers of a record, and whether its value is null. They are parsed only if they are read.
 
 use super::native::Message;
 use std::fmt;
@@ -12,7 +12,16 @@ enum Kind<'a> {
     #[default]
     None,
     Message(Message<'a>),
-    Owned(&'a [(String, Vec<u8>)]),
+    Owned(&'a Parts),
+}
+
+/// Headers that are kept, with what else is read of few records.
+#[derive(Debug)]
+pub(super) struct Parts {
+    /// Names and values.
+    pub headers: Vec<(String, Option<Vec<u8>>)>,
+    /// The value of the record is null.
+    pub tombstone: bool,
 }
 
 impl<'a> Headers<'a> {
@@ -21,25 +30,46 @@ impl<'a> Headers<'a> {
     }
 
     /// Copied headers.
-    pub fn of_owned(headers: &'a [(String, Vec<u8>)]) -> Headers<'a> {
-        Headers(Kind::Owned(headers))
+    pub(super) fn of_owned(parts: &'a Parts) -> Headers<'a> {
+        Headers(Kind::Owned(parts))
     }
 
-    /// All headers in order. A null value is empty, and so is a name that is no UTF-8.
-    pub fn iter(self) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+    /// A copy that outlives the record.
+    pub(super) fn copied(self) -> Parts {
+        let headers = self.iter();
+        Parts {
+            headers: headers
+                .map(|(name, value)| (name.to_owned(), value.map(<[u8]>::to_vec)))
+                .collect(),
+            tombstone: self.is_tombstone(),
+        }
+    }
+
+    /// Whether the value of the record is known to be null, and not only empty.
+    pub(super) fn is_tombstone(self) -> bool {
+        match self.0 {
+            Kind::None => false,
+            Kind::Message(message) => message.is_tombstone(),
+            Kind::Owned(parts) => parts.tombstone,
+        }
+    }
+
+    /// All headers in order. A value may be null. A name that is no UTF-8 is empty.
+    pub fn iter(self) -> impl Iterator<Item = (&'a str, Option<&'a [u8]>)> {
         (0..).map_while(move |i| match self.0 {
             Kind::None => None,
             Kind::Message(message) => message.header(i),
-            Kind::Owned(headers) => headers.get(i).map(|(k, v)| (k.as_str(), v.as_slice())),
+            Kind::Owned(parts) => {
+                let header = parts.headers.get(i);
+                header.map(|(name, value)| (name.as_str(), value.as_deref()))
+            }
         })
     }
 
-    /// The last value of this name, which is the effective one.
+    /// The last value of this name, which is the effective one; empty where it is null.
     pub fn get(self, name: &str) -> Option<&'a [u8]> {
-        self.iter()
-            .filter(|(n, _)| *n == name)
-            .last()
-            .map(|(_, v)| v)
+        let named = self.iter().filter(|(n, _)| *n == name);
+        named.last().map(|(_, value)| value.unwrap_or_default())
     }
 }
 

@@ -245,10 +245,15 @@ impl<'b> Message<'b> {
         bytes(self.0.payload.cast(), self.0.len).unwrap_or_default()
     }
 
-    /// Name and value of the header at `index`; `None` after the last one. A null value is empty,
-    /// and so is a name that is no UTF-8. The first call parses the headers, so a message whose
+    /// Whether the value is null, which is a tombstone, and not only empty.
+    pub fn is_tombstone(self) -> bool {
+        self.0.payload.is_null()
+    }
+
+    /// Name and value of the header at `index`; `None` after the last one. A value may be null. A
+    /// name that is no UTF-8 is empty. The first call parses the headers, so a message whose
     /// headers are not read does not pay for them.
-    pub fn header(self, index: usize) -> Option<(&'b str, &'b [u8])> {
+    pub fn header(self, index: usize) -> Option<(&'b str, Option<&'b [u8]>)> {
         const OK: i32 = 0;
         let mut headers = ptr::null_mut();
         let (mut name, mut value, mut len) = (ptr::null(), ptr::null(), 0);
@@ -265,7 +270,7 @@ impl<'b> Message<'b> {
                 return None;
             }
             let name = CStr::from_ptr(name).to_str().unwrap_or("");
-            Some((name, bytes(value.cast(), len).unwrap_or_default()))
+            Some((name, bytes(value.cast(), len)))
         }
     }
 
@@ -324,8 +329,8 @@ mod tests {
         let message = consumer.poll(PATIENCE).expect("a record").expect("sound");
         let message = Message::of(&message);
         let headers = (0..).map_while(|i| message.header(i));
-        let headers: Vec<(&str, &[u8])> = headers.collect();
-        let value: &[u8] = b"v";
+        let headers: Vec<(&str, Option<&[u8]>)> = headers.collect();
+        let value: Option<&[u8]> = Some(b"v");
         assert_eq!(headers, [("", value), ("sound", value)]);
     }
 }

@@ -146,8 +146,9 @@ const FETCH_PARTITION_BYTES_MAX: usize = 1_000_000_000;
 
 /// Settings that may not be passed through because the guarantees of this program depend on them,
 /// with the reason.
-pub const OWNED: [(&str, &str); 7] = [
+pub const OWNED: [(&str, &str); 8] = [
     ("bootstrap.servers", "set `brokers` instead"),
+    ("metadata.broker.list", "set `brokers` instead"),
     ("group.id", "set `group` instead"),
     (
         "enable.auto.commit",
@@ -181,6 +182,17 @@ pub(super) fn is_client_option(name: &str) -> bool {
         "broker.",
         "client.",
         "debug",
+        "api.version.",
+        "connections.",
+        "enable.sasl.",
+        "enable.ssl.",
+        "https.",
+        "log.connection.close",
+        "log_level",
+        "metadata.",
+        "reconnect.backoff.",
+        "retry.backoff.",
+        "topic.metadata.",
     ];
     prefixes.iter().any(|p| name.starts_with(p))
 }
@@ -377,5 +389,37 @@ mod tests {
             ..KafkaOptions::default()
         };
         assert_eq!(o.refused_option().map(|r| r.0), Some("enable.auto.commit"));
+        let o = KafkaOptions {
+            options: BTreeMap::from([("metadata.broker.list".into(), "b:1".into())]),
+            ..KafkaOptions::default()
+        };
+        let refused = o.refused_option().map(|r| r.0);
+        assert_eq!(refused, Some("metadata.broker.list"));
+    }
+
+    #[test]
+    fn producers_get_the_settings_of_every_client_and_none_of_consumers_alone() {
+        let all = [
+            "enable.ssl.certificate.verification",
+            "reconnect.backoff.max.ms",
+            "connections.max.idle.ms",
+            "metadata.max.age.ms",
+            "topic.metadata.refresh.interval.ms",
+            "sasl.kerberos.service.name",
+        ];
+        let consumers = ["session.timeout.ms", "fetch.min.bytes", "isolation.level"];
+        let both = all.iter().chain(&consumers);
+        let o = KafkaOptions {
+            options: both.map(|k| ((*k).to_owned(), "x".to_owned())).collect(),
+            ..KafkaOptions::default()
+        };
+        let (consumer, producer) = (o.consumer_config(), o.producer_config());
+        for name in all {
+            assert_eq!(producer.get(name), Some("x"), "{name}");
+            assert_eq!(consumer.get(name), Some("x"), "{name}");
+        }
+        for name in consumers {
+            assert_eq!(producer.get(name), None, "{name}");
+        }
     }
 }

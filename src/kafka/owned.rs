@@ -1,6 +1,7 @@
 //! Records that outlive the poll that read them.
 
-use super::{Headers, Record};
+use super::Record;
+use super::headers::{Headers, Parts};
 
 /// A record that owns its bytes.
 #[derive(Debug)]
@@ -11,13 +12,12 @@ pub struct Owned {
     timestamp_ms: Option<i64>,
     key: Option<Vec<u8>>,
     payload: Vec<u8>,
-    headers: Vec<(String, Vec<u8>)>,
+    parts: Parts,
 }
 
 impl Owned {
     /// A copy of the record.
     pub fn of(record: &Record<'_>) -> Owned {
-        let headers = record.headers.iter();
         Owned {
             topic: record.topic,
             partition: record.partition,
@@ -25,7 +25,7 @@ impl Owned {
             timestamp_ms: record.timestamp_ms,
             key: record.key.map(<[u8]>::to_vec),
             payload: record.payload.to_vec(),
-            headers: headers.map(|(n, v)| (n.to_owned(), v.to_vec())).collect(),
+            parts: record.headers.copied(),
         }
     }
 
@@ -38,13 +38,14 @@ impl Owned {
             timestamp_ms: self.timestamp_ms,
             key: self.key.as_deref(),
             payload: &self.payload,
-            headers: Headers::of_owned(&self.headers),
+            headers: Headers::of_owned(&self.parts),
         }
     }
 
     /// Bytes of memory of its parts.
     pub fn bytes(&self) -> usize {
-        let headers = self.headers.iter().map(|(n, v)| n.len() + v.len() + 48);
+        let headers = self.parts.headers.iter();
+        let headers = headers.map(|(n, v)| n.len() + v.as_ref().map_or(0, Vec::len) + 48);
         self.payload.len() + self.key.as_ref().map_or(0, Vec::len) + headers.sum::<usize>()
     }
 }

@@ -13,8 +13,9 @@
 //! depends on it.
 //!
 //! Bounds: at most [`SERIES_POINTS_MAX`] points for a window and [`POINTS_MAX`] in all; at most
-//! [`ALERTS_MAX`] alerts of a stream, for at most [`STREAMS_MAX`] streams. What finds no room is
-//! counted. [`bytes_max`] says what that takes.
+//! [`ALERTS_MAX`] alerts of a stream, for at most [`STREAMS_MAX`] streams. When all points are
+//! taken, the windows with the most points lose their oldest, until a hundredth is free. What finds
+//! no room is counted. [`bytes_max`] says what that takes.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -81,17 +82,37 @@ pub struct StreamHistory {
 }
 
 /// The histories of all streams.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct History {
     streams: DashMap<StreamId, StreamHistory>,
     points: AtomicUsize,
+    /// [`POINTS_MAX`].
+    points_max: usize,
     refused: AtomicU64,
 }
 
+impl Default for History {
+    fn default() -> History {
+        History::of_at_most(POINTS_MAX)
+    }
+}
+
 impl History {
+    fn of_at_most(points_max: usize) -> History {
+        History {
+            streams: DashMap::new(),
+            points: AtomicUsize::new(0),
+            points_max,
+            refused: AtomicU64::new(0),
+        }
+    }
+
     /// Takes a judgement; answers whether it changed anything.
     pub fn observe(&self, stream: &StreamId, window: &str, point: HistoryPoint) -> bool {
-        if !self.admits(stream) {
+        if self.points() >= self.points_max {
+            self.make_room();
+        }
+        if !self.admits(stream, self.points() < self.points_max) {
             return false;
         }
         let mut entry = self.streams.entry(stream.clone()).or_default();
@@ -114,7 +135,7 @@ impl History {
 
     /// Takes a change of a stream's alert; answers whether it is new.
     pub fn alert(&self, stream: &StreamId, mut alert: HistoryAlert) -> bool {
-        if !self.admits(stream) {
+        if !self.admits(stream, true) {
             return false;
         }
         if alert.sentence.len() > SENTENCE_BYTES_MAX {
@@ -135,11 +156,36 @@ impl History {
         true
     }
 
-    /// Whether there is room for more of this stream; counts what finds none.
-    fn admits(&self, stream: &StreamId) -> bool {
-        let full = self.points() >= POINTS_MAX;
+    /// Drops the oldest points of the windows that have the most, so that a hundredth of all is
+    /// free: all windows are looked at, so it should not happen at each point.
+    fn make_room(&self) {
+        let kept = self.points_max - self.points_max.div_ceil(100);
+        let mut lengths = Vec::new();
+        self.each(|_, history| lengths.extend(history.windows.iter().map(|(_, p)| p.len())));
+        let total = |level: usize| lengths.iter().map(|n| level.min(*n)).sum::<usize>();
+        // The most points that every window may have.
+        let (mut level, mut above) = (1, SERIES_POINTS_MAX);
+        while above - level > 1 {
+            let middle = level.midpoint(above);
+            match total(middle) <= kept {
+                true => level = middle,
+                false => above = middle,
+            }
+        }
+        for mut history in self.streams.iter_mut() {
+            for (_, points) in &mut history.windows {
+                let surplus = points.len().saturating_sub(level);
+                points.drain(..surplus);
+                self.points.fetch_sub(surplus, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Whether there is room for more of this stream, if there is `room` at all; counts what finds
+    /// none.
+    fn admits(&self, stream: &StreamId, room: bool) -> bool {
         let admits =
-            !full && (self.streams.len() < STREAMS_MAX || self.streams.contains_key(stream));
+            room && (self.streams.len() < STREAMS_MAX || self.streams.contains_key(stream));
         if !admits {
             self.refused.fetch_add(1, Ordering::Relaxed);
         }
@@ -321,6 +367,39 @@ mod tests {
         let corrected = point(2000, Verdict::Miscalibrated);
         assert!(history.observe(&id("m"), "5m", corrected));
         assert_eq!(history.points(), 3);
+    }
+
+    #[test]
+    fn when_all_points_are_taken_the_longest_windows_lose_their_oldest_and_the_newest_stay() {
+        const MAX: usize = 1000;
+        let history = History::of_at_most(MAX);
+        let minute = |m: i64| point(m * 60_000, Verdict::Calibrated);
+        for m in 0..10 {
+            assert!(history.observe(&id("short"), "5m", minute(m)));
+        }
+        let models = ["a", "b", "c", "d", "e"];
+        for m in 0..3000 {
+            for model in models {
+                assert!(history.observe(&id(model), "5m", minute(m)), "{model} {m}");
+                assert!(history.points() <= MAX);
+            }
+        }
+        assert_eq!(history.refused(), 0);
+        let points = |model: &str| {
+            let stream = history.stream(&id(model)).expect("it was observed");
+            stream.windows[0].1.clone()
+        };
+        assert_eq!(points("short").len(), 10);
+        for model in models {
+            let points = points(model);
+            assert!(points.len() > 150, "{model}: {}", points.len());
+            assert_eq!(points.back().map(|p| p.end_ms), Some(2999 * 60_000));
+        }
+        let all = models.iter().map(|m| points(m).len()).sum::<usize>();
+        assert_eq!(history.points(), all + 10);
+        // A stream that is new finds room too.
+        assert!(history.observe(&id("new"), "5m", minute(3000)));
+        assert_eq!(points("new").len(), 1);
     }
 
     #[test]

@@ -34,6 +34,7 @@ fn a_source_that_names_no_model_has_the_classes_that_its_predictions_can_be_of()
         format!(
             "version = 1\n[kafka]\nbrokers = \"b:9092\"\n[[source]]\ntopics = [\"t\"]\n[source.fields]\n\
              model = \"m\"\n{field}\noutcome = \"y\"\n\
+             [[source]]\ntopics = [\"i\"]\nmodel = \"images\"\n[source.fields]\nprobabilities = \"p\"\n\
              [[model]]\nname = \"fraud\"\n{second}\n[[model]]\nname = \"images\"\nviews = [\"top_label\"]\nclasses = [\"a\", \"b\", \"c\"]\n"
         )
     };

@@ -68,6 +68,28 @@ fn whatever_needs_tls_is_named_with_its_line_and_refused_by_a_binary_without_it(
 }
 
 #[test]
+fn files_of_tls_are_used_where_an_option_encrypts_and_not_where_they_are_switched_off() {
+    let ca_file = |protocol: &str, enabled: &str| {
+        let text = format!(
+            "version = 1\n[kafka]\nbrokers = \"b:1\"\n[kafka.options]\n\"security.protocol\" = \"{protocol}\"\n\
+             [kafka.tls]\n{enabled}ca_file = \"/ca.pem\"\ncertificate_file = \"/c.pem\"\n\
+             [[source]]\ntopics = \"t\"\n[source.fields]\nscore = \"s\"\n"
+        );
+        let config = parse(&text).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let kafka = &config.sources[0].kafka;
+        let certificate = kafka.options.get("ssl.certificate.location");
+        assert_eq!(certificate.is_some(), kafka.security.ca_file.is_some());
+        kafka.security.ca_file.clone()
+    };
+    if TLS_BUILT {
+        for protocol in ["ssl", "SASL_SSL"] {
+            assert_eq!(ca_file(protocol, "").as_deref(), Some("/ca.pem"));
+            assert_eq!(ca_file(protocol, "enabled = false\n"), None);
+        }
+    }
+}
+
+#[test]
 fn what_needs_no_tls_is_accepted_by_every_binary() {
     for name in [
         "minimal.toml",

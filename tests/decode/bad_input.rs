@@ -1,14 +1,9 @@
-//! The table of bad input: what each item gets, and where that is tested.
-//!
-//! Bad *data* goes through decoder, engine and exposition here: the message names the field and the
+//! Bad data goes through decoder, engine and exposition: the message names the field and the
 //! remedy, one counter rises by one on `/metrics`, and the good record behind it counts as if
-//! nothing had been. Bad *surroundings* and *configurations* need a process, a broker or a file
-//! each and are tested where those are; the list below holds the names, so that none can go
-//! unnoticed.
+//! nothing had been. Bad surroundings and configurations need a process, a broker or a file each
+//! and are tested where those are.
 
 use crate::support::records::origin;
-use std::fs;
-use std::path::Path;
 
 use trueline::collect::{Disposition, Reason, Segmenting};
 use trueline::decode::{DecodeOptions, Decoder, IdField, PredictionField};
@@ -70,7 +65,7 @@ fn shown(engine: &Engine) -> Vec<String> {
             ..SourceFacts::default()
         }];
     });
-    let text = trueline::telemetry::collector::text(&published).expect("an exposition");
+    let text = trueline::telemetry::scrape::text(&published).expect("an exposition");
     let text = String::from_utf8(text).expect("text");
     let above = |line: &&str| line.starts_with("trueline_records_total") && !line.ends_with(" 0");
     text.lines().filter(above).map(str::to_owned).collect()
@@ -193,64 +188,5 @@ fn what_only_the_engine_can_refuse_has_words_too() {
     assert!(Reason::UnknownModel.words().contains("[[model]]"));
     for reason in Reason::ALL {
         assert!(reason.words().len() > 20, "{reason:?}");
-    }
-}
-
-#[test]
-fn every_other_item_of_the_table_has_its_test() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    for (file, test) in [
-        // Topic missing.
-        ("kafka/mock.rs", "a_topic_that_is_missing_is_named"),
-        (
-            "kafka/end_to_end.rs",
-            "a_topic_that_is_missing_is_named_and_is_read_once_it_is_made",
-        ),
-        // Broker down at start, and in mid-stream.
-        (
-            "service/run.rs",
-            "a_broker_that_is_down_at_the_start_keeps_it_waiting_and_not_ready",
-        ),
-        (
-            "kafka/end_to_end.rs",
-            "a_broker_that_is_down_at_the_start_is_named_and_read_once_it_comes",
-        ),
-        (
-            "kafka/end_to_end.rs",
-            "a_broker_that_freezes_and_restarts_costs_no_event",
-        ),
-        // Wrong credentials.
-        (
-            "kafka/end_to_end.rs",
-            "refused_credentials_are_reported_with_the_remedy_and_right_ones_work",
-        ),
-        // A record of 10 MiB through a real broker.
-        (
-            "kafka/end_to_end.rs",
-            "a_record_of_ten_mebibytes_is_counted_and_dead_lettered_and_the_rest_goes_on",
-        ),
-        // Unwritable state directory.
-        (
-            "service/run.rs",
-            "an_unwritable_state_directory_ends_the_start_with_its_path_and_the_remedy",
-        ),
-        // Configurations, each with its message in a file beside it.
-        (
-            "config/refused.rs",
-            "every_bad_file_gets_exactly_the_messages_beside_it",
-        ),
-    ] {
-        let text = fs::read_to_string(root.join(file)).expect("a test file");
-        assert!(text.contains(&format!("fn {test}()")), "{file}: {test}");
-    }
-    for (name, words) in [
-        ("unknown_key", "did you mean"),
-        ("two_windows_of_one_length", "5m"),
-        ("tolerance_above_1", "`tolerance` is 1.5"),
-    ] {
-        let messages = root.join(format!("config/bad/{name}.txt"));
-        let said = fs::read_to_string(messages).expect("messages");
-        assert!(said.contains(words), "{name}: {said}");
-        assert!(said.contains("trueline.toml:"), "names the place: {said}");
     }
 }

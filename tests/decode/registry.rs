@@ -90,11 +90,10 @@ fn only_the_registry_itself_can_call_a_schema_unknown() {
         "tries are spaced out, each with a probe: {}",
         server.requests()
     );
-    assert!(registry.trouble().unwrap().contains("503"));
+    assert!(registry.counts().failed > 0);
     server.break_down(false);
     assert!(settled(&registry, 1).is_ok());
     assert!(settled(&registry, 9).is_err());
-    assert_eq!(registry.trouble(), None);
     // What answers 404 and is no registry: a wrong path.
     let elsewhere = Registry::new(options(&format!("{}/api", server.url))).unwrap();
     assert!(matches!(elsewhere.get(1), Lookup::Waiting));

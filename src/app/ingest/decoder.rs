@@ -41,6 +41,8 @@ struct Outcomes {
     decoder: LabelDecoder,
     /// The first topic of outcomes, counted within the source; `None` where all topics carry both.
     first_topic: Option<u16>,
+    /// Why the current record holds no outcomes, where topics carry both.
+    fault: Option<Rejection>,
 }
 
 /// What the records of a topic hold.
@@ -67,6 +69,7 @@ impl RecordDecoder {
                     0 => None,
                     n => Some((source.kafka.topics.len() - n) as u16),
                 },
+                fault: None,
             }),
         };
         let plain = events.is_plain() && outcomes.as_ref().is_none_or(|o| o.decoder.is_plain());
@@ -211,7 +214,7 @@ impl RecordDecoder {
             (Expected::Outcome, Some(outcomes)) => outcomes.decoder.open(raw),
             (Expected::Either, Some(outcomes)) => {
                 // Outcomes have other paths, in the same rows.
-                let _ = outcomes.decoder.open(raw);
+                outcomes.fault = outcomes.decoder.open(raw).err();
                 self.events.open(raw)
             }
             _ => self.events.open(raw),
@@ -234,10 +237,10 @@ impl RecordDecoder {
             (Expected::Either, Some(outcomes)) => match event(events, raw, row) {
                 Err(rejection) => {
                     let no_event = rejection.reason == Reason::MissingField;
-                    if no_event && !events.saw_prediction() {
-                        outcome(&mut outcomes.decoder, raw, row)
-                    } else {
-                        Err(rejection)
+                    match &outcomes.fault {
+                        _ if !no_event || events.saw_prediction() => Err(rejection),
+                        Some(fault) => Err(fault.clone()),
+                        None => outcome(&mut outcomes.decoder, raw, row),
                     }
                 }
                 event => event,
@@ -300,5 +303,62 @@ fn schema(registry: Option<&Registry>, id: u32) -> Result<Option<SchemaText>, Re
             text: schema.text.clone(),
             references: schema.references.clone(),
         })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::config::value::Outside;
+
+    const CONFIG: &str = r#"
+version = 1
+[kafka]
+brokers = "localhost:1"
+[[source]]
+topics = ["both"]
+envelope = "cloudevents"
+fields = { id = "id", score = "score", outcome = "y" }
+outcomes = { maturity = "5m", outcome = "label" }
+"#;
+
+    #[test]
+    fn an_outcome_among_predictions_is_checked_as_a_whole() {
+        let outside = Outside {
+            variable: &|_| None,
+            directory: ".".into(),
+        };
+        let config = Config::parse(CONFIG, "test", &outside).expect("valid");
+        let mut decoder = RecordDecoder::new(&config.sources[0]).expect("valid");
+        let mut decode = |data: &str| {
+            let payload = format!("{{\"specversion\":\"1.0\",\"data\":{data}}}");
+            let record = Record {
+                topic: 0,
+                partition: 0,
+                offset: 0,
+                timestamp_ms: Some(1_760_000_000_000),
+                key: None,
+                payload: payload.as_bytes(),
+                headers: Headers::default(),
+            };
+            let mut read = Vec::new();
+            decoder.decode(&record, |_, decoded| {
+                read.push(match decoded {
+                    Ok(Content::Event(_)) => Ok("a prediction"),
+                    Ok(Content::Outcome(_)) => Ok("an outcome"),
+                    Err(rejection) => Err(rejection.reason),
+                });
+            });
+            read
+        };
+        let good = r#"{"id":"a","label":1}"#;
+        assert_eq!(decode(good), [Ok("an outcome")]);
+        let twice = r#"{"id":"a","label":0,"label":1}"#;
+        assert_eq!(decode(twice), [Err(Reason::Malformed)]);
+        assert_eq!(decode(good), [Ok("an outcome")]);
+        // Of a prediction it is not wanted.
+        let event = r#"{"model":"m","id":"a","score":0.5,"label":0,"label":1}"#;
+        assert_eq!(decode(event), [Ok("a prediction")]);
     }
 }

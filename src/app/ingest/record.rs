@@ -316,6 +316,41 @@ windows = ["5m"]
 "#;
 
     #[test]
+    fn framed_and_plain_json_are_read_from_topics_of_predictions_and_of_outcomes() {
+        let outside = Outside {
+            variable: &|_| None,
+            directory: ".".into(),
+        };
+        let text = CONFIG
+            .replace("rows = \"rows\"\n", "")
+            .replace("rows.", "")
+            .replace("time =", "id = \"id\", time =")
+            + "[source.outcomes]\ntopics = [\"outcomes\"]\nmaturity = \"5m\"\noutcome = \"y\"\n";
+        let config = Config::parse(&text, "test", &outside).expect("valid");
+        let mut reader = RecordReader::new(&config.sources[0], 0, None).expect("valid");
+        let json = br#"{"model":"m","time_ms":1760000000000,"id":"a","z":0.5,"y":1}"#;
+        let framed = [&[0, 0, 0, 0, 7][..], json].concat();
+        for topic in 0..2 {
+            let mut engine = Engine::new(config.plan.clone());
+            for (offset, payload) in (0..).zip([&json[..], &framed, &framed]) {
+                let record = Record {
+                    topic,
+                    partition: 0,
+                    offset,
+                    timestamp_ms: Some(1_760_000_000_000),
+                    key: None,
+                    payload,
+                    headers: Headers::default(),
+                };
+                assert_eq!(reader.read(&mut engine, &record), Progress::Done);
+            }
+            assert!(reader.last_rejections.iter().all(Option::is_none));
+            let total = engine.counters().total();
+            assert!(total.rejected.iter().all(|n| *n == 0), "{total:?}");
+        }
+    }
+
+    #[test]
     fn a_record_that_is_read_again_is_not_counted_again_though_its_first_row_is_rejected() {
         let outside = Outside {
             variable: &|_| None,

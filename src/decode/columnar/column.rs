@@ -95,7 +95,8 @@ impl Column {
         };
         let inner = values.logical_nulls();
         for row in 0..rows {
-            present[row] &= inner.as_ref().is_none_or(|n| n.is_valid(places[row]));
+            // A row without an element has no place.
+            present[row] = present[row] && inner.as_ref().is_none_or(|n| n.is_valid(places[row]));
         }
         Some(Column {
             values,
@@ -190,5 +191,28 @@ fn type_below(kind: &DataType, rest: Option<&str>) -> Option<DataType> {
             Some(item.data_type().clone())
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{ListArray, NullArray, RecordBatch};
+    use arrow_buffer::OffsetBuffer;
+    use arrow_schema::{Field, Schema};
+    use std::sync::Arc;
+
+    #[test]
+    fn lists_of_nulls_have_elements_without_a_value() {
+        for lengths in [[0, 0], [0, 2]] {
+            let item = Arc::new(Field::new("item", DataType::Null, true));
+            let values = Arc::new(NullArray::new(lengths.iter().sum()));
+            let offsets = OffsetBuffer::from_lengths(lengths);
+            let lists: ArrayRef = Arc::new(ListArray::new(item, offsets, values, None));
+            let field = Field::new("p", lists.data_type().clone(), true);
+            let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![lists]);
+            let column = Column::of(&batch.expect("sound"), "p.0").expect("a column");
+            assert!(!column.has(0) && !column.has(1), "{lengths:?}");
+        }
     }
 }

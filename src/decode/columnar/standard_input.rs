@@ -5,8 +5,12 @@
 //! the life of the process: standard input can be read once, and the same file may be opened again.
 
 use super::container::Container;
-use std::fs::{File, OpenOptions, remove_file};
-use std::io::{self, BufRead, Seek, SeekFrom};
+use std::fs::File;
+#[cfg(feature = "columnar")]
+use std::fs::{OpenOptions, remove_file};
+use std::io::{self, BufRead};
+#[cfg(feature = "columnar")]
+use std::io::{Seek, SeekFrom};
 use std::sync::{Mutex, PoisonError};
 
 /// The copy, once there is one, and its kind.

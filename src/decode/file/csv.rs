@@ -34,6 +34,8 @@ impl Read for RowLimit {
 pub(super) struct Csv {
     input: csv::Reader<RowLimit>,
     row: csv::StringRecord,
+    /// Columns of the header.
+    width: usize,
     /// Line of the row, and why it cannot be read.
     at: (u64, Option<String>),
     places: Places,
@@ -52,7 +54,15 @@ impl Csv {
         let input = RowLimit { input, taken: 0 };
         let mut input = csv::ReaderBuilder::new().flexible(true).from_reader(input);
         let header = input.headers().map_err(|e| failed(path, 1, &e))?.clone();
-        let mut column = |name: &str| header.iter().position(|h| h.trim() == name);
+        let mut twice = None;
+        let mut column = |name: &str| {
+            let mut named = (0..header.len()).filter(|&at| header[at].trim() == name);
+            let first = named.next();
+            if named.next().is_some() {
+                twice = Some(name.to_owned());
+            }
+            first
+        };
         let missing = |name: &str| {
             let known: Vec<&str> = header.iter().collect();
             format!(
@@ -62,9 +72,14 @@ impl Csv {
             )
         };
         let places = Places::new(events, outcomes, &mut column, &missing)?;
+        if let Some(name) = twice {
+            let why = format!("the header has the column `{name}` twice; rename or drop one");
+            return Err(failed(path, 1, &why));
+        }
         Ok(Csv {
             input,
             row: csv::StringRecord::new(),
+            width: header.len(),
             at: (0, None),
             places,
             kept: Vec::new(),
@@ -77,7 +92,16 @@ impl Rows for Csv {
         let line = self.input.position().line();
         self.input.get_mut().taken = 0;
         self.at = match self.input.read_record(&mut self.row) {
-            Ok(true) => (self.row.position().map_or(line, |p| p.line()), None),
+            Ok(true) => {
+                let (cells, columns) = (self.row.len(), self.width);
+                let longer = (cells > columns).then(|| {
+                    format!(
+                        "the row has {cells} cells and the header {columns}; quote a cell that has \
+                         a comma within"
+                    )
+                });
+                (self.row.position().map_or(line, |p| p.line()), longer)
+            }
             Ok(false) => return Ok(false),
             Err(e) => match e.into_kind() {
                 csv::ErrorKind::Utf8 { pos, err } => {

@@ -243,7 +243,7 @@ impl Shape {
     #[inline]
     pub(super) fn class(&self, value: Value<'_>, classes: usize) -> Checked<Option<u32>> {
         let slot = self.outcome;
-        let two = classes == 2 || classes == usize::MAX;
+        let two = classes == 2 || (classes == usize::MAX && self.classes.len() <= 2);
         if let Some(class) = self.meaning(value) {
             return Ok(Some(class));
         }
@@ -319,19 +319,22 @@ impl Shape {
             }
             _ => return None,
         };
-        self.meanings.get(text).copied()
+        let mapped = self.meanings.get(text).copied();
+        // `1.0` is 1, and the text `True` is true, unless it is the name of a class.
+        mapped.or_else(|| {
+            let text = Some(text.trim()).filter(|t| !self.classes.contains_key(*t))?;
+            let plain = match text.to_ascii_lowercase() {
+                lower if lower == "true" || lower == "false" => lower,
+                _ => integer(text)?,
+            };
+            self.meanings.get(&plain).copied()
+        })
     }
 
     /// The class that a number names, written as the name or as an integral number such as `2.0`.
     fn named_by(&self, t: &str) -> Option<u32> {
         let named = self.classes.get(t).copied();
-        named.or_else(|| {
-            let x: f64 = t.parse().ok()?;
-            // The cast is exact: an integer below 2⁵³.
-            let whole = x.fract() == 0.0 && x.abs() < 9_007_199_254_740_992.0;
-            let name = whole.then(|| (x as i64).to_string())?;
-            self.classes.get(&name).copied()
-        })
+        named.or_else(|| self.classes.get(&integer(t)?).copied())
     }
 
     #[cold]
@@ -372,6 +375,14 @@ fn check_json(cell: &str, first: u8) -> bool {
         at: 0,
     };
     s.peek() == Some(first) && s.value(true, 0).is_ok_and(|f| f.end == cell.len())
+}
+
+/// An integral number such as `1.0` as an integer is written.
+fn integer(t: &str) -> Option<String> {
+    let x: f64 = t.parse().ok()?;
+    // The cast is exact: an integer below 2⁵³.
+    let whole = x.fract() == 0.0 && x.abs() < 9_007_199_254_740_992.0;
+    whole.then(|| (x as i64).to_string())
 }
 
 /// A class index: digits, or an integral number such as `1.0`.
@@ -418,5 +429,45 @@ mod tests {
         assert_eq!(rejected.reason, Reason::BadOutcome);
         assert_eq!(said(" TRUE "), Ok(Some(1)));
         assert_eq!(said("1.0"), Ok(Some(1)));
+    }
+
+    #[test]
+    fn an_outcome_is_mapped_however_its_number_or_truth_value_is_written() {
+        let options = DecodeOptions {
+            outcome_map: ["0=1", "1=0", "true=0", "false=1"]
+                .map(|meaning| meaning.split_once('=').expect("a class"))
+                .map(|(text, class)| (text.to_owned(), class.to_owned()))
+                .to_vec(),
+            ..DecodeOptions::default()
+        };
+        let shape = Shape::new(&options, &mut Paths::new()).expect("a shape");
+        let said = |value: Value<'_>| shape.class(value, 2);
+        for (one, zero) in [("1", "0"), ("1.0", "-0.0"), ("1e0", "0e5")] {
+            for (text, class) in [(one, 0), (zero, 1)] {
+                let number = Value::of(Kind::Number, text.as_bytes(), None);
+                assert_eq!(said(number), Ok(Some(class)), "{text}");
+                assert_eq!(said(Value::Cell(text)), Ok(Some(class)), "{text}");
+                let quoted = Value::of(Kind::Text, text.as_bytes(), None);
+                assert_eq!(said(quoted), Ok(Some(class)), "{text}");
+            }
+        }
+        for (text, class) in [("true", 0), (" True", 0), ("FALSE ", 1)] {
+            assert_eq!(said(Value::Cell(text)), Ok(Some(class)), "{text}");
+            let quoted = Value::of(Kind::Text, text.as_bytes(), None);
+            assert_eq!(said(quoted), Ok(Some(class)), "{text}");
+        }
+        assert_eq!(said(Value::Bool(true)), Ok(Some(0)));
+    }
+
+    #[test]
+    fn a_name_of_a_class_is_not_mapped_as_the_truth_value_that_it_resembles() {
+        let options = DecodeOptions {
+            classes: ["True", "False"].map(str::to_owned).to_vec(),
+            outcome_map: vec![("true".to_owned(), "False".to_owned())],
+            ..DecodeOptions::default()
+        };
+        let shape = Shape::new(&options, &mut Paths::new()).expect("a shape");
+        assert_eq!(shape.class(Value::Cell("True"), 2), Ok(Some(0)));
+        assert_eq!(shape.class(Value::Cell("TRUE"), 2), Ok(Some(1)));
     }
 }

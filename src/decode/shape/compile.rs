@@ -57,7 +57,7 @@ impl Shape {
             weight,
             cluster,
             names: paths.names.clone(),
-            meanings: meanings(&o.outcome_map, &o.classes)?,
+            meanings: meanings(&o.outcome_map, &o.classes, form)?,
             classes: classes(&o.classes, form)?,
             numbers_are_names: are_numbers(&o.classes),
             ahead_ms_max: o.ahead_ms_max,
@@ -89,7 +89,7 @@ impl Shape {
             weight: None,
             cluster: None,
             names: paths.names.clone(),
-            meanings: meanings(&o.outcome_map, &o.classes)?,
+            meanings: meanings(&o.outcome_map, &o.classes, Form::Absent)?,
             classes: classes(&o.classes, Form::Absent)?,
             numbers_are_names: are_numbers(&o.classes),
             ahead_ms_max: o.ahead_ms_max,
@@ -115,13 +115,20 @@ fn time(
 fn meanings(
     map: &[(String, String)],
     classes: &[String],
+    form: Form,
 ) -> Result<HashMap<String, u32>, DecodeOptionsError> {
+    // How many classes there are, where that is known.
+    let most = match (form, classes.len()) {
+        (Form::Score, 0) => 2,
+        (_, 0) => usize::MAX,
+        (_, listed) => listed,
+    };
     let mut meanings = HashMap::new();
     for (text, class) in map {
         let named = classes.iter().position(|c| c == class);
         let index = named.and_then(|k| u32::try_from(k).ok());
         let index = index.or_else(|| class.parse().ok().filter(|_| !are_numbers(classes)));
-        let Some(index) = index else {
+        let Some(index) = index.filter(|k| (*k as usize) < most) else {
             return Err(DecodeOptionsError(format!(
                 "`outcome_map` says that \"{text}\" is `{class}`, which is no class; write its name as in `classes`, or \
                  its index"
@@ -144,7 +151,7 @@ fn source(f: &FieldOrConst, paths: &mut Paths) -> Result<Source, DecodeOptionsEr
 }
 
 /// Whether there are names and all of them are whole numbers as `1` or `-1` is written.
-fn are_numbers(names: &[String]) -> bool {
+pub(crate) fn are_numbers(names: &[String]) -> bool {
     let is_number = |name: &String| name.parse::<i64>().is_ok_and(|n| n.to_string() == *name);
     !names.is_empty() && names.iter().all(is_number)
 }

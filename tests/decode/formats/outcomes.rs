@@ -1,6 +1,6 @@
 //! An outcome in a record of its own, or in a row of one, is the same in every format.
 
-use super::{NOW, facts, options, raw, schema};
+use super::{NOW, decoder, facts, one, options, raw, schema};
 use crate::support::encode;
 use crate::support::encode::{
     AVRO, Facts, PROTO, as_avro, as_json, as_protobuf, frame, message, pool,
@@ -69,6 +69,14 @@ fn an_outcome_alone_is_the_same_in_every_format() {
             "{format:?}"
         );
     }
+    // Framed and plain, without opening first.
+    let framed = frame(7, json.as_bytes());
+    let mut d = label_decoder(Format::Json, "", None);
+    for payload in [&framed, json.as_bytes(), &framed] {
+        let label = d.decode(payload, None, Some(NOW)).unwrap();
+        let seen = (label.id.to_vec(), label.time_ms, label.outcome);
+        assert_eq!(seen, expected);
+    }
     // An outcome that says nothing of what happened is no outcome.
     let silent = Facts {
         outcome: None,
@@ -91,6 +99,56 @@ fn an_outcome_alone_is_the_same_in_every_format() {
         d.open(&raw(&avro)).unwrap_err().reason,
         Reason::UnknownSchema
     );
+}
+
+#[test]
+fn a_truth_value_alone_is_an_outcome_of_two_classes_and_of_no_more() {
+    let of = |classes: &[&str]| {
+        let options = LabelOptions {
+            id: IdField::Path("id".into()),
+            classes: classes.iter().map(|c| (*c).to_owned()).collect(),
+            ..LabelOptions::default()
+        };
+        let mut d = LabelDecoder::new(&options).unwrap();
+        let record = format!("{{\"id\":\"a\",\"outcome\":true,\"time_ms\":{NOW}}}");
+        let label = d.decode(record.as_bytes(), None, None);
+        label.map(|l| l.outcome).map_err(|r| r.reason)
+    };
+    assert_eq!(of(&["no", "yes"]), Ok(Outcome::Class(1)));
+    assert_eq!(of(&[]), Ok(Outcome::Class(1)));
+    assert_eq!(of(&["cat", "dog", "ox"]), Err(Reason::BadOutcome));
+}
+
+#[test]
+fn a_whole_double_is_mapped_as_the_integer_that_it_is() {
+    let avro = r#"{"type":"record","name":"P","fields":[{"name":"model","type":"string"},
+        {"name":"time_ms","type":"long"},{"name":"score","type":"double"},
+        {"name":"outcome","type":"double"}]}"#;
+    let options = |format| DecodeOptions {
+        outcome_map: vec![("0".into(), "1".into()), ("1".into(), "0".into())],
+        packing: options(format).packing,
+        ..DecodeOptions::default()
+    };
+    for (outcome, expected) in [(1.0, false), (0.0, true)] {
+        let field = |name: &str, value| (name.to_owned(), value);
+        let record = Avro::Record(vec![
+            field("model", Avro::String("m".into())),
+            field("time_ms", Avro::Long(NOW)),
+            field("score", Avro::Double(0.5)),
+            field("outcome", Avro::Double(outcome)),
+        ]);
+        let binary = frame(7, &encode::avro(avro, record));
+        let json =
+            format!("{{\"model\":\"m\",\"time_ms\":{NOW},\"score\":0.5,\"outcome\":{outcome:?}}}");
+        for (format, text, payload) in [
+            (Format::Avro, avro, &binary[..]),
+            (Format::Json, "", json.as_bytes()),
+        ] {
+            let mut d = decoder(&options(format), text);
+            let event = one(&mut d, &raw(payload)).unwrap();
+            assert_eq!(event.outcome, Some(Outcome::Binary(expected)), "{format:?}");
+        }
+    }
 }
 
 /// What a decoder has read before changes nothing, though it remembers how records look.

@@ -51,6 +51,31 @@ proptest! {
             prop_assert_eq!(bits(&event.prediction), vec![score.to_bits()]);
             prop_assert_eq!(event.outcome, outcome.map(Outcome::Binary));
         }
+        // Framed and plain records may be mixed, also where each is one plain event.
+        let mut mixed = Decoder::new(&options(Format::Json)).unwrap();
+        for payload in [&framed, json.as_bytes(), &framed, &framed, json.as_bytes()] {
+            let event = mixed.decode(payload, Some(b"key"), Some(NOW)).unwrap();
+            prop_assert_eq!(&event, &expected);
+        }
+    }
+}
+
+#[test]
+fn a_fault_of_framed_json_has_the_same_place_in_the_record_however_it_is_read() {
+    let good = as_json(&facts()).to_string();
+    let good = frame(7, good.as_bytes());
+    for (bad, place) in [
+        (&b"{\"score\":x}"[..], "byte 14: "),
+        (b"{\"a\":\"\xff\"}", "byte 11: "),
+    ] {
+        let bad = frame(7, bad);
+        let mut d = decoder(&options(Format::Json), "");
+        for _ in 0..2 {
+            let opened = one(&mut d, &raw(&bad)).unwrap_err();
+            assert!(opened.detail.starts_with(place), "{opened}");
+            assert_eq!(d.decode(&bad, None, None).unwrap_err(), opened);
+            assert_eq!(d.decode(&good, None, None).unwrap().id, b"a");
+        }
     }
 }
 

@@ -17,7 +17,8 @@ fn file(name: &str, bytes: &[u8]) -> std::path::PathBuf {
 fn read_all(path: &std::path::Path, o: &DecodeOptions) -> Vec<(u64, Result<String, Reason>)> {
     let mut r = FileReader::open(path, Some(o), None).unwrap();
     let mut all = Vec::new();
-    while let Some(row) = r.read().unwrap() {
+    while r.advance().unwrap() {
+        let row = r.row();
         let event = row.content.map(|c| match c {
             Content::Event(e) => format!("{:?} {:?}", e.prediction, e.outcome),
             Content::Outcome(_) => panic!("no outcome is looked for"),
@@ -58,7 +59,7 @@ fn json_lines_are_read_plain_gzip_and_zstd_with_their_line_numbers() {
         None,
     )
     .unwrap();
-    let text = broken.read().err().unwrap().to_string();
+    let text = broken.advance().err().unwrap().to_string();
     assert!(text.contains("b.jsonl.gz:1"), "{text}");
 }
 
@@ -102,15 +103,43 @@ fn csv_goes_through_the_same_checks_by_column_name() {
 }
 
 #[test]
+fn a_row_of_csv_that_is_longer_than_the_header_is_rejected() {
+    let text = format!("model,time_ms,score,outcome\nm,{NOW},0,1,1\nm,{NOW},0.5,1\n");
+    let read = read_all(&file("longer.csv", text.as_bytes()), &flat());
+    assert_eq!(
+        read,
+        [
+            (2, Err(Reason::Malformed)),
+            (3, Ok("Score(0.5) Some(Binary(true))".to_string())),
+        ]
+    );
+}
+
+#[test]
+fn a_wanted_column_of_csv_that_is_named_twice_is_refused() {
+    let of = |header: &str| {
+        let path = file("twice.csv", format!("{header}\n").as_bytes());
+        let opened = FileReader::open(&path, Some(&flat()), None);
+        opened.err().map(|error| error.to_string())
+    };
+    let said = of("time_ms,score,outcome,model, score").unwrap_or_default();
+    assert!(
+        said.contains("twice.csv:1: ") && said.contains("`score` twice"),
+        "{said}"
+    );
+    assert_eq!(of("time_ms,x,x,score,outcome,model"), None);
+}
+
+#[test]
 fn a_row_of_csv_that_never_ends_stops_at_a_mebibyte() {
     let open = format!("{NOW},1,\"{}\n", "x".repeat(3 << 20));
     let text = format!("time_ms,outcome,model,score\n{NOW},1,m,0.25\n{open}");
     let mut reader =
         FileReader::open(&file("open.csv", text.as_bytes()), Some(&flat()), None).unwrap();
     let said = loop {
-        match reader.read() {
-            Ok(Some(_)) => {}
-            Ok(None) => panic!("the row ended"),
+        match reader.advance() {
+            Ok(true) => {}
+            Ok(false) => panic!("the row ended"),
             Err(error) => break error.to_string(),
         }
     };
