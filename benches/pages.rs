@@ -7,8 +7,8 @@
 
 use std::time::{Duration, Instant};
 
-use trueline::telemetry::collector;
 use trueline::telemetry::published::Limits;
+use trueline::telemetry::scrape;
 
 #[path = "../tests/support/many_streams.rs"]
 mod many_streams;
@@ -45,7 +45,7 @@ fn scrapes() {
         let (mut times, mut ratios, mut size) = (Vec::new(), Vec::new(), (0, 0));
         for _ in 0..TURNS {
             let begun = Instant::now();
-            let text = collector::text(&published).expect("a text");
+            let text = scrape::text(&published).expect("a text");
             let took = begun.elapsed();
             let begun = Instant::now();
             let copy = std::hint::black_box(text.clone());

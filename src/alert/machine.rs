@@ -70,6 +70,12 @@ impl AlertState {
         }
     }
 
+    /// The severity of an alert in this state; `None` of one that asks nothing of people, as its
+    /// severity was reset when it ended.
+    pub fn severity(self, severity: Severity) -> Option<Severity> {
+        matches!(self, AlertState::Pending | AlertState::Firing).then_some(severity)
+    }
+
     /// Rank for lists: what fires comes first.
     pub fn urgency(self) -> u8 {
         match self {
@@ -357,6 +363,10 @@ mod tests {
         let (w, p) = (Severity::Warn, Severity::Page);
         assert_eq!(severities, [w, p, p, p, w, p]);
         assert_eq!((alert.state, alert.since_ms), (Firing, Some(0)));
+        assert_eq!(alert.state.severity(alert.severity), Some(p));
+        alert = alert.step(Good, 42, &holds);
+        assert_eq!(alert.state, Resolved);
+        assert_eq!(alert.state.severity(alert.severity), None);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use super::reload::ReloadRequest;
 use super::stop::Stop;
 use super::timers::Timers;
 use crate::collect::Origin;
-use crate::judge::Change;
+use crate::judge::{Change, StreamReport};
 use crate::monitor::Snapshot;
 use crate::registry::Registry;
 use crate::store::spill::SpillStore;
@@ -32,8 +32,9 @@ use crate::telemetry::Published;
 
 /// Time between two ticks: short compared with any slide, long compared with the cost of a tick.
 const TICK: Duration = Duration::from_millis(100);
-/// Time between two publications of sizes and comparisons; scrapes come every few seconds.
-const SIZES: Duration = Duration::from_millis(500);
+/// Time between two publications of sizes and comparisons, which walk over all state; scrapes come
+/// every few seconds.
+const SIZES: Duration = Duration::from_secs(2);
 /// Bytes of join journals that may wait for the disk in memory before the consumers pause.
 const UNWRITTEN_MAX: usize = 256 << 20;
 /// Bytes of join journals from which a snapshot does not wait for its time.
@@ -70,6 +71,8 @@ pub struct EngineLoop {
     pub audit: AuditLog,
     /// Keeps what windows said over time.
     pub history: HistoryLog,
+    /// The reports that are published, in the order of the engine.
+    pub reports: Vec<Arc<StreamReport>>,
     /// When periodic work was last done.
     pub timers: Timers,
     /// The consumers are paused because the disk is behind.
@@ -203,7 +206,7 @@ impl EngineLoop {
         self.publish_taps();
         self.publish_suspended();
         self.publish_facts();
-        publish::reports(&self.published, &self.engines);
+        publish::reports(&self.published, &self.engines, &mut self.reports);
         let judged = publish::evaluations(&self.published, &mut self.engines);
         self.history.judged(&self.published, judged);
         let written = self.snapshots.result().or_else(|| self.engines.written());

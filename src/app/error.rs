@@ -10,6 +10,8 @@ pub enum AppError {
     Config(String),
     /// The input has no usable events.
     Data(String),
+    /// An input file cannot be opened.
+    NoInput(String),
     /// Something outside the process is missing or does not answer.
     Unavailable(String),
     /// Another process, which was there first, has what only one may have.
@@ -38,6 +40,7 @@ impl fmt::Display for AppError {
         match self {
             AppError::Config(what)
             | AppError::Data(what)
+            | AppError::NoInput(what)
             | AppError::Unavailable(what)
             | AppError::Displaced(what)
             | AppError::Internal(what) => f.write_str(what),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::config_file::ConfigFile;
 use super::exit::{self, Exit};
-use super::service::Service;
+use super::service::{Service, refusal};
 use crate::app::clock;
 use crate::app::outputs::alert_topic::topic_sink;
 use crate::http::client;
@@ -16,13 +16,13 @@ use crate::report::table::{Cell, Paint, lines};
 
 const EXAMPLES: &str = "\
 Examples:
-  trueline alert list                                        firing, pending and resolved alerts
-  trueline alert test --config trueline.toml                 send one test alert through each sink and print the reply
+  trueline alert list                                     firing, pending and resolved alerts
+  trueline alert test --config trueline.toml              send a test alert through each sink
   trueline alert silence 'model=fraud' 'version=2*' --for 2h --note release
   trueline alert silence --lift 7
   trueline alert ack fraud --note 'rolling back'
-  trueline alert close fraud --note 'rolled back to v3'      it ends now, and rests on new data only
-  trueline alert deployed fraud --version 4                  alerts of this version rest on new data only";
+  trueline alert close fraud --note 'rolled back to v3'   it ends now, and rests on new data only
+  trueline alert deployed fraud --version 4               its alerts rest on new data only";
 
 /// List, silence, acknowledge and close alerts, mark deployments, and test the sinks
 #[derive(Debug, clap::Args)]
@@ -164,11 +164,11 @@ pub fn run(args: &Args) -> Exit {
     };
     match reply {
         Ok(text) => {
-            print!("{text}");
+            exit::print(&text);
             Exit::Ok
         }
         Err((exit, why)) => {
-            eprintln!("error: {why}");
+            exit::eprint_line(format_args!("error: {why}"));
             exit
         }
     }
@@ -179,20 +179,11 @@ type Reply<T> = Result<T, (Exit, String)>;
 /// Sends a request to a running trueline.
 fn ask(at: &Service, method: &str, path: &str, body: &str) -> Reply<Value> {
     let unavailable = |why: String| (Exit::Unavailable, why);
-    let server = at.server().map_err(|why| (Exit::Config, why))?;
+    let server = at.server()?;
     let (status, body) = server.ask(method, path, body).map_err(unavailable)?;
-    let answer: Value = serde_json::from_str(&body).map_err(|_| {
-        unavailable(format!(
-            "{} is not a trueline: it responds with status {status}",
-            server.url
-        ))
-    })?;
-    match status {
-        200 => Ok(answer),
-        _ => {
-            let (error, hint) = (text(&answer["error"]), text(&answer["hint"]));
-            Err((Exit::Data, format!("{error}; {hint}")))
-        }
+    match (status, serde_json::from_str(&body)) {
+        (200, Ok(answer)) => Ok(answer),
+        _ => Err(refusal(&server, status, &body)),
     }
 }
 
@@ -310,11 +301,13 @@ fn test(config: &std::path::Path, only: Option<&str>) -> Exit {
     if sinks.is_empty() {
         let names: Vec<&str> = options.sinks.iter().map(|s| s.name.as_str()).collect();
         match only {
-            Some(name) => eprintln!(
+            Some(name) => exit::eprint_line(format_args!(
                 "error: there is no sink `{name}`; there are {}",
                 names.join(", ")
-            ),
-            None => eprintln!("error: the configuration has no [[sink]], so nobody is notified"),
+            )),
+            None => exit::eprint_line(format_args!(
+                "error: the configuration has no [[sink]], so nobody is notified"
+            )),
         }
         return Exit::Config;
     }
@@ -335,9 +328,11 @@ fn test(config: &std::path::Path, only: Option<&str>) -> Exit {
         });
         let kind = sink.kind.as_str();
         match sent {
-            Ok(reply) => println!("{} ({kind}): accepted: {reply}", sink.name),
+            Ok(reply) => {
+                exit::print_line(format_args!("{} ({kind}): accepted: {reply}", sink.name))
+            }
             Err(why) => {
-                println!("{} ({kind}): failed: {why}", sink.name);
+                exit::print_line(format_args!("{} ({kind}): failed: {why}", sink.name));
                 exit = Exit::Unavailable;
             }
         }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::exit::{self, Exit};
 use super::progress::ProgressMeter;
-use super::range;
+use super::{range, replay};
 use crate::app::AppError;
 use crate::app::replay::Input;
 use crate::app::replay::Progress;
@@ -27,8 +27,8 @@ Examples:
   trueline backtest --config now.toml --config stricter.toml --last 7d
   trueline backtest --config now.toml --from 2026-11-01T06:00Z --to 2026-11-02
 
-Files and topics are read as by `replay`. Every configuration reads the same offsets of a range of topics;
---json prints them.";
+Files and topics are read as by `replay`. Every configuration reads the same offsets of a range of
+topics; --json prints them.";
 
 /// Compare which alerts would have fired under several configurations.
 ///
@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> Exit {
     for (i, (config, path)) in configs.into_iter().zip(&args.configs).enumerate() {
         let progress = |done, total| meter.set((i as u64, rounds), done, total);
         let mut input = input(args, range.as_ref(), &mut seen);
-        match one(config, path, &mut input, &progress) {
+        match one(config, path, &mut input, &progress, range.is_some()) {
             Ok(outcome) => policies.push(Policy {
                 letter: letter(i),
                 path,
@@ -111,16 +111,13 @@ fn one(
     path: &Path,
     input: &mut Input<'_>,
     progress: Progress<'_>,
+    of_topics: bool,
 ) -> Result<PolicyOutcome, AppError> {
     let name = path.display();
     let outcome = backtest::backtest(config, input, progress)?;
     if outcome.tally.observed == 0 {
-        let why = (outcome.tally.first_rejected.as_deref())
-            .unwrap_or("they have no outcome, or are late");
-        let records = outcome.tally.records;
-        return Err(AppError::Data(format!(
-            "under {name} none of {records} records is counted in a window: {why}"
-        )));
+        let why = replay::nothing(&outcome.tally, of_topics);
+        return Err(AppError::Data(format!("under {name} {why}")));
     }
     Ok(outcome)
 }
@@ -139,18 +136,21 @@ fn print(args: &Args, policies: &[Policy]) {
         let all = json!({
             "files": args.input.files, "outcomes": args.input.outcomes, "policies": policies
         });
-        println!("{all:#}");
+        exit::print_line(format_args!("{all:#}"));
         return;
     }
     for policy in policies {
-        println!("{}", line(policy));
+        exit::print_line(format_args!("{}", line(policy)));
         for gap in &policy.outcome.tally.gaps {
-            println!("{}  incomplete: {gap}", policy.letter);
+            exit::print_line(format_args!("{}  incomplete: {gap}", policy.letter));
+        }
+        if let Some(first) = &policy.outcome.tally.first_rejected {
+            exit::eprint_line(format_args!("{}  first rejected: {first}", policy.letter));
         }
     }
     let rows = rows(policies);
     if rows.is_empty() {
-        println!("\nnothing would have fired");
+        exit::print_line(format_args!("\nnothing would have fired"));
         return;
     }
     let mut heading = vec!["stream".to_owned(), "window".to_owned()];
@@ -158,9 +158,9 @@ fn print(args: &Args, policies: &[Policy]) {
         heading.extend(["fired", "first (UTC)", "for"].map(|what| format!("{} {what}", p.letter)));
     }
     let heading: Vec<&str> = heading.iter().map(String::as_str).collect();
-    println!();
+    exit::print("\n");
     for line in table::lines(&heading, &rows, std::io::stdout().is_terminal()) {
-        println!("{line}");
+        exit::print_line(format_args!("{line}"));
     }
 }
 

@@ -25,7 +25,7 @@ Examples:
   trueline check --config trueline.toml                    everything, with the environment
   trueline check --config trueline.toml --sample           what the records in the topics become
   trueline check --config trueline.toml --no-environment   only the file, for CI
-  trueline check --config trueline.toml --effective        every key with its value; secrets are masked
+  trueline check --config trueline.toml --effective        every key with its value, but secrets
   trueline check --example > trueline.toml                 a file with every key and its meaning";
 
 /// Check a configuration before it runs
@@ -68,46 +68,46 @@ pub struct Args {
 /// Prints problems to standard error, and a summary to standard output.
 pub fn run(args: &Args) -> Exit {
     if let Some(page) = page(args) {
-        print!("{page}");
+        exit::print(&page);
         return Exit::Ok;
     }
     let config = match Config::load(&args.file.config) {
         Ok(config) => config,
         Err(problems) => {
             for problem in &problems {
-                eprintln!("{problem}");
+                exit::eprint_line(format_args!("{problem}"));
             }
             let faults = if problems.len() == 1 {
                 "fault"
             } else {
                 "faults"
             };
-            eprintln!(
+            exit::eprint_line(format_args!(
                 "{} {faults} in {}",
                 problems.len(),
                 args.file.config.display()
-            );
+            ));
             return Exit::Config;
         }
     };
     if args.effective {
-        print!("{}", config.effective());
+        exit::print(&config.effective());
     } else {
         let expected = args.streams.zip(args.rate);
         let expected = expected.map(|(streams, rate)| Expected { streams, rate });
-        print!("{}", summary(&args.file.config, &config, expected));
+        exit::print(&summary(&args.file.config, &config, expected));
     }
     if args.no_environment {
         return Exit::Ok;
     }
     if !args.effective {
         for line in environment::left_behind(&config) {
-            println!("  {line}");
+            exit::print_line(format_args!("  {line}"));
         }
     }
     let faults = environment::faults(&config, args.timeout);
     for fault in &faults {
-        eprintln!("{}: {fault}", args.file.config.display());
+        exit::eprint_line(format_args!("{}: {fault}", args.file.config.display()));
     }
     match args.sample {
         _ if !faults.is_empty() => Exit::Unavailable,
@@ -124,11 +124,11 @@ fn show_sample(config: &Config, records: u32) -> Exit {
     };
     let words: Vec<sample::Words> = sources.iter().map(sample::describe).collect();
     for line in words.iter().flat_map(|w| &w.lines) {
-        println!("{line}");
+        exit::print_line(format_args!("{line}"));
     }
     let mut end = Exit::Ok;
     for problem in words.iter().flat_map(|w| &w.problems) {
-        eprintln!("{problem}");
+        exit::eprint_line(format_args!("{problem}"));
         end = Exit::Data;
     }
     end

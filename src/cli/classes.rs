@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::report::text::p;
+use crate::report::text::{p, span};
 use crate::stats::multiclass::{Classwise, Evaluation};
 
 /// A vector view: verdict, interval, levels.
@@ -13,7 +13,7 @@ pub fn render(e: &Evaluation) -> String {
         "not rejected"
     };
     let i = &e.interval;
-    let zero = if i.contains_zero { " and 0" } else { "" };
+    let span = span(i.lower, i.upper, i.contains_zero);
     let weights = e
         .weights
         .map(|w| format!(", effective number of events {:.1}", w.effective));
@@ -21,7 +21,7 @@ pub fn render(e: &Evaluation) -> String {
         "calibration {verdict} at α = {} in the view {}\n\n\
          {:<22}{} of {} classes{}\n\
          {:<22}p = {} over {} levels\n\
-         {:<22}{:.5}, {} % interval {:.5} to {:.5}{zero}, {} slices, median of {} events a cell\n\
+         {:<22}{:.5}, {} % interval {span}, {} slices, median of {} events a cell\n\
          {:<22}{:.5} in total variation\n\n\
          {:>9} {:>9} {:>9} {:>12} {:>12} {:>12}\n",
         e.alpha,
@@ -36,8 +36,6 @@ pub fn render(e: &Evaluation) -> String {
         "ℓ2-ECE",
         i.estimate_squared.max(0.0).sqrt(),
         100.0 * i.confidence,
-        i.lower,
-        i.upper,
         i.slices,
         i.median_count,
         "ℓ1-ECE",

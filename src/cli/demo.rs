@@ -9,7 +9,7 @@ use crate::demo::{self, Options, config};
 const EXAMPLES: &str = "\
 Examples:
   trueline demo                       a live table, until Ctrl-C
-  trueline demo --for 60s             exits with a summary; code 0 if every verdict was right
+  trueline demo --for 60s             exits with a summary; code 1 if a verdict was wrong
   trueline demo --show-config         print the configuration of the demo and exit
   curl -s localhost:9464/metrics      while it runs, from another terminal";
 
@@ -56,14 +56,14 @@ pub fn run(args: &Args) -> Exit {
     let listen = SocketAddr::new(args.host, args.port);
     if args.show_config {
         let state = std::path::Path::new("trueline-demo-state");
-        print!("{}", config::text("localhost:9092", listen, state));
+        exit::print(&config::text("localhost:9092", listen, state));
         return Exit::Ok;
     }
     if args.length.is_some_and(|length| length < LEAST) {
-        eprintln!(
+        exit::eprint_line(format_args!(
             "error: --for must be at least 45s: one model drifts after 20 s, and its verdict may take two \
              windows of 10 s"
-        );
+        ));
         return Exit::Usage;
     }
     let options = Options {

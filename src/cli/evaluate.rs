@@ -7,7 +7,7 @@ mod page;
 
 pub use args::Args;
 
-use super::exit::{Exit, print};
+use super::exit::{self, Exit, print};
 use super::{
     classes, distances, estimators, intervals as intervals_text, kernel, recalibrate, report_file,
 };
@@ -33,7 +33,7 @@ use page::Raw;
 
 /// Evaluates the file and prints the report.
 pub fn run(args: &Args) -> Exit {
-    let done = check_report(args).and_then(|()| match stream(args)? {
+    let done = check(args).and_then(|()| match stream(args)? {
         Some(sums) => report_scores(
             args,
             evaluate(&sums, &args.options()),
@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> Exit {
         None => run_sample(args),
     });
     done.unwrap_or_else(|(exit, message)| {
-        eprintln!("error: {message}");
+        exit::eprint_line(format_args!("error: {message}"));
         exit
     })
 }
@@ -134,8 +134,12 @@ fn grid(args: &Args) -> Grid {
     Grid::new(axis, LEVEL)
 }
 
-/// Before the file is read: a report has a place, and the view one.
-fn check_report(args: &Args) -> Result<(), (Exit, String)> {
+/// Before the file is read: the options go together, and a report has a place.
+fn check(args: &Args) -> Result<(), (Exit, String)> {
+    let usage = |why: String| (Exit::Usage, why);
+    args.columns.check().map_err(usage)?;
+    other::check_options(args).map_err(usage)?;
+    args.recalibration.check(&args.file).map_err(usage)?;
     let Some(path) = &args.report else {
         return Ok(());
     };
@@ -232,19 +236,24 @@ fn report_scores(
             all["intervals"] = report::intervals::json(c);
         }
         if let Some(recalibrated) = &recalibrated {
-            all["recalibration"] = recalibrate::json(recalibrated);
+            all["recalibration"] = recalibrate::json(recalibrated, &args.file);
         }
         format!("{all:#}\n")
     } else {
         let recalibrated = recalibrated.as_ref();
-        let recalibrated = recalibrated.map_or(String::new(), recalibrate::render);
+        let recalibrated =
+            recalibrated.map_or(String::new(), |r| recalibrate::render(r, &args.file));
         let distances = e.distances.as_ref();
         let distances = distances.map_or(String::new(), distances::render);
         let compared = compared
             .as_ref()
             .map_or(String::new(), intervals_text::render);
         let others = others.map_or(String::new(), |e| estimators::of_scores(&e));
-        recalibrated + &text::render(&e) + &distances + &compared + &others
+        let view = match (args.view, view) {
+            (None, View::Binary) | (Some(_), _) => String::new(),
+            (None, view) => format!("view {view}; --view chooses another\n"),
+        };
+        view + &recalibrated + &text::render(&e) + &distances + &compared + &others
     };
     print(&text);
     Ok(args.exit(miscalibrated(&e)))

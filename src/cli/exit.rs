@@ -3,8 +3,11 @@
 //! The numbers above 63 are those of BSD `sysexits.h`, which users of systemd and Kubernetes know.
 //! 1 is an *answer* and not a failure: the data were read, and the verdict is not the expected one.
 
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::app::AppError;
 use crate::config::{Config, Problem};
@@ -14,8 +17,9 @@ use crate::config::{Config, Problem};
 pub enum Exit {
     /// Success, with the expected verdicts.
     Ok = 0,
-    /// The answer is "no": a verdict of `demo` is not the truth, or `evaluate
-    /// --fail-on-miscalibrated` finds the sample miscalibrated.
+    /// The answer is "no": a verdict of `demo` is not the truth, `evaluate
+    /// --fail-on-miscalibrated` finds the sample miscalibrated, `reproduce --fail-on-difference`
+    /// finds another number, `explain` another result, or there is no alert of the given name.
     Verdict = 1,
     /// The command line is invalid.
     Usage = 64,
@@ -27,8 +31,9 @@ pub enum Exit {
     Unavailable = 69,
     /// A part of the program failed, which is a bug.
     Software = 70,
-    /// Another process has the group or the `instance`, and was there first.
-    Displaced = 77,
+    /// Another process has the group or the `instance`, and was there first; or a running trueline
+    /// asks for another token.
+    NotPermitted = 77,
     /// The configuration is invalid; each problem was printed with its place.
     Config = 78,
 }
@@ -42,12 +47,13 @@ impl From<Exit> for ExitCode {
 impl Exit {
     /// Prints the fault on standard error and returns its code.
     pub fn of(fault: &AppError) -> Exit {
-        eprintln!("error: {fault}");
+        eprint_line(format_args!("error: {fault}"));
         match fault {
             AppError::Config(_) => Exit::Config,
             AppError::Data(_) => Exit::Data,
+            AppError::NoInput(_) => Exit::NoInput,
             AppError::Unavailable(_) => Exit::Unavailable,
-            AppError::Displaced(_) => Exit::Displaced,
+            AppError::Displaced(_) => Exit::NotPermitted,
             AppError::Internal(_) => Exit::Software,
         }
     }
@@ -60,20 +66,56 @@ pub fn load(path: &Path) -> Result<Config, Exit> {
 
 /// Prints the problems of a configuration.
 pub fn invalid(problems: &[Problem]) -> Exit {
-    problems.iter().for_each(|p| eprintln!("{p}"));
+    problems.iter().for_each(eprint_line);
     Exit::Config
 }
 
 /// Prints what is wrong with the command line.
 pub fn usage(why: &str) -> Exit {
-    eprintln!("error: {why}");
+    eprint_line(format_args!("error: {why}"));
     Exit::Usage
 }
 
-/// Prints to stdout; a closed pipe (`| head`) is not a failure.
+/// Whether something could not be printed on standard output.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Prints on standard output. A closed pipe (`| head`) is not a failure; any other, such as a full
+/// disk, is said on standard error, and [`ended`] makes an exit code of it.
 pub fn print(text: &str) {
-    use std::io::Write;
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+    let mut out = io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    if let Some(error) = lost(written)
+        && !LOST.swap(true, Ordering::Relaxed)
+    {
+        eprint_line(format_args!(
+            "error: cannot write to standard output: {error}"
+        ));
+    }
+}
+
+/// Prints a line on standard output.
+pub fn print_line(line: impl Display) {
+    print(&format!("{line}\n"));
+}
+
+/// Prints a line on standard error. There is no place to say that this failed.
+pub fn eprint_line(line: impl Display) {
+    let _ = io::stderr()
+        .lock()
+        .write_all(format!("{line}\n").as_bytes());
+}
+
+/// The error of a write, unless the reader has gone.
+pub fn lost(written: io::Result<()>) -> Option<io::Error> {
+    written.err().filter(|e| e.kind() != ErrorKind::BrokenPipe)
+}
+
+/// The code with which the process ends: an answer that could not be printed was not given.
+pub fn ended(exit: Exit) -> Exit {
+    match exit {
+        Exit::Ok | Exit::Verdict if LOST.load(Ordering::Relaxed) => Exit::Unavailable,
+        _ => exit,
+    }
 }
 
 /// The end of every long help text.
@@ -81,11 +123,15 @@ pub const HELP: &str = "\
 Exit codes:
    0  success, with the expected verdicts
    1  the answer is no (demo: a verdict differs from the truth;
-      evaluate --fail-on-miscalibrated: miscalibrated)
+      evaluate --fail-on-miscalibrated: miscalibrated;
+      reproduce --fail-on-difference: a number differs;
+      explain: NOT equal; alert: there is no such alert)
   64  the command line is invalid
   65  the input data cannot be read
   66  the input file cannot be opened
-  69  something outside is not available (port, file, directory)
+  69  something outside is not available (port, file, directory,
+      standard output)
   70  a part of the program failed, which is a bug
-  77  another process has the group or the `instance`, and was there first
+  77  another process has the group or the `instance`, and was there first;
+      or the token is missing or another
   78  the configuration is invalid";

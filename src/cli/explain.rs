@@ -40,45 +40,62 @@ pub fn run(args: &Args) -> Exit {
     let folder = args.state.join(FOLDER);
     let files = match list(&folder) {
         Ok(files) => files,
+        Err(_) if named.is_some_and(is_a_path) => return no_file(named),
         Err(error) => {
-            eprintln!(
+            exit::eprint_line(format_args!(
                 "error: {}: {error}; name the state directory with --state",
                 folder.display()
-            );
+            ));
             return Exit::NoInput;
         }
     };
     let Some(wanted) = &args.alert else {
         for file in &files {
             match read(file) {
-                Ok(record) => println!(
+                Ok(record) => exit::print_line(format_args!(
                     "{}  {}  {}",
                     record.key,
                     rfc3339(record.at_ms),
                     record.sentence
-                ),
-                Err(why) => eprintln!("error: {why}"),
+                )),
+                Err(why) => exit::eprint_line(format_args!("error: {why}")),
             }
         }
         return Exit::Ok;
     };
-    let named = audit::newest(&files, std::slice::from_ref(wanted)).cloned();
-    let found = named.or_else(|| audit::newest_of_group(&files, wanted));
+    let newest = audit::newest(&files, std::slice::from_ref(wanted)).cloned();
+    let found = newest.or_else(|| audit::newest_of_group(&files, wanted));
     let Some(file) = found else {
-        eprintln!(
+        if named.is_some_and(is_a_path) {
+            return no_file(named);
+        }
+        exit::eprint_line(format_args!(
             "error: {} has no record of `{wanted}`; run without a name to list all",
             folder.display()
-        );
+        ));
         return Exit::NoInput;
     };
     show(&file)
+}
+
+/// Whether the argument reads like the path of a file; names of streams have slashes too.
+fn is_a_path(named: &Path) -> bool {
+    named.components().count() > 1 || named.extension().is_some_and(|e| e == "json")
+}
+
+fn no_file(named: Option<&Path>) -> Exit {
+    let name = named.unwrap_or(Path::new("")).display();
+    exit::eprint_line(format_args!(
+        "error: {name}: no such file, and no record of this name; run without a name to list all"
+    ));
+    Exit::NoInput
 }
 
 fn show(file: &Path) -> Exit {
     match read(file) {
         Ok(record) => explain(&record),
         Err(why) => {
-            eprintln!("error: {why}");
+            exit::eprint_line(format_args!("error: {why}"));
             Exit::Data
         }
     }
@@ -91,22 +108,22 @@ fn read(file: &Path) -> Result<Record, String> {
 }
 
 fn explain(record: &Record) -> Exit {
-    println!("{} at {}", record.key, rfc3339(record.at_ms));
-    print!("{}", record.words());
+    exit::print_line(format_args!("{} at {}", record.key, rfc3339(record.at_ms)));
+    exit::print(&record.words());
     let checked = record.recompute();
-    println!(
+    exit::print_line(format_args!(
         "recomputed from the record, equal to the bit: {}",
         checked.equal.join("; ")
-    );
+    ));
     if !checked.taken.is_empty() {
-        println!(
+        exit::print_line(format_args!(
             "taken as it stands, judged earlier: {}",
             checked.taken.join("; ")
-        );
+        ));
     }
     if checked.different.is_empty() {
         return Exit::Ok;
     }
-    println!("NOT equal: {}", checked.different.join("; "));
+    exit::print_line(format_args!("NOT equal: {}", checked.different.join("; ")));
     Exit::Verdict
 }

@@ -23,10 +23,10 @@ pub fn run(args: &Args, command: clap::Command) -> Exit {
     match written {
         Ok(()) => Exit::Ok,
         Err(error) => {
-            eprintln!(
+            exit::eprint_line(format_args!(
                 "error: cannot write in {}: {error}",
                 args.directory.display()
-            );
+            ));
             Exit::Unavailable
         }
     }

@@ -8,6 +8,8 @@
 //! Wrong arguments exit with [`Exit::Usage`] and not with clap's 2, which has no meaning to an init
 //! system. Every flag that a container would set also has an environment variable, `TRUELINE_*`.
 
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -112,7 +114,7 @@ pub fn main() -> ExitCode {
         Verb::Completions(args) => completions::run(&args, Cli::command()),
         Verb::Man(args) => man::run(&args, Cli::command()),
     };
-    exit.into()
+    exit::ended(exit).into()
 }
 
 /// Prints an error of clap. `--help` and `--version` are errors too; they go to stdout and exit
@@ -120,23 +122,116 @@ pub fn main() -> ExitCode {
 fn refuse(error: &clap::Error) -> ExitCode {
     let help = !error.use_stderr();
     // A closed pipe (`trueline --help | head`) is not a failure.
-    let _ = error.print();
-    if help {
-        Exit::Ok.into()
-    } else {
-        Exit::Usage.into()
-    }
+    let lost = exit::lost(error.print()).is_some();
+    let exit = match help {
+        true if lost => Exit::Unavailable,
+        true => Exit::Ok,
+        false => Exit::Usage,
+    };
+    exit.into()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use clap::CommandFactory;
 
     use super::*;
 
+    /// The ids of a list in what clap prints of an argument for debugging; nothing else tells them.
+    fn ids<'a>(printed: &'a str, list: &str) -> Vec<&'a str> {
+        let (_, rest) = printed
+            .split_once(&format!(", {list}: ["))
+            .expect("a list of clap");
+        let (inside, _) = rest.split_once(']').expect("its end");
+        inside.split('"').skip(1).step_by(2).collect()
+    }
+
+    /// Checks a command and those below it; returns how many references to other arguments it
+    /// found.
+    fn check(command: &clap::Command) -> usize {
+        let of = command.get_name();
+        let (mut names, mut known) = (BTreeSet::new(), BTreeSet::new());
+        let mut once = |name: String| assert!(names.insert(name.clone()), "{of}: {name} twice");
+        for arg in command.get_arguments() {
+            once(format!("id {}", arg.get_id()));
+            known.insert(arg.get_id().as_str());
+            let aliases = arg.get_all_aliases().into_iter().flatten();
+            let longs = arg.get_long().into_iter().chain(aliases);
+            longs.for_each(|long| once(format!("--{long}")));
+            let aliases = arg.get_all_short_aliases().into_iter().flatten();
+            let shorts = arg.get_short().into_iter().chain(aliases);
+            shorts.for_each(|short| once(format!("-{short}")));
+        }
+        for group in command.get_groups() {
+            let strange = group.get_args().find(|id| !known.contains(id.as_str()));
+            assert_eq!(strange, None, "{of}: group {}", group.get_id());
+        }
+        for group in command.get_groups() {
+            once(format!("id {}", group.get_id()));
+            known.insert(group.get_id().as_str());
+        }
+        for verb in command.get_subcommands() {
+            let names = std::iter::once(verb.get_name()).chain(verb.get_all_aliases());
+            names.for_each(|name| once(format!("verb {name}")));
+        }
+        let mut references = 0;
+        for arg in command.get_arguments() {
+            let printed = format!("{arg:?}");
+            for list in ["conflicts", "overrides", "requires", "r_ifs", "r_unless"] {
+                for id in ids(&printed, list) {
+                    assert!(known.contains(id), "{of}: {} {list} {id}", arg.get_id());
+                    references += 1;
+                }
+            }
+        }
+        // Required ones come first, and only the last one takes several values.
+        let places: Vec<_> = command.get_positionals().collect();
+        assert!(
+            places.is_sorted_by_key(|arg| !arg.is_required_set()),
+            "{of}"
+        );
+        let single = |arg: &clap::Arg| arg.get_num_args().is_none_or(|n| n.max_values() == 1);
+        let early = &places[..places.len().saturating_sub(1)];
+        assert!(early.iter().all(|arg| single(arg)), "{of}");
+        references + command.get_subcommands().map(check).sum::<usize>()
+    }
+
+    /// clap's own `debug_assert` looks at nothing in a release build, which tests are.
     #[test]
     fn the_command_tree_is_valid() {
-        Cli::command().debug_assert();
+        let mut command = Cli::command();
+        command.clone().debug_assert();
+        command.build();
+        let references = check(&command);
+        assert!(references > 20, "{references}");
+    }
+
+    /// The names of commands whose help has a line over 100 columns, which a terminal breaks twice.
+    fn wide(command: &mut clap::Command, found: &mut Vec<String>) {
+        let after = [command.get_after_help(), command.get_after_long_help()];
+        let after: String = after
+            .iter()
+            .flatten()
+            .map(|text| format!("{text}\n"))
+            .collect();
+        let shown = command.render_long_help().to_string();
+        for line in after.lines().chain(shown.lines()) {
+            if line.chars().count() > 100 {
+                found.push(format!("{}: {line}", command.get_name()));
+            }
+        }
+        for verb in command.get_subcommands_mut() {
+            wide(verb, found);
+        }
+    }
+
+    #[test]
+    fn no_line_of_a_help_text_is_over_100_columns() {
+        let mut found = Vec::new();
+        wide(&mut Cli::command(), &mut found);
+        assert_eq!(found, Vec::<String>::new());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Progress of a long replay, on standard error: a bar on a terminal, elsewhere a line every ten
 //! seconds, so that the log of a job shows that it is alive.
 
+use super::exit;
 use std::cell::Cell;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -49,7 +50,7 @@ impl ProgressMeter {
         if self.lines && self.last_line.get().elapsed() >= EVERY {
             self.last_line.set(Instant::now());
             let (what, seconds) = (self.what, self.begun.elapsed().as_secs());
-            eprintln!("{done} of {all} {what} after {seconds} s");
+            exit::eprint_line(format_args!("{done} of {all} {what} after {seconds} s"));
         }
     }
 

@@ -5,9 +5,11 @@
 //! evaluated.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
 
-use super::exit::Exit;
+use super::exit::{self, Exit};
 use crate::report::recalibration as words;
 use crate::stats::evaluation::Options;
 use crate::stats::recalibration::{Cut, Fits, Judgement, Measures, Method, Point, table};
@@ -45,6 +47,60 @@ pub struct Args {
     /// Write the map as CSV (score, recalibrated score; parameters in the first line)
     #[arg(long, value_name = "FILE", requires = "recalibrate")]
     pub map: Option<PathBuf>,
+}
+
+impl Args {
+    /// Errs where the maps would be fitted to the events that they are judged on.
+    pub fn check(&self, file: &Path) -> Result<(), String> {
+        let Some(fit) = self.fit.as_deref().filter(|fit| is_same(fit, file)) else {
+            return Ok(());
+        };
+        Err(format!(
+            "--fit: {} has the events of {}; fit the map to others, or it is judged on what it has seen",
+            fit.display(),
+            file.display()
+        ))
+    }
+}
+
+/// Whether two paths are one file, or two of equal content.
+fn is_same(a: &Path, b: &Path) -> bool {
+    if a == b {
+        return true;
+    }
+    if let (Ok(a), Ok(b)) = (a.canonicalize(), b.canonicalize())
+        && a == b
+    {
+        return true;
+    }
+    // Pipes have no length, and what is read of them is gone.
+    let length = |path: &Path| {
+        path.metadata()
+            .ok()
+            .filter(|m| m.is_file())
+            .map(|m| m.len())
+    };
+    let equal = length(a).zip(length(b)).is_some_and(|(a, b)| a == b);
+    equal && equal_content(a, b).unwrap_or(false)
+}
+
+fn equal_content(a: &Path, b: &Path) -> io::Result<bool> {
+    let (mut a, mut b) = (
+        BufReader::new(File::open(a)?),
+        BufReader::new(File::open(b)?),
+    );
+    loop {
+        let (left, right) = (a.fill_buf()?, b.fill_buf()?);
+        let n = left.len().min(right.len());
+        if left[..n] != right[..n] {
+            return Ok(false);
+        }
+        if n == 0 {
+            return Ok(left.len() == right.len());
+        }
+        a.consume(n);
+        b.consume(n);
+    }
 }
 
 /// How scores were recalibrated.
@@ -96,7 +152,7 @@ pub fn apply(
             })?;
         }
     } else if args.map.is_some() {
-        eprintln!("no map is advised, so no table was written");
+        exit::eprint_line(format_args!("no map is advised, so no table was written"));
     }
     Ok(Recalibrated {
         fits,
@@ -105,18 +161,27 @@ pub fn apply(
     })
 }
 
+/// The advice of a window, said of the events of a file.
+fn of_file(words: &str, file: &Path) -> String {
+    let file = file.display();
+    let words = words.replace("following events", &format!("events of {file}"));
+    words.replace("the following window has", &format!("{file} has"))
+}
+
 /// The JSON beside the evaluation.
-pub fn json(m: &Recalibrated) -> Value {
+pub fn json(m: &Recalibrated, file: &Path) -> Value {
+    let mut advice = words::advice(Some((&m.judgement, &m.fits)));
+    advice["words"] = of_file(&words::words(&m.judgement, &m.fits), file).into();
     json!({
         "applied": m.applied.map(Method::as_str),
-        "advice": words::advice(Some((&m.judgement, &m.fits))),
+        "advice": advice,
         "fitted": words::fits(&m.fits),
         "judged": words::judgement(&m.judgement),
     })
 }
 
 /// A table of the maps, the advice, and which scores are evaluated below.
-pub fn render(m: &Recalibrated) -> String {
+pub fn render(m: &Recalibrated, file: &Path) -> String {
     let mut out = format!(
         "recalibration, fitted to {} events and judged on {}\n{:<12}{:>10}{:>22}{:>10}{:>10}{:>10}\n",
         m.fits.n,
@@ -150,7 +215,7 @@ pub fn render(m: &Recalibrated) -> String {
     let _ = writeln!(
         out,
         "{}\n\nevaluation of the scores {what}",
-        words::words(&m.judgement, &m.fits)
+        of_file(&words::words(&m.judgement, &m.fits), file)
     );
     out
 }

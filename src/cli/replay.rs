@@ -42,12 +42,13 @@ Examples:
   trueline replay --config trueline.toml --last 7d
   trueline replay --config trueline.toml --from 2026-11-01T06:00Z --to 2026-11-02
 
-With --from or --last, the topics of all sources are read from the brokers of the configuration, between two
-record timestamps or offsets. The command joins no consumer group and writes nothing. Topics of outcomes are
-read past --to until the predictions are mature.
+With --from or --last, the topics of all sources are read from the brokers of the configuration,
+between two record timestamps or offsets. The command joins no consumer group and writes nothing.
+Topics of outcomes are read past --to until the predictions are mature.
 
-Without --config the fields are model, score, outcome and time (milliseconds since 1970), in JSON lines or
-under the same names in a CSV header, and every model has the default windows and options.";
+Without --config the fields are model, score, outcome and time (milliseconds since 1970), in JSON
+lines or under the same names in a CSV header, and every model has the default windows and
+options.";
 
 /// Replay files of events, or a range of topics, through the same engine in event time.
 ///
@@ -118,7 +119,7 @@ fn start(args: &Args) -> Result<(), Exit> {
         }
         let repeats = matches!(change.step, Step::Detector { again: true, .. });
         if !args.json && !repeats {
-            meter.suspend(|| println!("{}", line(change)));
+            meter.suspend(|| exit::print_line(format_args!("{}", line(change))));
         }
     };
     let mut seen = Watermarks::new();
@@ -138,14 +139,7 @@ fn start(args: &Args) -> Result<(), Exit> {
     meter.finish();
     let (engine, tally) = replayed.map_err(|fault| Exit::of(&fault))?;
     if tally.observed == 0 {
-        return Err(Exit::of(&AppError::Data(format!(
-            "none of {} records is counted in a window: {}",
-            tally.records,
-            tally
-                .first_rejected
-                .as_deref()
-                .unwrap_or("they have no outcome, or are late")
-        ))));
+        return Err(Exit::of(&AppError::Data(nothing(&tally, range.is_some()))));
     }
     print(args.json, &engine, &tally, &alarms);
     if let Some(path) = &args.report {
@@ -157,18 +151,32 @@ fn start(args: &Args) -> Result<(), Exit> {
             changes,
         );
         written.map_err(|why| {
-            eprintln!("error: {why}");
+            exit::eprint_line(format_args!("error: {why}"));
             Exit::Unavailable
         })?;
     }
     let late = tally.others.get("late").copied().unwrap_or_default();
     if late > 0 && range.is_none() && !args.input.sort {
-        eprintln!(
+        exit::eprint_line(format_args!(
             "{late} records came after their pane was sealed, and count in no window. If the files are not in order of \
              time, add --sort"
-        );
+        ));
     }
     Ok(())
+}
+
+/// Why no record counts.
+pub(super) fn nothing(tally: &Tally, of_topics: bool) -> String {
+    if tally.records == 0 {
+        let what = if of_topics { "range" } else { "input" };
+        return format!("the {what} holds no record");
+    }
+    let why = tally.first_rejected.as_deref();
+    let records = tally.records;
+    format!(
+        "none of {records} records is counted in a window: {}",
+        why.unwrap_or("they have no outcome, or are late")
+    )
 }
 
 /// What was replayed.
@@ -206,19 +214,23 @@ fn print(json: bool, engine: &Engine, tally: &Tally, alarms: &Alarms) {
                 .iter()
                 .map(|a| serde_json::json!({ "ledger": ledger::json(a) })),
         );
-        println!("{}", serde_json::Value::Array(all));
+        exit::print_line(format_args!("{}", serde_json::Value::Array(all)));
     } else {
         let rows: Vec<Vec<Cell>> = reports.iter().flat_map(|r| rows(r)).collect();
         let heading: Vec<&str> = ["stream"].into_iter().chain(table::JUDGEMENT).collect();
-        println!();
+        exit::print("\n");
         for line in table::lines(&heading, &rows, std::io::stdout().is_terminal()) {
-            println!("{line}");
+            exit::print_line(format_args!("{line}"));
         }
         for report in engine.comparisons() {
-            println!("{}: {}", report.id.model, comparison::words(&report));
+            exit::print_line(format_args!(
+                "{}: {}",
+                report.id.model,
+                comparison::words(&report)
+            ));
         }
     }
-    eprintln!("{}", summary(tally));
+    exit::eprint_line(format_args!("{}", summary(tally)));
 }
 
 fn rows(report: &StreamReport) -> Vec<Vec<Cell>> {

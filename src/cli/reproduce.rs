@@ -151,7 +151,7 @@ pub fn run(args: &Args) -> Exit {
     let tables = match drawn {
         Ok(tables) => tables,
         Err(message) => {
-            eprintln!("error: {message}");
+            exit::eprint_line(format_args!("error: {message}"));
             return Exit::NoInput;
         }
     };
@@ -160,7 +160,7 @@ pub fn run(args: &Args) -> Exit {
         print(&format!("{:#}\n", serde_json::Value::from(all)));
     }
     if let Err(message) = write(args, &tables) {
-        eprintln!("error: {message}");
+        exit::eprint_line(format_args!("error: {message}"));
         return Exit::Unavailable;
     }
     let differing: usize = tables.iter().map(Table::far).sum();

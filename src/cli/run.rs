@@ -16,12 +16,12 @@ Examples:
   TRUELINE_CONFIG=trueline.toml TRUELINE_LISTEN=0.0.0.0:9464 trueline run
   trueline run --config trueline.toml --from 24h      start over with the records of the last day
 
-On SIGTERM or SIGINT the process stops consuming, writes a last snapshot, commits its offsets, responds with
-503 on /ready, and exits. When it starts again with the same state directory it continues from the snapshot:
-nothing is lost and nothing is counted twice.
+On SIGTERM or SIGINT the process stops consuming, writes a last snapshot, commits its offsets,
+responds with 503 on /ready, and exits. When it starts again with the same state directory it
+continues from the snapshot: nothing is lost and nothing is counted twice.
 
-On SIGHUP or POST /-/reload it reads the configuration again. It applies the keys that can change at runtime
-and logs those that need a restart. An invalid file changes nothing.";
+On SIGHUP or POST /-/reload it reads the configuration again. It applies the keys that can change
+at runtime and logs those that need a restart. An invalid file changes nothing.";
 
 /// Consume from Kafka and serve verdicts until stopped.
 #[derive(Debug, clap::Args)]
@@ -80,7 +80,7 @@ fn start(args: &Args, config: Config) -> Result<(), AppError> {
     }
     setup.start_over = args.from;
     let app = App::bind(setup)?;
-    tracing::info!(address = %app.address()?, "bound; metrics on /metrics");
+    tracing::info!("listens on {}", app.address()?);
     // HTTP serves published values and never blocks: one thread is enough for it and the signals.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

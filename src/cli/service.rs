@@ -3,8 +3,11 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use serde_json::Value;
+
+use super::exit::Exit;
 use crate::config::Config;
-use crate::http::client::Server;
+use crate::http::client::{self, Server};
 
 const DEFAULT: &str = "http://127.0.0.1:9464";
 
@@ -21,17 +24,18 @@ pub struct Service {
 }
 
 impl Service {
-    /// The trueline to ask. An error says what is wrong with its configuration file. Without a file
-    /// the token is that of `TRUELINE_TOKEN`.
-    pub fn server(&self) -> Result<Server, String> {
+    /// The trueline to ask. An error says what is wrong with its address or configuration file.
+    /// Without a file the token is that of `TRUELINE_TOKEN`.
+    pub fn server(&self) -> Result<Server, (Exit, String)> {
         let token = std::env::var("TRUELINE_TOKEN").ok();
         let Some(file) = &self.config else {
             let url = self.url.clone().unwrap_or_else(|| DEFAULT.to_owned());
+            client::authority(&url).map_err(|why| (Exit::Usage, why))?;
             return Ok(Server { url, token });
         };
         let config = Config::load(file).map_err(|problems| {
             let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            lines.join("\n")
+            (Exit::Config, lines.join("\n"))
         })?;
         Ok(Server {
             url: format!("http://{}", reachable(config.http.listen)),
@@ -40,10 +44,77 @@ impl Service {
     }
 }
 
+/// The exit code for an answer that is not 200, and what to say of it.
+pub fn refusal(server: &Server, status: u16, body: &str) -> (Exit, String) {
+    let answer: Value = serde_json::from_str(body).unwrap_or_default();
+    let text = |key: &str| answer[key].as_str().unwrap_or("-");
+    if answer["error"].is_null() {
+        let url = &server.url;
+        let why = format!("{url} is not a trueline: it responds with status {status}");
+        return (Exit::Unavailable, why);
+    }
+    let (error, hint) = (text("error"), text("hint"));
+    match status {
+        401 => {
+            let remedy = "set TRUELINE_TOKEN, or name its configuration file with --config";
+            (Exit::NotPermitted, format!("{error}; {remedy}"))
+        }
+        403 => (Exit::NotPermitted, format!("{error}; {hint}")),
+        404 => (Exit::Verdict, format!("{error}; {hint}")),
+        400 | 422 => (Exit::Usage, format!("{error}; {hint}")),
+        _ => (Exit::Unavailable, format!("{error}; {hint}")),
+    }
+}
+
 /// Where a server that listens there is reached from its machine.
 fn reachable(listen: SocketAddr) -> SocketAddr {
     match listen.ip().is_unspecified() {
         true => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), listen.port()),
         false => listen,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16, body: &str) -> (Exit, String) {
+        let server = Server {
+            url: "http://x:1".to_owned(),
+            token: None,
+        };
+        refusal(&server, status, body)
+    }
+
+    #[test]
+    fn each_refusal_has_its_code_and_says_what_to_do_on_a_command_line() {
+        let body = r#"{"error": "the token is missing", "hint": "send `authorization`"}"#;
+        let (exit, why) = refused(401, body);
+        assert_eq!(exit, Exit::NotPermitted);
+        assert!(
+            why.contains("TRUELINE_TOKEN") && !why.contains("authorization"),
+            "{why}"
+        );
+        for (status, exit) in [
+            (400, Exit::Usage),
+            (404, Exit::Verdict),
+            (422, Exit::Usage),
+            (503, Exit::Unavailable),
+        ] {
+            assert_eq!(refused(status, body).0, exit, "{status}");
+        }
+        assert!(refused(404, "<html>").1.contains("is not a trueline"));
+    }
+
+    #[test]
+    fn an_address_without_a_port_is_a_fault_of_the_command_line() {
+        let service = Service {
+            url: Some("foo".to_owned()),
+            config: None,
+        };
+        assert_eq!(
+            service.server().map(|_| ()).map_err(|e| e.0),
+            Err(Exit::Usage)
+        );
     }
 }

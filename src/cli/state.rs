@@ -22,11 +22,11 @@ use crate::store::{self, Loaded, transfer};
 const EXAMPLES: &str = "\
 Examples:
   trueline state inspect /var/lib/trueline              every file, and what a start would restore
-  trueline state inspect --config trueline.toml         the topic of [state]: owner, last writer and age of each partition
+  trueline state inspect --config trueline.toml         each partition in the topic of [state]
   trueline state export /var/lib/trueline state.jsonl   the newest valid snapshot, as text
   trueline state import state.jsonl /var/lib/other      into an empty directory, to the bit
-  trueline state reset /var/lib/trueline                set the state aside; the next start begins without it
-  trueline state reset-watermark /var/lib/trueline      take back a watermark that records of the future moved";
+  trueline state reset /var/lib/trueline                set it aside; the next start has none
+  trueline state reset-watermark /var/lib/trueline      after records with future times";
 
 /// Inspect, export or import state
 #[derive(Debug, clap::Args)]
@@ -44,7 +44,7 @@ enum Act {
     /// age, size and faults
     Inspect {
         /// The state directory
-        #[arg(required_unless_present = "config", conflicts_with = "config")]
+        #[arg(conflicts_with = "config")]
         directory: Option<PathBuf>,
         /// A configuration whose [state] topic is read; its processes may be running
         #[arg(short, long, value_name = "FILE")]
@@ -98,7 +98,7 @@ pub fn run(args: &Args) -> Exit {
             return match (directory, config) {
                 (Some(directory), _) => print_directory(directory, *json),
                 (None, Some(config)) => state_topic::print_topic(config, *json),
-                (None, None) => Exit::Usage,
+                (None, None) => exit::usage("name a directory, or a configuration with --config"),
             };
         }
         Act::Export { directory, file } => export(directory, file),
@@ -108,11 +108,11 @@ pub fn run(args: &Args) -> Exit {
     };
     match done {
         Ok(text) => {
-            eprintln!("{text}");
+            exit::eprint_line(format_args!("{text}"));
             Exit::Ok
         }
         Err((exit, why)) => {
-            eprintln!("error: {why}");
+            exit::eprint_line(format_args!("error: {why}"));
             exit
         }
     }
@@ -121,6 +121,10 @@ pub fn run(args: &Args) -> Exit {
 type Done = Result<String, (Exit, String)>;
 
 fn export(directory: &Path, file: &Path) -> Done {
+    if !directory.is_dir() {
+        let why = format!("{} is not a directory", directory.display());
+        return Err((Exit::NoInput, why));
+    }
     let failed = |error: transfer::TransferError| (Exit::Unavailable, error.to_string());
     let loaded = if file == Path::new("-") {
         transfer::export(directory, &mut BufWriter::new(std::io::stdout().lock()))
@@ -147,6 +151,11 @@ fn export(directory: &Path, file: &Path) -> Done {
 }
 
 fn import(file: &Path, directory: &Path) -> Done {
+    // Before a directory is made for it.
+    if let Err(error) = File::open(file) {
+        let why = format!("cannot open {} ({error}); check the path", file.display());
+        return Err((Exit::NoInput, why));
+    }
     // Locked until the end, so that no trueline starts in the directory meanwhile.
     let _ours = StateDir::open(directory).map_err(|f| (Exit::Unavailable, f.to_string()))?;
     let loaded = transfer::import(file, directory).map_err(|error| {
@@ -236,19 +245,19 @@ fn print_directory(directory: &Path, json: bool) -> Exit {
     let found = match inspect(directory) {
         Ok(found) => found,
         Err(error) => {
-            eprintln!("error: {error}");
+            exit::eprint_line(format_args!("error: {error}"));
             return Exit::NoInput;
         }
     };
     if json {
-        println!("{:#}", as_json(directory, &found));
+        exit::print_line(format_args!("{:#}", as_json(directory, &found)));
     } else {
-        print!("{}", as_text(directory, &found));
+        exit::print(&as_text(directory, &found));
     }
     match &found.newest {
         Ok(_) => Exit::Ok,
         Err(error) => {
-            eprintln!("error: {error}");
+            exit::eprint_line(format_args!("error: {error}"));
             Exit::Data
         }
     }

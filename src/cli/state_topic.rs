@@ -34,16 +34,16 @@ pub fn print_topic(path: &Path, json: bool) -> Exit {
     };
     let Some((kafka, topic)) = config.moving() else {
         let path = path.display();
-        eprintln!(
+        exit::eprint_line(format_args!(
             "error: {path} has no [state] topic; its state is in {}: name that directory",
             config.state.directory.display()
-        );
+        ));
         return Exit::Config;
     };
     let partitions = match read(kafka, &topic) {
         Ok(partitions) => partitions,
         Err(error) => {
-            eprintln!("error: {error}");
+            exit::eprint_line(format_args!("error: {error}"));
             return match error.needs_operator() {
                 true => Exit::Config,
                 false => Exit::Unavailable,
@@ -52,9 +52,9 @@ pub fn print_topic(path: &Path, json: bool) -> Exit {
     };
     let now_ms = clock::now_ms();
     if json {
-        println!("{:#}", as_json(&topic, &partitions, now_ms));
+        exit::print_line(format_args!("{:#}", as_json(&topic, &partitions, now_ms)));
     } else {
-        print!("{}", as_text(&topic, &partitions, now_ms));
+        exit::print(&as_text(&topic, &partitions, now_ms));
     }
     let broken =
         |h: &StatePartition| !h.strange.is_empty() || h.reports.iter().any(|s| s.found.is_err());

@@ -3,7 +3,7 @@
 use std::io::{BufRead, Read, Write};
 
 use super::exit::{self, Exit};
-use super::service::Service;
+use super::service::{Service, refusal};
 use crate::http::client;
 
 const EXAMPLES: &str = "\
@@ -37,28 +37,24 @@ pub struct Args {
 pub fn run(args: &Args) -> Exit {
     match listen(args) {
         Ok(()) => Exit::Ok,
-        Err(why) => {
-            eprintln!("error: {why}");
-            Exit::Unavailable
+        Err((exit, why)) => {
+            exit::eprint_line(format_args!("error: {why}"));
+            exit
         }
     }
 }
 
-fn listen(args: &Args) -> Result<(), String> {
+fn listen(args: &Args) -> Result<(), (Exit, String)> {
+    let unavailable = |why: String| (Exit::Unavailable, why);
     let server = args.service.server()?;
     let mut printed = 0;
     // The service closes every connection after some minutes; then the next one is opened.
     loop {
-        let mut reply = server.open(&path(args))?;
+        let mut reply = server.open(&path(args)).map_err(unavailable)?;
         if reply.status != 200 {
             let mut said = String::new();
             let _ = (&mut reply.body).take(4096).read_to_string(&mut said);
-            return Err(format!(
-                "{} answers {}: {}",
-                server.url,
-                reply.status,
-                said.trim()
-            ));
+            return Err(refusal(&server, reply.status, &said));
         }
         reply.patient();
         let mut line = String::new();
@@ -68,12 +64,15 @@ fn listen(args: &Args) -> Result<(), String> {
             match reply.body.read_line(&mut line) {
                 Ok(0) => break,
                 Ok(_) => {}
-                Err(error) => return Err(format!("{}: {error}", server.url)),
+                Err(error) => return Err(unavailable(format!("{}: {error}", server.url))),
             }
             let written = out.write_all(line.as_bytes()).and_then(|()| out.flush());
             if written.is_err() {
                 // A closed pipe (`tap | head`) is not a failure.
-                return Ok(());
+                return exit::lost(written).map_or(Ok(()), |error| {
+                    let why = format!("cannot write to standard output: {error}");
+                    Err(unavailable(why))
+                });
             }
             printed += u64::from(!line.starts_with("{\"missed\":"));
         }

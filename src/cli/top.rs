@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::exit::{self, Exit};
-use super::service::Service;
+use super::service::{Service, refusal};
 use crate::app::clock;
 use crate::http::client::Server;
 use crate::report::table::{Cell, Paint, lines};
@@ -51,20 +51,20 @@ pub fn run(args: &Args) -> Exit {
     let terminal = out.is_terminal();
     let server = match args.service.server() {
         Ok(server) => server,
-        Err(why) => {
-            eprintln!("error: {why}");
-            return Exit::Config;
+        Err((exit, why)) => {
+            exit::eprint_line(format_args!("error: {why}"));
+            return exit;
         }
     };
     loop {
         let table = match fetch(&server, args) {
             Ok(rows) => rows,
-            Err(why) if args.once || !terminal => {
-                eprintln!("error: {why}");
-                return Exit::Unavailable;
+            Err((exit, why)) if args.once || !terminal => {
+                exit::eprint_line(format_args!("error: {why}"));
+                return exit;
             }
             // On a terminal the service may come back.
-            Err(why) => {
+            Err((_, why)) => {
                 let _ = writeln!(out, "\x1b[H\x1b[2J{why}");
                 let _ = out.flush();
                 std::thread::sleep(args.every.max(Duration::from_millis(200)));
@@ -82,14 +82,17 @@ pub fn run(args: &Args) -> Exit {
             fit.unwrap_or(usize::MAX),
             terminal,
         ));
-        // A closed pipe (`top | head`) is not a failure.
-        if out
-            .write_all(text.as_bytes())
-            .and_then(|()| out.flush())
-            .is_err()
-            || args.once
-        {
+        if args.once {
+            exit::print(&text);
             return Exit::Ok;
+        }
+        let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        if written.is_err() {
+            // A closed pipe (`top | head`) is not a failure.
+            return exit::lost(written).map_or(Exit::Ok, |error| {
+                exit::eprint_line(format_args!("error: cannot write the table: {error}"));
+                Exit::Unavailable
+            });
         }
         std::thread::sleep(args.every.max(Duration::from_millis(200)));
     }
@@ -109,13 +112,13 @@ struct Row {
     cells: Vec<Cell>,
 }
 
-fn fetch(server: &Server, args: &Args) -> Result<Vec<Row>, String> {
-    let (status, body) = server.get("/api/v1/streams")?;
-    if status != 200 {
-        return Err(format!("{} answers {status}: {}", server.url, body.trim()));
-    }
-    let answer: Value =
-        serde_json::from_str(&body).map_err(|_| format!("{} is not a trueline", server.url))?;
+fn fetch(server: &Server, args: &Args) -> Result<Vec<Row>, (Exit, String)> {
+    let unavailable = |why: String| (Exit::Unavailable, why);
+    let (status, body) = server.get("/api/v1/streams").map_err(unavailable)?;
+    let answer: Value = match (status, serde_json::from_str(&body)) {
+        (200, Ok(answer)) => answer,
+        _ => return Err(refusal(server, status, &body)),
+    };
     Ok(rows(&answer, args, clock::now_ms()))
 }
 

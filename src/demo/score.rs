@@ -1,7 +1,8 @@
 //! Compares every verdict on every window with the truth.
 //!
-//! The demo succeeds if the last verdict on every window is right, and if the short window of the
-//! drifting model was calibrated before the drift and miscalibrated within two widths after it.
+//! The demo fails if the last verdict on a window is wrong, or if the short window of the drifting
+//! model was not calibrated before the drift or not miscalibrated within two widths after it. A
+//! window without a verdict that could be compared is open, which fails nothing.
 //! Single wrong verdicts before the end do not fail the demo, but are counted and printed: every
 //! slide is a test, and a test at level α may be wrong with probability α. The tolerance reduces
 //! that probability, because a verdict requires size as well as significance.
@@ -21,6 +22,26 @@ pub enum Agreement {
     Wrong,
     /// There is no verdict yet, or any is right while the drift passes through the window.
     Open,
+}
+
+impl Agreement {
+    /// The agreement of two windows together: the worse one counts.
+    fn and(self, other: Agreement) -> Agreement {
+        match (self, other) {
+            (Agreement::Wrong, _) | (_, Agreement::Wrong) => Agreement::Wrong,
+            (Agreement::Open, _) | (_, Agreement::Open) => Agreement::Open,
+            (Agreement::Right, Agreement::Right) => Agreement::Right,
+        }
+    }
+
+    /// The first word of a line of the summary.
+    fn mark(self) -> &'static str {
+        match self {
+            Agreement::Right => "right",
+            Agreement::Wrong => "WRONG",
+            Agreement::Open => "open ",
+        }
+    }
 }
 
 /// The history of one window of one model.
@@ -85,17 +106,22 @@ impl Score {
         }
     }
 
-    /// The lines of the summary, and whether the demo succeeded.
-    pub fn summary(&self) -> (Vec<String>, bool) {
+    /// The lines of the summary, and how the demo as a whole compares with the truth.
+    pub fn summary(&self) -> (Vec<String>, Agreement) {
         let mut out = Vec::new();
-        let mut all = true;
+        let mut all = Agreement::Right;
         for model in &MODELS {
             let lines: Vec<&Line> = self.lines.values().filter(|l| l.model == *model).collect();
-            let right = !lines.is_empty() && lines.iter().all(|line| line.right());
-            all &= right;
-            let mark = if right { "right" } else { "WRONG" };
+            let each = lines.iter().map(|line| line.agreement());
+            let found = each.reduce(Agreement::and).unwrap_or(Agreement::Open);
+            all = all.and(found);
+            let open = match found {
+                Agreement::Open => ", no verdict yet on a window",
+                Agreement::Right | Agreement::Wrong => "",
+            };
             out.push(format!(
-                "{mark}  {:<17} {:<22} {}",
+                "{}  {:<17} {:<22} {}{open}",
+                found.mark(),
                 model.name,
                 model.truth,
                 words(&lines)
@@ -141,15 +167,19 @@ impl Line {
         }
     }
 
-    fn right(&self) -> bool {
+    fn agreement(&self) -> Agreement {
         if !self.model.drifts() {
-            return self.last == Agreement::Right;
+            return self.last;
         }
         // A window wider than the time since the drift is still open at the end.
-        let in_time = self
-            .flipped_ms
-            .is_some_and(|at| at <= DRIFT_AFTER_MS + 2 * self.width_ms);
-        self.before == Some(Verdict::Calibrated) && self.last != Agreement::Wrong && in_time
+        let late = |at: i64| at > DRIFT_AFTER_MS + 2 * self.width_ms;
+        match (self.before, self.flipped_ms) {
+            _ if self.last == Agreement::Wrong => Agreement::Wrong,
+            (Some(Verdict::Miscalibrated), _) => Agreement::Wrong,
+            (_, Some(at)) if late(at) => Agreement::Wrong,
+            (Some(_), Some(_)) => Agreement::Right,
+            _ => Agreement::Open,
+        }
     }
 }
 
@@ -172,5 +202,73 @@ fn words(lines: &[&Line]) -> String {
             "{before} before the drift, miscalibrated {:.0} s after it",
             (at - DRIFT_AFTER_MS) as f64 / 1000.0
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::{StreamId, Undecided};
+    use crate::stats::view::View;
+    use crate::window::{Ladder, Width, WindowSpec};
+
+    /// The summary after one verdict on each window of every model.
+    fn summary(verdict: impl Fn(&Model, usize) -> Verdict) -> (Vec<String>, Agreement) {
+        let windows = [("10s", 10_000), ("30s", 30_000)];
+        let slide_ms = 2_000;
+        let specs = windows.map(|(name, width_ms)| WindowSpec {
+            name: name.to_owned(),
+            width: Width::Time { width_ms, slide_ms },
+        });
+        let ladder = Ladder::new(specs.to_vec(), 0).unwrap();
+        let mut score = Score::new(0);
+        for end_ms in [18_000, 38_000, 90_000] {
+            let report = |model: &Model| {
+                let id = StreamId {
+                    model: model.name.to_owned(),
+                    version: String::new(),
+                    segment: String::new(),
+                    view: View::Binary,
+                };
+                let mut report = StreamReport::blank(id, &ladder);
+                for (index, window) in report.windows.iter_mut().enumerate() {
+                    window.end_ms = end_ms;
+                    window.evaluated_at_ms = end_ms;
+                    let drifted = model.drifts() && end_ms > DRIFT_AFTER_MS;
+                    window.verdict = match drifted {
+                        true => Verdict::Miscalibrated,
+                        false => verdict(model, index),
+                    };
+                }
+                Arc::new(report)
+            };
+            let reports: Vec<_> = MODELS.iter().map(report).collect();
+            score.observe(&reports, super::super::config::width_ms);
+        }
+        score.summary()
+    }
+
+    fn truth(model: &Model) -> Verdict {
+        match model.expected(0, 10_000) {
+            Expected::Miscalibrated => Verdict::Miscalibrated,
+            Expected::Calibrated | Expected::Either => Verdict::Calibrated,
+        }
+    }
+
+    #[test]
+    fn a_window_without_a_verdict_is_open_and_only_a_wrong_verdict_fails() {
+        let (lines, mark) = summary(|model, _| truth(model));
+        assert_eq!(mark, Agreement::Right, "{lines:?}");
+        let none = Verdict::Undecided(Undecided::Inconclusive);
+        let (lines, mark) = summary(|model, index| match index {
+            1 => none,
+            _ => truth(model),
+        });
+        assert_eq!(mark, Agreement::Open);
+        assert!(lines[0].starts_with("open   credit_default"), "{lines:?}");
+        assert!(!lines.concat().contains("WRONG"), "{lines:?}");
+        let (lines, mark) = summary(|_, _| Verdict::Miscalibrated);
+        assert_eq!(mark, Agreement::Wrong);
+        assert!(lines[0].starts_with("WRONG  credit_default"), "{lines:?}");
     }
 }

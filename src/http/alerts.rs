@@ -89,7 +89,7 @@ fn alert(
         "segment": alert.segment,
         "view": alert.view,
         "state": alert.state.as_str(),
-        "severity": alert.severity.as_str(),
+        "severity": alert.state.severity(alert.severity).map(Severity::as_str),
         "since_ms": alert.since_ms,
         "since": alert.since_ms.map(rfc3339),
         "streams_firing": firing.count(),
@@ -115,7 +115,7 @@ fn stream(report: &StreamReport, silence: Option<&Silence>) -> Value {
         "segment": id.segment,
         "view": id.view.to_string(),
         "state": alert.state.as_str(),
-        "severity": alert.severity.as_str(),
+        "severity": alert.state.severity(alert.severity).map(Severity::as_str),
         "since_ms": alert.since_ms,
         "since": alert.since_ms.map(rfc3339),
         "flaps": alert.flaps,
@@ -256,14 +256,20 @@ pub fn change(route: &Route, body: &[u8], published: &Published) -> Answer {
         Some(AlertResponse::Acknowledged(ack)) => ok(&ack_json(&ack)),
         Some(AlertResponse::Deployed(deployment)) => ok(&deployment_json(&deployment)),
         Some(AlertResponse::Done) => ok(&json!({ "done": true })),
-        Some(AlertResponse::Unknown) => unknown(route),
+        Some(AlertResponse::Unknown) => unknown(route, published),
         Some(AlertResponse::Refused(why)) => error(StatusCode::UNPROCESSABLE_ENTITY, &why, EXAMPLE),
     }
 }
 
-/// What a request names is not there.
-fn unknown(route: &Route) -> Answer {
+/// What a request names is not there, or does not fire.
+fn unknown(route: &Route, published: &Published) -> Answer {
+    let facts = published.facts();
+    let called = |name: &str| facts.alerts.iter().find(|a| a.is_called(name));
     let (what, hint) = match route {
+        Route::Acknowledge(name) | Route::Close(name) if called(name).is_some() => (
+            called(name).map_or(String::new(), not_firing),
+            "only an alert that fires can be acknowledged; one that is pending can be closed too",
+        ),
         Route::Deploy(model) => (
             format!("no stream of model `{model}` is known"),
             "/api/v1/streams has the names; a new version of a known model may be marked before its first record",
@@ -274,6 +280,17 @@ fn unknown(route: &Route) -> Answer {
         ),
     };
     error(StatusCode::NOT_FOUND, &what, hint)
+}
+
+/// That an alert does not fire, and since when it is as it is.
+fn not_firing(alert: &AlertFacts) -> String {
+    let since = alert.since_ms.map(rfc3339);
+    format!(
+        "alert `{}` does not fire: it is {}{}",
+        alert.name,
+        alert.state.as_str(),
+        since.map_or(String::new(), |at| format!(" since {at}"))
+    )
 }
 
 const EXAMPLE: &str = "a silence is {\"matchers\": [\"model=fraud\"], \"for\": \"2h\", \"by\": \"ann\", \"note\": \"release\"}; \

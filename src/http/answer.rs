@@ -17,7 +17,7 @@ use super::standing::Filter;
 use super::{alerts, api, history, page, routes, runbooks, sources};
 use crate::judge::StreamReport;
 use crate::telemetry::facts::AlertFacts;
-use crate::telemetry::{Published, collector};
+use crate::telemetry::{Published, scrape};
 
 /// Pairs a second of a tap that does not say.
 const RATE: u32 = 10;
@@ -306,7 +306,7 @@ pub fn listen(uri: &Uri, published: &Published) -> Result<Receiver<String>, Box<
 }
 
 fn metrics(published: &Published) -> Answer {
-    match collector::text(published) {
+    match scrape::text(published) {
         Ok(body) => whole(
             StatusCode::OK,
             "text/plain; version=0.0.4; charset=utf-8",

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::path::{encode, encode_id, page_path};
 use super::standing::{Filter, Standing, counts};
+use crate::alert::Severity;
 use crate::judge::{ComparisonReport, Coverage, StreamReport, WindowReport};
 use crate::report::{comparison, detector, evaluation, kernel, ledger, vectors};
 use crate::stats::axis::Axis;
@@ -180,6 +181,7 @@ pub(super) fn identity(report: &StreamReport) -> Value {
     let id = &report.id;
     let last_event_ms = report.last_event_ms();
     let path = encode_id(id);
+    let severity = report.alert.state.severity(report.alert.severity);
     json!({
         "id": id.to_string(),
         "model": id.model,
@@ -189,7 +191,7 @@ pub(super) fn identity(report: &StreamReport) -> Value {
         "state": Standing::of(report).as_str(),
         "alert": {
             "state": report.alert.state.as_str(),
-            "severity": report.alert.severity.as_str(),
+            "severity": severity.map(Severity::as_str),
             "since_ms": report.alert.since_ms,
             "since": report.alert.since_ms.map(rfc3339),
         },

@@ -32,8 +32,8 @@ impl Reply {
 
 pub use super::path::encode;
 
-/// The address in `http://host:port/` or `host:port`.
-fn authority(url: &str) -> Result<&str, String> {
+/// The address in `http://host:port/` or `host:port`; an error says how to write it.
+pub fn authority(url: &str) -> Result<&str, String> {
     let rest = url.strip_prefix("http://").unwrap_or(url);
     if rest.contains("://") {
         return Err(format!(

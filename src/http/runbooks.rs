@@ -190,6 +190,21 @@ mod tests {
     }
 
     #[test]
+    fn every_command_of_kafka_names_its_broker() {
+        let pages = RUNBOOKS.iter().chain(GUIDE);
+        let mut found = 0;
+        for (name, text) in pages {
+            for code in text.split('`').skip(1).step_by(2) {
+                if code.starts_with("kafka-") && code.contains(".sh ") {
+                    assert!(code.contains("--bootstrap-server"), "{name}: {code}");
+                    found += 1;
+                }
+            }
+        }
+        assert!(found >= 3, "{found}");
+    }
+
+    #[test]
     fn every_page_of_the_guide_is_here() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/guide");
         let files = std::fs::read_dir(folder).expect("the guide");

@@ -109,9 +109,12 @@ pub fn facts(
     }))
 }
 
-/// "fraud/3//binary fires (page): …".
-pub fn sentence(id: &StreamId, from: &Alert, to: &Alert) -> String {
+/// "alert of fraud/3//binary fires (page)". `closed` says who closed it and why, if someone did.
+pub fn sentence(id: &StreamId, from: &Alert, to: &Alert, closed: Option<&str>) -> String {
     let severity = to.severity;
+    if let Some(why) = closed {
+        return format!("alert of {id} is {why}");
+    }
     match (from.state, to.state) {
         (AlertState::Firing, AlertState::Firing) => {
             let was = from.severity;

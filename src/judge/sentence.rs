@@ -71,9 +71,10 @@ pub fn shown(verdict: Verdict, numbers: &Numbers) -> String {
 
 /// What an evaluation of single scores shows, in words.
 pub fn shown_of_scores(e: &Evaluation) -> String {
-    let more = e.tolerance.more_events.map_or(String::new(), |more| {
-        format!("; about {} more events would decide", rounded(more))
-    });
+    let more = (e.tolerance.more_events.filter(|&more| more >= 0.5))
+        .map_or(String::new(), |more| {
+            format!("; about {} more events would decide", rounded(more))
+        });
     let tau = e.tolerance.tolerance;
     let more = more + &dependence(e);
     match (e.tolerance.conclusion, e.tolerance.ratio) {
@@ -124,7 +125,9 @@ fn dependence(e: &Evaluation) -> String {
     if let (None, Some((factor, _))) = (e.clusters, e.overdispersion.and_then(|d| d.gated())) {
         said += &format!("; outcomes vary {factor:.1} times as independent ones would");
     }
-    if let Some(r) = e.repeated.filter(|r| r.is_suspicious()) {
+    // Where all outcomes are equal, those of repeated scores agree in any case.
+    let varied = e.positives > 0 && e.positives < e.n;
+    if let Some(r) = e.repeated.filter(|r| varied && r.is_suspicious()) {
         let share = 100.0 * r.share;
         said += &format!(
             "; {share:.1} % of scores repeat exactly: records delivered, or cases scored, twice?"
@@ -181,7 +184,7 @@ fn score_numbers(e: &Evaluation) -> String {
             ""
         },
         e.interval.cells,
-        probability(e.p_value),
+        p_value(e.p_value),
         e.n
     )
 }
@@ -196,13 +199,13 @@ fn vector_numbers(e: &multiclass::Evaluation) -> String {
         i.upper,
         if i.contains_zero { " with 0" } else { "" },
         e.dimension,
-        probability(e.tcal.p_value),
+        p_value(e.tcal.p_value),
         e.n
     )
 }
 
 fn kernel_numbers(e: &WindowEvaluation) -> String {
-    let p = e.p_value.map_or("undefined".to_owned(), probability);
+    let p = e.p_value.map_or("undefined".to_owned(), p_value);
     let events = match e.by_features {
         true => format!("n = {}", e.n),
         false => format!("{} of n = {}", e.sample.n, e.n),
@@ -213,11 +216,51 @@ fn kernel_numbers(e: &WindowEvaluation) -> String {
     )
 }
 
-/// Two digits, small ones as powers of ten.
-fn probability(p: f64) -> String {
-    if p >= 0.001 || p == 0.0 {
-        format!("{p:.3}")
-    } else {
-        format!("{p:.1e}")
+/// A p-value for people: four digits, a power of ten where it is small, and a bound where it is
+/// below all that matters, because no p-value is 0.
+pub fn p_value(p: f64) -> String {
+    match p {
+        p if p >= 0.001 => format!("{p:.4}"),
+        p if p >= 1e-99 => format!("{p:.1e}"),
+        _ => "<1e-99".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::evaluation::{Options, evaluate_scores};
+
+    #[test]
+    fn a_p_value_reads_alike_at_every_size() {
+        for (p, said) in [
+            (1.0, "1.0000"),
+            (0.0498, "0.0498"),
+            (1.23e-5, "1.2e-5"),
+            (1e-120, "<1e-99"),
+            (0.0, "<1e-99"),
+        ] {
+            assert_eq!(p_value(p), said);
+        }
+    }
+
+    #[test]
+    fn what_decides_nothing_is_left_out() {
+        let sample: Vec<(f64, bool)> = (0..4_000)
+            .map(|i| (0.01 + f64::from(i % 1_000) * 1.37e-5, i % 97 == 0))
+            .collect();
+        let mut e = evaluate_scores(&sample, &Options::default()).unwrap();
+        e.tolerance.more_events = Some(1_234.0);
+        assert!(shown_of_scores(&e).contains("about 1200 more events"));
+        e.tolerance.more_events = Some(0.3);
+        assert!(!shown_of_scores(&e).contains("more events"));
+        // Each score comes four times.
+        let agree = |y: fn(usize) -> bool| {
+            let events = sample.iter().enumerate();
+            let all: Vec<(f64, bool)> = events.map(|(i, &(z, _))| (z, y(i % 1_000))).collect();
+            shown_of_scores(&evaluate_scores(&all, &Options::default()).unwrap())
+        };
+        assert!(agree(|i| i % 50 == 0).contains("repeat exactly"));
+        assert!(!agree(|_| false).contains("repeat exactly"));
     }
 }

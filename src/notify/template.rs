@@ -5,6 +5,7 @@
 //! `status` tell a firing alert from a resolved one. An undefined value reads `-`.
 
 use super::notification::{Notification, moment};
+use crate::judge::sentence::p_value;
 
 /// All placeholders.
 pub const PLACEHOLDERS: [&str; 31] = [
@@ -147,11 +148,7 @@ fn value(name: &str, notification: &Notification) -> String {
             .map_or("-".to_owned(), |c| format!("{:.0}", 100.0 * c)),
         "detectable" => number(notification.detectable),
         "tolerance" => number(notification.tolerance),
-        "p_value" => match notification.p_value {
-            Some(p) if p >= 0.001 || p == 0.0 => format!("{p:.3}"),
-            Some(p) => format!("{p:.1e}"),
-            None => "-".to_owned(),
-        },
+        "p_value" => notification.p_value.map_or("-".to_owned(), p_value),
         "mean_score" => number(notification.mean_score),
         "event_rate" => number(notification.event_rate),
         _ => notification.page.clone(),

@@ -65,7 +65,6 @@ struct State {
     /// Ids to fetch where none of those is due.
     ahead: VecDeque<u32>,
     counts: RequestCounts,
-    trouble: Option<String>,
     stop: bool,
 }
 
@@ -142,11 +141,6 @@ impl Registry {
     /// Requests so far.
     pub fn counts(&self) -> RequestCounts {
         self.shared.lock().counts
-    }
-
-    /// Why the last request failed, until a later one succeeds.
-    pub fn trouble(&self) -> Option<String> {
-        self.shared.lock().trouble.clone()
     }
 }
 
@@ -281,20 +275,17 @@ fn store(shared: &Shared, id: u32, fetched: Result<Schema, FetchError>) {
         Ok(schema) => {
             tracing::info!(schema = id, kind = ?schema.kind, "schema fetched");
             state.counts.found += 1;
-            state.trouble = None;
             state.known.insert(id, Entry::Known(Arc::new(schema)));
         }
         Err(FetchError::Absent(why)) => {
             crate::warn_limited!(schema = id, why, "schema unknown to the registry");
             state.counts.absent += 1;
-            state.trouble = None;
             state.known.insert(id, Entry::Absent(why, Instant::now()));
         }
         Err(error) => {
             let why = error.to_string();
             crate::warn_limited!(schema = id, why, "schema not fetched; its records wait");
             state.counts.failed += 1;
-            state.trouble = Some(why);
             // To the end of the queue: a schema that always fails must not block the others.
             match needed {
                 true => state.wanted.push_back(id),

@@ -417,3 +417,58 @@ fn same_text(a: &Value, b: &Value) -> bool {
     let (a, b) = (a.to_string(), b.to_string());
     a == b
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::Judge;
+    use crate::stats::axis::{Axis, Grid};
+    use crate::stats::fixed::Score;
+    use crate::stats::view::View;
+    use crate::window::{Ladder, LateOutcomes, Pane, Unlabelled, WindowSpec};
+
+    #[test]
+    fn the_record_of_an_alert_that_someone_closed_is_recomputed_and_says_who_did() {
+        let grid = Grid::new(Axis::Linear, 8);
+        let ladder = Ladder::new(vec![WindowSpec::time("12s", 12_000)], 0).unwrap();
+        let id = StreamId {
+            model: "fraud".to_owned(),
+            version: "3".to_owned(),
+            segment: String::new(),
+            view: View::Binary,
+        };
+        let (mut judge, options) = (Judge::new(id, &ladder, grid), JudgeOptions::default());
+        let mut changes = Vec::new();
+        for pane in 1..=10 {
+            let mut sums = Sums::new(grid);
+            for i in 0..500_u32 {
+                let score = Score::new(0.2 + f64::from(i % 50) / 100.0).unwrap();
+                sums.observe(score, i % 10 == 0).unwrap();
+            }
+            let end_ms = 2_000 * pane;
+            let pane = Pane {
+                start_ms: end_ms - 2_000,
+                end_ms,
+                late: 0,
+                sums: PaneSums::Scores(Packed::new(&sums)),
+                unlabelled: Unlabelled::default(),
+                late_outcomes: LateOutcomes::default(),
+            };
+            judge.seen(end_ms - 1);
+            judge.seal(Some(&pane), end_ms, &options, &mut changes);
+        }
+        assert_eq!(judge.report().alert.state, AlertState::Firing);
+        judge.start_over(20_000, Some("closed by ann: fixed"), &options, &mut changes);
+        let change = changes.last().unwrap();
+        let record = Record::of(change, "", Vec::new()).unwrap();
+        let said = "alert of fraud/3//binary is closed by ann: fixed";
+        assert!(record.sentence.starts_with(said), "{}", record.sentence);
+        let text = serde_json::to_string(&record).unwrap();
+        let checked = Record::read(&text).unwrap().recompute();
+        assert!(checked.different.is_empty(), "{checked:?}");
+        assert_eq!(checked.taken, ["window 12s"]);
+        let words = record.words();
+        let said = ["(90 % interval), p = ", ", scores are too high"];
+        assert!(said.iter().all(|said| words.contains(said)), "{words}");
+    }
+}

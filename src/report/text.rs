@@ -6,6 +6,7 @@
 
 use std::fmt::Write;
 
+pub use crate::judge::sentence::p_value as p;
 use crate::judge::shown_of_scores;
 use crate::stats::evaluation::{Conclusion, DecideBy, Ends, Evaluation, ReliabilityCell};
 
@@ -177,25 +178,29 @@ fn numbers(out: &mut String, e: &Evaluation) -> std::fmt::Result {
 
 fn interval(e: &Evaluation) -> String {
     let i = &e.interval;
-    let zero = if i.contains_zero && i.lower > 0.0 {
-        " and 0"
-    } else if !i.contains_zero && i.lower == 0.0 {
-        " without 0"
-    } else {
-        ""
-    };
+    let span = span(i.lower, i.upper, i.contains_zero);
     let ends = match i.ends {
         Ends::Normal => "",
         Ends::Exact => ", exact ends",
     };
     format!(
-        "{:.5}, {} % interval {:.5} to {:.5}{zero}, at a resolution of {} cells{ends}",
+        "{:.5}, {} % interval {span}, at a resolution of {} cells{ends}",
         i.estimate_squared.max(0.0).sqrt(),
         100.0 * i.confidence,
-        i.lower,
-        i.upper,
         i.cells
     )
+}
+
+/// The set that an interval covers: its ends, and 0 where it belongs to it.
+pub fn span(lower: f64, upper: f64, contains_zero: bool) -> String {
+    // One that is printed as 0 is 0 for a reader.
+    let at_zero = lower < 5e-6;
+    match contains_zero {
+        true if at_zero => format!("from 0 to {upper:.5}"),
+        true => format!("from {lower:.5} to {upper:.5}, and 0"),
+        false if at_zero => format!("above 0, to {upper:.5}"),
+        false => format!("from {lower:.5} to {upper:.5}"),
+    }
 }
 
 fn large(e: &Evaluation) -> String {
@@ -263,21 +268,19 @@ fn bar(c: &ReliabilityCell) -> String {
     (0..AXIS).map(mark).collect()
 }
 
-/// A p-value: three digits, or a power of ten when small.
-pub fn p(x: f64) -> String {
-    if x < f64::MIN_POSITIVE {
-        "0".to_owned()
-    } else if x >= 1e-3 {
-        format!("{x:.4}")
-    } else {
-        format!("{x:.1e}")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::stats::evaluation::{Options, evaluate_scores};
+
+    #[test]
+    fn an_interval_says_once_whether_0_belongs_to_it() {
+        assert_eq!(span(1e-7, 0.055_34, true), "from 0 to 0.05534");
+        assert_eq!(span(0.0, 0.055_34, true), "from 0 to 0.05534");
+        assert_eq!(span(0.0, 0.055_34, false), "above 0, to 0.05534");
+        assert_eq!(span(0.01, 0.02, true), "from 0.01000 to 0.02000, and 0");
+        assert_eq!(span(0.01, 0.02, false), "from 0.01000 to 0.02000");
+    }
 
     #[test]
     fn the_table_says_the_verdict_first_and_marks_what_lies_outside() {

@@ -175,23 +175,30 @@ pub struct SnapshotFacts {
     pub refused: u64,
 }
 
-/// Checkpoints of partitions on the state topic.
+/// What happened to checkpoints of partitions on the state topic.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct CheckpointFacts {
+pub struct CheckpointCounts {
     /// Checkpoints written.
     pub written: u64,
-    /// Bytes written, journals included.
+    /// Bytes written, of checkpoints and journals.
     pub written_bytes: u64,
     /// Checkpoints read.
     pub read: u64,
-    /// Bytes read in search of them.
+    /// Bytes read to find them.
     pub read_bytes: u64,
-    /// Checkpoints that could not be used.
+    /// Checkpoints skipped in favour of an older one.
     pub refused: u64,
-    /// Claims of other processes to partitions of this one.
+    /// Claims of other processes that followed ours while we held the partition.
     pub superseded: u64,
-    /// Time taken to restore the last assigned partition.
+    /// How long the last take-over took.
     pub restore_seconds: f64,
+}
+
+/// Checkpoints of partitions on the state topic.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CheckpointFacts {
+    /// What happened to them.
+    pub counts: CheckpointCounts,
     /// When the last checkpoint of each partition was written or read: topic, partition, ms.
     pub last_ms: Vec<(String, i32, Option<i64>)>,
 }

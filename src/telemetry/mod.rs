@@ -1,11 +1,9 @@
 //! What the program reports about itself: published state, metrics, logs.
 //!
-//! Loops write into [`Published`]. [`collector`] turns it into metric families during a scrape,
-//! with the names of the one table in [`metrics`]. [`log`] sets up `tracing` and limits what
-//! frequent call sites may write. Every floor above the core may use this module; it uses none of
-//! the other edges.
+//! Loops write into [`Published`]. [`scrape`] turns it into metric families, with the names of
+//! the one table in [`metrics`]. [`log`] sets up `tracing` and limits what frequent call sites may
+//! write. Every floor above the core may use this module; it uses none of the other edges.
 
-pub mod collector;
 pub mod control;
 pub mod facts;
 pub mod history;
@@ -14,6 +12,7 @@ pub mod log;
 mod memory;
 pub mod metrics;
 pub mod published;
+pub mod scrape;
 mod series;
 pub mod taps;
 

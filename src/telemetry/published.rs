@@ -13,7 +13,8 @@
 //! Invariants: a reader sees whole reports. Every named part is either ready or carries a reason.
 //! Once draining, the program is never ready again.
 //!
-//! Cost: a publish is one hash per stream and tick, and one swap where a report changed; a heartbeat is one atomic store.
+//! Cost: a publish is one hash per stream and tick, and one swap where a report changed; a
+//! heartbeat is one atomic store.
 //! The readiness of named parts follows linkerd2-proxy (`linkerd/app/admin`, readiness).
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ use super::facts::Facts;
 use super::history::History;
 use super::intake::{Concern, Intake, unread, wrong_partition};
 use super::taps::Taps;
+use crate::alert::Severity;
 use crate::judge::{StreamId, StreamReport};
 
 /// Silence of a loop after which the program is no longer live. Loops beat at least once a second;
@@ -44,6 +46,10 @@ pub const CELL_STREAMS_MAX: usize = 100;
 pub const STREAM_SERIES: usize = 16;
 /// Series of a window of scores, without its cells.
 pub const WINDOW_SERIES: usize = 51;
+
+/// The reason of a source that is not ready at the start, and how long that is usual.
+const JOINING: &str = "joining the group";
+const JOINS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Upper bounds of the evaluation histogram, in seconds. An evaluation takes 50 µs to 200 µs, or
 /// some tens of milliseconds with Monte Carlo. More than one second indicates a problem.
@@ -254,8 +260,34 @@ impl Published {
             *stopped.entry(topic).or_default() += 1;
         }
         all.extend(stopped.into_iter().map(|(topic, n)| unread(topic, n)));
+        all.extend(self.unreachable());
         all.extend(lock(&self.intake).concerns(now_ms, &facts.sources));
         all
+    }
+
+    /// Topics of which nothing is read because no broker answers, or the group is not joined.
+    fn unreachable(&self) -> Vec<Concern> {
+        let starts = self.started.elapsed() < JOINS_WITHIN;
+        let mut found: BTreeMap<String, Concern> = BTreeMap::new();
+        for (part, why) in lock(&self.parts).iter() {
+            let topics = ["brokers of ", "kafka "].iter();
+            let topics = topics.filter_map(|what| part.strip_prefix(what)).next();
+            let (Some(topics), Some(why)) = (topics, why) else {
+                continue;
+            };
+            if starts && why == JOINING {
+                continue;
+            }
+            for topic in topics.split(',') {
+                found.entry(topic.to_owned()).or_insert_with(|| Concern {
+                    source: topic.to_owned(),
+                    rule: "TruelineNotReady",
+                    severity: Severity::Page,
+                    words: format!("nothing is read: {why}"),
+                });
+            }
+        }
+        found.into_values().collect()
     }
 
     /// Names a part that is not ready, with the reason. All parts are named before the server
@@ -373,6 +405,26 @@ mod tests {
         assert!(published.missing().is_empty());
         published.drain();
         assert!(published.missing().contains_key("drain"));
+    }
+
+    #[test]
+    fn a_source_whose_brokers_do_not_answer_is_of_concern_until_they_do() {
+        let published = Published::default();
+        published.not_ready("kafka scores,clicks", "joining the group");
+        assert_eq!(published.concerns(0), []);
+        published.not_ready("kafka scores,clicks", "no broker answers");
+        published.not_ready("brokers of scores", "no broker has answered for 30 s");
+        let concerns = published.concerns(0);
+        let found: Vec<_> = concerns
+            .iter()
+            .map(|c| (c.source.as_str(), c.rule))
+            .collect();
+        let rule = "TruelineNotReady";
+        assert_eq!(found, [("clicks", rule), ("scores", rule)]);
+        assert!(concerns[1].words.contains("for 30 s"), "{concerns:?}");
+        published.ready("kafka scores,clicks");
+        published.ready("brokers of scores");
+        assert_eq!(published.concerns(0), []);
     }
 
     #[test]

@@ -87,6 +87,15 @@ fn entries(service: &Service, of: &str) -> usize {
     std::fs::read_dir(path).expect("it runs").count()
 }
 
+/// Reloads that its log tells of: carried out, and refused.
+fn reloads(service: &Service) -> (usize, usize) {
+    let told = |words| service.lines_with(words);
+    (
+        told("configuration reloaded"),
+        told("configuration not reloaded"),
+    )
+}
+
 #[test]
 fn ends_signals_and_few_descriptors_at_bad_moments_lose_nothing() {
     let name = "ends_signals_and_few_descriptors_at_bad_moments_lose_nothing";
@@ -115,8 +124,19 @@ fn ends_signals_and_few_descriptors_at_bad_moments_lose_nothing() {
             _ if text.contains(webhook) => text.replace(webhook, ""),
             _ => text.replace("version = 0", "version = 1") + webhook,
         });
+        let before = reloads(&service);
         service.signal("HUP");
         std::thread::sleep(Duration::from_millis(20));
+        // One of each kind is waited for now and then, so that some are carried out.
+        match n % 10 {
+            7 => wait_for("a reload", LIMIT, || {
+                (reloads(&service).0 > before.0).then_some(())
+            }),
+            9 => wait_for("a refused reload", LIMIT, || {
+                (reloads(&service).1 > before.1).then_some(())
+            }),
+            _ => {}
+        }
         if n % 5 == 4 {
             service.rewrite(|text| {
                 text.replace("version = 0", "version = 1")
@@ -140,6 +160,8 @@ fn ends_signals_and_few_descriptors_at_bad_moments_lose_nothing() {
     let idle: Vec<_> = (0..100).map(|_| service.connect()).collect();
     send(&mut sender, &topic, 0, 100);
     std::thread::sleep(Duration::from_secs(2));
+    let open = entries(&service, "fd");
+    assert!(open >= 60, "{open} descriptors of 64");
     drop(idle);
     wait_observed(&service, 500);
     assert_eq!(service.end("TERM"), Some(0));

@@ -1,7 +1,8 @@
 //! A long time on a real Kafka, joined. At half the greatest rate memory is flat after the warm-up
 //! and the lag does not grow. Through a kill, a freeze, a transaction that hangs and steps of the
 //! wall clock memory is flat, and the sums are those of a pass that nobody disturbs.
-//! `TRUELINE_SOAK` says how long, `30m`; without it half a minute, which says little of memory.
+//! `TRUELINE_SOAK` says how long, `30m`. Without it the test lasts half a minute: windows and
+//! retained predictions still fill then, so memory is only printed.
 
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,10 @@ const BURST: u64 = 500;
 /// Lag that is made of what was fetched and not counted yet, in time at the rate of the run:
 /// statistics come once a second.
 const LAG_SECONDS: f64 = 3.0;
+
+/// The same where nothing is long: a process that reads less than six of ten records lags more at
+/// the end.
+const BRIEF_LAG_SECONDS: f64 = 10.0;
 
 fn config(brokers: &str, topics: &[String; 2]) -> String {
     let [predictions, outcomes] = topics;
@@ -189,12 +194,12 @@ fn at_half_the_greatest_rate_memory_is_flat_and_the_lag_does_not_grow() {
         greatest(&lag),
     );
     assert_eq!(service.end("TERM"), Some(0));
-    if wanted.is_none() {
-        return;
-    }
     // The warm-up is the first third.
     let third = memory.len() / 3;
-    assert_flat(&memory[third..]);
+    if wanted.is_some() {
+        assert_flat(&memory[third..]);
+    }
+    let seconds = wanted.map_or(BRIEF_LAG_SECONDS, |_| LAG_SECONDS);
     let median = |all: &[f64]| {
         let mut all = all.to_vec();
         all.sort_by(f64::total_cmp);
@@ -202,7 +207,7 @@ fn at_half_the_greatest_rate_memory_is_flat_and_the_lag_does_not_grow() {
     };
     let (middle, last) = (&lag[third..2 * third], &lag[2 * third..]);
     assert!(
-        median(last) <= median(middle).max(rate * LAG_SECONDS),
+        median(last) <= median(middle).max(rate * seconds),
         "the lag grows: {lag:?}"
     );
 }

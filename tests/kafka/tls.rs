@@ -11,7 +11,7 @@
 #![cfg(any(feature = "tls", feature = "tls-vendored"))]
 
 use crate::support;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -189,9 +189,7 @@ fn a_registry_over_https_is_asked_only_where_its_authority_is_known() {
     std::fs::create_dir_all(dir.join("schemas/ids")).expect("a directory");
     std::fs::write(dir.join("schemas/types"), "[\"AVRO\"]").expect("a file");
     std::fs::write(dir.join("schemas/ids/1"), r#"{"schema":"\"string\""}"#).expect("a file");
-    let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let port = free.local_addr().expect("its address").port();
-    drop(free);
+    let port = support::free_port();
     let Some(_server) = HttpsFiles::start(&dir, port) else {
         let test = "a_registry_over_https_is_asked_where_its_private_authority_is_known";
         support::skip(test, "install openssl");

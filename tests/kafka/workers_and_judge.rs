@@ -186,7 +186,10 @@ fn one_judge_over_many_workers_says_what_one_process_says() {
             let which = (rng.uniform() * 3.0) as usize;
             match runs[which] {
                 false => workers[which].start_again(),
-                true => drop(workers[which].end(["KILL", "TERM"][turn as usize % 2])),
+                true => {
+                    let (signal, code) = [("KILL", None), ("TERM", Some(0))][turn as usize % 2];
+                    assert_eq!(workers[which].end(signal), code, "{signal} in turn {turn}");
+                }
             }
             runs[which] ^= true;
             if !runs.contains(&true) {

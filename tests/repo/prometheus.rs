@@ -1,6 +1,6 @@
-//! What leaves, read by the real reader: promtool on a live `/metrics`, on the rules and their
-//! tests, and a Prometheus that scrapes a server and answers every query of the dashboard and of
-//! the rules.
+//! What leaves, read by the real reader: promtool on a live `/metrics`, and a Prometheus that
+//! scrapes a server and answers every query of the dashboard and of the rules. `tests/run` checks
+//! the rules and runs their tests.
 //!
 //! Needs `prometheus` and `promtool` on the path (Debian's `prometheus` has both); says by name
 //! what it did not run without them.
@@ -8,7 +8,7 @@
 use crate::support;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -76,29 +76,6 @@ fn promtool_finds_no_fault_in_live_metrics() {
     assert!(said.trim().is_empty(), "{said}");
 }
 
-#[test]
-fn promtool_accepts_the_rules_and_their_tests_pass() {
-    if !has(
-        "promtool",
-        "promtool_accepts_the_rules_and_their_tests_pass",
-    ) {
-        return;
-    }
-    let path = |name: &str| deploy(name).to_string_lossy().into_owned();
-    promtool(&["check", "config", &path("prometheus/prometheus.yml")], "");
-    for file in [
-        "prometheus/trueline_rules.yml",
-        "prometheus/trueline_model_alerts.yml",
-        "prometheus/trueline_service_alerts.yml",
-    ] {
-        promtool(&["check", "rules", &path(file)], "");
-    }
-    promtool(
-        &["test", "rules", &path("prometheus/trueline_rules_test.yml")],
-        "",
-    );
-}
-
 /// A Prometheus of our own, gone when dropped.
 struct Prometheus {
     child: Child,
@@ -124,11 +101,7 @@ impl Prometheus {
             ),
         )
         .unwrap();
-        // Free a moment ago; nothing else on loopback asks for ports in between.
-        let address = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], support::free_port()));
         let log = fs::File::create(folder.join("log")).unwrap();
         let child = Command::new("prometheus")
             .arg(format!("--config.file={}", config.display()))

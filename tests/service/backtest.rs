@@ -164,6 +164,6 @@ fn what_is_wrong_ends_with_its_code() {
     );
     assert_eq!(
         backtest(&["--config", good, "no-such.csv"]).status.code(),
-        Some(65)
+        Some(66)
     );
 }

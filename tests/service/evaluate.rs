@@ -276,6 +276,7 @@ fn parquet_and_arrow_come_by_standard_input_too() {
         for window in [&["--as-window"][..], &[]] {
             let args = [&["--json"], columns, window].concat();
             let wanted = evaluate(&path, &args);
+            assert!(wanted.status.success(), "{wanted:?}");
             let piped = Command::new(env!("CARGO_BIN_EXE_trueline"))
                 .arg("evaluate")
                 .args(&args)

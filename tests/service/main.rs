@@ -8,6 +8,7 @@ mod evaluate;
 mod events;
 mod http;
 mod operations;
+mod output;
 mod pages;
 mod recalibration;
 mod replay;

@@ -158,8 +158,18 @@ fn broken_records_are_counted_by_reason_and_the_first_is_named() {
 }
 
 #[test]
-fn a_file_that_is_missing_or_holds_no_event_ends_with_65() {
-    assert_eq!(replay(&["no-such-file.csv"]).status.code(), Some(65));
+fn a_file_that_is_missing_ends_with_66_and_one_that_holds_no_event_with_65() {
+    let missing = replay(&["no-such-file.csv"]);
+    assert_eq!(missing.status.code(), Some(66), "{missing:?}");
+    for (name, text, why) in [
+        ("void.jsonl", "", "the input holds no record"),
+        ("void.csv", "", "void.csv is empty"),
+    ] {
+        let said = replay(&[&file(name, text).display().to_string()]);
+        assert_eq!(said.status.code(), Some(65), "{said:?}");
+        let said = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert!(said.contains(why), "{said}");
+    }
     let path = file("empty.jsonl", "nonsense\n");
     assert_eq!(
         replay(&[&path.display().to_string()]).status.code(),

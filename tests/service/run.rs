@@ -1,10 +1,10 @@
 //! `trueline run` as a process, against a broker in the test: restart, bad surroundings, bad
 //! configuration.
 
-use crate::support::scrape;
+use crate::support::{free_port, scrape};
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
@@ -30,12 +30,6 @@ fn scratch(name: &str) -> PathBuf {
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).expect("a scratch directory");
     dir
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("its address").port()
 }
 
 fn config(dir: &Path, brokers: &str, port: u16, state: &Path) -> PathBuf {

@@ -223,7 +223,7 @@ pub const TOPICS: [&str; 3] = ["events", "predictions", "outcomes"];
 /// Within this a process takes its `instance` back from one that came later.
 pub const RETURNS: Duration = Duration::from_secs(26);
 /// Event time after which a stream without events is let go.
-pub const EXPIRY: Duration = Duration::from_secs(65);
+pub const EXPIRY: Duration = Duration::from_secs(85);
 /// Producers begin; processes are ready by then.
 pub const BEGIN: Duration = Duration::from_secs(12);
 /// No fault after that.

@@ -32,7 +32,9 @@ pub mod server;
 pub mod service;
 pub mod streams;
 
+use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 /// Says that `test` did not run and what it lacks; fails it instead where nothing may be skipped.
@@ -49,6 +51,17 @@ pub fn skip(test: &str, lacks: &str) {
             .open(path);
         let _ = list.and_then(|mut list| writeln!(list, "{line}"));
     }
+}
+
+/// A port on loopback that was free a moment ago. It is below the kernel's ephemeral range, so that
+/// no outgoing connection takes it while the process that has it is down (`kafka/broker` does the
+/// same).
+pub fn free_port() -> u16 {
+    let draw = |at: u16| 15_000 + (RandomState::new().hash_one(at) % 15_000) as u16;
+    (0..100)
+        .map(draw)
+        .find(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok())
+        .expect("a free port")
 }
 
 /// Waits until `answer` is `Some`, looking ten times a second; fails after `limit` with `what`.

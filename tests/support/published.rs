@@ -24,8 +24,8 @@ use trueline::stats::sums::Sums;
 use trueline::stats::view::View;
 use trueline::telemetry::Published;
 use trueline::telemetry::facts::{
-    AlertFacts, CheckpointFacts, EventLogFacts, Facts, PartitionFacts, REFUSALS, SinkFacts,
-    SourceFacts, WatermarkFacts,
+    AlertFacts, CheckpointCounts, CheckpointFacts, EventLogFacts, Facts, PartitionFacts, REFUSALS,
+    SinkFacts, SourceFacts, WatermarkFacts,
 };
 use trueline::window::COVERAGE_CELLS;
 
@@ -391,13 +391,15 @@ fn facts(facts: &mut Facts) {
     };
     facts.pair_counts.push(("rare".to_owned(), counts, 1));
     facts.checkpoints = Some(CheckpointFacts {
-        written: 7,
-        written_bytes: 70_000,
-        read: 2,
-        read_bytes: 20_000,
-        refused: 1,
-        superseded: 1,
-        restore_seconds: 0.06,
+        counts: CheckpointCounts {
+            written: 7,
+            written_bytes: 70_000,
+            read: 2,
+            read_bytes: 20_000,
+            refused: 1,
+            superseded: 1,
+            restore_seconds: 0.06,
+        },
         last_ms: vec![("scored".to_owned(), 0, Some(now_ms()))],
     });
     facts.suspended = vec![("scored".to_owned(), 3)];

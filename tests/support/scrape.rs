@@ -53,11 +53,18 @@ impl Scrape {
         }
     }
 
+    /// The sources of all lines that count records that were read.
     fn sources(&self) -> Vec<String> {
-        let lines = self.0.lines();
-        let read = lines.filter_map(|l| l.strip_prefix("trueline_records_read_total{source=\""));
-        read.filter_map(|l| Some(l.split_once('"')?.0.to_owned()))
-            .collect()
+        let source = |line: &str| {
+            let rest = line.strip_prefix("trueline_records_read_total")?;
+            if !rest.starts_with(['{', ' ']) {
+                return None;
+            }
+            let (_, after) = rest.split_once("source=\"").unwrap_or_default();
+            let named = after.split_once('"').map(|(name, _)| name.to_owned());
+            Some(named.unwrap_or_else(|| panic!("no source in {line}")))
+        };
+        self.0.lines().filter_map(source).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! A `trueline run` process, asked over HTTP as its users do.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::broker::{send_signal, unique};
 use super::scrape::{Scrape, assert_conserved};
-use super::wait_for;
+use super::{free_port, wait_for};
 
 /// How long anything may take before a test calls it lost.
 pub const LIMIT: Duration = Duration::from_secs(90);
@@ -35,7 +35,7 @@ impl Service {
     pub fn start_with(config: &str, env: Vec<(&'static str, String)>) -> Service {
         let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("service-{}", unique()));
         std::fs::create_dir_all(&dir).expect("a directory for the service");
-        let address = free_address();
+        let address = format!("127.0.0.1:{}", free_port());
         let state = dir.join("state").display().to_string();
         let text = config.replace("STATE", &state).replace("LISTEN", &address);
         let path = dir.join("trueline.toml");
@@ -75,9 +75,16 @@ impl Service {
         self.child = Some(child.expect("trueline starts"));
     }
 
-    /// Sends a signal and waits for the end; returns the exit code, if it had one.
+    /// Sends a signal and waits for the end; returns the exit code, if it had one. Fails if it has
+    /// ended before: a test that expects that waits for it with [`Service::wait_end`].
     pub fn end(&mut self, signal: &str) -> Option<i32> {
         let mut child = self.child.take().expect("it runs");
+        let before = child.try_wait().expect("a child");
+        assert!(
+            before.is_none(),
+            "it had ended by itself before {signal}, {before:?}:\n{}",
+            self.log_tail()
+        );
         // Every run is looked at, whatever its test looks at.
         let _ = self.scrape();
         send_signal(&child.id().to_string(), signal);
@@ -159,6 +166,12 @@ impl Service {
             let line = |line: &&str| words.iter().all(|word| line.contains(word));
             text.lines().find(line).map(str::to_owned)
         })
+    }
+
+    /// How many lines it has logged that hold these words.
+    pub fn lines_with(&self, words: &str) -> usize {
+        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        text.lines().filter(|line| line.contains(words)).count()
     }
 
     /// Waits until /ready says 503 with all of `words`, and returns what it says.
@@ -336,10 +349,4 @@ impl Drop for Service {
             );
         }
     }
-}
-
-/// An address on loopback that was free a moment ago.
-fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("its address").to_string()
 }

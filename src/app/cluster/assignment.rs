@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::checkpoint_store::{CheckpointAge, CheckpointCounts, CheckpointStore, Taken};
+use super::checkpoint_store::{CheckpointAge, CheckpointStore, Taken};
 use super::cursor::Superseded;
 use crate::app::outputs::snapshots::Written;
 use crate::collect::join::SpillError;
@@ -17,6 +17,7 @@ use crate::judge::StreamId;
 use crate::kafka::KafkaError;
 use crate::monitor::liveness::At;
 use crate::monitor::{Shards, VerdictState};
+use crate::telemetry::facts::CheckpointCounts;
 use crate::telemetry::published::Beat;
 
 /// How long the last batch of checkpoints may take at the end.

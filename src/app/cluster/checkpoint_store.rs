@@ -32,29 +32,11 @@ use crate::monitor::{LocalShard, Plan, VerdictState};
 use crate::store::FormatError;
 use crate::store::checkpoint::{self, CHUNK_BYTES, JournalRange, KeyedRecord};
 use crate::store::reader::CheckpointReader;
+use crate::telemetry::facts::CheckpointCounts;
 use crate::telemetry::published::Beat;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-/// What happened to checkpoints, for metrics.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct CheckpointCounts {
-    /// Checkpoints written.
-    pub written: u64,
-    /// Bytes written, of checkpoints and journals.
-    pub written_bytes: u64,
-    /// Checkpoints read.
-    pub read: u64,
-    /// Bytes read to find them.
-    pub read_bytes: u64,
-    /// Checkpoints skipped in favour of an older one.
-    pub refused: u64,
-    /// Claims of other processes that followed ours while we held the partition.
-    pub superseded: u64,
-    /// How long the last take-over took.
-    pub restore_seconds: f64,
-}
 
 /// Topic and partition, and when their checkpoint was last written or read, in milliseconds since
 /// 1970.

@@ -26,12 +26,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::checkpoint_store::CheckpointCounts;
 use super::judge_task::JudgeTask;
 use super::options::FollowerOptions;
 use super::reader::{JudgeLease, lease_key};
 use crate::kafka::{FollowState, Followed, KafkaError};
 use crate::store::checkpoint::{CHUNK_BYTES, KeyedRecord};
+use crate::telemetry::facts::CheckpointCounts;
 
 /// Pause before what a broker did not answer is tried again.
 pub(super) const AGAIN: Duration = Duration::from_secs(5);

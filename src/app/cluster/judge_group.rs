@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::assignment::Moves;
-use super::checkpoint_store::{CheckpointAge, CheckpointCounts};
+use super::checkpoint_store::CheckpointAge;
 use super::follower::{AGAIN, TURN};
 use super::judge_member::{GroupHandler, Member, Tasks, checkpoint_of};
 use super::judge_store::JudgeStore;
@@ -36,6 +36,7 @@ use crate::app::AppError;
 use crate::app::outputs::snapshots::Written;
 use crate::judge::Plan;
 use crate::kafka::{Consumer, FollowState, KafkaError, KafkaOptions, StartAt};
+use crate::telemetry::facts::CheckpointCounts;
 use crate::telemetry::published::Beat;
 
 /// How long the last batch of checkpoints may take at the end.

@@ -10,7 +10,6 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::assignment::Moves;
-use super::checkpoint_store::CheckpointCounts;
 use super::judge_store::JudgeStore;
 use super::judge_task::JudgeTask;
 use super::judge_topic::judge_topic;
@@ -21,6 +20,7 @@ use crate::kafka::{Begin, Handler, KafkaError, Partition, Record};
 use crate::monitor::VerdictState;
 use crate::store::checkpoint::{PartitionCheckpoint, claim_key};
 use crate::store::reader::FoundCheckpoint;
+use crate::telemetry::facts::CheckpointCounts;
 
 /// The tasks of a process, by judge partition.
 pub(super) type Tasks = BTreeMap<i32, JudgeTask>;

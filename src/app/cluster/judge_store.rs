@@ -7,7 +7,6 @@
 //! were notified of.
 
 use super::checkpoint_records::{self, CheckpointRecords};
-use super::checkpoint_store::CheckpointCounts;
 use super::judge_topic::{ensure, judge_topic};
 use super::leaving::Leaving;
 use super::options::CheckpointOptions;
@@ -18,6 +17,7 @@ use crate::app::worker::Background;
 use crate::kafka::{KafkaError, ReadState, WriteState};
 use crate::store::checkpoint::{self, CHUNK_BYTES, PartitionCheckpoint};
 use crate::store::reader::{CheckpointReader, FoundCheckpoint};
+use crate::telemetry::facts::CheckpointCounts;
 use crate::telemetry::published::Beat;
 use std::collections::BTreeMap;
 use std::sync::Arc;

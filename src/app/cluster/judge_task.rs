@@ -5,7 +5,6 @@
 //! itself: the one judge of all workers has one task ([`super::follower`]), and a member of a group
 //! of judges one for each judge partition that the group assigns to it ([`super::judge_group`]).
 
-use super::checkpoint_store::CheckpointCounts;
 use super::lengths::{Lengths, Place};
 use super::options::FollowerOptions;
 use super::reader::{Arrival, JudgeLease, StateTopicReader};
@@ -14,6 +13,7 @@ use crate::judge::{Change, Plan, StreamId, StreamReport, WindowJudgement};
 use crate::monitor::Aggregator;
 use crate::monitor::liveness::{At, Freshness, PartitionLiveness};
 use crate::monitor::{RestoreError, Snapshot, VerdictState};
+use crate::telemetry::facts::CheckpointCounts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

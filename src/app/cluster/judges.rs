@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::assignment::Moves;
-use super::checkpoint_store::{CheckpointAge, CheckpointCounts};
+use super::checkpoint_store::CheckpointAge;
 use super::follower::Follower;
 use super::judge_group::JudgeGroup;
 use super::judge_member::Tasks;
@@ -26,6 +26,7 @@ use crate::monitor::Aggregator;
 use crate::monitor::liveness::{At, Freshness};
 use crate::monitor::watchdog::Watchdog;
 use crate::monitor::{MonitorView, RestoreError, Snapshot};
+use crate::telemetry::facts::CheckpointCounts;
 use crate::telemetry::facts::{JudgeFacts, Role};
 use crate::telemetry::published::Beat;
 
@@ -413,7 +414,7 @@ impl Judges {
     }
 
     /// See [`Aggregator::start_over`].
-    pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: bool) -> usize {
+    pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: Option<&str>) -> usize {
         let tasks = self.tasks.values_mut();
         let begun = tasks.map(|task| task.aggregator_mut().start_over(&of, close));
         begun.sum()

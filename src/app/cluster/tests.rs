@@ -1,7 +1,7 @@
 //! Partitions that come and go, over a state topic in memory whose broker each test can take away.
 
 use super::assignment::Assignment;
-use super::checkpoint_store::{CheckpointCounts, CheckpointStore};
+use super::checkpoint_store::CheckpointStore;
 use super::judge_member::{GroupHandler, Member, Tasks};
 use super::judge_store::JudgeStore;
 use super::judge_task::JudgeTask;
@@ -19,6 +19,7 @@ use crate::monitor::liveness::{At, Freshness};
 use crate::monitor::{Plan, Shards};
 use crate::store::checkpoint::PartitionCheckpoint;
 use crate::telemetry::Published;
+use crate::telemetry::facts::CheckpointCounts;
 use crate::telemetry::facts::Role;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

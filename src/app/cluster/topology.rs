@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::assignment::{Assignment, Moves};
-use super::checkpoint_store::{CheckpointAge, CheckpointCounts};
+use super::checkpoint_store::CheckpointAge;
 use super::judges::Judges;
 use crate::app::outputs::snapshots::Written;
 use crate::collect::join::{JoinPlan, SpillError, WrongPartition, wrong_partitions};
@@ -23,6 +23,7 @@ use crate::monitor::activity::Unjudged;
 use crate::monitor::shards::Moved;
 use crate::monitor::watchdog::Watchdog;
 use crate::monitor::{Engine, MonitorView, PartitionEvent, Plan, RecordSink, Snapshot};
+use crate::telemetry::facts::CheckpointCounts;
 use crate::telemetry::facts::Role;
 use crate::telemetry::published::Beat;
 
@@ -273,7 +274,11 @@ impl Topology {
     }
 
     /// See [`Engine::start_over`]; `None` where this process does not judge.
-    pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: bool) -> Option<usize> {
+    pub fn start_over(
+        &mut self,
+        of: impl Fn(&StreamId) -> bool,
+        close: Option<&str>,
+    ) -> Option<usize> {
         if self.counts_only() || self.stands_by() {
             return None;
         }

@@ -135,14 +135,18 @@ impl Requests {
         };
         let colon = if note.is_empty() { "" } else { ": " };
         let why = format!("closed by {by}{colon}{note}");
-        tracing::info!(alert = alert.name, by, note, "alert closed");
+        let name = alert.name;
         let group = GroupId {
             model: alert.model,
             version: alert.version,
             segment: alert.segment,
             view: alert.view,
         };
-        self.order(Act::Close { group, why })
+        let answer = self.order(Act::Close { group, why })?;
+        if answer == AlertResponse::Done {
+            tracing::info!(alert = name, by, note, "alert closed");
+        }
+        Ok(answer)
     }
 
     fn deploy(&self, deployment: Deployment) -> Result<AlertResponse, String> {
@@ -154,7 +158,6 @@ impl Requests {
             ..
         } = &deployment;
         Silences::acceptable_words(by, note).map_err(|e| e.to_string())?;
-        tracing::info!(model, ?version, by, note, "deployment marked");
         let act = Act::Deploy {
             model: model.clone(),
             version: version.clone(),
@@ -162,6 +165,8 @@ impl Requests {
         match self.order(act)? {
             AlertResponse::Done => {
                 self.control.deploy(deployment.clone())?;
+                let version = version.as_deref().unwrap_or("");
+                tracing::info!(model, version, by, note, "deployment marked");
                 Ok(AlertResponse::Deployed(deployment))
             }
             other => Ok(other),

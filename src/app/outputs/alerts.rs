@@ -376,7 +376,8 @@ impl AlertDispatcher {
             let result = match &order.act {
                 Act::Close { group, why } => {
                     let by = self.groups.by();
-                    let found = engine.start_over(|id| by.group_of(id) == *group, true);
+                    let found =
+                        engine.start_over(|id| by.group_of(id) == *group, Some(why.as_str()));
                     if found.is_some_and(|n| n > 0) {
                         self.closing.insert(group.fingerprint(), why.clone());
                     }
@@ -388,7 +389,7 @@ impl AlertDispatcher {
                     };
                     // A version that is about to be deployed has no streams yet.
                     let known = engine.reports().any(|r| r.id.model == *model);
-                    let begun = engine.start_over(of, false);
+                    let begun = engine.start_over(of, None);
                     begun.map(|n| n.max(usize::from(known)))
                 }
             };

@@ -1,6 +1,7 @@
 //! Publishes what HTTP shows, and logs what changed.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use crate::app::ingest::consumer::SourceConsumer;
 use crate::app::ingest::source::SourceReader;
 use crate::collect::join::WrongPartition;
 use crate::collect::{Counters, Origin, Pair, PartitionState};
-use crate::judge::{Change, Plan, Step, StreamId, WindowJudgement};
+use crate::judge::{Change, Plan, Step, StreamId, StreamReport, WindowJudgement};
 use crate::kafka::{Consumer, Partition};
 use crate::registry::RequestCounts;
 use crate::telemetry::Published;
@@ -21,14 +22,28 @@ use crate::telemetry::facts::{
     AlertRules, CheckpointFacts, EngineFacts, PartitionFacts, SourceFacts, WatermarkFacts,
 };
 
-/// Publishes the report of every stream and the ledger, and removes the reports of expired streams.
-pub fn reports(published: &Published, engine: &Topology) {
-    engine
-        .reports()
-        .for_each(|report| published.publish(report));
+/// Publishes the reports that changed since `last`, which holds those of the last call in their
+/// order, and the ledger; removes the reports of expired streams.
+pub fn reports(published: &Published, engine: &Topology, last: &mut Vec<Arc<StreamReport>>) {
+    let mut streams = 0;
+    for report in engine.reports() {
+        match last.get_mut(streams) {
+            Some(same) if Arc::ptr_eq(same, report) => {}
+            Some(other) => {
+                published.publish(report);
+                other.clone_from(report);
+            }
+            None => {
+                published.publish(report);
+                last.push(Arc::clone(report));
+            }
+        }
+        streams += 1;
+    }
+    last.truncate(streams);
     // All that live are published: more are only so where some have expired.
-    if published.streams() > engine.reports().count() {
-        let alive: HashSet<&StreamId> = engine.reports().map(|r| &r.id).collect();
+    if published.streams() > streams {
+        let alive: HashSet<&StreamId> = last.iter().map(|r| &r.id).collect();
         published.retain(|id| alive.contains(id));
     }
     let ledger = engine.ledger().into();
@@ -130,13 +145,7 @@ fn checkpoints(engine: &Topology) -> Option<CheckpointFacts> {
     let (counts, ages) = engine.checkpoints()?;
     let ages = ages.into_iter();
     Some(CheckpointFacts {
-        written: counts.written,
-        written_bytes: counts.written_bytes,
-        read: counts.read,
-        read_bytes: counts.read_bytes,
-        refused: counts.refused,
-        superseded: counts.superseded,
-        restore_seconds: counts.restore_seconds,
+        counts: counts.clone(),
         last_ms: ages.map(|(t, p, ms)| (t.to_owned(), p, ms)).collect(),
     })
 }

@@ -246,7 +246,19 @@ impl<'a> FileQueue<'a> {
         let Some(path) = self.paths.next() else {
             return Ok(false);
         };
-        let reader = FileReader::open(path, self.events, self.labels).map_err(failed)?;
+        if path != Path::new("-")
+            && let Err(e) = path.metadata()
+        {
+            let why = format!("cannot open {} ({e}); check the path", path.display());
+            return Err(AppError::NoInput(why));
+        }
+        let opened = FileReader::open(path, self.events, self.labels);
+        let reader = opened.map_err(|e| match path.metadata() {
+            Ok(m) if m.is_file() && m.len() == 0 => {
+                AppError::Data(format!("{} is empty", path.display()))
+            }
+            _ => failed(e),
+        })?;
         self.open.push(OpenFile {
             reader,
             path,

@@ -29,18 +29,25 @@ Examples:
   trueline evaluate --report holdout.html holdout.csv
   trueline evaluate --recalibrate advised --fit january.csv --map mend.csv february.csv
 
-The file is CSV with a header, JSON lines, Parquet or Arrow. For one class it has the columns score (a probability) and label
-(0 or 1, true or false). For several classes it has p0, p1, … (one probability per class) and label (the index of
-the class that happened). Options say what the columns are called otherwise. Both may have the column weight (an importance weight above 0). A file of one class may instead have
-the column cluster (the user, session or household of the event): tests and interval then hold whatever the
-dependence within clusters.
+The file is CSV with a header, JSON lines, Parquet or Arrow. For one class it has the columns
+score (a probability) and label (0 or 1, true or false). For several classes it has p0, p1, … (one
+probability per class) and label (the index of the class that happened). Options say what the
+columns are called otherwise. Both may have the column weight (an importance weight above 0). A
+file of one class may instead have the column cluster (the user, session or household of the
+event): tests and interval then hold whatever the dependence within clusters.
 
-With --fail-on-miscalibrated the exit code is 1 if calibration is rejected and the error is shown to exceed the
-tolerance; for several classes at once, and with --test, if calibration is rejected. An undecided sample of single
-scores ends with 0.";
+With --fail-on-miscalibrated the exit code is 1 if calibration is rejected and the error is shown
+to exceed the tolerance; for several classes at once, and with --test, if calibration is rejected.
+An undecided sample of single scores ends with 0.";
 
 /// Replicates of the paper's procedure, as in its authors' program.
 const PAPER_REPLICATES: u32 = 3000;
+
+/// What `--smoothness` is by default.
+pub const SMOOTHNESS: f64 = 1.0;
+
+/// What `--kernel-events` is by default.
+pub const KERNEL_EVENTS: u32 = 4000;
 
 /// How the adaptive test runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -179,7 +186,7 @@ pub struct Args {
     pub test: Option<OtherTest>,
     /// Hölder smoothness of the calibration curve, for `--test` known-smoothness, composite,
     /// splitting and cross-fitting
-    #[arg(long, default_value_t = 1.0, value_name = "S", value_parser = width)]
+    #[arg(long, default_value_t = SMOOTHNESS, value_name = "S", value_parser = width)]
     pub smoothness: f64,
     /// Significance level: the probability that a calibrated sample is rejected
     #[arg(long, default_value_t = 0.05, value_parser = inside)]
@@ -188,7 +195,7 @@ pub struct Args {
     #[arg(long, value_name = "CELLS", value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     pub interval_cells: Option<u64>,
     /// Confidence level of the interval
-    #[arg(long, default_value_t = 0.9, value_parser = inside)]
+    #[arg(long, default_value_t = 0.9, value_parser = confidence)]
     pub confidence: f64,
     /// Add the intervals of bootstrap, subsampling and HulC for comparison, with this many
     /// resamples
@@ -239,7 +246,7 @@ pub struct Args {
     #[arg(long, value_name = "NU", value_parser = width)]
     pub kernel_width: Option<f64>,
     /// Largest number of events for the quadratic kernel estimators; more are sampled by the seed
-    #[arg(long, default_value_t = 4000, value_name = "EVENTS", value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    #[arg(long, default_value_t = KERNEL_EVENTS, value_name = "EVENTS", value_parser = clap::value_parser!(u32).range(2..=100_000))]
     pub kernel_events: u32,
     /// Bootstrap replicates for the asymptotic test of the unbiased kernel estimator; 0: no such
     /// test
@@ -299,6 +306,32 @@ impl ColumnArgs {
             positive: self.positive.clone(),
         }
     }
+
+    /// Errs where one column is to be two things.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let classes: Vec<(String, String)> = self.classes.iter().map(|c| class_column(c)).collect();
+        let mut named: Vec<(&str, &str)> = match classes.is_empty() {
+            true => vec![("--score", &self.score)],
+            false => classes
+                .iter()
+                .map(|(_, c)| ("--classes", c.as_str()))
+                .collect(),
+        };
+        named.extend([
+            ("--label", self.label.as_str()),
+            ("--weight", self.weight.as_deref().unwrap_or("weight")),
+            ("--cluster", self.cluster.as_deref().unwrap_or("cluster")),
+        ]);
+        for (at, (option, column)) in named.iter().enumerate() {
+            let same = |(_, other): &&(&str, &str)| other == column;
+            if let Some((other, _)) = named[..at].iter().find(same) {
+                return Err(format!(
+                    "{other} and {option} both name the column `{column}`; a column is one of them"
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A number above 0 and below 1.
@@ -307,6 +340,12 @@ fn inside(text: &str) -> Result<f64, String> {
         Ok(x) if x > 0.0 && x < 1.0 => Ok(x),
         _ => Err("give a number above 0 and below 1, such as 0.05".to_owned()),
     }
+}
+
+/// The same, with the usual confidence as the example.
+fn confidence(text: &str) -> Result<f64, String> {
+    let example = |_| "give a number above 0 and below 1, such as 0.9".to_owned();
+    inside(text).map_err(example)
 }
 
 /// A finite number above 0.

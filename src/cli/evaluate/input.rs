@@ -2,6 +2,7 @@
 
 use super::args::{Args, Discrete, FileView, Method};
 use crate::cli::exit::Exit;
+use crate::decode::columns::without_positive;
 use crate::decode::scores;
 use crate::decode::vectors::{self, Table};
 #[cfg(feature = "columnar")]
@@ -10,13 +11,14 @@ use crate::stats::clusters::Bucket;
 #[cfg(feature = "columnar")]
 use crate::stats::fixed::{Score, Scored};
 use crate::stats::kernel::Vectors;
-use crate::stats::multiclass::Events;
+use crate::stats::multiclass::{Events, VectorView};
 use crate::stats::sampling::Sampling;
 use crate::stats::sums::Sums;
 use crate::stats::view::View;
 use crate::stats::weighted::WeightedEvent;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 /// The events to test.
@@ -38,6 +40,7 @@ pub enum FileSample {
 /// Reads a file and takes the requested view of it.
 pub fn read(args: &Args, path: &Path) -> Result<FileSample, (Exit, String)> {
     let table = read_table(args, path)?;
+    check_labels(args, path, &table)?;
     let several = matches!(table, Table::Vectors(_) | Table::WeightedVectors(..));
     if several && args.sampling() != Sampling::default() {
         let name = path.display();
@@ -56,9 +59,10 @@ pub fn sums(args: &Args, sums: Sums) -> Result<Option<Sums>, (Exit, String)> {
     };
     let mut plain = plain.map_err(|e| fault(&e))?;
     let mut sums = BatchedSums::from_sums(vec![sums]).map_err(|_| fault(&FULL))?;
-    let sampling = args.sampling();
+    let (sampling, mut positive) = (args.sampling(), false);
     while let Some((scores, labels)) = plain.advance().map_err(|e| fault(&e))? {
         for (&z, &y) in scores.iter().zip(labels) {
+            positive |= y;
             // The reader has checked that it is a score.
             let score = Score::new(z).map_err(|_| fault(&"not a score"))?;
             let event = Scored::new(sampling.carry(score), y);
@@ -67,7 +71,11 @@ pub fn sums(args: &Args, sums: Sums) -> Result<Option<Sums>, (Exit, String)> {
     }
     let sums = sums.into_sums().pop().filter(|sums| sums.n() > 0);
     let empty = || fault(&format!("{}: no events", args.file.display()));
-    sums.map(Some).ok_or_else(empty)
+    let sums = sums.ok_or_else(empty)?;
+    match without_positive(&args.columns.names()) {
+        Some(why) if !positive => Err(fault(&why)),
+        _ => Ok(Some(sums)),
+    }
 }
 
 #[cfg(not(feature = "columnar"))]
@@ -116,6 +124,17 @@ fn view(args: &Args, path: &Path, table: Table) -> Result<FileSample, (Exit, Str
                 "{name} has scores of one class; this view needs the columns p0, p1, … of all classes"
             ),
         )),
+        (
+            Table::Vectors(sample) | Table::WeightedVectors(sample, _),
+            Some(FileView::Cells(VectorView::TopK(k))),
+        ) if k as usize >= sample.classes() => {
+            let classes = sample.classes();
+            let text = format!(
+                "{name} has {classes} classes, and top_k:{k} would be all of them: give a count below {classes}, or \
+                 use full"
+            );
+            Err((Exit::Usage, text))
+        }
         (Table::Vectors(mut sample), Some(view)) if !matches!(view, FileView::Scalar(_)) => {
             sample.normalise();
             Ok(FileSample::Vectors(sample, view))
@@ -177,7 +196,9 @@ fn read_table(args: &Args, path: &Path) -> Result<Table, (Exit, String)> {
             return table.map_err(|e| (Exit::Data, e.to_string()));
         }
         let unread = |e: std::io::Error| (Exit::Data, format!("standard input: {e}"));
-        let input = scores::unpack(std::io::stdin().lock()).map_err(unread)?;
+        let mut input = BufReader::new(std::io::stdin().lock());
+        packing("standard input", input.fill_buf().map_err(unread)?)?;
+        let input = scores::unpack(input).map_err(unread)?;
         let table = vectors::read("standard input", input, &columns);
         return table.map_err(|e| (Exit::Data, e.to_string()));
     }
@@ -196,10 +217,38 @@ fn read_table(args: &Args, path: &Path) -> Result<Table, (Exit, String)> {
     }
     let bytes = file.metadata().map_or(0, |m| m.len());
     let bar = progress(bytes);
-    let input = scores::unpack(bar.wrap_read(file)).map_err(missing)?;
+    let mut input = BufReader::new(bar.wrap_read(file));
+    packing(&name, input.fill_buf().map_err(missing)?)?;
+    let input = scores::unpack(input).map_err(missing)?;
     let table = vectors::read(&name, input, &columns).map_err(|e| (Exit::Data, e.to_string()));
     bar.finish_and_clear();
     table
+}
+
+/// Errs where a file begins like one of a compression that is not read.
+fn packing(name: &str, start: &[u8]) -> Result<(), (Exit, String)> {
+    let packed = match start {
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => "xz",
+        [b'B', b'Z', b'h', b'1'..=b'9', ..] => "bz2",
+        [b'P', b'K', 3, 4, ..] => "zip",
+        _ => return Ok(()),
+    };
+    let text = format!("{name} is compressed with {packed}; gzip and zstd are read");
+    Err((Exit::Data, text))
+}
+
+/// Errs where the label of `--positive` never occurs.
+fn check_labels(args: &Args, path: &Path, table: &Table) -> Result<(), (Exit, String)> {
+    let positive = match table {
+        Table::Scores(sample) => sample.iter().any(|e| e.1),
+        Table::Weighted(sample) => sample.iter().any(|e| e.1),
+        Table::Clustered(sample) => sample.iter().any(|e| e.1),
+        Table::Vectors(_) | Table::WeightedVectors(..) => true,
+    };
+    match without_positive(&args.columns.names()) {
+        Some(why) if !positive => Err((Exit::Data, format!("{}: {why}", path.display()))),
+        _ => Ok(()),
+    }
 }
 
 /// Smaller files are read before a bar could be seen.

@@ -1,9 +1,9 @@
 //! What the papers have beside the product's own tests: `--test`, `--estimators`, and the kernel
 //! test of weighted events.
 
-use super::args::{Args, FileView, OtherTest};
+use super::args::{Args, FileView, KERNEL_EVENTS, Method, OtherTest, SMOOTHNESS};
 use super::input::FileSample;
-use crate::cli::exit::{Exit, print};
+use crate::cli::exit::{self, Exit, print};
 use crate::cli::{kernel, offline};
 use crate::report;
 use crate::report::estimators::OfScores;
@@ -55,7 +55,7 @@ pub fn run(args: &Args, sample: &FileSample) -> Exit {
         }
     };
     let Some(outcome) = outcome else {
-        eprintln!("error: a test needs at least two events");
+        exit::eprint_line(format_args!("error: a test needs at least two events"));
         return Exit::Data;
     };
     let text = if args.json {
@@ -68,8 +68,47 @@ pub fn run(args: &Args, sample: &FileSample) -> Exit {
 }
 
 fn usage(test: tests::Test, why: &str) -> Exit {
-    eprintln!("error: --test {} {why}", test.name());
+    exit::eprint_line(format_args!("error: --test {} {why}", test.name()));
     Exit::Usage
+}
+
+/// Errs where an option would be left out without a word, whatever the file has.
+pub fn check_options(args: &Args) -> Result<(), String> {
+    let smooth =
+        |test: OtherTest| !matches!(test, OtherTest::SplittingAdaptive | OtherTest::Consistency);
+    let kernel = args.view == Some(FileView::Kernel) && args.test.is_none();
+    let belongs = "belongs to the kernel test: add --view kernel or drop the option";
+    let found = [
+        (
+            args.smoothness != SMOOTHNESS && !args.test.is_some_and(smooth),
+            "--smoothness",
+            "needs --test known-smoothness, composite, splitting or cross-fitting",
+        ),
+        (
+            args.lower_support != 0.0 && args.method != Method::Paper,
+            "--lower-support",
+            "needs --method paper",
+        ),
+        (
+            args.kernel_width.is_some() && !kernel,
+            "--kernel-width",
+            belongs,
+        ),
+        (
+            args.kernel_events != KERNEL_EVENTS && !kernel,
+            "--kernel-events",
+            belongs,
+        ),
+        (
+            args.kernel_bootstrap != 0 && !kernel,
+            "--kernel-bootstrap",
+            belongs,
+        ),
+    ];
+    match found.iter().find(|(ignored, ..)| *ignored) {
+        Some((_, option, why)) => Err(format!("{}: {option} {why}", args.file.display())),
+        None => Ok(()),
+    }
 }
 
 /// Errs where the sample has no answer to `--estimators` or `--kernel-bootstrap`, which would else
@@ -146,6 +185,8 @@ pub fn weighted_kernel(
 
 /// The answer to a kernel test of one event.
 pub fn too_few() -> Exit {
-    eprintln!("error: the kernel test compares pairs and needs at least two events");
+    exit::eprint_line(format_args!(
+        "error: the kernel test compares pairs and needs at least two events"
+    ));
     Exit::Data
 }

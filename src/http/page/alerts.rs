@@ -138,7 +138,7 @@ fn row(shown: &Shown, book: &Silences, now_ms: i64, body: &mut String) {
         body,
         "<td><span class=\"badge {class}\">{}</span><td data-k=since>{}<td>{}<div class=sub>{}<a href={RUNBOOK}>runbook</a> · \
          <a href=\"{}#alert\">what keeps it open</a></div><td data-k=who>",
-        alert.severity,
+        badge(alert.state, alert.severity),
         alert.since_ms.map_or("–".to_owned(), clock),
         escape(&known(worst)),
         size(worst),
@@ -147,6 +147,12 @@ fn row(shown: &Shown, book: &Silences, now_ms: i64, body: &mut String) {
     if !owner(alert, worst, book, now_ms, body) && shown.fires() {
         body.push_str("nobody yet");
     }
+}
+
+/// The severity, or the state of one that asks nothing of people.
+fn badge(state: AlertState, severity: Severity) -> &'static str {
+    let severity = state.severity(severity).map(Severity::as_str);
+    severity.unwrap_or(state.as_str())
 }
 
 /// The streams of an alert: one by its name, several behind their number.
@@ -163,7 +169,8 @@ fn streams(shown: &Shown, body: &mut String) {
         shown.reports.len()
     );
     for report in shown.reports.iter().take(STREAMS_MAX) {
-        let _ = write!(body, "<li>{} {}", link(report), report.alert.severity);
+        let badge = badge(report.alert.state, report.alert.severity);
+        let _ = write!(body, "<li>{} {badge}", link(report));
     }
     body.push_str("</ul></details>");
 }

@@ -124,12 +124,13 @@ fn alert(report: &StreamReport, published: &Published, now_ms: i64, body: &mut S
         ..AlertFacts::default()
     });
     let name = escape(&ours.name);
+    let severity = alert.state.severity(alert.severity);
+    let severity = severity.map_or(String::new(), |s| format!("<dt>severity<dd>{s}"));
     let _ = write!(
         body,
-        "<section id=alert><h2>alert <span class=\"badge {class}\">{}</span></h2><dl class=facts><dt>severity<dd>{}\
+        "<section id=alert><h2>alert <span class=\"badge {class}\">{}</span></h2><dl class=facts>{severity}\
          <dt>since<dd>{since} UTC<dt>part of<dd>the alert <a href=/alerts>{name}</a><dt>looked after<dd>",
-        alert.state.as_str(),
-        alert.severity
+        alert.state.as_str()
     );
     if !owner(&ours, report, &published.control.book(), now_ms, body) {
         let _ = write!(

@@ -11,6 +11,17 @@ use crate::judge::report::Evidence;
 use crate::stats::evaluation::Options;
 use crate::window::Total;
 
+/// What a step of the alert rests on, beside the reports of the windows.
+enum Ground<'p> {
+    /// A judgement just made, whose windows still hold all their panes, and the detector before the
+    /// pane that it took.
+    Judged(Option<Before<'p>>),
+    /// Reports as they stand: panes may have left since the judgements.
+    Standing,
+    /// The same, because someone closed the alert; who, and why.
+    Closed(&'p str),
+}
+
 const STALLED: Verdict = Verdict::Undecided(Undecided::Stalled);
 
 impl Judge {
@@ -62,7 +73,13 @@ impl Judge {
             );
         }
         if withdrawn == self.alerts.len() {
-            self.step_alert(at_ms, Condition::Unknown, options, None, changes);
+            self.step_on(
+                at_ms,
+                Condition::Unknown,
+                options,
+                Ground::Standing,
+                changes,
+            );
         }
     }
 
@@ -115,17 +132,23 @@ impl Judge {
             keep_firing_ms: 0,
             ..options.clone()
         };
-        self.step_alert(now_ms, Condition::Unknown, &at_once, None, changes);
+        self.step_on(
+            now_ms,
+            Condition::Unknown,
+            &at_once,
+            Ground::Standing,
+            changes,
+        );
     }
 
     /// Makes the alert depend on new data only, after someone said that the model was fixed or
     /// replaced. The detector starts over. Only windows and panes that begin after the newest event
-    /// count, as outcomes of earlier events may still come. With `close` an alert that fires ends
-    /// at once, at `at_ms`.
+    /// count, as outcomes of earlier events may still come. With `close`, which says who closed it
+    /// and why (`closed by ann: fixed`), an alert that fires ends at once, at `at_ms`.
     pub fn start_over(
         &mut self,
         at_ms: i64,
-        close: bool,
+        close: Option<&str>,
         options: &JudgeOptions,
         changes: &mut Vec<Change>,
     ) {
@@ -137,13 +160,13 @@ impl Judge {
         let newest_ms = self.report.last_event_ms;
         let from_ms = at_ms.max(newest_ms.saturating_add(1));
         self.edit().alert.counts_from_ms = Some(from_ms);
-        if close {
+        if let Some(why) = close {
             let at_once = JudgeOptions {
                 keep_firing_ms: 0,
                 ..options.clone()
             };
             let condition = alarm::condition(&self.report, options.window_alerts);
-            self.step_alert(at_ms, condition, &at_once, None, changes);
+            self.step_on(at_ms, condition, &at_once, Ground::Closed(why), changes);
         }
     }
 
@@ -154,13 +177,24 @@ impl Judge {
         self.detector.is_none() && windows.all(|w| !self.report.alert.counts(w.begins_ms()))
     }
 
-    /// Steps the alert of the stream.
+    /// Steps the alert of the stream after a judgement, before panes leave.
     pub(super) fn step_alert(
         &mut self,
         at_ms: i64,
         condition: Condition,
         options: &JudgeOptions,
         before: Option<Before<'_>>,
+        changes: &mut Vec<Change>,
+    ) {
+        self.step_on(at_ms, condition, options, Ground::Judged(before), changes);
+    }
+
+    fn step_on(
+        &mut self,
+        at_ms: i64,
+        condition: Condition,
+        options: &JudgeOptions,
+        ground: Ground<'_>,
         changes: &mut Vec<Change>,
     ) {
         let from = self.report.alert;
@@ -173,14 +207,21 @@ impl Judge {
         }
         self.report_detector();
         let sums = self.report.windows.iter().enumerate().map(|(i, w)| {
-            let now = w.numbers.is_some() && w.evaluated_at_ms == at_ms;
+            let whole = matches!(ground, Ground::Judged(_)) && w.evaluated_at_ms == at_ms;
+            let now = whole && w.numbers.is_some();
             let total = now.then(|| self.windows.total(i, w.end_ms).ok());
             total.flatten().map(Total::pack)
         });
+        let sums = sums.collect();
+        let (step, closed) = match ground {
+            Ground::Judged(before) => (before.map(|b| b.step()), None),
+            Ground::Standing => (None, None),
+            Ground::Closed(why) => (None, Some(why)),
+        };
         let evidence = Evidence {
             from,
             condition,
-            sums: sums.collect(),
+            sums,
             report: StreamReport::clone(&self.report),
             options: JudgeOptions {
                 evaluation: Options {
@@ -190,7 +231,7 @@ impl Judge {
                 ..options.clone()
             },
             grid: self.grid,
-            step: before.map(|b| b.step()),
+            step,
         };
         let speaker = alarm::speaker(&self.report).and_then(|i| self.report.windows.get(i));
         changes.push(Change {
@@ -198,7 +239,7 @@ impl Judge {
             window: speaker.map(|w| w.window.clone()).unwrap_or_default(),
             at_ms,
             step: Step::Stream { from, to },
-            sentence: alarm::sentence(&self.report.id, &from, &to),
+            sentence: alarm::sentence(&self.report.id, &from, &to, closed),
             facts: alarm::facts(&self.report, to, Some(Box::new(evidence))),
         });
     }

@@ -1,7 +1,9 @@
 //! A record in words and numbers.
 
 use super::Record;
+use crate::judge::sentence::p_value;
 use crate::report::table::printable;
+use serde_json::Value;
 use std::fmt::Write;
 
 impl Record {
@@ -23,19 +25,23 @@ impl Record {
                 let _ = match e.get("kce") {
                     Some(kce) => write!(
                         out,
-                        ", KCE {kce}, at least {} ({} confidence), p = {}",
-                        e["kce_lower"], e["confidence"], e["p_value"]
+                        ", KCE {}, at least {} ({} confidence), p = {}",
+                        digits(kce),
+                        digits(&e["kce_lower"]),
+                        percent(&e["confidence"]),
+                        p(&e["p_value"])
                     ),
                     None => write!(
                         out,
-                        ", l2-ECE {} to {} ({} confidence), p = {}",
-                        interval["lower"],
-                        interval["upper"],
-                        interval["confidence"],
-                        e.get("p_value").unwrap_or(&e["tcal"]["p_value"])
+                        ", l2-ECE {} to {} ({} interval), p = {}",
+                        digits(&interval["lower"]),
+                        digits(&interval["upper"]),
+                        percent(&interval["confidence"]),
+                        p(e.get("p_value").unwrap_or(&e["tcal"]["p_value"]))
                     ),
                 };
-                if let Some(direction) = e.get("direction") {
+                let direction = e.get("direction_words").or_else(|| e.get("direction"));
+                if let Some(direction) = direction.and_then(Value::as_str) {
                     let _ = write!(out, ", {direction}");
                 }
             }
@@ -51,8 +57,10 @@ impl Record {
                 let evidence = &w.report["evidence"]["log"];
                 let _ = writeln!(
                     out,
-                    "detector ({}): {says}, log evidence {evidence}, alarm at {}",
-                    w.budget, w.report["log_threshold"]
+                    "detector ({}): {says}, log evidence {}, alarm at {}",
+                    w.budget,
+                    digits(evidence),
+                    digits(&w.report["log_threshold"])
                 );
             }
             None => out.push_str("no detector watches the stream\n"),
@@ -71,4 +79,24 @@ impl Record {
         }
         out
     }
+}
+
+/// Four digits of a number; what is none, such as an infinity, as it stands.
+fn digits(value: &Value) -> String {
+    match value.as_f64() {
+        Some(x) => format!("{x:.4}"),
+        None => value.to_string(),
+    }
+}
+
+/// A confidence in percent.
+fn percent(value: &Value) -> String {
+    match value.as_f64() {
+        Some(x) => format!("{:.0} %", 100.0 * x),
+        None => value.to_string(),
+    }
+}
+
+fn p(value: &Value) -> String {
+    value.as_f64().map_or(value.to_string(), p_value)
 }

@@ -1,6 +1,6 @@
 //! The one table of metrics.
 //!
-//! Every exported name is a row here, with its kind, unit, labels and meaning. The collector can
+//! Every exported name is a row here, with its kind, unit, labels and meaning. The scrape can
 //! only emit rows ([`Id`] is generated from them), the reference page is printed from them
 //! ([`markdown`]), and a test checks every expression of the rules and dashboards in `deploy/`
 //! against them. So a metric cannot be renamed in one place and forgotten in another.

@@ -113,18 +113,19 @@ fn snapshot(facts: &SnapshotFacts, families: &mut Families) {
 
 /// Checkpoints on the state topic.
 fn checkpoints(facts: &CheckpointFacts, families: &mut Families) {
+    let counts = &facts.counts;
     let results = [
-        ("written", facts.written),
-        ("read", facts.read),
-        ("refused", facts.refused),
+        ("written", counts.written),
+        ("read", counts.read),
+        ("refused", counts.refused),
     ];
     for (result, n) in results {
         families.put(Id::Checkpoints, &[result], n as f64);
     }
-    families.put(Id::CheckpointBytesWritten, &[], facts.written_bytes as f64);
-    families.put(Id::CheckpointBytesRead, &[], facts.read_bytes as f64);
-    families.put(Id::ClaimsSuperseded, &[], facts.superseded as f64);
-    families.put(Id::CheckpointRestore, &[], facts.restore_seconds);
+    families.put(Id::CheckpointBytesWritten, &[], counts.written_bytes as f64);
+    families.put(Id::CheckpointBytesRead, &[], counts.read_bytes as f64);
+    families.put(Id::ClaimsSuperseded, &[], counts.superseded as f64);
+    families.put(Id::CheckpointRestore, &[], counts.restore_seconds);
     for (topic, partition, at_ms) in &facts.last_ms {
         if let Some(ms) = at_ms {
             families.put_ms(Id::CheckpointTime, &[topic, &partition.to_string()], *ms);

@@ -4,7 +4,7 @@ use crate::support;
 use crate::support::broker::unique;
 use serde_json::Value;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -76,6 +76,5 @@ impl Drop for Alertmanager {
 }
 
 pub fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("its address").to_string()
+    format!("127.0.0.1:{}", support::free_port())
 }

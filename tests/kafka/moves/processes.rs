@@ -28,7 +28,8 @@ fn processes_that_join_leave_freeze_and_die_hold_what_one_process_holds() {
     let mut sender = broker.producer();
     let mut rng = Rng::new(of_environment("TRUELINE_SEED", 11));
     let share = records.len() / moves as usize + 1;
-    for (turn, part) in records.chunks(share).enumerate() {
+    let mut done = Disturbed::default();
+    for part in records.chunks(share) {
         let when = (rng.uniform() * 30.0) as usize;
         for (i, chunk) in part.chunks(part.len().div_ceil(30)).enumerate() {
             send(&mut sender, &stage.topics, chunk);
@@ -40,10 +41,15 @@ fn processes_that_join_leave_freeze_and_die_hold_what_one_process_holds() {
                 process.service.scrape();
             }
             if i == when {
-                disturb(&mut all, turn, &mut rng);
+                disturb(&mut all, &mut done, &mut rng);
             }
         }
     }
+    println!("{done:?}");
+    assert!(
+        done.killed > 0 && done.ended > 0 && done.frozen > 0,
+        "{done:?}: more TRUELINE_MOVES reach every kind"
+    );
     sender.flush();
     // One is left, and has all partitions when the clock moves on.
     all.iter_mut().for_each(Process::thaw);
@@ -66,9 +72,17 @@ fn processes_that_join_leave_freeze_and_die_hold_what_one_process_holds() {
     stage.compare("group", &moved);
 }
 
+/// How often a process was disturbed, by kind.
+#[derive(Debug, Default)]
+struct Disturbed {
+    killed: usize,
+    ended: usize,
+    frozen: usize,
+}
+
 /// Lets one process leave, die, freeze or come back. Every kind comes in turn, at whom chance
 /// wants.
-fn disturb(all: &mut [Process], turn: usize, rng: &mut Rng) {
+fn disturb(all: &mut [Process], done: &mut Disturbed, rng: &mut Rng) {
     let which = (rng.uniform() * 3.0) as usize;
     for process in all.iter_mut() {
         if process.frozen.is_some_and(|since| since.elapsed() > FROZEN) {
@@ -84,20 +98,25 @@ fn disturb(all: &mut [Process], turn: usize, rng: &mut Rng) {
     if !process.runs {
         return process.start_again();
     }
-    match turn % 4 {
+    match (done.killed + done.ended + done.frozen) % 4 {
         0 | 2 => {
+            done.killed += 1;
             process.end("KILL");
             if alone || rng.uniform() < 0.3 {
                 process.start_again();
             }
         }
         1 => {
+            done.ended += 1;
             process.end("TERM");
             if alone {
                 process.start_again();
             }
         }
         _ if alone => {}
-        _ => process.freeze(),
+        _ => {
+            done.frozen += 1;
+            process.freeze();
+        }
     }
 }

@@ -12,8 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use trueline::alert::AlertState;
 use trueline::telemetry::Published;
-use trueline::telemetry::control::Explanation;
+use trueline::telemetry::control::{AlertResponse, Explanation};
+use trueline::telemetry::facts::AlertFacts;
 
 #[test]
 fn head_answers_as_get_without_the_body() {
@@ -163,4 +165,43 @@ fn stopping_lets_idle_connections_go_and_refuses_new_ones() {
     let rest = Answer::read(&mut idle);
     assert!(rest.body.ends_with("live\n"));
     assert!(TcpStream::connect(server.address).is_err());
+}
+
+#[test]
+fn who_closes_an_alert_that_has_ended_is_told_so_and_its_severity_is_none() {
+    let published = populated();
+    published
+        .control
+        .on_alert_request(|_| AlertResponse::Unknown);
+    published.update(|facts| {
+        let ended = AlertFacts {
+            fingerprint: "0123456789abcdef".to_owned(),
+            name: "fraud".to_owned(),
+            state: AlertState::Resolved,
+            since_ms: Some(1_700_000_000_000),
+            ..AlertFacts::default()
+        };
+        facts.alerts = vec![ended].into();
+    });
+    let server = Server::start(published);
+    let alerts: serde_json::Value =
+        serde_json::from_str(&server.get("/api/v1/alerts").body).unwrap();
+    assert_eq!(alerts["alerts"][0]["state"], "resolved");
+    assert!(alerts["alerts"][0]["severity"].is_null(), "{alerts}");
+    for (name, words) in [
+        (
+            "fraud",
+            "alert `fraud` does not fire: it is resolved since 2023-11-14T22:13:20",
+        ),
+        ("nothere", "there is no such alert or silence"),
+    ] {
+        let body = r#"{"by": "ann"}"#;
+        let answer = server.ask(&format!(
+            "POST /api/v1/alerts/{name}/close HTTP/1.1\r\nhost: x\r\nx-requested-by: ann\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+            body.len()
+        ));
+        assert_eq!(answer.status, 404, "{}", answer.body);
+        assert!(answer.body.contains(words), "{}", answer.body);
+    }
 }
