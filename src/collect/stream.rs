@@ -19,7 +19,7 @@ use crate::stats::axis::Grid;
 use crate::stats::batch::BatchedSums;
 use crate::stats::fixed::Scored;
 use crate::stats::sums::Sums;
-use crate::window::{LateOutcomes, PackError, Packed, Unlabelled};
+use crate::window::{LateOutcomes, PackError, Packed, Pane, PaneSums, Unlabelled};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -75,6 +75,20 @@ pub struct PaneDelta {
     pub unlabelled: Vec<Unlabelled>,
     /// Late outcomes of predictions in older panes, for each view; empty if none.
     pub late_outcomes: Vec<LateOutcomes>,
+}
+
+impl PaneDelta {
+    /// The pane of one view, by its place in the order of the model's.
+    pub fn pane(&self, view: usize) -> Pane {
+        Pane {
+            start_ms: self.start_ms,
+            end_ms: self.end_ms,
+            late: self.late,
+            sums: PaneSums::Scores(self.views[view].clone()),
+            unlabelled: self.unlabelled[view].clone(),
+            late_outcomes: self.late_outcomes.get(view).copied().unwrap_or_default(),
+        }
+    }
 }
 
 /// See the module.

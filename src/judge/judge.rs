@@ -27,14 +27,12 @@ use super::alarm;
 use super::coverage::Coverage;
 use super::detector::Detector;
 use super::judgement::{HistoryPoint, WindowJudgement};
-use super::numbers::Numbers;
+use super::options::JudgeOptions;
 use super::report::{Change, Family, Step, StreamReport, WindowReport};
 use super::runtime::Stopwatch;
-use super::sentence::{alert_sentence, verdict_sentence};
 use super::stream::StreamId;
-use super::verdict::{JudgeOptions, Undecided, Verdict};
-use crate::alert::{Alert, Condition, Holds};
-use crate::collect::PaneDelta;
+use super::verdict::{Numbers, Undecided, Verdict};
+use crate::alert::Alert;
 use crate::stats::axis::Grid;
 use crate::window::{
     Correction, EmptySums, Ladder, PackError, Pane, PaneSums, Revision, Total, Unlabelled, Windows,
@@ -374,76 +372,6 @@ impl Judge {
         (self.windows.late(index, end_ms) > n).then_some(Undecided::Late)
     }
 
-    /// Puts a verdict into the report, and steps the alert of its window.
-    fn publish(
-        &mut self,
-        index: usize,
-        at_ms: i64,
-        verdict: Verdict,
-        numbers: Option<Numbers>,
-        options: &JudgeOptions,
-        changes: &mut Vec<Change>,
-    ) {
-        // Flaps are damped in the alert of the stream, which notifications are sent for.
-        let holds = Holds {
-            flap_within_ms: 0,
-            ..options.holds()
-        };
-        let before = self.alerts[index];
-        let condition = match options.window_alerts {
-            true => verdict.condition(),
-            false => Condition::Unknown,
-        };
-        let alert = before.step(condition, at_ms, &holds);
-        self.say(index, at_ms, (verdict, numbers), alert, changes);
-    }
-
-    /// Puts a verdict and the alert of its window into the report, and says what changed.
-    fn say(
-        &mut self,
-        index: usize,
-        at_ms: i64,
-        (verdict, numbers): (Verdict, Option<Numbers>),
-        alert: Alert,
-        changes: &mut Vec<Change>,
-    ) {
-        let before = std::mem::replace(&mut self.alerts[index], alert);
-        let said = &self.report.windows[index];
-        let from = said.verdict;
-        let same =
-            (from, said.alert, said.alert_since_ms) == (verdict, alert.state, alert.since_ms);
-        if same && [&said.numbers, &numbers].iter().all(|n| n.is_none()) && said.family.is_none() {
-            return;
-        }
-        let report = &mut self.edit().windows[index];
-        report.verdict = verdict;
-        report.numbers = numbers;
-        report.family = None;
-        report.alert = alert.state;
-        report.alert_since_ms = alert.since_ms;
-        let StreamReport { id, windows, .. } = self.report.as_ref();
-        let report = &windows[index];
-        let mut tell = |step, sentence| {
-            changes.push(Change {
-                stream: id.clone(),
-                window: report.window.clone(),
-                at_ms,
-                step,
-                sentence,
-                facts: None,
-            });
-        };
-        if from != verdict {
-            let sentence = verdict_sentence(id, report, from);
-            tell(Step::Verdict { from, to: verdict }, sentence);
-        }
-        if before.state != alert.state {
-            let (from, to) = (before.state, alert.state);
-            let sentence = alert_sentence(id, report, from);
-            tell(Step::Alert { from, to }, sentence);
-        }
-    }
-
     /// The sums of the panes that window `index` holds, with its report. They cover fewer events
     /// than the report if a pane was dropped after the judgement.
     pub fn total(&self, index: usize) -> Result<(&WindowReport, Total), PackError> {
@@ -490,17 +418,5 @@ impl Judge {
             + self.alerts.len() * size_of::<Alert>()
             + self.withheld.len() * size_of::<Option<Withheld>>()
             + self.report.windows.iter().map(evaluation).sum::<usize>()
-    }
-}
-
-/// The pane of one view, from what the collector sealed.
-pub fn pane_of(delta: &PaneDelta, view: usize) -> Pane {
-    Pane {
-        start_ms: delta.start_ms,
-        end_ms: delta.end_ms,
-        late: delta.late,
-        sums: PaneSums::Scores(delta.views[view].clone()),
-        unlabelled: delta.unlabelled[view].clone(),
-        late_outcomes: delta.late_outcomes.get(view).copied().unwrap_or_default(),
     }
 }

@@ -3,10 +3,9 @@
 //! A judge makes these only where a stopwatch is handed in, that is in a running service. Nothing
 //! that is judged depends on them: they are derived, and nobody has to take them.
 
-use super::numbers::Numbers;
 use super::report::WindowReport;
 use super::stream::StreamId;
-use super::verdict::Verdict;
+use super::verdict::{Numbers, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// A judgement of a window of a stream.

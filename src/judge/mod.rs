@@ -5,8 +5,8 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`plan`], [`stream`] | what is monitored, and the names of its streams |
-//! | [`judge`](mod@judge), [`numbers`], [`verdict`] | windows, their evaluation, and what follows from it |
+//! | [`plan`], [`options`], [`stream`] | what is monitored and how, and the names of its streams |
+//! | [`judge`](mod@judge), [`verdict`] | windows, their evaluation, and what follows from it |
 //! | [`runtime`] | the threads and the stopwatch that a process lends |
 //! | [`coverage`] | how many outcomes a verdict rests on |
 //! | [`report`] | the reports and changes that leave |
@@ -29,7 +29,7 @@ pub mod family;
 pub mod judge;
 pub mod judgement;
 pub mod ledger;
-pub mod numbers;
+pub mod options;
 pub mod plan;
 pub mod recalibration;
 pub mod report;
@@ -46,14 +46,14 @@ pub use coverage::{Coverage, CoverageCell};
 pub use detector::{Detector, DetectorOptions, Missed};
 pub use detector_report::DetectorReport;
 pub use detector_state::DetectorState;
-pub use judge::{Judge, JudgeState, WindowVerdict, pane_of};
+pub use judge::{Judge, JudgeState, WindowVerdict};
 pub use judgement::{HistoryError, HistoryPoint, WindowJudgement};
 pub use ledger::{AccountReport, Ledger, LedgerState};
-pub use numbers::Numbers;
+pub use options::JudgeOptions;
 pub use plan::{ANY_MODEL, Caps, ModelPlan, Plan};
 pub use recalibration::{Recalibration, RecalibrationState};
 pub use report::{Change, DetectorStep, Evidence, Facts, Family, Step, StreamReport, WindowReport};
 pub use runtime::{Runtime, Stopwatch};
 pub use sentence::{shown, shown_of_scores};
 pub use stream::StreamId;
-pub use verdict::{JudgeOptions, Undecided, Verdict};
+pub use verdict::{Numbers, Undecided, Verdict};

@@ -1,6 +1,6 @@
 //! What to monitor: read-only, made by the configuration, taken by the engine.
 
-use super::verdict::JudgeOptions;
+use super::options::JudgeOptions;
 use crate::collect::join::JoinPlan;
 use crate::collect::{IdPlan, Segmenting};
 use crate::stats::axis::Grid;

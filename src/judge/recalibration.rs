@@ -21,7 +21,8 @@
 //! The recalibration is a function of the sealed panes, like the verdict, and travels with
 //! snapshots. Outcomes that are revised later do not change what was fitted or judged before.
 
-use super::verdict::{JudgeOptions, Verdict};
+use super::options::JudgeOptions;
+use super::verdict::Verdict;
 use crate::stats::evaluation::Sampling;
 use crate::stats::levels::Level;
 use crate::stats::recalibration::{Cut, Fits, Judgement, Map, Method, Point, Unfit};

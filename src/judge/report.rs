@@ -3,10 +3,10 @@
 use super::coverage::Coverage;
 use super::detector_report::DetectorReport;
 use super::detector_state::DetectorState;
-use super::numbers::Numbers;
+use super::options::JudgeOptions;
 use super::recalibration::Recalibration;
 use super::stream::StreamId;
-use super::verdict::{JudgeOptions, Undecided, Verdict};
+use super::verdict::{Numbers, Undecided, Verdict};
 use crate::alert::{Alert, AlertState, Condition};
 use crate::stats::axis::Grid;
 use crate::stats::evaluation::Evaluation;

@@ -1,9 +1,8 @@
 //! Changes in words, with the numbers that make them believable.
 
-use super::numbers::Numbers;
 use super::report::WindowReport;
 use super::stream::StreamId;
-use super::verdict::{Undecided, Verdict};
+use super::verdict::{Numbers, Undecided, Verdict};
 use crate::alert::AlertState;
 use crate::stats::clusters::CLUSTERS_MIN;
 use crate::stats::evaluation::Evaluation;

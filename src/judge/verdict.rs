@@ -1,17 +1,19 @@
-//! Verdicts, and when they are due.
+//! Verdicts, and the numbers that they follow from.
 //!
 //! Both `miscalibrated` and `calibrated` need evidence from the test and the interval together
 //! ([`crate::stats::tolerance`]): the error exceeds the tolerance, or is within it. Everything else
 //! is undecided, with the reason. A window that was evaluated without such evidence reports its
 //! numbers; a window that could not be evaluated has none.
 
-use super::comparison::CompareOptions;
-use super::detector::DetectorOptions;
-use crate::alert::{Condition, Holds, Severity};
-use crate::stats::evaluation::Options;
-use crate::stats::kernel::window::KernelOptions;
+use crate::alert::{Condition, Severity};
+use crate::stats::evaluation::{Evaluation, Options, evaluate};
+use crate::stats::kernel::{self, window::WindowEvaluation};
+use crate::stats::multiclass;
+use crate::stats::tolerance::{Conclusion, FEW, Tolerance};
+use crate::window::{Total, ViewSums};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 
 /// Why there is no verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -121,63 +123,212 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// How windows are judged.
+/// What a window was evaluated to. Cloning shares it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct JudgeOptions {
-    /// What is computed, with the tolerance; its seed is overridden by the judge.
-    pub evaluation: Options,
-    /// Fewer events than this are `too_few`; of weighted ones, fewer effective ones.
-    pub min_events: u64,
-    /// Share of the predictions that must be counted, in [0, 1]: not dropped for want of an
-    /// outcome.
-    pub coverage_min: f64,
-    /// A verdict must be bad this long before its alert fires.
-    pub pending_ms: i64,
-    /// A verdict must not be bad this long before its alert stops firing.
-    pub keep_firing_ms: i64,
-    /// An alert that fires again this soon after its end is held longer.
-    pub flap_within_ms: i64,
-    /// Whether a window's verdict alone raises an alert. Otherwise only the detector does.
-    pub window_alerts: bool,
-    /// Without an event for this long, values are withdrawn.
-    pub stale_after_ms: i64,
-    /// The detector of each stream; `None` for none.
-    pub detector: Option<DetectorOptions>,
-    /// How versions are compared; `None` where they are not.
-    pub compare: Option<CompareOptions>,
-    /// What a kernel view keeps.
-    pub kernel: KernelOptions,
+pub enum Numbers {
+    /// Of single scores.
+    Scores(Arc<Evaluation>),
+    /// Of vectors, by cells.
+    Cells(Arc<multiclass::Evaluation>),
+    /// Of vectors, by the kernel test.
+    Kernel(Arc<WindowEvaluation>),
 }
 
-impl JudgeOptions {
-    /// Hold times of alerts.
-    pub fn holds(&self) -> Holds {
-        Holds {
-            pending_ms: self.pending_ms,
-            keep_firing_ms: self.keep_firing_ms,
-            flap_within_ms: self.flap_within_ms,
+impl Numbers {
+    /// The numbers of the sums of a window; `None` where there are too few events for any.
+    pub fn of(total: &Total, options: &Options) -> Option<Numbers> {
+        let sums = match total {
+            Total::Scores(sums) => {
+                return evaluate(sums, options).map(|e| Numbers::Scores(Arc::new(e)));
+            }
+            Total::Vector(sums) => &**sums,
+        };
+        let (alpha, confidence) = (options.tcal.alpha, options.confidence);
+        match sums {
+            ViewSums::Cells(sums) => multiclass::evaluate_sums(sums, alpha, confidence)
+                .map(|e| Numbers::Cells(Arc::new(e))),
+            ViewSums::Kernel(sums) => kernel::window::evaluate(sums, alpha, confidence)
+                .map(|e| Numbers::Kernel(Arc::new(e))),
+        }
+    }
+
+    /// Those of single scores.
+    pub fn scores(&self) -> Option<&Evaluation> {
+        match self {
+            Numbers::Scores(e) => Some(e),
+            _ => None,
+        }
+    }
+
+    /// Those of vectors by cells.
+    pub fn cells(&self) -> Option<&multiclass::Evaluation> {
+        match self {
+            Numbers::Cells(e) => Some(e),
+            _ => None,
+        }
+    }
+
+    /// Those of the kernel test.
+    pub fn kernel(&self) -> Option<&WindowEvaluation> {
+        match self {
+            Numbers::Kernel(e) => Some(e),
+            _ => None,
+        }
+    }
+
+    /// Whether the test rejects that the model is calibrated.
+    pub fn reject(&self) -> bool {
+        match self {
+            Numbers::Scores(e) => e.reject,
+            Numbers::Cells(e) => e.tcal.reject,
+            Numbers::Kernel(e) => e.reject,
+        }
+    }
+
+    /// The p-value of the test that decides; `None` where the kernel test is undefined.
+    pub fn p_value(&self) -> Option<f64> {
+        match self {
+            Numbers::Scores(e) => Some(e.p_value),
+            Numbers::Cells(e) => Some(e.tcal.p_value),
+            Numbers::Kernel(e) => e.p_value,
+        }
+    }
+
+    /// The debiased estimate of the squared ℓ2-ECE, which may be negative; the kernel test has
+    /// none.
+    pub fn ece_squared(&self) -> Option<f64> {
+        match self {
+            Numbers::Scores(e) => Some(e.interval.estimate_squared),
+            Numbers::Cells(e) => Some(e.interval.estimate_squared),
+            Numbers::Kernel(_) => None,
+        }
+    }
+
+    /// Lower end of the interval of the ℓ2-ECE.
+    pub fn lower(&self) -> f64 {
+        match self {
+            Numbers::Scores(e) => e.interval.lower,
+            Numbers::Cells(e) => e.interval.lower,
+            Numbers::Kernel(e) => e.lower,
+        }
+    }
+
+    /// Upper end of the interval; of the kernel test that of the kernel calibration error.
+    pub fn upper(&self) -> f64 {
+        match self {
+            Numbers::Scores(e) => e.interval.upper,
+            Numbers::Cells(e) => e.interval.upper,
+            Numbers::Kernel(e) => e.upper,
+        }
+    }
+
+    /// Whether 0 is in the interval, as it always is where the lower end of the kernel test is 0.
+    pub fn contains_zero(&self) -> bool {
+        match self {
+            Numbers::Scores(e) => e.interval.contains_zero,
+            Numbers::Cells(e) => e.interval.contains_zero,
+            Numbers::Kernel(e) => e.lower <= 0.0,
+        }
+    }
+
+    /// Confidence of the interval.
+    pub fn confidence(&self) -> f64 {
+        match self {
+            Numbers::Scores(e) => e.interval.confidence,
+            Numbers::Cells(e) => e.interval.confidence,
+            Numbers::Kernel(e) => e.confidence,
+        }
+    }
+
+    /// Effective number of events, where events have weights.
+    pub fn effective_n(&self) -> Option<f64> {
+        match self {
+            Numbers::Scores(e) => e.weights.map(|w| w.effective),
+            Numbers::Cells(e) => e.weights.map(|w| w.effective),
+            Numbers::Kernel(_) => None,
+        }
+    }
+
+    /// The verdict on a window of enough events.
+    pub fn verdict(&self, tolerance: &Tolerance) -> Verdict {
+        match self.conclusion(tolerance) {
+            Conclusion::Miscalibrated => Verdict::Miscalibrated,
+            Conclusion::Calibrated => Verdict::Calibrated,
+            Conclusion::FewOutcomes => Verdict::Undecided(Undecided::FewOutcomes),
+            Conclusion::FewClusters => Verdict::Undecided(Undecided::FewClusters),
+            Conclusion::Inconclusive => Verdict::Undecided(Undecided::Inconclusive),
+        }
+    }
+
+    /// The conclusion that the numbers support. For vectors, a relative tolerance is a share of one
+    /// half, because there is no rarer outcome. The kernel test never shows an error to be within
+    /// it: KCE is at most the ℓ2-ECE, so its upper end bounds nothing.
+    fn conclusion(&self, tolerance: &Tolerance) -> Conclusion {
+        if let Numbers::Scores(e) = self {
+            return e.tolerance.conclusion;
+        }
+        // The ends of the interval are those of the normal law.
+        if self.cells().is_some_and(|e| e.information < FEW) {
+            return Conclusion::FewOutcomes;
+        }
+        let tau = tolerance.resolve(0.5);
+        let exceeds = self.lower() > tau || tau <= 0.0;
+        if self.reject() && exceeds {
+            Conclusion::Miscalibrated
+        } else if self.kernel().is_none() && self.upper() <= tau {
+            Conclusion::Calibrated
+        } else {
+            Conclusion::Inconclusive
+        }
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Numbers::Scores(e) => {
+                size_of::<Evaluation>()
+                    + size_of_val::<[_]>(&e.tcal.levels)
+                    + size_of_val::<[_]>(&e.reliability)
+                    + size_of_val::<[_]>(&e.curve)
+            }
+            Numbers::Cells(_) => size_of::<multiclass::Evaluation>(),
+            Numbers::Kernel(_) => size_of::<WindowEvaluation>(),
         }
     }
 }
 
-impl Default for JudgeOptions {
-    /// 500 events: the least n at which the default test was measured to hold its level. An hour
-    /// without events is stale; alerts have no hold times. There is no detector, so windows raise
-    /// alerts. The defaults of a configuration file differ: a detector raises alerts, and windows
-    /// do not.
-    fn default() -> JudgeOptions {
-        JudgeOptions {
-            evaluation: Options::default(),
-            min_events: 500,
-            coverage_min: 0.5,
-            pending_ms: 0,
-            keep_firing_ms: 0,
-            flap_within_ms: 0,
-            window_alerts: true,
-            stale_after_ms: 3_600_000,
-            detector: None,
-            compare: None,
-            kernel: KernelOptions::default(),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::kernel::Vectors;
+
+    #[test]
+    fn the_kernel_test_never_calls_a_model_calibrated() {
+        let mut all = Vectors::new(2);
+        for i in 0..200 {
+            assert!(all.push(&[0.5, 0.5], i % 2).is_ok());
         }
+        let options = kernel::Options {
+            replicates: 0,
+            ..kernel::Options::default()
+        };
+        let sample = kernel::evaluate(&all, &options).expect("enough events");
+        let numbers = Numbers::Kernel(Arc::new(WindowEvaluation {
+            n: 200,
+            classes: 2,
+            kce: sample.biased.max(0.0).sqrt(),
+            sample,
+            features: None,
+            blocks: Vec::new(),
+            blocks_outdated: 0,
+            by_features: false,
+            p_value: Some(0.8),
+            reject: false,
+            lower: 0.0,
+            upper: 0.01,
+            confidence: 0.9,
+        }));
+        let verdict = numbers.verdict(&Tolerance::absolute(0.05));
+        assert_eq!(verdict, Verdict::Undecided(Undecided::Inconclusive));
     }
 }

@@ -14,8 +14,7 @@
 use super::activity::Unjudged;
 use super::monitor::{Monitor, MonitorView, comparisons};
 use super::restore::{Fit, RestoreError, SegmentOf};
-use super::shard::{Batch, Shard};
-use super::sink::ShardHolder;
+use super::shard::{Batch, Shard, ShardHolder};
 use super::snapshot::Snapshot;
 use super::watchdog::Watchdog;
 use crate::collect::join::{

@@ -11,8 +11,8 @@
 //! | the judge of all workers | [`Aggregator`]: checkpoints of remote shards, and a monitor |
 //! | one of several judges | the same for each of its judge partitions, over parts of checkpoints ([`repartition`]) |
 //!
-//! In reading order: [`delta`]; [`shard`] with [`vector_counts`], and [`sink`], which gives it
-//! records; [`monitor`](mod@monitor) with [`pending`] and [`vectors`]; [`engine`]; where partitions
+//! In reading order: [`delta`]; [`shard`] with [`vector_counts`];
+//! [`monitor`](mod@monitor) with [`pending`] and [`vectors`]; [`engine`]; where partitions
 //! move [`retained`], [`local_shard`], [`shards`], [`delta_log`], [`aggregator`], [`repartition`],
 //! [`liveness`] and [`watchdog`]; [`snapshot`], [`restore`] and [`reset`].
 //!
@@ -40,7 +40,6 @@ pub mod restore;
 pub mod retained;
 pub mod shard;
 pub mod shards;
-pub mod sink;
 pub mod snapshot;
 pub mod vector_counts;
 pub mod vector_windows;
@@ -55,7 +54,6 @@ pub use engine::Engine;
 pub use local_shard::LocalShard;
 pub use monitor::{Monitor, MonitorView};
 pub use restore::RestoreError;
-pub use shard::{PartitionEvent, Shard, ShardUpkeep, ShardView};
+pub use shard::{PartitionEvent, RecordSink, Shard, ShardUpkeep, ShardView};
 pub use shards::Shards;
-pub use sink::RecordSink;
 pub use snapshot::{Snapshot, VerdictState};

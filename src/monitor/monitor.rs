@@ -31,7 +31,6 @@ use crate::judge::family;
 use crate::judge::ledger::Entry;
 use crate::judge::{
     Change, CompareOptions, ComparisonReport, Comparisons, Judge, Ledger, ModelPlan, Plan, Runtime,
-    pane_of,
 };
 use crate::stats::sequential::Odds;
 use crate::stats::view::View;
@@ -194,7 +193,7 @@ impl Monitor {
                 let line_ms = self.sealed_until_ms[stream.model];
                 for (view, judge) in stream.judges.iter_mut().enumerate() {
                     // Sums that do not fit stay out, as those of a pane that no window holds.
-                    let _ = judge.place(&pane_of(pane, view), line_ms);
+                    let _ = judge.place(&pane.pane(view), line_ms);
                 }
             }
         }

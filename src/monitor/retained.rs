@@ -14,7 +14,7 @@ use super::snapshot::{Snapshot, StreamState, VersionState};
 use super::vector_windows::VersionWindows;
 use super::views::{VersionName, scalars};
 use crate::collect::{Key, Named, PaneDelta, Slots};
-use crate::judge::{JudgeState, Plan, pane_of};
+use crate::judge::{JudgeState, Plan};
 use crate::window::{EmptySums, PackError, Windows};
 
 /// The windows of one stream, by view.
@@ -300,7 +300,7 @@ impl Retained {
             let end_ms = at_ms + pane_ms;
             let delta = self.pending.take(end_ms);
             for (view, windows) in self.windows.iter_mut().enumerate() {
-                let pane = delta.as_ref().map(|d| pane_of(d, view));
+                let pane = delta.as_ref().map(|d| d.pane(view));
                 // Sums at the end of their range stay out, and the judge says so.
                 let _ = windows.seal(pane.as_ref(), end_ms);
                 windows.trim(end_ms);

@@ -1,13 +1,16 @@
-//! What a judge does to alerts: of a window at each judgement, and of the stream.
+//! What a judge says of a window, and what it does to alerts: of the window at each judgement, and
+//! of the stream.
 
 use super::detect::Before;
 use super::last_end::LastEnd;
 use super::withheld::Withheld;
 use super::{Change, Judge, JudgeOptions, Step};
 use super::{StreamReport, Undecided, Verdict, WindowReport};
-use crate::alert::{Alert, Condition};
+use crate::alert::{Alert, Condition, Holds};
 use crate::judge::alarm;
 use crate::judge::report::Evidence;
+use crate::judge::sentence::{alert_sentence, verdict_sentence};
+use crate::judge::verdict::Numbers;
 use crate::stats::evaluation::Options;
 use crate::window::Total;
 
@@ -80,6 +83,76 @@ impl Judge {
                 Ground::Standing,
                 changes,
             );
+        }
+    }
+
+    /// Puts a verdict into the report, and steps the alert of its window.
+    pub(super) fn publish(
+        &mut self,
+        index: usize,
+        at_ms: i64,
+        verdict: Verdict,
+        numbers: Option<Numbers>,
+        options: &JudgeOptions,
+        changes: &mut Vec<Change>,
+    ) {
+        // Flaps are damped in the alert of the stream, which notifications are sent for.
+        let holds = Holds {
+            flap_within_ms: 0,
+            ..options.holds()
+        };
+        let before = self.alerts[index];
+        let condition = match options.window_alerts {
+            true => verdict.condition(),
+            false => Condition::Unknown,
+        };
+        let alert = before.step(condition, at_ms, &holds);
+        self.say(index, at_ms, (verdict, numbers), alert, changes);
+    }
+
+    /// Puts a verdict and the alert of its window into the report, and says what changed.
+    fn say(
+        &mut self,
+        index: usize,
+        at_ms: i64,
+        (verdict, numbers): (Verdict, Option<Numbers>),
+        alert: Alert,
+        changes: &mut Vec<Change>,
+    ) {
+        let before = std::mem::replace(&mut self.alerts[index], alert);
+        let said = &self.report.windows[index];
+        let from = said.verdict;
+        let same =
+            (from, said.alert, said.alert_since_ms) == (verdict, alert.state, alert.since_ms);
+        if same && [&said.numbers, &numbers].iter().all(|n| n.is_none()) && said.family.is_none() {
+            return;
+        }
+        let report = &mut self.edit().windows[index];
+        report.verdict = verdict;
+        report.numbers = numbers;
+        report.family = None;
+        report.alert = alert.state;
+        report.alert_since_ms = alert.since_ms;
+        let StreamReport { id, windows, .. } = self.report.as_ref();
+        let report = &windows[index];
+        let mut tell = |step, sentence| {
+            changes.push(Change {
+                stream: id.clone(),
+                window: report.window.clone(),
+                at_ms,
+                step,
+                sentence,
+                facts: None,
+            });
+        };
+        if from != verdict {
+            let sentence = verdict_sentence(id, report, from);
+            tell(Step::Verdict { from, to: verdict }, sentence);
+        }
+        if before.state != alert.state {
+            let (from, to) = (before.state, alert.state);
+            let sentence = alert_sentence(id, report, from);
+            tell(Step::Alert { from, to }, sentence);
         }
     }
 

@@ -1,8 +1,9 @@
 //! The recalibration of a window, fitted when the window is judged.
 
 use super::Judge;
+use crate::judge::options::JudgeOptions;
 use crate::judge::recalibration::{JudgedWindow, Recalibration};
-use crate::judge::verdict::{JudgeOptions, Verdict};
+use crate::judge::verdict::Verdict;
 use crate::window::{PackError, PaneSums};
 
 impl Judge {

@@ -6,9 +6,8 @@
 //! verdicts and not the stall: only one process sees the stall.
 
 use crate::alert::Alert;
-use crate::judge::numbers::Numbers;
 use crate::judge::report::Family;
-use crate::judge::verdict::Verdict;
+use crate::judge::verdict::{Numbers, Verdict};
 
 /// See the module.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@
 
 use crate::collect::{Key, Named, PaneDelta, Part};
 use crate::judge::ledger::stake_of;
-use crate::judge::{Change, Detector, Judge, ModelPlan, Stopwatch, StreamId, pane_of};
+use crate::judge::{Change, Detector, Judge, ModelPlan, Stopwatch, StreamId};
 use crate::monitor::pending::PendingPanes;
 use crate::monitor::views::scalars;
 use crate::stats::sequential::Odds;
@@ -101,7 +101,7 @@ impl Stream {
             let end_ms = at_ms + plan.ladder.pane_ms;
             let pane = self.pending.take(end_ms);
             for (view, judge) in self.judges.iter_mut().enumerate() {
-                let pane = pane.as_ref().map(|d| pane_of(d, view));
+                let pane = pane.as_ref().map(|d| d.pane(view));
                 judge.seal(pane.as_ref(), end_ms, &plan.judge, &mut sealed.changes);
             }
             sealed.panes.extend(pane.filter(|_| rolls_up));
