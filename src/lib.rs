@@ -14,6 +14,8 @@
 //! each window whenever it slides. One process, partitions that move between processes, and workers
 //! with a separate judge are the same two types, placed differently: see [`monitor`].
 //!
+//! `tests/repo/path.rs` lists the files on this path, in order.
+//!
 //! # Vocabulary
 //!
 //! | word | meaning |

@@ -97,8 +97,7 @@ impl Deduplication {
             let horizon_ms = self.horizons.get(usize::from(*source)).copied().flatten();
             seen.forget(line_ms.saturating_sub(horizon_ms.unwrap_or(0)));
         }
-        let count = |all: &BTreeMap<_, SeenIds>| all.values().map(SeenIds::len).sum();
-        self.len = count(&self.partitions);
+        self.len = self.partitions.values().map(SeenIds::len).sum();
         let most = (self.ids_max / self.shared_by).max(1);
         // An eighth of it must be free, or the next record would sweep all again.
         let mut evicted = 0;

@@ -200,6 +200,10 @@ impl<'r> Rows<'r> {
     }
 
     /// Whether a column holds lists, of the probabilities of all classes.
+    #[cfg_attr(
+        not(feature = "columnar"),
+        expect(unused_variables, reason = "text has no lists")
+    )]
     pub fn is_list(&self, column: &str) -> bool {
         match &self.kind {
             #[cfg(feature = "columnar")]
@@ -209,6 +213,10 @@ impl<'r> Rows<'r> {
     }
 
     /// How many items the first list of a column has; `None` where it holds none.
+    #[cfg_attr(
+        not(feature = "columnar"),
+        expect(unused_variables, reason = "text has no lists")
+    )]
     pub fn items(&self, column: &str) -> Result<Option<usize>, ScoresError> {
         match &self.kind {
             #[cfg(feature = "columnar")]

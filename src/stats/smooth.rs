@@ -27,7 +27,6 @@
 //! Always: Q ≥ 0, p-value in [0, 1]. Cost: two logarithms a cell, some 25 µs at 4096 cells.
 
 use super::columns::Columns;
-use super::conditional::needed;
 use super::levels::{Level, LevelCell};
 use super::ln::{ln, ln_each};
 use statrs::function::gamma::checked_gamma_ur;
@@ -45,6 +44,15 @@ pub struct ScoreTest {
     pub degrees: u32,
     /// Upper tail.
     pub p_value: f64,
+}
+
+/// Least effective number of outcomes behind a direction for its formula at α = .05.
+const EFFECTIVE_MIN: f64 = 0.75;
+
+/// Least effective number of outcomes behind each direction for formulas at level α of so many
+/// tests.
+pub(super) fn needed(alpha: f64, family: u32) -> f64 {
+    EFFECTIVE_MIN * (0.05 / alpha * f64::from(family.max(1))).powf(0.75)
 }
 
 /// The test on the finest cells, for a level of .05; `None` where no score has variance.

@@ -5,7 +5,9 @@ mod deploy;
 mod documents;
 mod floors;
 mod install;
+mod path;
 mod prometheus;
+mod sizes;
 mod source;
 #[path = "../support/mod.rs"]
 mod support;

@@ -127,7 +127,7 @@ fn view(args: &Args, path: &Path, table: Table) -> Result<FileSample, (Exit, Str
         (
             Table::Vectors(sample) | Table::WeightedVectors(sample, _),
             Some(FileView::Cells(VectorView::TopK(k))),
-        ) if k as usize >= sample.classes() => {
+        ) if k >= sample.classes() => {
             let classes = sample.classes();
             let text = format!(
                 "{name} has {classes} classes, and top_k:{k} would be all of them: give a count below {classes}, or \

@@ -51,6 +51,7 @@ use super::estimate::Estimate;
 use super::joint;
 use super::levels::Level;
 use super::null::Moments;
+use super::smooth::needed;
 use draw::Drawn;
 
 /// Least shape 4κ₂³/κ₃² of the law of a level that formulas are trusted with.
@@ -62,18 +63,9 @@ pub const INFORMATION_MIN: f64 = 10.0;
 /// Greatest ΣV at which outcomes are drawn: a replicate costs up to 2ΣV steps a level.
 pub const INFORMATION_DRAWN: f64 = 100.0;
 
-/// Least effective number of outcomes behind a direction for its formula at α = .05.
-const EFFECTIVE_MIN: f64 = 0.75;
-
 /// Most outcomes that a direction must rest on where none can be drawn: a larger error of its level
 /// is better than no test.
 const EFFECTIVE_KEPT: f64 = 10.0;
-
-/// Least effective number of outcomes behind each direction for formulas at level α of so many
-/// tests.
-pub(crate) fn needed(alpha: f64, family: u32) -> f64 {
-    EFFECTIVE_MIN * (0.05 / alpha * f64::from(family.max(1))).powf(0.75)
-}
 
 /// What a test knows of one level.
 #[derive(Debug, Clone, Copy)]

@@ -88,7 +88,7 @@ fn few_large_weights_among_rare_outcomes_keep_the_level() {
     let found = rejected(1000, || {
         let one = |i: usize| -> WeightedEvent {
             let z = 0.02 * rng.uniform() + 1e-9;
-            let weight = if i % 1000 == 0 { 100.0 } else { 1.0 };
+            let weight = if i.is_multiple_of(1000) { 100.0 } else { 1.0 };
             (z, rng.uniform() < z, weight)
         };
         evaluate_weighted(&(0..20_000).map(one).collect::<Vec<_>>(), &o)

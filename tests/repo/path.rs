@@ -1,0 +1,62 @@
+//! The path of a record: the files that a reader opens, in this order, to follow one JSON record
+//! from the poll to the verdict in one process, and what to look for in each.
+//!
+//! Decoding and the statistics count as one file each: a call says what they do. The list may
+//! become shorter; a change that makes it longer puts a file into every reader's way.
+
+use super::source::sources;
+use std::collections::BTreeMap;
+
+/// Most files on the path.
+const FILES_MAX: usize = 37;
+
+/// Files under `src`, and what the record meets there.
+const PATH: [(&str, &str); 37] = [
+    ("app/engine_loop.rs", "pub fn step("),
+    ("app/ingest/consumer.rs", "pub fn poll("),
+    ("app/ingest/source.rs", "fn records("),
+    ("kafka/consumer.rs", "pub fn poll<"),
+    ("kafka/client.rs", "pub struct Record<"),
+    ("kafka/librdkafka.rs", "fn take("),
+    ("kafka/native.rs", "BatchQueue"),
+    ("kafka/next_offsets.rs", "pub fn claim("),
+    ("kafka/handler.rs", "pub trait Handler"),
+    ("app/ingest/record.rs", "impl RecordReader"),
+    ("app/ingest/decoder.rs", "impl RecordDecoder"),
+    ("decode/mod.rs", "//! "),
+    ("collect/event.rs", "pub struct Event<"),
+    ("app/cluster/topology.rs", "pub enum Topology"),
+    ("monitor/shard.rs", "pub trait RecordSink"),
+    ("collect/collector.rs", "pub fn observe("),
+    ("collect/partition.rs", "pub fn observe("),
+    ("collect/streams.rs", "pub fn find"),
+    ("collect/key.rs", "pub struct Names<"),
+    ("collect/shape.rs", "pub struct ModelShape"),
+    ("collect/stream.rs", "pub struct PaneDelta"),
+    ("stats/lib.rs", "//! "),
+    ("collect/counters.rs", "pub struct SourceCounters"),
+    ("monitor/engine.rs", "pub struct Engine"),
+    ("window/pack.rs", "pub struct Packed"),
+    ("monitor/delta.rs", "pub enum Delta"),
+    ("monitor/monitor.rs", "pub fn apply("),
+    ("monitor/pending.rs", "pub fn merge("),
+    ("monitor/monitor/stream.rs", "pub fn seal("),
+    ("judge/runtime.rs", "pub fn map<"),
+    ("judge/judge.rs", "pub fn seal("),
+    ("judge/judge/detect.rs", "fn step_detector<"),
+    ("window/pane.rs", "pub struct Pane"),
+    ("window/ring.rs", "pub struct Windows"),
+    ("window/totals.rs", "pub fn next_total("),
+    ("window/running.rs", "fn total("),
+    ("judge/verdict.rs", "pub enum Verdict"),
+];
+
+#[test]
+fn the_path_of_a_record_is_as_listed_and_no_longer() {
+    assert!(PATH.len() <= FILES_MAX);
+    let all: BTreeMap<String, String> = sources().into_iter().collect();
+    for (file, item) in PATH {
+        let text = all.get(file).unwrap_or_else(|| panic!("no src/{file}"));
+        assert!(text.contains(item), "src/{file} has no `{item}`");
+    }
+}
