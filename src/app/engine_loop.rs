@@ -34,7 +34,7 @@ use crate::telemetry::Published;
 const TICK: Duration = Duration::from_millis(100);
 /// Time between two publications of sizes and comparisons, which walk over all state; scrapes come
 /// every few seconds.
-const SIZES: Duration = Duration::from_secs(2);
+const SIZES: Duration = Duration::from_secs(1);
 /// Bytes of join journals that may wait for the disk in memory before the consumers pause.
 const UNWRITTEN_MAX: usize = 256 << 20;
 /// Bytes of join journals from which a snapshot does not wait for its time.

@@ -2,14 +2,27 @@
 
 use std::time::{Duration, Instant};
 
-/// When periodic work was last done.
-#[derive(Debug, Default)]
+/// When periodic work was last done. Sizes are due at the start.
+#[derive(Debug)]
 pub struct Timers {
     pub(super) tick: Timer,
     pub(super) sizes: Timer,
     pub(super) save: Timer,
     /// Records of the last step.
     pub(super) records: usize,
+}
+
+impl Default for Timers {
+    fn default() -> Timers {
+        let mut sizes = Timer::default();
+        sizes.bring_forward(Duration::from_secs(3600));
+        Timers {
+            tick: Timer::default(),
+            sizes,
+            save: Timer::default(),
+            records: 0,
+        }
+    }
 }
 
 /// When something was last done that is due again after a period.

@@ -9,7 +9,7 @@ use crate::demo::{self, Options, config};
 const EXAMPLES: &str = "\
 Examples:
   trueline demo                       a live table, until Ctrl-C
-  trueline demo --for 60s             exits with a summary; code 1 if a verdict was wrong
+  trueline demo --for 60s             exits with a summary; code 1 if a verdict is wrong at the end
   trueline demo --show-config         print the configuration of the demo and exit
   curl -s localhost:9464/metrics      while it runs, from another terminal";
 

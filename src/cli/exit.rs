@@ -125,7 +125,7 @@ Exit codes:
    1  the answer is no (demo: a verdict differs from the truth;
       evaluate --fail-on-miscalibrated: miscalibrated;
       reproduce --fail-on-difference: a number differs;
-      explain: NOT equal; alert: there is no such alert)
+      explain: NOT equal; alert, tap, top: there is nothing of that name)
   64  the command line is invalid
   65  the input data cannot be read
   66  the input file cannot be opened

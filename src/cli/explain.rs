@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> Exit {
     let folder = args.state.join(FOLDER);
     let files = match list(&folder) {
         Ok(files) => files,
-        Err(_) if named.is_some_and(is_a_path) => return no_file(named),
+        Err(_) if named.is_some_and(is_a_file) => return no_file(named),
         Err(error) => {
             exit::eprint_line(format_args!(
                 "error: {}: {error}; name the state directory with --state",
@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> Exit {
     let newest = audit::newest(&files, std::slice::from_ref(wanted)).cloned();
     let found = newest.or_else(|| audit::newest_of_group(&files, wanted));
     let Some(file) = found else {
-        if named.is_some_and(is_a_path) {
+        if named.is_some_and(is_a_file) {
             return no_file(named);
         }
         exit::eprint_line(format_args!(
@@ -78,9 +78,9 @@ pub fn run(args: &Args) -> Exit {
     show(&file)
 }
 
-/// Whether the argument reads like the path of a file; names of streams have slashes too.
-fn is_a_path(named: &Path) -> bool {
-    named.components().count() > 1 || named.extension().is_some_and(|e| e == "json")
+/// Whether the argument reads like a file; names of streams have slashes too.
+fn is_a_file(named: &Path) -> bool {
+    named.extension().is_some_and(|e| e == "json")
 }
 
 fn no_file(named: Option<&Path>) -> Exit {

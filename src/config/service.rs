@@ -119,14 +119,15 @@ fn verdicts(record: &Record, interval_ms: i64, problems: &mut Problems<'_>) -> V
 /// Levels of the log.
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// A directive without a level that is none: it would stand for the lines of another program part.
+/// A word that is meant as a level and is none, where no directive is of this program: as it
+/// stands, the word names another part of the program. Filters of spans are not looked at.
 fn no_level(filter: &str) -> Option<&str> {
-    let is_fine = |word: &str| {
-        let is_level = || word.parse::<LevelFilter>().is_ok();
-        word.contains(['=', '[']) || word.starts_with("trueline") || is_level()
-    };
-    let mut words = filter.split(',').map(str::trim);
-    words.find(|word| !is_fine(word))
+    let is_ours = |word: &str| word.starts_with("trueline") || word.parse::<LevelFilter>().is_ok();
+    let words = || filter.split(',').map(str::trim);
+    if filter.contains('[') || words().any(is_ours) {
+        return None;
+    }
+    words().find(|word| !word.contains('='))
 }
 
 /// Logging options. The directives are parsed here, so that an error is reported before the start.
@@ -157,5 +158,26 @@ pub fn log(root: &Record, problems: &mut Problems<'_>) -> LogOptions {
             _ => Format::Auto,
         },
         filter,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::no_level;
+
+    #[test]
+    fn a_filter_by_which_nothing_is_logged_is_found_and_others_are_not() {
+        for filter in ["inof", "verbose", "hyper=debug,inof"] {
+            let word = filter.rsplit(',').next();
+            assert_eq!(no_level(filter), word, "{filter}");
+        }
+        for filter in [
+            "info",
+            "warn,hyper",
+            "trueline=debug, verbose",
+            "[span{a,b}]=debug",
+        ] {
+            assert_eq!(no_level(filter), None, "{filter}");
+        }
     }
 }

@@ -62,11 +62,7 @@ impl<'c> Labels<'c> {
         let Some(positive) = &self.columns.positive else {
             return binary(text);
         };
-        // `true` and `1` are one label, whichever of them the command line has.
-        if let (Ok(wanted), Ok(found)) = (binary(positive), binary(text)) {
-            return Ok(wanted == found);
-        }
-        if text == positive {
+        if same(text, positive) {
             self.positive_seen = true;
             return Ok(true);
         }
@@ -74,7 +70,7 @@ impl<'c> Labels<'c> {
             return Err("the label is empty; leave out events without an outcome".to_owned());
         }
         let negative = self.negative.get_or_insert_with(|| text.to_owned());
-        if text == negative {
+        if same(text, negative) {
             return Ok(false);
         }
         if !self.positive_seen {
@@ -123,6 +119,14 @@ pub fn without_positive(columns: &Columns) -> Option<String> {
     })
 }
 
+/// Whether two labels are one: `true` and `1` are.
+fn same(a: &str, b: &str) -> bool {
+    match (binary(a), binary(b)) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => a == b,
+    }
+}
+
 fn binary(text: &str) -> Result<bool, String> {
     match text {
         "0" | "0.0" => Ok(false),
@@ -161,6 +165,22 @@ mod tests {
         assert!(why.starts_with("no label is `Yes`"), "{why}");
         assert!(labels.outcome("Yes").is_ok());
         assert!(labels.outcome("no").unwrap_err().contains("a third one"));
+    }
+
+    #[test]
+    fn a_positive_label_that_is_a_number_has_one_other_beside_it() {
+        let columns = columns("1");
+        let of = |texts: &[&str]| {
+            let mut labels = Labels::new(&columns);
+            let all = texts.iter().map(|text| labels.outcome(text));
+            all.collect::<Result<Vec<bool>, String>>()
+        };
+        assert_eq!(
+            of(&["1", "2", "1.0", "2"]),
+            Ok(vec![true, false, true, false])
+        );
+        assert_eq!(of(&["0", "1", "false"]), Ok(vec![false, true, false]));
+        assert!(of(&["0", "1", "2"]).unwrap_err().contains("a third one"));
     }
 
     #[test]

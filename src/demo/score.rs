@@ -116,7 +116,7 @@ impl Score {
             let found = each.reduce(Agreement::and).unwrap_or(Agreement::Open);
             all = all.and(found);
             let open = match found {
-                Agreement::Open => ", no verdict yet on a window",
+                Agreement::Open => ", a window is still open",
                 Agreement::Right | Agreement::Wrong => "",
             };
             out.push(format!(

@@ -112,7 +112,7 @@ pub fn facts(
 /// "alert of fraud/3//binary fires (page)". `closed` says who closed it and why, if someone did.
 pub fn sentence(id: &StreamId, from: &Alert, to: &Alert, closed: Option<&str>) -> String {
     let severity = to.severity;
-    if let Some(why) = closed {
+    if let (AlertState::Firing, Some(why)) = (from.state, closed) {
         return format!("alert of {id} is {why}");
     }
     match (from.state, to.state) {

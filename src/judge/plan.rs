@@ -47,7 +47,7 @@ pub struct Caps {
     /// would open another is refused.
     pub open_bytes_max: usize,
     /// A stream without events for this long, by event time, is let go, but not before its longest
-    /// window is empty.
+    /// window by time is empty.
     pub expire_after_ms: i64,
     /// For how long the watermark may stand still while events are counted after it.
     pub stalled_after_ms: i64,

@@ -221,7 +221,8 @@ pub fn p_value(p: f64) -> String {
     match p {
         p if p >= 0.001 => format!("{p:.4}"),
         p if p >= 1e-99 => format!("{p:.1e}"),
-        _ => "<1e-99".to_owned(),
+        p if p >= 0.0 => "<1e-99".to_owned(),
+        _ => "undefined".to_owned(),
     }
 }
 

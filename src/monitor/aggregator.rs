@@ -311,7 +311,8 @@ impl Aggregator {
         let recent = |a: &Activity<&Key>| {
             plan.serves(a.of.model()).is_some_and(|model| {
                 let after_ms = plan.models[model].ladder.expire_after_ms(expire_after_ms);
-                lines[model].saturating_sub(a.newest_ms) < after_ms
+                let quiet_ms = lines[model].saturating_sub(a.newest_ms);
+                a.newest_ms > i64::MIN && quiet_ms < after_ms
             })
         };
         let recent = &recent;

@@ -373,8 +373,9 @@ impl Monitor {
         if let Some(stream) = self.streams.get_mut(slot) {
             let model = stream.model;
             let (plan, odds) = (&self.plan.models[model], self.odds[model].as_ref());
-            self.moved |= stream.judges.is_empty();
+            let before = stream.judges.len();
             stream.make_judges(plan, odds, self.runtime.stopwatch);
+            self.moved |= stream.judges.len() > before;
         }
     }
 

@@ -98,7 +98,8 @@ pub fn spiegelhalter(t: &Totals) -> Option<Spiegelhalter> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Cox {
-    /// χ² with 2 degrees of freedom under the null.
+    /// χ² with 2 degrees of freedom under the null, with fewer where a direction rests on too few
+    /// outcomes.
     pub score: f64,
     /// Upper tail.
     pub p_value: f64,

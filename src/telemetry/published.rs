@@ -49,7 +49,7 @@ pub const WINDOW_SERIES: usize = 51;
 
 /// The reason of a source that is not ready at the start, and how long that is usual.
 const JOINING: &str = "joining the group";
-const JOINS_WITHIN: Duration = Duration::from_secs(60);
+const JOINS_WITHIN: Duration = Duration::from_secs(300);
 
 /// Upper bounds of the evaluation histogram, in seconds. An evaluation takes 50 µs to 200 µs, or
 /// some tens of milliseconds with Monte Carlo. More than one second indicates a problem.
@@ -265,16 +265,19 @@ impl Published {
         all
     }
 
-    /// Topics of which nothing is read because no broker answers, or the group is not joined.
+    /// Topics of which some or all is not read because brokers do not answer, or the group is not
+    /// joined.
     fn unreachable(&self) -> Vec<Concern> {
         let starts = self.started.elapsed() < JOINS_WITHIN;
         let mut found: BTreeMap<String, Concern> = BTreeMap::new();
         for (part, why) in lock(&self.parts).iter() {
-            let topics = ["brokers of ", "kafka "].iter();
-            let topics = topics.filter_map(|what| part.strip_prefix(what)).next();
-            let (Some(topics), Some(why)) = (topics, why) else {
-                continue;
+            let Some(why) = why else { continue };
+            let (topics, words) = match part.strip_prefix("kafka ") {
+                Some(topics) => (Some(topics), format!("nothing is read: {why}")),
+                // The reason says whether that is so.
+                None => (part.strip_prefix("brokers of "), why.clone()),
             };
+            let Some(topics) = topics else { continue };
             if starts && why == JOINING {
                 continue;
             }
@@ -283,7 +286,7 @@ impl Published {
                     source: topic.to_owned(),
                     rule: "TruelineNotReady",
                     severity: Severity::Page,
-                    words: format!("nothing is read: {why}"),
+                    words: words.clone(),
                 });
             }
         }

@@ -97,7 +97,7 @@ fn a_model_has_one_alert_that_ends_when_someone_closes_it_or_marks_a_deployment(
 
     // Closed, it ends at once, and the bad data from before do not open it again, nor does a kill.
     let (code, said) = alert(&["close", "nothing", "--by", "ann"]);
-    assert_eq!(code, Some(65), "{said}");
+    assert_eq!(code, Some(1), "{said}");
     let (code, said) = alert(&["close", "a", "--by", "ann", "--note", "rolled back"]);
     assert_eq!(code, Some(0), "{said}");
     let ends = wait_for_notices(2);
@@ -121,7 +121,7 @@ fn a_model_has_one_alert_that_ends_when_someone_closes_it_or_marks_a_deployment(
     let url = service.url();
     let alert = |arguments: &[&str]| trueline(&[&["alert"], arguments, &["--url", &url]].concat());
     let (code, said) = alert(&["deployed", "nothing", "--by", "ann"]);
-    assert_eq!(code, Some(65), "{said}");
+    assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("no stream of model `nothing`"), "{said}");
     // The pipeline deploys a version before its first record.
     let (code, said) = alert(&["deployed", "a", "--version", "next", "--by", "ci"]);

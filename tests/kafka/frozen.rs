@@ -162,7 +162,7 @@ fn transactions_after_a_quiet_time_count_live_as_they_do_afterwards() {
         let text = config(&broker.bootstrap, group, &topic, "", "");
         text.replace(
             "width = \"10h\", slide = \"10m\"",
-            "width = \"10m\", slide = \"2s\"",
+            "width = \"2m\", slide = \"2s\"",
         )
     };
     let live = Service::start(&config(&format!("{topic}-live")));
@@ -198,7 +198,7 @@ fn transactions_after_a_quiet_time_count_live_as_they_do_afterwards() {
     let after = Service::start(&config(&format!("{topic}-after")));
     for service in [&live, &after] {
         wait_observed(service, sent + 20);
-        service.wait_for_n("fraud", "10m", sent);
+        service.wait_for_n("fraud", "2m", sent);
         assert_eq!(late(service), 0.0);
     }
 }

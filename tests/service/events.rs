@@ -274,7 +274,7 @@ fn a_request_is_all_or_nothing_and_says_what_is_wrong() {
     wait_for("nothing to wait", LIMIT, || {
         waiting().filter(Value::is_null)
     });
-    // Sizes are published twice a second.
+    // Sizes are published once a second.
     let metrics = wait_for("the sizes of the log", LIMIT, || {
         let metrics = service.scrape()?;
         let events = metrics.sum("trueline_event_log_events_total", &[]);

@@ -133,8 +133,8 @@ pub fn check(args: &Args, sample: &FileSample) -> Result<(), (Exit, String)> {
     let of_bootstrap = match sample {
         _ if args.kernel_bootstrap == 0 => None,
         _ if is_weighted => Some(weights),
-        FileSample::Vectors(_, FileView::Kernel) => None,
-        _ => Some("belongs to the kernel test: add --view kernel or drop the option"),
+        // Without the kernel view it is refused before.
+        _ => None,
     };
     let found = [
         ("--estimators", of_estimators),

@@ -96,7 +96,7 @@ impl Joiner {
         if let (Some(replaced), Some(outcome)) = (&mut instead, late)
             && !self.predictions.sibling_outcomes(e.key).contains(&outcome)
         {
-            // There is room for it, because the other prediction had it.
+            // Beyond the cap too, since what matched is not refused afterwards.
             let key = e.key.any_version();
             let end = self.wait(plan, key, ANY_MODEL, outcome, 0);
             replaced.waits = end == Labelled::Waiting;

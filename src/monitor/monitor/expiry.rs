@@ -2,7 +2,7 @@
 //!
 //! The clock withdraws values. Stale values come back with the next slide, stalled ones as soon as
 //! the watermark moves. Event time decides which streams expire: those whose newest event is
-//! `stream_expiry` before the watermark and in no window, and only while every partition is read.
+//! `stream_expiry` before the watermark and in no window by time, and only while every partition is read.
 
 use super::{Monitor, Stream};
 use crate::collect::Part;

@@ -42,7 +42,8 @@ impl Monitor {
 
     /// Adds the windows of a partition, none of whose lines is beyond ours.
     fn absorb(&mut self, part: &Contribution<'_>) {
-        for a in &part.streams {
+        // A stream without an event that was taken has nothing to judge.
+        for a in part.streams.iter().filter(|a| a.newest_ms > i64::MIN) {
             let Some(slot) = self.find_or_begin(a.of) else {
                 continue;
             };

@@ -305,9 +305,9 @@ pub(crate) fn replicates(alpha: f64) -> usize {
 }
 
 /// Replicates where a statistic is beyond all of [`replicates`] and the smallest p-value of so many
-/// tests counts that many times. Drawing on only then is valid: a p-value that is small enough to
-/// reject is a rank among all replicates (Besag, Clifford, *Sequential Monte Carlo p-values*,
-/// 1991).
+/// tests counts that many times. Drawing on only then is valid: a p-value at the floor of the
+/// replicates so far is a rank among all replicates afterwards (Besag, Clifford, *Sequential Monte
+/// Carlo p-values*, 1991).
 fn in_family(alpha: f64, family: u32) -> usize {
     let wanted = 4.0 * f64::from(family) / alpha;
     (wanted.ceil().min(EXTENDED_MAX) as usize).max(replicates(alpha))

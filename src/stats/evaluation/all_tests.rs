@@ -106,6 +106,7 @@ impl Sample<'_> {
                 (Some(_), None) => (0.0, 1, 1.0),
                 _ => (test.score, 2, test.p_value),
             };
+            test.score = score;
             test.p_value = quadratic(Statistic::Cox, score, degrees, formula);
         }
         let (mut ks, mut kuiper) = ks::ks_and_kuiper(finest, t.n, factor);
@@ -114,8 +115,9 @@ impl Sample<'_> {
         let mut in_the_large = classical::in_the_large(t);
         in_the_large.p_value = (in_the_large.z).and_then(|z| normal(Statistic::InTheLarge, z));
         let rests = information_of_squares(finest) >= least;
-        let mut spiegelhalter = classical::spiegelhalter(t).map(|s| Spiegelhalter {
-            p_value: (normal(Statistic::Spiegelhalter, s.z).filter(|_| rests)).unwrap_or(1.0),
+        let spiegelhalter = classical::spiegelhalter(t).filter(|_| rests);
+        let mut spiegelhalter = spiegelhalter.map(|s| Spiegelhalter {
+            p_value: normal(Statistic::Spiegelhalter, s.z).unwrap_or(1.0),
             ..s
         });
         if let Some(clustered) = &clustered {
