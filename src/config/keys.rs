@@ -245,7 +245,8 @@ const KAFKA: &[Key] = &[
         Kind::Map,
         Unset("{ \"session.timeout.ms\" = \"30000\" }"),
         "Any other librdkafka setting under its own name. It overrides the settings here, \
-         except for those that exact counting depends on.",
+         except for the brokers and those that exact counting depends on, which are refused. \
+         Settings of every client hold for producers too.",
     ),
 ];
 
@@ -254,7 +255,7 @@ const TLS: &[Key] = &[
         "enabled",
         Kind::Truth,
         Value("false"),
-        "Whether to use TLS.",
+        "Whether to use TLS. Unset, `security.protocol` in `options` of [kafka] decides.",
     ),
     key(
         "ca_file",
@@ -503,14 +504,14 @@ const FIELDS: &[Key] = &[
         "time_unit",
         Kind::Choice(&["ms", "s", "us", "rfc3339"]),
         Value("\"ms\""),
-        "Format of the event time: a number since 1970, or text.",
+        "Format of the event time: a number since 1970, or text. Needs `time`, unless it is `ms`.",
     ),
     key(
         "time_zone",
         Kind::Text,
         Unset("\"+02:00\""),
         "With `time_unit = \"rfc3339\"`: the zone of times that have no offset, `UTC` or an offset. \
-         Unset: such a record is rejected.",
+         Unset: such a record is rejected. Needs `time`.",
     ),
     key(
         "score",
@@ -610,14 +611,14 @@ const OUTCOMES: &[Key] = &[
         "time_unit",
         Kind::Choice(&["ms", "s", "us", "rfc3339"]),
         Value("\"ms\""),
-        "Format of the event time: a number since 1970, or text.",
+        "Format of the event time: a number since 1970, or text. Needs `time`, unless it is `ms`.",
     ),
     key(
         "time_zone",
         Kind::Text,
         Unset("\"+02:00\""),
         "With `time_unit = \"rfc3339\"`: the zone of times that have no offset, `UTC` or an offset. \
-         Unset: such a record is rejected.",
+         Unset: such a record is rejected. Needs `time`.",
     ),
     key(
         "outcome_map",
@@ -1112,8 +1113,8 @@ const NOTIFY: &[Key] = &[
         "external_url",
         Kind::Text,
         Unset("\"http://trueline.example:9464\""),
-        "Address of this process for the readers of alerts, used in links. Unset: the address \
-         of [http], or `localhost` if that is all addresses.",
+        "Address of this process for the readers of alerts, used in links. Unset: the address on \
+         which it listens (`--listen`, else that of [http]), or `localhost` if that is all addresses.",
     ),
     key(
         "runbook_url",

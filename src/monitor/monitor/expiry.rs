@@ -1,8 +1,9 @@
 //! The changes that time alone makes: verdicts become stale or stalled, and unused streams expire.
 //!
 //! The clock withdraws values. Stale values come back with the next slide, stalled ones as soon as
-//! the watermark moves. Event time decides which streams expire: those whose newest event is
-//! `stream_expiry` before the watermark and in no window by time, and only while every partition is read.
+//! the watermark moves. Event time decides which streams expire: those whose newest event is at
+//! least `stream_expiry` before the watermark, and at least the longest window with its slide; and
+//! only while every partition is read.
 
 use super::{Monitor, Stream};
 use crate::collect::Part;

@@ -137,7 +137,7 @@ table! {
     EceL2ContainsZero Evaluation Gauge "trueline_ece_l2_contains_zero" "0 or 1" []
         "1 while the confidence interval contains perfect calibration.";
     EceL2Detectable Evaluation Gauge "trueline_ece_l2_detectable" "1" []
-        "Size of a shift of all scores that the test that decides detects with 80 % power at this n.";
+        "Size of a shift of all scores that the test that decides detects with 80 % power at this n and with the measured overdispersion.";
     EceL2Tolerance Evaluation Gauge "trueline_ece_l2_tolerance" "1" []
         "Tolerated l2-ECE; a relative tolerance is resolved by the mean score of the window.";
     Mce Evaluation Gauge "trueline_max_calibration_error" "1" []
@@ -223,7 +223,7 @@ table! {
     RecordsOther Input Counter "trueline_records_other_total" "records" ["source"]
         "Observed records counted in the segment `other` because the cap on segments is reached.";
     PairRows Input Counter "trueline_comparison_rows_total" "rows" ["plan", "end"]
-        "Observations of models whose versions are compared, by result: paired, alone, duplicate, contradicted (the versions disagree about the outcome), refused (by rows_max), nameless (no id). The label plan is the name of the model's section.";
+        "Observations of models whose versions are compared, by result: paired, alone, duplicate, refused (by rows_max), nameless (no id); and pairs that were not formed because the versions disagree about the outcome (contradicted), whose rows are also alone unless another pair has them. The label plan is the name of the model's section.";
     PairUnrevised Input Counter "trueline_comparison_unrevised_total" "outcomes" ["plan"]
         "Outcomes per compared view that arrived after maturity and would have changed a pair. Pairs keep the outcome they were formed with.";
     PairRowsRetained Input Gauge "trueline_comparison_rows_retained" "rows" ["plan"]
@@ -239,7 +239,7 @@ table! {
     SpillErrors Process Counter "trueline_spill_errors_total" "failures" []
         "Failures of the spill store. The process ends at the first failure, without a snapshot, and can be restarted.";
     RecordsRenormalised Input Counter "trueline_records_renormalised_total" "records" ["source"]
-        "Observed records whose probabilities were divided by their sum because rounding made it differ from 1.";
+        "Records whose probabilities were divided by their sum because rounding made it differ from 1. Predictions that wait for outcomes count when they are read.";
     DeadLetters Input Counter "trueline_dead_letters_total" "records" ["source", "result"]
         "Rejected records sent to the dead-letter topic: delivered, failed.";
     AwaitingSchema Input Gauge "trueline_records_awaiting_schema" "records" ["source"]
@@ -340,7 +340,7 @@ table! {
     HistoryBytes Process Gauge "trueline_history_bytes" "bytes" []
         "Size of the history in the state directory.";
     HistoryRefused Process Counter "trueline_history_refused_total" "points" []
-        "Judgements and alerts that the history had no room for, or that waited for the disk in vain. No verdict depends on them.";
+        "Judgements and alerts of streams beyond 10,000, which have no history, or that waited for the disk in vain. No verdict depends on them.";
     HistoryErrors Process Counter "trueline_history_errors_total" "failures" []
         "Failures to read or write the history. After one it continues in memory until the next start.";
     EventLogBytes Input Gauge "trueline_event_log_bytes" "bytes" ["topic"]
