@@ -30,8 +30,8 @@ impl Collector {
     }
 
     /// Advances the clock to `now_ms`. Expires streams that had no event for `expire_after_ms` of
-    /// event time, if given, that are in no window by time and that wait for nothing. Hands each of them to
-    /// `gone`.
+    /// event time, if given, that are in no window by time and that wait for nothing. Hands each of
+    /// them to `gone`.
     pub fn tick(&mut self, now_ms: i64, expire_after_ms: Option<i64>, mut gone: impl FnMut(usize)) {
         let mut unused: BTreeSet<usize> = BTreeSet::new();
         for (slot, stream) in self.streams.iter_mut() {
