@@ -26,8 +26,8 @@
 //! in one partition if ids are the record keys.
 //!
 //! Always: there are at most `rows_max` rows, and rows beyond are counted as refused; every row
-//! ends as paired, alone or duplicate. A row of which no pair was formed because outcomes differ
-//! ends as alone. Cost: 32 bytes for a row in an open pane, 40 while it waits; for each pane a sort
+//! ends as paired, alone or duplicate. A row that formed no pair because outcomes differ ends
+//! as alone. Cost: 32 bytes for a row in an open pane, 40 while it waits; for each pane a sort
 //! of the waiting rows, which are nearly sorted already.
 
 use super::join::Key;

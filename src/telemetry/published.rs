@@ -265,7 +265,7 @@ impl Published {
         all
     }
 
-    /// Topics of which some or all is not read because brokers do not answer, or the group is not
+    /// Topics that are not read, or only in part, because brokers do not answer or the group is not
     /// joined.
     fn unreachable(&self) -> Vec<Concern> {
         let starts = self.started.elapsed() < JOINS_WITHIN;

@@ -29,7 +29,7 @@ fn a_watermark_of_the_future_can_be_taken_back() {
     assert_eq!(w.n, 120);
 }
 
-/// The same plan, whose outcomes come apart: source 0 has the predictions, source 1 the outcomes.
+/// The same plan with separate outcomes: source 0 has the predictions, source 1 the outcomes.
 fn joined_plan() -> Plan {
     Plan {
         joins: vec![JoinPlan {
