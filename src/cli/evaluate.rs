@@ -236,13 +236,12 @@ fn report_scores(
             all["intervals"] = report::intervals::json(c);
         }
         if let Some(recalibrated) = &recalibrated {
-            all["recalibration"] = recalibrate::json(recalibrated, &args.file);
+            all["recalibration"] = recalibrate::json(recalibrated);
         }
         format!("{all:#}\n")
     } else {
         let recalibrated = recalibrated.as_ref();
-        let recalibrated =
-            recalibrated.map_or(String::new(), |r| recalibrate::render(r, &args.file));
+        let recalibrated = recalibrated.map_or(String::new(), recalibrate::render);
         let distances = e.distances.as_ref();
         let distances = distances.map_or(String::new(), distances::render);
         let compared = compared

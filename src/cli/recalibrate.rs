@@ -161,27 +161,18 @@ pub fn apply(
     })
 }
 
-/// The advice of a window, said of the events of a file.
-fn of_file(words: &str, file: &Path) -> String {
-    let file = file.display();
-    let words = words.replace("following events", &format!("events of {file}"));
-    words.replace("the following window has", &format!("{file} has"))
-}
-
 /// The JSON beside the evaluation.
-pub fn json(m: &Recalibrated, file: &Path) -> Value {
-    let mut advice = words::advice(Some((&m.judgement, &m.fits)));
-    advice["words"] = of_file(&words::words(&m.judgement, &m.fits), file).into();
+pub fn json(m: &Recalibrated) -> Value {
     json!({
         "applied": m.applied.map(Method::as_str),
-        "advice": advice,
+        "advice": words::advice(Some((&m.judgement, &m.fits))),
         "fitted": words::fits(&m.fits),
         "judged": words::judgement(&m.judgement),
     })
 }
 
 /// A table of the maps, the advice, and which scores are evaluated below.
-pub fn render(m: &Recalibrated, file: &Path) -> String {
+pub fn render(m: &Recalibrated) -> String {
     let mut out = format!(
         "recalibration, fitted to {} events and judged on {}\n{:<12}{:>10}{:>22}{:>10}{:>10}{:>10}\n",
         m.fits.n,
@@ -215,7 +206,7 @@ pub fn render(m: &Recalibrated, file: &Path) -> String {
     let _ = writeln!(
         out,
         "{}\n\nevaluation of the scores {what}",
-        of_file(&words::words(&m.judgement, &m.fits), file)
+        words::words(&m.judgement, &m.fits)
     );
     out
 }

@@ -29,18 +29,14 @@ impl Collector {
         }
     }
 
-    /// Advances the clock to `now_ms`. Expires streams that had no event for `expire_after_ms` of
-    /// event time, if given, that are in no window by time and that wait for nothing. Hands each of
-    /// them to `gone`.
-    pub fn tick(&mut self, now_ms: i64, expire_after_ms: Option<i64>, mut gone: impl FnMut(usize)) {
+    /// Advances the clock to `now_ms`. Expires streams that wait for nothing and had no event for
+    /// `after_ms` of event time, which is given by model, if at all. Hands each of them to `gone`.
+    pub fn tick(&mut self, now_ms: i64, after_ms: Option<&[i64]>, mut gone: impl FnMut(usize)) {
         let mut unused: BTreeSet<usize> = BTreeSet::new();
         for (slot, stream) in self.streams.iter_mut() {
             stream.tick(now_ms);
-            let shape = &self.models[stream.model];
             let quiet_ms = self.sealed_until_ms[stream.model].saturating_sub(stream.newest_ms);
-            // Longer than any window holds its panes, and than its predictions may be revised.
-            let least_ms = shape.held_ms + shape.pane_ms;
-            let expires = expire_after_ms.is_some_and(|ms| quiet_ms >= ms.max(least_ms));
+            let expires = after_ms.is_some_and(|ms| quiet_ms >= ms[stream.model]);
             if expires && stream.pending == 0 && stream.open_len() == 0 {
                 unused.insert(slot);
             }

@@ -293,22 +293,21 @@ impl Shard {
                 .collect();
             self.unread.retain(|at, was| now.get(at) == Some(was));
         }
-        let expires = self
-            .view()
-            .is_whole()
-            .then_some(self.plan.caps.expire_after_ms);
+        let (models, least_ms) = (&self.plan.models, self.plan.caps.expire_after_ms);
+        let after_ms = models.iter().map(|m| m.ladder.expire_after_ms(least_ms));
+        let after_ms: Vec<i64> = after_ms.collect();
+        let after_ms = self.view().is_whole().then_some(&after_ms[..]);
         let vectors = &mut self.vectors;
         self.collector
-            .tick(now_ms, expires, |slot| vectors.forget(slot));
+            .tick(now_ms, after_ms, |slot| vectors.forget(slot));
         if self.vectors.wanted() {
             let streams = self.collector.streams();
             let lines: Vec<i64> = (0..self.plan.models.len())
                 .map(|m| self.collector.sealed_until_ms(m))
                 .collect();
-            let models = &self.plan.models;
             let expired = |model: usize, newest_ms: i64| {
                 let quiet_ms = lines[model].saturating_sub(newest_ms);
-                expires.is_some_and(|ms| quiet_ms >= models[model].ladder.expire_after_ms(ms))
+                after_ms.is_some_and(|ms| quiet_ms >= ms[model])
             };
             self.vectors
                 .tick(&self.plan, now_ms, expired, |model, version| {

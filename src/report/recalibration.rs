@@ -51,7 +51,7 @@ pub fn words(judgement: &Judgement, fits: &Fits) -> String {
         }
         Advice::TooFewToJudge => {
             let few = few(judgement.n, judgement.positives);
-            format!("no map is advised: the following window has only {few}")
+            format!("no map is advised: the events to try one on have only {few}")
         }
         Advice::Unfitted => {
             let why = fits.maps.iter().find_map(|m| m.as_ref().err());
@@ -61,7 +61,7 @@ pub fn words(judgement: &Judgement, fits: &Fits) -> String {
             )
         }
         Advice::NoGain => format!(
-            "no map is advised: on the {} following events none lowered log loss by more than {ERRORS_MIN} standard errors",
+            "no map is advised: on {} other events none lowered log loss by more than {ERRORS_MIN} standard errors",
             judgement.n
         ),
     }
@@ -82,7 +82,7 @@ fn apply(method: Method, judgement: &Judgement) -> String {
         "no freer map brought more by above an error"
     };
     format!(
-        "apply the {name} map: on the {} following events it lowered log loss by {:.5} (standard error {:.5}), from {:.4} to {:.4}, and the l2-ECE from {:.4} to {:.4}; {why}",
+        "apply the {name} map: on {} other events it lowered log loss by {:.5} (standard error {:.5}), from {:.4} to {:.4}, and the l2-ECE from {:.4} to {:.4}; {why}",
         judgement.n,
         t.log_loss.mean,
         t.log_loss.standard_error,

@@ -347,6 +347,8 @@ windows = ["5m"]
             assert!(reader.last_rejections.iter().all(Option::is_none));
             let total = engine.counters().total();
             assert!(total.rejected.iter().all(|n| *n == 0), "{total:?}");
+            // Each of the three was taken: one id, so two are repeats of the first.
+            assert_eq!((total.records, total.duplicate), (3, 2), "{total:?}");
         }
     }
 

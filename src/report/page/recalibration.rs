@@ -19,8 +19,7 @@ pub fn section(
 ) -> String {
     let mut out = format!(
         "<section><h2>Recalibration</h2><p class=words>{}.</p><p class=sub>{} Fitted to {} events, judged on {} others.</p>",
-        // The events on trial need not follow the others here.
-        escape(&capital(&words(judgement, fits)).replace("following events", "events on trial")),
+        escape(&capital(&words(judgement, fits))),
         escape(how),
         thousands(fits.n),
         thousands(judgement.n)
