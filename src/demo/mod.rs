@@ -146,7 +146,7 @@ async fn show(app: App, brokers: &str, options: &Options) -> Result<bool, AppErr
         text += match mark {
             Agreement::Right => "every verdict matched the truth\n",
             Agreement::Open => "no verdict differs from the truth, and some are still open\n",
-            Agreement::Wrong => "a verdict differs from the truth\n",
+            Agreement::Wrong => "a verdict differs from the truth, or none was given\n",
         };
     }
     match io::stdout().write_all(text.as_bytes()) {

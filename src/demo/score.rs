@@ -2,7 +2,7 @@
 //!
 //! The demo fails if the last verdict on a window is wrong, or if the short window of the drifting
 //! model was not calibrated before the drift or not miscalibrated within two widths after it. A
-//! window without a verdict that could be compared is open, which fails nothing.
+//! window without a verdict that could be compared is open, which fails nothing unless all are.
 //! Single wrong verdicts before the end do not fail the demo, but are counted and printed: every
 //! slide is a test, and a test at level α may be wrong with probability α. The tolerance reduces
 //! that probability, because a verdict requires size as well as significance.
@@ -129,6 +129,10 @@ impl Score {
         }
         let judged: u64 = self.lines.values().map(|l| l.judged).sum();
         let wrong: u64 = self.lines.values().map(|l| l.wrong).sum();
+        // What shows nothing at all does not work.
+        if judged == 0 {
+            all = Agreement::Wrong;
+        }
         out.push(format!(
             "{} of {judged} verdicts were wrong before the end",
             wrong
@@ -267,6 +271,7 @@ mod tests {
         assert_eq!(mark, Agreement::Open);
         assert!(lines[0].starts_with("open   credit_default"), "{lines:?}");
         assert!(!lines.concat().contains("WRONG"), "{lines:?}");
+        assert_eq!(Score::new(0).summary().1, Agreement::Wrong);
         let (lines, mark) = summary(|_, _| Verdict::Miscalibrated);
         assert_eq!(mark, Agreement::Wrong);
         assert!(lines[0].starts_with("WRONG  credit_default"), "{lines:?}");

@@ -210,8 +210,7 @@ impl<'a> Bytes<'a> {
 mod tests {
     use super::super::record::RecordReader;
     use super::*;
-    use crate::config::Config;
-    use crate::config::value::Outside;
+    use crate::app::ingest::config;
     use crate::monitor::Engine;
 
     const CONFIG: &str = r#"
@@ -237,14 +236,6 @@ name = "*"
 segments_max = 50
 windows = ["1m"]
 "#;
-
-    fn config() -> Config {
-        let outside = Outside {
-            variable: &|_| None,
-            directory: ".".into(),
-        };
-        Config::parse(CONFIG, "test", &outside).unwrap_or_else(|e| panic!("{e:?}"))
-    }
 
     /// Good and bad records of each topic: topic and payload.
     fn records(n: usize) -> Vec<(usize, u16, String)> {
@@ -313,7 +304,7 @@ windows = ["1m"]
 
     /// All that was counted and found of these records, read in batches on so many threads.
     fn read(records: &[(usize, u16, String)], threads: usize) -> (String, usize) {
-        let config = config();
+        let config = config(CONFIG);
         let pool = Pool::start(threads).expect("threads");
         let mut engine = Engine::new(config.plan.clone());
         let mut shared = 0;
@@ -368,7 +359,7 @@ windows = ["1m"]
 
     #[test]
     fn buffers_that_a_batch_does_not_use_hold_no_more_than_a_batch_may() {
-        let config = config();
+        let config = config(CONFIG);
         let decoder = RecordDecoder::new(&config.sources[0]).expect("valid");
         let mut lane = Lane {
             decoder,

@@ -309,8 +309,7 @@ fn schema(registry: Option<&Registry>, id: u32) -> Result<Option<SchemaText>, Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
-    use crate::config::value::Outside;
+    use crate::app::ingest::config;
 
     const CONFIG: &str = r#"
 version = 1
@@ -325,11 +324,7 @@ outcomes = { maturity = "5m", outcome = "label" }
 
     #[test]
     fn an_outcome_among_predictions_is_checked_as_a_whole() {
-        let outside = Outside {
-            variable: &|_| None,
-            directory: ".".into(),
-        };
-        let config = Config::parse(CONFIG, "test", &outside).expect("valid");
+        let config = config(CONFIG);
         let mut decoder = RecordDecoder::new(&config.sources[0]).expect("valid");
         let mut decode = |data: &str| {
             let payload = format!("{{\"specversion\":\"1.0\",\"data\":{data}}}");

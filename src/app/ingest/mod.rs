@@ -22,3 +22,13 @@ pub mod record;
 pub mod schema_queue;
 pub mod source;
 pub mod stats;
+
+/// The configuration in a text, for tests.
+#[cfg(test)]
+fn config(text: &str) -> crate::config::Config {
+    let outside = crate::config::value::Outside {
+        variable: &|_| None,
+        directory: ".".into(),
+    };
+    crate::config::Config::parse(text, "test", &outside).expect("valid")
+}

@@ -296,8 +296,7 @@ fn reject(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
-    use crate::config::value::Outside;
+    use crate::app::ingest::config;
     use crate::kafka::Headers;
     use crate::monitor::Engine;
 
@@ -317,16 +316,12 @@ windows = ["5m"]
 
     #[test]
     fn framed_and_plain_json_are_read_from_topics_of_predictions_and_of_outcomes() {
-        let outside = Outside {
-            variable: &|_| None,
-            directory: ".".into(),
-        };
         let text = CONFIG
             .replace("rows = \"rows\"\n", "")
             .replace("rows.", "")
             .replace("time =", "id = \"id\", time =")
             + "[source.outcomes]\ntopics = [\"outcomes\"]\nmaturity = \"5m\"\noutcome = \"y\"\n";
-        let config = Config::parse(&text, "test", &outside).expect("valid");
+        let config = config(&text);
         let mut reader = RecordReader::new(&config.sources[0], 0, None).expect("valid");
         let json = br#"{"model":"m","time_ms":1760000000000,"id":"a","z":0.5,"y":1}"#;
         let framed = [&[0, 0, 0, 0, 7][..], json].concat();
@@ -354,11 +349,7 @@ windows = ["5m"]
 
     #[test]
     fn a_record_that_is_read_again_is_not_counted_again_though_its_first_row_is_rejected() {
-        let outside = Outside {
-            variable: &|_| None,
-            directory: ".".into(),
-        };
-        let config = Config::parse(CONFIG, "test", &outside).expect("valid");
+        let config = config(CONFIG);
         let mut engine = Engine::new(config.plan.clone());
         let mut reader = RecordReader::new(&config.sources[0], 0, None).expect("valid");
         reader.stats = Some(ReplayStats::default());
