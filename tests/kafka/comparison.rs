@@ -21,6 +21,7 @@ version = 1
 brokers = "{brokers}"
 group = "{predictions}-{instance}"
 statistics_interval = "1s"
+options = {{ "session.timeout.ms" = "6000" }}
 [[source]]
 topics = ["{predictions}"]
 [source.fields]

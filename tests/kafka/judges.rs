@@ -60,10 +60,6 @@ fn config(broker: &Broker, topic: &str, group: &str, state: &str) -> String {
         &format!("group = \"{topic}-{group}\""),
     );
     let text = text.replace(
-        "[[source]]",
-        "[kafka.options]\n\"session.timeout.ms\" = \"6000\"\n[[source]]",
-    );
-    let text = text.replace(
         "score = \"score\"",
         "score = \"score\"\nsegments = [\"country\"]",
     );

@@ -20,6 +20,7 @@ brokers = "{brokers}"
 group = "{topic}"
 statistics_interval = "1s"
 [kafka.options]
+"session.timeout.ms" = "6000"
 "topic.metadata.refresh.interval.ms" = "1000"
 [[source]]
 topics = ["{topic}"]

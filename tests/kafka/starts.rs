@@ -22,6 +22,7 @@ version = 1
 brokers = "{brokers}"
 group = "{topic}"
 [kafka.options]
+"session.timeout.ms" = "6000"
 "topic.metadata.refresh.interval.ms" = "2000"
 [[source]]
 topics = ["{topic}"]

@@ -35,6 +35,8 @@ pub fn config(brokers: &str, topic: &str, snapshot: &str, sinks: &str) -> String
 brokers = "{brokers}"
 group = "{topic}"
 statistics_interval = "300ms"
+# The mock broker keeps a killed member for one or two of these.
+options = {{ "session.timeout.ms" = "6000" }}
 [[source]]
 topics = ["{topic}"]
 [source.fields]

@@ -22,10 +22,6 @@ fn alerts_move_with_their_partitions_and_are_notified_once() {
         "interval = \"1s\"",
         &format!("interval = \"1s\"\ntopic = \"{topic}-state\""),
     );
-    let config = config.replace(
-        "[[source]]",
-        "[kafka.options]\n\"session.timeout.ms\" = \"6000\"\n[[source]]",
-    );
     let phase = |number: i64, good: bool| {
         let [a, b] = ["a", "b"].map(|model| phase(&[model], number, good));
         produce_to(brokers, &topic, &[&a, &b]);
