@@ -46,8 +46,11 @@ pub struct Args {
 
 /// Runs until a signal, or until a fault of the configuration or the environment.
 pub fn run(args: &Args) -> Exit {
-    let started = exit::load(&args.file.config)
-        .and_then(|config| start(args, config).map_err(|fault| Exit::of(&fault)));
+    let started = exit::load(&args.file.config).and_then(|config| {
+        let ended = start(args, config);
+        telemetry::log::finish();
+        ended.map_err(|fault| Exit::of(&fault))
+    });
     started.err().unwrap_or(Exit::Ok)
 }
 

@@ -64,6 +64,7 @@ pub fn run(options: &Options) -> Result<bool, AppError> {
     let setup = setup(&text)?;
     let app = App::bind(setup)?;
     let right = runtime.block_on(show(app, &cluster.bootstrap_servers(), options));
+    crate::telemetry::log::finish();
     // The mock broker stops last: the application has left its group by now.
     drop(cluster);
     right

@@ -6,13 +6,17 @@
 //! lines per [`PERIOD`] and then one line with the number of suppressed lines. Metrics count every
 //! record, so only repetition is lost. (The pattern is vector's, keyed by site.)
 //!
-//! Lines go to standard error, because standard output carries the results of commands.
+//! Lines go to standard error, because standard output carries the results of commands. A thread
+//! writes them: a pipe that nobody reads blocks its writer, and that must not be the engine. While
+//! [`LINES_MAX`] lines wait, further ones are dropped and counted as suppressed.
 
 use std::io::IsTerminal;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 
 /// Lines that one site may write per period: enough to see a pattern.
@@ -20,8 +24,18 @@ pub const BURST: u64 = 5;
 /// Length of a period.
 pub const PERIOD: Duration = Duration::from_secs(10);
 
+/// Most lines that wait to be written: some 4 MB.
+pub const LINES_MAX: usize = 8_192;
+
+/// How long the last lines may take; the thread that writes them may take somewhat less.
+const FINISH_WITHIN: Duration = Duration::from_millis(1500);
+
 /// Lines suppressed by all limited sites of the program.
 static SUPPRESSED: AtomicU64 = AtomicU64::new(0);
+/// Lines that found [`LINES_MAX`] others waiting.
+static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
+/// The thread that writes, until [`finish`].
+static WRITER: Mutex<Option<WorkerGuard>> = Mutex::new(None);
 
 /// Format of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,7 +77,13 @@ pub fn start(options: &LogOptions) -> Result<(), String> {
         )
     })?;
     let terminal = std::io::stderr().is_terminal();
-    let builder = tracing_subscriber::fmt().with_writer(std::io::stderr as fn() -> std::io::Stderr);
+    let (lines, writer) = NonBlockingBuilder::default()
+        .lossy(true)
+        .buffered_lines_limit(LINES_MAX)
+        .thread_name("log")
+        .finish(std::io::stderr());
+    let dropped = lines.error_counter();
+    let builder = tracing_subscriber::fmt().with_writer(lines);
     let (started, handle): (_, Refilter) = match options.format {
         Format::Json => json(builder, filter),
         Format::Auto if !terminal => json(builder, filter),
@@ -77,7 +97,20 @@ pub fn start(options: &LogOptions) -> Result<(), String> {
     };
     started.map_err(|error| format!("logging could not start: {error}"))?;
     let _ = REFILTER.set(handle);
+    let _ = DROPPED.set(dropped);
+    *WRITER.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
     Ok(())
+}
+
+/// Writes the lines that wait, for about a second at most. Later lines are not written.
+pub fn finish() {
+    let writer = WRITER.lock().unwrap_or_else(PoisonError::into_inner).take();
+    // With a full queue it prints to standard output, which may be the pipe that nobody reads.
+    let (done, ended) = channel::<()>();
+    let thread = std::thread::Builder::new().name("log-end".to_owned());
+    if thread.spawn(move || drop((writer, done))).is_ok() {
+        let _ = ended.recv_timeout(FINISH_WITHIN);
+    }
 }
 
 type Refilter = Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>;
@@ -89,7 +122,7 @@ type Plain = tracing_subscriber::fmt::SubscriberBuilder<
     tracing_subscriber::fmt::format::DefaultFields,
     tracing_subscriber::fmt::format::Format,
     tracing_subscriber::filter::LevelFilter,
-    fn() -> std::io::Stderr,
+    NonBlocking,
 >;
 
 /// A subscriber that writes JSON.
@@ -115,9 +148,10 @@ pub fn set_filter(directives: &str) -> Result<(), String> {
     refilter(EnvFilter::try_new(directives).map_err(|error| error.to_string())?)
 }
 
-/// Lines suppressed so far by all limited sites.
+/// Lines suppressed so far: by all limited sites, and for want of a reader.
 pub fn suppressed() -> u64 {
-    SUPPRESSED.load(Ordering::Relaxed)
+    let dropped = DROPPED.get().map_or(0, ErrorCounter::dropped_lines);
+    SUPPRESSED.load(Ordering::Relaxed) + dropped as u64
 }
 
 /// Whether a limited site may write a line.

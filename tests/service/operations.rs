@@ -206,6 +206,8 @@ fn a_tolerance_that_is_reloaded_judges_from_the_next_slide_on_and_top_tells() {
     );
     assert!(table.contains("net//*/binary") && table.contains("net//k=0/binary"));
     assert!(!table.contains('\x1b'), "plain where it is no terminal");
+    let none = trueline(&["top", "--once", "--url", &service.url(), "--model", "nope"]);
+    assert_eq!(none.status.code(), Some(1), "{}", text(&none.stdout));
     let gone = trueline(&["top", "--once", "--url", "http://127.0.0.1:1"]);
     assert_eq!(gone.status.code(), Some(69));
     // Lag in seconds is known, and none at the end.
@@ -335,6 +337,22 @@ fn state_is_inspected_exported_and_imported_to_the_bit() {
     assert_eq!(found["newest"]["partitions"][0]["offset"], 2_000);
     assert_eq!(found["newest"]["observed"], 2_000);
 
+    // A time that event time has not come to moves nothing back.
+    let bytes = |path: &str| std::fs::read(path).expect("a snapshot");
+    let newest = found["newest"]["path"].as_str().expect("a path");
+    let before = bytes(newest);
+    let ahead = ["state", "reset-watermark", &path, "--to", "2099-01-01"];
+    let done = trueline(&ahead);
+    assert_eq!(done.status.code(), Some(64), "{}", text(&done.stderr));
+    assert!(
+        text(&done.stderr).contains("nothing is changed"),
+        "{}",
+        text(&done.stderr)
+    );
+    let after = json(&look(&["--json"]).1);
+    assert_eq!(after["newest"], found["newest"]);
+    assert!(bytes(newest) == before, "the snapshot has changed");
+
     let file = state.with_extension("jsonl");
     let file = file.display().to_string();
     let done = trueline(&["state", "export", &path, &file]);
@@ -342,9 +360,7 @@ fn state_is_inspected_exported_and_imported_to_the_bit() {
     let elsewhere = state.with_extension("new").display().to_string();
     let done = trueline(&["state", "import", &file, &elsewhere]);
     assert!(done.status.success(), "{}", text(&done.stderr));
-    let newest = found["newest"]["path"].as_str().expect("a path");
     let copied = format!("{elsewhere}/snapshot-00000000000000000000.trueline");
-    let bytes = |path: &str| std::fs::read(path).expect("a snapshot");
     assert!(bytes(newest) == bytes(&copied), "not the same bits");
     // Not over state that is there, and nothing of a file that is cut short.
     let done = trueline(&["state", "import", &file, &elsewhere]);
@@ -379,4 +395,31 @@ fn state_is_inspected_exported_and_imported_to_the_bit() {
     let line = said.lines().find(|l| l.contains(name)).expect("a line");
     assert!(line.contains("torn"), "{line}");
     assert_eq!(code, Some(0), "an older one is used");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_log_that_nobody_reads_stops_nothing() {
+    let mut service = service(NOWHERE);
+    assert_eq!(service.end("TERM"), Some(0));
+    // Its log becomes a pipe that this test holds open and does not read.
+    let log = service.config().with_file_name("log");
+    std::fs::remove_file(&log).expect("a log");
+    let made = Command::new("mkfifo").arg(&log).status();
+    assert!(made.expect("mkfifo").success());
+    let pipe = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&log);
+    let pipe = pipe.expect("a pipe");
+    service.start_again();
+    wait_for("an answer", LIMIT, || service.get("/live"));
+    // Each is a line of some 200 bytes; a pipe takes 65,536.
+    for i in 0..600 {
+        let refused = service.post("/api/v1/silences", &[], "{}");
+        assert!(refused.is_some(), "request {i} has no answer");
+    }
+    assert_eq!(service.get("/live").map(|(status, _)| status), Some(200));
+    assert_eq!(service.end("TERM"), Some(0));
+    drop(pipe);
 }
