@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::app::sample::{JoinFacts, OUTCOMES_MAX, SHARES, SourceFacts, TopicFacts, quantile};
+use crate::app::sample::{
+    Decimals, JoinFacts, OUTCOMES_MAX, SHARES, SourceFacts, TopicFacts, quantile,
+};
 use crate::report::html::rfc3339;
 
 /// Above this share of outcomes that come too late, a longer maturity is proposed.
@@ -86,6 +88,7 @@ fn describe_values(facts: &SourceFacts, words: &mut Words) {
         };
         words.lines.push(format!("  {what} from {low} to {high}"));
     }
+    words.lines.extend(rounded_to_certain(&facts.decimals));
     if !facts.outcomes.is_empty() {
         let outcomes = outcomes(facts);
         words.lines.push(format!("  outcomes: {outcomes}"));
@@ -116,6 +119,19 @@ fn describe_values(facts: &SourceFacts, words: &mut Words) {
             shown.join(", ")
         ));
     }
+}
+
+/// A warning where scores are rounded so that some of them exclude an outcome.
+fn rounded_to_certain(d: &Decimals) -> Option<String> {
+    (d.certain > 0 && d.few > 0 && d.many == 0).then(|| {
+        format!(
+            "  warning: {} of {} scores are exactly 0 or 1, and none has more than three decimals: if \
+             they were rounded, a single outcome against a score of 0 or 1 makes the detector alarm; \
+             write scores unrounded",
+            d.certain,
+            d.certain + d.few
+        )
+    })
 }
 
 /// Most classes whose outcomes are counted in words.
@@ -284,6 +300,23 @@ mod tests {
         };
         assert!(problems(10).is_empty());
         assert!(problems(11)[0].contains("an id names one prediction"));
+    }
+
+    #[test]
+    fn scores_that_were_rounded_to_certainty_are_named() {
+        let warned = |certain, few, many| {
+            let decimals = Decimals { certain, few, many };
+            let facts = SourceFacts {
+                decimals,
+                ..SourceFacts::default()
+            };
+            let lines = describe(&facts).lines;
+            lines
+                .iter()
+                .any(|line| line.contains("write scores unrounded"))
+        };
+        assert!(warned(1, 99, 0));
+        assert!(!warned(0, 99, 0) && !warned(1, 99, 1) && !warned(100, 0, 0));
     }
 
     #[test]

@@ -229,13 +229,8 @@ mod tests {
     fn of_cell(cell: Cell) -> Result<BatchedSums, Overflow> {
         let grid = Grid::new(Axis::Linear, 1);
         let none = Distinct::from_counts(None);
-        let sums = Sums::from_parts(
-            grid,
-            [(1, cell)],
-            LogSums::default(),
-            none,
-            Repeats::default(),
-        )?;
+        let mut sums = Sums::new(grid);
+        sums.merge_parts([(1, cell)], &LogSums::default(), &none, &Repeats::default())?;
         BatchedSums::from_sums(vec![sums])
     }
 

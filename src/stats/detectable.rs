@@ -2,12 +2,15 @@
 //!
 //! A calibrated verdict on 300 events says less than one on 300,000. This number is the error that
 //! the sample could have shown: the size Δ of an error of the simplest kind: all scores off by the
-//! same Δ.
+//! same Δ. Scores of exactly 0 or 1, and those that are nearly so, are taken to have no error: a
+//! shift there shows only by outcomes that are all but impossible, so the number is the ℓ2-ECE of a
+//! shift of the others.
 //!
 //! **The combination** finds it by its smooth part ([`super::smooth`]), which then has the
-//! noncentral χ² law with λ = Δ²·hᵀI⁻¹h, h = Σ b(z); it has to reach its share of α, w = 1.75 of
-//! all weights. Δ is where the upper tail of that law is 0.8 there, by Sankaran's approximation
-//! (1963). The other parts add some power, and errors that no score test sees need more.
+//! noncentral χ² law with λ = Δ²·hᵀI⁻¹h, h = Σ b(z) over the scores that are shifted; it has to
+//! reach its share of α, w = 1.75 of all weights. Δ is where the upper tail of that law is 0.8
+//! there, by Sankaran's approximation (1963). The other parts add some power, and errors that no
+//! score test sees need more.
 //!
 //! **T-Cal alone** is taken at the coarsest level, where the null spread of T_d is least. With s
 //! the null standard deviation of T_d at that level, γ its skewness and v̄ = ΣV/n: E T_d ≈ Δ² and
@@ -128,6 +131,37 @@ mod tests {
                 .filter(|_| evaluate_scores(&sample(&mut rng, size), &o).is_some_and(|e| e.reject))
                 .count();
             assert!((150..=194).contains(&found), "{found} of 200 at {size}");
+        }
+    }
+
+    /// Three in ten scores are certain, and hold; the others are shifted by so much that the ℓ2-ECE
+    /// is the detectable one.
+    #[test]
+    fn scores_that_are_certain_promise_no_power() {
+        let sample = |rng: &mut Rng, certain: f64, shift: f64| -> Vec<(f64, bool)> {
+            let one = |rng: &mut Rng| match rng.uniform() < 0.3 {
+                true => (certain, certain > 0.5),
+                false => {
+                    let z = 0.1 + 0.8 * rng.uniform();
+                    (z, rng.uniform() < z + shift)
+                }
+            };
+            (0..2000).map(|_| one(rng)).collect()
+        };
+        let (mut rng, o) = (Rng::new(9), Options::default());
+        for certain in [0.0, 1.0] {
+            let size = evaluate_scores(&sample(&mut rng, certain, 0.0), &o)
+                .and_then(|e| e.detectable_ece_l2)
+                .unwrap_or_default();
+            assert!((0.02..0.06).contains(&size), "{size}");
+            let shift = size / 0.7f64.sqrt();
+            let found = (0..100)
+                .filter(|_| {
+                    let sample = sample(&mut rng, certain, shift);
+                    evaluate_scores(&sample, &o).is_some_and(|e| e.reject)
+                })
+                .count();
+            assert!((66..=98).contains(&found), "{found} of 100 at {size}");
         }
     }
 

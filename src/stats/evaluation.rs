@@ -281,6 +281,7 @@ impl Sample<'_> {
             alpha: o.tcal.alpha,
             reject,
             tcal: &tests.tcal,
+            single: tests.single.as_ref(),
             interval: &interval,
             level,
             weighted: self.weighted,

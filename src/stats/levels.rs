@@ -7,7 +7,6 @@ pub use super::level::{Level, LevelCell, WeightMoments};
 pub(super) use super::level::{ascending, ascending_weighted};
 
 use super::sums::Sums;
-use super::weighted::WeightedEvent;
 
 /// Levels 1 to B of one sample, coarse to fine.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,11 +19,6 @@ impl Levels {
     /// All levels of a window, from 2 cells to those of its grid.
     pub fn from_sums(sums: &Sums) -> Levels {
         Self::above(Level::from_sums(sums), sums.grid().level())
-    }
-
-    /// Levels 1 to `finest` of raw weighted events, in double precision.
-    pub fn from_weighted(sample: &[WeightedEvent], finest: u32) -> Levels {
-        Self::above(Level::from_weighted(sample, 1 << finest), finest)
     }
 
     /// Levels 1 to `finest` (at most 52) of raw scores in [0, 1], in double precision.

@@ -149,6 +149,7 @@ pub mod comparison;
 mod conditional;
 pub mod corp;
 pub mod detectable;
+mod digits;
 pub mod direction;
 pub mod discrete;
 pub mod discrimination;

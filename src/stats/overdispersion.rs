@@ -36,10 +36,15 @@
 //! factor from noise would cost power.
 //!
 //! **State.** For each of [`WIDTHS`] widths, doubling from the sealed pane on, the sums of the
-//! newest [`SLOTS`] stretches of event time, aligned to the epoch. They add up, so the series of a
-//! stream is the same, to the bit, in whatever order its panes come and whichever process counted
-//! them. Base panes are made of the narrowest width that gives [`PANES_MIN`] of them, by joining
-//! neighbours where a slot has too few events.
+//! newest [`SLOTS`] stretches of event time, aligned to the epoch. They add up, and what late
+//! outcomes change in a pane is added too. So the series of a stream is the same, to the bit, in
+//! whatever order its panes come and whichever process counted them (of weighted events to within
+//! the rounding of cells). Base panes are made of the narrowest width that gives [`PANES_MIN`] of
+//! them, by joining neighbours where a slot has too few events.
+//!
+//! A slot whose sums leave their integers is left out: ΣV of weighted events is a sum of w²V, and
+//! the integers hold 4.3·10⁹, that is 26,000 events of uniform scores and a weight of 1000. If that
+//! happens to all slots of a stream, nothing is measured.
 //!
 //! Cost: 40 bytes a slot, 28 kB a stream; some microseconds to measure.
 
@@ -84,7 +89,7 @@ pub struct PaneTotals {
 }
 
 impl PaneTotals {
-    /// Those of sums. What leaves its integer stays at the end of it.
+    /// Those of sums. If one leaves its integer, the pane says nothing of dispersion.
     pub fn of(sums: &Sums) -> PaneTotals {
         let mut t = PaneTotals {
             n: sums.n(),
@@ -111,19 +116,42 @@ impl PaneTotals {
     }
 
     fn add(&mut self, u: i128, u2: u128, v: u128) {
-        let narrow = |x: u128| u64::try_from(x).unwrap_or(u64::MAX);
-        let u = i64::try_from(u).unwrap_or(if u < 0 { i64::MIN } else { i64::MAX });
-        self.u = self.u.saturating_add(u);
-        self.u2 = self.u2.saturating_add(narrow(u2));
-        self.v = self.v.saturating_add(narrow(v));
+        let sum = |a: u64, b: u128| a.checked_add(u64::try_from(b).ok()?);
+        let all = || {
+            let u = self.u.checked_add(i64::try_from(u).ok()?)?;
+            Some((u, sum(self.u2, u2)?, sum(self.v, v)?))
+        };
+        match all() {
+            Some(all) if !self.is_full() => (self.u, self.u2, self.v) = all,
+            _ => (self.u2, self.v) = (u64::MAX, u64::MAX),
+        }
+    }
+
+    /// Whether a sum has left its integer, now or before: sums of w²V of weights of some thousands
+    /// do.
+    fn is_full(&self) -> bool {
+        self.u2 == u64::MAX || self.v == u64::MAX
     }
 
     /// Adds another pane.
     fn join(&mut self, o: &PaneTotals) {
         self.n = self.n.saturating_add(o.n);
-        self.u = self.u.saturating_add(o.u);
-        self.u2 = self.u2.saturating_add(o.u2);
-        self.v = self.v.saturating_add(o.v);
+        self.add(o.u.into(), o.u2.into(), o.v.into());
+    }
+
+    /// The pane with `plus` and without `minus`; `None` if the events of `minus` are not in it.
+    fn revised(mut self, minus: &PaneTotals, plus: &PaneTotals) -> Option<PaneTotals> {
+        self.join(plus);
+        if self.is_full() {
+            return Some(self);
+        }
+        Some(PaneTotals {
+            n: self.n.checked_sub(minus.n)?,
+            u: self.u.checked_sub(minus.u)?,
+            // The cells of weighted events are rounded, so it may lack a unit.
+            u2: self.u2.saturating_sub(minus.u2),
+            v: self.v.saturating_sub(minus.v),
+        })
     }
 
     fn is_whole(&self) -> bool {
@@ -142,8 +170,20 @@ pub struct Dispersion {
 impl Dispersion {
     /// Adds a pane; `number` counts panes of its width since the epoch.
     pub fn observe(&mut self, number: i64, pane: &PaneTotals) {
+        self.revise(number, &PaneTotals::default(), pane);
+    }
+
+    /// Changes a pane that it has: the events of `minus` leave, and those of `plus` come.
+    pub fn revise(&mut self, number: i64, minus: &PaneTotals, plus: &PaneTotals) {
         for width in 0..WIDTHS {
-            self.add(width, number >> width, pane);
+            self.add(width, number >> width, minus, plus);
+        }
+    }
+
+    /// Lets go of every slot that holds the pane of this number or a later one.
+    pub fn cut(&mut self, number: i64) {
+        for (width, slots) in (0..WIDTHS).zip(&mut self.widths) {
+            slots.retain(|(slot, _)| *slot < number >> width);
         }
     }
 
@@ -151,13 +191,13 @@ impl Dispersion {
     pub fn merge(&mut self, other: &Dispersion) {
         for (width, slots) in (0..WIDTHS).zip(&other.widths) {
             for (number, pane) in slots {
-                self.add(width, *number, pane);
+                self.add(width, *number, &PaneTotals::default(), pane);
             }
         }
     }
 
-    fn add(&mut self, width: u32, number: i64, pane: &PaneTotals) {
-        if pane.n == 0 {
+    fn add(&mut self, width: u32, number: i64, minus: &PaneTotals, plus: &PaneTotals) {
+        if plus.n == 0 {
             return;
         }
         self.widths.resize(WIDTHS as usize, VecDeque::new());
@@ -166,9 +206,14 @@ impl Dispersion {
         if number <= newest.saturating_sub(SLOTS) {
             return;
         }
-        match slots.binary_search_by_key(&number, |(n, _)| *n) {
-            Ok(at) => slots[at].1.join(pane),
-            Err(at) => slots.insert(at, (number, *pane)),
+        let at = slots.binary_search_by_key(&number, |(n, _)| *n);
+        let before = at.map_or(PaneTotals::default(), |at| slots[at].1);
+        let Some(now) = before.revised(minus, plus) else {
+            return;
+        };
+        match at {
+            Ok(at) => slots[at].1 = now,
+            Err(at) => slots.insert(at, (number, now)),
         }
         while slots
             .front()
@@ -197,7 +242,8 @@ impl Dispersion {
             widest = panes;
         }
         loop {
-            widest = widest.rchunks_exact(2).rev().map(joined).collect();
+            let wider = widest.rchunks_exact(2).rev().map(joined);
+            widest = wider.filter(|pane| !pane.is_full()).collect();
             if widest.len() < JOINED_MIN {
                 return Some(found);
             }
@@ -212,7 +258,8 @@ impl Dispersion {
     }
 }
 
-/// The slots, joined to their successors until each says enough; what is left at the end does not.
+/// The slots, joined to their successors until each says enough; what is left at the end does not,
+/// and what has left its integers says nothing.
 fn whole_panes(slots: &VecDeque<(i64, PaneTotals)>) -> Vec<PaneTotals> {
     let (mut all, mut open) = (Vec::new(), PaneTotals::default());
     for (_, pane) in slots {
@@ -221,6 +268,7 @@ fn whole_panes(slots: &VecDeque<(i64, PaneTotals)>) -> Vec<PaneTotals> {
             all.push(std::mem::take(&mut open));
         }
     }
+    all.retain(|pane| !pane.is_full());
     all
 }
 

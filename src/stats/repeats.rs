@@ -14,7 +14,8 @@
 //! of repeats about s·r are seen: of 5000 events 312 are sampled, and of 2 % repeats 6.
 //!
 //! **Criterion.** Models repeat scores of their own: rounded ones, trees, saturated ends. Three
-//! things separate these.
+//! things separate these, and outcomes are suspected to repeat only where none of them speaks
+//! against it.
 //!
 //! * *Weight.* Events count with V = z(1−z), as in T_d; what repeats at 0 and 1 has none.
 //! * *Chance.* Scores of d decimals or b significant bits (the most that the sample needs) are
@@ -22,8 +23,12 @@
 //!   is taken; with λ = −ln(1 − q) events on each, a share 1 − q/λ of them repeats by chance.
 //! * *Agreement.* With n events of a score and ΣU their residuals, D = Σ [(ΣU)² − ΣU²] over sampled
 //!   scores has mean 0 and variance Σ 2n(n−1)V² if events of one score are independent, and mean
-//!   Σ n(n−1)V if they are one event. It decides where independent outcomes would disagree in
-//!   [`DISAGREEING_MIN`] pairs or more; elsewhere repeats beyond chance do.
+//!   Σ n(n−1)V if they are one event. It is asked where independent outcomes would disagree in
+//!   [`DISAGREEING_MIN`] pairs or more.
+//!
+//! Agreement alone shows nothing: a score that errs by e has outcomes that agree, and adds n(n−1)e²
+//! to D. Where rounding explains the repeats, agreement is such an error, and a few repeats more
+//! than that cannot be told from it.
 //!
 //! Always: sums with the same events have the same sample. Cost: 2 to 6 ns an event (one pane of
 //! millions to a thousand of 8000, on a busy machine), 17 kB an open pane at most. Weighted sums
@@ -51,9 +56,11 @@ pub const REPEATS_MIN: u64 = 3;
 /// agreement decides.
 pub const DISAGREEING_MIN: f64 = 5.0;
 
-/// Normal quantiles beyond which outcomes of one score agree too often: 95 % where scores repeat
-/// more often than by chance, and 99 % elsewhere.
-const AGREEING: [f64; 2] = [1.645, 2.326];
+/// Normal quantile beyond which outcomes of one score agree too often, 95 %.
+const AGREEING: f64 = 1.645;
+
+/// Normal quantile beyond which scores repeat more often than by chance, 99 %.
+const BEYOND: f64 = 2.326;
 
 /// Share of repeats, by weight, from which events of one score may count as a cluster: coarse
 /// levels then feel them, half a standard deviation at 32 cells.
@@ -295,19 +302,14 @@ impl RepeatedScores {
     /// Whether outcomes seem to repeat with their scores, as those of records that are delivered
     /// twice do. Levels of 64 cells and more then say nothing of calibration.
     pub fn is_suspicious(&self) -> bool {
-        let beyond = self.are_beyond_chance();
         let matters = self.repeats >= REPEATS_MIN && self.weighted_share > SHARE_MIN;
-        matters
-            && match self.agreement {
-                Some(z) => z > AGREEING[usize::from(!beyond)],
-                None => beyond,
-            }
+        matters && self.are_beyond_chance() && self.agreement.is_none_or(|z| z > AGREEING)
     }
 
     /// Whether events of one score are taken as a cluster: many are, and outcomes of one score, or
     /// of one finest cell, agree by `agreement` standard deviations of independent ones.
     pub fn are_clusters(&self, agreement: f64) -> bool {
-        let agree = self.are_beyond_chance() && agreement > AGREEING[0];
+        let agree = self.are_beyond_chance() && agreement > AGREEING;
         self.repeats >= REPEATS_MIN
             && self.weighted_share >= CLUSTERED_MIN
             && (agree || self.is_suspicious())
@@ -316,7 +318,7 @@ impl RepeatedScores {
     fn are_beyond_chance(&self) -> bool {
         let (seen, chance) = (self.repeats as f64, self.by_chance);
         // A quarter for what is not known of the density of scores.
-        seen - 1.25 * chance > AGREEING[1] * chance.sqrt()
+        seen - 1.25 * chance > BEYOND * chance.sqrt()
     }
 }
 

@@ -23,7 +23,8 @@
 //! The rank is that of I scaled to unit diagonal: scores of one value have one direction, scores of
 //! two values two. A few scores near 0 among many in the middle have most of the information of a
 //! direction, and few outcomes; χ² does not hold for it. So a row r of the factors, ΣV(r·b)² = 1,
-//! is left out where 1/ΣV(r·b)⁴ is less than [`needed`]; the directions after it lose nothing.
+//! is left out where 1/ΣV(r·b)⁴ is less than [`needed`]; the directions after it lose nothing. The
+//! first row is that of the constant, which all outcomes are behind.
 //! Always: Q ≥ 0, p-value in [0, 1]. Cost: two logarithms a cell, some 25 µs at 4096 cells.
 
 use super::columns::Columns;
@@ -46,8 +47,12 @@ pub struct ScoreTest {
     pub p_value: f64,
 }
 
+/// Share of the mean variance of all events below which a shift leaves scores out: so near to 0 or
+/// 1 it shows only by outcomes that are all but impossible, and no normal law holds for those.
+const UNCERTAIN_MIN: f64 = 1e-3;
+
 /// Least effective number of outcomes behind a direction for its formula at α = .05.
-const EFFECTIVE_MIN: f64 = 0.75;
+const EFFECTIVE_MIN: f64 = 2.0;
 
 /// Least effective number of outcomes behind each direction for formulas at level α of so many
 /// tests.
@@ -119,20 +124,36 @@ struct FormSums {
     information: [[f64; DIRECTIONS]; DIRECTIONS],
     g: [f64; DIRECTIONS],
     h: [f64; DIRECTIONS],
+    n: f64,
 }
 
 impl FormSums {
     fn of(cells: &Columns, Logs { low, high }: &Logs) -> FormSums {
         let mut sums = FormSums::default();
-        sums.add_scores(&cells.u, &cells.n, (low, high));
         sums.add_information(&cells.v, (low, high));
+        sums.n = cells.n.iter().sum();
+        sums.add_scores(cells, (low, high));
         sums
     }
 
+    /// The quadratic form of these sums; `None` without variance.
+    fn form(&self) -> Option<Quadratic> {
+        let form = Quadratic::invert(self.information)?;
+        Some(Quadratic {
+            g: self.g,
+            h: self.h,
+            n: self.n,
+            ..form
+        })
+    }
+
     #[inline(never)]
-    fn add_scores(&mut self, u: &[f64], n: &[f64], (low, high): (&[f64], &[f64])) {
+    fn add_scores(&mut self, cells: &Columns, (low, high): (&[f64], &[f64])) {
         let ([mut g0, mut g1, mut g2], [mut h0, mut h1, mut h2]) = (self.g, self.h);
-        for (((u, n), low), high) in u.iter().zip(n).zip(low).zip(high) {
+        let least = UNCERTAIN_MIN * self.information[0][0] / self.n;
+        let cells = cells.u.iter().zip(&cells.n).zip(&cells.v);
+        for ((((u, n), v), low), high) in cells.zip(low).zip(high) {
+            let n = if *v > least * n { *n } else { 0.0 };
             g0 += u;
             g1 += u * low;
             g2 += u * -high;
@@ -175,8 +196,9 @@ pub(super) struct Quadratic {
     effective: [f64; DIRECTIONS],
     /// Σ U·b.
     g: [f64; DIRECTIONS],
-    /// Σ b.
+    /// Σ b over scores that are uncertain enough, and the number of all events.
     h: [f64; DIRECTIONS],
+    n: f64,
 }
 
 /// The forms of both score tests with the effective numbers of their rows.
@@ -193,9 +215,9 @@ impl Forms {
     pub fn of(finest: &Level) -> Option<Forms> {
         let cells = &finest.occupied;
         let logs = Logs::of(cells);
-        let FormSums { information, g, h } = FormSums::of(cells, &logs);
-        let form = Quadratic::invert(information)?;
-        let mut smooth = Quadratic { g, h, ..form };
+        let sums = FormSums::of(cells, &logs);
+        let mut smooth = sums.form()?;
+        let (information, g) = (sums.information, sums.g);
         let [[one, ..], [i10, i11, _], [i20, i21, i22]] = information;
         let logit = [i10 + i20, i11 + 2.0 * i21 + i22];
         let cox = Quadratic::invert([[one, 0.0, 0.0], [logit[0], logit[1], 0.0], [0.0; 3]]);
@@ -260,9 +282,7 @@ impl Quadratic {
     /// The form for the scores of these cells; `None` without variance.
     pub fn of(finest: &Level) -> Option<Quadratic> {
         let cells = &finest.occupied;
-        let FormSums { information, g, h } = FormSums::of(cells, &Logs::of(cells));
-        let form = Quadratic::invert(information)?;
-        Some(Quadratic { g, h, ..form })
+        FormSums::of(cells, &Logs::of(cells)).form()
     }
 
     /// The score test of the sample.
@@ -301,6 +321,7 @@ impl Quadratic {
             effective: [f64::INFINITY; DIRECTIONS],
             g: [0.0; DIRECTIONS],
             h: [0.0; DIRECTIONS],
+            n: 0.0,
         };
         // Gram–Schmidt in the metric of the information: each row is orthonormal to those before.
         let mut left: Vec<usize> = (0..DIRECTIONS).collect();
@@ -309,8 +330,13 @@ impl Quadratic {
                 let seen = form.rows[..row].iter().map(|r| along(r, i, &at).powi(2));
                 at(i, i) - seen.sum::<f64>()
             };
-            let best = (left.iter().copied())
-                .max_by(|&a, &b| rest(a, &form).total_cmp(&rest(b, &form)))?;
+            // Scaled, all directions are as long. The first is that which all outcomes are behind;
+            // what few scores alone can tell is then in the rows after it.
+            let best = match row {
+                0 if at(0, 0) > PIVOT_MIN => 0,
+                _ => (left.iter().copied())
+                    .max_by(|&a, &b| rest(a, &form).total_cmp(&rest(b, &form)))?,
+            };
             let pivot = rest(best, &form);
             if pivot <= PIVOT_MIN {
                 break;
@@ -361,9 +387,10 @@ impl Quadratic {
         rows.take(self.rank as usize)
     }
 
-    /// The noncentrality for each unit of a squared error that is the same at every score.
+    /// The noncentrality for each unit of the squared ℓ2-ECE of an error that is the same at every
+    /// score, but for those near 0 and 1 ([`UNCERTAIN_MIN`]), which have none.
     pub fn of_shift(&self) -> f64 {
-        self.of_score(&self.h)
+        self.of_score(&self.h) * (self.n / self.h[0])
     }
 
     /// The statistic of the score g.

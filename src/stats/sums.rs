@@ -25,7 +25,6 @@ use super::compact::CompactCells;
 use super::fixed::{Score, Scored};
 use super::logs::LogBatch;
 use super::repeats::Repeats;
-use super::weight::Weight;
 use super::weighted::WeightedSums;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -95,16 +94,6 @@ impl Sums {
     /// The sums by cluster, on a grid of clustered events.
     pub fn clusters(&self) -> Option<&ClusterSums> {
         self.clusters.as_deref()
-    }
-
-    /// Adds one event of a weight. It is an error to call this on a grid without weights.
-    pub fn observe_weighted(
-        &mut self,
-        score: Score,
-        outcome: bool,
-        weight: Weight,
-    ) -> Result<(), Overflow> {
-        self.observe_with(score, outcome, Attribute::Weight(weight))
     }
 
     /// Adds one event with the attribute that events of the grid have. It is an error to call this

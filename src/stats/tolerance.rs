@@ -16,7 +16,10 @@
 //! end is at most τ" is an equivalence test of level α/2: a model whose error is τ is called
 //! calibrated with at most that probability. If the test rejects, a calibrated verdict also
 //! requires that no level of T-Cal that rejects by itself estimates more than τ, because the
-//! interval has only its own resolution.
+//! interval has only its own resolution. Where [events of one score count as a
+//! cluster](super::clusters), errors of single scores look like dependence within them, and the
+//! decision does not find them. Then no level of T-Cal for independent outcomes may reject and
+//! estimate more than τ either.
 //!
 //! **Rare outcomes.** Where the rarer outcome's mean score r is under [`RARE`] and τ is relative,
 //! with share ρ, the ℓ2-ECE needs 5 to 16 times the events, because the few cells with the largest
@@ -35,8 +38,11 @@
 //! with 80 % probability (within 10 % of simulations at m from 16 to 256), and for the ratio at
 //! (z₀.₉₅ + z₀.₉)²/ln²(1+ρ) rare outcomes. If the sample already has more events and is undecided,
 //! the error is near τ, and the number follows from the distance of the estimate from τ. If
-//! outcomes vary φ times as much as independent ones, it takes φ times as many.
+//! outcomes vary φ times as much as independent ones, it takes φ times as many. Where the test
+//! rejects and the ratio is within, only the ℓ2-ECE can still decide. No number is said where the
+//! estimate asks for no more events than there are, nor where a finer level alone is in the way.
 
+use super::digits::short;
 use super::interval::Interval;
 use super::levels::Level;
 use super::reliability::clopper_pearson;
@@ -88,8 +94,8 @@ impl fmt::Display for Tolerance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.absolute, self.relative) {
             (Some(tau), None) => write!(f, "{tau}"),
-            (None, Some(share)) => write!(f, "{}%", 100.0 * share),
-            (Some(tau), Some(share)) => write!(f, "{tau} or {}%", 100.0 * share),
+            (None, Some(share)) => write!(f, "{}%", short(100.0 * share)),
+            (Some(tau), Some(share)) => write!(f, "{tau} or {}%", short(100.0 * share)),
             (None, None) => f.write_str("1"),
         }
     }
@@ -217,6 +223,8 @@ pub(crate) struct Compared<'a> {
     pub reject: bool,
     /// T-Cal.
     pub tcal: &'a TCal,
+    /// T-Cal for independent outcomes, where events of one score count as a cluster.
+    pub single: Option<&'a TCal>,
     /// The interval, and the level it was taken at.
     pub interval: &'a Interval,
     /// The cells of the interval.
@@ -247,17 +255,19 @@ impl Compared<'_> {
         let off = ratio.is_some_and(|r| r.lower > r.most || r.upper < 1.0 / r.most);
         let exceeded = above || off;
         // A finer error than the interval resolves counts where there is evidence of any.
-        let finer = self
-            .tcal
-            .levels
-            .iter()
-            .any(|l| l.reject && l.debiased > tau * tau);
-        let within = i.upper <= tau && !(self.reject && finer);
+        let more = |t: &TCal| {
+            let mut levels = t.levels.iter();
+            levels.any(|l| l.reject && l.debiased > tau * tau)
+        };
+        let hidden = self.single.is_some_and(more);
+        let finer = hidden || (self.reject && more(self.tcal));
+        let within = i.upper <= tau && !finer;
+        let by_ratio = !self.reject && !hidden && ratio.is_some_and(|r| r.within);
         let conclusion = if self.few_clusters {
             Conclusion::FewClusters
         } else if self.reject && exceeded {
             Conclusion::Miscalibrated
-        } else if within || (!self.reject && ratio.is_some_and(|r| r.within)) {
+        } else if within || by_ratio {
             Conclusion::Calibrated
         } else if self.coins() * rare_mean < FEW {
             Conclusion::FewOutcomes
@@ -273,10 +283,12 @@ impl Compared<'_> {
             expected: self.coins() * rare_mean,
             conclusion,
             exceeded,
-            more_events: if decided || self.few_clusters {
+            more_events: if decided || self.few_clusters || hidden || (finer && i.upper <= tau) {
                 None
             } else {
-                self.more_events(tau, ratio, rare_mean)
+                // Where the test rejects, a ratio that is within decides nothing.
+                let open = ratio.filter(|r| !(self.reject && r.within));
+                self.more_events(tau, open, rare_mean)
             },
             ratio,
             theorem_exceeded: (!self.weighted && self.dispersion == 1.0)
@@ -348,8 +360,8 @@ impl Compared<'_> {
                 centred.max(if self.n >= centred { near } else { 0.0 })
             }
         };
-        let more = needed.max(1.1 * self.n) - self.n;
-        (more < 1e12).then_some(more)
+        let more = needed - self.n;
+        (more > 0.0 && more < 1e12).then_some(more)
     }
 
     /// T-Cal, Remark 3: some level has T_d − τ² ≥ √(K²/α′ · (2·min(m/n², 1/m) + 5τ²·min(1/n,
@@ -369,11 +381,13 @@ impl Compared<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::evaluation::{Options, evaluate_scores};
+    use super::super::rng::Rng;
     use super::*;
 
     #[test]
     fn a_tolerance_reads_as_it_is_written() {
-        for text in ["0.02", "10%", "0.05 or 20%", "0"] {
+        for text in ["0.02", "10%", "7%", "0.05 or 29%", "0"] {
             let tolerance: Tolerance = text.parse().unwrap();
             assert_eq!(tolerance.to_string(), text);
         }
@@ -400,5 +414,49 @@ mod tests {
         assert!((tau(0.1) - 0.02).abs() < 1e-12);
         assert!((tau(0.002) - 0.0004).abs() < 1e-12);
         assert_eq!(Tolerance::absolute(0.02).resolve(0.002), 0.02);
+    }
+
+    /// Scores with the outcomes of so many events of each.
+    fn groups(groups: &[(f64, usize, usize)]) -> Vec<(f64, bool)> {
+        let events = |&(z, n, y): &(f64, usize, usize)| (0..n).map(move |i| (z, i < y));
+        groups.iter().flat_map(events).collect()
+    }
+
+    #[test]
+    fn a_ratio_that_is_within_asks_for_no_more_events_where_the_test_rejects() {
+        // 2400 expected and observed; both halves are off by .0023, and .0024 is tolerated.
+        let sample = groups(&[(0.004, 100_000, 630), (0.02, 100_000, 1_770)]);
+        let o = Options {
+            interval_cells: Some(256),
+            ..Options::default()
+        };
+        let e = evaluate_scores(&sample, &o).unwrap();
+        let c = e.tolerance;
+        assert!(e.reject && c.ratio.is_some_and(|r| r.within), "{c:?}");
+        assert_eq!(c.conclusion, Conclusion::Inconclusive);
+        // (2.706·σ₁²)/(2.3² − 2.4²)²·10¹² of about 2.5·10⁻⁷.
+        assert!(c.more_events.is_none_or(|more| more > 1e6), "{c:?}");
+    }
+
+    #[test]
+    fn an_error_finer_than_the_interval_is_found_and_no_number_of_events_decides() {
+        // 81 scores of two decimals, off by .1 in turn.
+        let (mut rng, mut sample) = (Rng::new(11), Vec::new());
+        for i in 0..5_000u32 {
+            let (z, up) = (f64::from(10 + i % 81) / 100.0, i % 81 % 2 == 0);
+            let rate = if up { z + 0.1 } else { z - 0.1 };
+            sample.push((z, rng.uniform() < rate));
+        }
+        let o = Options {
+            interval_cells: Some(8),
+            ..Options::default()
+        };
+        let e = evaluate_scores(&sample, &o).unwrap();
+        let c = e.tolerance;
+        assert!(e.reject && e.interval.upper <= c.tolerance, "{c:?}");
+        assert_eq!(
+            (c.conclusion, c.more_events),
+            (Conclusion::Inconclusive, None)
+        );
     }
 }

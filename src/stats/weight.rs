@@ -20,7 +20,7 @@ pub(crate) const UNIT_48: f64 = UNIT_32 * UNIT_16;
 pub(crate) const UNIT_64: f64 = UNIT_32 * UNIT_32;
 pub(crate) const UNIT_96: f64 = UNIT_64 * UNIT_32;
 
-/// Weights are below this.
+/// Weights are below this, also once they are rounded.
 pub const WEIGHT_LIMIT: f64 = 65536.0;
 
 /// A checked weight. See the module.
@@ -69,7 +69,7 @@ impl Weight {
         if fixed < 1.0 {
             return Err(WeightError::TooSmall);
         }
-        if fixed > f64::from(u32::MAX) {
+        if fixed >= WEIGHT_LIMIT * WEIGHT_ONE as f64 {
             return Err(WeightError::TooLarge);
         }
         // An integer from 1 to 2³² − 1.

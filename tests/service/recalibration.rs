@@ -298,6 +298,34 @@ fn calibrated_files_and_small_ones_advise_no_map() {
 }
 
 #[test]
+fn a_map_replaces_no_input_no_page_and_no_device() {
+    let (fit, rest) = (
+        file("kept-fit.csv", 8, 1000, squared),
+        file("kept-rest.csv", 9, 1000, squared),
+    );
+    let text = |path: &Path| std::fs::read_to_string(path).unwrap();
+    let before = (text(&fit), text(&rest));
+    let page = rest.with_file_name("kept-page.html");
+    let _ = std::fs::remove_file(&page);
+    for (map, words) in [
+        (fit.as_path(), "is the input"),
+        (&rest, "is the input"),
+        (&page, "name two files"),
+        (Path::new("/dev/null"), "is no file"),
+    ] {
+        let (map, page) = (map.to_str().unwrap(), page.to_str().unwrap());
+        let (fit, rest) = (fit.to_str().unwrap(), rest.to_str().unwrap());
+        let fitted = ["--recalibrate", "isotonic", "--fit", fit];
+        let out = evaluate(&[&fitted[..], &["--map", map, "--report", page, rest]].concat());
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(64), "{map}: {said}");
+        assert!(said.contains(words), "{map}: {said}");
+    }
+    assert_eq!((text(&fit), text(&rest)), before);
+    assert!(!page.exists());
+}
+
+#[test]
 fn flags_that_need_each_other_say_so() {
     let out = evaluate(&["--recalibrate", "beta", "x.csv"]);
     assert_eq!(out.status.code(), Some(64));

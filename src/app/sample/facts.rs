@@ -52,6 +52,30 @@ pub struct Example {
     pub fields: Vec<(&'static str, String)>,
 }
 
+/// How many scores were written in which way.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Decimals {
+    /// Exactly 0 or 1.
+    pub certain: u64,
+    /// Between, with at most three decimals.
+    pub few: u64,
+    /// Between, with more.
+    pub many: u64,
+}
+
+impl Decimals {
+    fn note(&mut self, score: f64) {
+        // Scores of single precision are this near to what was written.
+        let rest = (1e3 * score - (1e3 * score).round()).abs();
+        let count = match score {
+            s if s <= 0.0 || s >= 1.0 => &mut self.certain,
+            _ if rest < 1e-4 => &mut self.few,
+            _ => &mut self.many,
+        };
+        *count += 1;
+    }
+}
+
 /// What was seen of one source.
 #[derive(Debug, Default)]
 pub struct SourceFacts {
@@ -63,6 +87,8 @@ pub struct SourceFacts {
     pub examples: [Option<Example>; 2],
     /// Smallest and largest score; of vectors, of their largest entry.
     pub scores: Option<(f64, f64)>,
+    /// Scores of exactly 0 or 1, those between with at most three decimals, and all others.
+    pub decimals: Decimals,
     /// Whether predictions are vectors.
     pub vectors: bool,
     /// Names of the classes, if they have any.
@@ -103,7 +129,10 @@ impl SourceFacts {
         });
         self.vectors |= matches!(event.prediction, Prediction::Vector(_));
         let score = match event.prediction {
-            Prediction::Score(score) => score,
+            Prediction::Score(score) => {
+                self.decimals.note(score);
+                score
+            }
             Prediction::Vector(all) => all.iter().copied().fold(0.0, f64::max),
         };
         let (low, high) = self.scores.unwrap_or((score, score));
@@ -240,4 +269,18 @@ impl RecordSink for Observer<'_> {
     }
 
     fn on_partition(&mut self, _: PartitionId, _: PartitionEvent) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_are_told_apart_by_what_was_written() {
+        let mut d = Decimals::default();
+        for score in [0.0, 1.0, 0.29, f64::from(0.29f32), 0.999, 0.0015, 1.0 / 3.0] {
+            d.note(score);
+        }
+        assert_eq!((d.certain, d.few, d.many), (2, 3, 2));
+    }
 }

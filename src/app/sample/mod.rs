@@ -14,7 +14,7 @@
 mod facts;
 mod join;
 
-pub use facts::{Example, Reasons, SourceFacts, TopicFacts};
+pub use facts::{Decimals, Example, Reasons, SourceFacts, TopicFacts};
 pub use join::{JoinFacts, SHARES, quantile};
 
 use crate::app::clock;

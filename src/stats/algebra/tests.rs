@@ -140,7 +140,8 @@ fn weighted_sums_are_a_group() {
         let mut sums = Sums::new(grid.weighted());
         for _ in 0..n {
             let (z, y, w) = (score(rng, false), rng.uniform() < 0.4, weight(rng));
-            sums.observe_weighted(z, y, w).expect("few events");
+            sums.observe_with(z, y, Attribute::Weight(w))
+                .expect("few events");
         }
         sums
     });

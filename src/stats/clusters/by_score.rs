@@ -8,7 +8,9 @@
 //! scores are independent.
 //!
 //! The cost: an error of single scores looks the same as dependence within them and is not found.
-//! Models of few distinct scores are tested value by value instead.
+//! So no such window is called calibrated where T-Cal for independent outcomes shows an error
+//! beyond the tolerance ([`crate::tolerance`]). Models of few distinct scores are tested value by
+//! value instead.
 
 use super::sums::{Bucket, ClusterCell, ClusterSums, LEVEL_MAX};
 use crate::columns::LevelCell;
@@ -65,8 +67,44 @@ fn agreement(level: &Level) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixed::to_fixed;
+    use crate::axis::{Axis, Grid};
+    use crate::evaluation::{Options, evaluate};
+    use crate::fixed::{Score, to_fixed};
     use crate::rng::Rng;
+    use crate::sums::Sums;
+    use crate::tolerance::Conclusion;
+
+    /// Errors of single scores look like dependence within them. The decision does not find them,
+    /// and the interval sees nothing finer than its cells; so no such window is calibrated.
+    #[test]
+    fn leaves_that_err_one_by_one_are_not_called_calibrated() {
+        let (mut rng, mut sums) = (Rng::new(21), Sums::new(Grid::new(Axis::Linear, 12)));
+        let leaves: Vec<(f64, f64)> = (0..300)
+            .map(|i| (0.05 + 0.003 * f64::from(i), 0.08 * rng.normal()))
+            .collect();
+        for _ in 0..20_000 {
+            let (z, error) = leaves[(300.0 * rng.uniform()) as usize];
+            let y = rng.uniform() < z + error;
+            sums.observe(Score::new(z).unwrap(), y).unwrap();
+        }
+        let e = evaluate(&sums, &Options::default()).unwrap();
+        assert!(e.clusters.is_some_and(|c| c.by_score) && !e.reject);
+        let c = e.tolerance;
+        assert!(e.interval.upper <= c.tolerance, "{c:?}");
+        assert_eq!(
+            (c.conclusion, c.more_events),
+            (Conclusion::Inconclusive, None)
+        );
+        // Calibrated leaves keep the verdict.
+        let mut sums = Sums::new(Grid::new(Axis::Linear, 12));
+        for _ in 0..20_000 {
+            let (z, _) = leaves[(300.0 * rng.uniform()) as usize];
+            sums.observe(Score::new(z).unwrap(), rng.uniform() < z)
+                .unwrap();
+        }
+        let e = evaluate(&sums, &Options::default()).unwrap();
+        assert_eq!(e.tolerance.conclusion, Conclusion::Calibrated);
+    }
 
     #[test]
     fn sums_of_any_size_are_in_units_and_small_ones_as_single_values_are() {

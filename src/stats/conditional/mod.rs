@@ -26,8 +26,11 @@
 //!
 //! With 1300 scores below .02 that is .2 to .3 for the last of three directions, and χ² then has
 //! two to three times its level at .01 and up to eighteen times at .0005. So formulas need
-//! [`needed`] outcomes behind every direction, the more the smaller α is: simulated, with that many
-//! a score test rejects at most 1.8 times as often as it says, and the combination 1.25 times.
+//! [`needed`] outcomes behind every direction, the more the smaller α is. Over 540 layouts of
+//! scores a score test then rejects at most 1.3 times as often as it says at .05, 1.5 times at .01
+//! and 1.9 times at .001, where no more than [`EFFECTIVE_KEPT`] are asked for. The combination asks
+//! it for a third of α: from the rates there it follows that it rejects some 1.2, 1.3 and 1.4 times
+//! as often.
 //!
 //! | ΣV | levels have the shape, directions the outcomes | null |
 //! |---|---|---|
@@ -73,7 +76,7 @@ const HITS_MAX: f64 = 2e5;
 
 /// Most outcomes that a direction must rest on where none can be drawn: a larger error of its level
 /// is better than no test.
-const EFFECTIVE_KEPT: f64 = 10.0;
+const EFFECTIVE_KEPT: f64 = 20.0;
 
 /// What a test knows of one level.
 #[derive(Debug, Clone, Copy)]
@@ -318,7 +321,7 @@ pub(crate) fn replicates(alpha: f64) -> usize {
 /// tests counts that many times. Drawing on only then is valid: a p-value at the floor of the
 /// replicates so far is a rank among all replicates afterwards (Besag, Clifford, *Sequential Monte
 /// Carlo p-values*, 1991).
-fn in_family(alpha: f64, family: u32) -> usize {
+pub(crate) fn in_family(alpha: f64, family: u32) -> usize {
     let wanted = 4.0 * f64::from(family) / alpha;
     (wanted.ceil().min(EXTENDED_MAX) as usize).max(replicates(alpha))
 }

@@ -40,7 +40,7 @@ fn rare_scores_keep_a_small_level() {
         family: 10,
         ..at(0.05)
     };
-    let uniform: Vec<f64> = (0..150).map(|_| rng.uniform()).collect();
+    let uniform: Vec<f64> = (0..500).map(|_| rng.uniform()).collect();
     let drawn = |o: &Options, rng: &mut Rng| {
         let e = evaluate_scores(&sample(&uniform, rng), o);
         e.is_some_and(|e| e.combined.replicates.is_some())
@@ -91,4 +91,43 @@ fn few_large_weights_among_rare_outcomes_keep_the_level() {
         evaluate_weighted(&(0..20_000).map(one).collect::<Vec<_>>(), &o)
     });
     assert!(found <= 60, "{found} of 1000");
+}
+
+/// A narrow middle and rare scores at the ends: so many of each.
+fn ends(middle: f64, ends: &[(f64, usize)], rng: &mut Rng) -> Vec<f64> {
+    let mut scores: Vec<f64> = (0..900)
+        .map(|_| 0.5 + middle * (2.0 * rng.uniform() - 1.0))
+        .collect();
+    for &(rare, count) in ends {
+        scores.extend((0..count).map(|_| {
+            let z = rare.min(1.0 - rare) * (0.9 + 0.2 * rng.uniform());
+            if rare < 0.5 { z } else { 1.0 - z }
+        }));
+    }
+    scores
+}
+
+/// The combination asks the score test for a third of the level, where one outcome more or less
+/// behind a direction counts for three times as much.
+#[test]
+fn rare_scores_at_both_ends_keep_the_level_of_the_combination() {
+    type Layout = (f64, &'static [(f64, usize)], f64);
+    let layouts: [Layout; 3] = [
+        (0.01, &[(0.01, 60), (0.99, 60)], 0.05),
+        (0.05, &[(0.02, 35), (0.98, 35)], 0.05),
+        (0.01, &[(0.01, 120), (0.99, 120)], 0.01),
+    ];
+    for (i, (middle, rare, alpha)) in layouts.into_iter().enumerate() {
+        let mut rng = Rng::new(61 + i as u64);
+        let scores = ends(middle, rare, &mut rng);
+        let (sets, o) = (6_000, at(alpha));
+        let found = rejected(sets, || evaluate_scores(&sample(&scores, &mut rng), &o));
+        let (n, wanted) = (sets as f64, sets as f64 * alpha);
+        let most = wanted + 4.0 * (n * alpha * (1.0 - alpha)).sqrt();
+        println!("{rare:?} at {alpha}: {found} of {sets}, {wanted} expected");
+        assert!(
+            (found as f64) < most,
+            "{rare:?} at {alpha}: {found} of {sets}"
+        );
+    }
 }

@@ -14,8 +14,7 @@
 //! | surrogate interval error | [`random_interval`] | O(n log n) | an upper bound of the interval error |
 //! | Laplace kernel error | [`laplace`] | O(n) after sorting | ± |
 //! | smECE | [`smooth_ece`] | on a grid | ± |
-//! | upper and true distance | [`mod@upper`] | at most 14 scores | bounds ([`sandwich`]) |
-//! | random features | [`features`] | unbiased | |
+//! | upper distance | [`mod@upper`] | at most 14 scores | bounds ([`sandwich`]) |
 //! | binned errors, sampled kernel terms | [`binned`] | for comparison with the paper | |
 //!
 //! [`of_scores`] and [`of_cells`] compute them all from the same [`Points`]. They are computed at
@@ -24,7 +23,6 @@
 //! ms, lower distance 6 to 30 ms, smECE 2 ms (`cargo bench --bench distance`).
 
 pub mod binned;
-pub mod features;
 pub mod interval;
 pub mod laplace;
 pub mod lower;

@@ -174,11 +174,6 @@ impl Points {
         let squares: f64 = self.atoms.iter().map(|a| a.u2).sum();
         (squares / self.n).max(0.0).sqrt()
     }
-
-    /// Σ|ΣU|/n over the points: the ℓ1-ECE of the level sets of the score.
-    pub fn ece_of_level_sets(&self) -> f64 {
-        self.atoms.iter().map(|a| a.u.abs()).sum::<f64>() / self.n
-    }
 }
 
 #[cfg(test)]

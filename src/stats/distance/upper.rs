@@ -1,14 +1,12 @@
-//! The upper distance to calibration of a few distinct scores, and the true distance when features
-//! tell all events apart.
+//! The upper distance to calibration of a few distinct scores.
 //!
 //! Upper distance: the least E|z − κ(z)| over maps κ of scores to scores that make them true; κ
-//! groups distinct scores and sends each group to its rate. If features distinguish every event,
-//! the true distance is the same problem over single events. (Błasiok, Gopalan, Hu, Nakkiran 2023,
-//! section 4.) Both are minima over partitions of a set, found here over subsets in 3^m steps; no
+//! groups distinct scores and sends each group to its rate. (Błasiok, Gopalan, Hu, Nakkiran 2023,
+//! section 4.) It is a minimum over partitions of a set, found here over subsets in 3^m steps; no
 //! fast way is known, so beyond [`ATOMS_MAX`] points the answer is `None` and intCE stands for it
 //! from above, the lower distance from below.
 
-use super::points::{Atom, Points};
+use super::points::Points;
 
 /// Most points that are tried: 3¹⁴ is five million steps.
 pub const ATOMS_MAX: usize = 14;
@@ -18,24 +16,8 @@ pub const ATOMS_MAX: usize = 14;
 /// Two events, 0.3 with y = 1 and 0.5 with y = 0: together they go to 0.5 at a cost of 0.1; apart
 /// 0.6.
 pub fn upper(points: &Points) -> Option<f64> {
-    least_partition(points.atoms(), points.n())
-}
-
-/// The true distance where every event has features of its own; `None` with more than [`ATOMS_MAX`]
-/// events.
-pub fn distance_of_events(sample: &[(f64, bool)]) -> Option<f64> {
-    let event = |&(z, y): &(f64, bool)| Atom {
-        z,
-        n: 1.0,
-        y: f64::from(u8::from(y)),
-        ..Atom::default()
-    };
-    let atoms: Vec<Atom> = sample.iter().map(event).collect();
-    least_partition(&atoms, sample.len() as f64)
-}
-
-/// min over set partitions of Σ N·|z − rate of its group|/n.
-fn least_partition(atoms: &[Atom], n: f64) -> Option<f64> {
+    // The least over set partitions of Σ N·|z − rate of its group|/n.
+    let (atoms, n) = (points.atoms(), points.n());
     let m = atoms.len();
     if m == 0 || m > ATOMS_MAX {
         return None;
@@ -85,13 +67,11 @@ mod tests {
         let sample = [(0.3, true), (0.5, false)];
         let p = Points::from_scores(&sample).unwrap();
         assert!((upper(&p).unwrap() - 0.1).abs() < 1e-15);
-        assert!((distance_of_events(&sample).unwrap() - 0.1).abs() < 1e-15);
     }
 
     #[test]
     fn too_many_scores_are_not_tried() {
         let sample: Vec<_> = (0..15).map(|i| (f64::from(i) / 15.0, true)).collect();
         assert_eq!(upper(&Points::from_scores(&sample).unwrap()), None);
-        assert_eq!(distance_of_events(&sample), None);
     }
 }

@@ -15,6 +15,8 @@ use crate::{classical, combined, interval, ks, tcal};
 /// All tests of one sample.
 pub(super) struct Tests<'a> {
     pub(super) tcal: TCal,
+    /// T-Cal for independent outcomes, where events of one score count as a cluster.
+    pub(super) single: Option<TCal>,
     /// What T-Cal was done with.
     pub(super) tcal_options: TCalOptions,
     /// Of repeated scores; `None` also where outcomes are known to depend on each other.
@@ -67,6 +69,10 @@ impl Sample<'_> {
             &tcal_options,
             (o.family, least),
         );
+        let single = self.by_score.then(|| {
+            let asked = (o.family, f64::INFINITY);
+            tcal::tcal_and_null(self.levels, None, factor, &tcal_options, asked).0
+        });
         if clustered.is_some() {
             // Sign flips say what clusters add, and the stream's own dispersion what they do not
             // see.
@@ -156,6 +162,7 @@ impl Sample<'_> {
         }
         Tests {
             tcal,
+            single,
             tcal_options,
             discrete,
             combined,

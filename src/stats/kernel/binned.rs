@@ -12,8 +12,8 @@
 //! Both are biased upwards, the more the more bins are occupied: on calibrated samples of n = 250
 //! and 10 classes the uniform one is 0.44 on average. Resampling the predictions and outcomes does
 //! not remove the bias (the published consistency test then rejects nearly always); redrawing
-//! outcomes given the predictions does ([`super::conditional::redrawn_p_value`]). The program's
-//! docstring says that bins are averaged; its code weights them by N/n, as here.
+//! outcomes given the predictions does. The program's docstring says that bins are averaged; its
+//! code weights them by N/n, as here.
 
 use super::vectors::Vectors;
 use std::collections::{BTreeMap, BinaryHeap};

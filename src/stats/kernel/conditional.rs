@@ -13,7 +13,7 @@
 //! where the distribution-free tests reject two in three or none. With few expected outcomes it
 //! does not fit, and they are drawn ([`super::redrawn`]). [`biased_bound`] holds at any n: changing
 //! one outcome moves √SKCE_b by at most √2/n, and McDiarmid's inequality then has four times the
-//! exponent of Theorem H.2. [`redrawn_p_value`] is exact for any statistic whatever.
+//! exponent of Theorem H.2.
 //!
 //! A bandwidth computed from the predictions is a constant here, so the median heuristic costs no
 //! validity.
@@ -22,10 +22,8 @@ use super::phi::Kernel;
 use super::redrawn::Redrawn;
 use super::skce::{Blocks, Quadratic, traces};
 use super::vectors::Vectors;
-use crate::conditional::rank::reaches;
 use crate::distance::laplace::{GAMMA_MIN, gamma_p_value};
 use crate::null::normal_survival;
-use crate::rng::Rng;
 
 /// Mean and variance of n²·SKCE_b.
 pub fn biased_moments(q: &Quadratic) -> (f64, f64) {
@@ -97,27 +95,6 @@ pub fn biased_bound(q: &Quadratic, squares: f64) -> f64 {
 pub fn block_p_value(blocks: &Blocks) -> Option<f64> {
     let deviation = blocks.null_variance.sqrt();
     (deviation > 0.0).then(|| normal_survival(blocks.sum / deviation))
-}
-
-/// Exact p-value of any statistic that is large off the null: outcomes are redrawn from the
-/// predictions, (1 + #{T* ≥ T})/(1 + replicates).
-pub fn redrawn_p_value(
-    sample: &Vectors,
-    replicates: u32,
-    seed: u64,
-    statistic: impl Fn(&Vectors) -> f64,
-) -> f64 {
-    let observed = statistic(sample);
-    let mut rng = Rng::new(seed);
-    let mut above = 0;
-    for _ in 0..replicates {
-        let drawn = sample
-            .events()
-            .map(|(p, _)| draw(p, rng.uniform()))
-            .collect();
-        above += u32::from(reaches(statistic(&sample.with_outcomes(drawn)), observed));
-    }
-    (1.0 + f64::from(above)) / (1.0 + f64::from(replicates))
 }
 
 /// The class at `uniform` in [0, 1) of the cumulative probabilities; the last class where rounding

@@ -45,19 +45,3 @@ pub fn block_p_value(estimate: f64, n: usize, size: usize) -> f64 {
 pub fn tail(t: f64, pairs: f64) -> f64 {
     (-pairs * t * t / (2.0 * BOUND * BOUND)).exp()
 }
-
-/// KCE at which the biased test rejects at `alpha`: √(B/n)(1 + √(−2 ln α)).
-pub fn biased_threshold(n: f64, alpha: f64) -> f64 {
-    (BOUND / n).sqrt() * (1.0 + (-2.0 * alpha.ln()).sqrt())
-}
-
-/// Estimate at which the quadratic and linear tests reject at `alpha`: B√(−2 ln α)/√⌊n/2⌋.
-pub fn unbiased_threshold(n: usize, alpha: f64) -> f64 {
-    BOUND * (-2.0 * alpha.ln()).sqrt() / ((n / 2) as f64).sqrt()
-}
-
-/// Half width of the interval of KCE around its biased estimate, on each side with probability 1 −
-/// `alpha`: 2√(B/n) + √(2B ln(1/α)/n). \[H.1\]
-pub fn interval_halfwidth(n: f64, alpha: f64) -> f64 {
-    2.0 * (BOUND / n).sqrt() + (-2.0 * BOUND * alpha.ln() / n).sqrt()
-}

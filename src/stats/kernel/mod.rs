@@ -15,7 +15,6 @@
 //! | [`features`] | streaming sums: random features, pairs, a bounded part of the window |
 //! | [`sums`] | what a pane of a stream keeps for the test |
 //! | [`window`] | why these sums, and the test of a window |
-//! | [`locations`] | the χ² test at chosen predictions |
 //! | [`binned`], [`binned_tests`] | the binned errors that papers report beside, and their tests |
 //! | [`weighted`] | the quadratic form and its test of weighted events |
 //!
@@ -29,7 +28,6 @@ pub mod binned_tests;
 pub mod conditional;
 pub mod distribution_free;
 pub mod features;
-pub mod locations;
 pub mod phi;
 pub mod redrawn;
 pub mod skce;

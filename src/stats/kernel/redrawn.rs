@@ -138,6 +138,7 @@ fn largest(row: &[f64]) -> u32 {
 mod tests {
     use super::super::conditional::{self, draw};
     use super::super::skce::Quadratic;
+    use super::super::tests::redrawn_p_value;
     use super::super::weighted;
     use super::*;
 
@@ -188,7 +189,7 @@ mod tests {
         for _ in 0..5 {
             let all = rare(&mut rng, 60, 3, 0.05, 2.0);
             let short = Redrawn::new(&all, &[1.0; 60], KERNEL).p_value(0.05, 1);
-            let whole = conditional::redrawn_p_value(&all, 2000, 2, |v| {
+            let whole = redrawn_p_value(&all, 2000, 2, |v| {
                 // To nine digits, so that equal sums are ties.
                 (Quadratic::of(v, KERNEL).biased() * 1e9).round()
             });

@@ -87,23 +87,4 @@ impl Name {
             }
         }
     }
-
-    /// The K corners of a simplex among m^(K−1), as probability vectors; of a cube nothing.
-    pub fn corners(&self, m: u32) -> Vec<Vec<f64>> {
-        let Name::Simplex(floors, order) = self else {
-            return Vec::new();
-        };
-        let corner = |raised: usize| {
-            // The `raised` largest fractions are 1, the others 0.
-            let mut x: Vec<f64> = floors.iter().map(|&f| f64::from(f)).collect();
-            for &i in &order[order.len() - raised..] {
-                x[i as usize] += 1.0;
-            }
-            x.push(f64::from(m));
-            let mut before = 0.0;
-            let step = |x: f64| (x - std::mem::replace(&mut before, x)) / f64::from(m);
-            x.into_iter().map(step).collect()
-        };
-        (0..=floors.len()).map(corner).collect()
-    }
 }

@@ -8,9 +8,11 @@
 //! ```
 //!
 //! For two classes this is z(1 − z). It is computed with the mean vector of each cell, so it is too
-//! large if predictions within a cell differ much. If a level is not trusted and ΣV is at most 100,
-//! outcomes are drawn; above 100, levels that are not trusted are left out. Events with different
-//! weights are never drawn, and below ten no level takes part.
+//! large if predictions within a cell differ much. Of weighted events it is (Σw²V)²/Σw⁴V: as many
+//! outcomes of equal weight as they rest on. If a level is not trusted and ΣV is at most 100,
+//! outcomes are drawn, and more of them where α is so small that no p-value of the first could
+//! reject; above 100, levels that are not trusted are left out. Events with different weights are
+//! never drawn, and below ten no level takes part.
 //!
 //! The cells of the finest level stand for their events by their mean vector. In each the likeliest
 //! outcome t is taken to happen, and the others are hits, which are drawn by geometric jumps. A hit
@@ -32,7 +34,7 @@
 use super::cell::Name;
 use super::level::{VectorCell, VectorLevel};
 use crate::conditional::{
-    INFORMATION_DRAWN, INFORMATION_MIN, hits::Group, rank, replicates, trusts,
+    INFORMATION_DRAWN, INFORMATION_MIN, hits::Group, in_family, rank, replicates, trusts,
 };
 use crate::null::Moments;
 use crate::rng::Rng;
@@ -57,16 +59,21 @@ struct Drawn {
     columns: Vec<Vec<f64>>,
 }
 
-/// ΣV of a level; of weighted events in units of an average one.
+/// ΣV of a level; of weighted events (Σw²V)²/Σw⁴V.
 pub(super) fn information(level: &VectorLevel) -> f64 {
-    let of = |c: &VectorCell| {
+    let (mut second, mut fourth) = (0.0, 0.0);
+    for c in &level.cells {
         let p = means(c);
         let rest = (1.0 - p.iter().sum::<f64>()).clamp(0.0, 1.0);
         let all = p.iter().map(|p| p * (1.0 - p)).sum::<f64>() + rest * (1.0 - rest);
-        c.n * 0.5 * all
-    };
-    let v: f64 = level.cells.iter().map(of).sum();
-    v * level.effective.map_or(1.0, |n| n / level.n)
+        second += c.w2 * 0.5 * all;
+        fourth += c.w4 * 0.5 * all;
+    }
+    if second > 0.0 {
+        second * (second / fourth)
+    } else {
+        0.0
+    }
 }
 
 impl Null {
@@ -89,13 +96,20 @@ impl Null {
         Null {
             trusted,
             information,
-            drawn: draws.then(|| Drawn::of(levels, interval, replicates(alpha))),
+            drawn: draws.then(|| {
+                let drawn = Drawn::of(levels, interval, replicates(alpha));
+                let (had, all) = (drawn.replicates(), in_family(alpha, 1));
+                if all > had && drawn.least_p_value() <= 1.0 / (had + 1) as f64 {
+                    return Drawn::of(levels, interval, all);
+                }
+                drawn
+            }),
         }
     }
 
     /// Number of replicates; `None` where formulas serve.
     pub fn replicates(&self) -> Option<u32> {
-        self.drawn.as_ref().map(|d| d.columns[0].len() as u32)
+        self.drawn.as_ref().map(|d| d.replicates() as u32)
     }
 
     /// Whether a level takes part: its law is drawn or trusted.
@@ -315,6 +329,16 @@ impl Drawn {
             }
         }
         Drawn { observed, columns }
+    }
+
+    fn replicates(&self) -> usize {
+        self.columns.first().map_or(0, Vec::len)
+    }
+
+    fn least_p_value(&self) -> f64 {
+        let both = self.columns.iter().zip(&self.observed);
+        let p_values = both.map(|(column, &observed)| rank::p_value(column, observed));
+        p_values.fold(1.0, f64::min)
     }
 }
 

@@ -4,11 +4,8 @@
 //! scalars. With e the mean and C the covariance of U in a cell, σ̂₁² = Σ(N/n)‖e‖⁴ −
 //! (Σ(N/n)‖e‖²)² + 4Σ(N/n)eᵀCe; eᵀCe = (1/N)Σ(e·U)² − ‖e‖⁴, so no matrix is formed.
 //!
-//! The paper's null has σ₀² = 2∫_{Δ(K,k)}(‖z‖² − 2‖z‖₃³ + ‖z‖⁴)dz over the truncated chamber z_1 ≥
-//! … ≥ z_k, 0 ≤ 1 − Σz ≤ (K − k)z_k. For k = 1 that is an integral from 1/K to 1; for k = 2, 3 it
-//! is nested, its inner limits linear and its integrand a polynomial of degree 4, so Gauss–Legendre
-//! on each smooth piece is exact ([`sigma0_squared`]); beyond, only the conditional null is
-//! offered. It assumes points that fill the chamber.
+//! The paper's null assumes points that fill the chamber z_1 ≥ … ≥ z_k; the null here is that given
+//! the predictions.
 //!
 //! Valid for n^(1/4s) ≪ m ≪ n^(1/min(k, K−1)) slices: `median_count` under 5 says that cells are
 //! too fine.
@@ -124,59 +121,3 @@ fn weighted_variance(level: &VectorLevel, theta: f64) -> f64 {
     };
     level.cells.iter().map(cell).sum::<f64>() * level.count / (level.n * level.n)
 }
-
-/// σ₀² of the paper's null for K classes and k from 1 to 3, k < K; `None` otherwise.
-pub fn sigma0_squared(classes: usize, k: usize) -> Option<f64> {
-    if k == 0 || k > 3 || k >= classes {
-        return None;
-    }
-    Some(2.0 * chamber(&mut Vec::new(), classes as f64, k))
-}
-
-/// Integral over the next coordinate, z_i from its least to its largest value given those before.
-///
-/// With r left of the unit and j coordinates to come including this, the others (K − i + 1 classes
-/// from here) are at most z_i each, so z_i ≥ r/(K − i + 1); and z_i ≤ min(z_{i−1}, r). The pieces
-/// join where the minimum or a later one changes sides: z_i = r/j for the later upper limits to
-/// meet.
-fn chamber(z: &mut Vec<f64>, classes: f64, k: usize) -> f64 {
-    if z.len() == k {
-        let power = |p: i32| z.iter().map(|z| z.powi(p)).sum::<f64>();
-        let two = power(2);
-        return two - 2.0 * power(3) + two * two;
-    }
-    let left = 1.0 - z.iter().sum::<f64>();
-    let to_come = (k - z.len()) as f64;
-    let low = left / (classes - z.len() as f64);
-    let high = z.last().map_or(left, |&before| before.min(left));
-    // Kinks of the inner integral, as a function of this coordinate: where min(z_i, left − z_i)
-    // changes.
-    let kinks = [left / 2.0, left / to_come, left / 3.0];
-    let mut cuts: Vec<f64> = kinks
-        .into_iter()
-        .filter(|c| low < *c && *c < high)
-        .collect();
-    cuts.extend([low, high]);
-    cuts.sort_by(f64::total_cmp);
-    let mut sum = 0.0;
-    for w in cuts.windows(2) {
-        for (x, weight) in GAUSS {
-            for sign in [-1.0, 1.0] {
-                let half = 0.5 * (w[1] - w[0]);
-                z.push(0.5 * (w[0] + w[1]) + sign * x * half);
-                sum += weight * half * chamber(z, classes, k);
-                z.pop();
-            }
-        }
-    }
-    sum
-}
-
-/// Gauss–Legendre nodes and weights of eight points on [−1, 1], the positive half: exact to
-/// degree 15.
-const GAUSS: [(f64, f64); 4] = [
-    (0.183_434_642_495_649_8, 0.362_683_783_378_362),
-    (0.525_532_409_916_329, 0.313_706_645_877_887_3),
-    (0.796_666_477_413_626_7, 0.222_381_034_453_374_48),
-    (0.960_289_856_497_536_3, 0.101_228_536_290_376_26),
-];

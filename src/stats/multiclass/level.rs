@@ -24,6 +24,8 @@ pub struct VectorCell {
     pub count: f64,
     /// Σw²; N without weights.
     pub w2: f64,
+    /// Σw⁴; N without weights.
+    pub w4: f64,
     /// ΣU.
     pub u: Vec<f64>,
     /// Σ‖U‖².
@@ -139,6 +141,7 @@ impl VectorCell {
             n,
             count: group.len() as f64,
             w2: powers[0],
+            w4: powers[2],
             u,
             u2,
             along,

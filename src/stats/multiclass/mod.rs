@@ -62,8 +62,8 @@ pub struct Evaluation {
     pub interval: VectorInterval,
     /// ℓ1-ECE in total variation at the interval's level.
     pub ece_l1: f64,
-    /// ΣV, about how many of the rarer outcomes the predictions let expect; under ten the
-    /// interval's ends do not hold.
+    /// ΣV, about how many of the rarer outcomes the predictions let expect, and of weighted events
+    /// how many of equal weight say as much; under ten the interval's ends do not hold.
     pub information: f64,
     /// What is said of the weights, where events have some.
     pub weights: Option<Weights>,

@@ -112,6 +112,7 @@ pub(super) fn cell(name: &Name, c: &[i64], k: usize) -> VectorCell {
         n,
         count: n,
         w2: n,
+        w4: n,
         u,
         u2,
         along_u: e2,

@@ -105,11 +105,6 @@ impl VectorSums {
         self.shape
     }
 
-    /// Occupied cells.
-    pub fn cells(&self) -> usize {
-        self.cells.len()
-    }
-
     /// Adds an event: a vector of K probabilities, to be divided by `sum`, and the class that
     /// happened. It is an error to call this with another number of entries or an unknown class;
     /// such an event is refused. So is one without a weight where events have weights. Answers

@@ -3,7 +3,6 @@
 
 use super::cell::Name;
 use super::*;
-use crate::interval::sigma0_paper;
 use crate::kernel::conditional::draw;
 use crate::levels::Level;
 use crate::null::Moments;
@@ -51,12 +50,31 @@ fn determinant(mut rows: Vec<Vec<f64>>) -> f64 {
     det.abs()
 }
 
+/// The K corners of a simplex among m^(K−1), as probability vectors.
+fn corners(name: &Name, m: u32) -> Vec<Vec<f64>> {
+    let Name::Simplex(floors, order) = name else {
+        return Vec::new();
+    };
+    let corner = |raised: usize| {
+        // The `raised` largest fractions are 1, the others 0.
+        let mut x: Vec<f64> = floors.iter().map(|&f| f64::from(f)).collect();
+        for &i in &order[order.len() - raised..] {
+            x[i as usize] += 1.0;
+        }
+        x.push(f64::from(m));
+        let mut before = 0.0;
+        let step = |x: f64| (x - std::mem::replace(&mut before, x)) / f64::from(m);
+        x.into_iter().map(step).collect()
+    };
+    (0..=floors.len()).map(corner).collect()
+}
+
 #[test]
 fn every_simplex_has_the_same_volume_and_lies_among_the_probability_vectors() {
     let mut rng = Rng::new(1);
     for (k, m) in [(2, 8), (3, 4), (4, 3), (5, 2), (6, 4)] {
         for _ in 0..300 {
-            let corners = Name::simplex(&vector(k, &mut rng), m).corners(m);
+            let corners = corners(&Name::simplex(&vector(k, &mut rng), m), m);
             assert_eq!(corners.len(), k);
             for corner in &corners {
                 let sum: f64 = corner.iter().sum();
@@ -286,40 +304,6 @@ fn a_thousand_classes_are_tested_without_a_table_of_cells() {
 }
 
 #[test]
-fn sigma_zero_is_the_closed_form_for_one_and_monte_carlo_for_two_and_three_coordinates() {
-    for k in [2, 3, 10, 1000] {
-        let want = sigma0_paper(1.0 / k as f64).powi(2);
-        assert!((interval::sigma0_squared(k, 1).unwrap() / want - 1.0).abs() < 1e-9);
-    }
-    let mut rng = Rng::new(8);
-    for (classes, k) in [(3, 2), (10, 2), (4, 3), (10, 3), (100, 3)] {
-        let (mut sum, mut squares) = (0.0, 0.0);
-        let draws = 400_000;
-        for _ in 0..draws {
-            let mut z: Vec<f64> = (0..k).map(|_| rng.uniform()).collect();
-            z.sort_by(|a, b| b.total_cmp(a));
-            let rest = 1.0 - z.iter().sum::<f64>();
-            if rest >= 0.0 && rest <= (classes - k) as f64 * z[k - 1] {
-                let power = |p: i32| z.iter().map(|z| z.powi(p)).sum::<f64>();
-                // k! orders of a point share the chamber.
-                let f = 2.0 * (power(2) - 2.0 * power(3) + power(2) * power(2))
-                    / (1..=k).product::<usize>() as f64;
-                sum += f;
-                squares += f * f;
-            }
-        }
-        let n = f64::from(draws);
-        let (mean, error) = (sum / n, (squares / n - (sum / n).powi(2)).sqrt() / n.sqrt());
-        let got = interval::sigma0_squared(classes, k).unwrap();
-        assert!(
-            (got - mean).abs() < 4.0 * error,
-            "{classes} {k}: {got} {mean} {error}"
-        );
-    }
-    assert_eq!(interval::sigma0_squared(3, 3), None);
-}
-
-#[test]
 fn classes_are_tested_together_and_the_bad_one_is_named() {
     let mut rng = Rng::new(9);
     let o = crate::evaluation::Options::default().tcal;
@@ -327,4 +311,57 @@ fn classes_are_tested_together_and_the_bad_one_is_named() {
     assert!(found.reject && found.classes[0].reject && found.classes[0].mean_residual > 0.0);
     let found = classwise(&sample(1000, 4, 0.0, &mut rng), &o).unwrap();
     assert!(found.p_value > 0.001 && found.classes.len() == 4);
+}
+
+/// Predictions (1 − q, q/2, q/2) of these numbers, q and weights, with the first outcome.
+fn weighted_events(groups: &[(usize, f64, f64)]) -> Events {
+    let (mut all, mut weights) = (Vectors::new(3), Vec::new());
+    for &(n, q, w) in groups {
+        for _ in 0..n {
+            all.push(&[1.0 - q, 0.5 * q, 0.5 * q], 0).unwrap();
+            weights.push(w);
+        }
+    }
+    Events::weighted(&all, VectorView::Full, &weights)
+}
+
+#[test]
+fn information_is_that_of_as_many_outcomes_of_equal_weight() {
+    let of = |groups: &[_]| {
+        let e = evaluate_events(&weighted_events(groups), 0.05, 0.9, None).unwrap();
+        e.information
+    };
+    // ½(.5·.5 + 2·.25·.75) of each event.
+    for w in [1.0, 0.25, 100.0] {
+        let got = of(&[(400, 0.5, w)]);
+        assert!((got - 400.0 * 0.3125).abs() < 1e-9 * got, "{w}: {got}");
+    }
+    // Thirty heavy events of rare outcomes among many light ones, as Σw²V and Σw⁴V count them.
+    let v = |q: f64| 0.5 * ((1.0 - q) * q + q * (1.0 - 0.5 * q));
+    let (a, b) = (
+        3_000.0 * v(0.6) + 3e5 * v(0.01),
+        3_000.0 * v(0.6) + 3e9 * v(0.01),
+    );
+    let got = of(&[(3_000, 0.6, 1.0), (30, 0.01, 100.0)]);
+    assert!(
+        (got / (a * a / b) - 1.0).abs() < 1e-9 && got < 10.0,
+        "{got}"
+    );
+}
+
+/// Outcomes that the predictions exclude are rejected at levels below that of the first draws.
+#[test]
+fn few_outcomes_are_drawn_on_where_alpha_is_small() {
+    let mut all = Vectors::new(3);
+    for _ in 0..500 {
+        all.push(&[0.99, 0.005, 0.005], 1).unwrap();
+    }
+    for alpha in [1e-4, 5e-5] {
+        let e = evaluate(&all, VectorView::Full, alpha, 0.9, None).unwrap();
+        assert!(
+            e.tcal.reject && e.tcal.p_value < 9e-5,
+            "{:?}",
+            e.tcal.p_value
+        );
+    }
 }

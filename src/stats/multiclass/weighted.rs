@@ -279,6 +279,7 @@ pub(super) fn cell(name: &Name, c: &[i64], k: usize) -> VectorCell {
         n: w,
         count: c[0] as f64,
         w2,
+        w4: wide(0, UNIT_64),
         along: (along / (w * w)).max(0.0),
         along_u: u.iter().zip(&w2u).map(|(u, v)| u * v).sum::<f64>() / w,
         u,

@@ -1,3 +1,4 @@
+use super::super::attribute::Attribute;
 use super::super::axis::{Axis, Grid};
 use super::super::fixed::Score;
 use super::super::rng::Rng;
@@ -115,7 +116,7 @@ fn weights_of_one_change_nothing() {
         let y = rng.uniform() < z.value();
         plain.observe(z, y).unwrap();
         weighted
-            .observe_weighted(z, y, Weight::new(1.0).unwrap())
+            .observe_with(z, y, Attribute::Weight(Weight::new(1.0).unwrap()))
             .unwrap();
     }
     let [a, b] = [&plain, &weighted].map(PaneTotals::of);
@@ -157,4 +158,100 @@ fn a_model_that_is_wrong_or_drifts_is_not_overdispersed_and_bursts_are() {
         let found = found.unwrap();
         assert!(found.low > 2.0, "{found:?}");
     }
+}
+
+#[test]
+fn what_late_outcomes_change_is_as_if_it_had_come_before_its_pane() {
+    let pane = |i: i64| PaneTotals {
+        n: 100 + i as u64 % 7,
+        u: (i % 5 - 2) << 30,
+        u2: 30 << 32,
+        v: 25 << 32,
+    };
+    // One event of each pane changes its outcome, and another one is the first of its prediction.
+    let minus = PaneTotals {
+        n: 1,
+        u: -(1 << 30),
+        u2: 1 << 28,
+        v: 1 << 29,
+    };
+    let plus = PaneTotals {
+        n: 2,
+        u: 5 << 30,
+        u2: 3 << 29,
+        v: 1 << 30,
+    };
+    let corrected = |i: i64| PaneTotals {
+        n: pane(i).n + 1,
+        u: pane(i).u + (6 << 30),
+        u2: pane(i).u2 + (5 << 28),
+        v: pane(i).v + (1 << 29),
+    };
+    let (mut before, mut after) = (Dispersion::default(), Dispersion::default());
+    (0..300).for_each(|i| before.observe(i, &corrected(i)));
+    (0..300).for_each(|i| after.observe(i, &pane(i)));
+    // Those of panes that are gone change the wider slots alone.
+    (0..300).rev().for_each(|i| after.revise(i, &minus, &plus));
+    assert_eq!(after, before);
+    assert!(after.measure().is_some());
+    // More events than there are cannot be taken out.
+    after.revise(1000, &PaneTotals { n: 3, ..minus }, &plus);
+    assert_eq!(after, before);
+    // The first outcomes of a pane begin it.
+    let mut first = Dispersion::default();
+    first.observe(7, &plus);
+    let mut late = Dispersion::default();
+    late.revise(7, &PaneTotals::default(), &plus);
+    assert_eq!(first, late);
+}
+
+#[test]
+fn a_pane_of_the_future_that_is_cut_keeps_out_none_of_those_that_follow() {
+    let mut rng = Rng::new(8);
+    let mut pane = || PaneTotals {
+        n: 100,
+        u: ((rng.uniform() - 0.5) * 10.0 * 2f64.powi(32)) as i64,
+        u2: 25 << 32,
+        v: 25 << 32,
+    };
+    let mut series = Dispersion::default();
+    (0..100).for_each(|i| series.observe(i, &pane()));
+    let mut kept = series.clone();
+    assert!(series.measure().is_some());
+    series.observe(6_307_200, &pane());
+    assert_eq!(series.measure(), None);
+    series.cut(100);
+    (100..160).for_each(|i| series.observe(i, &pane()));
+    assert_eq!(series.measure().map(|found| found.panes), Some(60));
+    // Without such a pane only what reaches beyond the line goes.
+    kept.cut(100);
+    let slots: Vec<usize> = kept.widths.iter().map(VecDeque::len).collect();
+    assert_eq!(slots, [100, 50, 25, 12, 6, 3, 1]);
+}
+
+#[test]
+fn panes_whose_weights_leave_the_integers_are_left_out() {
+    // All weights are alike, so they change nothing.
+    let series = |weight: f64| {
+        let (mut rng, mut all) = (Rng::new(9), Dispersion::default());
+        for number in 0..100 {
+            let mut sums = Sums::new(Grid::new(Axis::Linear, 4).weighted());
+            for _ in 0..100 {
+                let z = Score::new(rng.uniform()).unwrap();
+                let y = rng.uniform() < z.value();
+                let weight = Weight::new(weight).unwrap();
+                sums.observe_with(z, y, Attribute::Weight(weight)).unwrap();
+            }
+            all.observe(number, &PaneTotals::of(&sums));
+        }
+        all
+    };
+    let plain = series(1.0).measure().unwrap();
+    // A pane has w²V of about 100 · 10⁶/6 = 1.7·10⁷.
+    let some = series(1000.0).measure().unwrap();
+    assert!((some.factor / plain.factor - 1.0).abs() < 1e-3, "{some:?}");
+    // That is 6.7·10⁹ of each pane, more than 4.3·10⁹.
+    let none = series(20_000.0);
+    assert_eq!(none.measure(), None);
+    assert!(none.widths.iter().flatten().all(|(_, pane)| pane.is_full()));
 }

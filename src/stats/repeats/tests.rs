@@ -8,11 +8,22 @@ fn scored(z: f64, y: bool) -> Scored {
 
 /// Calibrated events whose scores are made by `score`; each comes again with this probability.
 fn events(seed: u64, n: usize, again: f64, score: impl Fn(f64) -> f64) -> Vec<Scored> {
+    erring(seed, n, again, score, |z| z)
+}
+
+/// The same where outcomes happen with probability `truth(z)`.
+fn erring(
+    seed: u64,
+    n: usize,
+    again: f64,
+    score: impl Fn(f64) -> f64,
+    truth: impl Fn(f64) -> f64,
+) -> Vec<Scored> {
     let mut rng = Rng::new(seed);
     let mut all = Vec::with_capacity(n);
     while all.len() < n {
         let z = score(rng.uniform());
-        let one = scored(z, rng.uniform() < z);
+        let one = scored(z, rng.uniform() < truth(z));
         all.push(one);
         if rng.uniform() < again {
             all.push(one);
@@ -125,6 +136,34 @@ fn models_that_repeat_their_scores_are_seldom_suspicious() {
         for n in [1_000, 20_000] {
             let found = suspicious(100, |s| events(s, n, 0.0, score));
             assert!(found <= 15, "{name}, {n}: {found}");
+        }
+    }
+}
+
+/// Outcomes of one score that errs agree. Where rounding explains all repeats, that is no sign of
+/// events that come twice.
+#[test]
+fn rounded_scores_that_err_are_seldom_suspicious() {
+    let rounded = |to: f64| move |u: f64| (u * to).round() / to;
+    let low = |z: f64| z - 0.06;
+    let shy = |z: f64| 1.0 / (1.0 + ((1.0 - z) / z).powf(1.0 / 0.6));
+    let in_turn = |z: f64| {
+        let sign = if ((z * 100.0).round() as u32).is_multiple_of(2) {
+            1.0
+        } else {
+            -1.0
+        };
+        z + 0.4 * sign * z * (1.0 - z)
+    };
+    let truths: [(&str, &dyn Fn(f64) -> f64); 3] = [
+        ("shift", &low),
+        ("temperature", &shy),
+        ("in turn", &in_turn),
+    ];
+    for (name, truth) in truths {
+        for (to, n) in [(1e2, 5_000), (1e2, 20_000), (1e3, 20_000)] {
+            let found = suspicious(60, |s| erring(s, n, 0.0, rounded(to), truth));
+            assert!(found <= 9, "{name}, {to}, {n}: {found}");
         }
     }
 }

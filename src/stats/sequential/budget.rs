@@ -18,6 +18,7 @@
 //! together still cost 5 %, but the remaining stake shrinks like S/t, so such a stream should be
 //! given a new budget.
 
+use crate::digits::short;
 use std::fmt;
 use std::str::FromStr;
 
@@ -87,19 +88,31 @@ impl Budget {
     pub fn words(&self) -> String {
         match *self {
             Budget::PerTime { alarms, seconds } => format!(
-                "at most {alarms} false {} in {} days of data, on average",
+                "at most {alarms} false {} in {} of data, on average",
                 if alarms == 1.0 { "alarm" } else { "alarms" },
-                seconds / DAY_S
+                time(seconds)
             ),
             Budget::RunLength { events } => {
                 format!("at least {events} events to a false alarm, on average")
             }
             Budget::Ever { probability } => format!(
                 "a probability of at most {} % of ever raising a false alarm",
-                100.0 * probability
+                short(100.0 * probability)
             ),
         }
     }
+}
+
+/// A time in words, in days from one day on.
+fn time(seconds: f64) -> String {
+    let (unit, size) = match seconds {
+        s if s >= DAY_S => ("day", DAY_S),
+        s if s >= 3600.0 => ("hour", 3600.0),
+        s if s >= 60.0 => ("minute", 60.0),
+        _ => ("second", 1.0),
+    };
+    let count = short(seconds / size);
+    format!("{count} {unit}{}", if count == 1.0 { "" } else { "s" })
 }
 
 /// A budget that cannot be read.
@@ -227,6 +240,39 @@ mod tests {
             assert!(message.contains("say `1 per 30d`"), "{message}");
         }
         assert!("5 per 2s".parse::<Budget>().is_err());
+    }
+
+    #[test]
+    fn words_are_in_round_numbers() {
+        for (text, said) in [
+            (
+                "1 per 30d",
+                "at most 1 false alarm in 30 days of data, on average",
+            ),
+            (
+                "1 per 10h",
+                "at most 1 false alarm in 10 hours of data, on average",
+            ),
+            (
+                "2 per 1w",
+                "at most 2 false alarms in 7 days of data, on average",
+            ),
+            (
+                "1 per 24h",
+                "at most 1 false alarm in 1 day of data, on average",
+            ),
+            (
+                "7% ever",
+                "a probability of at most 7 % of ever raising a false alarm",
+            ),
+            (
+                "29% ever",
+                "a probability of at most 29 % of ever raising a false alarm",
+            ),
+        ] {
+            let budget: Budget = text.parse().unwrap();
+            assert_eq!(budget.words(), said);
+        }
     }
 
     #[test]

@@ -8,10 +8,6 @@
 //! (Dandapanthula, Ramdas, *Multiple testing in multi-stream sequential change detection*, 2025;
 //! Wang, Ramdas, *False discovery rate control with e-values*, 2022.)
 //!
-//! [`online`] is for hypotheses that come one by one with shares γ_i of a level α, Σγ ≤ 1, each
-//! with an e-value: call those with E_i ≥ 1/(α·γ_i·k), k the largest number that so many satisfy
-//! (Xu, Ramdas; Fischer and others, 2024).
-//!
 //! Ties are called together. Logarithms in, so no M is too large. Indices out, ascending.
 
 /// Streams called by e-BH from the log M of all of them and log A.
@@ -24,12 +20,6 @@ pub fn called(log_worths: &[f64], log_threshold: f64) -> Vec<usize> {
 /// to 1 stand for the N, so the k largest are called, k the largest with the k-th at least A/k.
 pub fn shared(log_worths: &[f64], log_threshold: f64) -> Vec<usize> {
     largest(log_worths, log_threshold)
-}
-
-/// Hypotheses called by online e-BH: `log_e` with their shares `gamma` of `alpha`.
-pub fn online(log_e: &[f64], gamma: &[f64], alpha: f64) -> Vec<usize> {
-    let worth: Vec<f64> = log_e.iter().zip(gamma).map(|(e, g)| e + g.ln()).collect();
-    largest(&worth, -alpha.ln())
 }
 
 /// Indices of the k largest, k the largest with the k-th at least `threshold` − ln k.

@@ -13,8 +13,7 @@
 //!   W = 2(y − z)D − D² has a mean of at most (p − z)². Seven scales of 1 to 64 cells; the best one
 //!   counts, at α/7 each.
 //!
-//! There is no upper bound of ECE² without smoothness; [`binned_upper`] is one for the error of the
-//! binned scores.
+//! There is no upper bound of ECE² without smoothness.
 //!
 //! Within a pane D is constant in a cell, so ΣW = 2D·S − nD² and ΣW² = 4D²·V − 4D³·S + nD⁴ come
 //! from the pane's cell sums; D is cut to what no score of the cell can make leave [0, 1] rather
@@ -131,18 +130,6 @@ pub fn mean(s: f64, v: f64, n: u64, alpha: f64) -> (f64, f64) {
     }
     let (n, r) = (n as f64, radius(v, 0.5 * alpha, 1.0));
     (((s - r) / n).max(-1.0), ((s + r) / n).min(1.0))
-}
-
-/// An upper bound of Σ(n_c/n)Δ_c², Δ_c the mean error of bin c, from (S, V, n) of every bin; empty
-/// bins count among those that share α.
-pub fn binned_upper(bins: &[(f64, f64, u64)], alpha: f64) -> f64 {
-    let n: u64 = bins.iter().map(|b| b.2).sum();
-    let share = 0.5 * alpha / bins.len() as f64;
-    let part = |&(s, v, k): &(f64, f64, u64)| {
-        let most = (s.abs() + radius(v, share, 1.0)) / k as f64;
-        k as f64 / n as f64 * most.min(1.0).powi(2)
-    };
-    bins.iter().filter(|b| b.2 > 0).map(part).sum()
 }
 
 /// The state; all of it public for a snapshot.

@@ -2,24 +2,9 @@
 
 use super::{Cell, Cells, Distinct, LogSums, Sums, few};
 use crate::algebra::Overflow;
-use crate::axis::Grid;
 use crate::repeats::Repeats;
 
 impl Sums {
-    /// Restores sums from their parts, as a snapshot or a packed pane holds them. Cell indices must
-    /// be below the grid's number of cells.
-    pub fn from_parts(
-        grid: Grid,
-        cells: impl IntoIterator<Item = (u32, Cell)>,
-        logs: LogSums,
-        distinct: Distinct,
-        repeats: Repeats,
-    ) -> Result<Sums, Overflow> {
-        let mut sums = Sums::new(grid);
-        sums.merge_parts(cells, &logs, &distinct, &repeats)?;
-        Ok(sums)
-    }
-
     /// Adds sums given by their parts, without making a [`Sums`] of them first. Cell indices must
     /// be below the grid's number of cells. On overflow the sums are unusable.
     pub fn merge_parts(

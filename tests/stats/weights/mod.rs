@@ -5,6 +5,7 @@ mod evaluations;
 mod levels;
 mod windows;
 
+use trueline::stats::attribute::Attribute;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::fixed::Score;
 use trueline::stats::rng::Rng;
@@ -59,7 +60,7 @@ fn sums_of(sample: &[Weighted]) -> Sums {
     let mut sums = Sums::new(Grid::new(Axis::Linear, 12).weighted());
     for &(z, y, w) in sample {
         let (z, w) = (Score::new(z).unwrap(), Weight::new(w).unwrap());
-        sums.observe_weighted(z, y, w).unwrap();
+        sums.observe_with(z, y, Attribute::Weight(w)).unwrap();
     }
     sums
 }

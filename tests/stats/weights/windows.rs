@@ -10,6 +10,7 @@ use trueline::collect::{Disposition, Event, Label, Origin, Reason, Segmenting};
 use trueline::decode::{DecodeOptions, Decoder};
 use trueline::judge::JudgeOptions;
 use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
+use trueline::stats::attribute::Attribute;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::fixed::Score;
 use trueline::stats::rng::Rng;
@@ -113,7 +114,7 @@ fn weighted_windows_are_the_same_to_the_bit_in_any_order_and_after_restarts() {
     let mut direct = Sums::new(Grid::new(Axis::Linear, 8).weighted());
     for &(z, y, w) in &weighted {
         let (z, w) = (Score::new(z).unwrap(), Weight::new(w).unwrap());
-        direct.observe_weighted(z, y, w).unwrap();
+        direct.observe_with(z, y, Attribute::Weight(w)).unwrap();
     }
     assert!(*whole == direct, "and is the sums of its events");
     let report = straight.reports().find(|r| r.id.segment == "*").unwrap();

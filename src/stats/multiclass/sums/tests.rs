@@ -146,7 +146,7 @@ fn cells_beyond_the_cap_and_vectors_of_another_length_are_refused_and_counted() 
         .events()
         .filter(|(row, y)| few.observe(row, 1.0, *y, None));
     assert_eq!(taken.count() as u64, few.n());
-    assert_eq!((few.cells(), few.n() + few.refused()), (2, 200));
+    assert_eq!((few.cells.len(), few.n() + few.refused()), (2, 200));
     assert!(few.refused() > 0);
     few.observe(&[0.5, 0.5], 1.0, 0, None);
     few.observe(&[0.5, 0.2, 0.3], 1.0, 3, None);
