@@ -129,6 +129,7 @@ fn main() {
     let runtime = Runtime {
         stopwatch: None,
         threads: (threads > 1).then(|| Arc::new(pool.expect("threads"))),
+        ..Runtime::default()
     };
     let mut numbers = std::env::args().skip(1).filter_map(|a| a.parse().ok());
     let only: Option<usize> = numbers.next();

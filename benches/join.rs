@@ -69,7 +69,7 @@ fn main() {
     let mut joiner = Joiner::default();
     let (mut segments, mut written) = (Vec::<Vec<u8>>::new(), 0);
     let mut drain = |joiner: &mut Joiner, segments: &mut Vec<Vec<u8>>| {
-        for delta in joiner.take_journal(0, 0, i64::MIN) {
+        for delta in joiner.take_journal(0, 0, |_| i64::MIN) {
             written += delta.bytes.len();
             segments.resize(segments.len().max(delta.segment as usize + 1), Vec::new());
             segments[delta.segment as usize].extend(delta.bytes);
@@ -91,7 +91,7 @@ fn main() {
             full_vector: (0, 0),
             classes: 2,
         };
-        black_box(joiner.predict(&plan, &expect, 0));
+        black_box(joiner.predict(&plan, &expect, (0, 0)));
         if i % 1_000_000 == 0 {
             drain(&mut joiner, &mut segments);
         }

@@ -132,7 +132,7 @@ fn run(n: u64, directory: &Path, cap: usize) {
         n,
     };
     let keep = |joins: &mut Joins| {
-        let deltas = joins.take_journals(i64::MIN);
+        let deltas = joins.take_journals(|_, _| i64::MIN);
         journal::append(directory, &deltas).expect("journals");
     };
     let start = Instant::now();

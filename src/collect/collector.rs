@@ -22,7 +22,7 @@ use super::pairing::Pairing;
 use super::partition::Partitions;
 use super::rank::Rows;
 use super::segment::Part;
-use super::shape::{FastPath, ModelShape, NAME_MAX, believes, project};
+use super::shape::{FastPath, ModelShape, NAME_MAX, believes, project, unnamed_models};
 use super::stream::{IN_STEP_PANES, OpenRoom, PaneDelta, Stream};
 use super::streams::Streams;
 use super::tap::Tap;
@@ -86,6 +86,8 @@ pub struct Collector {
     pub(super) row: Vec<f64>,
     pub(super) rows: Rows,
     pub(super) joins: Joins,
+    /// By join: the models for which an outcome waits that names none.
+    pub(super) unnamed: Vec<Vec<usize>>,
     pub(super) deduplication: Deduplication,
     /// Number of classes of each model, or 0.
     pub(super) classes: Vec<u32>,
@@ -106,6 +108,7 @@ impl Collector {
     ) -> Collector {
         Collector {
             ways: ways(&joins, ids),
+            unnamed: unnamed_models(&joins, &models),
             joins: Joins::new(joins),
             deduplication: Deduplication::new(ids, bounds.ids_max),
             classes: models.iter().map(ModelShape::outcomes).collect(),

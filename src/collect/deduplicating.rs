@@ -66,9 +66,4 @@ impl Collector {
         let line_ms = self.least_line_ms();
         self.deduplication.restore(state, line_ms, segment)
     }
-
-    /// Ids that are remembered.
-    pub fn ids(&self) -> usize {
-        self.deduplication.len()
-    }
 }

@@ -60,10 +60,6 @@ impl Deduplication {
         self.horizons.get(usize::from(source)).copied().flatten()
     }
 
-    fn longest_ms(&self) -> i64 {
-        self.horizons.iter().flatten().copied().max().unwrap_or(0)
-    }
-
     /// What the record repeats, if it was counted before.
     pub fn find(&self, origin: Origin, id: &SeenId) -> Option<Repeat> {
         let seen = self.partitions.get(&(origin.source, origin.partition))?;
@@ -129,11 +125,12 @@ impl Deduplication {
 
     /// What the journals have that was not taken before.
     pub fn take_journals(&mut self, line_ms: i64) -> Vec<JournalDelta> {
-        let floor_ms = line_ms.saturating_sub(self.longest_ms());
         let mut all = Vec::new();
-        let numbers = &self.journals;
+        let (numbers, horizons) = (&self.journals, &self.horizons);
         for ((source, partition), seen) in &mut self.partitions {
             let number = numbers.get(source).copied().unwrap_or(u16::MAX);
+            let horizon_ms = horizons.get(usize::from(*source)).copied().flatten();
+            let floor_ms = line_ms.saturating_sub(horizon_ms.unwrap_or(0));
             all.extend(seen.take_journal(number, *partition, floor_ms));
         }
         all
@@ -190,18 +187,37 @@ impl Deduplication {
         self.partitions.insert((source, state.partition), seen);
         Ok(true)
     }
-
-    /// Ids that are remembered.
-    pub fn len(&self) -> usize {
-        self.len
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::collect::event::Event;
+    use crate::collect::join::SEGMENT_BYTES;
     use crate::stats::view::Prediction;
+
+    /// Takes an event whose id and event time are a number, at a line; returns how many ids were
+    /// forgotten too early.
+    fn insert(all: &mut Deduplication, partition: i32, i: i64, line_ms: i64) -> u64 {
+        let event = Event {
+            model: "m",
+            version: "",
+            segment: "",
+            id: &i.to_le_bytes(),
+            time_ms: i,
+            arrival_ms: None,
+            prediction: Prediction::Score(0.5),
+            outcome: None,
+            weight: None,
+            cluster: None,
+        };
+        let origin = Origin {
+            source: 0,
+            partition,
+            offset: i,
+        };
+        all.insert(origin, SeenId::of(&event, 0), line_ms)
+    }
 
     #[test]
     fn where_no_partition_is_large_several_lose_ids_until_there_is_room() {
@@ -210,32 +226,30 @@ mod tests {
             horizon_ms: i64::MAX,
         }];
         let mut all = Deduplication::new(&plans, 1600);
-        let mut insert = |partition: i32, i: i64| {
-            let event = Event {
-                model: "m",
-                version: "",
-                segment: "",
-                id: &i.to_le_bytes(),
-                time_ms: i,
-                arrival_ms: None,
-                prediction: Prediction::Score(0.5),
-                outcome: None,
-                weight: None,
-                cluster: None,
-            };
-            let origin = Origin {
-                source: 0,
-                partition,
-                offset: i,
-            };
-            let evicted = all.insert(origin, SeenId::of(&event, 0), 0);
-            (evicted, all.len())
-        };
         for i in 0..1600 {
-            assert_eq!(insert((i % 16) as i32, i).0, 0);
+            assert_eq!(insert(&mut all, (i % 16) as i32, i, 0), 0);
         }
-        let (evicted, len) = insert(0, 1600);
+        let evicted = insert(&mut all, 0, 1600, 0);
+        let len = all.len;
         assert!(len <= 1600 - 1600 / 8 + 1, "{len}");
         assert_eq!(len as u64 + evicted, 1601);
+    }
+
+    #[test]
+    fn the_journal_of_a_source_is_kept_for_its_own_horizon_alone() {
+        let plan = |source, horizon_ms| IdPlan { source, horizon_ms };
+        let mut all = Deduplication::new(&[plan(0, 10), plan(1, i64::MAX)], 10_000);
+        // 25 bytes each: one segment is full, and the next one has begun.
+        let n = SEGMENT_BYTES as i64 / 25 + 10;
+        for i in 0..n {
+            insert(&mut all, 0, i, i);
+        }
+        all.take_journals(n + 100);
+        let marks: Vec<u64> = all
+            .states()
+            .flat_map(|s| s.marks)
+            .map(|m| m.segment)
+            .collect();
+        assert_eq!(marks, [1]);
     }
 }

@@ -9,12 +9,37 @@ use std::collections::BTreeMap;
 impl Collector {
     /// What the journals of joins and of ids have that was not taken before.
     pub fn take_journals(&mut self) -> Vec<JournalDelta> {
-        let floors = self.sealed_until_ms.iter().zip(&self.models);
-        let floor = |(closed, shape): (&i64, &ModelShape)| closed.saturating_sub(shape.held_ms);
-        let least = floors.map(floor).min().unwrap_or(i64::MIN);
-        let mut all = self.joins.take_journals(least);
+        let mut joins = std::mem::take(&mut self.joins);
+        let revised: Vec<bool> = joins.plans().iter().map(|plan| plan.revise).collect();
+        let mut all = joins.take_journals(|join, model| {
+            let revise = revised[usize::from(join)];
+            self.least_of(join, model, |m| self.floor_ms(m, revise))
+        });
+        self.joins = joins;
         all.extend(self.deduplication.take_journals(self.least_line_ms()));
         all
+    }
+
+    /// Event time before which nothing of a model is retained by a join, which may `revise`.
+    fn floor_ms(&self, model: usize, revise: bool) -> i64 {
+        let held_ms = if revise {
+            self.models[model].held_ms
+        } else {
+            0
+        };
+        self.sealed_until_ms[model].saturating_sub(held_ms)
+    }
+
+    /// What holds of a model; for `None` the least of what holds of the models for which an outcome
+    /// of the join waits that names none.
+    pub(super) fn least_of(&self, join: u16, model: Option<u16>, of: impl Fn(usize) -> i64) -> i64 {
+        let one = model.map(usize::from);
+        let models = match &one {
+            Some(model) => std::slice::from_ref(model),
+            None => &self.unnamed[usize::from(join)],
+        };
+        let here = models.iter().filter(|m| **m < self.models.len());
+        here.map(|m| of(*m)).min().unwrap_or(i64::MIN)
     }
 
     /// Bytes of the journals of joins that were not taken.
@@ -45,9 +70,9 @@ impl Collector {
     }
 
     /// Puts back one joiner, without the predictions of those models of the snapshot (`before` in
-    /// number) that are no longer the `same`. Waiting outcomes that name such a model wait for any
-    /// model. The lines must be back. Returns `false`, and leaves the join out, if the plan no
-    /// longer has it.
+    /// number) that are no longer the `same`. Waiting outcomes that name such a model wait as those
+    /// that name none. The lines must be back. Returns `false`, and leaves the join out, if the
+    /// plan no longer has it.
     pub fn restore_joiner<'s>(
         &mut self,
         state: &JoinState,
@@ -59,22 +84,18 @@ impl Collector {
             return Ok(false);
         };
         let plan = self.joins.plan(join);
-        let (revise, closed) = (plan.revise, self.sealed_until_ms.clone());
-        let held = self
-            .models
-            .iter()
-            .map(|m| if revise { m.held_ms } else { 0 });
-        let held: Vec<i64> = held.collect();
-        let least = closed.iter().copied().min().unwrap_or(i64::MIN);
-        let line_of = |m: Option<u16>| match m.filter(|m| same(*m)) {
-            Some(m) => closed[usize::from(m)],
-            None => least,
-        };
-        let floor_of = |m: u16| match same(m) {
-            true => closed[usize::from(m)].saturating_sub(held[usize::from(m)]),
+        let (revise, maturity) = (plan.revise, plan.maturity_ms);
+        let closed = self.sealed_until_ms.clone();
+        let floors: Vec<i64> = (0..closed.len())
+            .map(|m| self.floor_ms(m, revise))
+            .collect();
+        // Of other models nothing comes back.
+        let of = |all: &[i64], m: u16| match same(m) {
+            true => all[usize::from(m)],
             false => i64::MAX,
         };
-        let maturity = plan.maturity_ms;
+        let line_of = |m: u16| of(&closed, m);
+        let floor_of = |m: u16| of(&floors, m);
         let models = self.models.clone();
         let due_of = |m: u16, start_ms: i64| models[usize::from(m)].due_ms(start_ms, maturity);
         let kept: Vec<RowLayout> = models.iter().map(ModelShape::row_layout).collect();
@@ -127,8 +148,7 @@ impl Collector {
             let gone = counts.waiting.saturating_sub(w);
             counts.waiting -= gone;
             counts.orphaned += gone;
-            // The lines of a model whose panes are others now are not known: outcomes that were
-            // orphaned by them came back. They are counted.
+            // Outcomes beyond those that the snapshot counts as waiting are in its other counters.
             let back = w.saturating_sub(counts.waiting);
             self.joins.drop_oldest_waiting(source, back as usize);
         }

@@ -340,16 +340,8 @@ impl Collector {
     /// Ends waiting outcomes as orphaned when every prediction that could still come would be late.
     pub fn orphan(&mut self) {
         let mut joins = std::mem::take(&mut self.joins);
-        let least = self
-            .sealed_until_ms
-            .iter()
-            .copied()
-            .min()
-            .unwrap_or(i64::MIN);
-        let line_of = |model: Option<u16>| {
-            let line = model.and_then(|m| self.sealed_until_ms.get(usize::from(m)).copied());
-            line.unwrap_or(least)
-        };
+        let line_of =
+            |join: u16, model: Option<u16>| self.least_of(join, model, |m| self.sealed_until_ms[m]);
         let mut gone = Vec::new();
         joins.orphan(line_of, |source, n| gone.push((source, n as u64)));
         for (source, n) in gone {

@@ -221,6 +221,8 @@ pub struct Slots<T> {
     table: Table,
     all: Vec<Option<T>>,
     vacant: usize,
+    /// No slot before it is vacant.
+    from: usize,
 }
 
 impl<T> Default for Slots<T> {
@@ -229,6 +231,7 @@ impl<T> Default for Slots<T> {
             table: Table::default(),
             all: Vec::new(),
             vacant: 0,
+            from: 0,
         }
     }
 }
@@ -284,10 +287,11 @@ impl<T: Named> Slots<T> {
     pub fn insert(&mut self, value: T) -> usize {
         let free = match self.vacant {
             0 => None,
-            _ => self.all.iter().position(Option::is_none),
+            _ => (self.from..self.all.len()).find(|slot| self.all[*slot].is_none()),
         };
         let slot = free.unwrap_or(self.all.len());
         self.insert_at(slot, value);
+        self.from = slot + 1;
         slot
     }
 
@@ -310,6 +314,7 @@ impl<T: Named> Slots<T> {
     pub fn remove(&mut self, slot: usize) -> Option<T> {
         let gone = self.all.get_mut(slot)?.take()?;
         self.vacant += 1;
+        self.from = self.from.min(slot);
         self.table.remove(gone.key().names().hash(), slot);
         Some(gone)
     }

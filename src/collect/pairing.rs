@@ -36,6 +36,8 @@ use crate::stats::sequential::Pair;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+mod reset;
+
 /// Most versions that are known by name, over all models of a plan; beyond, the least recently seen
 /// is replaced.
 const VERSIONS_MAX: usize = 4096;

@@ -13,12 +13,13 @@
 //! Uncounted records (unreadable, of a model that is not watched, refused) must advance their
 //! partition too. Otherwise a partition with one such record a second would hold the frontier
 //! permanently. Their event time is not trusted. Instead each is *heard* at its arrival, less the
-//! delay between event and arrival of the partition's newest event. Heard times only keep a
-//! partition from holding others back: the frontier never passes the newest event of any partition.
-//! Both depend on the records alone. A single arrival may be wrong by as much as the reader lags,
-//! because the time of reading replaces a wrong timestamp. So the heard time is the least of
-//! [`WITNESSES`] different arrivals of such records in a row; a reader that lags takes many records
-//! at once, with one arrival.
+//! delay between event and arrival of the partition's newest event. An event before the frontier,
+//! such as one of a backfill, does not say how long later ones take: its delay counts as no longer
+//! than the longest of the other partitions. Heard times only keep a partition from holding others
+//! back: the frontier never passes the newest event of any partition. Both depend on the records
+//! alone. A single arrival may be wrong by as much as the reader lags, because the time of reading
+//! replaces a wrong timestamp. So the heard time is the least of [`WITNESSES`] different arrivals
+//! of such records in a row; a reader that lags takes many records at once, with one arrival.
 //!
 //! A time that is ahead of its partition's time by more than a bound is *set aside*: otherwise one
 //! record with a wrong clock would make all later records late. The partition accepts such a time
@@ -190,15 +191,29 @@ impl Partitions {
     /// The partition of the last record has come to `time_ms`.
     #[inline]
     fn reach(&mut self, time_ms: i64, arrival_ms: Option<i64>) {
+        let own_ms = arrival_ms.map_or(0, |a| a.saturating_sub(time_ms));
+        let delay_ms = match Some(time_ms) < self.frontier_ms {
+            true => own_ms.min(self.longest_delay_of_others().unwrap_or(own_ms)),
+            false => own_ms,
+        };
         let p = &mut self.all[self.last];
         let before = p.newest_ms;
         p.newest_ms = Some(time_ms);
-        p.delay_ms = arrival_ms.map_or(0, |a| a.saturating_sub(time_ms));
+        p.delay_ms = delay_ms;
         // The frontier can only move if this partition held it back.
         let held = before.is_none() || before <= self.frontier_ms || self.frontier_ms.is_none();
         if held || self.revoked {
             self.settle();
         }
+    }
+
+    /// The longest delay of the partitions that are read, without that of the last record.
+    #[cold]
+    fn longest_delay_of_others(&self) -> Option<i64> {
+        let others = self.all.iter().enumerate();
+        let others = others.filter(|(i, p)| *i != self.last && p.is_read());
+        let delays = others.filter(|(_, p)| p.newest_ms.is_some());
+        delays.map(|(_, p)| p.delay_ms).max()
     }
 
     /// Follows a time that is far ahead of its partition's only if others are there too; answers

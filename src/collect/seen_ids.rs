@@ -95,13 +95,8 @@ pub struct SeenIds {
 
 impl SeenIds {
     /// Number of ids.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.table.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.table.is_empty()
     }
 
     /// How a record repeats the record that was counted before under its id, if there is one.

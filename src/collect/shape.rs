@@ -1,7 +1,7 @@
 //! What the first stage knows of a model, and how it reads an event by it.
 
 use super::event::{Event, Reason};
-use super::join::{self, Matured, RowLayout};
+use super::join::{self, JoinPlan, Matured, RowLayout};
 use super::pairing::PairShape;
 use super::segment::Segmenting;
 use crate::stats::attribute::Attribute;
@@ -147,6 +147,31 @@ impl ModelShape {
         let binary = self.views.contains(&View::Binary);
         if binary { 2 } else { self.classes as u32 }
     }
+}
+
+/// By join: the models for which an outcome waits that names none. Where a source names no model
+/// either, these are all but those that have a source of their own, unless that is all. (A joiner
+/// adds the models of predictions that it retains.)
+pub(super) fn unnamed_models(joins: &[JoinPlan], models: &[ModelShape]) -> Vec<Vec<usize>> {
+    let all = || 0..models.len();
+    let named = |name: &str| all().find(|m| models[*m].name == name);
+    let elsewhere = |m: usize| {
+        joins
+            .iter()
+            .any(|j| j.model.as_ref() == Some(&models[m].name))
+    };
+    let of = |plan: &JoinPlan| -> Vec<usize> {
+        let ours: Vec<usize> = match plan.model.as_deref() {
+            Some(name) => named(name).or_else(|| named("*")).into_iter().collect(),
+            None => all().filter(|m| !elsewhere(*m)).collect(),
+        };
+        if ours.is_empty() {
+            all().collect()
+        } else {
+            ours
+        }
+    };
+    joins.iter().map(of).collect()
 }
 
 /// Whether the event time is in this century and not too far ahead of the event's arrival.

@@ -29,15 +29,19 @@ impl Collector {
         }
     }
 
-    /// Advances the clock to `now_ms`. Expires streams that wait for nothing and had no event for
-    /// `after_ms` of event time, which is given by model, if at all. Hands each of them to `gone`.
-    pub fn tick(&mut self, now_ms: i64, after_ms: Option<&[i64]>, mut gone: impl FnMut(usize)) {
+    /// Advances the clock to `now_ms`. Expires streams that wait for nothing and for which
+    /// `expired` says so, by model and newest event time. Hands each of them to `gone`.
+    pub fn tick(
+        &mut self,
+        now_ms: i64,
+        expired: impl Fn(usize, i64) -> bool,
+        mut gone: impl FnMut(usize),
+    ) {
         let mut unused: BTreeSet<usize> = BTreeSet::new();
         for (slot, stream) in self.streams.iter_mut() {
             stream.tick(now_ms);
-            let quiet_ms = self.sealed_until_ms[stream.model].saturating_sub(stream.newest_ms);
-            let expires = after_ms.is_some_and(|ms| quiet_ms >= ms[stream.model]);
-            if expires && stream.pending == 0 && stream.open_len() == 0 {
+            let waits = stream.pending > 0 || stream.open_len() > 0;
+            if !waits && expired(stream.model, stream.newest_ms) {
                 unused.insert(slot);
             }
         }
@@ -49,6 +53,7 @@ impl Collector {
         let pairings = self.pairings.iter_mut().flatten();
         pairings.for_each(|pairing| pairing.retain(stays));
         for slot in unused {
+            self.joins.end_subject(slot as u32);
             self.streams.remove(slot);
             gone(slot);
         }

@@ -141,13 +141,8 @@ impl VectorPanes {
     }
 
     /// Number of open panes.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.open.len()
-    }
-
-    /// Whether no pane is open.
-    pub fn is_empty(&self) -> bool {
-        self.open.is_empty()
     }
 
     /// For a snapshot.
@@ -246,7 +241,7 @@ mod tests {
                 (second.start_ms, second.late, second.sums.n()),
                 (1000, 0, 1)
             );
-            assert!(panes.is_empty());
+            assert_eq!(panes.len(), 0);
         }
     }
 

@@ -20,14 +20,14 @@
 //! Only windows that begin after the alert was last closed, or after a deployment was marked, count
 //! ([`Alert::counts`]).
 //!
-//! If data stop, or the detector is on hold because the maturity is too short, the condition is
-//! unknown, whatever it was before.
+//! If data stop, the condition is unknown, whatever it was before, until the stream has a pane
+//! again. It is also unknown while the detector is on hold because the maturity is too short.
 //!
 //! The conditions drive the machine of [`crate::alert::machine`]. A change of its state or severity
 //! leaves with the [`Facts`] of that moment: reports change, and a notification that is sent later
 //! should say what was known at the change.
 
-use super::report::{Evidence, Facts, StreamReport, WindowReport};
+use super::report::{AlertGround, Facts, StreamReport, WindowReport};
 use super::stream::{StreamId, fnv1a};
 use super::verdict::Verdict;
 use crate::alert::{Alert, AlertState, Condition, Labels, Severity};
@@ -98,7 +98,7 @@ pub fn notifies(from: &Alert, to: &Alert) -> bool {
 pub fn facts(
     report: &StreamReport,
     alert: Alert,
-    evidence: Option<Box<Evidence>>,
+    evidence: Option<Box<AlertGround>>,
 ) -> Option<Arc<Facts>> {
     let window = report.windows.get(speaker(report)?)?;
     Some(Arc::new(Facts {

@@ -69,11 +69,6 @@ impl Coverage {
         })
     }
 
-    /// Share of the predictions that are counted, in [0, 1]: those that were not dropped.
-    pub fn counted(&self) -> f64 {
-        1.0 - self.dropped as f64 / self.predictions.max(1) as f64
-    }
-
     /// Share of the predictions that have an outcome of their own, in [0, 1].
     pub fn share(&self) -> f64 {
         self.labelled as f64 / self.predictions.max(1) as f64

@@ -144,7 +144,7 @@ impl Detector {
     }
 
     /// Takes the counts of missing and late outcomes, before the pane itself.
-    pub fn expect(&mut self, pane: &Pane) {
+    pub fn observe_missing(&mut self, pane: &Pane) {
         let given_up = pane.unlabelled.dropped().into_iter();
         let given_up = given_up.chain(pane.unlabelled.implied()).sum();
         self.timeliness.miss(&pane.late_outcomes);

@@ -4,7 +4,8 @@
 //! total, evaluates it, and moves the window's alert. Streams of scores and of vectors are judged
 //! alike; only the evaluation differs ([`Numbers::of`]), and only streams of scores may have a
 //! detector. The judge uses event time. It uses the clock in one method, [`Judge::tick`], which
-//! withdraws values if no event or no judgement has come for too long.
+//! withdraws values if no event or no judgement has come for too long. A stream whose windows were
+//! all withdrawn stays so until it has a pane, however far other streams move event time.
 //!
 //! Always: a window's report is a function of the panes that were sealed, so any order, split or
 //! restart that seals the same panes gives the same report, to the last bit of each p-value; the
@@ -32,7 +33,7 @@ use super::report::{Change, Family, Step, StreamReport, WindowReport};
 use super::runtime::Stopwatch;
 use super::stream::StreamId;
 use super::verdict::{Numbers, Undecided, Verdict};
-use crate::alert::Alert;
+use crate::alert::{Alert, Condition};
 use crate::stats::axis::Grid;
 use crate::window::{
     Correction, EmptySums, Ladder, PackError, Pane, PaneSums, Revision, Total, Unlabelled, Windows,
@@ -138,6 +139,9 @@ impl Judge {
 
     /// Puts into the report how much more its outcomes vary than independent ones.
     fn measure_dispersion(&mut self) {
+        if !self.windows.take_dispersed() {
+            return;
+        }
         let overdispersion = self.windows.dispersion().measure();
         if self.report.overdispersion != overdispersion {
             self.edit().overdispersion = overdispersion;
@@ -221,12 +225,11 @@ impl Judge {
     ) {
         let before = self.step_detector(pane, changes);
         let sealed = self.windows.seal(pane, end_ms);
-        if pane.is_some() {
-            self.measure_dispersion();
-        }
+        let stopped = pane.is_none() && self.has_stopped();
+        self.measure_dispersion();
         for index in 0..self.alerts.len() {
             if self.windows.due(index, end_ms, pane.is_some()) || self.fills(index) {
-                self.judge(index, end_ms, sealed, options, changes);
+                self.judge(index, end_ms, (sealed, stopped), options, changes);
             } else {
                 // The watermark moved.
                 self.give_back(index, end_ms, changes);
@@ -234,10 +237,32 @@ impl Judge {
         }
         // Before panes leave on which the judgements rest.
         if !self.awaits_window() {
-            let condition = alarm::condition(&self.report, options.window_alerts);
+            let condition = match stopped {
+                true => Condition::Unknown,
+                false => alarm::condition(&self.report, options.window_alerts),
+            };
             self.step_alert(end_ms, condition, options, before, changes);
         }
         self.windows.trim(end_ms);
+    }
+
+    /// Whether ticks have withdrawn every judged window as stale, and no window holds a pane from
+    /// after the last judgement. That follows from what a snapshot stores, so it is the same after
+    /// a restart. Without ticks it is never so.
+    fn has_stopped(&self) -> bool {
+        let judged = || {
+            let all = self.report.windows.iter().enumerate();
+            all.filter(|(_, report)| report.end_ms > 0)
+        };
+        let stale = Verdict::Undecided(Undecided::Stale);
+        let Some(last_ms) = judged().map(|(_, report)| report.end_ms).max() else {
+            return false;
+        };
+        if !judged().all(|(index, report)| self.judged(index, report).0 == stale) {
+            return false;
+        }
+        let mut panes = self.windows.rings().iter().flat_map(|ring| ring.all());
+        panes.all(|pane| pane.end_ms <= last_ms)
     }
 
     /// Whether the first slide of a window has grown since it was last judged.
@@ -250,27 +275,29 @@ impl Judge {
 
     /// The input ended at `end_ms`: judges windows as they stand, but those judged there already.
     pub fn finish(&mut self, end_ms: i64, options: &JudgeOptions, changes: &mut Vec<Change>) {
+        self.measure_dispersion();
         let sealed = self.windows.finish(end_ms);
         for index in 0..self.alerts.len() {
             if self.report.windows[index].end_ms == end_ms {
                 continue;
             }
-            self.judge(index, end_ms, sealed, options, changes);
+            self.judge(index, end_ms, (sealed, false), options, changes);
         }
         let condition = alarm::condition(&self.report, options.window_alerts);
         self.step_alert(end_ms, condition, options, None, changes);
     }
 
+    /// Judges a window: evaluates it, unless its panes are unusable or the stream has `stopped`.
     fn judge(
         &mut self,
         index: usize,
         end_ms: i64,
-        sealed: Result<(), PackError>,
+        (sealed, stopped): (Result<(), PackError>, bool),
         options: &JudgeOptions,
         changes: &mut Vec<Change>,
     ) {
         let begun = self.stopwatch.map(|now| now());
-        let judged = match sealed.and_then(|()| self.evaluate(index, end_ms, options)) {
+        let judged = match sealed.and_then(|()| self.evaluate(index, end_ms, stopped, options)) {
             Ok(judged) => judged,
             Err(_) => Judged::undecided(Undecided::Capacity),
         };
@@ -310,10 +337,14 @@ impl Judge {
         &mut self,
         index: usize,
         end_ms: i64,
+        stopped: bool,
         options: &JudgeOptions,
     ) -> Result<Judged, PackError> {
         let unlabelled = self.windows.unlabelled(index, end_ms);
-        let undecided = self.undecided(index, end_ms, &unlabelled, options);
+        let undecided = match stopped {
+            true => Some(Undecided::Stale),
+            false => self.undecided(index, end_ms, &unlabelled, options),
+        };
         let covered = !unlabelled.is_empty();
         if let Some(why) = undecided {
             let total = covered.then(|| self.windows.next_total(index, end_ms).ok());

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`plan`], [`options`], [`stream`] | what is monitored and how, and the names of its streams |
 //! | [`judge`](mod@judge), [`verdict`] | windows, their evaluation, and what follows from it |
-//! | [`runtime`] | the threads and the stopwatch that a process lends |
+//! | [`runtime`] | the threads, the stopwatch and the sign of life that a process lends |
 //! | [`coverage`] | how many outcomes a verdict rests on |
 //! | [`report`] | the reports and changes that leave |
 //! | [`judgement`] | one judgement of a window in short, for histories |
@@ -52,8 +52,10 @@ pub use ledger::{AccountReport, Ledger, LedgerState};
 pub use options::JudgeOptions;
 pub use plan::{ANY_MODEL, Caps, ModelPlan, Plan};
 pub use recalibration::{Recalibration, RecalibrationState};
-pub use report::{Change, DetectorStep, Evidence, Facts, Family, Step, StreamReport, WindowReport};
-pub use runtime::{Runtime, Stopwatch};
+pub use report::{
+    AlertGround, Change, DetectorStep, Facts, Family, Step, StreamReport, WindowReport,
+};
+pub use runtime::{Alive, Runtime, Stopwatch};
 pub use sentence::{shown, shown_of_scores};
 pub use stream::StreamId;
 pub use verdict::{Numbers, Undecided, Verdict};

@@ -149,6 +149,13 @@ impl StreamReport {
         }
     }
 
+    /// Whether the verdicts of all windows are withdrawn, because data stopped or the watermark
+    /// stands still.
+    pub fn is_withdrawn(&self) -> bool {
+        let withdrawn = [Undecided::Stale, Undecided::Stalled].map(Verdict::Undecided);
+        self.windows.iter().all(|w| withdrawn.contains(&w.verdict))
+    }
+
     /// Newest event time; `None` while every event came too late to count.
     pub fn last_event_ms(&self) -> Option<i64> {
         (self.last_event_ms != i64::MIN).then_some(self.last_event_ms)
@@ -198,12 +205,12 @@ pub struct Facts {
     /// What the detector said.
     pub detector: Option<Arc<DetectorReport>>,
     /// Everything it rested on, for a record.
-    pub evidence: Option<Box<Evidence>>,
+    pub evidence: Option<Box<AlertGround>>,
 }
 
 /// Everything a change of an alert rested on.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Evidence {
+pub struct AlertGround {
     /// The alert before.
     pub from: Alert,
     /// The condition that was put to it.

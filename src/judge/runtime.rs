@@ -1,12 +1,16 @@
-//! What a process lends to those that judge: a stopwatch and threads.
+//! What a process lends to those that judge: a stopwatch, threads, and a sign of life.
 //!
 //! The core reads no clock and starts no thread; the process provides both. Each stream is judged
 //! separately, from its own panes, so threads divide the streams among themselves without a lock,
 //! and the results are put into the order of the streams. Judgements do not depend on the stopwatch
 //! or the threads.
+//!
+//! To judge all streams up to a watermark that has moved far may take minutes. So the process gets
+//! a sign of life after each stream.
 
 use rayon::ThreadPool;
 use rayon::prelude::*;
+use std::fmt;
 use std::sync::Arc;
 
 /// Nanoseconds since some moment.
@@ -15,11 +19,30 @@ pub type Stopwatch = fn() -> u64;
 /// Fewest items that are shared: with less to do, waking a thread costs more than it saves.
 const SHARED_MIN: usize = 16;
 
+/// Shows, from any thread, that judging goes on.
+#[derive(Clone)]
+pub struct Alive(Arc<dyn Fn() + Send + Sync>);
+
+impl Alive {
+    /// Shows it by a call.
+    pub fn new(show: impl Fn() + Send + Sync + 'static) -> Alive {
+        Alive(Arc::new(show))
+    }
+}
+
+impl fmt::Debug for Alive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Alive")
+    }
+}
+
 /// See the module.
 #[derive(Debug, Clone, Default)]
 pub struct Runtime {
     /// Times evaluations, if anybody wants to know.
     pub stopwatch: Option<Stopwatch>,
+    /// Is called after each stream.
+    pub alive: Option<Alive>,
     /// Judge beside each other; the caller's thread does without them.
     pub threads: Option<Arc<ThreadPool>>,
 }
@@ -27,11 +50,37 @@ pub struct Runtime {
 impl Runtime {
     /// `f` of each item, in the order of the items.
     pub fn map<T: Send, R: Send>(&self, items: Vec<T>, f: impl Fn(T) -> R + Send + Sync) -> Vec<R> {
+        let f = |item: T| {
+            let done = f(item);
+            self.alive.iter().for_each(|Alive(show)| show());
+            done
+        };
         match &self.threads {
             Some(pool) if items.len() >= SHARED_MIN => {
                 pool.install(|| items.into_par_iter().map(f).collect())
             }
             _ => items.into_iter().map(f).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn a_sign_of_life_follows_each_item() {
+        let shown = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&shown);
+        let runtime = Runtime {
+            alive: Some(Alive::new(move || {
+                count.fetch_add(1, Ordering::Relaxed);
+            })),
+            ..Runtime::default()
+        };
+        let before = |_: usize| shown.load(Ordering::Relaxed);
+        assert_eq!(runtime.map(vec![7, 8, 9], before), [0, 1, 2]);
+        assert_eq!(shown.load(Ordering::Relaxed), 3);
     }
 }

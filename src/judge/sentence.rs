@@ -129,7 +129,8 @@ fn dependence(e: &Evaluation) -> String {
     if let Some(r) = e.repeated.filter(|r| varied && r.is_suspicious()) {
         let share = 100.0 * r.share;
         said += &format!(
-            "; {share:.1} % of scores repeat exactly: records delivered, or cases scored, twice?"
+            "; {share:.1} % of scores repeat exactly: records delivered, or cases scored, twice, or \
+             single scores that are off?"
         );
     }
     said

@@ -13,10 +13,10 @@
 //!   checkpoint of partition 2 ─► remote shard ─┘
 //! ```
 //!
-//! Deltas are missing if checkpoints were compacted away before they were read, or if a process
-//! that judged by itself wrote them. The aggregator then rebuilds the monitor from the windows of
-//! all partitions. Sums are exact at once. The slides up to the furthest line are not judged; they
-//! are [counted](Aggregator::skipped).
+//! Deltas are missing if checkpoints were compacted away before they were read, if a process that
+//! judged by itself wrote them, or if the topic is another one, in which epochs begin again. The
+//! aggregator then rebuilds the monitor from the windows of all partitions. Sums are exact at once.
+//! The slides up to the furthest line are not judged; they are [counted](Aggregator::skipped).
 //!
 //! Always: every delta is applied once, or is in the windows from which the monitor was rebuilt.
 //! Judgements depend on the checkpoints and on the partitions that were waited for, not on when
@@ -166,11 +166,6 @@ impl Aggregator {
         }
         let next = deltas.as_ref().map(|deltas| deltas.next);
         let now = next.map_or(LogPosition::NOWHERE, |next| LogPosition { epoch, next });
-        // Read again after a restart, from before the snapshot.
-        let behind = |a: LogPosition, b: LogPosition| (a.epoch, a.next) < (b.epoch, b.next);
-        if next.is_some() && shard.applied.is_some_and(|applied| behind(now, applied)) {
-            return Ok(());
-        }
         let resumes = deltas.as_ref();
         let resumes = resumes.and_then(|d| d.resumes(epoch, shard.applied));
         (shard.state, shard.applied) = (Some(state), Some(now));
@@ -187,6 +182,14 @@ impl Aggregator {
             }
         }
         Ok(())
+    }
+
+    /// The checkpoints that were taken are of another topic than those that come: the sums of each
+    /// partition are those of its windows.
+    pub fn forget_positions(&mut self) {
+        for shard in self.shards.values_mut() {
+            (shard.applied, shard.lacks) = (Some(LogPosition::NOWHERE), true);
+        }
     }
 
     /// Whether sums under these shapes can be added to ours.
@@ -310,9 +313,9 @@ impl Aggregator {
         // A stream that had no event for as long as streams are kept does not begin again.
         let recent = |a: &Activity<&Key>| {
             plan.serves(a.of.model()).is_some_and(|model| {
-                let after_ms = plan.models[model].ladder.expire_after_ms(expire_after_ms);
-                let quiet_ms = lines[model].saturating_sub(a.newest_ms);
-                a.newest_ms > i64::MIN && quiet_ms < after_ms
+                let ladder = &plan.models[model].ladder;
+                let past = ladder.is_past(a.newest_ms, lines[model], expire_after_ms);
+                a.newest_ms > i64::MIN && !past
             })
         };
         let recent = &recent;

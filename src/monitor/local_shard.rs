@@ -107,6 +107,7 @@ impl LocalShard {
         let mut restored = LocalShard::of(at, shard, windows, topics);
         restored.brought.streams_dropped = snapshot.counters.streams_dropped;
         (restored.restored, restored.dropped) = (true, dropped);
+        restored.retain_windows();
         Ok(restored)
     }
 
@@ -218,7 +219,14 @@ impl LocalShard {
 
     /// Advances the clock to `now_ms`: expires unused streams.
     pub fn tick(&mut self, now_ms: i64) {
-        self.shard.tick(now_ms);
+        // Streams go once in days; to look for them at every tick costs more than all else in it.
+        if self.shard.tick(now_ms) {
+            self.retain_windows();
+        }
+    }
+
+    /// Keeps the windows of the streams that the shard has.
+    fn retain_windows(&mut self) {
         let (shard, windows) = (&self.shard, &mut self.windows);
         let streams = shard.view().activity().map(|a| a.of.names().text());
         let streams: BTreeSet<_> = streams.collect();

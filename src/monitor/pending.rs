@@ -37,13 +37,8 @@ impl PendingPanes {
     }
 
     /// Number of panes.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.panes.len()
-    }
-
-    /// Whether there is no pane.
-    pub fn is_empty(&self) -> bool {
-        self.panes.is_empty()
     }
 
     /// Adds a sealed pane. If the sum overflows its integers, the pane is marked so that no window

@@ -1,9 +1,9 @@
 //! Moves the watermark of a snapshot back, after records with future times have moved it ahead.
 //!
-//! The reset drops everything after the given time: open and sealed panes, and verdicts on them.
-//! Positions, counters, pending predictions, detectors, and the panes of windows before that time
-//! stay. Events after that time count again. Events before it are late, as they were before the
-//! reset.
+//! The reset drops everything after the given time: open and sealed panes, verdicts on them, rows
+//! that wait for other versions, and what the dispersion of outcomes is measured by. Positions,
+//! counters, pending predictions, detectors, and the panes of windows before that time stay. Events
+//! after that time count again. Events before it are late, as they were before the reset.
 
 use super::snapshot::Snapshot;
 use crate::alert::Alert;
@@ -36,11 +36,11 @@ impl Snapshot {
         for model in &mut self.models {
             let line_ms = to_ms - to_ms.rem_euclid(model.ladder.pane_ms);
             model.sealed_until_ms = model.sealed_until_ms.min(line_ms);
-            lines.push(line_ms);
+            lines.push((line_ms, model.ladder.pane_ms.max(1)));
         }
-        let line_of = |model: u32| lines.get(model as usize).copied().unwrap_or(to_ms);
+        let line_of = |model: u32| lines.get(model as usize).copied().unwrap_or((to_ms, 1));
         for s in &mut self.streams {
-            let line_ms = line_of(s.model);
+            let (line_ms, pane_ms) = line_of(s.model);
             let before = s.open.len() + s.pending.len();
             s.newest_ms = s.newest_ms.min(to_ms);
             s.open.retain(|(start_ms, _)| *start_ms <= line_ms);
@@ -48,25 +48,31 @@ impl Snapshot {
             s.pending.retain(|pane| pane.end_ms <= line_ms);
             reset.panes += before - s.open.len() - s.pending.len();
             for judge in &mut s.judges {
-                reset_judge(judge, line_ms, &mut reset);
+                reset_judge(judge, (line_ms, pane_ms), &mut reset);
             }
         }
         for v in &mut self.vectors {
-            let line_ms = line_of(v.model);
+            let (line_ms, pane_ms) = line_of(v.model);
             v.newest_ms = v.newest_ms.min(to_ms);
             for view in &mut v.views {
                 let before = view.open.open.len() + view.pending.open.len();
                 view.open.open.retain(|pane| pane.start_ms <= line_ms);
                 view.pending.open.retain(|pane| pane.end_ms <= line_ms);
                 reset.panes += before - view.open.open.len() - view.pending.open.len();
-                reset_judge(&mut view.judge, line_ms, &mut reset);
+                reset_judge(&mut view.judge, (line_ms, pane_ms), &mut reset);
             }
+        }
+        for c in &mut self.compared {
+            c.pairing.reset(line_of(c.model).0);
         }
         reset
     }
 }
 
-fn reset_judge(judge: &mut JudgeState, line_ms: i64, reset: &mut Reset) {
+/// `pane_ms` is the width of the base panes.
+fn reset_judge(judge: &mut JudgeState, (line_ms, pane_ms): (i64, i64), reset: &mut Reset) {
+    // A pane of the future would keep out all panes before it until its time has come.
+    judge.dispersion.cut(line_ms.div_euclid(pane_ms));
     let stays = |pane: &PaneState| pane.end_ms <= line_ms;
     for ring in &mut judge.rings {
         let before = ring.panes.len() + ring.gathering.len();
@@ -104,6 +110,7 @@ mod tests {
     use super::*;
     use crate::collect::Key;
     use crate::monitor::snapshot::StreamState;
+    use crate::stats::overdispersion::{Dispersion, PaneTotals};
     use crate::window::LateOutcomes;
 
     #[test]
@@ -119,5 +126,29 @@ mod tests {
         };
         snapshot.reset_watermark(20);
         assert_eq!(snapshot.streams[0].late_outcomes, [late(10), late(20)]);
+    }
+
+    #[test]
+    fn a_pane_of_the_future_keeps_none_after_the_time_out_of_the_dispersion() {
+        let pane = PaneTotals {
+            n: 1,
+            ..PaneTotals::default()
+        };
+        let mut judge = JudgeState::default();
+        judge.dispersion.observe(1_000_000, &pane);
+        let stream = StreamState {
+            judges: vec![judge],
+            ..StreamState::new(&Key::new("m", "", ""))
+        };
+        let mut snapshot = Snapshot {
+            streams: vec![stream],
+            ..Snapshot::default()
+        };
+        snapshot.reset_watermark(20);
+        let found = &mut snapshot.streams[0].judges[0].dispersion;
+        found.observe(20, &pane);
+        let mut expected = Dispersion::default();
+        expected.observe(20, &pane);
+        assert_eq!(*found, expected);
     }
 }

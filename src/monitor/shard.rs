@@ -285,7 +285,8 @@ impl Shard {
     }
 
     /// Advances the clock to `now_ms`: expires streams without recent events, by event time.
-    pub fn tick(&mut self, now_ms: i64) {
+    /// Answers whether a stream, or a version with vector views, has gone.
+    pub fn tick(&mut self, now_ms: i64) -> bool {
         if !self.unread.is_empty() {
             let positions = self.collector.partitions().positions();
             let now: BTreeMap<_, _> = positions
@@ -293,28 +294,25 @@ impl Shard {
                 .collect();
             self.unread.retain(|at, was| now.get(at) == Some(was));
         }
+        let (whole, lines) = (self.view().is_whole(), self.view().sealed_until_ms());
         let (models, least_ms) = (&self.plan.models, self.plan.caps.expire_after_ms);
-        let after_ms = models.iter().map(|m| m.ladder.expire_after_ms(least_ms));
-        let after_ms: Vec<i64> = after_ms.collect();
-        let after_ms = self.view().is_whole().then_some(&after_ms[..]);
-        let vectors = &mut self.vectors;
-        self.collector
-            .tick(now_ms, after_ms, |slot| vectors.forget(slot));
-        if self.vectors.wanted() {
+        let expired = |model: usize, newest_ms: i64| {
+            let ladder = &models[model].ladder;
+            whole && ladder.is_past(newest_ms, lines[model], least_ms)
+        };
+        let (vectors, mut left) = (&mut self.vectors, false);
+        self.collector.tick(now_ms, expired, |slot| {
+            vectors.forget(slot);
+            left = true;
+        });
+        if vectors.wanted() {
             let streams = self.collector.streams();
-            let lines: Vec<i64> = (0..self.plan.models.len())
-                .map(|m| self.collector.sealed_until_ms(m))
-                .collect();
-            let expired = |model: usize, newest_ms: i64| {
-                let quiet_ms = lines[model].saturating_sub(newest_ms);
-                after_ms.is_some_and(|ms| quiet_ms >= ms[model])
-            };
-            self.vectors
-                .tick(&self.plan, now_ms, expired, |model, version| {
-                    let mut pending = streams.iter().filter(|(_, s)| s.pending > 0);
-                    pending.any(|(_, s)| (s.key.model(), s.key.version()) == (model, version))
-                });
+            left |= vectors.tick(&self.plan, now_ms, expired, |model, version| {
+                let mut pending = streams.iter().filter(|(_, s)| s.pending > 0);
+                pending.any(|(_, s)| (s.key.model(), s.key.version()) == (model, version))
+            });
         }
+        left
     }
 
     /// Takes over what may change in a plan at run time: caps, and how segments are kept.

@@ -241,14 +241,14 @@ impl VectorCounts {
 
     /// Advances the clock and expires versions without recent events: `expired` decides by model
     /// and newest event time. `waits` says whether predictions of a version, by model and version
-    /// name, wait for outcomes.
+    /// name, wait for outcomes. Answers whether one has gone.
     pub fn tick(
         &mut self,
         plan: &Plan,
         now_ms: i64,
         expired: impl Fn(usize, i64) -> bool,
         waits: impl Fn(&str, &str) -> bool,
-    ) {
+    ) -> bool {
         let before = self.versions.len();
         self.versions.retain_mut(|v| {
             if std::mem::take(&mut v.seen) || v.seen_ms.is_none() {
@@ -256,10 +256,12 @@ impl VectorCounts {
             }
             !expired(v.model, v.newest_ms) || waits(&v.name, &v.version)
         });
-        if self.versions.len() < before {
+        let left = self.versions.len() < before;
+        if left {
             self.places.clear();
             self.admit(plan);
         }
+        left
     }
 
     /// Gives cells to versions that began when there were none.

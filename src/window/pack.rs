@@ -446,19 +446,16 @@ mod tests {
             z2: u64::MAX - 7,
             v2: u64::MAX,
         };
-        let whole = Sums::from_parts(
-            grid,
-            [(1, big)],
-            LogSums {
-                loss: i128::MAX,
-                u_logit: i128::MIN,
-                v_logit: -1,
-                v_logit2: 0,
-            },
-            Distinct::from_counts(None),
-            Repeats::default(),
-        )
-        .unwrap();
+        let logs = LogSums {
+            loss: i128::MAX,
+            u_logit: i128::MIN,
+            v_logit: -1,
+            v_logit2: 0,
+        };
+        let (none, mut whole) = (Distinct::from_counts(None), Sums::new(grid));
+        whole
+            .merge_parts([(1, big)], &logs, &none, &Repeats::default())
+            .unwrap();
         assert_eq!(Packed::new(&whole).unpack(grid).unwrap(), whole);
     }
 }

@@ -77,9 +77,11 @@ pub struct Windows {
     feeds: Vec<Option<usize>>,
     rings: Vec<Ring>,
     /// Width of a base pane.
-    pane_ms: i64,
-    /// How much the outcomes of base panes of scores vary.
-    dispersion: Dispersion,
+    pub(super) pane_ms: i64,
+    /// How much the outcomes of base panes of scores vary, and whether that may have changed since
+    /// it was measured.
+    pub(super) dispersion: Dispersion,
+    pub(super) dispersed: bool,
     /// The sums of windows that are kept, how many bytes they may take, and a pane that is
     /// unpacked.
     pub(super) running: Vec<Option<Running>>,
@@ -101,6 +103,7 @@ impl Windows {
             widths,
             pane_ms: ladder.pane_ms,
             dispersion: Dispersion::default(),
+            dispersed: true,
         }
     }
 
@@ -125,30 +128,6 @@ impl Windows {
             ring.gathering = gathering.collect::<Result<_, _>>()?;
         }
         Ok(())
-    }
-
-    /// How much the outcomes of its base panes vary: of all that were taken, in whatever order, as
-    /// they were when they were sealed.
-    pub fn dispersion(&self) -> &Dispersion {
-        &self.dispersion
-    }
-
-    /// Puts back what a snapshot says of it.
-    pub fn restore_dispersion(&mut self, dispersion: Dispersion) {
-        self.dispersion = dispersion;
-    }
-
-    /// Adds what the windows of other partitions have seen of it.
-    pub(super) fn merge_dispersion(&mut self, theirs: &Dispersion) {
-        self.dispersion.merge(theirs);
-    }
-
-    /// Takes a base pane into the dispersion.
-    pub(super) fn disperse(&mut self, pane: &Pane) {
-        if let Some(packed) = pane.sums.scores() {
-            let number = pane.start_ms.div_euclid(self.pane_ms.max(1));
-            self.dispersion.observe(number, packed.totals());
-        }
     }
 
     /// Changes how many cells of vectors there is room for, in panes that begin here from now on.
@@ -289,11 +268,12 @@ impl Windows {
         self.rings[index].panes.is_empty() && !self.rings[index].gathering.is_empty()
     }
 
-    /// Corrects the panes that hold the base pane of `c`, in every window.
+    /// Corrects the panes that hold the base pane of `c`, in every window, and the dispersion.
     pub fn correct(&mut self, c: &Correction) -> Result<(), PackError> {
         let PaneSums::Scores(grid) = self.empty else {
             return Err(PackError::Corrupt);
         };
+        self.disperse_correction(c);
         for ring in &mut self.rings {
             if let Some(pane) = ring.pane_at(c.start_ms) {
                 pane.correct(c, grid)?;

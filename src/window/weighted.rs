@@ -101,6 +101,7 @@ fn read_cell(rest: &mut &[u8]) -> Result<WeightedCell, Corrupt> {
 mod tests {
     use super::super::Packed;
     use crate::stats::algebra::Retract;
+    use crate::stats::attribute::Attribute;
     use crate::stats::axis::{Axis, Grid};
     use crate::stats::fixed::Score;
     use crate::stats::sums::Sums;
@@ -111,7 +112,7 @@ mod tests {
         let mut sums = Sums::new(Grid::new(Axis::Linear, 6).weighted());
         for &(z, y, w) in events {
             let (z, w) = (Score::new(z).unwrap(), Weight::from_fixed(w).unwrap());
-            sums.observe_weighted(z, y, w).unwrap();
+            sums.observe_with(z, y, Attribute::Weight(w)).unwrap();
         }
         sums
     }
@@ -166,6 +167,9 @@ mod tests {
         );
         let mut bare = Sums::new(plain);
         let one = (Score::new(0.5).unwrap(), Weight::new(1.0).unwrap());
-        assert!(bare.observe_weighted(one.0, true, one.1).is_err());
+        assert!(
+            bare.observe_with(one.0, true, Attribute::Weight(one.1))
+                .is_err()
+        );
     }
 }

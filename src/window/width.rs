@@ -115,10 +115,12 @@ impl Ladder {
         held.max().unwrap_or(86_400_000)
     }
 
-    /// How far the watermark must be past the newest event of a stream for it to expire, if streams
-    /// are kept for `expire_after_ms`: no window by time holds a pane of it then.
-    pub fn expire_after_ms(&self, expire_after_ms: i64) -> i64 {
-        expire_after_ms.max(self.held_ms() + self.pane_ms)
+    /// Whether the line is so far past the newest event of a stream that the stream expires, if
+    /// streams are kept for `expire_after_ms`: no window by time holds a pane of it then. A stream
+    /// without events expires as soon as there is a line.
+    pub fn is_past(&self, newest_ms: i64, line_ms: i64, expire_after_ms: i64) -> bool {
+        let after_ms = expire_after_ms.max(self.held_ms() + self.pane_ms);
+        line_ms.saturating_sub(newest_ms) >= after_ms
     }
 
     /// Checks the windows and sorts them by slide.

@@ -473,3 +473,29 @@ fn what_processes_brought_that_judged_themselves_is_in_the_windows_of_a_fresh_ju
     fleet.end();
     assert_exact(&fleet, plan);
 }
+
+/// Who starts over names another state topic, where epochs begin again; the judge may keep its
+/// directory.
+#[test]
+fn a_judge_that_keeps_its_state_takes_the_checkpoints_of_a_new_topic() {
+    let logs = of_models(logs(43, 900));
+    let plan = by_time(plan());
+    let mut before = Fleet::new(&logs, 43, 0.0, plan.clone());
+    before.epochs.values_mut().for_each(|epoch| *epoch += 1_000);
+    for p in 0..PARTITIONS {
+        before.read(p, 450);
+        before.write(p);
+    }
+    before.judge();
+    let mut fleet = Fleet::new(&logs, 43, 0.0, plan.clone());
+    (fleet.aggregator, fleet.judges) = (before.aggregator, before.judges);
+    fleet.restart();
+    for p in 0..PARTITIONS {
+        fleet.read(p, 600);
+        fleet.write(p);
+    }
+    fleet.judge();
+    assert_eq!(fleet.aggregator.rebuilt(), 1, "of this process");
+    fleet.end();
+    assert_exact(&fleet, plan);
+}

@@ -98,7 +98,10 @@ fn feed(joiner: &mut Joiner, plan: &JoinPlan, record: &Record) {
                 classes: 2,
             };
             let held = joiner.pending() + joiner.matured();
-            assert_ne!(joiner.predict(plan, &expect, held), Predicted::Refused);
+            assert_ne!(
+                joiner.predict(plan, &expect, (held, joiner.waiting())),
+                Predicted::Refused
+            );
         }
         Record::Outcome { id, time_ms, class } => {
             let (key, waiting) = (key(id), joiner.waiting());
@@ -164,7 +167,7 @@ proptest! {
         for (record, cut) in records.iter().zip(&cuts) {
             feed(&mut joiner, &plan, record);
             if *cut {
-                disk.append(joiner.take_journal(0, 0, i64::MIN));
+                disk.append(joiner.take_journal(0, 0, |_| i64::MIN));
                 joiner = disk.replay(&joiner, &plan, i64::MIN, i64::MIN);
             }
         }
@@ -194,7 +197,7 @@ proptest! {
         let mut twin: Option<Joiner> = None;
         for (i, (record, line)) in records.iter().zip(&lines).enumerate() {
             if i == cut {
-                disk.append(written.take_journal(0, 0, i64::MIN));
+                disk.append(written.take_journal(0, 0, |_| i64::MIN));
                 let floor_ms = if revise { i64::MIN } else { line_ms };
                 twin = Some(disk.replay(&written, &plan, line_ms, floor_ms));
             }
@@ -240,7 +243,7 @@ fn an_outcome_that_is_late_for_the_earlier_of_two_predictions_waits_whichever_ca
         for record in &order {
             feed(&mut joiner, &plan, record);
         }
-        disk.append(joiner.take_journal(0, 0, i64::MIN));
+        disk.append(joiner.take_journal(0, 0, |_| i64::MIN));
         let back = disk.replay(&joiner, &plan, i64::MIN, i64::MIN);
         for mut joiner in [joiner, back] {
             assert_eq!((joiner.pending(), joiner.waiting()), (1, 1), "{order:?}");
@@ -256,6 +259,166 @@ fn an_outcome_that_is_late_for_the_earlier_of_two_predictions_waits_whichever_ca
             assert_eq!(ends, [(None, None), (Some(1), None), revised], "{order:?}");
         }
     }
+}
+
+/// All orders of some records.
+fn orders(records: &[Record]) -> Vec<Vec<Record>> {
+    let [first, rest @ ..] = records else {
+        return vec![Vec::new()];
+    };
+    let mut all = Vec::new();
+    for order in orders(rest) {
+        for at in 0..=order.len() {
+            let mut one = order.clone();
+            one.insert(at, *first);
+            all.push(one);
+        }
+    }
+    all
+}
+
+#[test]
+fn a_repeat_that_is_late_hides_no_outcome_in_time_whatever_comes_first() {
+    let plan = JoinPlan {
+        maturity_ms: 2 * PANE_MS,
+        ..plan(Repeated::Reject, false)
+    };
+    let predicted = |time_ms| Record::Prediction {
+        id: 7,
+        time_ms,
+        score: 2,
+    };
+    let happened = |time_ms| Record::Outcome {
+        id: 7,
+        time_ms,
+        class: 1,
+    };
+    // The second outcome is late for the first prediction, and in time for the second one.
+    let records = [
+        predicted(500),
+        predicted(2500),
+        happened(2900),
+        happened(4500),
+    ];
+    for order in orders(&records) {
+        let (mut joiner, mut disk) = (Joiner::default(), Disk::default());
+        for record in &order {
+            feed(&mut joiner, &plan, record);
+        }
+        disk.append(joiner.take_journal(0, 0, |_| i64::MIN));
+        let back = disk.replay(&joiner, &plan, i64::MIN, i64::MIN);
+        for mut joiner in [joiner, back] {
+            let joined = mature(&mut joiner, &plan, END_MS);
+            assert_eq!(joined, Joined::from([(7, (0, 2, Some(1)))]), "{order:?}");
+        }
+    }
+}
+
+#[test]
+fn a_restart_orphans_no_outcome_that_waits_and_brings_none_back() {
+    let plan = plan(Repeated::First, false);
+    let (mut joiner, mut disk) = (Joiner::default(), Disk::default());
+    let outcome = |id, time_ms| Record::Outcome {
+        id,
+        time_ms,
+        class: 1,
+    };
+    feed(&mut joiner, &plan, &outcome(1, 500));
+    assert_eq!(joiner.orphan(|_| 2000), 1);
+    // It is before the line, and waits until the next pane is sealed.
+    feed(&mut joiner, &plan, &outcome(2, 600));
+    disk.append(joiner.take_journal(0, 0, |_| 2000));
+    let mut back = disk.replay(&joiner, &plan, 2000, 2000);
+    assert_eq!((back.waiting(), joiner.waiting()), (1, 1));
+    assert_eq!(back.orphan(|_| 2000), 1);
+}
+
+#[test]
+fn a_journal_puts_no_prediction_of_a_stream_that_expired_into_the_next_one_of_its_slot() {
+    let plan = plan(Repeated::First, false);
+    let (mut joiner, mut disk) = (Joiner::default(), Disk::default());
+    for id in [1, 2] {
+        let time_ms = 500;
+        let one = Record::Prediction {
+            id,
+            time_ms,
+            score: 2,
+        };
+        feed(&mut joiner, &plan, &one);
+    }
+    assert_eq!(mature(&mut joiner, &plan, 1000).len(), 2);
+    joiner.end_subject(1);
+    let z = Score::new(0.5).unwrap();
+    let next = NewPrediction {
+        key: key(4),
+        model: 0,
+        subject: 1,
+        start_ms: 1000,
+        time_ms: 1500,
+        due_ms: i64::MAX,
+        views: &[(z, 1)],
+        full_vector: (0, 0),
+        classes: 2,
+    };
+    joiner.predict(&plan, &next, (0, 0));
+    joiner.end_subject(3);
+    disk.append(joiner.take_journal(0, 0, |_| i64::MIN));
+    // The watermark is moved back to before the first two.
+    let mut back = disk.replay(&joiner, &plan, i64::MIN, i64::MIN);
+    let mut pending = BTreeMap::new();
+    back.each_pending(|subject, n| *pending.entry(subject).or_insert(0) += n);
+    assert_eq!(pending, BTreeMap::from([(1, 1), (2, 1)]));
+    assert_eq!(back.pending(), 2);
+    // The last operation of a journal may be the end of a stream.
+    joiner.end_subject(1);
+    disk.append(joiner.take_journal(0, 0, |_| i64::MIN));
+    let back = disk.replay(&joiner, &plan, i64::MIN, i64::MIN);
+    assert_eq!(back.pending(), 1);
+}
+
+#[test]
+fn a_prediction_is_refused_if_the_outcome_of_the_later_one_would_wait_beyond_the_cap() {
+    let plan = JoinPlan {
+        maturity_ms: 2 * PANE_MS,
+        pending_max: 1,
+        ..plan(Repeated::First, false)
+    };
+    let mut joiner = Joiner::default();
+    let outcome = |id| Record::Outcome {
+        id,
+        time_ms: 4500,
+        class: 1,
+    };
+    let later = Record::Prediction {
+        id: 7,
+        time_ms: 2500,
+        score: 2,
+    };
+    for record in [later, outcome(7), outcome(9)] {
+        feed(&mut joiner, &plan, &record);
+    }
+    assert_eq!((joiner.pending(), joiner.waiting()), (1, 1));
+    let z = Score::new(0.5).unwrap();
+    let earlier = NewPrediction {
+        key: key(7),
+        model: 0,
+        subject: 7,
+        start_ms: 0,
+        time_ms: 500,
+        due_ms: due_ms(&plan, 0),
+        views: &[(z, 1)],
+        full_vector: (0, 0),
+        classes: 2,
+    };
+    let end = joiner.predict(&plan, &earlier, (1, 1));
+    assert_eq!(end, Predicted::Refused);
+    assert_eq!((joiner.pending(), joiner.waiting()), (1, 1));
+    // There is room again once the other outcome is gone.
+    assert_eq!(joiner.orphan(|_| END_MS), 1);
+    let end = joiner.predict(&plan, &earlier, (1, 0));
+    let waits = matches!(end, Predicted::Pending { instead: Some(replaced), .. } if replaced.waits);
+    assert!(waits, "{end:?}");
+    assert_eq!((joiner.pending(), joiner.waiting()), (1, 1));
 }
 
 #[test]
@@ -310,7 +473,7 @@ fn a_class_that_the_prediction_cannot_have_is_refused_before_and_after_it() {
     };
     let met = Some(Labelled::UnknownClass);
     assert_eq!(
-        joiner.predict(&plan, &expect, 0),
+        joiner.predict(&plan, &expect, (0, 0)),
         Predicted::Pending { met, instead: None }
     );
     let end = joiner.label(&plan, expect.key, None, 20, 2, &[2], 0, |_| ());
@@ -349,7 +512,7 @@ fn caps_refuse_and_are_told() {
         full_vector: (0, 0),
         classes: 2,
     };
-    assert_eq!(joiner.predict(&plan, &expect, 2), Predicted::Refused);
+    assert_eq!(joiner.predict(&plan, &expect, (2, 0)), Predicted::Refused);
     let end = joiner.label(&plan, key(10), None, 20, 1, &[2], 2, |_| ());
     assert_eq!(end, Labelled::Refused);
 }
@@ -377,9 +540,9 @@ fn a_pending_prediction_takes_less_than_64_bytes() {
                 full_vector: (0, 0),
                 classes: 2,
             };
-            joiner.predict(&plan, &expect, 0);
+            joiner.predict(&plan, &expect, (0, 0));
         }
-        joiner.take_journal(0, 0, i64::MIN);
+        joiner.take_journal(0, 0, |_| i64::MIN);
         let each = joiner.bytes() as f64 / n as f64;
         println!("{each:.1} bytes a pending prediction, {n} of them");
         assert!(each < 64.0, "{each}");

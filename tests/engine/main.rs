@@ -15,6 +15,7 @@ mod segments;
 mod shards;
 mod spill;
 mod state;
+mod stopped;
 #[path = "../support/mod.rs"]
 mod support;
 mod tap;

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::support::partitions::{PARTITIONS, Record, feed, judged, logs, plan, restored};
+use trueline::collect::Key;
 use trueline::judge::DetectorOptions;
 use trueline::monitor::{
     Engine, LocalShard, PartitionEvent, RecordSink, Shards, Snapshot, VerdictState,
@@ -298,4 +299,27 @@ fn a_pane_that_comes_after_its_judgement_is_counted_as_missed_by_the_detector() 
     assert_eq!(missed(&mut shards), Some(0));
     read(&mut shards, 1, 100..110);
     assert_eq!(missed(&mut shards), Some(10));
+}
+
+#[test]
+fn the_windows_of_a_stream_go_when_it_expires() {
+    let mut plan = plan();
+    // Streams are kept for as long as windows hold their panes, some 72 s.
+    plan.caps.expire_after_ms = 0;
+    let mut all = logs(7, 4_000);
+    all[0][0].segment = "k=old";
+    let mut shards = Shards::new(plan, vec![0]);
+    adopt(&mut shards, &Topic::new(), 0);
+    let shard = shards.get_mut(0, 0).expect("ours");
+    let mut has_after = |range: std::ops::Range<usize>| {
+        for offset in range {
+            feed(shard, 0, offset, &all[0][offset]);
+        }
+        shard.tick(0);
+        let old = Key::new("m", "1", "k=old");
+        shard.contribution().windows.of(&old).is_some()
+    };
+    // A record comes each 40 ms.
+    assert!(has_after(0..1_000));
+    assert!(!has_after(1_000..3_000));
 }

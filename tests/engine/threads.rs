@@ -53,6 +53,7 @@ fn read(threads: usize, seed: u64) -> (String, usize) {
     engine.run_on(Runtime {
         stopwatch: None,
         threads: (threads > 0).then(|| Arc::new(pool.expect("threads"))),
+        ..Runtime::default()
     });
     let segments: Vec<String> = (0..STREAMS / 2).map(|i| format!("k={i}")).collect();
     let mut rng = Rng::new(seed);

@@ -72,7 +72,7 @@ pub fn plan() -> Plan {
 pub struct Record {
     model: &'static str,
     time_ms: i64,
-    segment: &'static str,
+    pub segment: &'static str,
     score: f64,
     outcome: bool,
 }

@@ -346,6 +346,7 @@ fn facts(facts: &mut Facts) {
             watermark_ms: Some(now_ms() - 2000),
             idle: partition == 2,
             hidden_ms: (partition == 1).then_some(4_000),
+            unread: false,
         });
     }
     facts.watermark = Some(WatermarkFacts {

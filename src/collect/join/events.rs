@@ -78,7 +78,8 @@ pub enum Predicted {
     Duplicate,
     /// An earlier prediction of the same key has other scores.
     Conflict,
-    /// The cap on retained predictions is reached.
+    /// The cap on retained predictions is reached; or the cap on waiting outcomes, and the later
+    /// prediction that it would replace has an outcome that would have to wait.
     Refused,
 }
 

@@ -115,6 +115,14 @@ impl Index {
             .range((model, start_ms, 0)..=(model, start_ms, u32::MAX))
     }
 
+    /// The first model, from `from` on, of which predictions are here.
+    pub fn next_model(&self, from: u16) -> Option<u16> {
+        let cohorts = self.ids.range((from, i64::MIN, 0)..);
+        let is_live = |at: u32| self.cohort(at).is_some_and(|c| c.live() > 0);
+        let mut live = cohorts.filter(|&(_, &at)| is_live(at));
+        live.next().map(|((model, ..), _)| *model)
+    }
+
     /// The cohort that starts first, over all models.
     pub fn oldest(&self) -> Option<u32> {
         let (mut oldest, mut model) = (None, 0);

@@ -16,14 +16,16 @@
 
 mod ahead;
 mod held;
+mod journaling;
 mod restore;
 
 use super::cohort::stored_ms;
+use super::ended_subjects::EndedSubjects;
 use super::events::{
     Labelled, MaturityEvent, NewPrediction, Predicted, Replaced, Retained, Revision, SpillBudget,
 };
 use super::given_up::GivenUp;
-use super::journal::{Journal, JournalDelta, JournalMark};
+use super::journal::Journal;
 use super::key::Key;
 use super::key_table::Location;
 use super::operation::{Entries, Op};
@@ -45,6 +47,8 @@ pub struct Joiner {
     given_up: GivenUp,
     /// Buffer for the siblings of one id.
     siblings: Vec<Location>,
+    /// Used while the journal is replayed.
+    ended: EndedSubjects,
 }
 
 impl Joiner {
@@ -60,16 +64,19 @@ impl Joiner {
     }
 
     /// Observes a prediction whose pane is not mature. `retained` counts the predictions of all
-    /// joiners of the plan.
+    /// joiners of the plan, `waiting` their outcomes that wait.
     pub fn predict(
         &mut self,
         plan: &JoinPlan,
         e: &NewPrediction<'_>,
-        retained: usize,
+        (retained, waiting): (usize, usize),
     ) -> Predicted {
         let mut instead = match self.earlier(e) {
             Some((true, true, _)) => return Predicted::Duplicate,
             Some((true, false, _)) => return Predicted::Conflict,
+            Some(_) if waiting >= plan.pending_max && self.hands_back(e) => {
+                return Predicted::Refused;
+            }
             Some((false, same, subject)) => Some(Replaced {
                 subject,
                 differs: !same,
@@ -96,12 +103,25 @@ impl Joiner {
         if let (Some(replaced), Some(outcome)) = (&mut instead, late)
             && !self.predictions.sibling_outcomes(e.key).contains(&outcome)
         {
-            // Beyond the cap too, since what matched is not refused afterwards.
+            // There is room for it, or the prediction would have been refused.
             let key = e.key.any_version();
             let end = self.wait(plan, key, ANY_MODEL, outcome, 0);
             replaced.waits = end == Labelled::Waiting;
         }
         Predicted::Pending { met, instead }
+    }
+
+    /// Whether the outcome of the prediction that this one replaces is late for this one, and waits
+    /// where none waits yet.
+    fn hands_back(&mut self, e: &NewPrediction<'_>) -> bool {
+        let at = self.predictions.find(e.key);
+        let row = at.and_then(|at| Some((self.predictions.cohort(at)?, at.row)));
+        let outcome = row.and_then(|(cohort, row)| cohort.outcome(row));
+        outcome.is_some_and(|outcome| {
+            outcome.0 > e.due_ms
+                && !self.predictions.sibling_outcomes(e.key).contains(&outcome)
+                && !self.waiting.contains(e.key.any_version())
+        })
     }
 
     /// The retained prediction of the same key: whether it stays, whether its scores are the same,
@@ -234,7 +254,8 @@ impl Joiner {
         // The stored time is compared, so that the order of arrival does not matter for outcomes
         // that are far away.
         let ours = (stored_ms(cohort.time_ms(at.row), time_ms), class);
-        if let Some(end) = before.and_then(|theirs| refusal(plan.repeated, ours, theirs)) {
+        let refused = |theirs| refusal(plan.repeated, ours, theirs, !cohort.is_mature());
+        if let Some(end) = before.and_then(refused) {
             return end;
         }
         let (model, start_ms) = cohort.pane();
@@ -274,7 +295,7 @@ impl Joiner {
         let end = match self.waiting.get(key) {
             Some(theirs) => {
                 let theirs = (theirs.time_ms, theirs.class);
-                if let Some(end) = refusal(plan.repeated, (time_ms, class), theirs) {
+                if let Some(end) = refusal(plan.repeated, (time_ms, class), theirs, true) {
                     return end;
                 }
                 Labelled::Duplicate
@@ -402,10 +423,22 @@ impl Joiner {
         self.predictions.evict(model, floor_ms);
     }
 
-    /// Removes waiting outcomes that can only be late; returns how many. `sealed_until` says for a
-    /// model, or over all models for `None`, up to where panes are mature.
+    /// Removes waiting outcomes that can only be late; returns how many. `sealed_until` says up to
+    /// where panes of a model are mature, and for `None`, of all models for which an outcome waits
+    /// that names none. Such an outcome waits for the models of retained predictions too.
     pub fn orphan(&mut self, sealed_until: impl Fn(Option<u16>) -> i64) -> usize {
-        self.waiting.orphan(sealed_until)
+        let (predictions, journal) = (&self.predictions, &mut self.journal);
+        let limit_of = |model: u16| match model {
+            ANY_MODEL => {
+                let retained = predictions.models().into_iter();
+                let lines = retained.map(|m| sealed_until(Some(m)));
+                lines.fold(sealed_until(None), i64::min)
+            }
+            _ => sealed_until(Some(model)),
+        };
+        self.waiting.orphan(limit_of, |key, outcome| {
+            journal.write(&Op::EndWait { key }, outcome.time_ms);
+        })
     }
 
     /// Moves predictions to the spill table, the oldest first, until `bytes` are free or none is
@@ -425,26 +458,6 @@ impl Joiner {
     pub fn retained_of(&self, key: Key) -> Vec<Retained<'_>> {
         self.predictions.retained_of(key)
     }
-
-    /// Takes what the journal wrote since the last call, and releases segments older than
-    /// `floor_ms`, before which nothing is retained.
-    pub fn take_journal(&mut self, join: u16, partition: i32, floor_ms: i64) -> Vec<JournalDelta> {
-        let deltas = self.journal.take(join, partition);
-        self.journal.release(floor_ms);
-        deltas
-    }
-
-    /// The marks of the journal, for a snapshot.
-    pub fn marks(&self) -> Vec<JournalMark> {
-        self.journal.marks()
-    }
-
-    /// Records in the journal that nothing is retained of a model, because its views or cells
-    /// changed: what comes later under its number is separate from what the journal has.
-    pub fn drop_model(&mut self, model: u16) {
-        self.journal.write(&Op::DropModel { model }, i64::MIN);
-        self.waiting.forget_model(model);
-    }
 }
 
 /// How long a prediction that was given up is remembered after its event time.
@@ -453,12 +466,19 @@ fn given_up_for_ms(plan: &JoinPlan) -> i64 {
 }
 
 /// What becomes of an outcome, as time and class, that does not replace another one of the same
-/// prediction; `None` if it does.
-fn refusal(repeated: Repeated, ours: (i64, u32), theirs: (i64, u32)) -> Option<Labelled> {
+/// prediction; `None` if it does. `pending`: no sum has the other one.
+fn refusal(
+    repeated: Repeated,
+    ours: (i64, u32),
+    theirs: (i64, u32),
+    pending: bool,
+) -> Option<Labelled> {
     match repeated {
         Repeated::First if ours < theirs => None,
         Repeated::Last if ours > theirs => None,
         Repeated::Reject if ours.1 != theirs.1 => Some(Labelled::Contradiction),
+        // Of a repeat the earlier time stays: the later one may be late for the prediction.
+        Repeated::Reject if pending && ours.0 < theirs.0 => None,
         _ => Some(Labelled::Duplicate),
     }
 }

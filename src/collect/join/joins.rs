@@ -189,7 +189,7 @@ impl Joins {
     /// See [`Joiner::predict`].
     pub fn predict(&mut self, join: u16, partition: i32, e: &NewPrediction<'_>) -> Predicted {
         self.update(join, partition, |joiner, plan, usage| {
-            joiner.predict(plan, e, usage.retained)
+            joiner.predict(plan, e, (usage.retained, usage.waiting))
         })
     }
 
@@ -328,15 +328,15 @@ impl Joins {
         }
     }
 
-    /// Removes outcomes that can only be late; calls `each` with the source and their number. See
-    /// [`Joiner::orphan`].
+    /// Removes outcomes that can only be late; calls `each` with the source and their number.
+    /// `sealed_until` is asked by join. See [`Joiner::orphan`].
     pub fn orphan(
         &mut self,
-        sealed_until: impl Fn(Option<u16>) -> i64,
+        sealed_until: impl Fn(u16, Option<u16>) -> i64,
         mut each: impl FnMut(u16, usize),
     ) {
         for ((join, _), joiner) in &mut self.joiners {
-            let orphaned = joiner.orphan(&sealed_until);
+            let orphaned = joiner.orphan(|model| sealed_until(*join, model));
             if orphaned > 0 {
                 self.accounts[usize::from(*join)].usage.waiting -= orphaned;
                 each(self.plans[usize::from(*join)].outcomes, orphaned);
@@ -395,6 +395,13 @@ impl Joins {
             joiner
                 .given_up_mut()
                 .retain(|model, subject, _| keep(model, subject));
+        }
+    }
+
+    /// See [`Joiner::end_subject`].
+    pub fn end_subject(&mut self, subject: u32) {
+        for joiner in self.joiners.values_mut() {
+            joiner.end_subject(subject);
         }
     }
 

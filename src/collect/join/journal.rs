@@ -224,7 +224,7 @@ mod tests {
     use super::super::waiting::WaitingOutcome;
     use super::*;
 
-    const OPS: [Op<'_>; 7] = [
+    const OPS: [Op<'_>; 8] = [
         Op::Predict {
             model: 1,
             start_ms: 7000,
@@ -265,6 +265,7 @@ mod tests {
             content: 4,
             time_ms: -7,
         },
+        Op::EndSubject { subject: 3 },
     ];
 
     fn written() -> (Vec<u8>, JournalMark) {

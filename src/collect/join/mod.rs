@@ -31,9 +31,20 @@
 //!
 //! Arrival order does not matter. Of two predictions of one id and version the earlier in event
 //! time stays, of two outcomes the first or the last in event time, as configured. Records may be
-//! shuffled at will until the pane matures, and the sums are the same to the bit.
+//! shuffled at will until the pane matures, and the sums are the same to the bit. The exceptions:
+//!
+//! * [`Repeated::Reject`] keeps the class that arrives first, as its name says.
+//! * [`Repeated::Last`] keeps one outcome of an id. If two arrive before their prediction, and the
+//!   later one is late for it, the prediction matures without any. The same happens if an earlier
+//!   prediction takes the place of one that has the later outcome. With [`JoinPlan::revise`] the
+//!   late one corrects the sums then, and is the last in any order.
+//! * Of two predictions of one id, version, time and scores, but of two segments, the one that
+//!   arrives first stays.
+//! * An outcome that names no model does not wait for a model that another join names, unless a
+//!   prediction of that model is retained here.
 
 mod cohort;
+mod ended_subjects;
 mod events;
 pub mod full_vector;
 mod given_up;

@@ -4,11 +4,13 @@
 //! 1 predict     model u16 │ pane start i64 │ offset u32 │ subject u32 │ key 16 │ entries u16 │ (score f64 │ class u32)…
 //! 2 outcome     model u16 │ pane start i64 │ key 16 │ class u32 │ time i64
 //! 3 wait        key 16 │ class u32 │ time i64 │ model u16, or 0xffff for any
-//! 4 end wait    key 16                               the prediction of a waiting outcome came
+//! 4 end wait    key 16                               the prediction of a waiting outcome came, or cannot come
 //! 5 drop model  model u16                            its views or cells changed: nothing of it before this is
 //!                                                    retained, and outcomes that wait for it wait for any model
 //! 6 predict     as 1, with the number of entries of the full vector, u16, after the number of entries
 //! 7 seen        key 12 │ content u32 │ time i64      a counted record, in the journal of ids
+//! 8 end subject subject u32                          its stream has expired: nothing of it before this is
+//!                                                    retained, and its slot may become another stream's
 //! ```
 
 use super::key::Key;
@@ -51,6 +53,9 @@ pub(in crate::collect) enum Op<'a> {
         key: [u32; 3],
         content: u32,
         time_ms: i64,
+    },
+    EndSubject {
+        subject: u32,
     },
 }
 
@@ -185,6 +190,10 @@ impl<'a> Op<'a> {
                 to.extend(content.to_le_bytes());
                 to.extend(time_ms.to_le_bytes());
             }
+            Op::EndSubject { subject } => {
+                to.push(8);
+                to.extend(subject.to_le_bytes());
+            }
         }
     }
 
@@ -222,6 +231,9 @@ impl<'a> Op<'a> {
                     time_ms: i64::from_le_bytes(take(from)?),
                 }
             }
+            8 => Op::EndSubject {
+                subject: u32::from_le_bytes(take(from)?),
+            },
             _ => return Err(JournalError::Corrupt),
         })
     }

@@ -52,8 +52,7 @@ pub struct JoinPlan {
     pub by_model: bool,
     /// The only model that the source carries, if that is fixed.
     pub model: Option<String>,
-    /// Most retained predictions, and most waiting outcomes, over the partitions of one collector;
-    /// an outcome waits beyond it if an earlier prediction replaced its own.
+    /// Most retained predictions, and most waiting outcomes, over the partitions of one collector.
     pub pending_max: usize,
     /// Bytes of memory that predictions may take, over all partitions; the rest spills if there is
     /// a store.

@@ -251,6 +251,18 @@ impl Predictions {
         }
     }
 
+    /// The models of which predictions are retained.
+    pub fn models(&self) -> Vec<u16> {
+        let (mut all, mut next) = (Vec::new(), Some(0));
+        while let Some(from) = next {
+            let (here, there) = (self.index.next_model(from), self.spilled.next_model(from));
+            let model = here.into_iter().chain(there).min();
+            all.extend(model);
+            next = model.and_then(|model| model.checked_add(1));
+        }
+        all
+    }
+
     /// Start of the oldest pending pane of `model`.
     pub fn oldest_ms(&self, model: u16) -> Option<i64> {
         let pending = |c: &Cohort| !c.is_mature() && c.live() > 0;
@@ -356,11 +368,28 @@ impl Predictions {
         }
     }
 
+    /// Removes the predictions of some subjects, none of which may be mature.
+    #[cold]
+    pub fn remove_of(&mut self, is_one: impl Fn(u32) -> bool) {
+        let mut keys: Vec<Key> = Vec::new();
+        let mut collect = |cohort: &Cohort| {
+            let rows = cohort.rows().map(|row| cohort.row(row));
+            keys.extend(rows.filter(|row| is_one(row.subject())).map(|row| row.key));
+        };
+        self.index.cohorts().for_each(&mut collect);
+        for pane in self.spilled.panes(|_, _| true) {
+            self.spilled.visit(pane, true, &mut collect);
+        }
+        for key in keys {
+            self.remove(key);
+        }
+    }
+
     /// Marks the panes that start before `sealed_until` of their model as mature, once all
     /// predictions are restored.
-    pub fn finish_restore(&mut self, sealed_until: impl Fn(Option<u16>) -> i64) {
+    pub fn finish_restore(&mut self, sealed_until: impl Fn(u16) -> i64) {
         self.index.shrink_all();
-        let sealed = |(model, start_ms): PaneId| start_ms < sealed_until(Some(model));
+        let sealed = |(model, start_ms): PaneId| start_ms < sealed_until(model);
         for cohort in self.index.cohorts_mut() {
             if sealed(cohort.pane()) {
                 cohort.set_mature();

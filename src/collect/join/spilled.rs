@@ -80,6 +80,12 @@ impl Spilled {
         all.map(|(id, _)| *id).collect()
     }
 
+    /// The first model, from `from` on, of which predictions are here.
+    pub fn next_model(&self, from: u16) -> Option<u16> {
+        let mut panes = self.panes.range((from, i64::MIN)..);
+        panes.next().map(|((model, _), _)| *model)
+    }
+
     /// What the rows of a pane share.
     pub fn meta(&self, pane: PaneId) -> Option<CohortMeta> {
         self.panes.get(&pane).map(|p| p.meta)

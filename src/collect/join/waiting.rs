@@ -1,9 +1,11 @@
 //! Outcomes that wait: their prediction has not come, or was due before them.
 //!
-//! A map holds the outcomes by key. Beside it a queue holds the keys in steps of event time, so
-//! that [`WaitingOutcomes::orphan`] visits only outcomes that are old enough. A key stays in the
-//! queue after its outcome leaves the map; the queue is rebuilt when it holds more than twice as
-//! many keys as the map has outcomes.
+//! A map holds the outcomes by key. Beside it a queue holds the keys by model, in steps of event
+//! time, so that [`WaitingOutcomes::orphan`] visits only outcomes that are old enough. A key stays
+//! in the queue after its outcome leaves the map; the queue is rebuilt when it holds more than
+//! twice as many keys as the map has outcomes.
+//!
+//! Always: the key of each outcome is in the queue under the outcome's model and step.
 
 use super::key::{ByKey, Key};
 use std::collections::BTreeMap;
@@ -26,11 +28,19 @@ pub(in crate::collect) struct WaitingOutcome {
     pub model: u16,
 }
 
+impl WaitingOutcome {
+    /// Its place in the queue.
+    fn step(&self) -> (u16, i64) {
+        (self.model, self.time_ms.div_euclid(STEP_MS))
+    }
+}
+
 /// The waiting outcomes of one joiner.
 #[derive(Debug, Default)]
 pub(super) struct WaitingOutcomes {
     outcomes: ByKey<WaitingOutcome>,
-    queue: BTreeMap<i64, Vec<Key>>,
+    /// By model and step.
+    queue: BTreeMap<(u16, i64), Vec<Key>>,
     /// Keys in the queue.
     queued: usize,
 }
@@ -63,7 +73,7 @@ impl WaitingOutcomes {
     /// Adds an outcome, in place of another of the same key.
     pub fn insert(&mut self, key: Key, outcome: WaitingOutcome) {
         self.outcomes.insert(key, outcome);
-        self.enqueue(key, outcome.time_ms);
+        self.enqueue(key, outcome.step());
         if self.queued > 2 * self.outcomes.len() + REBUILD_AT {
             self.rebuild_queue();
         }
@@ -79,34 +89,51 @@ impl WaitingOutcomes {
         outcome
     }
 
-    /// Removes the outcomes that happened before the panes that are still open; returns how many.
-    /// `sealed_until` says for a model, or over all models for `None`, up to where panes are
-    /// mature.
-    pub fn orphan(&mut self, sealed_until: impl Fn(Option<u16>) -> i64) -> usize {
+    /// Removes the outcomes that happened before the limit of the model that they name, which may
+    /// be [`ANY_MODEL`], and shows each of them; returns how many.
+    pub fn orphan(
+        &mut self,
+        limit_of: impl Fn(u16) -> i64,
+        mut each: impl FnMut(Key, WaitingOutcome),
+    ) -> usize {
         let before = self.outcomes.len();
-        let limit = |m: u16| (m, sealed_until((m != ANY_MODEL).then_some(m)));
-        let limits: BTreeMap<u16, i64> = self.models().into_iter().map(limit).collect();
-        let Some(newest) = limits.values().max().copied() else {
-            return 0;
-        };
-        let steps = ..=newest.div_euclid(STEP_MS);
-        for (_, keys) in self.queue.range_mut(steps) {
-            self.queued -= keys.len();
-            keys.retain(|key| {
-                let Some(outcome) = self.outcomes.get(key) else {
-                    return false;
-                };
-                let limit = limits.get(&outcome.model);
-                let orphaned = limit.is_some_and(|limit| outcome.time_ms < *limit);
-                if orphaned {
-                    self.outcomes.remove(key);
-                }
-                !orphaned
-            });
-            self.queued += keys.len();
+        for model in self.models() {
+            let limit_ms = limit_of(model);
+            let last = (model, limit_ms.div_euclid(STEP_MS));
+            let due = self.queue.range((model, i64::MIN)..=last);
+            let due: Vec<(u16, i64)> = due.map(|(step, _)| *step).collect();
+            for step in due {
+                self.orphan_step(step, limit_ms, &mut each);
+            }
         }
-        self.queue.retain(|_, keys| !keys.is_empty());
         before - self.outcomes.len()
+    }
+
+    fn orphan_step(
+        &mut self,
+        step: (u16, i64),
+        limit_ms: i64,
+        each: &mut impl FnMut(Key, WaitingOutcome),
+    ) {
+        let mut keys = self.queue.remove(&step).unwrap_or_default();
+        self.queued -= keys.len();
+        keys.retain(|key| {
+            // An outcome that took another's place is in the queue for itself.
+            let outcome = self.outcomes.get(key).filter(|o| o.step() == step);
+            let Some(outcome) = outcome.copied() else {
+                return false;
+            };
+            let stays = outcome.time_ms >= limit_ms;
+            if !stays {
+                self.outcomes.remove(key);
+                each(*key, outcome);
+            }
+            stays
+        });
+        self.queued += keys.len();
+        if !keys.is_empty() {
+            self.queue.insert(step, keys);
+        }
     }
 
     /// Outcomes that name `model` wait for any model from now on: its number means another model
@@ -117,6 +144,7 @@ impl WaitingOutcomes {
                 outcome.model = ANY_MODEL;
             }
         }
+        self.rebuild_queue();
     }
 
     /// Heap bytes.
@@ -126,19 +154,20 @@ impl WaitingOutcomes {
         self.outcomes.capacity() * outcome + self.queued * size_of::<Key>()
     }
 
-    /// The models that outcomes name; few, because a source carries few models.
-    fn models(&self) -> Vec<u16> {
-        let mut models = Vec::new();
-        for outcome in self.outcomes.values() {
-            if !models.contains(&outcome.model) {
-                models.push(outcome.model);
-            }
+    /// The models that outcomes name, [`ANY_MODEL`] among them; also one that a key in the queue
+    /// still has.
+    pub fn models(&self) -> Vec<u16> {
+        let (mut all, mut next) = (Vec::new(), Some(0));
+        while let Some(from) = next
+            && let Some((&(model, _), _)) = self.queue.range((from, i64::MIN)..).next()
+        {
+            all.push(model);
+            next = model.checked_add(1);
         }
-        models
+        all
     }
 
-    fn enqueue(&mut self, key: Key, time_ms: i64) {
-        let step = time_ms.div_euclid(STEP_MS);
+    fn enqueue(&mut self, key: Key, step: (u16, i64)) {
         self.queue.entry(step).or_default().push(key);
         self.queued += 1;
     }
@@ -147,9 +176,80 @@ impl WaitingOutcomes {
     fn rebuild_queue(&mut self) {
         self.queue.clear();
         self.queued = 0;
-        let times: Vec<(Key, i64)> = self.times().collect();
-        for (key, time_ms) in times {
-            self.enqueue(key, time_ms);
+        let all: Vec<(Key, (u16, i64))> = (self.outcomes.iter())
+            .map(|(key, outcome)| (*key, outcome.step()))
+            .collect();
+        for (key, step) in all {
+            self.enqueue(key, step);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(model: u16, time_ms: i64) -> WaitingOutcome {
+        WaitingOutcome {
+            time_ms,
+            class: 1,
+            model,
+        }
+    }
+
+    /// Outcomes of 100 steps of one model, and as many of another.
+    fn two_models() -> WaitingOutcomes {
+        let mut waiting = WaitingOutcomes::default();
+        for i in 0..100 {
+            for model in [3, ANY_MODEL] {
+                let key = Key([u64::from(model), i as u64]);
+                waiting.insert(key, outcome(model, i * STEP_MS));
+            }
+        }
+        waiting
+    }
+
+    #[test]
+    fn outcomes_end_by_the_limit_of_their_own_model() {
+        let mut waiting = two_models();
+        let limit = |model| {
+            if model == 3 {
+                10 * STEP_MS + 1
+            } else {
+                STEP_MS
+            }
+        };
+        let mut gone = Vec::new();
+        let n = waiting.orphan(limit, |_, outcome| {
+            gone.push((outcome.model, outcome.time_ms / STEP_MS));
+        });
+        assert_eq!(n, 12);
+        let expected = (0..=10).map(|i| (3, i)).chain([(ANY_MODEL, 0)]);
+        assert_eq!(gone, expected.collect::<Vec<_>>());
+        assert_eq!((waiting.len(), waiting.queued), (188, 188));
+        assert_eq!(waiting.models(), [3, ANY_MODEL]);
+        assert_eq!(waiting.orphan(|_| i64::MIN, |_, _| ()), 0);
+        assert_eq!(waiting.orphan(|_| i64::MAX, |_, _| ()), 188);
+        assert!(waiting.queue.is_empty() && waiting.models().is_empty());
+    }
+
+    #[test]
+    fn an_outcome_that_took_the_place_of_another_ends_by_its_own_time_and_model() {
+        let mut waiting = WaitingOutcomes::default();
+        let key = Key([1, 2]);
+        waiting.insert(key, outcome(3, 0));
+        waiting.insert(key, outcome(4, 9 * STEP_MS));
+        assert_eq!(waiting.orphan(|_| 9 * STEP_MS, |_, _| ()), 0);
+        assert_eq!((waiting.len(), waiting.queued), (1, 1));
+        waiting.forget_model(4);
+        assert_eq!(waiting.models(), [ANY_MODEL]);
+        let limit = |model| {
+            if model == ANY_MODEL {
+                i64::MAX
+            } else {
+                i64::MIN
+            }
+        };
+        assert_eq!(waiting.orphan(limit, |_, _| ()), 1);
     }
 }

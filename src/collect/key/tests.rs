@@ -74,6 +74,35 @@ fn every_key_is_found_again_and_no_other() {
     assert!(table.used == 0 && table.places.iter().all(|place| *place == (0, 0)));
 }
 
+impl Named for Key {
+    fn key(&self) -> &Key {
+        self
+    }
+}
+
+#[test]
+fn a_stream_takes_the_first_vacant_slot_whatever_came_and_went() {
+    let mut slots: Slots<Key> = Slots::default();
+    let mut rng = crate::stats::rng::Rng::new(3);
+    for n in 0..4000 {
+        let slot = (rng.uniform() * slots.len() as f64) as usize;
+        match rng.uniform() < 0.45 {
+            true => {
+                slots.remove(slot);
+            }
+            false => {
+                let vacant = (0..slots.len()).find(|slot| slots.get(*slot).is_none());
+                let first = vacant.unwrap_or(slots.len());
+                assert_eq!(slots.insert(Key::new(&n.to_string(), "", "")), first);
+            }
+        }
+        if n % 1000 == 500 {
+            // A restart puts streams back into slots behind vacant ones.
+            assert!(slots.insert_at(slots.len() + 3, Key::new("back", &n.to_string(), "")));
+        }
+    }
+}
+
 proptest! {
     /// Hashes of few bits, so that most collide and runs wrap around the end.
     #[test]

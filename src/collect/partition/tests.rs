@@ -144,3 +144,25 @@ fn a_record_that_is_in_no_sum_leaves_what_was_heard_and_an_event_out_of_order_do
     assert_eq!(heard(&mut p, true), Some(100));
     assert_eq!(heard(&mut p, false), Some(1_000));
 }
+
+#[test]
+fn a_backfill_of_a_partition_says_nothing_of_the_delay_of_its_later_records() {
+    let mut p = Partitions::default();
+    let arrives = |p: &mut Partitions, at: Origin, hour: i64, arrival: i64| {
+        assert!(p.advance(at));
+        assert!(!p.observe(hour * HOUR, Some(arrival * HOUR), HOUR));
+        p.frontier_ms()
+    };
+    p.assign(id(0));
+    p.assign(id(1));
+    p.end(id(1));
+    assert_eq!(arrives(&mut p, at(0, 0), 100, 100), Some(100 * HOUR));
+    // The first event of the other partition is ninety hours old.
+    assert_eq!(arrives(&mut p, at(1, 0), 10, 100), Some(100 * HOUR));
+    for (offset, hour) in [(1, 101), (2, 102), (3, 103)] {
+        assert!(p.advance(at(1, offset)));
+        p.hear(hour * HOUR);
+    }
+    assert_eq!(p.slowest(), Some((id(0), Some(100 * HOUR))));
+    assert_eq!(arrives(&mut p, at(0, 1), 101, 101), Some(101 * HOUR));
+}

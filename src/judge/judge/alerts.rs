@@ -8,7 +8,7 @@ use super::{Change, Judge, JudgeOptions, Step};
 use super::{StreamReport, Undecided, Verdict, WindowReport};
 use crate::alert::{Alert, Condition, Holds};
 use crate::judge::alarm;
-use crate::judge::report::Evidence;
+use crate::judge::report::AlertGround;
 use crate::judge::sentence::{alert_sentence, verdict_sentence};
 use crate::judge::verdict::Numbers;
 use crate::stats::evaluation::Options;
@@ -31,7 +31,8 @@ impl Judge {
     /// Advances the clock to `now_ms`. While the stream is `quiet` (no event came for too long) or
     /// the watermark is `stalled`, all windows are undecided and their values are withdrawn. A
     /// single window becomes stale if it was not judged for too long beyond its slide: its verdict
-    /// is as old as its end, however many events come.
+    /// is as old as its end, however many events come. A stream that has stopped stays stale, also
+    /// after a restart, which does not know since when no event came.
     pub fn tick(
         &mut self,
         now_ms: i64,
@@ -46,6 +47,8 @@ impl Judge {
         }
         let event_ms = self.last_ends.iter().filter_map(LastEnd::event_ms).max();
         let at_ms = event_ms.unwrap_or(now_ms);
+        // It visits panes, and a quiet stream is stale in any case.
+        let stopped = !stalled && !quiet && self.has_stopped();
         let mut withdrawn = 0;
         for index in 0..self.alerts.len() {
             let judged = self.report.windows[index].end_ms > 0;
@@ -54,7 +57,7 @@ impl Judge {
             let why = if stalled {
                 self.withhold(index);
                 Undecided::Stalled
-            } else if quiet || (judged && self.last_ends[index].age_ms() >= bound_ms) {
+            } else if quiet || (judged && (stopped || self.last_ends[index].age_ms() >= bound_ms)) {
                 Undecided::Stale
             } else {
                 self.give_back(index, at_ms, changes);
@@ -291,7 +294,7 @@ impl Judge {
             Ground::Standing => (None, None),
             Ground::Closed(why) => (None, Some(why)),
         };
-        let evidence = Evidence {
+        let evidence = AlertGround {
             from,
             condition,
             sums,

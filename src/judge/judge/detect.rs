@@ -39,7 +39,7 @@ impl Judge {
         changes: &mut Vec<Change>,
     ) -> Option<Before<'p>> {
         let (detector, pane) = (self.detector.as_mut()?, pane?);
-        detector.expect(pane);
+        detector.observe_missing(pane);
         if !self.report.alert.counts(pane.start_ms) {
             return None;
         }
@@ -80,6 +80,7 @@ impl Judge {
     /// Puts into the report what the detector says now; done before reports are read, not at each
     /// pane.
     pub fn report_detector(&mut self) {
+        self.measure_dispersion();
         if let (false, Some(detector)) = (self.detector_reported, &self.detector) {
             let report = detector.report().map(Arc::new);
             self.edit().detector = report;

@@ -86,7 +86,7 @@ impl Judge {
         for (index, known) in verdicts.iter().enumerate() {
             let end_ms = known.end_ms;
             let evaluated = known.verdict.is_evaluated();
-            let judged = match self.evaluate(index, end_ms, options) {
+            let judged = match self.evaluate(index, end_ms, false, options) {
                 Err(error) if evaluated => return Err(error),
                 Err(_) => Judged::undecided(Undecided::Capacity),
                 Ok(judged) => judged,

@@ -1,13 +1,13 @@
 //! The changes that time alone makes: verdicts become stale or stalled, and unused streams expire.
 //!
-//! The clock withdraws values. Stale values come back with the next slide, stalled ones as soon as
-//! the watermark moves. Event time decides which streams expire: those whose newest event is at
-//! least `stream_expiry` before the watermark, and at least the longest window with its slide; and
-//! only while every partition is read.
+//! The clock withdraws values. Stale values come back with the next slide after a pane of the
+//! stream, stalled ones as soon as the watermark moves. Event time decides which streams expire:
+//! those whose newest event is at least `stream_expiry` before the watermark, and at least the
+//! longest window with its slide; and only while every partition is read.
 
 use super::{Monitor, Stream};
 use crate::collect::Part;
-use crate::judge::{Change, Plan};
+use crate::judge::Change;
 use crate::monitor::views::{VersionName, scalars};
 
 impl Monitor {
@@ -23,7 +23,10 @@ impl Monitor {
             self.expire_rollups(now_ms);
         }
         let (plan, lines) = (&self.plan, &self.sealed_until_ms);
-        let expired = |m: usize, newest_ms| whole && is_past(plan, m, lines[m], newest_ms);
+        let least_ms = plan.caps.expire_after_ms;
+        let expired = |m: usize, newest_ms| {
+            whole && plan.models[m].ladder.is_past(newest_ms, lines[m], least_ms)
+        };
         self.vectors
             .tick(plan, (now_ms, stalled), expired, &mut self.changes);
         self.take_changes()
@@ -32,7 +35,8 @@ impl Monitor {
     /// Whether the watermark is as far past the newest event of the stream as streams are kept.
     fn is_expired(&self, stream: &Stream) -> bool {
         let line_ms = self.sealed_until_ms[stream.model];
-        is_past(&self.plan, stream.model, line_ms, stream.newest_ms)
+        let ladder = &self.plan.models[stream.model].ladder;
+        ladder.is_past(stream.newest_ms, line_ms, self.plan.caps.expire_after_ms)
     }
 
     fn tick_stream(&mut self, slot: usize, now_ms: i64, stalled: bool, whole: bool) {
@@ -128,12 +132,4 @@ impl Monitor {
             }
         }
     }
-}
-
-/// Whether the line of a model is as far past the newest event of a stream as streams are kept; of
-/// one without events it is.
-fn is_past(plan: &Plan, model: usize, line_ms: i64, newest_ms: i64) -> bool {
-    let after_ms = plan.caps.expire_after_ms;
-    let after_ms = plan.models[model].ladder.expire_after_ms(after_ms);
-    line_ms.saturating_sub(newest_ms) >= after_ms
 }

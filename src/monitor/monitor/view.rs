@@ -2,7 +2,9 @@
 
 use super::{Monitor, Stream};
 use crate::collect::Counters;
-use crate::judge::{AccountReport, Detector, Judge, Plan, StreamId, StreamReport, WindowReport};
+use crate::judge::{
+    AccountReport, Detector, Judge, Plan, Runtime, StreamId, StreamReport, WindowReport,
+};
 use crate::monitor::snapshot::VerdictState;
 use crate::monitor::views::scalars;
 use crate::stats::sums::Sums;
@@ -55,6 +57,11 @@ impl<'a> MonitorView<'a> {
             notified: None,
         });
         verdicts.collect()
+    }
+
+    /// What the process lends.
+    pub fn runtime(self) -> &'a Runtime {
+        &self.0.runtime
     }
 
     /// The accounts of false alarms.

@@ -123,6 +123,7 @@ impl EventLog {
             keys_forgotten: state.keys.forgotten,
             refused: state.refused,
             fault: state.fault.clone(),
+            read_fault: state.read_fault.clone(),
         }
     }
 }

@@ -66,6 +66,11 @@ impl LogReader {
         self.shared.consume(offset)
     }
 
+    /// Publishes why a read failed, or that reads succeed again.
+    pub fn report(&self, fault: Option<String>) {
+        self.shared.lock().read_fault = fault;
+    }
+
     /// Waits until there is something to read, at most so long.
     pub fn wait(&self, within: Duration) {
         let state = self.shared.lock();
@@ -75,7 +80,8 @@ impl LogReader {
     }
 
     /// Hands over at most `max` events: offset, time of writing in ms since 1970, and text. Returns
-    /// how many there were. An error comes before the first of them.
+    /// how many there were. An error comes before the first of them; after one,
+    /// [`seek`](LogReader::seek) before the next read.
     pub fn read(
         &mut self,
         max: usize,

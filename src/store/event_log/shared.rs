@@ -39,7 +39,10 @@ pub(super) struct State {
     pub appended: u64,
     pub duplicates: u64,
     pub refused: [u64; REFUSALS.len()],
+    /// Why nothing is appended any more.
     pub fault: Option<String>,
+    /// Why the last read failed, if it did.
+    pub read_fault: Option<String>,
 }
 
 impl Shared {
@@ -64,6 +67,7 @@ impl Shared {
                 duplicates: 0,
                 refused: [0; REFUSALS.len()],
                 fault: None,
+                read_fault: None,
             }),
             grown: Condvar::new(),
         }

@@ -73,6 +73,59 @@ fn a_watermark_of_the_future_can_be_taken_back_where_outcomes_come_apart() {
 }
 
 #[test]
+fn predictions_of_streams_that_expired_do_not_come_back_as_those_of_the_streams_in_their_slots() {
+    let (mut engine, mut feed) = (Engine::new(joined_plan()), Feed::default());
+    let (mut disk, mut ids) = (Disk::default(), 0i64..);
+    let mut predict = |engine: &mut Engine, version: &str, time_ms: i64| {
+        let id = ids.next().expect("an id").to_le_bytes();
+        let one = Event {
+            id: &id,
+            version,
+            outcome: None,
+            ..event("fraud", time_ms, Some(time_ms))
+        };
+        engine.observe(feed.next(0), &one)
+    };
+    for i in 0..300 {
+        for version in ["1", "2"] {
+            let end = predict(&mut engine, version, BEGIN_MS + i * 100);
+            assert_eq!(end, Disposition::Pending);
+        }
+    }
+    for i in 0..5 {
+        let end = predict(&mut engine, "3", BEGIN_MS + 10 * YEAR_MS + i * 10_000);
+        assert_eq!(end, Disposition::Pending);
+    }
+    // Everything before is mature, and its streams expire. They begin once more in another order.
+    engine.tick(1);
+    for version in ["2", "1"] {
+        let end = predict(&mut engine, version, BEGIN_MS + 30_000);
+        assert_eq!(end, Disposition::Late);
+    }
+    disk.append(engine.take_journals());
+    let mut snapshot = engine.snapshot();
+    let slot_of = |version: &str| {
+        let mut streams = snapshot.streams.iter();
+        streams.find(|s| s.version == version).and_then(|s| s.slot)
+    };
+    assert_eq!(
+        ["1", "2", "3"].map(slot_of),
+        [Some(1), Some(0), Some(2)],
+        "the first two have changed places"
+    );
+    snapshot.reset_watermark(BEGIN_MS + 11_000);
+    let segments = disk.segments(&snapshot);
+    let mut engine = restore_joined(joined_plan(), snapshot, &segments);
+    let counts = engine.counters().source(0);
+    assert_eq!(counts.pending, 5, "those of the third");
+    assert_eq!(counts.records, counts.disposed());
+    engine.finish();
+    let counts = engine.counters().source(0);
+    let all = (counts.pending, counts.records);
+    assert_eq!(all, (5, counts.disposed()), "they are far ahead");
+}
+
+#[test]
 fn a_refused_prediction_whose_time_is_set_aside_counts_once() {
     let mut plan = joined_plan();
     plan.joins[0].pending_max = 1;

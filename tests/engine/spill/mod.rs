@@ -174,7 +174,7 @@ impl Side {
                 });
             self.joins.evict(model, self.line_ms - 2 * PANE_MS);
         }
-        self.joins.orphan(|_| self.line_ms, |_, _| ());
+        self.joins.orphan(|_, _| self.line_ms, |_, _| ());
         all.sort();
         Told::Matured(all)
     }
@@ -182,7 +182,7 @@ impl Side {
     /// Writes the journals down; returns where their parts lie and how long they are. What is
     /// within may differ in the order in which the predictions of one pane were revised.
     fn keep(&mut self) -> Vec<(i32, u64, usize)> {
-        let deltas: Vec<JournalDelta> = self.joins.take_journals(i64::MIN);
+        let deltas: Vec<JournalDelta> = self.joins.take_journals(|_, _| i64::MIN);
         for d in &deltas {
             let at = (d.join, d.partition, d.segment);
             self.disk.entry(at).or_default().extend(&d.bytes);

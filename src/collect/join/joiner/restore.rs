@@ -1,6 +1,12 @@
 //! Restores a joiner from the segments of its journal.
+//!
+//! Predictions name their streams by slot. When a stream expires, all its predictions are mature,
+//! and a restart puts none of them back. But it does if the watermark was moved back in between.
+//! Then the slot may be another stream's: what was put back before the journal says that the stream
+//! has expired is removed.
 
 use super::Joiner;
+use crate::collect::join::ended_subjects::EndedSubjects;
 use crate::collect::join::events::NewPrediction;
 use crate::collect::join::journal::{self, Journal, JournalMark};
 use crate::collect::join::operation::{JournalError, Op};
@@ -12,12 +18,11 @@ impl Joiner {
     ///
     /// `layouts` has the layout of each model's predictions. Panes that start before
     /// `retained_from` of their model are evicted. Panes before `sealed_until` of their model are
-    /// mature; `None` asks for all models. `due_ms` says up to when outcomes of a model's pane are
-    /// on time.
+    /// mature. `due_ms` says up to when outcomes of a model's pane are on time.
     pub fn restore<'s>(
         segments: impl IntoIterator<Item = (&'s JournalMark, &'s [u8])>,
         layouts: &[RowLayout],
-        sealed_until: impl Fn(Option<u16>) -> i64,
+        sealed_until: impl Fn(u16) -> i64,
         retained_from: impl Fn(u16) -> i64,
         due_ms: impl Fn(u16, i64) -> i64,
     ) -> Result<Joiner, JournalError> {
@@ -55,6 +60,9 @@ impl Joiner {
         retained_from: impl Fn(u16) -> i64,
         due_ms: impl Fn(u16, i64) -> i64,
     ) -> Result<(), JournalError> {
+        if !matches!(op, Op::EndSubject { .. }) {
+            self.remove_ended();
+        }
         match op {
             Op::Predict {
                 model,
@@ -94,6 +102,7 @@ impl Joiner {
                 // The outcome of a later prediction that is late for this one: it waits if the
                 // journal says so.
                 let _ = self.predictions.insert(&e, outcome);
+                self.ended.saw(subject);
             }
             Op::Outcome {
                 model,
@@ -118,6 +127,7 @@ impl Joiner {
                 self.predictions.evict_model(model);
                 self.waiting.forget_model(model);
             }
+            Op::EndSubject { subject } => self.ended.end(subject),
             Op::Seen { .. } => return Err(JournalError::Corrupt),
         }
         Ok(())
@@ -127,10 +137,20 @@ impl Joiner {
     pub(in super::super) fn finish_restore(
         &mut self,
         marks: &[JournalMark],
-        sealed_until: impl Fn(Option<u16>) -> i64,
+        sealed_until: impl Fn(u16) -> i64,
     ) {
-        self.predictions.finish_restore(&sealed_until);
-        self.orphan(sealed_until);
+        self.remove_ended();
+        self.ended = EndedSubjects::default();
+        self.predictions.finish_restore(sealed_until);
         self.journal = Journal::resume(marks);
+    }
+
+    /// Removes the predictions of subjects that ended.
+    fn remove_ended(&mut self) {
+        let ended = self.ended.take();
+        if !ended.is_empty() {
+            self.predictions
+                .remove_of(|subject| ended.contains(&subject));
+        }
     }
 }

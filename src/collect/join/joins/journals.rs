@@ -14,12 +14,17 @@ impl Joins {
         self.joiners.values().map(Joiner::journal_bytes).sum()
     }
 
-    /// Takes what the journals wrote since the last call. See [`Joiner::take_journal`].
-    pub fn take_journals(&mut self, floor_ms: i64) -> Vec<JournalDelta> {
+    /// Takes what the journals wrote since the last call. `floor_of` is asked by join. See
+    /// [`Joiner::take_journal`].
+    pub fn take_journals(
+        &mut self,
+        floor_of: impl Fn(u16, Option<u16>) -> i64,
+    ) -> Vec<JournalDelta> {
         let mut all = Vec::new();
         for ((join, partition), joiner) in &mut self.joiners {
             let journal = self.journals[usize::from(*join)];
-            all.extend(joiner.take_journal(journal, *partition, floor_ms));
+            let floor_of = |model| floor_of(*join, model);
+            all.extend(joiner.take_journal(journal, *partition, floor_of));
         }
         all
     }
@@ -65,7 +70,7 @@ impl Joins {
         state: &JoinState,
         segment: impl Fn(usize) -> Result<Cow<'s, [u8]>, JournalError>,
         layouts: &[RowLayout],
-        sealed_until: impl Fn(Option<u16>) -> i64,
+        sealed_until: impl Fn(u16) -> i64,
         retained_from: impl Fn(u16) -> i64,
         due_ms: impl Fn(u16, i64) -> i64,
     ) -> Result<(), JournalError> {

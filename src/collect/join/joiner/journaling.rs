@@ -1,0 +1,44 @@
+//! What a joiner writes to its journal besides records, and the journal for a snapshot.
+
+use super::Joiner;
+use crate::collect::join::journal::{JournalDelta, JournalMark};
+use crate::collect::join::operation::Op;
+use crate::collect::join::waiting::ANY_MODEL;
+
+impl Joiner {
+    /// Takes what the journal wrote since the last call, and releases segments in which everything
+    /// is older than what is held. `floor_of` says before when nothing of a model is retained, and
+    /// for `None`, of all models for which an outcome waits that names none.
+    pub fn take_journal(
+        &mut self,
+        join: u16,
+        partition: i32,
+        floor_of: impl Fn(Option<u16>) -> i64,
+    ) -> Vec<JournalDelta> {
+        let deltas = self.journal.take(join, partition);
+        let named = |model: u16| (model != ANY_MODEL).then_some(model);
+        let waiting = self.waiting.models().into_iter().map(named);
+        let retained = self.predictions.models().into_iter().map(Some);
+        let floors = waiting.chain(retained).map(floor_of);
+        self.journal.release(floors.min().unwrap_or(i64::MAX));
+        deltas
+    }
+
+    /// The marks of the journal, for a snapshot.
+    pub fn marks(&self) -> Vec<JournalMark> {
+        self.journal.marks()
+    }
+
+    /// Records in the journal that nothing is retained of a model, because its views or cells
+    /// changed: what comes later under its number is separate from what the journal has.
+    pub fn drop_model(&mut self, model: u16) {
+        self.journal.write(&Op::DropModel { model }, i64::MIN);
+        self.waiting.forget_model(model);
+    }
+
+    /// Records in the journal that nothing is retained of a subject, because its stream has
+    /// expired: what comes later in its slot may be of another stream.
+    pub fn end_subject(&mut self, subject: u32) {
+        self.journal.write(&Op::EndSubject { subject }, i64::MIN);
+    }
+}
