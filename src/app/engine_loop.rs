@@ -288,15 +288,21 @@ impl EngineLoop {
         Some(("watermark".to_owned(), why))
     }
 
-    /// The logs of posted events that take nothing any more, each with the reason.
+    /// The logs of posted events that take nothing any more, or cannot be read, with the reason.
     fn logs_failed(&self) -> impl Iterator<Item = (String, String)> {
-        let logs = self.logs.iter();
-        logs.filter_map(|(topic, log)| Some((format!("event log {topic}"), log.facts().fault?)))
+        let logs = self.logs.iter().map(|(topic, log)| (topic, log.facts()));
+        logs.filter_map(|(topic, facts)| {
+            Some((
+                format!("event log {topic}"),
+                facts.fault.or(facts.read_fault)?,
+            ))
+        })
     }
 
     /// Publishes the partitions that are not read because their state is unusable, because the
-    /// broker has fewer records than were read, or because a transaction hides their records;
-    /// brokers that are away; and the watermark if it is stalled.
+    /// broker has fewer records than were read, or because a transaction hides their records; what
+    /// is not read because brokers, the group, the registry or the disk keep this process waiting;
+    /// and the watermark if it is stalled.
     fn publish_suspended(&mut self) {
         let contested = self.contested();
         let state = self.engines.suspended();
@@ -307,9 +313,9 @@ impl EngineLoop {
             .chain(stopped)
             .map(|(what, topic, n, why)| (format!("{what} {topic}/{n}"), why.to_owned()))
             .chain(self.engines.waits_for())
-            .chain(self.consumers.iter().flat_map(|c| c.hidden()))
-            .chain(self.consumers.iter().filter_map(SourceConsumer::away))
+            .chain(self.consumers.iter().flat_map(|c| c.unread()))
             .chain(contested)
+            .chain(self.disk_behind.then(journals_unwritten))
             .chain(self.logs_failed())
             .chain(self.stalled())
             .collect();
@@ -480,4 +486,14 @@ impl EngineLoop {
         self.wait_saved();
         self.stop_alerts();
     }
+}
+
+/// Why nothing is read while too much of the join journals is in memory only.
+fn journals_unwritten() -> (String, String) {
+    let mib = UNWRITTEN_MAX >> 20;
+    let why = format!(
+        "more than {mib} MiB of join journals are not written, and nothing is read until they are; check where the \
+         state is written"
+    );
+    ("state journals".to_owned(), why)
 }

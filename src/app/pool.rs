@@ -60,6 +60,7 @@ impl Pool {
         Runtime {
             stopwatch: Some(clock::stopwatch),
             threads: self.threads.clone(),
+            ..Runtime::default()
         }
     }
 }

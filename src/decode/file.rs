@@ -26,7 +26,7 @@ use super::columnar::container_of;
 #[cfg(feature = "columnar")]
 use super::columnar::{Opened, events::Columnar};
 use super::options::{DecodeOptions, LabelOptions, Packing};
-use super::scores::unpack;
+use super::scores::{unpack, unread};
 use csv::Csv;
 use json::Json;
 use row::Rows;
@@ -47,9 +47,10 @@ pub struct FileReader {
 }
 
 impl FileReader {
-    /// Opens `path`: Parquet and Arrow by their first bytes, `.csv` is CSV with a header, anything
-    /// else JSON lines; gzip and zstd are decompressed; `-` is standard input, of either kind. It
-    /// is read for events, for outcomes, or for both.
+    /// Opens `path`: Parquet and Arrow by their first bytes, `.csv` is CSV with a header, `.json`,
+    /// `.jsonl` and `.ndjson` are JSON lines; what begins with `{` or `[` is JSON lines and
+    /// anything else CSV where the name says neither, as in a pipe or standard input, `-`. gzip and
+    /// zstd are decompressed. It is read for events, for outcomes, or for both.
     pub fn open(
         path: &Path,
         events: Option<&DecodeOptions>,
@@ -148,33 +149,54 @@ fn in_columns(
 }
 
 /// The decompressed bytes of a file or of standard input, with a count of the stored bytes, and
-/// whether they are CSV: a file by its name, standard input by its first byte.
+/// whether they are CSV: a file by its name; standard input, a pipe, and a file whose name says
+/// nothing by the first byte.
 fn unpacked(path: &Path, read: &Arc<AtomicU64>) -> Result<(Box<dyn Read>, bool), FileError> {
     let failed = |what, e| FileError::Io(format!("cannot {what} {}: {e}", path.display()));
-    let standard = path == Path::new("-");
-    let input: Box<dyn Read> = if standard {
-        Box::new(io::stdin())
+    let (input, is_file): (Box<dyn Read>, bool) = if path == Path::new("-") {
+        (Box::new(io::stdin()), false)
     } else {
-        Box::new(File::open(path).map_err(|e| failed("open", e))?)
+        let file = File::open(path).map_err(|e| failed("open", e))?;
+        let metadata = file.metadata().map_err(|e| failed("open", e))?;
+        if metadata.is_dir() {
+            let name = path.display();
+            let why = format!("{name} is a directory; name one file in it");
+            return Err(FileError::Io(why));
+        }
+        (Box::new(file), metadata.is_file())
     };
     let counted = Counted {
         input,
         read: Arc::clone(read),
     };
-    let input = unpack(counted).map_err(|e| failed("unpack", e))?;
-    if standard {
-        let mut input = BufReader::new(input);
-        let start = input.fill_buf().map_err(|e| failed("read", e))?;
-        let start = start.strip_prefix(json::BYTE_ORDER_MARK).unwrap_or(start);
-        let csv = start.trim_ascii_start().first() != Some(&b'{');
-        return Ok((Box::new(input), csv));
+    let mut counted = BufReader::new(counted);
+    let start = counted.fill_buf().map_err(|e| failed("read", e))?;
+    if let Some(why) = unread(start) {
+        return Err(FileError::Io(format!("{} {why}", path.display())));
     }
+    let input = unpack(counted).map_err(|e| failed("unpack", e))?;
+    if let Some(csv) = named_kind(path).filter(|_| is_file) {
+        return Ok((input, csv));
+    }
+    let mut input = BufReader::new(input);
+    let start = input.fill_buf().map_err(|e| failed("read", e))?;
+    let start = start.strip_prefix(json::BYTE_ORDER_MARK).unwrap_or(start);
+    let csv = !matches!(start.trim_ascii_start().first(), Some(b'{' | b'['));
+    Ok((Box::new(input), csv))
+}
+
+/// Whether the name of a file says that it is CSV, or that it is JSON lines; `None` of other names.
+fn named_kind(path: &Path) -> Option<bool> {
     let name = path.to_string_lossy().to_ascii_lowercase();
     let packed = [".gz", ".zst"]
         .iter()
         .find_map(|end| name.strip_suffix(end));
-    let csv = packed.unwrap_or(&name).ends_with(".csv");
-    Ok((input, csv))
+    let end = packed.unwrap_or(&name).rsplit_once('.')?.1;
+    match end {
+        "csv" => Some(true),
+        "json" | "jsonl" | "ndjson" => Some(false),
+        _ => None,
+    }
 }
 
 /// Counts the bytes read from a file.

@@ -7,7 +7,9 @@
 
 #[cfg(feature = "columnar")]
 use super::columnar::{Batches, Column, Opened};
+use super::headers::{lacking, not_a_table, twice};
 use super::line_ends::LineEnds;
+use super::quotes::{LEFT_OPEN, Quotes};
 use super::scores_error::{ScoresError, broken, empty};
 use super::unique;
 use serde_json::Value;
@@ -24,7 +26,7 @@ pub struct Rows<'r> {
 
 enum Kind<'r> {
     Csv {
-        reader: Box<csv::Reader<Box<dyn Read + 'r>>>,
+        reader: Box<csv::Reader<Quotes<Box<dyn Read + 'r>>>>,
         header: csv::StringRecord,
         row: csv::StringRecord,
     },
@@ -100,8 +102,11 @@ impl<'r> Rows<'r> {
             return Rows::json(name, Box::new(input));
         }
         let input = Box::new(LineEnds::new(input)) as Box<dyn Read>;
-        let mut reader = csv::Reader::from_reader(input);
+        let mut reader = csv::Reader::from_reader(Quotes::new(input));
         let mut header = reader.headers().map_err(|e| broken(name, &e))?.clone();
+        if reader.get_ref().left_open() {
+            return Err(ScoresError(format!("{name}:1: {LEFT_OPEN}")));
+        }
         // Cells are trimmed when they are read: the crate would copy each row to trim it.
         header.trim();
         if header.is_empty() {
@@ -168,10 +173,18 @@ impl<'r> Rows<'r> {
         }
     }
 
-    /// The place of a column in [`Rows::cell`].
-    pub fn find(&mut self, wanted: &str) -> Option<usize> {
-        match &mut self.kind {
-            Kind::Csv { header, .. } => header.iter().position(|h| bare(h) == wanted),
+    /// The place of a column in [`Rows::cell`]; an error where a header has it twice.
+    pub fn find(&mut self, wanted: &str) -> Result<Option<usize>, ScoresError> {
+        Ok(match &mut self.kind {
+            Kind::Csv { header, .. } => {
+                let mut named = (0..header.len()).filter(|&at| bare(&header[at]) == wanted);
+                let first = named.next();
+                if named.next().is_some() {
+                    let why = twice(wanted);
+                    return Err(ScoresError(format!("{}:1: {why}", self.name)));
+                }
+                first
+            }
             Kind::Json {
                 object,
                 columns,
@@ -180,21 +193,25 @@ impl<'r> Rows<'r> {
             } => {
                 if value(object, wanted).is_none() {
                     missing.push(wanted.to_owned());
-                    return None;
+                    return Ok(None);
                 }
                 columns.push(wanted.to_owned());
                 Some(columns.len() - 1)
             }
             #[cfg(feature = "columnar")]
             Kind::Columnar(table) => table.find(wanted),
-        }
+        })
     }
 
     /// The same of a column that must be there.
     pub fn need(&mut self, wanted: &str) -> Result<usize, ScoresError> {
-        self.find(wanted).ok_or_else(|| {
+        self.find(wanted)?.ok_or_else(|| {
             let (name, names) = (&self.name, self.names());
-            let why = not_a_table(&names).unwrap_or_else(|| lacking(wanted, &names));
+            let why = not_a_table(&names).unwrap_or_else(|| {
+                lacking(wanted, &names)
+                    + "; name the columns score and label, or say what they are called with --score, \
+                       --label, --weight, --cluster or --classes"
+            });
             ScoresError(format!("{name}:1: {why}"))
         })
     }
@@ -232,7 +249,14 @@ impl<'r> Rows<'r> {
     pub fn advance(&mut self) -> Result<bool, ScoresError> {
         let name = &self.name;
         match &mut self.kind {
-            Kind::Csv { reader, row, .. } => reader.read_record(row).map_err(|e| broken(name, &e)),
+            Kind::Csv { reader, row, .. } => {
+                let read = reader.read_record(row);
+                if reader.get_ref().left_open() {
+                    let line = row.position().map_or(1, csv::Position::line);
+                    return Err(ScoresError(format!("{name}:{line}: {LEFT_OPEN}")));
+                }
+                read.map_err(|e| broken(name, &e))
+            }
             Kind::Json {
                 input,
                 columns,
@@ -286,56 +310,6 @@ impl<'r> Rows<'r> {
         };
         ScoresError(format!("{}:{line}: {what}", self.name))
     }
-}
-
-/// Most names of columns in a message, and most characters of one.
-const NAMES_SHOWN: usize = 10;
-const NAME_SHOWN: usize = 40;
-
-/// What a header shows that is none: a JSON array, or a table with another separator.
-fn not_a_table(names: &[&str]) -> Option<String> {
-    let first = names.first()?;
-    if first.starts_with('[') {
-        let remedy = "write one object a line (`jq -c '.[]'`)";
-        return Some(format!("the file is a JSON array; {remedy}"));
-    }
-    let other = [(';', "`;`"), ('\t', "tabs"), ('|', "`|`")];
-    let found = other.iter().find(|(c, _)| first.contains(*c));
-    let (_, by) = found.filter(|_| names.len() == 1)?;
-    Some(format!(
-        "the columns are separated by {by}; separate them by `,`"
-    ))
-}
-
-/// That a column is missing, with those that there are and the one that may be meant.
-fn lacking(wanted: &str, names: &[&str]) -> String {
-    let short = |name: &&str| -> String {
-        let mut characters = name.chars();
-        let text: String = characters.by_ref().take(NAME_SHOWN).collect();
-        text + if characters.next().is_some() {
-            "…"
-        } else {
-            ""
-        }
-    };
-    let mut shown: Vec<String> = names.iter().take(NAMES_SHOWN).map(short).collect();
-    if names.len() > NAMES_SHOWN {
-        shown.push(format!("and {} more", names.len() - NAMES_SHOWN));
-    }
-    let likeness = |name: &&&str| {
-        let (a, b) = (wanted.to_lowercase(), name.to_lowercase());
-        strsim::normalized_damerau_levenshtein(&a, &b)
-    };
-    let near = names.iter().filter(|name| likeness(name) >= 0.6);
-    let near = near.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    let near = near.map_or(String::new(), |near| {
-        format!("; did you mean '{}'?", short(near))
-    });
-    format!(
-        "no column named '{wanted}' among [{}]{near}; name the columns score and label, or say what they are called \
-         with --score, --label, --weight, --cluster or --classes",
-        shown.join(", ")
-    )
 }
 
 /// The name of a column without a byte order mark.
@@ -432,12 +406,40 @@ mod tests {
     }
 
     #[test]
+    fn a_column_that_is_there_twice_is_refused_where_it_is_wanted() {
+        let said = told("score,label,score\n", "score");
+        assert!(said.starts_with("s.csv:1: there are two columns"), "{said}");
+        assert_eq!(told("x,score,x\n", "score"), "1");
+    }
+
+    #[test]
+    fn a_quote_that_is_never_closed_ends_the_reading_with_the_number_of_its_row() {
+        for (text, line) in [
+            ("a,\"b\n1,2\n3,4\n", 1),
+            ("a,b\n1,\"2\n3,4\n5,6\n", 2),
+            ("a,b\n1,2\n\"3,4\n5,6\n", 3),
+            ("a,b\n1,2\n3,\"4", 3),
+        ] {
+            let read = Rows::open("s.csv", text.as_bytes()).and_then(|mut rows| {
+                while rows.advance()? {}
+                Ok(())
+            });
+            let said = read.expect_err(text).to_string();
+            let start = format!("s.csv:{line}: a quote is opened here and never closed");
+            assert!(said.starts_with(&start), "{text:?}: {said}");
+        }
+        let mut rows = Rows::open("s.csv", &b"a,b\n\"1\n\"\"\",5\" screen\n"[..]).expect("rows");
+        assert_eq!((rows.advance(), rows.cell(0)), (Ok(true), "1\n\""));
+        assert_eq!(rows.advance(), Ok(false));
+    }
+
+    #[test]
     fn a_key_that_is_written_twice_ends_the_reading_with_the_number_of_its_line() {
         let good = r#"{"score":0.5,"label":1}"#;
         let twice = r#"{"score":0.5,"label":1,"score":0.9}"#;
         let text = format!("{good}\n\n{twice}\n{good}\n");
         let mut rows = Rows::open("s.jsonl", text.as_bytes()).expect("a first object");
-        assert_eq!(rows.find("score"), Some(0));
+        assert_eq!(rows.find("score"), Ok(Some(0)));
         assert_eq!(rows.advance(), Ok(true));
         let said = rows.advance().expect_err("a key appears twice").to_string();
         assert!(

@@ -24,6 +24,22 @@ pub fn unpack<'a>(raw: impl Read + 'a) -> std::io::Result<Box<dyn Read + 'a>> {
     })
 }
 
+/// What to say of a file that begins like one of a kind that is not read.
+pub fn unread(start: &[u8]) -> Option<&'static str> {
+    match start {
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
+            Some("is compressed with xz; gzip and zstd are read")
+        }
+        [b'B', b'Z', b'h', b'1'..=b'9', ..] => {
+            Some("is compressed with bz2; gzip and zstd are read")
+        }
+        [b'P', b'K', 3, 4, ..] => Some("is compressed with zip; gzip and zstd are read"),
+        // A header of CSV may begin with a column FEA1; the file pads its magic with zeros.
+        [b'F', b'E', b'A', b'1', 0, ..] => Some("is Feather of version 1; write version 2"),
+        _ => None,
+    }
+}
+
 /// A whole sample, weighted if the file has a column of weights, clustered if it names clusters.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sample {
@@ -103,7 +119,7 @@ pub(super) fn optional(
 ) -> Result<Option<usize>, ScoresError> {
     match named {
         Some(name) => rows.need(name).map(Some),
-        None => Ok(rows.find(usual)),
+        None => rows.find(usual),
     }
 }
 
@@ -131,6 +147,9 @@ pub(super) fn parse_weight(text: &str) -> Result<f64, String> {
 }
 
 pub(super) fn parse_score(text: &str) -> Result<f64, String> {
+    if text.is_empty() {
+        return Err("there is no score; leave out events without one".to_owned());
+    }
     let Some(z) = number::checked(text) else {
         return Err(format!(
             "score '{text}' is not a number; write a probability between 0 and 1"

@@ -374,12 +374,16 @@ impl Shape {
         time.ok_or_else(|| {
             let shown = value.shown();
             let is_date = || time::from_text(shown, Some(0)).is_some();
+            let in_quotes = matches!(value, Value::Text(_)) && unit != TimeUnit::Rfc3339;
+            let is_number =
+                || time::from_number(Number::new(shown.as_bytes(), None), unit).is_some();
             let remedy = match unit {
                 TimeUnit::Milliseconds | TimeUnit::Seconds | TimeUnit::Microseconds
                     if is_date() =>
                 {
                     "it is a date: set `time_unit = \"rfc3339\"`"
                 }
+                _ if in_quotes && is_number() => "write the number without quotes",
                 TimeUnit::Milliseconds => {
                     "write a number of milliseconds since 1970, or set `time_unit`"
                 }
@@ -391,11 +395,13 @@ impl Shape {
                     "it has no time zone; write an offset or Z, or set `time_zone`"
                 }
                 TimeUnit::Rfc3339 if shown.bytes().all(|b| b.is_ascii_digit()) => {
-                    "it is a number: set `time_unit` to \"s\" or \"ms\", or write RFC 3339, such as \
+                    "it is a number: set `time_unit` to \"s\", \"ms\" or \"us\", or write RFC 3339, such as \
                      \"2026-11-21T14:30:00Z\""
                 }
                 TimeUnit::Rfc3339 => "write RFC 3339, such as \"2026-11-21T14:30:00Z\"",
             };
+            let quoted = || format!("\"{shown}\"");
+            let shown = if in_quotes { &quoted() } else { shown };
             Rejection::value(Reason::BadTime, &self.names[slot], shown, remedy)
         })
     }

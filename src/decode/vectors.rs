@@ -110,13 +110,14 @@ fn read_vectors(name: &str, rows: &mut Rows<'_>, columns: &Columns) -> Result<Ta
         elements.collect::<Result<_, _>>()?
     } else if columns.classes.is_empty() {
         (0..CLASSES_MAX)
-            .map_while(|k| rows.find(&format!("p{k}")))
-            .collect()
+            .map_while(|k| rows.find(&format!("p{k}")).transpose())
+            .collect::<Result<_, _>>()?
     } else {
         let named = columns.classes.iter().map(|(_, column)| rows.need(column));
         named.collect::<Result<_, _>>()?
     };
-    let Some(label) = rows.find(&columns.label).filter(|_| places.len() >= 2) else {
+    let label = rows.find(&columns.label)?;
+    let Some(label) = label.filter(|_| places.len() >= 2) else {
         return Err(ScoresError(format!(
             "{name}:1: the table must have the columns p0, p1, … of at least two classes and label, or say what they \
              are called with --classes and --label"

@@ -258,6 +258,10 @@ pub fn change(route: &Route, body: &[u8], published: &Published) -> Answer {
         Some(AlertResponse::Done) => ok(&json!({ "done": true })),
         Some(AlertResponse::Unknown) => unknown(route, published),
         Some(AlertResponse::Refused(why)) => error(StatusCode::UNPROCESSABLE_ENTITY, &why, EXAMPLE),
+        Some(AlertResponse::Unavailable(why)) => {
+            let hint = "/api/v1/alerts and /api/v1/deployments show what is done; /ready says what is wrong";
+            error(StatusCode::SERVICE_UNAVAILABLE, why, hint)
+        }
     }
 }
 

@@ -108,7 +108,12 @@ pub fn refusal(
         let json = JSON_KINDS.iter().any(|json| kind.starts_with(json));
         if !json && text_of_actor(headers).is_none() {
             let what = "the request could come from any page";
-            let hint = "send `content-type: application/json` or `x-requested-by: NAME`";
+            let hint = match route {
+                Route::Events(_) => {
+                    "send `content-type: application/json`, or application/x-ndjson with one event in each line"
+                }
+                _ => "send `content-type: application/json` or `x-requested-by: NAME`",
+            };
             return Some(error(StatusCode::UNSUPPORTED_MEDIA_TYPE, what, hint));
         }
     }

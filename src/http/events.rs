@@ -30,6 +30,7 @@ pub fn post(
             .and_then(|v: &HeaderValue| v.to_str().ok())
     };
     let kind = text(CONTENT_TYPE.as_str()).unwrap_or_default();
+    let dry_run = dry_run(query)?;
     let lines = kind.starts_with("application/x-ndjson");
     if !lines && !kind.starts_with("application/json") {
         let hint = "send `content-type: application/json`, or application/x-ndjson with one event in each line";
@@ -52,14 +53,33 @@ pub fn post(
         let what = "the idempotency key is empty, too long or no text";
         return Err(error(StatusCode::BAD_REQUEST, what, hint));
     }
-    let parts = query.unwrap_or_default().split('&');
     Ok(EventPost {
         topic,
         key: key.map(str::to_owned),
         lines,
-        dry_run: parts.into_iter().any(|part| part == "dry_run=1"),
+        dry_run,
         body: Vec::new(),
     })
+}
+
+/// Whether the events are only checked. What is spelled otherwise could be meant so, and events
+/// that are stored cannot be taken back.
+#[expect(clippy::result_large_err, reason = "an answer is made once a request")]
+fn dry_run(query: Option<&str>) -> Result<bool, Answer> {
+    let mut dry_run = false;
+    let parts = query.unwrap_or_default().split('&');
+    for part in parts.filter(|part| !part.is_empty()) {
+        dry_run = match part {
+            "dry_run" | "dry_run=1" | "dry_run=true" => true,
+            "dry_run=0" | "dry_run=false" => false,
+            other => {
+                let what = format!("`{other}` is no parameter of this address; nothing was stored");
+                let hint = "write `?dry_run=1` to check the events without storing them";
+                return Err(error(StatusCode::BAD_REQUEST, &what, hint));
+            }
+        };
+    }
+    Ok(dry_run)
 }
 
 /// Hands a post over and words the answer. Waits for the disk.
@@ -137,7 +157,7 @@ fn words(answer: EventAnswer) -> Answer {
         ),
         EventAnswer::Full => later(
             StatusCode::TOO_MANY_REQUESTS,
-            "the event log is full of events that were not read yet",
+            "the event log is full of events that were not read yet, or that no snapshot holds yet",
             "send the request again later; a larger `bytes_max` of [http.events] holds more",
         ),
         EventAnswer::Busy => later(
@@ -150,5 +170,24 @@ fn words(answer: EventAnswer) -> Answer {
             &why,
             "see the runbook TruelineEventLogRefuses",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_is_the_dry_run_as_people_write_it_or_an_error() {
+        let of = |query| dry_run(query).map_err(|answer| answer.status().as_u16());
+        for query in ["dry_run", "dry_run=1", "dry_run=true", "&dry_run=1"] {
+            assert_eq!(of(Some(query)), Ok(true), "{query}");
+        }
+        for query in [None, Some(""), Some("dry_run=0"), Some("dry_run=false")] {
+            assert_eq!(of(query), Ok(false), "{query:?}");
+        }
+        for query in ["dry_run=yes", "dryrun=1", "dry_run=1&x=2", "Dry_run=1"] {
+            assert_eq!(of(Some(query)), Err(400), "{query}");
+        }
     }
 }

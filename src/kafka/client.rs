@@ -7,7 +7,8 @@
 //! The traits keep the types of rdkafka for lists of partitions and for errors.
 
 use super::context::Events;
-use super::{Headers, KafkaError, KafkaOptions};
+use super::handler::{Fetched, Record};
+use super::{KafkaError, KafkaOptions};
 use rdkafka::TopicPartitionList;
 use rdkafka::error::KafkaResult;
 use std::collections::BTreeMap;
@@ -48,35 +49,6 @@ pub trait Brokers: Debug + Send + Sync {
         options: &KafkaOptions,
         topic: &str,
     ) -> Result<Box<dyn FollowState>, KafkaError>;
-}
-
-/// One record, borrowed from the client for the duration of the call.
-#[derive(Debug, Clone, Copy)]
-pub struct Record<'a> {
-    /// Position of the topic in [`super::KafkaOptions::topics`].
-    pub topic: u16,
-    /// Number of the partition in its topic.
-    pub partition: i32,
-    /// Offset.
-    pub offset: i64,
-    /// Kafka timestamp in ms since 1970, if the record has one.
-    pub timestamp_ms: Option<i64>,
-    /// Key, if there is one.
-    pub key: Option<&'a [u8]>,
-    /// Value; empty for a tombstone.
-    pub payload: &'a [u8],
-    /// Headers.
-    pub headers: Headers<'a>,
-}
-
-/// A record of a batch, or the error of a partition.
-#[derive(Debug, Clone, Copy)]
-pub struct Fetched<'a> {
-    /// The record. That of an error has the offset that was requested, negative if there was none,
-    /// and a text as its value.
-    pub record: Record<'a>,
-    /// 0 for a record, otherwise the error code of librdkafka.
-    pub error: i32,
 }
 
 /// A member of a consumer group that reads committed records.
@@ -197,12 +169,13 @@ pub trait ReadState: Send {
     ) -> Result<Option<i64>, KafkaError>;
 
     /// Hands over all records of a partition up to and including `until`, in order: key, and value
-    /// unless the key was deleted.
+    /// unless the key was deleted. Calls `alive` at least once a second meanwhile.
     fn read(
         &self,
         partition: i32,
         until: i64,
         within: Duration,
+        alive: &dyn Fn(),
         each: EachRecord<'_>,
     ) -> Result<(), KafkaError>;
 
@@ -221,11 +194,13 @@ pub trait ReadState: Send {
 /// Writes to the state topic. Threads can share it.
 pub trait WriteState: Send + Sync {
     /// Writes records to their partitions and waits until the broker has all of them. Returns their
-    /// offsets. After an error each record may or may not be in the topic.
+    /// offsets. After an error each record may or may not be in the topic. Calls `alive` at least
+    /// once a second meanwhile.
     fn put(
         &self,
         records: &[(i32, &StateRecord)],
         within: Duration,
+        alive: &dyn Fn(),
     ) -> Result<Vec<i64>, KafkaError>;
 }
 

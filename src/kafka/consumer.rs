@@ -19,14 +19,15 @@
 
 mod members;
 mod rebalance;
+mod view;
 
-use super::client::{Brokers, Fetched, GroupClient};
+use super::client::{Brokers, GroupClient};
 use super::contact::Contact;
 use super::context::Rebalance;
+use super::handler::Fetched;
 use super::native::BATCH;
-use super::next_offsets::NextOffsets;
 use super::offsets::{OffsetRecovery, position_of};
-use super::partition_ends::{Hidden, PartitionEnds};
+use super::partition_ends::PartitionEnds;
 use super::start_offsets::StartOffsets;
 use super::throttle::ErrorThrottle;
 use super::topics::Topics;
@@ -251,21 +252,6 @@ impl Consumer {
         }
     }
 
-    /// The partitions whose next records an open transaction hides.
-    pub fn hidden(&self) -> impl Iterator<Item = (Partition, Hidden)> {
-        self.ends.hidden()
-    }
-
-    /// For how long no broker has been connected.
-    pub fn cut_off(&self) -> Option<Duration> {
-        self.contact.cut_off()
-    }
-
-    /// The partitions that are read and whose leader is not connected, each with for how long.
-    pub fn leaderless(&self) -> impl Iterator<Item = (Partition, Duration)> {
-        self.contact.leaderless()
-    }
-
     /// Handles rebalances, errors and statistics, and messages on the consumer's own queue. Returns
     /// whether there were statistics.
     fn serve<H: Handler>(&mut self, handler: &mut H) -> bool {
@@ -288,10 +274,13 @@ impl Consumer {
                     let partition = stats.partition;
                     let p = Partition { topic, partition };
                     let next = self.next.readable(p);
-                    let reads = next.is_some() && !self.paused;
+                    // Also where the leader has been away since the assignment.
+                    let reads = (next.is_some() || self.starts.awaits(p)) && !self.paused;
                     self.contact
                         .update_leader(p, !reads || stats.responded.is_some());
-                    self.ends.update(p, stats, next);
+                    if stats.end.is_some() {
+                        self.ends.update(p, stats, next);
+                    }
                 }
             }
             for (code, text) in events.errors {
@@ -370,40 +359,6 @@ impl Consumer {
             .and_then(|()| self.client.pause(&self.topics.list(&suspended)))
             .map_err(KafkaError::from_native)
     }
-
-    /// Whether the group has ever responded with an assignment, even an empty one.
-    pub fn joined(&self) -> bool {
-        self.joined
-    }
-
-    /// The subscribed topics whose partitions this member does not have all: how many it has, and
-    /// how many there are.
-    pub fn shared(&self) -> Vec<(&str, usize, usize)> {
-        let assigned = self.assignment();
-        let of = |(&topic, &all): (&u16, &usize)| {
-            let ours = assigned.iter().filter(|p| p.topic == topic).count();
-            (self.topics.names[usize::from(topic)].as_str(), ours, all)
-        };
-        let topics = self.counts.iter().map(of);
-        topics.filter(|(_, ours, all)| ours < all).collect()
-    }
-
-    /// The partitions that are assigned now.
-    pub fn assignment(&self) -> Vec<Partition> {
-        self.next.assigned()
-    }
-
-    /// For each assigned partition, the number of records that the broker had at the latest
-    /// statistics and that are not handed over yet.
-    pub fn lag(&self) -> Vec<(Partition, i64)> {
-        let mut all = Vec::new();
-        for (p, end) in self.ends.end_offsets() {
-            if let Some(next) = self.next.readable(p) {
-                all.push((p, (end - next).max(0)));
-            }
-        }
-        all
-    }
 }
 
 impl Drop for Consumer {
@@ -421,5 +376,83 @@ impl Drop for Consumer {
         }
         // The client leaves the group when it is dropped.
         self.client.close();
+    }
+}
+
+/// Entry of a partition that is not assigned.
+const UNASSIGNED: i64 = -1;
+
+/// Entry of a partition that is assigned but suspended: no record has such an offset.
+const SUSPENDED: i64 = i64::MAX;
+
+/// By topic and partition, the lowest offset that may come next.
+///
+/// The consumer checks each record against this table, at the cost of one look-up: librdkafka has
+/// had bugs with messages of revoked partitions in batches (issue 3093).
+struct NextOffsets(Vec<Vec<i64>>);
+
+impl NextOffsets {
+    /// A table without assigned partitions, for this number of topics.
+    fn new(topics: usize) -> NextOffsets {
+        NextOffsets(vec![Vec::new(); topics])
+    }
+
+    /// Whether the record may be handed over. If so, the next one must be later.
+    #[inline]
+    fn claim(&mut self, topic: u16, partition: i32, offset: i64) -> bool {
+        match self.0[usize::from(topic)].get_mut(partition as usize) {
+            Some(n) if *n != UNASSIGNED && offset >= *n => {
+                *n = offset + 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The entry of a partition that is assigned.
+    fn get(&self, p: Partition) -> Option<i64> {
+        let entry = self.0.get(usize::from(p.topic))?.get(p.partition as usize);
+        entry.copied().filter(|&n| n != UNASSIGNED)
+    }
+
+    /// The next offset of a partition that is assigned and not suspended.
+    fn readable(&self, p: Partition) -> Option<i64> {
+        self.get(p).filter(|&n| n != SUSPENDED)
+    }
+
+    /// Assigns a partition from this offset on.
+    fn set(&mut self, p: Partition, offset: i64) {
+        let Ok(number) = usize::try_from(p.partition) else {
+            return;
+        };
+        let topic = &mut self.0[usize::from(p.topic)];
+        if topic.len() <= number {
+            topic.resize(number + 1, UNASSIGNED);
+        }
+        topic[number] = offset;
+    }
+
+    /// Marks a partition as no longer assigned.
+    fn remove(&mut self, p: Partition) {
+        self.set(p, UNASSIGNED);
+    }
+
+    /// Number of assigned partitions.
+    fn count(&self) -> usize {
+        let entries = self.0.iter().flatten();
+        entries.filter(|&&n| n != UNASSIGNED).count()
+    }
+
+    /// All assigned partitions.
+    fn assigned(&self) -> Vec<Partition> {
+        let mut all = Vec::new();
+        for (topic, next) in (0u16..).zip(&self.0) {
+            for (partition, &offset) in (0i32..).zip(next) {
+                if offset != UNASSIGNED {
+                    all.push(Partition { topic, partition });
+                }
+            }
+        }
+        all
     }
 }

@@ -51,8 +51,8 @@ pub struct PartitionStats {
     pub topic: String,
     /// Number of the partition.
     pub partition: i32,
-    /// The offset after the broker's newest record.
-    pub end: i64,
+    /// The offset after the broker's newest record, once something was fetched.
+    pub end: Option<i64>,
     /// The offset before which no transaction is open.
     pub stable: Option<i64>,
     /// The next offset to fetch, once it is known.
@@ -151,11 +151,11 @@ impl ClientContext for Context {
         events.statistics.clear();
         for (name, topic) in &statistics.topics {
             for p in topic.partitions.values() {
-                if p.partition >= 0 && p.hi_offset >= 0 {
+                if p.partition >= 0 {
                     events.statistics.push(PartitionStats {
                         topic: name.clone(),
                         partition: p.partition,
-                        end: p.hi_offset,
+                        end: (p.hi_offset >= 0).then_some(p.hi_offset),
                         stable: (p.ls_offset >= 0).then_some(p.ls_offset),
                         next: (p.fetch_state == "active" && p.next_offset >= 0)
                             .then_some(p.next_offset),
@@ -215,5 +215,44 @@ impl ConsumerContext for Context {
         if let Err(error) = result {
             tracing::debug!(%error, "could not return partitions while closing");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rdkafka::statistics::{Broker, Partition, Topic};
+
+    #[test]
+    fn a_partition_that_was_never_fetched_says_whether_its_leader_answers() {
+        let broker = |nodeid: i32, state: &str| Broker {
+            nodeid,
+            state: state.to_owned(),
+            rxidle: 1000,
+            ..Broker::default()
+        };
+        let partition = |partition: i32, leader: i32| Partition {
+            partition,
+            leader,
+            hi_offset: -1001,
+            ..Partition::default()
+        };
+        let partitions = [(0, 1), (1, 2), (2, -1), (-1, -1)].map(|(p, l)| (p, partition(p, l)));
+        let topic = Topic {
+            partitions: partitions.into(),
+            ..Topic::default()
+        };
+        let brokers = [("one", broker(1, "UP")), ("two", broker(2, "CONNECT"))];
+        let context = Context::new(TokenFile::default(), Rebootstrap::new("one,two"));
+        context.stats(Statistics {
+            brokers: brokers.map(|(name, b)| (name.to_owned(), b)).into(),
+            topics: [("scores".to_owned(), topic)].into(),
+            ..Statistics::default()
+        });
+        let mut found = context.take_events().statistics;
+        found.sort_by_key(|p| p.partition);
+        let found = found.iter().map(|p| (p.end, p.responded.is_some()));
+        let found: Vec<_> = found.collect();
+        assert_eq!(found, [(None, true), (None, false), (None, false)]);
     }
 }

@@ -1,8 +1,46 @@
-//! The handler that receives the records and events of a consumer.
+//! What a consumer hands over, and to whom.
 
-use super::{Begin, KafkaError, Partition, Record};
+use super::{Headers, KafkaError, Partition};
 use std::ops::Range;
 use std::time::Duration;
+
+/// One record, borrowed from the client for the duration of the call.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    /// Position of the topic in [`super::KafkaOptions::topics`].
+    pub topic: u16,
+    /// Number of the partition in its topic.
+    pub partition: i32,
+    /// Offset.
+    pub offset: i64,
+    /// Kafka timestamp in ms since 1970, if the record has one.
+    pub timestamp_ms: Option<i64>,
+    /// Key, if there is one.
+    pub key: Option<&'a [u8]>,
+    /// Value; empty for a tombstone.
+    pub payload: &'a [u8],
+    /// Headers.
+    pub headers: Headers<'a>,
+}
+
+/// A record of a batch, or the error of a partition.
+#[derive(Debug, Clone, Copy)]
+pub struct Fetched<'a> {
+    /// The record. That of an error has the offset that was requested, negative if there was none,
+    /// and a text as its value.
+    pub record: Record<'a>,
+    /// 0 for a record, otherwise the error code of librdkafka.
+    pub error: i32,
+}
+
+/// The start of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Begin {
+    /// The offset to read first.
+    pub offset: i64,
+    /// The group has read the partition up to here before, and its sums are missing.
+    pub without_sums_of: Option<i64>,
+}
 
 /// Receives records and events of a consumer, in order. All calls come from
 /// [`super::Consumer::poll`], on the thread of its caller.

@@ -1,7 +1,8 @@
 //! The client of the program: librdkafka.
 
-use super::client::{Brokers, Fetched, FollowState, GroupClient, ReadState, Record, WriteState};
+use super::client::{Brokers, FollowState, GroupClient, ReadState, WriteState};
 use super::context::{Context, Events};
+use super::handler::{Fetched, Record};
 use super::native::{BatchQueue, Message};
 use super::quiet::Quiet;
 use super::state_follower::StateFollower;

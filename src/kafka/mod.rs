@@ -14,7 +14,6 @@ mod librdkafka;
 mod list_offsets;
 mod member;
 mod native;
-mod next_offsets;
 mod offsets;
 mod options;
 mod owned;
@@ -35,14 +34,12 @@ mod token;
 mod topic;
 mod topics;
 
-pub use client::{
-    Brokers, Ends, Fetched, FollowState, Followed, GroupClient, ReadState, Record, WriteState,
-};
+pub use client::{Brokers, Ends, FollowState, Followed, GroupClient, ReadState, WriteState};
 pub use consumer::Consumer;
 pub use context::{Events, PartitionStats, Rebalance};
 pub use dead_letter::{DeadLetter, DeadLetterCounts};
 pub use error::KafkaError;
-pub use handler::Handler;
+pub use handler::{Begin, Fetched, Handler, Record};
 pub use headers::Headers;
 pub use librdkafka::Librdkafka;
 pub use member::Member;
@@ -56,6 +53,5 @@ pub use probe::{Probe, probe};
 pub use process_start::ProcessStart;
 pub use range::{Bound, Gap, Span, Watermarks, resolve};
 pub use range_reader::{RangeReader, Step};
-pub use start_offsets::Begin;
 pub use state_topic::StateTopic;
 pub use topic::Topic;

@@ -110,7 +110,9 @@ impl PartitionEnds {
 
     /// Stores the latest statistics of a partition.
     pub fn update(&mut self, p: Partition, stats: PartitionStats, next: Option<i64>) {
-        let hides = |stable: i64| stats.next.is_some_and(|at| at >= stable) && stable < stats.end;
+        let hides = |stable: i64| {
+            stats.next.is_some_and(|at| at >= stable) && stats.end.is_some_and(|end| stable < end)
+        };
         match stats.stable.filter(|stable| hides(*stable)) {
             None => {
                 self.hidden.remove(&p);
@@ -169,7 +171,8 @@ impl PartitionEnds {
 
     /// End offset of each partition, as of the latest statistics.
     pub fn end_offsets(&self) -> impl Iterator<Item = (Partition, i64)> {
-        self.stats.iter().map(|(&p, stats)| (p, stats.end))
+        let all = self.stats.iter();
+        all.filter_map(|(&p, stats)| Some((p, stats.end?)))
     }
 
     /// Takes out the partitions that have reached their end. `drained`: no fetched record waits to

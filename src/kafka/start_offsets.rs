@@ -17,6 +17,7 @@
 //! without an answer are remembered here and requested again.
 
 use super::client::GroupClient;
+use super::handler::Begin;
 use super::options::{MissingState, StartAt};
 use super::process_start::ProcessStart;
 use super::topics::Topics;
@@ -33,15 +34,6 @@ const RETRY_WAIT: Duration = Duration::from_secs(1);
 const RETRY_PAUSE: Duration = Duration::from_secs(3);
 /// Begins the metadata of a commit, before the number of partitions.
 const PARTITIONS: &str = "partitions=";
-
-/// The start of a partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Begin {
-    /// The offset to read first.
-    pub offset: i64,
-    /// The group has read the partition up to here before, and its sums are missing.
-    pub without_sums_of: Option<i64>,
-}
 
 /// How a partition starts.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -199,6 +199,7 @@ impl StateTopic {
         from: Offset,
         until: i64,
         within: Duration,
+        alive: &dyn Fn(),
         each: EachAt<'_>,
     ) -> Result<(), KafkaError> {
         let start = Instant::now();
@@ -211,6 +212,7 @@ impl StateTopic {
             self.topic
         )));
         while start.elapsed() < within {
+            alive();
             Quiet::rebootstrap(self.client.client());
             match self.client.poll(Duration::from_millis(50)) {
                 None => {}
@@ -276,11 +278,12 @@ impl ReadState for StateTopic {
         partition: i32,
         until: i64,
         within: Duration,
+        alive: &dyn Fn(),
         each: EachRecord<'_>,
     ) -> Result<(), KafkaError> {
         let all = Offset::Beginning;
         let mut each = |_: i64, key: &[u8], value: Option<&[u8]>| each(key, value);
-        self.read_from(partition, all, until, within, &mut each)
+        self.read_from(partition, all, until, within, alive, &mut each)
     }
 
     fn read_after(
@@ -305,7 +308,8 @@ impl ReadState for StateTopic {
         if until < from {
             return Ok(());
         }
-        self.read_from(partition, Offset::Offset(from), until, within, each)
+        let from = Offset::Offset(from);
+        self.read_from(partition, from, until, within, &|| {}, each)
     }
 }
 

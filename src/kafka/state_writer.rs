@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 /// Pause after a full queue.
 const QUEUE_FULL_PAUSE: Duration = Duration::from_millis(5);
 
+/// Longest wait without a sign that the caller is alive.
+const SILENCE_MAX: Duration = Duration::from_secs(1);
+
 /// Writes to the topic. Threads can share it.
 pub struct StateWriter {
     options: KafkaOptions,
@@ -45,6 +48,7 @@ impl StateWriter {
         &self,
         records: &[(i32, &StateRecord)],
         within: Duration,
+        alive: &dyn Fn(),
     ) -> Result<Vec<i64>, KafkaError> {
         let start = Instant::now();
         let producer = self.producer.read().unwrap_or_else(PoisonError::into_inner);
@@ -69,6 +73,7 @@ impl StateWriter {
                         if start.elapsed() < within =>
                     {
                         record = back;
+                        alive();
                         std::thread::sleep(QUEUE_FULL_PAUSE);
                     }
                     Err((error, _)) => return Err(KafkaError::from_native(error)),
@@ -77,10 +82,17 @@ impl StateWriter {
         }
         drop(results);
         let mut offsets = vec![0; records.len()];
-        for _ in records {
-            match deliveries.recv_timeout(within.saturating_sub(start.elapsed())) {
-                Ok((index, Ok((_, offset)))) => offsets[index] = offset,
+        let mut open = records.len();
+        while open > 0 {
+            let left = within.saturating_sub(start.elapsed());
+            match deliveries.recv_timeout(left.min(SILENCE_MAX)) {
+                Ok((index, Ok((_, offset)))) => {
+                    offsets[index] = offset;
+                    open -= 1;
+                    alive();
+                }
                 Ok((_, Err(error))) => return Err(self.failed(&error)),
+                Err(RecvTimeoutError::Timeout) if left > SILENCE_MAX => alive(),
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(self.failed(&format!("no response within {within:?}")));
                 }
@@ -117,9 +129,10 @@ impl WriteState for StateWriter {
         &self,
         records: &[(i32, &StateRecord)],
         within: Duration,
+        alive: &dyn Fn(),
     ) -> Result<Vec<i64>, KafkaError> {
         self.renew_producer()?;
-        let written = self.try_put(records, within);
+        let written = self.try_put(records, within, alive);
         if written.is_err() && self.drops {
             let producer = self.producer.read().unwrap_or_else(PoisonError::into_inner);
             producer.purge(PurgeConfig::default().queue().inflight());
@@ -137,4 +150,24 @@ fn producer(options: &KafkaOptions) -> Result<ThreadedProducer<Quiet>, KafkaErro
         .set("topic.metadata.propagation.max.ms", "5000")
         .set("queue.buffering.max.kbytes", "262144");
     create(&c, options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn who_waits_for_a_broker_that_is_away_shows_that_it_lives() {
+        let options = KafkaOptions {
+            brokers: "127.0.0.1:1".to_owned(),
+            ..KafkaOptions::default()
+        };
+        let writer = StateWriter::new(&options, "state").expect("a client");
+        let (record, within) = (("k".to_owned(), None), Duration::from_millis(2900));
+        let beats = Cell::new(0);
+        let put = writer.put(&[(0, &record)], within, &|| beats.set(beats.get() + 1));
+        assert!(put.is_err());
+        assert!(beats.get() >= 1, "{}", beats.get());
+    }
 }

@@ -116,9 +116,9 @@ impl Deduplicator {
     }
 
     /// Whether the alert was last notified to fire with another severity.
-    pub fn has_other_severity(&self, notification: &Notification) -> bool {
-        let last = self.last.get(&notification.fingerprint);
-        last.is_some_and(|l| l.firing && l.severity != notification.severity)
+    pub fn has_other_severity(&self, fingerprint: &str, severity: Severity) -> bool {
+        let last = self.last.get(fingerprint);
+        last.is_some_and(|l| l.firing && l.severity != severity)
     }
 
     /// Makes a notification of a firing that was notified before start and change no earlier than
@@ -310,9 +310,8 @@ mod tests {
     fn a_severity_that_was_silenced_when_it_rose_is_another_than_sinks_know() {
         let mut dedup = Deduplicator::default();
         let book = Silences::default();
-        let has = |dedup: &Deduplicator, severity| {
-            dedup.has_other_severity(&notification(Firing, 10, 20, severity))
-        };
+        let fingerprint = notification(Firing, 10, 20, Warn).fingerprint;
+        let has = |dedup: &Deduplicator, severity| dedup.has_other_severity(&fingerprint, severity);
         assert!(!has(&dedup, Page));
         send(&mut dedup, &[notification(Firing, 10, 10, Warn)], &book);
         assert!(has(&dedup, Page) && !has(&dedup, Warn));

@@ -168,8 +168,9 @@ impl AlertGroups {
             return Some((id, GroupChange::Fires));
         };
         group.bad_ms = group.bad_ms.max(to.bad_ms);
-        let joins = group.streams.insert(stream.clone(), to.severity).is_none();
-        let change = match (group.settle(), joins) {
+        let before = group.streams.insert(stream.clone(), to.severity);
+        let changes = group.settle(before, Some(to.severity));
+        let change = match (changes, before.is_none()) {
             (true, _) => GroupChange::Fires,
             (false, true) => GroupChange::Joined,
             (false, false) => return None,
@@ -180,7 +181,7 @@ impl AlertGroups {
     /// A stream of the alert, bad at `bad_ms` for the last time, does not fire any more.
     fn end(&mut self, id: &GroupId, stream: &StreamId, bad_ms: Option<i64>) -> Option<GroupChange> {
         let group = self.open.get_mut(id)?;
-        group.streams.remove(stream)?;
+        let before = group.streams.remove(stream)?;
         group.bad_ms = group.bad_ms.max(bad_ms);
         if group.streams.is_empty() {
             let group = self.open.remove(id)?;
@@ -190,7 +191,8 @@ impl AlertGroups {
                 bad_ms: group.bad_ms,
             });
         }
-        group.settle().then_some(GroupChange::Fires)
+        let changes = group.settle(Some(before), None);
+        changes.then_some(GroupChange::Fires)
     }
 
     /// A stream has left this process.
@@ -221,9 +223,16 @@ impl AlertGroups {
 }
 
 impl Group {
-    /// Takes the greatest severity of the streams; says whether it is another one than before.
-    fn settle(&mut self) -> bool {
-        let severity = self.streams.values().copied().max().unwrap_or_default();
+    /// Takes the greatest severity of the streams after that of one of them was `before` and is
+    /// `now`; says whether it is another one than before. Thousands of streams may share an alert,
+    /// so all are asked only where one of the severest gives way.
+    fn settle(&mut self, before: Option<Severity>, now: Option<Severity>) -> bool {
+        let rises = now.filter(|now| *now >= self.severity);
+        let severity = match rises {
+            Some(now) => now,
+            None if before < Some(self.severity) => return false,
+            None => self.streams.values().copied().max().unwrap_or_default(),
+        };
         std::mem::replace(&mut self.severity, severity) != severity
     }
 
@@ -307,6 +316,39 @@ mod tests {
             (Some(Fires), Some((10, Warn))),
             (Some(ended), None),
             (Some(Fires), Some((90, Warn))),
+        ];
+        assert_eq!(story, wanted);
+    }
+
+    #[test]
+    fn the_severity_of_an_alert_falls_with_the_last_of_its_severest_streams() {
+        let mut groups = AlertGroups::new(GroupBy::default());
+        let well = Alert::default();
+        let mut step = |version: &str, to: &Alert| {
+            let change = groups.step(&stream(version, ""), to, |_| None);
+            let severity = groups.open().next().map(|(_, g)| g.severity);
+            (change.map(|(_, change)| change), severity)
+        };
+        use GroupChange::{Fires, Joined};
+        let story = [
+            step("1", &firing(0, Page)),
+            step("2", &firing(1, Page)),
+            step("3", &firing(2, Warn)),
+            step("4", &firing(3, Warn)),
+            step("3", &well),
+            step("2", &firing(1, Warn)),
+            step("1", &well),
+            step("2", &well),
+        ];
+        let wanted = [
+            (Some(Fires), Some(Page)),
+            (Some(Joined), Some(Page)),
+            (Some(Joined), Some(Page)),
+            (Some(Joined), Some(Page)),
+            (None, Some(Page)),
+            (None, Some(Page)),
+            (Some(Fires), Some(Warn)),
+            (None, Some(Warn)),
         ];
         assert_eq!(story, wanted);
     }

@@ -56,7 +56,6 @@ pub mod pagerduty;
 mod post;
 pub mod receiver;
 mod receivers;
-pub mod schema;
 pub mod sink;
 mod slack;
 pub mod steps;

@@ -1,8 +1,8 @@
 //! A notification: one change of one alert, with all numbers of that moment.
 //!
 //! As JSON it is the body of a webhook and the value of a record on the alerts topic.
-//! `deploy/alert.schema.json` describes it ([`super::schema`]). An undefined number is null. Times
-//! are event times in ms since 1970.
+//! `deploy/alert.schema.json` describes it. An undefined number is null. Times are event times in
+//! ms since 1970.
 
 use serde::{Deserialize, Serialize};
 

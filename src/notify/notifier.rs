@@ -18,7 +18,7 @@ use super::options::{NotifyOptions, SinkOptions, Texts};
 use super::receivers;
 use super::sink::Sink;
 use super::steps::Bell;
-use crate::alert::{Severity, Silences};
+use crate::alert::{Deployment, Labels, Severity, Silences};
 use crate::telemetry::facts::SinkFacts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -180,7 +180,8 @@ impl Notifier {
     pub fn notify(&mut self, mut notification: Notification, now_ms: i64) -> bool {
         let book = self.book();
         // The change of severity may have been silenced, or old: then all have to learn of it.
-        notification.joined &= !self.dedup.has_other_severity(&notification);
+        let (fingerprint, severity) = (&notification.fingerprint, notification.severity);
+        notification.joined &= !self.dedup.has_other_severity(fingerprint, severity);
         let admitted = match notification.joined {
             true => {
                 self.dedup.follow(&mut notification);
@@ -233,6 +234,26 @@ impl Notifier {
         };
         let sinks = self.dispatcher.sinks();
         sinks.iter().any(|s| notified.is_lacked_by(s, now_ms))
+    }
+
+    /// Whether people are to be notified that a stream with these labels has joined the alert,
+    /// which has this severity now: a sink that wants the stream did not get the alert, or people
+    /// know another severity.
+    pub fn wants_joined(
+        &self,
+        fingerprint: &str,
+        (severity, labels): (Severity, &Labels),
+        now_ms: i64,
+    ) -> bool {
+        if self.dedup.has_other_severity(fingerprint, severity) {
+            return true;
+        }
+        let Some(notified) = self.firing.get(fingerprint) else {
+            return false;
+        };
+        let sinks = self.dispatcher.sinks();
+        let mut wanting = sinks.iter().filter(|s| s.selects(labels));
+        wanting.any(|s| notified.is_lacked_by(s, now_ms))
     }
 
     /// Takes note of what sinks missed.
@@ -358,19 +379,36 @@ impl Notifier {
         }
     }
 
+    /// Records a deployment that was marked, without waiting for the disk.
+    pub fn record_deployment(&mut self, deployment: Deployment) {
+        let version = deployment.version.as_deref().unwrap_or("");
+        let (model, by) = (&deployment.model, &deployment.by);
+        tracing::info!(
+            model,
+            version,
+            by,
+            "deployment marked after its request had ended"
+        );
+        self.record(Entry::Deployed(deployment));
+    }
+
     /// Compares the firing alerts with the notified ones. Returns the alerts that still need a
     /// notification, and resolves those that are no longer watched. The second step uses
     /// `steady_ms`, a clock that does not step.
-    pub fn compare(&mut self, firing: &[Firing], (now_ms, steady_ms): (i64, i64)) -> Vec<String> {
+    pub fn compare(
+        &mut self,
+        firing: &[Firing],
+        (now_ms, steady_ms): (i64, i64),
+    ) -> BTreeSet<String> {
         self.learn_missed();
-        let mut unsent = Vec::new();
+        let mut unsent = BTreeSet::new();
         for alert in firing {
             let fingerprint = &alert.fingerprint;
             self.reacquire(fingerprint.clone());
             self.dedup.saw_firing(fingerprint, steady_ms);
             let (since_ms, severity) = (alert.since_ms, alert.severity);
             if self.dedup.is_unsent(fingerprint, since_ms, severity) {
-                unsent.push(fingerprint.clone());
+                unsent.insert(fingerprint.clone());
             }
         }
         for fingerprint in self.dedup.orphans(steady_ms) {

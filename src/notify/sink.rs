@@ -13,7 +13,7 @@ use super::notification::{Notification, Status};
 use super::options::SinkOptions;
 use super::receiver::{Failure, Receiver};
 use super::steps::{Again, Bell, Steps};
-use crate::alert::Matcher;
+use crate::alert::{Labels, Matcher};
 use crate::telemetry::facts::SinkFacts;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -92,6 +92,11 @@ impl Sink {
         let before = notification.was;
         notification.matches(&self.matchers, None)
             || before.is_some() && notification.matches(&self.matchers, before)
+    }
+
+    /// Whether a firing notification is for this sink where a stream has these labels.
+    pub fn selects(&self, labels: &Labels) -> bool {
+        Matcher::all(&self.matchers, labels)
     }
 
     /// Appends a notification to the queue. Returns whether there was room.

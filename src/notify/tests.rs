@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use super::notification::Links;
 use super::notifier::Firing;
 use super::*;
+use crate::alert::{Labels, Severity};
 
 const MINUTE_MS: i64 = 60_000;
 /// When the tests begin, in ms since 1970.
@@ -397,4 +398,45 @@ fn a_removed_sink_gives_up_what_it_has_not_sent_and_one_that_stops_does_not() {
     lock(&process.bench.answers).push_back(Ok(()));
     process.bench.answer(&[]);
     assert!(process.bench.came().is_empty());
+}
+
+/// Thousands of streams may join one alert at once: only of one that a sink wants and did not get
+/// is a notification to be made, which looks at all of them.
+#[test]
+fn that_a_stream_joins_is_news_only_for_a_sink_that_wants_it_and_lacks_the_alert() {
+    let labels =
+        |segment: &str| -> Labels { ["trueline-test", "", segment, "", "warn"].map(str::to_owned) };
+    let mut process = Process::new("joins", &["all"]);
+    let alert = firing(1, 10);
+    let wants = |process: &mut Process, segment: &str, severity| {
+        let of = (severity, &labels(segment));
+        let notifier = process.notifier();
+        notifier.wants_joined(&alert.fingerprint, of, now_ms())
+    };
+    // Nobody knows the alert: the comparison of each second sends it.
+    assert!(!wants(&mut process, "a", Severity::Warn));
+    process.notify(&alert);
+    for segment in ["a", "b", "c"] {
+        assert!(!wants(&mut process, segment, Severity::Warn));
+    }
+    // People know another severity.
+    assert!(wants(&mut process, "a", Severity::Page));
+    // A sink of one segment did not get the alert.
+    let mut routed = options(&["all", "routed"]);
+    routed.sinks[1].matchers = vec!["segment=b".parse().expect("a matcher")];
+    let none = |_: &SinkOptions| Ok(None);
+    let reloaded = process.notifier().replace_sinks(&routed, &none);
+    reloaded.expect("it reloads");
+    process.bench.settle();
+    assert!(!wants(&mut process, "a", Severity::Warn));
+    assert!(wants(&mut process, "b", Severity::Warn));
+    let joined = Notification {
+        joined: true,
+        labels: vec![labels("a"), labels("b")],
+        ..alert.clone()
+    };
+    process.notify(&joined);
+    for segment in ["a", "b", "c"] {
+        assert!(!wants(&mut process, segment, Severity::Warn));
+    }
 }

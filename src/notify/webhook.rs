@@ -61,7 +61,7 @@ impl Receiver for Webhook {
     }
 }
 
-/// A notification as JSON with its texts, as described by [`super::schema::schema`].
+/// A notification as JSON with its texts, as `deploy/alert.schema.json` describes it.
 pub fn body(notification: &Notification, texts: &Texts) -> String {
     let mut value = serde_json::to_value(notification).unwrap_or(Value::Null);
     value["summary"] = json!(texts.summary.fill(notification));

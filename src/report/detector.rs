@@ -105,7 +105,7 @@ mod tests {
                 unlabelled,
                 late_outcomes: LateOutcomes::default(),
             };
-            detector.expect(&pane);
+            detector.observe_missing(&pane);
             let outcome = detector.observe(&sums, (pane.start_ms, pane.end_ms));
             let report = detector.report().unwrap();
             said.push((pane.end_ms, outcome, json(&report)["waiting"].clone()));

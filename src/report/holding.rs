@@ -34,7 +34,10 @@ pub fn holding(
             ));
         }
     }
-    let condition = alarm::condition(report, window_alerts);
+    let condition = match report.is_withdrawn() {
+        true => Condition::Unknown,
+        false => alarm::condition(report, window_alerts),
+    };
     match alert.state {
         AlertState::Pending => all.push(format!(
             "It fires if it stays so for {}.",

@@ -54,7 +54,7 @@ fn verdict(out: &mut String, e: &Evaluation) -> std::fmt::Result {
     if let Some(d) = e.detectable_ece_l2 {
         writeln!(
             out,
-            "a shift of all scores by {d:.4} would have been found with 80 % power"
+            "a shift of the scores with an l2-ECE of {d:.4} would have been found with 80 % power"
         )?;
     }
     writeln!(out)

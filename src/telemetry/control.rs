@@ -102,6 +102,8 @@ pub enum AlertResponse {
     Unknown,
     /// Why the request was refused.
     Refused(String),
+    /// Why this process cannot do it now, or at all.
+    Unavailable(&'static str),
 }
 
 /// Events that were posted.

@@ -103,6 +103,8 @@ pub struct EventLogFacts {
     pub refused: [u64; REFUSALS.len()],
     /// Why the log takes nothing any more.
     pub fault: Option<String>,
+    /// Why the last read failed, if it did. It is tried again.
+    pub read_fault: Option<String>,
 }
 
 /// One assigned partition.
@@ -125,6 +127,9 @@ pub struct PartitionFacts {
     pub idle: bool,
     /// For how long an open transaction has hidden its next records, in ms.
     pub hidden_ms: Option<i64>,
+    /// Nothing of it can be read for now, and notifications do not wait for it: it is suspended,
+    /// an open transaction hides its records, or its broker is away.
+    pub unread: bool,
 }
 
 /// The watermark over all partitions.

@@ -1,6 +1,6 @@
 //! Two processes where there may be one, on a real Kafka: both say so, the later one stops, a
 //! restart that overlaps with its predecessor stops nobody, and a process that lost its name to
-//! nobody takes it back.
+//! nobody takes it back. A process that its group refuses says so.
 
 use std::time::{Duration, Instant};
 
@@ -161,6 +161,50 @@ fn a_restart_that_overlaps_with_its_predecessor_stops_nobody() {
         std::thread::sleep(GRACE.saturating_sub(begun.elapsed()));
         second.wait_ready();
     }
+}
+
+/// While the process is frozen, another client joins its group with another assignor, and the group
+/// then refuses the process.
+#[test]
+fn a_process_that_its_group_refuses_says_so_until_it_is_let_in() {
+    let name = "a_process_that_its_group_refuses_says_so_until_it_is_let_in";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let mut stage = Stage::new(&broker);
+    stage.send(100);
+    let (topic, bootstrap) = (stage.topic.clone(), &broker.bootstrap);
+    let state = format!("topic = \"{topic}-state\"");
+    let service = Service::start(&config(bootstrap, &topic, "", &state));
+    service.wait_ready();
+    wait_for("the first records", LIMIT, || {
+        (observed(&service) >= 100.0).then_some(())
+    });
+    service.signal("STOP");
+    let other: BaseConsumer = ClientConfig::new()
+        .set("bootstrap.servers", bootstrap)
+        .set("group.id", &topic)
+        .set("session.timeout.ms", "6000")
+        .set("partition.assignment.strategy", "range")
+        .set("enable.auto.commit", "false")
+        .create()
+        .expect("a consumer");
+    other.subscribe(&[&topic]).expect("subscribed");
+    wait_for("the other client to have the partitions", LIMIT, || {
+        let _ = other.poll(Duration::from_millis(100));
+        (other.assignment().ok()?.count() == 2).then_some(())
+    });
+    service.signal("CONT");
+    let part = format!("kafka {topic}");
+    let why = service.wait_not_ready(&[&part, "took all partitions away"]);
+    println!("{why}");
+    drop(other);
+    service.wait_ready();
+    let before = observed(&service);
+    stage.send(100);
+    wait_for("all partitions to be read", LIMIT, || {
+        (observed(&service) >= before + 100.0).then_some(())
+    });
 }
 
 /// A member that takes the name and says nothing more is what a network failure leaves: librdkafka

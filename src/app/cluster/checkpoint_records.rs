@@ -75,7 +75,9 @@ fn put(
         .iter()
         .map(|(state_partition, keyed)| (*state_partition, keyed))
         .collect();
-    let written = writer.put(&all, WRITE).map_err(|error| error.to_string())?;
+    let written = writer
+        .put(&all, WRITE, &|| {})
+        .map_err(|error| error.to_string())?;
     for ((state_partition, _), offset) in records.iter().zip(&written) {
         offsets.entry(*state_partition).or_default().push(*offset);
     }

@@ -149,15 +149,20 @@ impl CheckpointStore {
             Some(self.options.claimant()),
         );
         self.lives();
-        let epoch = self.claims.put(&[(state_partition, &claim)], within)?;
+        let epoch = self
+            .claims
+            .put(&[(state_partition, &claim)], within, &|| self.lives())?;
         let epoch = epoch.first().copied().unwrap_or_default();
         self.lives();
         let mut reader = CheckpointReader::new(prefix.clone());
         let left = within.saturating_sub(start.elapsed());
-        self.state
-            .read(state_partition, epoch, left, &mut |key, value| {
-                reader.read(key, value)
-            })?;
+        self.state.read(
+            state_partition,
+            epoch,
+            left,
+            &|| self.lives(),
+            &mut |key, value| reader.read(key, value),
+        )?;
         let cursor = CheckpointCursor {
             group,
             topic,

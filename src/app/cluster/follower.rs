@@ -20,7 +20,8 @@
 //! that reads a later claim than its own stops judging and notifying, and reports this in `/ready`
 //! ([`Follower::rival`]) until it is restarted. Its state (judgements, alerts, detectors, and its
 //! position in the topic) is in snapshots in its directory, like that of a single process. So keep
-//! the directory: a restart then repeats no notification.
+//! the directory: a restart then repeats no notification. If the topic is another one than before,
+//! the process claims again, takes the windows from its checkpoints, and keeps alerts.
 //!
 //! Cost: each checkpoint's windows are restored once; each broker gets one request a second.
 
@@ -89,6 +90,11 @@ impl Follower {
             return 0;
         };
         let read = read(link, task, counts, wait);
+        if task.take_rewound() {
+            // Our claim was in the topic of before.
+            (self.link, self.tried) = (None, None);
+            return read;
+        }
         if let Some(lease) = task.lease().filter(|lease| lease.claim > link.claim) {
             let lease = lease.clone();
             self.step_down(lease, task);
@@ -134,7 +140,7 @@ impl Follower {
         let key = lease_key(&self.options.checkpoints.namespace);
         let claim: KeyedRecord = (key, Some(self.options.checkpoints.claimant()));
         let writer = brokers.state_writer(kafka, topic)?;
-        let claim = writer.put(&[(state_partition, &claim)], CLAIM)?;
+        let claim = writer.put(&[(state_partition, &claim)], CLAIM, &|| {})?;
         follower.begin(state_partitions)?;
         let claim = claim.first().copied().unwrap_or_default();
         Ok((Link { follower, claim }, state_partitions))

@@ -31,7 +31,7 @@ use super::judge_member::{GroupHandler, Member, Tasks, checkpoint_of};
 use super::judge_store::JudgeStore;
 use super::judge_task::JudgeTask;
 use super::judge_topic::judge_topic;
-use super::options::FollowerOptions;
+use super::options::{FollowerOptions, with_beat};
 use crate::app::AppError;
 use crate::app::outputs::snapshots::Written;
 use crate::judge::Plan;
@@ -49,7 +49,7 @@ pub struct JudgeGroup {
     pub(super) plan: Plan,
     topics: Vec<String>,
     topic: String,
-    store: JudgeStore,
+    pub(super) store: JudgeStore,
     consumer: Option<Consumer>,
     link: Option<Box<dyn FollowState>>,
     member: Member,
@@ -78,8 +78,9 @@ impl JudgeGroup {
     }
 
     /// See [`JudgeStore::beat_with`].
-    pub(super) fn beat_with(&mut self, beat: Beat) {
-        self.store.beat_with(beat);
+    pub(super) fn beat_with(&mut self, beat: &Beat) {
+        self.options.runtime = with_beat(&self.options.runtime, beat);
+        self.store.beat_with(beat.clone());
     }
 
     /// The group of the judges.
@@ -147,10 +148,11 @@ impl JudgeGroup {
     }
 
     fn connect(&mut self) {
-        if self.member.fenced || self.tried.is_some_and(|at| at.elapsed() < AGAIN) {
+        let now = Instant::now();
+        if self.fenced_for(now).is_some() || self.tried.is_some_and(|at| at.elapsed() < AGAIN) {
             return;
         }
-        self.tried = Some(Instant::now());
+        self.tried = Some(now);
         match self.try_connect() {
             Ok((consumer, link)) => {
                 tracing::info!(
@@ -167,6 +169,12 @@ impl JudgeGroup {
                 self.member.trouble = Some(error.to_string());
             }
         }
+    }
+
+    /// How long this member still leaves its `instance` to another one.
+    fn fenced_for(&self, now: Instant) -> Option<Duration> {
+        let session = Duration::from_millis(self.options.checkpoints.kafka.session_ms());
+        self.member.fencing.left(session, now)
     }
 
     fn try_connect(&mut self) -> Result<(Consumer, Box<dyn FollowState>), KafkaError> {
@@ -195,7 +203,11 @@ impl JudgeGroup {
         let mut all = Vec::new();
         let joined = self.consumer.as_ref().is_some_and(Consumer::joined);
         if let Some(why) = &self.member.trouble {
-            all.push(("judges".to_owned(), why.clone()));
+            let why = match self.fenced_for(Instant::now()) {
+                Some(left) => format!("{why}. It joins again in {} s", left.as_secs()),
+                None => why.clone(),
+            };
+            all.push(("judges".to_owned(), why));
         } else if !joined {
             all.push((
                 "judges".to_owned(),
@@ -239,7 +251,11 @@ impl JudgeGroup {
         let due = tasks
             .iter()
             .filter(|(p, t)| self.store.is_due(**p, t.revision()));
-        let all = due.filter_map(|(p, task)| {
+        let due: Vec<_> = due.collect();
+        if due.is_empty() && !tasks.is_empty() {
+            self.store.nothing_due();
+        }
+        let all = due.into_iter().filter_map(|(p, task)| {
             let checkpoint = checkpoint_of(task, &self.member.notified)?;
             Some((*p, task.revision(), checkpoint))
         });

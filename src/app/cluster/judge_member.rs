@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::assignment::Moves;
 use super::judge_store::JudgeStore;
@@ -15,6 +15,7 @@ use super::judge_task::JudgeTask;
 use super::judge_topic::judge_topic;
 use super::options::FollowerOptions;
 use crate::app::dropped::report_dropped;
+use crate::app::ingest::contest::grace;
 use crate::judge::Plan;
 use crate::kafka::{Begin, Handler, KafkaError, Partition, Record};
 use crate::monitor::VerdictState;
@@ -37,12 +38,48 @@ pub(super) struct Member {
     /// Why the consumer is of no more use, or does nothing.
     pub(super) trouble: Option<String>,
     pub(super) failed: bool,
-    /// Another process has taken the `instance`.
-    pub(super) fenced: bool,
+    /// Another member has taken the `instance`.
+    pub(super) fencing: Fencing,
     /// What people were notified of alerts that fire, by fingerprint of a stream.
     pub(super) notified: BTreeMap<String, String>,
     pub(super) moves: Moves,
     pub(super) counts: CheckpointCounts,
+}
+
+/// How often a member waits twice as long as the time before, once it is fenced again.
+const DOUBLINGS: u32 = 3;
+/// A member that was not fenced for so long waits no longer than the first time.
+const FORGOTTEN: Duration = Duration::from_secs(3600);
+
+/// When a member that was fenced joins again under its `instance`.
+///
+/// Another process may have the name, or this one has joined a second time after a network failure
+/// that lost the answer to its first join. So it waits as long as another process may take to end,
+/// and longer if it is fenced again: two judges of one name then take turns, ever more rarely.
+/// Partitions have claims of their own, so nothing is judged twice.
+#[derive(Debug, Default)]
+pub(super) struct Fencing {
+    /// When it was last fenced, and how often in a row.
+    last: Option<(Instant, u32)>,
+}
+
+impl Fencing {
+    /// The broker has fenced the member.
+    fn fence(&mut self, now: Instant) {
+        let recent = self
+            .last
+            .filter(|(at, _)| now.duration_since(*at) < FORGOTTEN);
+        let times = recent.map_or(0, |(_, times)| times);
+        self.last = Some((now, times.saturating_add(1)));
+    }
+
+    /// How long the member still waits, if it does.
+    pub(super) fn left(&self, session: Duration, now: Instant) -> Option<Duration> {
+        let (at, times) = self.last?;
+        let wait = grace(session) * (1 << (times - 1).min(DOUBLINGS));
+        let left = wait.saturating_sub(now.duration_since(at));
+        (!left.is_zero()).then_some(left)
+    }
 }
 
 /// What a judge partition goes on from elsewhere; nothing while it is read for the first time.
@@ -228,13 +265,41 @@ impl Handler for GroupHandler<'_> {
     }
 
     fn error(&mut self, error: KafkaError) {
-        self.member.fenced |= matches!(error, KafkaError::Fenced(_));
-        if error.is_fatal() || self.member.fenced {
+        if error.is_fatal() {
             tracing::error!(%error, "the member of the judges failed and joins again");
+            if matches!(error, KafkaError::Fenced(_)) && !self.member.failed {
+                self.member.fencing.fence(Instant::now());
+            }
             self.member.failed = true;
             self.member.trouble = Some(error.to_string());
         } else {
             tracing::warn!(%error, "kafka");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fenced_member_joins_again_and_waits_longer_each_time_in_a_row() {
+        let (session, second) = (Duration::from_secs(6), Duration::from_secs(1));
+        let mut fencing = Fencing::default();
+        let mut now = Instant::now();
+        assert_eq!(fencing.left(session, now), None);
+        // The grace period of this session is 16 s.
+        for wait in [16, 32, 64, 128, 128] {
+            fencing.fence(now);
+            assert_eq!(
+                fencing.left(session, now + 5 * second),
+                Some((wait - 5) * second)
+            );
+            now += wait * second;
+            assert_eq!(fencing.left(session, now), None);
+        }
+        now += FORGOTTEN;
+        fencing.fence(now);
+        assert_eq!(fencing.left(session, now), Some(16 * second));
     }
 }

@@ -126,15 +126,22 @@ impl JudgeStore {
             checkpoint::claim_key(&prefix),
             Some(self.options.claimant()),
         );
-        let epoch = self.claims.put(&[(partition, &claim)], within)?;
+        let epoch = self
+            .claims
+            .put(&[(partition, &claim)], within, &|| self.lives())?;
         let epoch = epoch.first().copied().unwrap_or_default();
         self.lives();
         let mut reader = CheckpointReader::new(prefix);
         let left = within.saturating_sub(start.elapsed());
-        self.reader
-            .read(partition, epoch, left, &mut |key, value| {
+        self.reader.read(
+            partition,
+            epoch,
+            left,
+            &|| self.lives(),
+            &mut |key, value| {
                 reader.read(key, value);
-            })?;
+            },
+        )?;
         let cursor = Cursor {
             epoch,
             old: reader.keys_of_other_epochs(epoch),
@@ -178,6 +185,17 @@ impl JudgeStore {
     /// Judge partitions and when their last checkpoint was written.
     pub(super) fn ages(&self) -> impl Iterator<Item = (i32, Option<i64>)> {
         self.cursors.iter().map(|(p, cursor)| (*p, cursor.at_ms))
+    }
+
+    /// All that is judged here is stored, and [`answer`](JudgeStore::answer) says so once.
+    pub(super) fn nothing_due(&mut self) {
+        self.leaving.keep(Some(Written {
+            result: Ok(Vec::new()),
+            took: Duration::ZERO,
+            at_ms: clock::now_ms(),
+            bytes: 0,
+            unwritten: 0,
+        }));
     }
 
     /// Hands over checkpoints of these revisions. It is an error to do so while

@@ -6,14 +6,15 @@
 //! of judges one for each judge partition that the group assigns to it ([`super::judge_group`]).
 
 use super::lengths::{Lengths, Place};
-use super::options::FollowerOptions;
-use super::reader::{Arrival, JudgeLease, StateTopicReader};
+use super::options::{FollowerOptions, with_beat};
+use super::reader::{Arrival, JudgeLease, Replaced, StateTopicReader};
 use crate::app::clock;
 use crate::judge::{Change, Plan, StreamId, StreamReport, WindowJudgement};
 use crate::monitor::Aggregator;
 use crate::monitor::liveness::{At, Freshness, PartitionLiveness};
 use crate::monitor::{RestoreError, Snapshot, VerdictState};
 use crate::telemetry::facts::CheckpointCounts;
+use crate::telemetry::published::Beat;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -31,6 +32,8 @@ pub struct JudgeTask {
     liveness: PartitionLiveness,
     /// Partitions whose length the brokers do not report.
     unknown: BTreeSet<At>,
+    /// Its topic was made again while it was read.
+    rewound: bool,
     /// Checkpoints came since it was looked.
     news: bool,
     /// All that lay in the topic at the start was read and looked at.
@@ -68,10 +71,17 @@ impl JudgeTask {
             aggregator,
             reader,
             unknown: BTreeSet::new(),
+            rewound: false,
             news: false,
             began: false,
             revision: 0,
         })
+    }
+
+    /// Shows after each stream that is judged that the thread lives.
+    pub(super) fn beat_with(&mut self, beat: &Beat) {
+        self.options.runtime = with_beat(&self.options.runtime, beat);
+        self.aggregator.run_on(self.options.runtime.clone());
     }
 
     /// The partitions, and what judges them.
@@ -107,13 +117,35 @@ impl JudgeTask {
         let came = self
             .reader
             .take(state_partition, offset, at_ms, (key, value));
+        self.find_replaced();
         came.into_iter().for_each(|a| self.arrive(a, counts));
     }
 
     /// A partition of its topic was read to its end.
     pub(super) fn end(&mut self, state_partition: i32, counts: &mut CheckpointCounts) {
         let came = self.reader.end(state_partition);
+        self.find_replaced();
         came.into_iter().for_each(|a| self.arrive(a, counts));
+    }
+
+    /// Makes up for a topic that is another one than before.
+    fn find_replaced(&mut self) {
+        let Some(replaced) = self.reader.take_replaced() else {
+            return;
+        };
+        let topic = &self.options.checkpoints.topic;
+        tracing::warn!(
+            topic,
+            "the state topic is not the one that was read before, or was cut: windows are taken from its checkpoints"
+        );
+        self.rewound |= replaced == Replaced::Rewound;
+        self.revision += 1;
+        self.aggregator.forget_positions();
+    }
+
+    /// Whether its topic was made again since the last call, while it was read.
+    pub(super) fn take_rewound(&mut self) -> bool {
+        std::mem::take(&mut self.rewound)
     }
 
     /// Who claimed last to judge what the task judges.

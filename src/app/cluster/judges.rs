@@ -296,8 +296,11 @@ impl Judges {
         }
     }
 
-    /// Shows between two waits for brokers that this thread lives.
-    pub fn beat_with(&mut self, beat: Beat) {
+    /// Shows between two waits for brokers, and while it judges, that this thread lives.
+    pub fn beat_with(&mut self, beat: &Beat) {
+        for task in self.tasks.values_mut() {
+            task.beat_with(beat);
+        }
         if let Some(group) = self.group_mut() {
             group.beat_with(beat);
         }

@@ -1,8 +1,9 @@
 //! What the processes of a group need to know of the topic of checkpoints, and of one another.
 
 use crate::app::{Workers, clock};
-use crate::judge::Runtime;
+use crate::judge::{Alive, Runtime};
 use crate::kafka::{Brokers, KafkaOptions};
+use crate::telemetry::published::Beat;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,4 +53,13 @@ pub struct FollowerOptions {
     pub copartitions: Vec<u16>,
     /// What judges run on.
     pub runtime: Runtime,
+}
+
+/// The same, which shows after each stream that the thread lives.
+pub(super) fn with_beat(runtime: &Runtime, beat: &Beat) -> Runtime {
+    let beat = beat.clone();
+    Runtime {
+        alive: Some(Alive::new(move || beat.tick())),
+        ..runtime.clone()
+    }
 }

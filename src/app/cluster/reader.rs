@@ -10,6 +10,10 @@
 //! newest one is opened: at the end of the topic as it is now or, after a restart, at the offset up
 //! to which it had been read. Every later one is opened as it comes.
 //!
+//! Offsets order claims and checkpoints, so they say nothing across topics. If a partition ends
+//! before the offset up to which it had been read, or an offset comes again, the topic is
+//! [another one](Replaced).
+//!
 //! Memory: the records of one checkpoint for each partition. Journals of pending predictions are
 //! skipped.
 
@@ -36,6 +40,16 @@ pub struct JudgeLease {
     pub claim: i64,
     /// The claimant.
     pub by: String,
+}
+
+/// The topic is not the one that was read before: it was made again, it was cut, or the
+/// configuration names another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replaced {
+    /// It ends before what had been read before a restart.
+    Shorter,
+    /// Offsets came again while it was read.
+    Rewound,
 }
 
 /// One partition of a source.
@@ -70,6 +84,7 @@ pub struct StateTopicReader {
     lease: Option<JudgeLease>,
     resume: BTreeMap<i32, i64>,
     all: Vec<StatePartition>,
+    replaced: Option<Replaced>,
 }
 
 /// The key under which the judge of a group claims to judge.
@@ -88,6 +103,7 @@ impl StateTopicReader {
             topics,
             resume: resume.iter().copied().collect(),
             all: Vec::new(),
+            replaced: None,
         }
     }
 
@@ -103,6 +119,11 @@ impl StateTopicReader {
     /// Whether all that lay there at the start was read.
     pub fn are_read(&self) -> bool {
         !self.all.is_empty() && self.all.iter().all(|h| h.ended)
+    }
+
+    /// Whether it was found since the last call that the topic is another one.
+    pub fn take_replaced(&mut self) -> Option<Replaced> {
+        self.replaced.take()
     }
 
     /// The next offset of each partition.
@@ -124,6 +145,12 @@ impl StateTopicReader {
         at_ms: Option<i64>,
         (key, value): (&[u8], Option<&[u8]>),
     ) -> Vec<Arrival> {
+        let known = usize::try_from(state_partition).ok();
+        if known.is_some_and(|n| self.all.get(n).is_some_and(|h| offset < h.next)) {
+            self.all[state_partition as usize] = StatePartition::default();
+            self.lease = None;
+            self.forget(Replaced::Rewound);
+        }
         if key == self.lease_key.as_bytes() {
             self.lease = value.map(|by| JudgeLease {
                 claim: offset,
@@ -184,7 +211,19 @@ impl StateTopicReader {
             return Vec::new();
         };
         state_partition.ended = true;
-        state_partition.open()
+        let (next, resume) = (state_partition.next, state_partition.resume);
+        let came = state_partition.open();
+        if resume.is_some_and(|resume| next < resume) {
+            self.forget(Replaced::Shorter);
+        }
+        came
+    }
+
+    /// What had been read is of another topic.
+    fn forget(&mut self, replaced: Replaced) {
+        self.resume.clear();
+        self.all.iter_mut().for_each(|h| h.resume = None);
+        self.replaced = Some(replaced);
     }
 
     /// The partition that a key is of, its prefix, and what follows that.
@@ -358,5 +397,43 @@ mod tests {
         log.put(&(lease_key("g/x"), Some(b"two".to_vec())));
         let lease = log.state_partitions.lease().expect("claimed");
         assert_eq!((lease.claim, lease.by.as_str()), (1, "two"));
+    }
+    #[test]
+    fn a_topic_that_ends_before_what_had_been_read_is_another_one() {
+        let mut log = Log::new(&[(0, 100)]);
+        let epoch = log.claim();
+        assert!(log.checkpoint(epoch, 1, 10).is_empty());
+        let came: Vec<u64> = log.state_partitions.end(0).into_iter().map(known).collect();
+        assert_eq!(came, [10]);
+        let replaced = log.state_partitions.take_replaced();
+        assert_eq!(replaced, Some(Replaced::Shorter));
+        assert_eq!(log.checkpoint(epoch, 2, 20), [20]);
+        assert!(log.state_partitions.end(0).is_empty());
+        assert_eq!(log.state_partitions.take_replaced(), None);
+        // One that ends there is the same.
+        let mut log = Log::new(&[(0, 1)]);
+        log.claim();
+        assert!(log.state_partitions.end(0).is_empty());
+        assert_eq!(log.state_partitions.take_replaced(), None);
+    }
+
+    #[test]
+    fn a_topic_whose_offsets_come_again_is_another_one_and_is_read_from_its_begin() {
+        let mut log = Log::new(&[]);
+        log.put(&("other".to_owned(), None));
+        log.put(&(lease_key("g/x"), Some(b"one".to_vec())));
+        let epoch = log.claim();
+        log.state_partitions.end(0);
+        assert_eq!(log.checkpoint(epoch, 1, 10), [10]);
+        // The new topic has the claim of a worker alone.
+        log.next = 0;
+        let epoch = log.claim();
+        let replaced = log.state_partitions.take_replaced();
+        assert_eq!(replaced, Some(Replaced::Rewound));
+        assert!(log.state_partitions.lease().is_none() && !log.state_partitions.are_read());
+        assert!(log.checkpoint(epoch, 1, 30).is_empty());
+        let came: Vec<u64> = log.state_partitions.end(0).into_iter().map(known).collect();
+        assert_eq!(came, [30]);
+        assert_eq!(log.state_partitions.take_replaced(), None);
     }
 }

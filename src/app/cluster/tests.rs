@@ -2,6 +2,7 @@
 
 use super::assignment::Assignment;
 use super::checkpoint_store::CheckpointStore;
+use super::judge_group::JudgeGroup;
 use super::judge_member::{GroupHandler, Member, Tasks};
 use super::judge_store::JudgeStore;
 use super::judge_task::JudgeTask;
@@ -77,6 +78,7 @@ impl ReadState for Topic {
         _: i32,
         _: i64,
         _: Duration,
+        _: &dyn Fn(),
         _: &mut dyn FnMut(&[u8], Option<&[u8]>),
     ) -> Result<(), KafkaError> {
         self.reached()
@@ -99,6 +101,7 @@ impl WriteState for Topic {
         &self,
         records: &[(i32, &(String, Option<Vec<u8>>))],
         _: Duration,
+        _: &dyn Fn(),
     ) -> Result<Vec<i64>, KafkaError> {
         let claims = records.iter().filter(|(_, r)| r.0.ends_with("claim"));
         self.claims.fetch_add(claims.count(), Ordering::Relaxed);
@@ -343,6 +346,34 @@ fn what_became_of_a_batch_of_judges_is_told_though_a_partition_that_left_waited_
     let written = store.answer(&mut counts).expect("the batch before");
     assert!(written.result.is_ok());
     assert!(store.answer(&mut counts).is_none());
+}
+
+#[test]
+fn a_judge_of_several_says_that_all_is_stored_while_nothing_comes() {
+    let (topic, mut counts) = (Topic::default(), CheckpointCounts::default());
+    let (options, topics) = (follower(&topic, Duration::ZERO), vec!["t".to_owned()]);
+    let task = JudgeTask::new(&Plan::default(), &topics, &options, None);
+    let mut task = task.expect("without state");
+    task.begin(1);
+    task.end(0, &mut counts);
+    task.look(&Lengths::default());
+    let group = JudgeGroup::new(Plan::default(), topics, options, 1);
+    let mut group = group.expect("a store");
+    // Without judge partitions nothing is said of them.
+    group.write(&Tasks::new());
+    assert!(group.written().is_none());
+    group.store.take_over(0, &mut counts).expect("claimed");
+    let tasks = Tasks::from([(0, task)]);
+    group.write(&tasks);
+    let written = group.wait_written().expect("a checkpoint");
+    assert!(written.result.is_ok() && written.bytes > 0);
+    for _ in 0..2 {
+        group.write(&tasks);
+        assert!(!group.is_writing());
+        let written = group.written().expect("an answer");
+        assert!(written.result.is_ok() && written.at_ms >= clock::now_ms() - 60_000);
+        assert!(group.written().is_none());
+    }
 }
 
 #[test]

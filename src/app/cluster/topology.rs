@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::assignment::{Assignment, Moves};
 use super::checkpoint_store::CheckpointAge;
 use super::judges::Judges;
+use super::options::with_beat;
 use crate::app::outputs::snapshots::Written;
 use crate::collect::join::{JoinPlan, SpillError, WrongPartition, wrong_partitions};
 use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionId, PartitionState};
@@ -51,12 +52,22 @@ impl Topology {
         }
     }
 
-    /// Shows that the thread lives, where it waits for brokers more than once in a step.
+    /// Shows that the thread lives, where it waits for brokers more than once in a step, and while
+    /// it judges.
     pub fn beat_with(&mut self, beat: &Beat) {
         match self {
-            Topology::Single(_) => {}
-            Topology::Sharded(m) => m.beat_with(beat.clone()),
-            Topology::Judges(judges) => judges.beat_with(beat.clone()),
+            Topology::Single(engine) => {
+                let runtime = with_beat(engine.monitor().runtime(), beat);
+                engine.run_on(runtime);
+            }
+            Topology::Sharded(m) => {
+                let monitor = m.shards().monitor();
+                if let Some(runtime) = monitor.map(|m| with_beat(m.runtime(), beat)) {
+                    m.shards_mut().run_on(runtime);
+                }
+                m.beat_with(beat.clone());
+            }
+            Topology::Judges(judges) => judges.beat_with(beat),
         }
     }
 

@@ -23,6 +23,9 @@ use crate::store::event_log::{LogError, LogReader};
 /// Time between two statistics, from which lag and the end of a partition are known.
 const STATISTICS: Duration = Duration::from_millis(500);
 
+/// Time between a read that failed and the next one.
+const READ_AGAIN: Duration = Duration::from_secs(5);
+
 /// Makes clients of the logs.
 pub struct LogBrokers(EventLogs);
 
@@ -56,6 +59,7 @@ impl Brokers for LogBrokers {
                 assigned: false,
                 paused: false,
                 stopped: false,
+                failed: None,
             });
         }
         Ok(Box::new(LogClient {
@@ -118,11 +122,20 @@ struct Topic {
     paused: bool,
     /// Its position is not known, or the log has no such offset.
     stopped: bool,
+    /// When the last read failed, if it did.
+    failed: Option<Instant>,
 }
 
 impl Topic {
     fn is_read(&self) -> bool {
-        self.assigned && !self.paused && !self.stopped
+        let waits = self.failed.is_some_and(|at| at.elapsed() < READ_AGAIN);
+        self.assigned && !self.paused && !self.stopped && !waits
+    }
+
+    /// Reads on after a failure, where reading had come to.
+    fn recover(&mut self) {
+        let next = self.reader.position();
+        self.reader.seek(next);
     }
 }
 
@@ -168,11 +181,19 @@ impl State {
             if !topic.is_read() {
                 continue;
             }
+            if topic.failed.is_some() {
+                topic.recover();
+            }
             let read = topic.reader.read(max - count, &mut |at, at_ms, event| {
                 batch(&[fetched(number, at, Some(at_ms), event)]);
             });
             match read {
-                Ok(read) => count += read,
+                Ok(read) => {
+                    count += read;
+                    if topic.failed.take().is_some() {
+                        topic.reader.report(None);
+                    }
+                }
                 Err(LogError::OutOfRange(at)) => {
                     topic.stopped = true;
                     batch(&[Fetched {
@@ -181,7 +202,8 @@ impl State {
                     }]);
                 }
                 Err(error) => {
-                    topic.stopped = true;
+                    topic.failed = Some(Instant::now());
+                    topic.reader.report(Some(error.to_string()));
                     let text = format!("event log {}: {error}", topic.name);
                     self.errors.push((Code::BadMessage, text));
                 }
@@ -232,7 +254,7 @@ impl GroupClient for LogClient {
                 PartitionStats {
                     topic: topic.name.clone(),
                     partition: 0,
-                    end,
+                    end: Some(end),
                     stable: Some(end),
                     next: topic.is_read().then_some(next),
                     responded: Some(Instant::now()),
@@ -399,53 +421,4 @@ impl GroupClient for LogClient {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::event_log::{EventLog, LogLimits};
-    use std::collections::BTreeMap;
-
-    const LIMITS: LogLimits = LogLimits {
-        bytes_max: 1 << 20,
-        keep_ms: 1 << 40,
-    };
-
-    #[test]
-    fn a_topic_with_a_backlog_does_not_hold_up_the_others() {
-        let folder = std::env::temp_dir().join(format!("trueline-fair-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        let names = ["asked", "answered", "idle"];
-        let mut logs = EventLogs::new();
-        for (name, count) in names.into_iter().zip([20, 4, 0]) {
-            let log = EventLog::open(&folder.join(name), LIMITS).expect("it opens");
-            for _ in 0..count {
-                log.append(None, 0, vec!["{}".to_owned()]).expect("room");
-            }
-            logs.insert(name.to_owned(), Arc::new(log));
-        }
-        let options = KafkaOptions {
-            topics: names.map(str::to_owned).into(),
-            ..KafkaOptions::default()
-        };
-        let mut client = LogBrokers::new(logs).join(&options).expect("it joins");
-        let mut all = TopicPartitionList::new();
-        for name in names {
-            let from = Offset::Offset(0);
-            all.add_partition_offset(name, 0, from).expect("an offset");
-        }
-        client.assign(&all).expect("assigned");
-        // Each call takes one event.
-        let mut read: BTreeMap<u16, usize> = BTreeMap::new();
-        let mut calls = 0;
-        while read.get(&1) != Some(&4) {
-            calls += 1;
-            client.take(1, Duration::ZERO, &mut |batch| {
-                for fetched in batch {
-                    *read.entry(fetched.record.topic).or_default() += 1;
-                }
-            });
-            assert!(calls <= 12, "{read:?}");
-        }
-        assert!(read[&0] >= 4, "{read:?}");
-        let _ = std::fs::remove_dir_all(&folder);
-    }
-}
+mod tests;

@@ -14,10 +14,9 @@ use sha2::{Digest, Sha256};
 use super::EventLogs;
 use crate::app::clock;
 use crate::app::error::AppError;
-use crate::app::ingest::decoder::RecordDecoder;
+use crate::app::ingest::record::{decoder_of, prepare};
 use crate::config::{Config, Input};
-use crate::decode::Rejection;
-use crate::kafka::{Headers, Record};
+use crate::decode::{Raw, Rejection, SourceDecoder};
 use crate::store::event_log::{EventLog, Refusal};
 use crate::telemetry::control::{EventAnswer, EventFault, EventPost};
 
@@ -34,7 +33,7 @@ struct Topic {
     name: String,
     /// Its number within the source.
     number: u16,
-    decoder: Arc<Mutex<RecordDecoder>>,
+    decoder: Arc<Mutex<SourceDecoder>>,
     log: Arc<EventLog>,
 }
 
@@ -43,7 +42,7 @@ impl Intake {
     pub fn new(config: &Config, logs: &EventLogs) -> Result<Intake, AppError> {
         let mut topics = Vec::new();
         for source in config.sources.iter().filter(|s| s.input == Input::Http) {
-            let decoder = Arc::new(Mutex::new(RecordDecoder::new(source)?));
+            let decoder = Arc::new(Mutex::new(decoder_of(source)?));
             for (number, name) in (0..).zip(&source.kafka.topics) {
                 if let Some(log) = logs.get(name) {
                     topics.push(Topic {
@@ -127,16 +126,13 @@ impl Topic {
         let mut decoder = self.decoder.lock().unwrap_or_else(PoisonError::into_inner);
         let mut faults = Vec::new();
         for (i, event) in events.iter().enumerate() {
-            let record = Record {
-                topic: self.number,
-                partition: 0,
-                offset: 0,
-                timestamp_ms: Some(clock::now_ms()),
-                key: None,
+            let raw = Raw {
                 payload: event.as_bytes(),
-                headers: Headers::default(),
+                key: None,
+                timestamp_ms: Some(clock::now_ms()),
+                headers: &(),
             };
-            if let Err(rejection) = check(&mut decoder, &record) {
+            if let Err(rejection) = check(&mut decoder, self.number, &raw) {
                 faults.push(EventFault {
                     event: i,
                     reason: rejection.reason.as_str(),
@@ -149,10 +145,10 @@ impl Topic {
 }
 
 /// Decodes a record for its first rejection.
-fn check(decoder: &mut RecordDecoder, record: &Record<'_>) -> Result<(), Rejection> {
-    decoder.prepare(record, None, |_| {})?;
+fn check(decoder: &mut SourceDecoder, topic: u16, raw: &Raw<'_>) -> Result<(), Rejection> {
+    prepare(decoder, (topic, raw.payload), None, |_, _| {})?;
     let mut first = Ok(());
-    decoder.decode(record, |_, decoded| {
+    decoder.decode(topic, raw, |_, decoded| {
         if let (Ok(()), Err(rejection)) = (&first, decoded) {
             first = Err(rejection);
         }

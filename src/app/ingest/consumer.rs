@@ -1,5 +1,7 @@
 //! One consumer with its source: poll, pause, recreate, commit, close.
 
+mod unread;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,9 +32,6 @@ const GIVE_BACK: Duration = Duration::from_secs(10);
 const STEP_MAX: Duration = Duration::from_secs(1);
 /// How long the broker may take to name the members of a group.
 const MEMBERS_WITHIN: Duration = Duration::from_secs(2);
-/// A broker that does not answer for so long is away: longer than partitions take to change their
-/// leader.
-const AWAY: Duration = Duration::from_secs(30);
 /// How long the last dead letters may take to leave.
 const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 
@@ -59,9 +58,11 @@ pub struct SourceConsumer {
     displaced: Option<String>,
     /// The group has accepted the member at least once.
     ready: bool,
+    /// The last error since the group threw this process out.
+    trouble: Option<String>,
     paused: bool,
-    /// The schema queue was full and is not empty yet.
-    schemas_behind: bool,
+    /// Since when the schema queue is behind: it was full and is not empty yet.
+    schemas_behind: Option<Instant>,
 }
 
 impl SourceConsumer {
@@ -91,8 +92,9 @@ impl SourceConsumer {
             polled: Instant::now(),
             displaced: None,
             ready: false,
+            trouble: None,
             paused: false,
-            schemas_behind: false,
+            schemas_behind: None,
         })
     }
 
@@ -105,14 +107,18 @@ impl SourceConsumer {
     /// full, and resumes afterwards.
     pub fn pause_or_resume(&mut self, disk_behind: bool, start_unsaved: bool) {
         let queue = &self.source.queue;
-        self.schemas_behind = queue.is_full() || (self.schemas_behind && !queue.is_empty());
-        let paused = disk_behind || start_unsaved || self.schemas_behind;
+        let schemas_behind = match self.schemas_behind {
+            Some(_) => !queue.is_empty(),
+            None => queue.is_full(),
+        };
+        self.schemas_behind =
+            schemas_behind.then(|| self.schemas_behind.unwrap_or_else(Instant::now));
+        let paused = disk_behind || start_unsaved || schemas_behind;
         if paused == self.paused || self.recreate_at.is_some() {
             return;
         }
         self.paused = paused;
         let topics = self.source.records.topics().join(",");
-        let schemas_behind = self.schemas_behind;
         match paused {
             // A moment at every first start.
             true if !disk_behind && !schemas_behind => {
@@ -246,58 +252,23 @@ impl SourceConsumer {
         self.contest.as_ref().map_or(0, |c| c.others.len().max(1))
     }
 
-    /// What is claimed by another process too, each with what that means.
-    pub fn contested(&self) -> Vec<(String, String)> {
-        let Some(contest) = &self.contest else {
-            return Vec::new();
-        };
-        let (group, named) = (&self.options.kafka.group, contest.named());
-        let seconds = contest.left().as_secs();
-        match contest.claim {
-            Claim::Instance => {
-                let name = self.options.kafka.instance.as_deref().unwrap_or_default();
-                let why = match &contest.others[..] {
-                    [] => format!(
-                        "the broker has given the `instance` of this process in group {group} to a newer member: \
-                         another process, or this one when it came back from a network failure. This process reads \
-                         nothing. It takes the `instance` back in {seconds} s unless a process is found that started earlier"
-                    ),
-                    _ => format!(
-                        "{named} has taken the `instance` of this process in group {group}, and this one reads nothing. \
-                         Give each its own. The one that started later stops; in {seconds} s this process decides"
-                    ),
-                };
-                vec![(format!("instance {name}"), why)]
-            }
-            Claim::Group => {
-                let shared = self.consumer.shared().into_iter();
-                let shared = shared.map(|(topic, ours, all)| {
-                    let why = format!(
-                        "this process reads {ours} of {all} partitions, and another process of group {group} the others: \
-                         {named}. Verdicts are about a part. Stop one of them, or set `topic` in [state], with which a group may \
-                         have any number. The one that started later stops; in {seconds} s this process decides"
-                    );
-                    (format!("group of {topic}"), why)
-                });
-                shared.collect()
-            }
-        }
-    }
-
     /// Publishes whether it is ready: the group has assigned partitions, or none, to it. Until then
     /// `/ready` has the last error. Returns whether the assignment changed.
     pub fn publish_readiness(&mut self, engines: &mut Topology, published: &Published) -> bool {
         let changed = std::mem::take(&mut self.source.assignment_changed);
-        let error = self.source.last_error.take();
+        let error = self.source.last_error.take().map(|e| e.to_string());
         if changed {
             self.release_unassigned(engines);
         }
-        if changed || (!self.ready && error.is_none() && self.consumer.joined()) {
+        let lost = self.source.lost_since.is_some();
+        let joined = self.consumer.joined() && !lost;
+        if joined && (changed || (!self.ready && error.is_none())) {
             self.ready = true;
             published.ready(&part(&self.options));
-        } else if let Some(error) = error.filter(|_| !self.ready) {
-            published.not_ready(&part(&self.options), &error.to_string());
+        } else if let Some(error) = error.as_ref().filter(|_| !self.ready) {
+            published.not_ready(&part(&self.options), error);
         }
+        self.trouble = error.or(self.trouble.take()).filter(|_| lost);
         changed
     }
 
@@ -325,6 +296,7 @@ impl SourceConsumer {
         }
         // The next owner finds out for itself.
         self.source.stopped.clear();
+        self.source.lose();
         self.source.assignment_changed = true;
     }
 
@@ -339,56 +311,10 @@ impl SourceConsumer {
             }
             Err(error) => {
                 tracing::error!(%error, "kafka consumer could not be created");
+                self.trouble = Some(error.to_string());
                 self.recreate_at = Some(Instant::now() + RECREATE_AFTER);
             }
         }
-    }
-
-    /// Why nothing is read, where brokers have not answered for a while: all of them, or leaders of
-    /// partitions.
-    pub fn away(&self) -> Option<(String, String)> {
-        if self.fenced {
-            return None;
-        }
-        let why = if let Some(time) = self.consumer.cut_off().filter(|time| *time >= AWAY) {
-            format!(
-                "no broker has answered for {} s, and nothing is read; check the brokers, the network and the \
-                 credentials",
-                time.as_secs()
-            )
-        } else {
-            let leaders = self.consumer.leaderless();
-            let leaders = leaders.filter(|(_, time)| *time >= AWAY);
-            let leaders: Vec<(Partition, Duration)> = leaders.collect();
-            let (first, time) = leaders.iter().max_by_key(|(_, time)| *time)?;
-            format!(
-                "{} of {} partitions have no leader that answers, {}/{} for {} s, and nothing of them is read; check \
-                 the brokers",
-                leaders.len(),
-                self.consumer.assignment().len(),
-                self.source.records.topic(first.topic),
-                first.partition,
-                time.as_secs()
-            )
-        };
-        let topics = self.options.kafka.topics.join(",");
-        Some((format!("brokers of {topics}"), why))
-    }
-
-    /// Partitions that verdicts go on without because a transaction hides their records, each with
-    /// the reason.
-    pub fn hidden(&self) -> impl Iterator<Item = (String, String)> {
-        let hidden = self.consumer.hidden().filter(|(_, h)| h.reported);
-        hidden.map(|(p, h)| {
-            let topic = self.source.records.topic(p.topic);
-            let why = format!(
-                "a transaction that began at offset {} has been open for {} s and hides what follows; verdicts go \
-                 on without it. End the transaction at its producer, or with kafka-transactions.sh",
-                h.offset,
-                h.since.elapsed().as_secs()
-            );
-            (format!("partition {topic}/{}", p.partition), why)
-        })
     }
 
     /// Commits these positions, up to which records are stored, of its assigned partitions.

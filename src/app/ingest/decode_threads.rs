@@ -11,13 +11,11 @@
 //! registry. So are large records, and what does not fit into the memory that a thread may take.
 
 use super::decoded::Decoded;
-use super::decoder::{Learned, RecordDecoder};
 use crate::app::error::AppError;
 use crate::app::pool::Pool;
-use crate::config::SourceOptions;
 use crate::config::bounds::{DECODED_BYTES_MAX, SHARED_RECORD_BYTES_MAX};
-use crate::decode::{Content, Rejection};
-use crate::kafka::{Headers, Record};
+use crate::decode::{Content, Needed, Raw, Rejection, SchemaText, SourceDecoder};
+use crate::kafka::Record;
 use rayon::ThreadPool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,7 +38,7 @@ pub(super) struct DecodeThreads {
 
 /// What one thread decodes.
 struct Lane {
-    decoder: RecordDecoder,
+    decoder: SourceDecoder,
     /// The chunks that it took of the current batch.
     taken: Vec<usize>,
     /// What was decoded of them; beyond that, buffers.
@@ -58,18 +56,21 @@ struct Bytes<'a> {
 }
 
 impl DecodeThreads {
-    /// Decoders of this source for threads of the pool; `None` where the engine's thread decodes
-    /// alone, as it does where records need headers.
-    pub fn new(source: &SourceOptions, pool: &Pool) -> Result<Option<DecodeThreads>, AppError> {
+    /// Decoders for threads of the pool, each made by `decoder`; `None` where the engine's thread
+    /// decodes alone, as it does where records need headers.
+    pub fn new(
+        pool: &Pool,
+        decoder: impl Fn() -> Result<SourceDecoder, AppError>,
+    ) -> Result<Option<DecodeThreads>, AppError> {
         let Some((pool, beside)) = pool.decoders() else {
             return Ok(None);
         };
-        if RecordDecoder::new(source)?.needs_headers() {
+        if decoder()?.needs_headers() {
             return Ok(None);
         }
         let lane = |_| {
             Ok(Lane {
-                decoder: RecordDecoder::new(source)?,
+                decoder: decoder()?,
                 taken: Vec::new(),
                 decoded: Vec::new(),
             })
@@ -121,9 +122,9 @@ impl DecodeThreads {
     }
 
     /// Lets all decoders know a schema.
-    pub fn learn(&mut self, learned: &Learned) {
+    pub fn learn(&mut self, needed: Needed, schema: &SchemaText) {
         for lane in &mut self.lanes {
-            lane.decoder.learn(learned);
+            lane.decoder.learn(needed, schema);
         }
     }
 }
@@ -167,12 +168,13 @@ impl Lane {
             self.taken.push(chunk);
             decoded.clear();
             for record in records {
-                let record = record.record();
+                let topic = record.topic;
                 let small = record.payload.len() <= SHARED_RECORD_BYTES_MAX
                     && bytes + decoded.bytes() < DECODED_BYTES_MAX;
-                if small && self.decoder.knows_schema(&record) {
+                if small && self.decoder.lacks(topic, record.payload).is_none() {
                     decoded.keep(|take| {
-                        self.decoder.decode(&record, |_, content| take(content));
+                        let raw = record.raw();
+                        self.decoder.decode(topic, &raw, |_, content| take(content));
                     });
                 } else {
                     decoded.leave();
@@ -193,24 +195,22 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    fn record(self) -> Record<'a> {
-        Record {
-            topic: self.topic,
-            partition: 0,
-            offset: 0,
-            timestamp_ms: self.timestamp_ms,
-            key: self.key,
+    fn raw(self) -> Raw<'a> {
+        Raw {
             payload: self.payload,
-            headers: Headers::default(),
+            key: self.key,
+            timestamp_ms: self.timestamp_ms,
+            headers: &(),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::RecordReader;
+    use super::super::record::{RecordReader, decoder_of};
     use super::*;
     use crate::app::ingest::config;
+    use crate::kafka::Headers;
     use crate::monitor::Engine;
 
     const CONFIG: &str = r#"
@@ -360,7 +360,7 @@ windows = ["1m"]
     #[test]
     fn buffers_that_a_batch_does_not_use_hold_no_more_than_a_batch_may() {
         let config = config(CONFIG);
-        let decoder = RecordDecoder::new(&config.sources[0]).expect("valid");
+        let decoder = decoder_of(&config.sources[0]).expect("valid");
         let mut lane = Lane {
             decoder,
             taken: Vec::new(),

@@ -17,7 +17,6 @@ pub mod consumer;
 pub mod contest;
 pub mod decode_threads;
 mod decoded;
-pub(in crate::app) mod decoder;
 pub mod record;
 pub mod schema_queue;
 pub mod source;

@@ -16,17 +16,19 @@
 //! row.
 
 use super::decode_threads::DecodeThreads;
-use super::decoder::{Learned, RecordDecoder};
 use super::schema_queue::Progress;
 use super::stats::ReplayStats;
 use crate::app::error::AppError;
 use crate::app::pool::Pool;
-use crate::collect::{Disposition, Origin, PartitionId};
+use crate::app::setup::source_error;
+use crate::collect::{Disposition, Origin, PartitionId, Reason};
 use crate::config::SourceOptions;
-use crate::decode::{Content, Rejection};
-use crate::kafka::{DeadLetter, Partition, Record};
+use crate::decode::{
+    Content, Format, HeaderMap, Needed, Raw, Rejection, SchemaText, SourceDecoder,
+};
+use crate::kafka::{DeadLetter, Headers, Partition, Record};
 use crate::monitor::RecordSink;
-use crate::registry::Registry;
+use crate::registry::{Lookup, Registry, SchemaKind};
 use crate::telemetry::facts::LastRejection;
 use std::sync::Arc;
 
@@ -36,7 +38,7 @@ pub struct RecordReader {
     /// order.
     base: u16,
     topics: Vec<String>,
-    decoder: RecordDecoder,
+    decoder: SourceDecoder,
     /// Threads that share the decoding of a batch, where there are any.
     threads: Option<DecodeThreads>,
     registry: Option<Arc<Registry>>,
@@ -62,7 +64,7 @@ impl RecordReader {
             base,
             last_rejections: vec![None; source.kafka.topics.len()],
             topics: source.kafka.topics.clone(),
-            decoder: RecordDecoder::new(source)?,
+            decoder: decoder_of(source)?,
             threads: None,
             registry: registry.cloned(),
             dead_letters: None,
@@ -73,7 +75,7 @@ impl RecordReader {
 
     /// Lets the threads of the pool share the decoding of its batches.
     pub fn share(&mut self, source: &SourceOptions, pool: &Pool) -> Result<(), AppError> {
-        self.threads = DecodeThreads::new(source, pool)?;
+        self.threads = DecodeThreads::new(pool, || decoder_of(source))?;
         Ok(())
     }
 
@@ -119,8 +121,10 @@ impl RecordReader {
 
     /// Asks for the schema of a record that waits behind others.
     pub fn ask_ahead(&self, record: &Record<'_>) {
-        if let Some(registry) = &self.registry {
-            self.decoder.ask_ahead(record, registry);
+        if let Some(registry) = &self.registry
+            && let Some(needed) = self.decoder.lacks(record.topic, record.payload)
+        {
+            registry.fetch_ahead(needed.id);
         }
     }
 
@@ -162,16 +166,14 @@ impl RecordReader {
         let rows = match shared {
             Some(rows) => rows,
             None => {
-                let learn = |learned: &Learned| {
+                let learn = |needed: Needed, schema: &SchemaText| {
                     if let Some(threads) = &mut self.threads {
-                        threads.learn(learned);
+                        threads.learn(needed, schema);
                     }
                 };
-                match self
-                    .decoder
-                    .prepare(record, self.registry.as_deref(), learn)
-                {
-                    Ok(Progress::Done) => self.decoder.decode(record, take),
+                let (topic, registry) = (record.topic, self.registry.as_deref());
+                match prepare(&mut self.decoder, (topic, record.payload), registry, learn) {
+                    Ok(Progress::Done) => self.decoder.decode(topic, &raw(record), take),
                     Ok(Progress::AwaitingSchema) => return Progress::AwaitingSchema,
                     Err(rejection) => {
                         take(0, Err(rejection));
@@ -293,87 +295,77 @@ fn reject(
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::app::ingest::config;
-    use crate::kafka::Headers;
-    use crate::monitor::Engine;
-
-    const CONFIG: &str = r#"
-version = 1
-[kafka]
-brokers = "localhost:1"
-group = "g"
-[[source]]
-topics = ["scores"]
-rows = "rows"
-fields = { time = "time_ms", score = "rows.z", outcome = "rows.y" }
-[[model]]
-name = "*"
-windows = ["5m"]
-"#;
-
-    #[test]
-    fn framed_and_plain_json_are_read_from_topics_of_predictions_and_of_outcomes() {
-        let text = CONFIG
-            .replace("rows = \"rows\"\n", "")
-            .replace("rows.", "")
-            .replace("time =", "id = \"id\", time =")
-            + "[source.outcomes]\ntopics = [\"outcomes\"]\nmaturity = \"5m\"\noutcome = \"y\"\n";
-        let config = config(&text);
-        let mut reader = RecordReader::new(&config.sources[0], 0, None).expect("valid");
-        let json = br#"{"model":"m","time_ms":1760000000000,"id":"a","z":0.5,"y":1}"#;
-        let framed = [&[0, 0, 0, 0, 7][..], json].concat();
-        for topic in 0..2 {
-            let mut engine = Engine::new(config.plan.clone());
-            for (offset, payload) in (0..).zip([&json[..], &framed, &framed]) {
-                let record = Record {
-                    topic,
-                    partition: 0,
-                    offset,
-                    timestamp_ms: Some(1_760_000_000_000),
-                    key: None,
-                    payload,
-                    headers: Headers::default(),
-                };
-                assert_eq!(reader.read(&mut engine, &record), Progress::Done);
-            }
-            assert!(reader.last_rejections.iter().all(Option::is_none));
-            let total = engine.counters().total();
-            assert!(total.rejected.iter().all(|n| *n == 0), "{total:?}");
-            // Each of the three was taken: one id, so two are repeats of the first.
-            assert_eq!((total.records, total.duplicate), (3, 2), "{total:?}");
-        }
-    }
-
-    #[test]
-    fn a_record_that_is_read_again_is_not_counted_again_though_its_first_row_is_rejected() {
-        let config = config(CONFIG);
-        let mut engine = Engine::new(config.plan.clone());
-        let mut reader = RecordReader::new(&config.sources[0], 0, None).expect("valid");
-        reader.stats = Some(ReplayStats::default());
-        let payload =
-            br#"{"model":"m","time_ms":1760000000000,"rows":[{"z":7,"y":1},{"z":0.5,"y":1}]}"#;
-        let record = Record {
-            topic: 0,
-            partition: 0,
-            offset: 5,
-            timestamp_ms: None,
-            key: None,
-            payload,
-            headers: Headers::default(),
+/// Compiles the fields of a source. An error names the source and the field.
+pub fn decoder_of(source: &SourceOptions) -> Result<SourceDecoder, AppError> {
+    let outcomes = source.join.as_ref().map(|join| {
+        let first_topic = match join.topics.len() {
+            0 => None,
+            n => Some((source.kafka.topics.len() - n) as u16),
         };
-        for _ in 0..2 {
-            assert_eq!(reader.read(&mut engine, &record), Progress::Done);
-        }
-        let total = engine.counters().total();
-        assert_eq!((total.observed, total.replayed), (1, 2));
-        let first = reader
-            .stats
-            .and_then(|s| s.first_rejected)
-            .expect("a rejection");
-        assert!(first.starts_with("scores/0 offset 5: "), "{first}");
-        assert!(first.contains("row 1 of 2, 1 of them rejected"), "{first}");
+        (&join.labels, first_topic)
+    });
+    let decoder = SourceDecoder::new(&source.decode, outcomes);
+    decoder.map_err(|error| source_error(source, &error))
+}
+
+/// Learns the schemas of a record, if it needs any, and tells `each` of them. An error means that
+/// it will never be decoded.
+pub fn prepare(
+    decoder: &mut SourceDecoder,
+    (topic, payload): (u16, &[u8]),
+    registry: Option<&Registry>,
+    mut each: impl FnMut(Needed, &SchemaText),
+) -> Result<Progress, Rejection> {
+    // One of events, and one of outcomes.
+    while let Some(needed) = decoder.lacks(topic, payload) {
+        let Some(schema) = schema(registry, needed.id)? else {
+            return Ok(Progress::AwaitingSchema);
+        };
+        decoder.learn(needed, &schema);
+        each(needed, &schema);
+    }
+    Ok(Progress::Done)
+}
+
+/// What decoding reads of a record.
+fn raw<'a>(record: &'a Record<'_>) -> Raw<'a> {
+    Raw {
+        payload: record.payload,
+        key: record.key,
+        timestamp_ms: record.timestamp_ms,
+        headers: &record.headers,
     }
 }
+
+impl HeaderMap for Headers<'_> {
+    fn header(&self, name: &str) -> Option<&[u8]> {
+        self.get(name)
+    }
+}
+
+/// The schema with this id; `None` while it is being fetched.
+fn schema(registry: Option<&Registry>, id: u32) -> Result<Option<SchemaText>, Rejection> {
+    let unknown = |why: &str| Rejection {
+        reason: Reason::UnknownSchema,
+        detail: format!("schema {id}: {why}"),
+    };
+    let Some(registry) = registry else {
+        return Err(unknown("there is no [registry] to ask; configure one"));
+    };
+    match registry.get(id) {
+        Lookup::Waiting => Ok(None),
+        Lookup::Absent(why) => Err(unknown(&why)),
+        Lookup::Known(schema) => Ok(Some(SchemaText {
+            format: match schema.kind {
+                SchemaKind::Avro => Format::Avro,
+                SchemaKind::Json => Format::Json,
+                SchemaKind::Protobuf => Format::Protobuf,
+            },
+            text: schema.text.clone(),
+            references: schema.references.clone(),
+        })),
+    }
+}
+
+#[cfg(test)]
+mod tests;

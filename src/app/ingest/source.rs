@@ -15,7 +15,7 @@ use crate::kafka::{Begin, Handler, KafkaError, Owned, Partition, Record};
 use crate::monitor::PartitionEvent;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The state of a source between polls.
 pub struct SourceReader {
@@ -41,6 +41,9 @@ pub struct SourceReader {
     pub unassigned: BTreeMap<Partition, Option<Duration>>,
     /// The offset of each partition up to which its records are stored, and may be committed.
     pub stored: BTreeMap<Partition, i64>,
+    /// Since when the group has this process thrown out: it took all partitions away, or the
+    /// consumer failed, and no assignment has come since.
+    pub lost_since: Option<Instant>,
     /// The last error. An error that needs an operator is not replaced by those that follow from
     /// it.
     pub last_error: Option<KafkaError>,
@@ -59,6 +62,7 @@ impl SourceReader {
             begun: false,
             unassigned: BTreeMap::new(),
             stored: BTreeMap::new(),
+            lost_since: None,
             last_error: None,
             records,
         }
@@ -95,6 +99,11 @@ impl SourceReader {
         } else {
             engines.revoke(id, lost);
         }
+    }
+
+    /// The partitions are lost: there is none until the group assigns some again.
+    pub fn lose(&mut self) {
+        self.lost_since.get_or_insert_with(Instant::now);
     }
 
     /// These partitions are released next.
@@ -206,6 +215,7 @@ impl Handler for SourceHandler<'_> {
     }
 
     fn assigning(&mut self) {
+        self.source.lost_since = None;
         self.engines.assigning();
     }
 
@@ -274,6 +284,9 @@ impl Handler for SourceHandler<'_> {
     fn revoked(&mut self, partition: Partition, lost: bool) {
         self.source.reset(partition);
         self.source.release(partition, self.engines, lost);
+        if lost {
+            self.source.lose();
+        }
         let (topic, partition) = self.source.place(partition);
         tracing::info!(topic, partition, lost, "partition revoked");
     }

@@ -25,6 +25,19 @@ pub struct Order {
     pub reply: SyncSender<Option<usize>>,
 }
 
+impl Order {
+    /// Answers who asked. Returns the deployment that was marked for someone who does not wait any
+    /// more, so that nobody else writes it down.
+    pub fn answer(self, result: Option<usize>) -> Option<Deployment> {
+        let waits = self.reply.try_send(result).is_ok();
+        let done = result.is_some_and(|streams| streams > 0);
+        match self.act {
+            Act::Deploy(deployment) if done && !waits => Some(deployment),
+            Act::Deploy(_) | Act::Close { .. } => None,
+        }
+    }
+}
+
 /// What the engine's thread does.
 pub enum Act {
     /// Ends the alert; from now on it rests on new data only.
@@ -34,13 +47,8 @@ pub enum Act {
         /// Who closed it, and why.
         why: String,
     },
-    /// Lets the alerts of a model rest on new data only.
-    Deploy {
-        /// The model.
-        model: String,
-        /// The version, or all of them.
-        version: Option<String>,
-    },
+    /// Lets the alerts of a model, or of one version of it, rest on new data only.
+    Deploy(Deployment),
 }
 
 /// How long the engine may take for an order: longer than any poll, shorter than the timeout of a
@@ -142,7 +150,7 @@ impl Requests {
             segment: alert.segment,
             view: alert.view,
         };
-        let answer = self.order(Act::Close { group, why })?;
+        let answer = order(&self.orders, Act::Close { group, why }, REPLY_WITHIN);
         if answer == AlertResponse::Done {
             tracing::info!(alert = name, by, note, "alert closed");
         }
@@ -158,11 +166,7 @@ impl Requests {
             ..
         } = &deployment;
         Silences::acceptable_words(by, note).map_err(|e| e.to_string())?;
-        let act = Act::Deploy {
-            model: model.clone(),
-            version: version.clone(),
-        };
-        match self.order(act)? {
+        match order(&self.orders, Act::Deploy(deployment.clone()), REPLY_WITHIN) {
             AlertResponse::Done => {
                 self.control.deploy(deployment.clone())?;
                 let version = version.as_deref().unwrap_or("");
@@ -172,19 +176,87 @@ impl Requests {
             other => Ok(other),
         }
     }
+}
 
-    /// Lets the engine's thread do something, and waits for it.
-    fn order(&self, act: Act) -> Result<AlertResponse, String> {
-        let (reply, result) = sync_channel(1);
-        let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
-        let stopped = |_| "the engine has stopped".to_owned();
-        orders.send(Order { act, reply }).map_err(stopped)?;
+/// Lets the engine's thread do something, and waits for it.
+fn order(orders: &Mutex<Sender<Order>>, act: Act, within: Duration) -> AlertResponse {
+    let (reply, result) = sync_channel(1);
+    let orders = orders.lock().unwrap_or_else(PoisonError::into_inner);
+    let sent = orders.send(Order { act, reply });
+    drop(orders);
+    if sent.is_err() {
+        return AlertResponse::Unavailable("the engine has stopped");
+    }
+    match result.recv_timeout(within) {
+        Ok(Some(0)) => AlertResponse::Unknown,
+        Ok(Some(_)) => AlertResponse::Done,
+        Ok(None) => AlertResponse::Unavailable("another process judges; ask that one"),
+        Err(_) => AlertResponse::Unavailable(
+            "the engine has not answered within 5 s and may still do it; look, then ask again",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, channel};
+
+    use super::*;
+
+    fn deploy() -> Act {
+        Act::Deploy(Deployment {
+            model: "fraud".to_owned(),
+            version: None,
+            at_ms: 7,
+            by: "ann".to_owned(),
+            note: String::new(),
+        })
+    }
+
+    fn orders() -> (Mutex<Sender<Order>>, Receiver<Order>) {
+        let (sender, orders) = channel();
+        (Mutex::new(sender), orders)
+    }
+
+    #[test]
+    fn the_answer_of_the_engine_decides_and_without_one_the_request_can_come_again() {
+        let answer = |result: Option<usize>| {
+            let (sender, orders) = orders();
+            std::thread::scope(|scope| {
+                let asks = scope.spawn(|| order(&sender, deploy(), REPLY_WITHIN));
+                let asked = orders.recv().expect("an order");
+                assert_eq!(asked.answer(result), None, "who asked writes it down");
+                asks.join().expect("an answer")
+            })
+        };
+        assert_eq!(answer(Some(0)), AlertResponse::Unknown);
+        assert_eq!(answer(Some(2)), AlertResponse::Done);
+        let unavailable = |answer| matches!(answer, AlertResponse::Unavailable(_));
+        assert!(unavailable(answer(None)));
+        let (sender, orders) = orders();
         drop(orders);
-        match result.recv_timeout(REPLY_WITHIN) {
-            Ok(Some(0)) => Ok(AlertResponse::Unknown),
-            Ok(Some(_)) => Ok(AlertResponse::Done),
-            Ok(None) => Err("another process judges; ask that one".to_owned()),
-            Err(_) => Err("the engine is busy and does it later".to_owned()),
-        }
+        assert!(unavailable(order(&sender, deploy(), REPLY_WITHIN)));
+    }
+
+    #[test]
+    fn a_deployment_that_the_engine_marks_too_late_for_who_asked_is_still_written_down() {
+        let late = |act: Act, result: Option<usize>| {
+            let (sender, orders) = orders();
+            let answer = order(&sender, act, Duration::from_millis(1));
+            assert!(matches!(answer, AlertResponse::Unavailable(_)));
+            orders.recv().expect("an order").answer(result)
+        };
+        let written = late(deploy(), Some(2)).expect("a deployment");
+        assert_eq!((written.model.as_str(), written.at_ms), ("fraud", 7));
+        assert_eq!(late(deploy(), Some(0)), None);
+        assert_eq!(late(deploy(), None), None);
+        let group = GroupId {
+            model: "fraud".to_owned(),
+            version: String::new(),
+            segment: String::new(),
+            view: String::new(),
+        };
+        let why = "closed by ann".to_owned();
+        assert_eq!(late(Act::Close { group, why }, Some(1)), None);
     }
 }

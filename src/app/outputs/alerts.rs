@@ -12,8 +12,7 @@
 //! several processes that each judge is judged, and notified, by each process over its own
 //! partitions.
 
-use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -22,14 +21,13 @@ use std::time::{Duration, Instant};
 use super::alert_facts::alert_facts;
 use super::alert_requests::{Act, Order, accept_requests};
 use super::alert_topic::topic_sink;
-use super::caveats::caveats;
+use super::lookup::Lookup;
 use crate::alert::AlertState;
 use crate::app::clock;
 use crate::app::cluster::topology::Topology;
 use crate::app::error::AppError;
-use crate::collect::join::WrongPartition;
 use crate::http::page_path;
-use crate::judge::{Change, Facts, Step, StreamId, StreamReport, alarm};
+use crate::judge::{Change, Facts, Step, StreamId, alarm};
 use crate::kafka::KafkaOptions;
 use crate::notify::grouping::{AlertGroups, GroupBy, GroupChange, GroupId};
 use crate::notify::notification::Links;
@@ -64,8 +62,6 @@ pub struct AlertDispatcher {
     compared: Instant,
     /// When sinks were last offered what fires; none after the start and a change of sinks.
     offered: Option<Instant>,
-    /// Outcomes that wait on a wrong partition; looked up once a dispatch, where something fires.
-    wrong_partitions: OnceCell<Vec<WrongPartition>>,
 }
 
 impl AlertDispatcher {
@@ -101,7 +97,6 @@ impl AlertDispatcher {
             orders,
             compared: Instant::now(),
             offered: None,
-            wrong_partitions: OnceCell::new(),
         })
     }
 
@@ -128,12 +123,12 @@ impl AlertDispatcher {
         published: &Published,
     ) -> bool {
         let now_ms = clock::now_ms();
-        self.wrong_partitions = OnceCell::new();
         let left = self.follow_moves(engine);
         let caught_up = self.caught_up(engine, published, now_ms);
+        let lookup = Lookup::of(engine);
         // The checkpoint holds the last change of a stream that left, and its next owner sends it.
         for change in in_order(changes, &left) {
-            self.notify_change(change, engine, (now_ms, caught_up));
+            self.notify_change(change, &lookup, (now_ms, caught_up));
         }
         let stepped = changes
             .iter()
@@ -141,8 +136,9 @@ impl AlertDispatcher {
         let due = self.compared.elapsed() >= COMPARE;
         if due {
             self.compared = Instant::now();
-            self.compare(engine, (now_ms, caught_up));
+            self.compare(engine, &lookup, (now_ms, caught_up));
         }
+        drop(lookup);
         if due || stepped {
             let alerts = alert_facts(engine.reports().map(Arc::as_ref), &self.groups).into();
             published.update(|facts| facts.alerts = alerts);
@@ -181,7 +177,7 @@ impl AlertDispatcher {
     fn notify_change(
         &mut self,
         change: &Change,
-        engine: &Topology,
+        lookup: &Lookup<'_>,
         (now_ms, caught_up): (i64, bool),
     ) {
         let (Step::Stream { to, .. }, Some(facts)) = (change.step, &change.facts) else {
@@ -205,15 +201,23 @@ impl AlertDispatcher {
                 Some(Notification { bad_ms, ..ended })
             }
             GroupChange::Fires | GroupChange::Joined => {
+                let fingerprint = id.fingerprint();
                 // It does not end any more as one that somebody closed.
-                self.closing.remove(&id.fingerprint());
+                self.closing.remove(&fingerprint);
                 // News of long ago waits until all is read; what still fires then is sent. Where
                 // outcomes come late all are as old as these may be.
                 let age_ms = now_ms.saturating_sub(change.at_ms + maturity_ms(facts));
                 let old = !caught_up && age_ms > self.options.max_age_ms;
                 let joined = group_change == GroupChange::Joined;
-                let made = self.firing(&id, Some(known), change.at_ms, engine);
-                made.filter(|_| !old).map(|n| Notification { joined, ..n })
+                // Thousands may join at once, and a notification looks at all streams of its alert.
+                let severity = self.groups.get(&id).map_or(to.severity, |g| g.severity);
+                let labels = change.stream.labels(to.severity);
+                let of = (severity, &labels);
+                let wanted = !joined || self.notifier.wants_joined(&fingerprint, of, now_ms);
+                let made = (wanted && !old)
+                    .then(|| self.firing(&id, Some(known), change.at_ms, lookup))
+                    .flatten();
+                made.map(|n| Notification { joined, ..n })
             }
         };
         if let Some(notification) = notification {
@@ -228,15 +232,10 @@ impl AlertDispatcher {
         id: &GroupId,
         known: Option<(&StreamId, &Facts)>,
         at_ms: i64,
-        engine: &Topology,
+        lookup: &Lookup<'_>,
     ) -> Option<Notification> {
         let group = self.groups.get(id)?;
-        let ours = engine
-            .reports()
-            .filter(|r| group.streams.contains_key(&r.id));
-        let reports: BTreeMap<&StreamId, &StreamReport> =
-            ours.map(|r| (&r.id, r.as_ref())).collect();
-        let ranked = group.ranked(|id| reports.get(id).copied());
+        let ranked = group.ranked(|id| lookup.report(id));
         let (worst, _) = ranked.first()?;
         let facts = match known.filter(|(id, _)| **id == worst.id) {
             Some((_, facts)) => facts.clone(),
@@ -249,11 +248,7 @@ impl AlertDispatcher {
         let book = self.notifier.book();
         let deployment = book.deployment_of(&worst.id.model, &worst.id.version);
         notification.deployment = deployment.cloned();
-        let wrong = self
-            .wrong_partitions
-            .get_or_init(|| engine.wrong_partitions());
-        let counted = (engine.joins(), &engine.counters());
-        let caveats = caveats(&worst.id.model, wrong, counted);
+        let caveats = lookup.caveats(&worst.id.model);
         notification.evidence.push_str(&caveats);
         Some(notification)
     }
@@ -283,7 +278,12 @@ impl AlertDispatcher {
     }
 
     /// Sends notifications of firing alerts that are missing.
-    fn compare(&mut self, engine: &Topology, (now_ms, caught_up): (i64, bool)) {
+    fn compare(
+        &mut self,
+        engine: &Topology,
+        lookup: &Lookup<'_>,
+        (now_ms, caught_up): (i64, bool),
+    ) {
         let notifier = &self.notifier;
         let notified = |fingerprint: &str| notifier.firing_since(fingerprint);
         self.groups
@@ -321,7 +321,7 @@ impl AlertDispatcher {
             if (missing || joined)
                 && let Some(group) = self.groups.get(id)
                 && let at_ms = group.bad_ms.unwrap_or(group.since_ms)
-                && let Some(notification) = self.firing(id, None, at_ms, engine)
+                && let Some(notification) = self.firing(id, None, at_ms, lookup)
             {
                 let notification = Notification {
                     joined,
@@ -335,8 +335,9 @@ impl AlertDispatcher {
     /// Ends notified alerts that do not fire after a crash, although their events were judged
     /// again. This happens, for example, if outcomes now come before the judgement.
     fn end_judged_again(&mut self, engine: &Topology, firing: &[Firing], now_ms: i64) {
-        let fires = |fingerprint: &str| firing.iter().any(|f| f.fingerprint == fingerprint);
-        let notified = self.notifier.firing().filter(|(f, _)| !fires(f));
+        let fires = firing.iter().map(|f| f.fingerprint.as_str());
+        let fires: HashSet<&str> = fires.collect();
+        let notified = self.notifier.firing().filter(|(f, _)| !fires.contains(f));
         let notified: BTreeMap<String, i64> = notified.map(|(f, at)| (f.to_owned(), at)).collect();
         if notified.is_empty() {
             return;
@@ -365,8 +366,7 @@ impl AlertDispatcher {
             let [_, behind, ..] = judge.partitions;
             return recent || behind == 0;
         }
-        let recent = |p: &PartitionFacts| p.lag_ms.is_some_and(|ms| ms <= max_age_ms);
-        !facts.partitions.is_empty() && facts.partitions.iter().all(recent)
+        are_recent(&facts.partitions, max_age_ms)
     }
 
     /// Closes alerts and marks deployments, as people ask. Returns whether anything changed.
@@ -383,9 +383,10 @@ impl AlertDispatcher {
                     }
                     found
                 }
-                Act::Deploy { model, version } => {
+                Act::Deploy(marked) => {
+                    let (model, version) = (&marked.model, marked.version.as_ref());
                     let of = |id: &StreamId| {
-                        id.model == *model && version.as_ref().is_none_or(|v| *v == id.version)
+                        id.model == *model && version.is_none_or(|v| *v == id.version)
                     };
                     // A version that is about to be deployed has no streams yet.
                     let known = engine.reports().any(|r| r.id.model == *model);
@@ -394,8 +395,9 @@ impl AlertDispatcher {
                 }
             };
             changed |= result.is_some_and(|n| n > 0);
-            // The client may have stopped waiting.
-            let _ = order.reply.try_send(result);
+            if let Some(deployment) = order.answer(result) {
+                self.notifier.record_deployment(deployment);
+            }
         }
         changed
     }
@@ -421,6 +423,13 @@ impl AlertDispatcher {
     pub fn stop(self, within: Duration) {
         self.notifier.stop(within);
     }
+}
+
+/// Whether what is read of the partitions is at most this old. One that nothing can be read of has
+/// no part in that, however much it lags: verdicts, and so notifications, go on without it.
+fn are_recent(partitions: &[PartitionFacts], max_age_ms: i64) -> bool {
+    let recent = |p: &PartitionFacts| p.lag_ms.is_some_and(|ms| ms <= max_age_ms);
+    !partitions.is_empty() && partitions.iter().all(|p| p.unread || recent(p))
 }
 
 /// How long after its predictions a stream is judged.
@@ -450,4 +459,29 @@ fn in_order<'c>(changes: &'c [Change], left: &[StreamId]) -> Vec<&'c Change> {
         |c: &Change| !matches!(c.step, Step::Stream { to, .. } if to.state == AlertState::Firing);
     ours.sort_by_key(|c| (c.at_ms, ends(c)));
     ours
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notifications_do_not_wait_for_a_partition_that_nothing_can_be_read_of() {
+        let partition = |lag_ms: Option<i64>, unread: bool| PartitionFacts {
+            lag_ms,
+            unread,
+            ..PartitionFacts::default()
+        };
+        let recent = |partitions: &[PartitionFacts]| are_recent(partitions, 100);
+        let (read, behind) = (partition(Some(100), false), partition(Some(101), false));
+        let unknown = partition(None, false);
+        assert!(recent(std::slice::from_ref(&read)));
+        assert!(!recent(&[]) && !recent(&[unknown]));
+        // It is suspended, or an open transaction hides its records.
+        for unread in [partition(None, true), partition(Some(9_999), true)] {
+            assert!(recent(std::slice::from_ref(&unread)));
+            assert!(recent(&[read.clone(), unread.clone()]));
+            assert!(!recent(&[read.clone(), unread, behind.clone()]));
+        }
+    }
 }

@@ -7,6 +7,7 @@ pub mod alerts;
 pub mod audit;
 pub mod caveats;
 pub mod history;
+pub mod lookup;
 pub mod publish;
 pub mod snapshots;
 pub mod state_dir;

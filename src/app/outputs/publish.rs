@@ -11,11 +11,10 @@ use crate::alert::AlertState;
 use crate::app::clock;
 use crate::app::cluster::topology::Topology;
 use crate::app::ingest::consumer::SourceConsumer;
-use crate::app::ingest::source::SourceReader;
 use crate::collect::join::WrongPartition;
 use crate::collect::{Counters, Origin, Pair, PartitionState};
 use crate::judge::{Change, Plan, Step, StreamId, StreamReport, WindowJudgement};
-use crate::kafka::{Consumer, Partition};
+use crate::kafka::Partition;
 use crate::registry::RequestCounts;
 use crate::telemetry::Published;
 use crate::telemetry::facts::{
@@ -98,10 +97,10 @@ pub fn facts(
     let state = state.map(|(topic, partition, _)| (topic.to_owned(), partition));
     let stopped = consumers.iter().flat_map(|c| c.source.stopped());
     let stopped = stopped.map(|(topic, partition, _)| (topic.to_owned(), partition));
-    let suspended = state.chain(stopped).collect();
+    let suspended: Vec<(String, i32)> = state.chain(stopped).collect();
     let partitions: Vec<PartitionFacts> = consumers
         .iter()
-        .flat_map(|c| partition_facts(engine, &c.source, &c.consumer))
+        .flat_map(|c| partition_facts(engine, c, &suspended))
         .collect();
     let watermark = watermark(engine, topics);
     published.update(|facts| {
@@ -246,9 +245,10 @@ fn source_facts(
 /// complete for every model.
 fn partition_facts(
     engine: &Topology,
-    source: &SourceReader,
-    consumer: &Consumer,
+    of: &SourceConsumer,
+    suspended: &[(String, i32)],
 ) -> Vec<PartitionFacts> {
+    let (source, consumer, unreachable) = (&of.source, &of.consumer, of.unreachable());
     let (lag, positions, now_ms) = (consumer.lag(), engine.positions(), clock::now_ms());
     let states: Vec<PartitionState> = engine.partitions();
     let one = |partition: Partition| {
@@ -264,8 +264,11 @@ fn partition_facts(
         let records = records.map(|n| n.saturating_add(waiting));
         let mut hidden = consumer.hidden();
         let hidden = hidden.find(|(p, _)| *p == partition).map(|(_, h)| h);
+        let topic = source.records.topic(partition.topic);
+        let is_suspended = |(t, p): &(String, i32)| t == topic && *p == partition.partition;
+        let is_left_out = state.is_some_and(|s| s.left_out) || suspended.iter().any(is_suspended);
         PartitionFacts {
-            topic: source.records.topic(partition.topic).to_owned(),
+            topic: topic.to_owned(),
             partition: partition.partition,
             position: positions.iter().find(here).map_or(0, |o| o.offset),
             lag: records,
@@ -277,6 +280,7 @@ fn partition_facts(
             watermark_ms: reach_ms.map(|ms| ms.saturating_sub(engine.lateness_ms())),
             idle: state.is_some_and(|s| s.idle),
             hidden_ms: hidden.map(|h| h.since.elapsed().as_millis() as i64),
+            unread: is_left_out || unreachable.contains(&partition),
         }
     };
     consumer.assignment().into_iter().map(one).collect()

@@ -16,8 +16,12 @@ pub(in super::super) enum Container {
 }
 
 impl Container {
-    /// The kind of a file; `None` of text, and where it cannot be opened.
+    /// The kind of a file; `None` of text, where it cannot be opened, and of a named pipe: what is
+    /// read of one is gone.
     pub fn of(path: &Path) -> Option<Container> {
+        if !path.metadata().ok()?.is_file() {
+            return None;
+        }
         let mut start = [0; 6];
         File::open(path).ok()?.read_exact(&mut start).ok()?;
         Container::of_start(&start)

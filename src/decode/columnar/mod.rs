@@ -56,6 +56,7 @@ pub(super) use open::{Batches, Opened};
 
 #[cfg(feature = "columnar")]
 mod open {
+    use super::super::headers::twice;
     use super::bounds::{Checked, check_arrow};
     use super::column::Column;
     use super::container::{Container, shown};
@@ -190,6 +191,12 @@ mod open {
                 })
             };
             let mut roots: Vec<usize> = columns.iter().filter_map(root).collect();
+            for &at in &roots {
+                let name = fields[at].name();
+                if fields[at + 1..].iter().any(|f| f.name() == name) {
+                    return Err(format!("{}: {}", shown(path), twice(name)));
+                }
+            }
             roots.sort_unstable();
             roots.dedup();
             let batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>> =
@@ -296,5 +303,29 @@ mod open {
             "{}: cannot be read as its first bytes say ({e}); check that the file is whole",
             shown(path)
         )
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+        use arrow_schema::{Field, Schema};
+
+        #[test]
+        fn a_column_that_is_there_twice_is_not_read() {
+            let field = |name: &str| Field::new(name, DataType::Float64, false);
+            let schema = Schema::new(["score", "label", "score"].map(field).to_vec());
+            let opened = Opened {
+                path: "no-such.parquet".into(),
+                container: Container::Parquet,
+                schema: schema.into(),
+                rows: None,
+            };
+            let said = |name: &str| opened.read(&[name.to_owned()]).err().unwrap_or_default();
+            let twice = said("score");
+            assert!(twice.contains("two columns named 'score'"), "{twice}");
+            // The other one is read, of a file that is not there.
+            let once = said("label");
+            assert!(once.contains("cannot open"), "{once}");
+        }
     }
 }

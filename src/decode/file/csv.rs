@@ -1,7 +1,9 @@
 //! A file of CSV with a header.
 
+use super::super::headers::{lacking, not_a_table};
 use super::super::line_ends::LineEnds;
 use super::super::options::{DecodeOptions, LabelOptions, RECORD_BYTES_MAX};
+use super::super::quotes::{LEFT_OPEN, Quotes};
 use super::super::rejection::Rejection;
 use super::super::value::Value;
 use super::places::Places;
@@ -12,7 +14,7 @@ use std::path::Path;
 
 /// A reader that ends a row that is too long: an open quote would take in the rest of the file.
 struct RowLimit {
-    input: Box<dyn Read>,
+    input: Quotes<LineEnds<Box<dyn Read>>>,
     /// Bytes since the row began. The reader above it takes blocks of 8 KiB, so this is about.
     taken: usize,
 }
@@ -50,10 +52,13 @@ impl Csv {
         events: Option<&DecodeOptions>,
         outcomes: Option<&LabelOptions>,
     ) -> Result<Csv, FileError> {
-        let input: Box<dyn Read> = Box::new(LineEnds::new(input));
+        let input = Quotes::new(LineEnds::new(input));
         let input = RowLimit { input, taken: 0 };
         let mut input = csv::ReaderBuilder::new().flexible(true).from_reader(input);
         let header = input.headers().map_err(|e| failed(path, 1, &e))?.clone();
+        if input.get_ref().input.left_open() {
+            return Err(failed(path, 1, &LEFT_OPEN));
+        }
         let mut twice = None;
         let mut column = |name: &str| {
             let mut named = (0..header.len()).filter(|&at| header[at].trim() == name);
@@ -64,12 +69,9 @@ impl Csv {
             first
         };
         let missing = |name: &str| {
-            let known: Vec<&str> = header.iter().collect();
-            format!(
-                "{}:1: no column `{name}`; the header has {}",
-                path.display(),
-                known.join(", ")
-            )
+            let known: Vec<&str> = header.iter().map(str::trim).collect();
+            let why = not_a_table(&known).unwrap_or_else(|| lacking(name, &known));
+            format!("{}:1: {why}", path.display())
         };
         let places = Places::new(events, outcomes, &mut column, &missing)?;
         if let Some(name) = twice {
@@ -91,7 +93,12 @@ impl Rows for Csv {
     fn advance(&mut self, path: &Path) -> Result<bool, FileError> {
         let line = self.input.position().line();
         self.input.get_mut().taken = 0;
-        self.at = match self.input.read_record(&mut self.row) {
+        let read = self.input.read_record(&mut self.row);
+        if self.input.get_ref().input.left_open() {
+            let line = self.row.position().map_or(line, csv::Position::line);
+            return Err(failed(path, line, &LEFT_OPEN));
+        }
+        self.at = match read {
             Ok(true) => {
                 let (cells, columns) = (self.row.len(), self.width);
                 let longer = (cells > columns).then(|| {
@@ -119,10 +126,13 @@ impl Rows for Csv {
         let row = &self.row;
         let content = match &self.at.1 {
             Some(why) => Err(Rejection::new(Reason::Malformed, why.clone())),
-            None => self.places.content(|column| match row.get(column) {
-                None | Some("") => Value::Missing,
-                Some(cell) => Value::Cell(cell),
-            }),
+            // As in the header, and as `evaluate` reads cells: many write `, ` between them.
+            None => self
+                .places
+                .content(|column| match row.get(column).map(str::trim) {
+                    None | Some("") => Value::Missing,
+                    Some(cell) => Value::Cell(cell),
+                }),
         };
         Row {
             line: self.at.0,

@@ -1,6 +1,7 @@
 //! A file of JSON lines.
 
 use super::super::decoder::{Decoder, LabelDecoder};
+use super::super::headers::JSON_ARRAY;
 use super::super::options::{DecodeOptions, LabelOptions, RECORD_BYTES_MAX};
 use super::super::rejection::Rejection;
 use super::row::{Content, FileError, Row, Rows, failed, nothing};
@@ -82,6 +83,9 @@ impl Rows for Json {
             if self.number == 1 && self.line.starts_with(BYTE_ORDER_MARK) {
                 self.line.drain(..BYTE_ORDER_MARK.len());
             }
+            if self.number == 1 && is_array_of_objects(&self.line) {
+                return Err(failed(path, 1, &JSON_ARRAY));
+            }
             if self.line.last() == Some(&b'\n') {
                 self.line.pop();
             } else if n as u64 == limit {
@@ -108,6 +112,12 @@ impl Rows for Json {
     fn recall(&mut self, kept: usize) {
         (self.number, self.line) = std::mem::take(&mut self.kept[kept]);
     }
+}
+
+/// Whether a line begins an array of objects, or is the begin of an array alone.
+fn is_array_of_objects(line: &[u8]) -> bool {
+    let inside = line.trim_ascii().strip_prefix(b"[");
+    inside.is_some_and(|inside| matches!(inside.trim_ascii_start().first(), None | Some(b'{')))
 }
 
 /// Skips to the end of the line.

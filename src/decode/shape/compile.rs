@@ -140,6 +140,17 @@ fn meanings(
             )));
         }
     }
+    // Of two classes 1 and true are one outcome, and so are 0 and false: a map of one is of both.
+    let unlisted = classes.is_empty() && matches!(form, Form::Score | Form::Absent);
+    for (text, same) in [("1", "true"), ("true", "1"), ("0", "false"), ("false", "0")] {
+        let is_free = !meanings.contains_key(same) && classes.iter().all(|c| c != same);
+        if let Some(&class) = meanings.get(text)
+            && is_free
+            && (unlisted || classes.len() == 2)
+        {
+            meanings.insert(same.to_owned(), class);
+        }
+    }
     Ok(meanings)
 }
 
@@ -176,5 +187,40 @@ fn classes(names: &[String], form: Form) -> Result<HashMap<String, u32>, DecodeO
             "one class is no choice; list at least two in `classes`, or none".into(),
         )),
         _ => Ok(map),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a map means for each of the four texts.
+    fn meant(map: &[(&str, &str)], names: &[&str], form: Form) -> [Option<u32>; 4] {
+        let map = map
+            .iter()
+            .map(|(text, class)| (text.to_string(), class.to_string()));
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let found = meanings(&map.collect::<Vec<_>>(), &names, form).expect("sound");
+        ["1", "true", "0", "false"].map(|text| found.get(text).copied())
+    }
+
+    #[test]
+    fn of_two_classes_a_map_of_numbers_is_one_of_truth_values_and_the_other_way_round() {
+        let turned = [Some(0), Some(0), Some(1), Some(1)];
+        for form in [Form::Score, Form::Absent] {
+            assert_eq!(meant(&[("1", "0"), ("0", "1")], &[], form), turned);
+            assert_eq!(meant(&[("true", "0"), ("false", "1")], &[], form), turned);
+        }
+        let half = [Some(0), Some(0), None, None];
+        assert_eq!(meant(&[("1", "no")], &["no", "yes"], Form::Vector), half);
+        // What the map says of either holds, and so does the name of a class.
+        let both = [Some(0), Some(1), None, None];
+        assert_eq!(meant(&[("1", "0"), ("true", "1")], &[], Form::Score), both);
+        let named = [None, Some(0), None, None];
+        assert_eq!(meant(&[("true", "0")], &["0", "1"], Form::Score), named);
+        // Of more classes a truth value is none.
+        let many = [Some(2), None, None, None];
+        assert_eq!(meant(&[("1", "2")], &[], Form::Vector), many);
+        assert_eq!(meant(&[("1", "c")], &["a", "b", "c"], Form::Vector), many);
     }
 }

@@ -1,10 +1,9 @@
 //! Starting, restarting and giving up partitions.
 
-use super::super::next_offsets::SUSPENDED;
 use super::super::offsets::Action;
 use super::super::start_offsets::Start;
 use super::super::{Handler, KafkaError, Partition};
-use super::Consumer;
+use super::{Consumer, SUSPENDED};
 use rdkafka::error::KafkaResult;
 use rdkafka::{Offset, TopicPartitionList};
 use std::collections::BTreeMap;

@@ -40,7 +40,7 @@ pub struct StreamPart<'a> {
 /// The whole page; `name` says what was replayed, `counts` what became of the records.
 pub fn page(name: &str, counts: &str, mut streams: Vec<StreamPart<'_>>) -> String {
     streams.sort_by(|a, b| {
-        let (x, y) = (worth(a.report), worth(b.report));
+        let (x, y) = (urgency(a.report), urgency(b.report));
         y.partial_cmp(&x).unwrap_or(std::cmp::Ordering::Equal)
     });
     let mut body = summary(name, counts, &streams);
@@ -59,7 +59,7 @@ pub fn page(name: &str, counts: &str, mut streams: Vec<StreamPart<'_>>) -> Strin
 }
 
 /// The worst streams have the most: firing, miscalibrated windows, the surest error.
-fn worth(report: &StreamReport) -> (bool, usize, f64) {
+fn urgency(report: &StreamReport) -> (bool, usize, f64) {
     let bad = report.windows.iter().filter(|w| is_bad(w)).count();
     let lower = report.windows.iter().map(WindowReport::lower);
     let fires = report.alert.state == AlertState::Firing;

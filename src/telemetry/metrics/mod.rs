@@ -1,9 +1,9 @@
 //! The one table of metrics.
 //!
 //! Every exported name is a row here, with its kind, unit, labels and meaning. The scrape can
-//! only emit rows ([`Id`] is generated from them), the reference page is printed from them
-//! ([`markdown`]), and a test checks every expression of the rules and dashboards in `deploy/`
-//! against them. So a metric cannot be renamed in one place and forgotten in another.
+//! only emit rows ([`Id`] is generated from them). Tests print the reference page from them, and
+//! check every expression of the rules and dashboards in `deploy/` against them. So a metric
+//! cannot be renamed in one place and forgotten in another.
 //!
 //! Names are `trueline_<noun>_<unit>[_total]` in base units. A dimensionless value (a probability,
 //! a p-value, an estimate of calibration error) has no unit in its name. Labels are bounded: the
@@ -19,34 +19,6 @@ pub use table::{Id, TABLE};
 /// The row of a metric.
 pub fn metric(id: Id) -> &'static Metric {
     &TABLE[id as usize]
-}
-
-/// The reference page of the table, as `deploy/prometheus/README.md` carries it.
-pub fn markdown() -> String {
-    let mut page = String::new();
-    for group in Group::ALL {
-        let common = group.labels();
-        page.push_str(&format!("**{}**", group.heading()));
-        if !common.is_empty() {
-            page.push_str(&format!(" (labels `{}`)", common.join("`, `")));
-        }
-        page.push_str("\n\n| metric | kind | unit | meaning |\n|---|---|---|---|\n");
-        for row in TABLE.iter().filter(|row| row.group == group) {
-            let own = match row.labels {
-                [] => String::new(),
-                labels => format!(" `{{{}}}`", labels.join(", ")),
-            };
-            page.push_str(&format!(
-                "| `{}`{own} | {} | {} | {} |\n",
-                row.name,
-                row.kind.as_str(),
-                row.unit,
-                row.help
-            ));
-        }
-        page.push('\n');
-    }
-    page.trim_end().to_owned()
 }
 
 #[cfg(test)]
@@ -71,15 +43,6 @@ mod tests {
                 assert_eq!(row.unit == unit, named, "{}", row.name);
             }
             assert!(row.help.ends_with('.'), "{}", row.name);
-        }
-    }
-
-    #[test]
-    fn the_reference_names_every_metric_once() {
-        let page = markdown();
-        for row in TABLE {
-            let cell = format!("| `{}`", row.name);
-            assert_eq!(page.matches(&cell).count(), 1, "{}", row.name);
         }
     }
 }

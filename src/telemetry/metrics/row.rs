@@ -44,36 +44,6 @@ pub enum Group {
 }
 
 impl Group {
-    /// All groups in the order of the reference.
-    pub const ALL: [Group; 8] = [
-        Group::Stream,
-        Group::Account,
-        Group::Comparison,
-        Group::Window,
-        Group::Evaluation,
-        Group::Cell,
-        Group::Input,
-        Group::Process,
-    ];
-
-    /// Heading in the reference.
-    pub(super) fn heading(self) -> &'static str {
-        match self {
-            Group::Stream => "Per stream; detector metrics only if its budget is not `none`",
-            Group::Account => "Per account of the false-alarm budget",
-            Group::Comparison => {
-                "Per pair of versions if `[model.compare]` is enabled; intervals are anytime-valid"
-            }
-            Group::Window => "Per stream and window, always present",
-            Group::Evaluation => "Per stream and window, withdrawn while nothing can be evaluated",
-            Group::Cell => {
-                "Per cell of the reliability diagram, withdrawn while nothing can be evaluated"
-            }
-            Group::Input => "Input",
-            Group::Process => "Process",
-        }
-    }
-
     /// Labels of every metric of the group, which precede its own labels.
     pub fn labels(self) -> &'static [&'static str] {
         match self {

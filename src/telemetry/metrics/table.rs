@@ -370,7 +370,7 @@ table! {
     HttpResponses Process Counter "trueline_http_responses_total" "responses" ["class"]
         "HTTP responses by status class: 2xx, 4xx, 5xx.";
     LogSuppressed Process Counter "trueline_log_lines_suppressed_total" "lines" []
-        "Log lines suppressed by the rate limit per call site.";
+        "Log lines suppressed by the rate limit per call site, or because nobody reads them.";
     BuildInfo Process Gauge "trueline_build_info" "1" ["version"]
         "Always 1. The label is the version.";
     ProcessStart Process Gauge "process_start_time_seconds" "seconds" []

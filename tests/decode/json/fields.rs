@@ -222,6 +222,9 @@ fn a_time_that_cannot_be_is_refused() {
     for t in ["\"2026-01-01T00:00:00Z\"", "true", "[1]"] {
         check(&flat(), &at(t), Reason::BadTime, &["`time_ms`"]);
     }
+    let quoted = format!("\"{NOW}\"");
+    let words = [&*quoted, "write the number without quotes"];
+    check(&flat(), &at(&quoted), Reason::BadTime, &words);
     check(&flat(), &at("null"), Reason::MissingField, &["`time_ms`"]);
     let mut d = Decoder::new(&flat()).unwrap();
     let late = at(&(NOW + 2 * 86_400_000).to_string());

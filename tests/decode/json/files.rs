@@ -85,7 +85,8 @@ fn csv_goes_through_the_same_checks_by_column_name() {
     let e = FileReader::open(&file("b.csv", b"time_ms,model,p\n"), Some(&flat()), None)
         .err()
         .unwrap();
-    assert!(e.to_string().contains("b.csv:1: no column `score`"), "{e}");
+    let words = "b.csv:1: no column named 'score' among [time_ms, model, p]";
+    assert!(e.to_string().contains(words), "{e}");
     let o = classes(PredictionField::ClassMap("p".into()));
     let text = format!(
         "p.ox,model,p.cat,time_ms,outcome,p.dog\n0.25,m,0.25,{NOW},dog,0.5\n1,m,,{NOW},dog,0\n"
@@ -128,6 +129,87 @@ fn a_wanted_column_of_csv_that_is_named_twice_is_refused() {
         "{said}"
     );
     assert_eq!(of("time_ms,x,x,score,outcome,model"), None);
+}
+
+#[test]
+fn spaces_around_a_cell_of_csv_are_no_part_of_it() {
+    let text = format!(" model , time_ms, score, outcome\n m, {NOW} , 0.5 , 1\n  ,{NOW},0.5,1\n");
+    let mut reader =
+        FileReader::open(&file("spaces.csv", text.as_bytes()), Some(&flat()), None).unwrap();
+    assert!(reader.advance().unwrap());
+    let Ok(Content::Event(event)) = reader.row().content else {
+        panic!("no event");
+    };
+    assert_eq!((event.model, event.time_ms), ("m", NOW));
+    assert!(reader.advance().unwrap());
+    let rejected = reader.row().content.err().map(|r| r.reason);
+    assert_eq!(rejected, Some(Reason::MissingField));
+}
+
+#[test]
+fn a_quote_that_is_never_closed_ends_the_file_before_its_row_counts() {
+    let rest = format!("{NOW},0,m,0.5\n").repeat(20);
+    let text =
+        format!("time_ms,outcome,model,score,note\n{NOW},1,m,0.25,a\n{NOW},1,m,0.5,\"5 inch\n");
+    let path = file("never.csv", (text + &rest).as_bytes());
+    let mut reader = FileReader::open(&path, Some(&flat()), None).unwrap();
+    assert!(reader.advance().unwrap());
+    let said = reader.advance().err().map(|e| e.to_string());
+    let said = said.unwrap_or_default();
+    assert!(
+        said.contains("never.csv:3: a quote is opened here and never closed"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_file_whose_name_says_nothing_is_known_by_its_first_byte() {
+    let line = record("0.25", "1");
+    let csv = format!("time_ms,outcome,model,score\n{NOW},1,m,0.25\n");
+    let score = || Ok::<_, Reason>("Score(0.25) Some(Binary(true))".to_string());
+    for name in ["kind.txt", "kind", "kind.tsv"] {
+        let json = read_all(&file(name, format!("\n{line}\n").as_bytes()), &flat());
+        assert_eq!(json, [(2, score())], "{name}");
+        let rows = read_all(&file(name, csv.as_bytes()), &flat());
+        assert_eq!(rows, [(2, score())], "{name}");
+    }
+    let json = read_all(&file("kind.jsonl", b"nonsense\n"), &flat());
+    assert_eq!(json, [(1, Err(Reason::Malformed))]);
+}
+
+#[test]
+fn what_is_no_file_of_events_is_told_before_any_row() {
+    let line = record("0.25", "1");
+    let (array, first) = (format!("[{line},{line}]"), format!("[\n{line}\n]"));
+    for (name, bytes, words) in [
+        ("array.json", array.as_bytes(), "a JSON array"),
+        ("array", first.as_bytes(), "a JSON array"),
+        ("p.csv", &b"BZh91AY"[..], "compressed with bz2"),
+        ("p.jsonl", b"PK\x03\x04rest", "compressed with zip"),
+        ("old.feather", b"FEA1\0\0\0\0rest", "Feather of version 1"),
+        (
+            "semi.csv",
+            b"time_ms;model;score;outcome\n",
+            "separated by `;`",
+        ),
+        (
+            "case.csv",
+            b"time_ms,model,Score,outcome\n",
+            "did you mean 'Score'?",
+        ),
+    ] {
+        let opened = FileReader::open(&file(name, bytes), Some(&flat()), None);
+        let said = opened.and_then(|mut reader| reader.advance()).err();
+        let said = said.map(|e| e.to_string()).unwrap_or_default();
+        assert!(
+            said.contains(words) && said.contains(name),
+            "{name}: {said}"
+        );
+    }
+    let folder = file("x", b"").parent().expect("a folder").to_path_buf();
+    let opened = FileReader::open(&folder, Some(&flat()), None);
+    let said = opened.err().map(|e| e.to_string()).unwrap_or_default();
+    assert!(said.contains("is a directory"), "{said}");
 }
 
 #[test]

@@ -162,7 +162,7 @@ impl GroupClient for Client {
                 events.statistics.extend(fresh.map(|end| PartitionStats {
                     topic: topic.clone(),
                     partition: *partition,
-                    end,
+                    end: Some(end),
                     stable: Some(stable.min(end)),
                     next: Some(fetch.next).filter(|_| !fetch.paused),
                     responded: at.checked_sub(silent).filter(|_| silent < DISCONNECTED),

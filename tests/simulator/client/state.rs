@@ -83,6 +83,7 @@ impl ReadState for State {
         partition: i32,
         until: i64,
         within: Duration,
+        _: &dyn Fn(),
         each: &mut dyn FnMut(&[u8], Option<&[u8]>),
     ) -> Result<(), KafkaError> {
         if !self.site.reaches() {
@@ -127,6 +128,7 @@ impl WriteState for State {
         &self,
         records: &[(i32, &(String, Option<Vec<u8>>))],
         within: Duration,
+        _: &dyn Fn(),
     ) -> Result<Vec<i64>, KafkaError> {
         let now = clock::now();
         if !self.site.reaches() {

@@ -1,0 +1,268 @@
+//! What a consumer does not read, and why.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::super::contest::Claim;
+use super::SourceConsumer;
+use crate::app::setup::part;
+use crate::kafka::Partition;
+
+/// A broker that does not answer for so long is away: longer than partitions take to change their
+/// leader.
+const AWAY: Duration = Duration::from_secs(30);
+
+impl SourceConsumer {
+    /// Parts of what it reads that are not read or left out, each with the reason.
+    pub fn unread(&self) -> impl Iterator<Item = (String, String)> {
+        let all = self.hidden().chain(self.away());
+        all.chain(self.thrown_out()).chain(self.awaits_schemas())
+    }
+
+    /// What is claimed by another process too, each with what that means.
+    pub fn contested(&self) -> Vec<(String, String)> {
+        let Some(contest) = &self.contest else {
+            return Vec::new();
+        };
+        let (group, named) = (&self.options.kafka.group, contest.named());
+        let seconds = contest.left().as_secs();
+        match contest.claim {
+            Claim::Instance => {
+                let name = self.options.kafka.instance.as_deref().unwrap_or_default();
+                let why = match &contest.others[..] {
+                    [] => format!(
+                        "the broker has given the `instance` of this process in group {group} to a newer member: \
+                         another process, or this one when it came back from a network failure. This process reads \
+                         nothing. It takes the `instance` back in {seconds} s unless a process is found that started earlier"
+                    ),
+                    _ => format!(
+                        "{named} has taken the `instance` of this process in group {group}, and this one reads nothing. \
+                         Give each its own. The one that started later stops; in {seconds} s this process decides"
+                    ),
+                };
+                vec![(format!("instance {name}"), why)]
+            }
+            Claim::Group => {
+                let shared = self.consumer.shared().into_iter();
+                let shared = shared.map(|(topic, ours, all)| {
+                    let why = format!(
+                        "this process reads {ours} of {all} partitions, and another process of group {group} the others: \
+                         {named}. Verdicts are about a part. Stop one of them, or set `topic` in [state], with which a group may \
+                         have any number. The one that started later stops; in {seconds} s this process decides"
+                    );
+                    (format!("group of {topic}"), why)
+                });
+                shared.collect()
+            }
+        }
+    }
+
+    /// The partitions that nothing is read of because their broker has not answered for a while.
+    pub fn unreachable(&self) -> Vec<Partition> {
+        if self.consumer.cut_off().is_some_and(|time| time >= AWAY) {
+            return self.consumer.assignment();
+        }
+        let leaders = self.consumer.leaderless();
+        let leaders = leaders.filter(|(_, time)| *time >= AWAY);
+        leaders.map(|(partition, _)| partition).collect()
+    }
+
+    /// What is not read because brokers have not answered for a while, each with the reason: all
+    /// topics, or those with a partition whose leader does not answer.
+    fn away(&self) -> Vec<(String, String)> {
+        if self.fenced {
+            return Vec::new();
+        }
+        if let Some(time) = self.consumer.cut_off().filter(|time| *time >= AWAY) {
+            let topics = self.options.kafka.topics.join(",");
+            let why = format!(
+                "no broker has answered for {} s, and nothing is read; check the brokers, the network and the \
+                 credentials",
+                time.as_secs()
+            );
+            return vec![(format!("brokers of {topics}"), why)];
+        }
+        let leaders = self.consumer.leaderless();
+        let leaders = leaders.filter(|(_, time)| *time >= AWAY);
+        let assigned = self.consumer.assignment();
+        leaderless(leaders, &assigned, |number| {
+            self.source.records.topic(number)
+        })
+    }
+
+    /// Why nothing is read, where records have waited for their schema for a while.
+    fn awaits_schemas(&self) -> Option<(String, String)> {
+        let time = self.schemas_behind?.elapsed();
+        let topics = self.options.kafka.topics.join(",");
+        let why = format!(
+            "records that wait for their schema have filled the queue for {} s, and nothing is read until it is \
+             empty; check the schema registry",
+            time.as_secs()
+        );
+        (time >= AWAY).then(|| (format!("schemas of {topics}"), why))
+    }
+
+    /// Partitions that verdicts go on without because a transaction hides their records, each with
+    /// the reason.
+    fn hidden(&self) -> impl Iterator<Item = (String, String)> {
+        let hidden = self.consumer.hidden().filter(|(_, h)| h.reported);
+        hidden.map(|(p, h)| {
+            let topic = self.source.records.topic(p.topic);
+            let why = format!(
+                "a transaction that began at offset {} has been open for {} s and hides what follows; verdicts go \
+                 on without it. End the transaction at its producer, or with kafka-transactions.sh",
+                h.offset,
+                h.since.elapsed().as_secs()
+            );
+            (format!("partition {topic}/{}", p.partition), why)
+        })
+    }
+
+    /// Why nothing is read, where the group has thrown this process out for a while. What is said
+    /// of brokers that are away, or of the `instance`, says it already.
+    fn thrown_out(&self) -> Option<(String, String)> {
+        let cut_off = self.consumer.cut_off().is_some_and(|time| time >= AWAY);
+        let lost = self.source.lost_since.map(|since| since.elapsed());
+        let time = lost.filter(|_| self.ready && !self.fenced && !cut_off)?;
+        let trouble = self.trouble.as_deref();
+        let why = format!(
+            "the group took all partitions away {} s ago and has given none since: {}",
+            time.as_secs(),
+            trouble.unwrap_or("it does not answer the request to join")
+        );
+        (time >= AWAY).then(|| (part(&self.options), why))
+    }
+}
+
+/// The topics with partitions whose leader does not answer, each with the reason.
+fn leaderless<'a>(
+    leaders: impl Iterator<Item = (Partition, Duration)>,
+    assigned: &[Partition],
+    topic: impl Fn(u16) -> &'a str,
+) -> Vec<(String, String)> {
+    let mut topics: BTreeMap<u16, Vec<(Duration, i32)>> = BTreeMap::new();
+    for (p, time) in leaders {
+        topics.entry(p.topic).or_default().push((time, p.partition));
+    }
+    let of = |(number, leaders): (u16, Vec<(Duration, i32)>)| {
+        let (time, first) = leaders.iter().max()?;
+        let topic = topic(number);
+        let why = format!(
+            "{} of {} partitions have no leader that answers, {topic}/{first} for {} s, and nothing of them is read; \
+             check the brokers",
+            leaders.len(),
+            assigned.iter().filter(|p| p.topic == number).count(),
+            time.as_secs()
+        );
+        Some((format!("brokers of {topic}"), why))
+    };
+    topics.into_iter().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::cluster::topology::Topology;
+    use crate::app::events::{EventLogs, LogBrokers};
+    use crate::app::ingest::config;
+    use crate::app::pool::Pool;
+    use crate::kafka::KafkaError;
+    use crate::monitor::Engine;
+    use crate::store::event_log::{EventLog, LogLimits};
+    use crate::telemetry::Published;
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    const CONFIG: &str = r#"
+version = 1
+[kafka]
+brokers = "localhost:1"
+group = "g"
+[[source]]
+topics = ["clicks"]
+fields = { score = "score" }
+[[model]]
+name = "*"
+windows = ["1m"]
+"#;
+
+    const LIMITS: LogLimits = LogLimits {
+        bytes_max: 1 << 20,
+        keep_ms: 1 << 40,
+    };
+
+    #[test]
+    fn what_keeps_a_source_from_being_read_is_named_after_a_while() {
+        let folder = std::env::temp_dir().join(format!("trueline-unread-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let log = EventLog::open(&folder, LIMITS).expect("it opens");
+        let logs = EventLogs::from([("clicks".to_owned(), Arc::new(log))]);
+        let config = config(CONFIG);
+        let (source, brokers) = (config.sources[0].clone(), Arc::new(LogBrokers::new(logs)));
+        let consumer = SourceConsumer::new(source, 0, None, brokers, &Pool::default());
+        let mut consumer = consumer.expect("a consumer");
+        let mut engines = Topology::Single(Box::new(Engine::new(config.plan)));
+        let published = Published::default();
+        let ready = |p: &Published| !p.missing().contains_key("kafka clicks");
+        let said = |c: &SourceConsumer| c.unread().collect::<Vec<_>>();
+        let long = || Instant::now().checked_sub(AWAY);
+
+        published.not_ready("kafka clicks", "joining");
+        consumer.poll(&mut engines, Duration::ZERO);
+        assert!(consumer.publish_readiness(&mut engines, &published));
+        assert!(ready(&published));
+        assert_eq!(said(&consumer), []);
+
+        // The group takes its partitions away.
+        consumer.source.lose();
+        published.not_ready("kafka clicks", "lost");
+        consumer.source.assignment_changed = true;
+        consumer.publish_readiness(&mut engines, &published);
+        assert!(!ready(&published));
+        assert_eq!(said(&consumer), [], "it may come back at once");
+        consumer.source.lost_since = long();
+        let refused = KafkaError::Other("another assignor".to_owned());
+        consumer.source.last_error = Some(refused);
+        for _ in 0..2 {
+            consumer.publish_readiness(&mut engines, &published);
+            let [(part, why)] = &said(&consumer)[..] else {
+                panic!("one part");
+            };
+            assert_eq!(part, "kafka clicks");
+            assert!(why.contains("took all partitions away 30 s ago"), "{why}");
+            assert!(why.ends_with("another assignor"), "{why}");
+        }
+        // It has joined again.
+        consumer.source.lost_since = None;
+        consumer.source.assignment_changed = true;
+        consumer.publish_readiness(&mut engines, &published);
+        assert!(ready(&published));
+        assert_eq!((said(&consumer), consumer.trouble.take()), (vec![], None));
+
+        consumer.schemas_behind = Some(Instant::now());
+        assert_eq!(said(&consumer), []);
+        consumer.schemas_behind = long();
+        let [(part, why)] = &said(&consumer)[..] else {
+            panic!("one part");
+        };
+        assert_eq!(part, "schemas of clicks");
+        assert!(why.contains("for 30 s"), "{why}");
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn a_topic_is_named_only_if_a_leader_of_its_own_does_not_answer() {
+        let p = |topic, partition| Partition { topic, partition };
+        let names = ["clicks", "labels", "orders"];
+        let assigned = [p(0, 0), p(0, 1), p(1, 0), p(2, 0), p(2, 1), p(2, 2)];
+        let leaders = [(p(0, 1), 40), (p(2, 2), 31), (p(2, 0), 50)];
+        let leaders = leaders.map(|(p, s)| (p, Duration::from_secs(s)));
+        let all = leaderless(leaders.into_iter(), &assigned, |n| names[usize::from(n)]);
+        let parts: Vec<&str> = all.iter().map(|(part, _)| part.as_str()).collect();
+        assert_eq!(parts, ["brokers of clicks", "brokers of orders"]);
+        assert!(all[0].1.starts_with("1 of 2 partitions"), "{all:?}");
+        assert!(all[0].1.contains("clicks/1 for 40 s"), "{all:?}");
+        assert!(all[1].1.starts_with("2 of 3 partitions"), "{all:?}");
+        assert!(all[1].1.contains("orders/0 for 50 s"), "{all:?}");
+    }
+}

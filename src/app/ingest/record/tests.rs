@@ -1,0 +1,129 @@
+//! Tests of reading records: what is decoded, counted and reported.
+
+use super::*;
+use crate::app::ingest::config;
+use crate::monitor::Engine;
+
+const CONFIG: &str = r#"
+version = 1
+[kafka]
+brokers = "localhost:1"
+group = "g"
+[[source]]
+topics = ["scores"]
+rows = "rows"
+fields = { time = "time_ms", score = "rows.z", outcome = "rows.y" }
+[[model]]
+name = "*"
+windows = ["5m"]
+"#;
+
+#[test]
+fn framed_and_plain_json_are_read_from_topics_of_predictions_and_of_outcomes() {
+    let text = CONFIG
+        .replace("rows = \"rows\"\n", "")
+        .replace("rows.", "")
+        .replace("time =", "id = \"id\", time =")
+        + "[source.outcomes]\ntopics = [\"outcomes\"]\nmaturity = \"5m\"\noutcome = \"y\"\n";
+    let config = config(&text);
+    let mut reader = RecordReader::new(&config.sources[0], 0, None).expect("valid");
+    let json = br#"{"model":"m","time_ms":1760000000000,"id":"a","z":0.5,"y":1}"#;
+    let framed = [&[0, 0, 0, 0, 7][..], json].concat();
+    for topic in 0..2 {
+        let mut engine = Engine::new(config.plan.clone());
+        for (offset, payload) in (0..).zip([&json[..], &framed, &framed]) {
+            let record = Record {
+                topic,
+                partition: 0,
+                offset,
+                timestamp_ms: Some(1_760_000_000_000),
+                key: None,
+                payload,
+                headers: Headers::default(),
+            };
+            assert_eq!(reader.read(&mut engine, &record), Progress::Done);
+        }
+        assert!(reader.last_rejections.iter().all(Option::is_none));
+        let total = engine.counters().total();
+        assert!(total.rejected.iter().all(|n| *n == 0), "{total:?}");
+        // Each of the three was taken: one id, so two are repeats of the first.
+        assert_eq!((total.records, total.duplicate), (3, 2), "{total:?}");
+    }
+}
+
+#[test]
+fn a_record_that_is_read_again_is_not_counted_again_though_its_first_row_is_rejected() {
+    let config = config(CONFIG);
+    let mut engine = Engine::new(config.plan.clone());
+    let mut reader = RecordReader::new(&config.sources[0], 0, None).expect("valid");
+    reader.stats = Some(ReplayStats::default());
+    let payload =
+        br#"{"model":"m","time_ms":1760000000000,"rows":[{"z":7,"y":1},{"z":0.5,"y":1}]}"#;
+    let record = Record {
+        topic: 0,
+        partition: 0,
+        offset: 5,
+        timestamp_ms: None,
+        key: None,
+        payload,
+        headers: Headers::default(),
+    };
+    for _ in 0..2 {
+        assert_eq!(reader.read(&mut engine, &record), Progress::Done);
+    }
+    let total = engine.counters().total();
+    assert_eq!((total.observed, total.replayed), (1, 2));
+    let first = reader
+        .stats
+        .and_then(|s| s.first_rejected)
+        .expect("a rejection");
+    assert!(first.starts_with("scores/0 offset 5: "), "{first}");
+    assert!(first.contains("row 1 of 2, 1 of them rejected"), "{first}");
+}
+
+/// Topics that carry both.
+const BOTH: &str = r#"
+version = 1
+[kafka]
+brokers = "localhost:1"
+[[source]]
+topics = ["both"]
+envelope = "cloudevents"
+fields = { id = "id", score = "score", outcome = "y" }
+outcomes = { maturity = "5m", outcome = "label" }
+"#;
+
+#[test]
+fn an_outcome_among_predictions_is_checked_as_a_whole() {
+    let config = config(BOTH);
+    let mut decoder = decoder_of(&config.sources[0]).expect("valid");
+    let mut decode = |data: &str| {
+        let payload = format!("{{\"specversion\":\"1.0\",\"data\":{data}}}");
+        let record = Record {
+            topic: 0,
+            partition: 0,
+            offset: 0,
+            timestamp_ms: Some(1_760_000_000_000),
+            key: None,
+            payload: payload.as_bytes(),
+            headers: Headers::default(),
+        };
+        let mut read = Vec::new();
+        decoder.decode(0, &raw(&record), |_, decoded| {
+            read.push(match decoded {
+                Ok(Content::Event(_)) => Ok("a prediction"),
+                Ok(Content::Outcome(_)) => Ok("an outcome"),
+                Err(rejection) => Err(rejection.reason),
+            });
+        });
+        read
+    };
+    let good = r#"{"id":"a","label":1}"#;
+    assert_eq!(decode(good), [Ok("an outcome")]);
+    let twice = r#"{"id":"a","label":0,"label":1}"#;
+    assert_eq!(decode(twice), [Err(Reason::Malformed)]);
+    assert_eq!(decode(good), [Ok("an outcome")]);
+    // Of a prediction it is not wanted.
+    let event = r#"{"model":"m","id":"a","score":0.5,"label":0,"label":1}"#;
+    assert_eq!(decode(event), [Ok("a prediction")]);
+}

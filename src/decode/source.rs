@@ -1,0 +1,234 @@
+//! Decodes the records of one source: predictions, outcomes, or topics that carry both.
+//!
+//! A record in another format than JSON needs its schema first: [`SourceDecoder::lacks`] names it
+//! and [`SourceDecoder::learn`] takes it. A record may hold several rows, each of which is an event
+//! or an outcome of its own.
+
+use super::decoder::{Decoder, LabelDecoder};
+use super::fields::Raw;
+use super::file::Content;
+use super::frame::SchemaText;
+use super::options::{DecodeOptions, DecodeOptionsError, Envelope, LabelOptions};
+use super::rejection::Rejection;
+use crate::collect::Reason;
+
+/// The compiled fields of a source.
+pub struct SourceDecoder {
+    events: Decoder,
+    outcomes: Option<Outcomes>,
+    /// Every record is one plain JSON object and holds one row.
+    plain: bool,
+    /// Path of the outcome of an event.
+    outcome: String,
+    /// The envelope needs the headers of a record.
+    needs_headers: bool,
+}
+
+/// The schema that a record needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needed {
+    /// Its id.
+    pub id: u32,
+    /// It is that of outcomes.
+    pub of_outcomes: bool,
+}
+
+/// Outcomes in records of their own.
+struct Outcomes {
+    decoder: LabelDecoder,
+    /// The first topic of outcomes, counted within the source; `None` where all topics carry both.
+    first_topic: Option<u16>,
+    /// Why the current record holds no outcomes, where topics carry both.
+    fault: Option<Rejection>,
+}
+
+/// What the records of a topic hold.
+#[derive(Clone, Copy)]
+enum Expected {
+    /// Predictions, with or without their outcomes.
+    Event,
+    /// Outcomes alone.
+    Outcome,
+    /// One or the other.
+    Either,
+}
+
+impl SourceDecoder {
+    /// Compiles the fields of a source. `outcomes`: those of outcomes in records of their own, and
+    /// their first topic, counted within the source; `None` where all topics carry both.
+    pub fn new(
+        events: &DecodeOptions,
+        outcomes: Option<(&LabelOptions, Option<u16>)>,
+    ) -> Result<SourceDecoder, DecodeOptionsError> {
+        let (outcome, envelope) = (events.outcome.clone(), events.packing.envelope);
+        let events = Decoder::new(events)?;
+        let outcomes = match outcomes {
+            None => None,
+            Some((labels, first_topic)) => Some(Outcomes {
+                decoder: LabelDecoder::new(labels)?,
+                first_topic,
+                fault: None,
+            }),
+        };
+        let plain = events.is_plain() && outcomes.as_ref().is_none_or(|o| o.decoder.is_plain());
+        Ok(SourceDecoder {
+            events,
+            outcomes,
+            plain,
+            outcome,
+            needs_headers: envelope == Envelope::CloudEvents,
+        })
+    }
+
+    /// Says of an event that the engine rejects which of its fields is wrong.
+    #[cold]
+    pub fn name_field(&self, rejection: &mut Rejection) {
+        if rejection.reason == Reason::MissingField
+            && rejection.detail == Reason::MissingField.words()
+        {
+            rejection.detail = format!(
+                "field `{}` is missing or null; every record must carry the outcome, or it comes later, by \
+                 [source.outcomes]",
+                self.outcome
+            );
+        }
+    }
+
+    fn expected(&self, topic: u16) -> Expected {
+        match &self.outcomes {
+            None => Expected::Event,
+            Some(outcomes) => match outcomes.first_topic {
+                None => Expected::Either,
+                Some(first) if topic >= first => Expected::Outcome,
+                Some(_) => Expected::Event,
+            },
+        }
+    }
+
+    /// Whether records cannot be decoded without their headers.
+    pub fn needs_headers(&self) -> bool {
+        self.needs_headers
+    }
+
+    /// The schema that a record needs and that is not known.
+    #[inline]
+    pub fn lacks(&self, topic: u16, payload: &[u8]) -> Option<Needed> {
+        if self.plain {
+            return None;
+        }
+        let expected = self.expected(topic);
+        if !matches!(expected, Expected::Outcome)
+            && let Some(id) = self.events.lacks(payload)
+        {
+            let of_outcomes = false;
+            return Some(Needed { id, of_outcomes });
+        }
+        let outcomes = self.outcomes.as_ref();
+        let outcomes = outcomes.filter(|_| !matches!(expected, Expected::Event))?;
+        let (id, of_outcomes) = (outcomes.decoder.lacks(payload)?, true);
+        Some(Needed { id, of_outcomes })
+    }
+
+    /// Stores a schema. If it is unusable, its records are rejected with the reason.
+    pub fn learn(&mut self, needed: Needed, schema: &SchemaText) {
+        match &mut self.outcomes {
+            Some(outcomes) if needed.of_outcomes => outcomes.decoder.learn(needed.id, schema),
+            _ => self.events.learn(needed.id, schema),
+        }
+    }
+
+    /// Decodes a record that lacks no schema and calls `take` with each of its rows, in order.
+    /// Returns the number of rows; a record that cannot be opened counts as one rejected row.
+    #[inline]
+    pub fn decode(
+        &mut self,
+        topic: u16,
+        raw: &Raw<'_>,
+        mut take: impl FnMut(usize, Result<Content<'_>, Rejection>),
+    ) -> usize {
+        let expected = self.expected(topic);
+        if self.plain {
+            self.row(expected, raw, None, |decoded| take(0, decoded));
+            return 1;
+        }
+        match self.open(expected, raw) {
+            Ok(rows) => {
+                for row in 0..rows {
+                    self.row(expected, raw, Some(row), |decoded| take(row, decoded));
+                }
+                rows
+            }
+            Err(rejection) => {
+                take(0, Err(rejection));
+                1
+            }
+        }
+    }
+
+    /// Opens a record and returns the number of its rows.
+    fn open(&mut self, expected: Expected, raw: &Raw<'_>) -> Result<usize, Rejection> {
+        match (expected, &mut self.outcomes) {
+            (Expected::Outcome, Some(outcomes)) => outcomes.decoder.open(raw),
+            (Expected::Either, Some(outcomes)) => {
+                // Outcomes have other paths, in the same rows.
+                outcomes.fault = outcomes.decoder.open(raw).err();
+                self.events.open(raw)
+            }
+            _ => self.events.open(raw),
+        }
+    }
+
+    /// Decodes one row of an opened record; `None` stands for a record that is one plain JSON
+    /// object.
+    #[inline]
+    fn row(
+        &mut self,
+        expected: Expected,
+        raw: &Raw<'_>,
+        row: Option<usize>,
+        take: impl FnOnce(Result<Content<'_>, Rejection>),
+    ) {
+        let events = &mut self.events;
+        let decoded = match (expected, &mut self.outcomes) {
+            (Expected::Outcome, Some(outcomes)) => outcome(&mut outcomes.decoder, raw, row),
+            (Expected::Either, Some(outcomes)) => match event(events, raw, row) {
+                Err(rejection) => {
+                    let no_event = rejection.reason == Reason::MissingField;
+                    match &outcomes.fault {
+                        _ if !no_event || events.saw_prediction() => Err(rejection),
+                        Some(fault) => Err(fault.clone()),
+                        None => outcome(&mut outcomes.decoder, raw, row),
+                    }
+                }
+                event => event,
+            },
+            _ => event(events, raw, row),
+        };
+        take(decoded);
+    }
+}
+
+#[inline]
+fn event<'a>(
+    decoder: &'a mut Decoder,
+    raw: &Raw<'a>,
+    row: Option<usize>,
+) -> Result<Content<'a>, Rejection> {
+    let event = match row {
+        None => decoder.decode(raw.payload, raw.key, raw.timestamp_ms),
+        Some(row) => decoder.event(raw, row),
+    };
+    event.map(Content::Event)
+}
+
+fn outcome<'a>(
+    decoder: &'a mut LabelDecoder,
+    raw: &Raw<'a>,
+    row: Option<usize>,
+) -> Result<Content<'a>, Rejection> {
+    let label = match row {
+        None => decoder.decode(raw.payload, raw.key, raw.timestamp_ms),
+        Some(row) => decoder.label(raw, row),
+    };
+    label.map(Content::Outcome)
+}

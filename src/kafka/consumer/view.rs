@@ -1,0 +1,57 @@
+//! What a consumer says of itself.
+
+use super::super::Partition;
+use super::super::partition_ends::Hidden;
+use super::Consumer;
+use std::time::Duration;
+
+impl Consumer {
+    /// The partitions whose next records an open transaction hides.
+    pub fn hidden(&self) -> impl Iterator<Item = (Partition, Hidden)> {
+        self.ends.hidden()
+    }
+
+    /// For how long no broker has been connected.
+    pub fn cut_off(&self) -> Option<Duration> {
+        self.contact.cut_off()
+    }
+
+    /// The partitions that are read and whose leader is not connected, each with for how long.
+    pub fn leaderless(&self) -> impl Iterator<Item = (Partition, Duration)> {
+        self.contact.leaderless()
+    }
+
+    /// Whether the group has ever responded with an assignment, even an empty one.
+    pub fn joined(&self) -> bool {
+        self.joined
+    }
+
+    /// The subscribed topics whose partitions this member does not have all: how many it has, and
+    /// how many there are.
+    pub fn shared(&self) -> Vec<(&str, usize, usize)> {
+        let assigned = self.assignment();
+        let of = |(&topic, &all): (&u16, &usize)| {
+            let ours = assigned.iter().filter(|p| p.topic == topic).count();
+            (self.topics.names[usize::from(topic)].as_str(), ours, all)
+        };
+        let topics = self.counts.iter().map(of);
+        topics.filter(|(_, ours, all)| ours < all).collect()
+    }
+
+    /// The partitions that are assigned now.
+    pub fn assignment(&self) -> Vec<Partition> {
+        self.next.assigned()
+    }
+
+    /// For each assigned partition, the number of records that the broker had at the latest
+    /// statistics and that are not handed over yet.
+    pub fn lag(&self) -> Vec<(Partition, i64)> {
+        let mut all = Vec::new();
+        for (p, end) in self.ends.end_offsets() {
+            if let Some(next) = self.next.readable(p) {
+                all.push((p, (end - next).max(0)));
+            }
+        }
+        all
+    }
+}
