@@ -140,15 +140,26 @@ fn check(args: &Args) -> Result<(), (Exit, String)> {
     args.columns.check().map_err(usage)?;
     other::check_options(args).map_err(usage)?;
     args.recalibration.check(&args.file).map_err(usage)?;
-    let Some(path) = &args.report else {
+    let (report, map) = (&args.report, &args.recalibration.map);
+    let inputs = || [&args.file].into_iter().chain(&args.recalibration.fit);
+    if let Some(path) = map {
+        report_file::check("--map", path, inputs()).map_err(usage)?;
+    }
+    let Some(path) = report else {
         return Ok(());
     };
     if args.view == Some(FileView::Kernel) {
         let text = "--report draws scores, classes and cells; the kernel test has none: choose another --view";
-        return Err((Exit::Usage, text.to_owned()));
+        return Err(usage(text.to_owned()));
     }
-    let inputs = [&args.file].into_iter().chain(&args.recalibration.fit);
-    report_file::check(path, inputs).map_err(|why| (Exit::Usage, why))
+    report_file::check("--report", path, inputs()).map_err(usage)?;
+    match map {
+        Some(map) if report_file::is_same(map, path) => Err(usage(format!(
+            "--map and --report both name {}; name two files",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn run_scores(

@@ -19,7 +19,8 @@ pub enum Exit {
     Ok = 0,
     /// The answer is "no": a verdict of `demo` is not the truth, `evaluate
     /// --fail-on-miscalibrated` finds the sample miscalibrated, `reproduce --fail-on-difference`
-    /// finds another number, `explain` another result, or there is no alert of the given name.
+    /// finds another number, `explain` another result, or there is no alert or window of the given
+    /// name.
     Verdict = 1,
     /// The command line is invalid.
     Usage = 64,
@@ -125,9 +126,9 @@ Exit codes:
    1  the answer is no (demo: a verdict differs from the truth;
       evaluate --fail-on-miscalibrated: miscalibrated;
       reproduce --fail-on-difference: a number differs;
-      explain: NOT equal; alert, tap, top: there is nothing of that name)
+      explain: NOT equal; alert, top --once: there is nothing of that name)
   64  the command line is invalid
-  65  the input data cannot be read
+  65  the input data cannot be read, or replay rejects half of it or more
   66  the input file cannot be opened
   69  something outside is not available (port, file, directory,
       standard output)

@@ -12,7 +12,7 @@
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 mod alert;
 mod backtest;
@@ -94,7 +94,7 @@ enum Verb {
 
 /// Parses the arguments, runs the verb and returns the exit code.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
@@ -115,6 +115,16 @@ pub fn main() -> ExitCode {
         Verb::Man(args) => man::run(&args, Cli::command()),
     };
     exit::ended(exit).into()
+}
+
+/// Parses the arguments. `evaluate` also gets which ones were given.
+fn parse() -> Result<Cli, clap::Error> {
+    let matches = Cli::command().try_get_matches()?;
+    let mut cli = Cli::from_arg_matches(&matches).map_err(|e| e.format(&mut Cli::command()))?;
+    if let (Verb::Evaluate(args), Some((_, given))) = (&mut cli.verb, matches.subcommand()) {
+        args.note_given(given);
+    }
+    Ok(cli)
 }
 
 /// Prints an error of clap. `--help` and `--version` are errors too; they go to stdout and exit

@@ -10,6 +10,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use super::exit::{self, Exit};
+use super::report_file;
 use crate::report::recalibration as words;
 use crate::stats::evaluation::Options;
 use crate::stats::recalibration::{Cut, Fits, Judgement, Measures, Method, Point, table};
@@ -146,10 +147,8 @@ pub fn apply(
             *z = map.rate(*z);
         }
         if let Some(path) = &args.map {
-            std::fs::write(path, table::csv(map)).map_err(|e| {
-                let text = format!("cannot write {} ({e}); check its folder", path.display());
-                (Exit::Unavailable, text)
-            })?;
+            report_file::write("--map", path, &table::csv(map))
+                .map_err(|why| (Exit::Unavailable, why))?;
         }
     } else if args.map.is_some() {
         exit::eprint_line(format_args!("no map is advised, so no table was written"));

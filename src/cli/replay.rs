@@ -13,6 +13,7 @@ use super::progress::ProgressMeter;
 use super::{range, report_file};
 use crate::app::AppError;
 use crate::app::replay::{self, Input, Listeners, Tally};
+use crate::collect::Reason;
 use crate::config::Config;
 use crate::config::value::Outside;
 use crate::judge::{Change, ComparisonReport, Step, StreamId, StreamReport, WindowReport};
@@ -101,7 +102,8 @@ fn start(args: &Args) -> Result<(), Exit> {
     }
     if let Some(path) = &args.report {
         let inputs = args.input.files.iter().chain(&args.input.outcomes);
-        report_file::check(path, inputs.chain(&args.config)).map_err(|why| exit::usage(&why))?;
+        report_file::check("--report", path, inputs.chain(&args.config))
+            .map_err(|why| exit::usage(&why))?;
     }
     let meter = ProgressMeter::new(if range.is_some() { "records" } else { "bytes" });
     let history = History::default();
@@ -162,7 +164,25 @@ fn start(args: &Args) -> Result<(), Exit> {
              time, add --sort"
         ));
     }
-    Ok(())
+    match mostly_refused(&tally) {
+        Some(why) => Err(Exit::of(&AppError::Data(why))),
+        None => Ok(()),
+    }
+}
+
+/// That half of the records or more are rejected or late, so that verdicts are on a rest that may
+/// be another sample. A configuration may name some of the models only, so those of others do not
+/// count.
+fn mostly_refused(tally: &Tally) -> Option<String> {
+    let other_models = Reason::UnknownModel.as_str();
+    let of = |what| tally.others.get(what).copied().unwrap_or_default();
+    let reasons = Reason::ALL.iter().map(|reason| reason.as_str());
+    let reasons = reasons.chain(["late"]).filter(|what| *what != other_models);
+    let refused: u64 = reasons.map(of).sum();
+    let all = tally.records - of(other_models);
+    (refused > 0 && 2 * refused >= all).then(|| {
+        format!("{refused} of {all} records are rejected or late, and the verdicts are on the rest")
+    })
 }
 
 /// Why no record counts.

@@ -1,51 +1,74 @@
-//! `--report FILE`: a page is written whole or not at all.
+//! `--report FILE` and `--map FILE`: a file is written whole or not at all, and never over an
+//! input.
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Checks before a long run that a report can be written there, and does not replace an input.
-pub fn check<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), String> {
+/// Checks before a long run that a file can be written there, and does not replace an input or a
+/// device; `option` names it in messages.
+pub fn check<'a>(
+    option: &str,
+    path: &Path,
+    inputs: impl IntoIterator<Item = &'a PathBuf>,
+) -> Result<(), String> {
     let name = path.display();
     if path.is_dir() {
         return Err(format!(
-            "--report: {name} is a directory; name a file in it"
+            "{option}: {name} is a directory; name a file in it"
         ));
     }
-    if path.file_name().is_none() || path == Path::new("-") {
+    // What is renamed over a device or a pipe replaces it.
+    let is_device = path.metadata().is_ok_and(|m| !m.is_file());
+    if path.file_name().is_none() || path == Path::new("-") || is_device {
+        return Err(format!("{option}: {name} is no file; name a file"));
+    }
+    if path.is_symlink() && !path.exists() {
         return Err(format!(
-            "--report: {name} is no file; name one, such as report.html"
+            "{option}: {name} is a link to a file that is not there; name that file"
         ));
     }
     let folder = folder(path);
     if !folder.is_dir() {
         return Err(format!(
-            "--report: there is no directory {}; create it first",
+            "{option}: there is no directory {}; create it first",
             folder.display()
         ));
     }
-    let same = |input: &PathBuf| matches!((input.canonicalize(), path.canonicalize()), (Ok(a), Ok(b)) if a == b);
-    if inputs.into_iter().any(same) {
-        return Err(format!("--report: {name} is the input; name another file"));
+    if inputs.into_iter().any(|input| is_same(input, path)) {
+        return Err(format!("{option}: {name} is the input; name another file"));
     }
     Ok(())
 }
 
-/// Writes the page beside its place, synced, and renames it into place.
-pub fn write(path: &Path, page: &str) -> Result<(), String> {
-    let file_name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = folder(path).join(format!(".{file_name}.{}", std::process::id()));
+/// Whether two paths lead to one place, also where no file is there yet.
+pub fn is_same(a: &Path, b: &Path) -> bool {
+    let place = |path: &Path| {
+        path.canonicalize().or_else(|_| {
+            let folder = folder(path).canonicalize()?;
+            std::io::Result::Ok(folder.join(path.file_name().unwrap_or_default()))
+        })
+    };
+    matches!((place(a), place(b)), (Ok(a), Ok(b)) if a == b)
+}
+
+/// Writes the text beside its place, synced, and renames it into place. A link stays, and the file
+/// that it leads to is replaced.
+pub fn write(option: &str, path: &Path, text: &str) -> Result<(), String> {
+    let place = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let file_name = place.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = folder(&place).join(format!(".{file_name}.{}", std::process::id()));
     let written = File::create(&temporary)
         .and_then(|mut file| {
-            file.write_all(page.as_bytes())?;
+            file.write_all(text.as_bytes())?;
             file.sync_all()
         })
-        .and_then(|()| fs::rename(&temporary, path));
+        .and_then(|()| fs::rename(&temporary, &place));
     written.map_err(|e| {
         // What is left of it is of no use.
         let _ = fs::remove_file(&temporary);
         format!(
-            "--report: cannot write {} ({e}); check its directory",
+            "{option}: cannot write {} ({e}); check its directory",
             path.display()
         )
     })
@@ -55,5 +78,67 @@ fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// A folder of this test alone.
+    fn scratch(name: &str) -> PathBuf {
+        let name = format!("trueline-{}-report-file-{name}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("a folder");
+        folder
+    }
+
+    #[test]
+    fn devices_and_links_to_nothing_are_refused_and_an_input_by_any_path() {
+        let folder = scratch("refused");
+        let input = folder.join("in.csv");
+        fs::write(&input, "score,label\n").expect("a file");
+        symlink(&input, folder.join("link.csv")).expect("a link");
+        symlink(folder.join("nowhere"), folder.join("dead")).expect("a link");
+        symlink("/dev/null", folder.join("null")).expect("a link");
+        let said = |name: &str| check("--map", &folder.join(name), [&input]);
+        for (name, words) in [
+            ("in.csv", "is the input"),
+            ("./link.csv", "is the input"),
+            ("dead", "a link to a file that is not there"),
+            ("null", "is no file"),
+            ("none/out.csv", "there is no directory"),
+        ] {
+            let why = said(name).expect_err(name);
+            assert!(why.starts_with("--map: ") && why.contains(words), "{why}");
+        }
+        assert_eq!(said("out.csv"), Ok(()));
+        let _ = fs::remove_dir_all(folder);
+    }
+
+    #[test]
+    fn a_link_is_followed_and_the_file_behind_it_replaced() {
+        let folder = scratch("link");
+        let (file, link) = (folder.join("november.html"), folder.join("latest.html"));
+        fs::write(&file, "old").expect("a file");
+        symlink("november.html", &link).expect("a link");
+        write("--report", &link, "new").expect("written");
+        assert!(link.is_symlink() && !file.is_symlink());
+        assert_eq!(fs::read_to_string(&file).expect("a file"), "new");
+        assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 2);
+        let _ = fs::remove_dir_all(folder);
+    }
+
+    #[test]
+    fn two_names_of_a_file_that_is_not_there_yet_are_one_place() {
+        let folder = scratch("same");
+        let inside = folder.join("inside");
+        fs::create_dir(&inside).expect("a folder");
+        assert!(is_same(&folder.join("x"), &inside.join("../x")));
+        assert!(!is_same(&folder.join("x"), &folder.join("y")));
+        let _ = fs::remove_dir_all(folder);
     }
 }

@@ -211,7 +211,17 @@ fn reset_watermark(directory: &Path, to: Option<&str>) -> Done {
             (Exit::NoInput, why)
         })?
         .snapshot;
+    let sealed = snapshot.models.iter().any(|m| m.sealed_until_ms > to_ms);
     let reset = snapshot.reset_watermark(to_ms);
+    let is_ahead = sealed || reset.panes + reset.verdicts > 0;
+    if !is_ahead && reset.was_ms.is_none_or(|was_ms| was_ms <= to_ms) {
+        let was = reset.was_ms.map_or("nothing".to_owned(), rfc3339);
+        let why = format!(
+            "event time has come to {was} only, which is not after {}; nothing is changed",
+            rfc3339(to_ms)
+        );
+        return Err((Exit::Usage, why));
+    }
     let path = store::save(directory, &snapshot).map_err(|f| unavailable(f.to_string()))?;
     Ok(format!(
         "event time had come to {}; set to {} in {}: {} panes and {} verdicts after it are gone",

@@ -84,6 +84,10 @@ pub fn run(args: &Args) -> Exit {
         ));
         if args.once {
             exit::print(&text);
+            if table.is_empty() && (args.model.is_some() || args.window.is_some()) {
+                exit::eprint_line(format_args!("error: there is no window of that name"));
+                return Exit::Verdict;
+            }
             return Exit::Ok;
         }
         let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -156,7 +156,7 @@ impl Config {
         plan.ids = sources::ids(&sources);
         contradictions::check(&document, (&plan, &sources), &mut problems);
         let state = service::state(&document, directory, &mut problems);
-        let http = service::http(&document);
+        let http = service::http(&document, &mut problems);
         let events = service::events(&document, &mut problems);
         let notify = notify::notify(&document, http.listen, &mut problems);
         tls::check(&document, &notify, &mut problems);

@@ -43,6 +43,7 @@ pub fn settle_models(root: &mut Record, any: impl FnOnce() -> Record) {
 pub fn plan(root: &Record, problems: &mut Problems<'_>) -> Plan {
     let records = root.all("model");
     no_name_twice(records, problems);
+    no_pattern(records, problems);
     let mut models: Vec<ModelPlan> = records.iter().map(|m| model(m, root, problems)).collect();
     let limits = root.child("limits");
     let streams_max = limits.count("streams_max");
@@ -83,6 +84,17 @@ fn no_name_twice(models: &[Record], problems: &mut Problems<'_>) {
                 first.at.line
             );
             problems.add(name.at, what, "merge them into one [[model]]");
+        }
+    }
+}
+
+/// Rejects a pattern: a name is compared as a whole, and only `*` alone means all other models.
+fn no_pattern(models: &[Record], problems: &mut Problems<'_>) {
+    for m in models {
+        if let Some(name) = m.text("name").filter(|n| n.contains('*') && *n != ANY) {
+            let what = format!("`name` is \"{name}\", and a name is no pattern");
+            let remedy = "write a [[model]] for each name, or \"*\" for all models that have none";
+            problems.add(m.entry("name").at, what, remedy);
         }
     }
 }

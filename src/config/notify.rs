@@ -33,6 +33,17 @@ pub fn notify(root: &Record, listen: SocketAddr, problems: &mut Problems<'_>) ->
         }
         sinks.push(options);
     }
+    for key in ["external_url", "runbook_url"] {
+        let url = record.text(key).unwrap_or("http://");
+        if !["http://", "https://"]
+            .iter()
+            .any(|scheme| url.starts_with(scheme))
+        {
+            let what = format!("`{key}` is \"{url}\", which is no address of a page");
+            let remedy = "begin it with \"https://\" or \"http://\"";
+            problems.add(record.entry(key).at, what, remedy);
+        }
+    }
     let (external_url, runbook_url) = links(root, listen);
     NotifyOptions {
         group_by: group_by(record, problems),

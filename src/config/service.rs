@@ -14,7 +14,12 @@ use crate::http::DoorOptions;
 use crate::store::event_log::LogLimits;
 
 /// Address and limits of the HTTP server.
-pub fn http(root: &Record) -> HttpOptions {
+pub fn http(root: &Record, problems: &mut Problems<'_>) -> HttpOptions {
+    for host in root.child("http").list("hosts") {
+        if let Some((what, remedy)) = no_host(&host.value) {
+            problems.add(host.at, what, remedy);
+        }
+    }
     let listen = match root.child("http").entry("listen").value {
         Value::Address(address) => address,
         _ => ([127, 0, 0, 1], 9464).into(),
@@ -32,6 +37,35 @@ pub fn http(root: &Record) -> HttpOptions {
                 .bytes("request_bytes_max"),
         },
     }
+}
+
+/// Why no request can be for this name, and what to write instead. Requests are compared with the
+/// name alone, without their port.
+fn no_host(host: &str) -> Option<(String, String)> {
+    let what = |why: &str| format!("`hosts` has `{host}`, which {why}");
+    if host.contains('*') {
+        let remedy = "write each name by itself, such as \"trueline.example.com\"";
+        return Some((
+            what("is a pattern, and only whole names match"),
+            remedy.to_owned(),
+        ));
+    }
+    let name = host.trim();
+    let name = name.split_once("://").map_or(name, |(_, rest)| rest);
+    let name = name.split('/').next().unwrap_or(name);
+    // The colons of an address of IPv6 come before no port.
+    let name = match name.split_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => name,
+    };
+    let name = name.trim_end_matches('.');
+    (name != host).then(|| {
+        let remedy = match name {
+            "" => "write a name, such as \"trueline.example.com\"".to_owned(),
+            name => format!("write the name alone: \"{name}\""),
+        };
+        (what("is more than a name"), remedy)
+    })
 }
 
 /// Limits of posted events.
@@ -163,7 +197,39 @@ pub fn log(root: &Record, problems: &mut Problems<'_>) -> LogOptions {
 
 #[cfg(test)]
 mod tests {
-    use super::no_level;
+    use super::{no_host, no_level};
+
+    #[test]
+    fn a_host_that_no_request_can_be_for_is_found_with_the_name_to_write() {
+        for (host, name) in [
+            ("https://a.example.com", "a.example.com"),
+            ("http://a.example.com:9464/alerts", "a.example.com"),
+            ("a.example.com:443", "a.example.com"),
+            ("a.example.com.", "a.example.com"),
+            (" a.example.com", "a.example.com"),
+        ] {
+            let (_, remedy) = no_host(host).expect(host);
+            assert_eq!(
+                remedy,
+                format!("write the name alone: \"{name}\""),
+                "{host}"
+            );
+        }
+        for host in ["*.example.com", "*", "https://", ":443"] {
+            let (_, remedy) = no_host(host).expect(host);
+            assert!(remedy.ends_with("\"trueline.example.com\""), "{remedy}");
+        }
+        for host in [
+            "a.example.com",
+            "A.example.com",
+            "trueline",
+            "10.0.0.1",
+            "::1",
+            "[::1]",
+        ] {
+            assert_eq!(no_host(host), None, "{host}");
+        }
+    }
 
     #[test]
     fn a_filter_by_which_nothing_is_logged_is_found_and_others_are_not() {

@@ -194,6 +194,12 @@ fn a_request_is_all_or_nothing_and_says_what_is_wrong() {
 
     let (status, answer) = post("/v1/events?dry_run=1", &[], &good.to_string());
     assert_eq!((status, &answer["events"]), (200, &json!(1)), "{answer}");
+    let (status, answer) = post("/v1/events?dry_run=true", &[], &good.to_string());
+    assert_eq!(
+        (status, &answer["dry_run"]),
+        (200, &json!(true)),
+        "{answer}"
+    );
     let word = |(status, answer): (u16, Value), expected: u16, word: &str| {
         let error = answer["error"].as_str().unwrap_or_default();
         assert!(
@@ -207,6 +213,7 @@ fn a_request_is_all_or_nothing_and_says_what_is_wrong() {
     };
     let good = good.to_string();
     word(post("/v1/events/other", &[], &good), 404, "no topic");
+    word(post("/v1/events?dryrun=1", &[], &good), 400, "no parameter");
     word(post("/v1/events", &[], "{\"a\": "), 400, "no JSON");
     word(post("/v1/events", &[], "[]"), 400, "no event");
     let long = format!("[{}]", vec![good.as_str(); 2000].join(","));

@@ -1,6 +1,6 @@
 //! What the verbs do when their output cannot be written, and which command lines they refuse.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -153,6 +153,7 @@ fn options_that_would_be_ignored_and_columns_that_are_two_things_are_refused() {
             &["--classes", "p0,p1,label", &three],
             "both name the column `label`",
         ),
+        (&["--positive", "1", &three], "is a label of one class"),
         (&["--view", "top_k:9", &three], "has 3 classes"),
         (&["--view", "top_k:3", &three], "has 3 classes"),
         (&["--confidence", "90", &one], "such as 0.9"),
@@ -163,6 +164,95 @@ fn options_that_would_be_ignored_and_columns_that_are_two_things_are_refused() {
     }
     let (code, why) = said(&["evaluate", "--view", "top_k:2", &three]);
     assert_eq!(code, Some(0), "{why}");
+}
+
+#[test]
+fn an_option_that_the_test_or_view_does_not_use_is_refused_and_one_that_it_uses_is_not() {
+    let one = scores("unused.csv");
+    let rows: String = (0..60)
+        .map(|i| format!("0.5,0.3,0.2,{}\n", i % 3))
+        .collect();
+    let three = file("unused-3.csv", &format!("p0,p1,p2,label\n{rows}"));
+    let page = file("unused.html", "");
+    // Each is given as it is by default: what counts is that it is given.
+    let all = [
+        ["--tolerance", "0.05"],
+        ["--decide-by", "combined"],
+        ["--method", "default"],
+        ["--axis", "linear"],
+        ["--confidence", "0.9"],
+        ["--interval-cells", "16"],
+        ["--discrete", "auto"],
+    ];
+    let report = ["--view", "classes", "--report", &page];
+    for (file, mode, used) in [
+        (&one, &["--seed", "0"][..], &[0, 1, 2, 3, 4, 5, 6][..]),
+        (&one, &["--test", "consistency"], &[]),
+        (&one, &["--test", "splitting"], &[]),
+        (&one, &["--test", "known-smoothness"], &[2]),
+        (&one, &["--test", "composite"], &[0]),
+        (&three, &["--view", "top_label"], &[0, 1, 2, 3, 4, 5, 6]),
+        (&three, &["--view", "full"], &[4, 5]),
+        (&three, &["--view", "kernel"], &[]),
+        (&three, &["--view", "classes"], &[2]),
+        (&three, &report, &[0, 1, 2, 4, 5, 6]),
+    ] {
+        for (at, option) in all.iter().enumerate() {
+            let (code, why) =
+                said(&[&["evaluate"][..], mode, &option[..], &[file.as_str()]].concat());
+            let expected = if used.contains(&at) { 0 } else { 64 };
+            assert_eq!(code, Some(expected), "{mode:?} {option:?}: {why}");
+            assert_eq!(why.contains("has no effect"), expected == 64, "{why}");
+        }
+    }
+    for (tolerance, code) in [("10%", 64), ("0.05 or 2%", 64), ("0.05", 0)] {
+        let composite = ["evaluate", "--test", "composite", "--tolerance"];
+        let (found, why) = said(&[&composite[..], &[tolerance, &one]].concat());
+        assert_eq!(found, Some(code), "{tolerance}: {why}");
+        assert_eq!(why.contains("a number alone"), code == 64, "{why}");
+    }
+}
+
+#[test]
+fn a_pipe_by_its_name_is_read_from_its_first_byte() {
+    let scores = std::fs::read(scores("piped.csv")).expect("a file");
+    let row = |i: i64| {
+        let (t, y) = (1_700_000_000_000 + 500 * i, i % 2);
+        format!("{{\"model\":\"m\",\"time\":{t},\"score\":0.5,\"outcome\":{y}}}\n")
+    };
+    let events = (0..2000).map(row).collect::<String>();
+    for (args, input, words) in [
+        (
+            &["evaluate", "--json", "/dev/stdin"][..],
+            &scores[..],
+            "\"n\": 1000",
+        ),
+        (
+            &["evaluate", "--json", "--as-window", "/dev/stdin"],
+            &scores,
+            "\"n\": 1000",
+        ),
+        (
+            &["replay", "/dev/stdin"],
+            events.as_bytes(),
+            "2000 records: 2000 observed",
+        ),
+    ] {
+        let mut command = trueline(args);
+        let command = command.env_remove("TRUELINE_CONFIG").stdin(Stdio::piped());
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let mut pipe = child.stdin.take().expect("a pipe");
+        let input = input.to_vec();
+        let writer = std::thread::spawn(move || pipe.write_all(&input));
+        let out = child.wait_with_output().expect("it ends");
+        let _ = writer.join();
+        let said = String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned();
+        assert!(
+            out.status.success() && said.contains(words),
+            "{args:?}: {said}"
+        );
+    }
 }
 
 #[test]

@@ -90,6 +90,7 @@ fn a_dump_of_one_partition_after_the_other_is_sorted_and_standard_input_is_a_fil
     assert!(wanted.status.success(), "{wanted:?}");
     // As it is, two thirds of it come late, and the remedy is told.
     let late = replay(&["--json", &dumped]);
+    assert_eq!(late.status.code(), Some(65), "{late:?}");
     let told = String::from_utf8_lossy(&late.stderr).into_owned();
     assert!(
         late.stdout != wanted.stdout && told.contains("add --sort"),
@@ -155,6 +156,34 @@ fn broken_records_are_counted_by_reason_and_the_first_is_named() {
     assert!(said.contains("6002 records: 6000 observed"), "{said}");
     assert!(said.contains("1 malformed, 1 score_out_of_range"), "{said}");
     assert!(said.contains("broken.jsonl:6001"), "{said}");
+}
+
+#[test]
+fn a_file_of_which_half_is_rejected_ends_with_65_after_its_report() {
+    let of = |percents: usize| {
+        let mut i = 0;
+        let text = rows(|text, at, score, outcome| {
+            let score = if i < percents { 2.0 + score } else { score };
+            let _ = writeln!(
+                text,
+                r#"{{"model":"m","time":{at},"score":{score},"outcome":{outcome}}}"#
+            );
+            i += 1;
+        });
+        let path = file("percents.jsonl", &text);
+        let out = replay(&["--json", &path.display().to_string()]);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(out.stdout.starts_with(b"["), "{said}");
+        (out.status.code(), said)
+    };
+    let (code, said) = of(2999);
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = of(3000);
+    assert_eq!(code, Some(65), "{said}");
+    assert!(
+        said.contains("3000 of 6000 records are rejected or late"),
+        "{said}"
+    );
 }
 
 #[test]

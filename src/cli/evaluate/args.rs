@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Id};
+
 use crate::cli::exit::{self, Exit};
 use crate::cli::recalibrate;
 use crate::decode::columns::{Columns, class_column};
@@ -63,7 +66,8 @@ pub enum Method {
 pub enum OtherTest {
     /// T-Cal at the one level that `--smoothness` implies
     KnownSmoothness,
-    /// T-Cal at that level, against the null hypothesis that the ℓ2 error is at most `--tolerance`
+    /// T-Cal at that level, against the null hypothesis that the ℓ2 error is at most `--tolerance`,
+    /// a number alone
     Composite,
     /// Sample splitting, then a χ² test of two samples at that level
     Splitting,
@@ -262,6 +266,9 @@ pub struct Args {
     /// Recalibration of the scores before the evaluation
     #[command(flatten)]
     pub recalibration: recalibrate::Args,
+    /// Ids of the arguments that were given; of the others the defaults hold.
+    #[arg(skip)]
+    given: Vec<String>,
 }
 
 /// What the columns are called.
@@ -373,6 +380,17 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 impl Args {
+    /// Notes which arguments were given.
+    pub fn note_given(&mut self, matches: &ArgMatches) {
+        let given = |id: &&Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+        self.given = matches.ids().filter(given).map(Id::to_string).collect();
+    }
+
+    /// Whether an argument was given, by its id.
+    pub(super) fn is_given(&self, id: &str) -> bool {
+        self.given.iter().any(|given| given == id)
+    }
+
     /// The sampling rates; the parser has checked them.
     pub(super) fn sampling(&self) -> Sampling {
         Sampling::new(self.negatives_kept, self.negatives_trained).unwrap_or_default()

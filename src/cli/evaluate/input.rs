@@ -47,6 +47,12 @@ pub fn read(args: &Args, path: &Path) -> Result<FileSample, (Exit, String)> {
         let text = format!("{name} has several classes; rates of negatives apply to one class");
         return Err((Exit::Usage, text));
     }
+    if several && args.columns.names().positive.is_some() {
+        let name = path.display();
+        let text =
+            format!("{name} has several classes; --positive is a label of one class: drop it");
+        return Err((Exit::Usage, text));
+    }
     view(args, path, table)
 }
 
@@ -197,7 +203,7 @@ fn read_table(args: &Args, path: &Path) -> Result<Table, (Exit, String)> {
         }
         let unread = |e: std::io::Error| (Exit::Data, format!("standard input: {e}"));
         let mut input = BufReader::new(std::io::stdin().lock());
-        packing("standard input", input.fill_buf().map_err(unread)?)?;
+        check_start("standard input", input.fill_buf().map_err(unread)?)?;
         let input = scores::unpack(input).map_err(unread)?;
         let table = vectors::read("standard input", input, &columns);
         return table.map_err(|e| (Exit::Data, e.to_string()));
@@ -218,23 +224,19 @@ fn read_table(args: &Args, path: &Path) -> Result<Table, (Exit, String)> {
     let bytes = file.metadata().map_or(0, |m| m.len());
     let bar = progress(bytes);
     let mut input = BufReader::new(bar.wrap_read(file));
-    packing(&name, input.fill_buf().map_err(missing)?)?;
+    check_start(&name, input.fill_buf().map_err(missing)?)?;
     let input = scores::unpack(input).map_err(missing)?;
     let table = vectors::read(&name, input, &columns).map_err(|e| (Exit::Data, e.to_string()));
     bar.finish_and_clear();
     table
 }
 
-/// Errs where a file begins like one of a compression that is not read.
-fn packing(name: &str, start: &[u8]) -> Result<(), (Exit, String)> {
-    let packed = match start {
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => "xz",
-        [b'B', b'Z', b'h', b'1'..=b'9', ..] => "bz2",
-        [b'P', b'K', 3, 4, ..] => "zip",
-        _ => return Ok(()),
-    };
-    let text = format!("{name} is compressed with {packed}; gzip and zstd are read");
-    Err((Exit::Data, text))
+/// Errs where a file begins like one of a kind that is not read.
+fn check_start(name: &str, start: &[u8]) -> Result<(), (Exit, String)> {
+    match scores::unread(start) {
+        Some(why) => Err((Exit::Data, format!("{name} {why}"))),
+        None => Ok(()),
+    }
 }
 
 /// Errs where the label of `--positive` never occurs.

@@ -105,9 +105,55 @@ pub fn check_options(args: &Args) -> Result<(), String> {
             belongs,
         ),
     ];
-    match found.iter().find(|(ignored, ..)| *ignored) {
-        Some((_, option, why)) => Err(format!("{}: {option} {why}", args.file.display())),
-        None => Ok(()),
+    if let Some((_, option, why)) = found.iter().find(|(ignored, ..)| *ignored) {
+        return Err(format!("{}: {option} {why}", args.file.display()));
+    }
+    let unused = OF_SCORES
+        .iter()
+        .find(|(id, _)| args.is_given(id) && !is_used(args, id));
+    if let Some((_, option)) = unused {
+        let with = args.test.map_or("this --view".to_owned(), |test| {
+            format!("--test {}", test.test().name())
+        });
+        let file = args.file.display();
+        return Err(format!(
+            "{file}: {option} has no effect with {with}: drop one of the two"
+        ));
+    }
+    let share = args.tolerance.relative.is_some() && args.is_given("tolerance");
+    if share && args.test == Some(OtherTest::Composite) {
+        return Err(format!(
+            "{}: --test composite tests an ℓ2-ECE: give --tolerance a number alone, such as 0.05",
+            args.file.display()
+        ));
+    }
+    Ok(())
+}
+
+/// Arguments of the evaluation of single scores, by id and as they are written.
+const OF_SCORES: [(&str, &str); 8] = [
+    ("tolerance", "--tolerance"),
+    ("decide_by", "--decide-by"),
+    ("method", "--method"),
+    ("lower_support", "--lower-support"),
+    ("axis", "--axis"),
+    ("confidence", "--confidence"),
+    ("interval_cells", "--interval-cells"),
+    ("discrete", "--discrete"),
+];
+
+/// Whether the requested test or view uses one of them.
+fn is_used(args: &Args, id: &str) -> bool {
+    match (args.test, args.view) {
+        (Some(OtherTest::Composite), _) => id == "tolerance",
+        (Some(OtherTest::KnownSmoothness), None | Some(FileView::Scalar(_))) => id == "method",
+        (Some(_), _) | (None, Some(FileView::Kernel)) => false,
+        (None, Some(FileView::Cells(_))) => matches!(id, "confidence" | "interval_cells"),
+        // The page evaluates the scores of each class.
+        (None, Some(FileView::Classes)) => {
+            id == "method" || (args.report.is_some() && id != "axis")
+        }
+        (None, None | Some(FileView::Scalar(_))) => true,
     }
 }
 

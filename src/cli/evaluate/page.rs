@@ -98,7 +98,9 @@ fn halves(args: &Args, sample: &[(f64, bool)]) -> Option<(Fits, Judgement)> {
 /// Writes a page, if one is requested.
 pub fn write(args: &Args, page: impl FnOnce() -> String) -> Result<(), (Exit, String)> {
     match &args.report {
-        Some(path) => report_file::write(path, &page()).map_err(|why| (Exit::Unavailable, why)),
+        Some(path) => {
+            report_file::write("--report", path, &page()).map_err(|why| (Exit::Unavailable, why))
+        }
         None => Ok(()),
     }
 }

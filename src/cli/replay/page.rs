@@ -67,5 +67,5 @@ pub fn write(
             more_changes: changes.dropped,
         });
     }
-    report_file::write(path, &page(name, counts, parts))
+    report_file::write("--report", path, &page(name, counts, parts))
 }

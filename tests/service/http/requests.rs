@@ -168,6 +168,29 @@ fn stopping_lets_idle_connections_go_and_refuses_new_ones() {
 }
 
 #[test]
+fn what_the_engine_does_not_answer_in_time_is_unavailable_and_says_where_to_look() {
+    let published = populated();
+    let late = |_| AlertResponse::Unavailable("the engine has not answered");
+    published.control.on_alert_request(late);
+    let server = Server::start(published);
+    for path in [
+        "/api/v1/alerts/fraud/close",
+        "/api/v1/models/fraud/deployments",
+    ] {
+        let body = r#"{"by": "ann"}"#;
+        let answer = server.ask(&format!(
+            "POST {path} HTTP/1.1\r\nhost: x\r\nx-requested-by: ann\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+            body.len()
+        ));
+        assert_eq!(answer.status, 503, "{path}: {}", answer.body);
+        for words in ["the engine has not answered", "/api/v1/deployments"] {
+            assert!(answer.body.contains(words), "{path}: {}", answer.body);
+        }
+    }
+}
+
+#[test]
 fn who_closes_an_alert_that_has_ended_is_told_so_and_its_severity_is_none() {
     let published = populated();
     published
