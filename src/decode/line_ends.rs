@@ -66,19 +66,7 @@ impl<R: Read> Read for LineEnds<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Gives a few bytes at a time.
-    struct Slow<'t>(&'t [u8], usize);
-
-    impl Read for Slow<'_> {
-        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            let n = self.1.min(buffer.len()).min(self.0.len());
-            let (now, later) = self.0.split_at(n);
-            buffer[..n].copy_from_slice(now);
-            self.0 = later;
-            Ok(n)
-        }
-    }
+    use crate::decode::slow::Slow;
 
     #[test]
     fn only_the_carriage_return_of_a_line_end_is_left_out_however_the_bytes_come() {

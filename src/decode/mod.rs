@@ -39,6 +39,8 @@ pub mod scores;
 mod scores_error;
 mod shape;
 mod sink;
+#[cfg(test)]
+mod slow;
 mod source;
 mod time;
 mod unique;

@@ -84,19 +84,7 @@ impl<R: Read> Read for Quotes<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Gives a few bytes at a time.
-    struct Slow<'t>(&'t [u8], usize);
-
-    impl Read for Slow<'_> {
-        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            let n = self.1.min(buffer.len()).min(self.0.len());
-            let (now, later) = self.0.split_at(n);
-            buffer[..n].copy_from_slice(now);
-            self.0 = later;
-            Ok(n)
-        }
-    }
+    use crate::decode::slow::Slow;
 
     #[test]
     fn a_quote_is_open_at_the_end_exactly_where_it_opened_a_cell_and_no_other_closed_it() {

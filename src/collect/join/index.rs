@@ -115,7 +115,7 @@ impl Index {
             .range((model, start_ms, 0)..=(model, start_ms, u32::MAX))
     }
 
-    /// The first model, from `from` on, of which predictions are here.
+    /// The first model, from `from` on, that has predictions here.
     pub fn next_model(&self, from: u16) -> Option<u16> {
         let cohorts = self.ids.range((from, i64::MIN, 0)..);
         let is_live = |at: u32| self.cohort(at).is_some_and(|c| c.live() > 0);

@@ -251,7 +251,7 @@ impl Predictions {
         }
     }
 
-    /// The models of which predictions are retained.
+    /// The models that have retained predictions.
     pub fn models(&self) -> Vec<u16> {
         let (mut all, mut next) = (Vec::new(), Some(0));
         while let Some(from) = next {
@@ -368,7 +368,7 @@ impl Predictions {
         }
     }
 
-    /// Removes the predictions of some subjects, none of which may be mature.
+    /// Removes the predictions of some subjects. None may be mature.
     #[cold]
     pub fn remove_of(&mut self, is_one: impl Fn(u32) -> bool) {
         let mut keys: Vec<Key> = Vec::new();

@@ -80,7 +80,7 @@ impl Spilled {
         all.map(|(id, _)| *id).collect()
     }
 
-    /// The first model, from `from` on, of which predictions are here.
+    /// The first model, from `from` on, that has predictions here.
     pub fn next_model(&self, from: u16) -> Option<u16> {
         let mut panes = self.panes.range((from, i64::MIN)..);
         panes.next().map(|((model, _), _)| *model)
