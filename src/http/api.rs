@@ -271,7 +271,7 @@ pub fn brief(window: &WindowReport) -> Value {
             "confidence": e.interval.confidence,
             "detectable": e.detectable_ece_l2,
         });
-        entry["p_value"] = json!(e.p_value);
+        entry["p_value"] = json!(e.deciding_p_value());
         entry["direction"] = json!(e.direction.as_str());
     }
     if let Some(e) = window.cells() {

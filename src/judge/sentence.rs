@@ -8,7 +8,7 @@ use crate::stats::clusters::CLUSTERS_MIN;
 use crate::stats::evaluation::Evaluation;
 use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
-use crate::stats::tolerance::Conclusion;
+use crate::stats::tolerance::{Conclusion, FEW};
 
 /// "fraud/3//binary over 5m is miscalibrated (was calibrated): …".
 pub fn verdict_sentence(id: &StreamId, report: &WindowReport, from: Verdict) -> String {
@@ -87,10 +87,14 @@ pub fn shown_of_scores(e: &Evaluation) -> String {
         ),
         (Conclusion::Calibrated, _) => {
             format!(
-                "error within {:.4}, of {tau:.4} tolerated{}",
+                "error within {:.4}, of {tau:.4} tolerated{}{}",
                 e.interval.upper,
-                clusters(e)
+                clusters(e),
+                repeats(e)
             )
+        }
+        (Conclusion::FewOutcomes, _) if e.tolerance.expected >= FEW => {
+            "few large weights have most of the information; only gross errors are found".to_owned()
         }
         (Conclusion::FewOutcomes, _) => {
             let rare = e.tolerance.expected;
@@ -124,16 +128,21 @@ fn dependence(e: &Evaluation) -> String {
     if let (None, Some((factor, _))) = (e.clusters, e.overdispersion.and_then(|d| d.gated())) {
         said += &format!("; outcomes vary {factor:.1} times as independent ones would");
     }
+    said + &repeats(e)
+}
+
+/// That scores repeat as if records had come twice.
+fn repeats(e: &Evaluation) -> String {
     // Where all outcomes are equal, those of repeated scores agree in any case.
     let varied = e.positives > 0 && e.positives < e.n;
-    if let Some(r) = e.repeated.filter(|r| varied && r.is_suspicious()) {
-        let share = 100.0 * r.share;
-        said += &format!(
-            "; {share:.1} % of scores repeat exactly: records delivered, or cases scored, twice, or \
-             single scores that are off?"
-        );
-    }
-    said
+    let suspicious = e.repeated.filter(|r| varied && r.is_suspicious());
+    suspicious.map_or(String::new(), |r| {
+        format!(
+            "; {:.1} % of scores repeat exactly: records delivered, or cases scored, twice, or \
+             single scores that are off?",
+            100.0 * r.share
+        )
+    })
 }
 
 /// That clusters are taken into account, where events have them.
@@ -184,7 +193,7 @@ fn score_numbers(e: &Evaluation) -> String {
             ""
         },
         e.interval.cells,
-        p_value(e.p_value),
+        e.deciding_p_value().map_or("undefined".to_owned(), p_value),
         e.n
     )
 }

@@ -185,10 +185,10 @@ impl Numbers {
         }
     }
 
-    /// The p-value of the test that decides; `None` where the kernel test is undefined.
+    /// The p-value of the test that decides; `None` where it has none.
     pub fn p_value(&self) -> Option<f64> {
         match self {
-            Numbers::Scores(e) => Some(e.p_value),
+            Numbers::Scores(e) => e.deciding_p_value(),
             Numbers::Cells(e) => Some(e.tcal.p_value),
             Numbers::Kernel(e) => e.p_value,
         }

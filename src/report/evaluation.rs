@@ -31,7 +31,7 @@ fn contract(e: &Evaluation) -> Map<String, Value> {
             e.discrete.as_ref().map_or(Value::Null, discrete),
         ),
         ("reject", json!(e.reject)),
-        ("p_value", json!(e.p_value)),
+        ("p_value", json!(e.deciding_p_value())),
         ("brier", json!(e.brier.score)),
         ("log_loss", json!(e.log_loss)),
         ("spiegelhalter_z", json!(e.spiegelhalter.map(|s| s.z))),
@@ -120,7 +120,10 @@ fn further(e: &Evaluation) -> Map<String, Value> {
             (e.distances.as_ref()).map_or(Value::Null, |d| super::distances::json(d, e.n)),
         ),
         ("sampling", e.sampled.as_ref().map_or(Value::Null, sampled)),
-        ("weights", e.weights.as_ref().map_or(Value::Null, weights)),
+        (
+            "weights",
+            e.weights.map_or(Value::Null, |w| weights(&w, e.bounded)),
+        ),
         (
             "repeated",
             json!(e.repeated.map(|r| json!({
@@ -171,7 +174,7 @@ fn tcal(e: &Evaluation) -> Value {
     json!({
         "method": method,
         "reject": t.reject,
-        "p_value": t.p_value,
+        "p_value": t.tested(),
         "scales": t.scales,
         "levels": t.levels.iter().map(level).collect::<Vec<_>>(),
         "rejecting_level": t.rejecting_level,
@@ -207,11 +210,12 @@ fn combined(c: &Combined) -> Value {
     })
 }
 
-fn weights(w: &Weights) -> Value {
+fn weights(w: &Weights, bounded: bool) -> Value {
     let why = WITHHELD.map(|(what, why)| (what.to_owned(), json!(why)));
     json!({
         "sum": w.sum,
         "effective_n": w.effective,
+        "bounded": bounded,
         "withheld": Map::from_iter(why),
     })
 }
@@ -230,7 +234,7 @@ fn level(l: &LevelResult) -> Value {
         "cells": l.cells,
         "plug_in": l.plug_in,
         "debiased": l.debiased,
-        "p_value": l.p_value,
+        "p_value": (!l.left_out).then_some(l.p_value),
         "null_sd": l.null_sd,
         "reject": l.reject,
         "worst_cell": l.worst_cell,

@@ -26,18 +26,22 @@ pub fn render(e: &Evaluation) -> String {
 
 fn verdict(out: &mut String, e: &Evaluation) -> std::fmt::Result {
     let alpha = e.tcal_options.alpha;
-    if e.reject {
-        writeln!(
+    let not = if e.reject { "" } else { "not " };
+    match e.deciding_p_value() {
+        Some(x) if e.bounded => writeln!(
             out,
-            "calibration rejected at α = {alpha}, p = {}",
-            p(e.p_value)
-        )?;
-    } else {
-        writeln!(
+            "calibration {not}rejected at α = {alpha}, p at most {}: few large weights have most of the information",
+            p(x)
+        )?,
+        Some(x) => writeln!(
             out,
-            "calibration not rejected at α = {alpha}, p = {}",
-            p(e.p_value)
-        )?;
+            "calibration {not}rejected at α = {alpha}, p = {}",
+            p(x)
+        )?,
+        None => writeln!(
+            out,
+            "calibration not tested: no level of T-Cal has enough outcomes"
+        )?,
     }
     let conclusion = match e.tolerance.conclusion {
         Conclusion::Miscalibrated => "miscalibrated",
@@ -109,7 +113,11 @@ fn numbers(out: &mut String, e: &Evaluation) -> std::fmt::Result {
     row("combined test", text)?;
     row(
         "T-Cal",
-        format!("p = {} over {} levels", p(e.tcal.p_value), e.tcal.scales),
+        format!(
+            "p = {} over {} levels",
+            known(e.tcal.tested()),
+            e.tcal.scales
+        ),
     )?;
     if let Some(d) = &e.discrete {
         let text = format!(
@@ -157,14 +165,14 @@ fn numbers(out: &mut String, e: &Evaluation) -> std::fmt::Result {
     if let Some(s) = e.spiegelhalter {
         row(
             "Spiegelhalter",
-            format!("z = {:.3}, p = {}", s.z, p(s.p_value)),
+            format!("z = {:.3}, p = {}", s.z, known(s.p_value)),
         )?;
     }
     if let Some(c) = e.cox {
         let fit = c.fit.map_or(String::new(), |f| {
             format!("; intercept {:.3}, slope {:.3}", f.intercept, f.slope)
         });
-        let text = format!("χ² = {:.3}, p = {}{fit}", c.score, p(c.p_value));
+        let text = format!("χ² = {:.3}, p = {}{fit}", c.score, known(c.p_value));
         row("Cox", text)?;
     }
     for (name, path) in [("Kolmogorov–Smirnov", &e.ks), ("Kuiper", &e.kuiper)] {
@@ -174,6 +182,11 @@ fn numbers(out: &mut String, e: &Evaluation) -> std::fmt::Result {
         row(name, format!("{:.5}{tail}", path.statistic))?;
     }
     Ok(())
+}
+
+/// A p-value, or a dash where no law is known.
+fn known(x: Option<f64>) -> String {
+    x.map_or("–".to_owned(), p)
 }
 
 fn interval(e: &Evaluation) -> String {
@@ -225,7 +238,7 @@ fn levels(out: &mut String, e: &Evaluation) -> std::fmt::Result {
             l.cells,
             l.debiased,
             l.null_sd,
-            p(l.p_value)
+            known((!l.left_out).then_some(l.p_value))
         )?;
     }
     Ok(())
@@ -271,7 +284,7 @@ fn bar(c: &ReliabilityCell) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::evaluation::{Options, evaluate_scores};
+    use crate::stats::evaluation::{Options, evaluate_scores, evaluate_weighted};
 
     #[test]
     fn an_interval_says_once_whether_0_belongs_to_it() {
@@ -280,6 +293,41 @@ mod tests {
         assert_eq!(span(0.0, 0.055_34, false), "above 0, to 0.05534");
         assert_eq!(span(0.01, 0.02, true), "from 0.01000 to 0.02000, and 0");
         assert_eq!(span(0.01, 0.02, false), "from 0.01000 to 0.02000");
+    }
+
+    #[test]
+    fn what_has_no_law_has_no_p_value() {
+        // Ten of 4000 weights are 500; outcomes are those of 1 − z, or about as the scores say.
+        let judged = |happens: fn(u32) -> bool| {
+            let event = |i: u32| {
+                let weight = if i.is_multiple_of(400) { 500.0 } else { 1.0 };
+                ((f64::from(i) + 0.5) / 4000.0, happens(i), weight)
+            };
+            let sample: Vec<(f64, bool, f64)> = (0..4000).map(event).collect();
+            evaluate_weighted(&sample, &Options::default()).unwrap()
+        };
+        let e = judged(|i| i < 2000);
+        let text = render(&e);
+        assert!(e.bounded && e.reject);
+        assert!(text.starts_with("calibration rejected") && text.contains("p at most"));
+        assert!(text.contains("p = – over"), "{text}");
+        let json = crate::report::evaluation::json(&e);
+        for of in ["tcal", "spiegelhalter", "cox", "in_the_large", "ks"] {
+            assert!(json[of]["p_value"].is_null(), "{of}: {json}");
+        }
+        assert!(json["weights"]["bounded"] == true && json["p_value"].is_number());
+        let e = judged(|i| i * 1777 % 4000 < i);
+        let text = render(&e);
+        assert!(e.bounded && !e.reject);
+        assert!(
+            text.contains("p at most 1.0000: few large weights"),
+            "{text}"
+        );
+        assert!(text.contains("undecided: few large weights have most of the information;"));
+        assert!(
+            !text.contains("80 % power") && !text.contains("more events"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -158,8 +158,14 @@ fn figures(e: &Evaluation, body: &mut String) {
         ),
         ("tolerance".into(), number(e.tolerance.tolerance)),
         ("ECE ℓ1, plug-in".into(), number(e.ece_l1)),
-        ("p-value of the decision".into(), significance(e.p_value)),
-        ("T-Cal p-value".into(), significance(e.tcal.p_value)),
+        (
+            "p-value of the decision".into(),
+            e.deciding_p_value().map_or("–".to_owned(), significance),
+        ),
+        (
+            "T-Cal p-value".into(),
+            e.tcal.tested().map_or("–".to_owned(), significance),
+        ),
     ];
     for part in &e.combined.parts {
         rows.push((

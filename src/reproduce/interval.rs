@@ -16,8 +16,9 @@
 
 use super::draw;
 use super::{Cell, Effort, Job, Row, Table};
+use crate::stats::estimate::Estimate;
 use crate::stats::evaluation::Options;
-use crate::stats::interval::{self, NullReach};
+use crate::stats::interval::{SquaredEnds, squared_ends};
 use crate::stats::kernel::Vectors;
 use crate::stats::kernel::conditional::draw as draw_class;
 use crate::stats::levels::{Level, Levels};
@@ -130,6 +131,12 @@ pub(super) fn covers(ends: std::ops::RangeInclusive<f64>, contains_zero: bool, e
     }
 }
 
+/// The interval as published, with the null given the scores.
+pub(super) fn algorithm_1(level: &Level) -> SquaredEnds {
+    let (e, alpha) = (Estimate::of(level, N as f64), 1.0 - CONFIDENCE);
+    squared_ends(&e, N as f64, alpha, e.null_p_value() > alpha)
+}
+
 fn scalar(seed: u64, setting: u32, beta: f64, sets: u32) -> Row {
     let mut rng = Rng::new(seed ^ (u64::from(setting) << 32) ^ (beta * 1000.0) as u64);
     let error = true_error(setting, beta);
@@ -141,10 +148,10 @@ fn scalar(seed: u64, setting: u32, beta: f64, sets: u32) -> Row {
     for _ in 0..sets {
         let sample = scalar_sample(&mut rng, setting, beta);
         let level = Level::from_scores(&sample, 50);
-        let i = interval::interval(&level, N as f64, CONFIDENCE, NullReach::Conditional);
+        let i = algorithm_1(&level);
         let rejects = tcal(&Levels::from_scores(&sample, 12), &options).reject;
         let seen = [
-            covers(i.lower..=i.upper, i.contains_zero, error),
+            covers(i.lower.sqrt()..=i.upper.sqrt(), i.contains_zero, error),
             !i.contains_zero,
             rejects,
         ];

@@ -10,11 +10,10 @@
 //! length is the same in law but for events that are drawn twice, coverage and power are not.
 
 use super::interval::{
-    CONFIDENCE, N, beta_at, covers, scalar_sample, steps, true_error, vector_events,
+    CONFIDENCE, N, algorithm_1, beta_at, covers, scalar_sample, steps, true_error, vector_events,
 };
 use super::{Cell, Effort, Job, Row, Table};
 use crate::stats::comparison::intervals::Cut;
-use crate::stats::interval::{self, NullReach};
 use crate::stats::levels::Level;
 use crate::stats::multiclass::{self, cell::Name};
 use crate::stats::rng::Rng;
@@ -166,10 +165,10 @@ fn four(rng: &mut Rng, setting: u32, beta: f64, draws: (u32, u32)) -> Option<[On
     } else {
         let sample = scalar_sample(rng, setting, beta);
         let level = Level::from_scores(&sample, u64::from(CELLS));
-        let i = interval::interval(&level, N as f64, CONFIDENCE, NullReach::Conditional);
+        let i = algorithm_1(&level);
         let own = One {
-            lower: i.lower * i.lower,
-            upper: i.upper * i.upper,
+            lower: i.lower,
+            upper: i.upper,
             zero: i.contains_zero,
         };
         (own, Cut::new(&sample, CELLS)?)

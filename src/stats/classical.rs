@@ -75,8 +75,8 @@ pub fn brier(t: &Totals, level: &Level) -> Brier {
 pub struct Spiegelhalter {
     /// Standard normal under the null.
     pub z: f64,
-    /// Two-sided p-value.
-    pub p_value: f64,
+    /// Two-sided p-value; `None` where it rests on too few outcomes.
+    pub p_value: Option<f64>,
 }
 
 /// z = Σ(y−z)(1−2z)/√Σ(1−2z)²V (the first sum times w, the second times w²); `None` where every
@@ -90,7 +90,7 @@ pub fn spiegelhalter(t: &Totals) -> Option<Spiegelhalter> {
     let z = (t.u2 - t.v_mean) / variance.sqrt();
     Some(Spiegelhalter {
         z,
-        p_value: two_sided(z),
+        p_value: Some(two_sided(z)),
     })
 }
 
@@ -101,8 +101,8 @@ pub struct Cox {
     /// χ² with 2 degrees of freedom under the null, with fewer where a direction rests on too few
     /// outcomes.
     pub score: f64,
-    /// Upper tail.
-    pub p_value: f64,
+    /// Upper tail; `None` where no direction rests on enough outcomes.
+    pub p_value: Option<f64>,
     /// The recalibration that fits best, where there is one.
     pub fit: Option<Recalibration>,
 }
@@ -124,7 +124,7 @@ pub fn cox(t: &Totals, level: &Level) -> Option<Cox> {
     Some(Cox {
         score,
         // Upper tail of χ² with 2 degrees.
-        p_value: (-score / 2.0).exp(),
+        p_value: Some((-score / 2.0).exp()),
         fit: Recalibration::fit(&Point::of_cells(level)).ok(),
     })
 }

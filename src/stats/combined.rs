@@ -164,7 +164,11 @@ pub(crate) fn combined(
     }
     parts.extend_from_slice(others);
     let weighted: Vec<(f64, f64)> = parts.iter().map(|p| (p.p_value, p.part.weight())).collect();
-    let p_value = cauchy(&weighted);
+    let p_value = match weighted[..] {
+        // A bound stays one.
+        [(bound, _)] if null.is_silent() => bound,
+        _ => cauchy(&weighted),
+    };
     let reject = p_value <= alpha;
     let least = parts.iter().min_by(|a, b| a.p_value.total_cmp(&b.p_value));
     Combined {

@@ -33,15 +33,15 @@ const POWER_QUANTILE: f64 = 0.841_621_233_572_914_3;
 /// Power that is asked for.
 const POWER: f64 = 0.8;
 
-/// Smallest detectable ℓ2-ECE of the combination of `parts` at `alpha`, for the scores that the
-/// form is made of; `None` where the answer would exceed 1.
+/// Smallest detectable ℓ2-ECE of the combination of `parts`, the smooth one among them, at `alpha`,
+/// for the scores that the form is made of; `None` where the answer would exceed 1.
 pub(crate) fn detectable_by_combination(
     form: &Quadratic,
     alpha: f64,
     parts: &[Part],
 ) -> Option<f64> {
     let weights: f64 = parts.iter().map(|p| p.weight()).sum();
-    let share = alpha * Part::Smooth.weight() / weights.max(Part::Smooth.weight());
+    let share = alpha * Part::Smooth.weight() / weights;
     let lambda = noncentrality(f64::from(form.rank), share);
     let shift = (lambda / form.of_shift()).sqrt();
     (shift <= 1.0).then_some(shift)

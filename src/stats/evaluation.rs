@@ -274,6 +274,8 @@ impl Sample<'_> {
             (self.interval, self.interval(o, &tests, dispersion))
         };
         let (reject, p_value) = self.decision(o, &tests);
+        // The fine part, which would see a finer error, is then left out.
+        let suspicious = self.repeated.is_some_and(|r| r.is_suspicious());
         let compared = Compared {
             n: effective,
             mean_score: t.z / n,
@@ -281,13 +283,14 @@ impl Sample<'_> {
             alpha: o.tcal.alpha,
             reject,
             tcal: &tests.tcal,
-            single: tests.single.as_ref(),
+            single: tests.single.as_ref().or(suspicious.then_some(&tests.tcal)),
             interval: &interval,
             level,
             weighted: self.weighted,
             dispersion,
             weighting,
             few_clusters: tests.few_clusters(),
+            bounded: tests.bounded,
         };
         let tolerance = compared.with(&o.tolerance);
         let Tests {
@@ -295,6 +298,7 @@ impl Sample<'_> {
             tcal_options,
             discrete,
             combined,
+            bounded,
             smooth,
             form,
             cox,
@@ -307,7 +311,7 @@ impl Sample<'_> {
         } = tests;
         let by_score = self.by_score;
         let clusters = clustered.map(|c| Clusters { by_score, ..c.said });
-        let detectable = self.detectable(o, &tcal, &combined, form.as_ref());
+        let detectable = (self.detectable(o, &tcal, &combined, form.as_ref())).filter(|_| !bounded);
         let noise = match &clusters {
             Some(c) if by_score => c.dispersion().0.max(measured),
             Some(c) => c.dispersion().0,
@@ -352,6 +356,7 @@ impl Sample<'_> {
             decided_by: o.decide_by,
             reject,
             p_value,
+            bounded,
             smooth,
         }
     }
@@ -381,9 +386,10 @@ impl Sample<'_> {
     ) -> Option<f64> {
         if o.decide_by == DecideBy::Combined {
             let parts: Vec<Part> = combined.parts.iter().map(|p| p.part).collect();
-            let form = form?;
+            let form = form.filter(|_| parts.contains(&Part::Smooth))?;
             return detectable::detectable_by_combination(form, o.tcal.alpha, &parts);
         }
+        tcal.tested()?;
         let coarsest = &self.levels.as_slice()[0];
         detectable::detectable_ece_l2(coarsest, self.totals.n, o.tcal.alpha, tcal.scales)
     }

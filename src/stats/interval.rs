@@ -16,6 +16,8 @@
 //! `contains_zero` is a flag of its own; it may hold beside a positive lower end, and the set is
 //! then {0} ∪ [lower, upper].
 //!
+//! With the conditional reach σ̂₁² is [guarded](Estimate::guarded) in cells of few outcomes.
+//!
 //! Which null: the paper's σ₀ takes the scores to fill the whole chamber evenly and is far too wide
 //! for rare events, where every V = z(1−z) is small. The conditional reach uses the exact three
 //! cumulants of T given the scores and keeps its level whatever the scores are.
@@ -166,7 +168,10 @@ pub(crate) fn interval_with(
     zero_p_value: Option<f64>,
     dispersion: f64,
 ) -> Interval {
-    let mut e = Estimate::of(level, n);
+    let mut e = match reach {
+        NullReach::Conditional => Estimate::guarded(level, n),
+        NullReach::Paper { .. } => Estimate::of(level, n),
+    };
     e.sigma1_squared *= dispersion;
     let mut of = normal(level, n, confidence, reach, zero_p_value, e);
     if dispersion > 1.0 {

@@ -138,6 +138,7 @@ pub mod algebra;
 pub mod attribute;
 pub mod axis;
 pub mod batch;
+mod bennett;
 mod binomial;
 pub mod cell;
 pub mod classical;

@@ -22,9 +22,13 @@
 //!   multiples of a step δ. Where the distinct scores lie g apart, a share q = δ/g of the multiples
 //!   is taken; with λ = −ln(1 − q) events on each, a share 1 − q/λ of them repeats by chance.
 //! * *Agreement.* With n events of a score and ΣU their residuals, D = Σ [(ΣU)² − ΣU²] over sampled
-//!   scores has mean 0 and variance Σ 2n(n−1)V² if events of one score are independent, and mean
-//!   Σ n(n−1)V if they are one event. It is asked where independent outcomes would disagree in
-//!   [`DISAGREEING_MIN`] pairs or more.
+//!   scores has mean 0 and variance Σ 2n(n−1)V² if events of one score are independent, and mean Σ
+//!   n(n−1)V if they are one event. It is asked where independent outcomes would disagree in
+//!   [`DISAGREEING_MIN`] pairs or more. With fewer, no outcomes of one score may disagree. And
+//!   where more than [`FEW`] of the events repeat, as those of a tree do, independent outcomes must
+//!   be unlikely to agree so (Π [zⁿ + (1−z)ⁿ] at most 5 %), or no score comes three times. If
+//!   events fall on scores at random and p scores come twice and s once, 2p²/3s come three times; 3
+//!   of them must be missing.
 //!
 //! Agreement alone shows nothing: a score that errs by e has outcomes that agree, and adds n(n−1)e²
 //! to D. Where rounding explains the repeats, agreement is such an error, and a few repeats more
@@ -56,8 +60,14 @@ pub const REPEATS_MIN: u64 = 3;
 /// agreement decides.
 pub const DISAGREEING_MIN: f64 = 5.0;
 
+/// Share of repeats, by weight, up to which a tree or a table is unlikely.
+const FEW: f64 = 0.1;
+
 /// Normal quantile beyond which outcomes of one score agree too often, 95 %.
 const AGREEING: f64 = 1.645;
+
+/// Probability below which outcomes of one score do not agree by luck.
+const UNLIKELY: f64 = 0.05;
 
 /// Normal quantile beyond which scores repeat more often than by chance, 99 %.
 const BEYOND: f64 = 2.326;
@@ -245,6 +255,8 @@ impl Repeats {
         let (level, counts) = self.parts();
         let (mut events, mut repeats, mut weight, mut repeated) = (0, 0, 0.0, 0.0);
         let (mut d, mut variance, mut disagreeing, mut by_chance) = (0.0, 0.0, 0.0, 0.0);
+        let (mut unanimous, mut by_luck) = (true, 0.0);
+        let (mut once, mut twice, mut more) = (0.0, 0.0, 0.0);
         let steps = Steps::of(&counts);
         for (i, c) in counts.iter().enumerate() {
             let z = c.score as f64 / ONE as f64;
@@ -258,7 +270,17 @@ impl Repeats {
             d += (y - n * z).powi(2) - squares;
             variance += 2.0 * n * (n - 1.0) * v * v;
             disagreeing += n * (n - 1.0) * v;
+            unanimous &= c.y == 0 || c.y == c.n;
+            by_luck += (z.powf(n) + (1.0 - z).powf(n)).ln();
+            match c.n {
+                _ if v <= 0.0 => {}
+                1 => once += 1.0,
+                2 => twice += 1.0,
+                _ => more += 1.0,
+            }
         }
+        let never_thrice = more == 0.0 && 2.0 * twice * twice >= 9.0 * once;
+        let unlike_a_tree = repeated < FEW * weight || by_luck <= UNLIKELY.ln() || never_thrice;
         let decides = disagreeing >= DISAGREEING_MIN;
         (weight > 0.0).then(|| RepeatedScores {
             share: repeats as f64 / events as f64,
@@ -266,6 +288,7 @@ impl Repeats {
             repeats,
             agreement: decides.then(|| d / variance.sqrt()),
             by_chance,
+            alike: unanimous && unlike_a_tree,
         })
     }
 
@@ -296,6 +319,9 @@ pub struct RepeatedScores {
     pub agreement: Option<f64>,
     /// Repeats of the sample that are to be expected because scores are rounded.
     pub by_chance: f64,
+    /// No outcomes of one score disagree, and repeats are unlike those of a tree; counts where
+    /// `agreement` is not known.
+    pub alike: bool,
 }
 
 impl RepeatedScores {
@@ -303,7 +329,8 @@ impl RepeatedScores {
     /// twice do. Levels of 64 cells and more then say nothing of calibration.
     pub fn is_suspicious(&self) -> bool {
         let matters = self.repeats >= REPEATS_MIN && self.weighted_share > SHARE_MIN;
-        matters && self.are_beyond_chance() && self.agreement.is_none_or(|z| z > AGREEING)
+        let alike = self.agreement.map_or(self.alike, |z| z > AGREEING);
+        matters && self.are_beyond_chance() && alike
     }
 
     /// Whether events of one score are taken as a cluster: many are, and outcomes of one score, or

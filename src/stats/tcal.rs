@@ -86,6 +86,13 @@ pub struct TCal {
 }
 
 impl TCal {
+    /// The p-value of the whole test; `None` where every level with variance is left out.
+    pub fn tested(&self) -> Option<f64> {
+        let speaks = |l: &LevelResult| !l.left_out && l.null_sd > 0.0;
+        let silent = self.levels.iter().any(|l| l.left_out) && !self.levels.iter().any(speaks);
+        (self.p_value < 1.0 || !silent).then_some(self.p_value)
+    }
+
     fn silent() -> TCal {
         TCal {
             reject: false,

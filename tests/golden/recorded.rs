@@ -10,9 +10,10 @@ use std::fmt::Write;
 use std::path::Path;
 
 use crate::support::partitions;
+use crate::support::records::label_of;
 use serde_json::Value;
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
-use trueline::collect::{Event, Label, Origin, Segmenting};
+use trueline::collect::{Event, Origin, Segmenting};
 use trueline::judge::{Change, CompareOptions, DetectorOptions, JudgeOptions, Step, StreamReport};
 use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
 use trueline::report;
@@ -248,14 +249,7 @@ fn joined() -> (Engine, Vec<Change>) {
                 engine.observe(at, &event);
             }
             Some(happened) => {
-                let label = Label {
-                    model: None,
-                    id: &id,
-                    time_ms,
-                    arrival_ms: None,
-                    outcome: Outcome::Binary(happened),
-                };
-                engine.label(at, &label);
+                engine.label(at, &label_of(&id, time_ms, Outcome::Binary(happened)));
             }
         }
     }

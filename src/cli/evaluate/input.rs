@@ -18,7 +18,6 @@ use crate::stats::view::View;
 use crate::stats::weighted::WeightedEvent;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 /// The events to test.
@@ -201,10 +200,8 @@ fn read_table(args: &Args, path: &Path) -> Result<Table, (Exit, String)> {
         if let Some(table) = vectors::read_columnar(path, &columns) {
             return table.map_err(|e| (Exit::Data, e.to_string()));
         }
-        let unread = |e: std::io::Error| (Exit::Data, format!("standard input: {e}"));
-        let mut input = BufReader::new(std::io::stdin().lock());
-        check_start("standard input", input.fill_buf().map_err(unread)?)?;
-        let input = scores::unpack(input).map_err(unread)?;
+        let input = scores::unpack("standard input", std::io::stdin().lock());
+        let input = input.map_err(|why| (Exit::Data, why))?;
         let table = vectors::read("standard input", input, &columns);
         return table.map_err(|e| (Exit::Data, e.to_string()));
     }
@@ -223,20 +220,10 @@ fn read_table(args: &Args, path: &Path) -> Result<Table, (Exit, String)> {
     }
     let bytes = file.metadata().map_or(0, |m| m.len());
     let bar = progress(bytes);
-    let mut input = BufReader::new(bar.wrap_read(file));
-    check_start(&name, input.fill_buf().map_err(missing)?)?;
-    let input = scores::unpack(input).map_err(missing)?;
+    let input = scores::unpack(&name, bar.wrap_read(file)).map_err(|why| (Exit::Data, why))?;
     let table = vectors::read(&name, input, &columns).map_err(|e| (Exit::Data, e.to_string()));
     bar.finish_and_clear();
     table
-}
-
-/// Errs where a file begins like one of a kind that is not read.
-fn check_start(name: &str, start: &[u8]) -> Result<(), (Exit, String)> {
-    match scores::unread(start) {
-        Some(why) => Err((Exit::Data, format!("{name} {why}"))),
-        None => Ok(()),
-    }
 }
 
 /// Errs where the label of `--positive` never occurs.

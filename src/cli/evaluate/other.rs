@@ -151,7 +151,8 @@ fn is_used(args: &Args, id: &str) -> bool {
         (None, Some(FileView::Cells(_))) => matches!(id, "confidence" | "interval_cells"),
         // The page evaluates the scores of each class.
         (None, Some(FileView::Classes)) => {
-            id == "method" || (args.report.is_some() && id != "axis")
+            matches!(id, "method" | "decide_by" | "discrete")
+                || (args.report.is_some() && id != "axis")
         }
         (None, None | Some(FileView::Scalar(_))) => true,
     }

@@ -11,7 +11,7 @@ use crate::report::window::{drawn, vector_figures};
 use crate::stats::discrimination::{Discrimination, VectorScores};
 use crate::stats::evaluation::{Options, evaluate_scores};
 use crate::stats::kernel::Vectors;
-use crate::stats::multiclass::{self, ClassResult, Classwise};
+use crate::stats::multiclass::{self, ClassResult, Classwise, of_class};
 use crate::stats::view::View;
 
 /// Classes in the table, at most.
@@ -66,10 +66,17 @@ pub fn page(name: &str, sample: &Vectors, found: &Classwise, o: &Options) -> Str
     }
     body.push_str("</section>");
     for (class, scores) in shown.iter().take(DRAWN) {
-        if let Some(e) = evaluate_scores(scores, o) {
+        if let Some(e) = evaluate_scores(scores, &of_class(sample, o)) {
+            let among = match e.reject && !class.reject {
+                true => format!(
+                    "Not rejected among all classes (p {}); alone: ",
+                    significance(class.adjusted)
+                ),
+                false => String::new(),
+            };
             let _ = write!(
                 body,
-                "<section><h2>Class {} against the rest</h2><p class=words>{}.</p>",
+                "<section><h2>Class {} against the rest</h2><p class=words>{among}{}.</p>",
                 class.class,
                 escape(&capital(&shown_of_scores(&e)))
             );

@@ -92,7 +92,7 @@ fn verdict(e: &Evaluation, sample: &Sample<'_>) -> String {
         number(e.event_rate),
         if e.reject { "rejected" } else { "not rejected" },
         e.tcal_options.alpha,
-        significance(e.p_value),
+        e.deciding_p_value().map_or("–".to_owned(), significance),
         number(i.estimate_squared.max(0.0).sqrt()),
         100.0 * i.confidence,
         number(i.lower),
@@ -103,6 +103,12 @@ fn verdict(e: &Evaluation, sample: &Sample<'_>) -> String {
             Ends::Exact => " The ends of the interval are exact, because outcomes are few.",
         }
     );
+    if e.bounded {
+        out.push_str(
+            "<p class=sub>Few large weights have most of the information: the p-value is an upper bound, and only gross \
+             errors are found.</p>",
+        );
+    }
     if let Some(d) = e.detectable_ece_l2 {
         let _ = write!(
             out,
@@ -152,7 +158,7 @@ fn tests(e: &Evaluation) -> String {
     }
     row(
         "T-Cal",
-        Some(e.tcal.p_value),
+        e.tcal.tested(),
         format!(
             "an error of any shape, over {} levels of cells{}",
             e.tcal.scales,
@@ -176,7 +182,7 @@ fn tests(e: &Evaluation) -> String {
     );
     row(
         "Cox",
-        e.cox.map(|c| c.p_value),
+        e.cox.and_then(|c| c.p_value),
         match e.cox.and_then(|c| c.fit) {
             Some(f) => format!(
                 "intercept {:.3} and slope {:.3} of the log-odds, 0 and 1 if true",
@@ -187,7 +193,7 @@ fn tests(e: &Evaluation) -> String {
     );
     row(
         "Spiegelhalter",
-        e.spiegelhalter.map(|s| s.p_value),
+        e.spiegelhalter.and_then(|s| s.p_value),
         "a Brier score that differs from what the scores promise".to_owned(),
     );
     row(
@@ -209,7 +215,9 @@ fn tests(e: &Evaluation) -> String {
                 l.cells.to_string(),
                 format!("{:.3e}", l.debiased),
                 format!("{:.3e}", l.null_sd),
-                significance(l.p_value),
+                (!l.left_out)
+                    .then_some(l.p_value)
+                    .map_or("–".to_owned(), significance),
                 if l.reject { "rejects" } else { "" }.to_owned(),
             ]
         })

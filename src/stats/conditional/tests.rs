@@ -58,8 +58,8 @@ fn few_scores_near_zero_among_many_in_the_middle_keep_the_level() {
     let found = rejected(4000, || {
         let e = evaluate_scores(&sample(&scores, &mut rng), &o);
         let p = |p: Option<f64>| usize::from(p.is_some_and(|p| p <= 0.01));
-        cox += p(e.as_ref().and_then(|e| e.cox).map(|c| c.p_value));
-        spiegelhalter += p(e.as_ref().and_then(|e| e.spiegelhalter).map(|s| s.p_value));
+        cox += p(e.as_ref().and_then(|e| e.cox).and_then(|c| c.p_value));
+        spiegelhalter += p((e.as_ref().and_then(|e| e.spiegelhalter)).and_then(|s| s.p_value));
         assert!(e.as_ref().is_some_and(|e| e.combined.replicates.is_none()));
         e
     });

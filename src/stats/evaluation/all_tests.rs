@@ -7,10 +7,10 @@ use super::{
     Combined, Cox, Critical, DiscreteTest, InTheLarge, Options, Part, PartResult, Path, ScoreTest,
     Spiegelhalter, TCal, TCalOptions,
 };
-use crate::conditional::Statistic;
+use crate::conditional::{INFORMATION_MIN, Statistic};
 use crate::estimate::Estimate;
 use crate::smooth::{Forms, Quadratic, information_of_squares};
-use crate::{classical, combined, interval, ks, tcal};
+use crate::{bennett, classical, combined, interval, ks, tcal};
 
 /// All tests of one sample.
 pub(super) struct Tests<'a> {
@@ -22,6 +22,8 @@ pub(super) struct Tests<'a> {
     /// Of repeated scores; `None` also where outcomes are known to depend on each other.
     pub(super) discrete: Option<DiscreteTest>,
     pub(super) combined: Combined,
+    /// Few large weights have most of the information; the smooth part is a bound.
+    pub(super) bounded: bool,
     pub(super) smooth: Option<ScoreTest>,
     pub(super) form: Option<Quadratic>,
     pub(super) cox: Option<Cox>,
@@ -83,7 +85,7 @@ impl Sample<'_> {
                 None => formula,
                 Some((factor, nu)) => fisher(statistic / factor, f64::from(degrees), nu),
             };
-            null.p_value(s, 1.0 / factor, Some(formula)).unwrap_or(1.0)
+            null.p_value(s, 1.0 / factor, Some(formula))
         };
         let normal = |s, z: f64| {
             let z = z / factor.sqrt();
@@ -98,8 +100,19 @@ impl Sample<'_> {
         let form = forms.as_ref().and_then(|f| f.smooth.resting_on(least));
         let mut smooth = form.as_ref().map(Quadratic::test);
         if let Some(t) = &mut smooth {
-            t.p_value = quadratic(Statistic::Smooth, t.statistic, t.degrees, t.p_value);
+            let p_value = quadratic(Statistic::Smooth, t.statistic, t.degrees, t.p_value);
+            t.p_value = p_value.unwrap_or(1.0);
         }
+        let bound = (forms.as_ref()).filter(|_| finest.is_weighted() && null.is_silent());
+        let bound = bound.and_then(|forms| {
+            let p_value = bennett::p_value(finest, 1.0 / factor.sqrt())?;
+            let test = forms.smooth.test();
+            Some(ScoreTest { p_value, ..test })
+        });
+        // What as many events of one weight would have; where that is too little, outcomes are few.
+        let even = t.count * t.v_mean / t.n;
+        let bounded = bound.is_some() && even >= INFORMATION_MIN;
+        let mut smooth = bound.or(smooth);
         let mut cox = classical::cox(t, self.interval);
         if let Some(test) = &mut cox {
             // A direction that rests on too few outcomes is left out.
@@ -107,13 +120,13 @@ impl Sample<'_> {
             let kept = form.and_then(|f| f.resting_on(least));
             let (score, degrees, formula) = match (form, kept.map(|kept| kept.test())) {
                 (Some(form), Some(kept)) if kept.degrees < form.rank => {
-                    (kept.statistic, kept.degrees, kept.p_value)
+                    (kept.statistic, kept.degrees, Some(kept.p_value))
                 }
-                (Some(_), None) => (0.0, 1, 1.0),
+                (Some(_), None) => (test.score, 2, None),
                 _ => (test.score, 2, test.p_value),
             };
             test.score = score;
-            test.p_value = quadratic(Statistic::Cox, score, degrees, formula);
+            test.p_value = formula.and_then(|p| quadratic(Statistic::Cox, score, degrees, p));
         }
         let (mut ks, mut kuiper) = ks::ks_and_kuiper(finest, t.n, factor);
         ks.p_value = path(Statistic::Cumulative, ks.p_value);
@@ -123,7 +136,7 @@ impl Sample<'_> {
         let rests = information_of_squares(finest) >= least;
         let spiegelhalter = classical::spiegelhalter(t).filter(|_| rests);
         let mut spiegelhalter = spiegelhalter.map(|s| Spiegelhalter {
-            p_value: normal(Statistic::Spiegelhalter, s.z).unwrap_or(1.0),
+            p_value: normal(Statistic::Spiegelhalter, s.z),
             ..s
         });
         if let Some(clustered) = &clustered {
@@ -137,11 +150,10 @@ impl Sample<'_> {
             });
         }
         let part = |part, p_value: Option<f64>| p_value.map(|p_value| PartResult { part, p_value });
-        let silent = null.is_silent();
         // Of dependent outcomes its law is not known.
         let discrete = self.discrete.clone().filter(|_| dispersed.is_none());
         let others = [
-            part(Part::Smooth, smooth.filter(|_| !silent).map(|s| s.p_value)),
+            part(Part::Smooth, smooth.map(|s| s.p_value)),
             part(Part::Cumulative, ks.p_value),
             part(Part::Values, discrete.as_ref().map(|d| d.sum_p_value)),
         ];
@@ -166,6 +178,7 @@ impl Sample<'_> {
             tcal_options,
             discrete,
             combined,
+            bounded,
             smooth,
             form,
             cox,

@@ -1,9 +1,9 @@
 //! What clusters change in an evaluation; see [`crate::clusters`].
 
 use super::laws::student;
-use super::{Cox, InTheLarge, Interval, Options, Path, ScoreTest, Spiegelhalter};
+use super::{Cox, InTheLarge, Interval, NullReach, Options, Path, ScoreTest, Spiegelhalter};
 use crate::clusters::{self, ClusterSums, ClusterTests, Clusters};
-use crate::estimate::Estimate;
+use crate::estimate::{self, Estimate};
 use crate::interval;
 use crate::levels::{Level, Levels};
 
@@ -53,7 +53,7 @@ impl<'a> Clustered<'a> {
             t.p_value = t.p_value.max(tests.smooth);
         }
         if let Some(t) = to.cox {
-            t.p_value = t.p_value.max(tests.cox);
+            larger(&mut t.p_value, tests.cox);
         }
         larger(&mut to.ks.p_value, tests.ks);
         larger(&mut to.kuiper.p_value, tests.kuiper);
@@ -61,8 +61,7 @@ impl<'a> Clustered<'a> {
         // Its sum is not kept by cluster.
         if let Some(t) = to.spiegelhalter {
             let (factor, degrees) = self.said.dispersion();
-            let dispersed = student(t.z / factor.sqrt(), degrees);
-            t.p_value = t.p_value.max(dispersed);
+            larger(&mut t.p_value, student(t.z / factor.sqrt(), degrees));
         }
     }
 
@@ -83,7 +82,12 @@ impl<'a> Clustered<'a> {
     pub fn interval(&self, level: &Level, n: f64, o: &Options, zero: Option<f64>) -> Interval {
         let e = clusters::estimate(self.sums, self.kept, level);
         let (_, degrees) = self.said.dispersion();
-        let widened = e.sigma1_squared * clusters::ends_factor(degrees, o.confidence);
+        let short = match o.null_reach {
+            NullReach::Conditional => estimate::shortfall(level),
+            NullReach::Paper { .. } => 0.0,
+        };
+        let factor = clusters::ends_factor(degrees, o.confidence);
+        let widened = (e.sigma1_squared + short) * factor;
         let e = Estimate {
             sigma1_squared: widened,
             ..e

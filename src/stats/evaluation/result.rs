@@ -36,8 +36,11 @@ pub struct Evaluation {
     pub decided_by: DecideBy,
     /// The decision: calibration is rejected.
     pub reject: bool,
-    /// p-value of the test that decided.
+    /// p-value of the test that decided; 1 where it has none ([`Evaluation::deciding_p_value`]).
     pub p_value: f64,
+    /// Few large weights have most of the information. No law of the tests holds then, the p-value
+    /// of the combination is an upper bound, and no power is known.
+    pub bounded: bool,
     /// Score test against shift, slope and noise; `None` without variance.
     pub smooth: Option<ScoreTest>,
     /// The comparison with the tolerance.
@@ -84,6 +87,19 @@ pub struct Evaluation {
     /// What is said of clusters, where events have them: tests, interval and ratio then hold
     /// whatever the dependence within clusters, and `overdispersion` is not used.
     pub clusters: Option<Clusters>,
+}
+
+impl Evaluation {
+    /// p-value of the test that decided; `None` where T-Cal decides and no level takes part.
+    pub fn deciding_p_value(&self) -> Option<f64> {
+        let by_tcal = match self.decided_by {
+            DecideBy::Combined => false,
+            DecideBy::Tcal => true,
+            DecideBy::Paper => self.discrete.is_none(),
+        };
+        let tested = !by_tcal || self.tcal.tested().is_some();
+        tested.then_some(self.p_value)
+    }
 }
 
 /// What is said of the weights of a sample.

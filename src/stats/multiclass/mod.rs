@@ -31,7 +31,7 @@ pub mod sums;
 pub mod tcal;
 pub mod weighted;
 
-pub use classwise::{ClassResult, Classwise, classwise};
+pub use classwise::{ClassResult, Classwise, classwise, of_class};
 pub use events::{Events, VectorView};
 pub use interval::{VectorInterval, interval};
 pub use level::{VectorCell, VectorLevel};

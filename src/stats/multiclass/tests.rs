@@ -306,7 +306,7 @@ fn a_thousand_classes_are_tested_without_a_table_of_cells() {
 #[test]
 fn classes_are_tested_together_and_the_bad_one_is_named() {
     let mut rng = Rng::new(9);
-    let o = crate::evaluation::Options::default().tcal;
+    let o = crate::evaluation::Options::default();
     let found = classwise(&sample(1000, 4, 0.4, &mut rng), &o).unwrap();
     assert!(found.reject && found.classes[0].reject && found.classes[0].mean_residual > 0.0);
     let found = classwise(&sample(1000, 4, 0.0, &mut rng), &o).unwrap();

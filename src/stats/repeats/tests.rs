@@ -140,6 +140,33 @@ fn models_that_repeat_their_scores_are_seldom_suspicious() {
     }
 }
 
+/// Leaves of unequal size, few events of them, and what comes twice among as few.
+#[test]
+fn small_windows_of_a_tree_are_seldom_suspicious_and_repeats_are() {
+    let leaf = |leaves: f64, rare: f64| {
+        move |u: f64| {
+            // The golden section scatters scores over leaves, whose sizes rise with the square.
+            let leaf = (u * u * leaves).floor();
+            0.001 + rare * (leaf * 0.618_033_988_75).fract().powf(1.3)
+        }
+    };
+    for (leaves, n) in [(300.0, 200), (70.0, 200), (300.0, 1_000), (2_000.0, 1_000)] {
+        for rare in [0.9, 0.03] {
+            let found = suspicious(200, |s| events(s, n, 0.0, leaf(leaves, rare)));
+            assert!(found <= 24, "{leaves} leaves, {rare}, {n}: {found}");
+        }
+    }
+    let uniform = |n, again| suspicious(100, |s| events(s, n, again, |u| u));
+    let rare = |n, again| suspicious(100, |s| events(s, n, again, |u| 1e-4 + 1e-3 * u));
+    let found = [uniform(1_000, 0.2), uniform(5_000, 0.2), rare(5_000, 0.2)];
+    assert!(
+        found[0] >= 80 && found[1..].iter().all(|&f| f >= 85),
+        "{found:?}"
+    );
+    let found = [uniform(1_000, 0.05), rare(1_000, 0.05)];
+    assert!(found.iter().all(|&f| f >= 40), "{found:?}");
+}
+
 /// Outcomes of one score that errs agree. Where rounding explains all repeats, that is no sign of
 /// events that come twice.
 #[test]

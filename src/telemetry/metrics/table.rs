@@ -137,19 +137,19 @@ table! {
     EceL2ContainsZero Evaluation Gauge "trueline_ece_l2_contains_zero" "0 or 1" []
         "1 while the confidence interval contains perfect calibration.";
     EceL2Detectable Evaluation Gauge "trueline_ece_l2_detectable" "1" []
-        "Size of a shift of all scores that the test that decides detects with 80 % power at this n and with the measured overdispersion.";
+        "l2 expected calibration error of the smallest equal shift of the scores, but for those near 0 or 1, that the test that decides detects with 80 % power at this n and with the measured overdispersion.";
     EceL2Tolerance Evaluation Gauge "trueline_ece_l2_tolerance" "1" []
         "Tolerated l2-ECE; a relative tolerance is resolved by the mean score of the window.";
     Mce Evaluation Gauge "trueline_max_calibration_error" "1" []
         "Largest absolute mean residual among the cells with enough events.";
     PValue Evaluation Gauge "trueline_p_value" "1" []
-        "p-value of the test that decides: by default the combination of its parts.";
+        "p-value of the test that decides: by default the combination of its parts. Absent if nothing can be tested.";
     PartPValue Evaluation Gauge "trueline_part_p_value" "1" ["part"]
         "p-value of one part of the combined test: coarse, fine, smooth, cumulative, values.";
     MoreEvents Evaluation Gauge "trueline_more_events" "events" []
         "About how many more events would decide an inconclusive window. Absent if it is decided.";
     TcalPValue Evaluation Gauge "trueline_tcal_p_value" "1" []
-        "p-value of the adaptive T-Cal test over all its levels.";
+        "p-value of the adaptive T-Cal test over all its levels. Absent if none can be tested.";
     TcalReject Evaluation Gauge "trueline_tcal_reject" "0 or 1" []
         "1 while T-Cal rejects calibration at the configured level.";
     DiscretePValue Evaluation Gauge "trueline_discrete_p_value" "1" []

@@ -260,8 +260,6 @@ fn calibration(e: &Evaluation, samples: &mut Samples) {
     put(Id::EceL2Upper, e.interval.upper);
     put(Id::EceL2ContainsZero, one_if(e.interval.contains_zero));
     put(Id::EceL2Tolerance, e.tolerance.tolerance);
-    put(Id::PValue, e.p_value);
-    put(Id::TcalPValue, e.tcal.p_value);
     put(Id::TcalReject, one_if(e.tcal.reject));
     put(Id::Reject, one_if(e.reject));
     put(Id::Brier, e.brier.score);
@@ -271,6 +269,8 @@ fn calibration(e: &Evaluation, samples: &mut Samples) {
     put(Id::LogLoss, e.log_loss);
     put(Id::Ks, e.ks.statistic);
     let optional = [
+        (Id::PValue, e.deciding_p_value()),
+        (Id::TcalPValue, e.tcal.tested()),
         (Id::EceL2Detectable, e.detectable_ece_l2),
         (Id::Mce, e.mce.as_ref().map(|mce| mce.value)),
         (Id::DiscretePValue, e.discrete.as_ref().map(|d| d.p_value)),
