@@ -23,7 +23,8 @@
 //! | score, outcome | the probability that a model gave, and what happened |
 //! | stream | one segment of one version of a model; each of its *views* is tested by itself |
 //! | pane | the sums of a stream over a short stretch of event time |
-//! | watermark, sealed | event time up to which no event is expected; a pane before it is sealed |
+//! | frontier | the event time that all partitions have reached |
+//! | watermark, sealed | the frontier less a model's lateness; a pane before it is sealed |
 //! | window, slide | a length of event time over which a verdict is given, and how often |
 //! | delta | a sealed pane, or a correction of one, on its way from a shard to the monitor |
 //! | verdict | calibrated, miscalibrated or undecided, with an interval and a p-value |

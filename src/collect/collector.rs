@@ -10,6 +10,9 @@
 //! line moves with the events themselves and not with the clock or with ticks, so a replay draws it
 //! where the live run did.
 //!
+//! The files below hold its methods for joins, ids that come twice, compared versions, event time,
+//! taps, and what its holder does besides giving it records (`upkeep`).
+//!
 //! Always: every record is counted once; an event counts for all views of its stream or for none.
 
 use super::amend::{Amendments, LateVector};
@@ -28,6 +31,16 @@ use super::streams::Streams;
 use super::tap::Tap;
 use crate::stats::fixed::{Score, Scored};
 use crate::window::Correction;
+
+mod deduplicating;
+mod join_state;
+mod joining;
+mod paired;
+mod reaching;
+mod tapping;
+mod upkeep;
+
+pub use joining::MaturedVector;
 
 /// Bounds of the collector.
 #[derive(Debug, Clone, Copy)]
@@ -58,44 +71,44 @@ enum Way {
 /// See the module.
 #[derive(Debug)]
 pub struct Collector {
-    pub(super) models: Vec<ModelShape>,
-    pub(super) bounds: Bounds,
+    models: Vec<ModelShape>,
+    bounds: Bounds,
     /// How records of each source are taken.
     ways: Vec<Way>,
     /// What an event needs to know of its model.
     paths: Vec<FastPath>,
     /// Begin of the oldest pane of each model that is not sealed.
-    pub(super) sealed_until_ms: Vec<i64>,
+    sealed_until_ms: Vec<i64>,
     /// Frontier at which the next pane of any model seals.
-    pub(super) due_ms: i64,
-    pub(super) partitions: Partitions,
-    pub(super) counters: Counters,
-    pub(super) streams: Streams,
+    due_ms: i64,
+    partitions: Partitions,
+    counters: Counters,
+    streams: Streams,
     /// Bytes of the packed open panes of all streams.
-    pub(super) open_bytes: usize,
+    open_bytes: usize,
     /// Where no more panes are opened ahead: up to where all partitions have come, by model.
-    pub(super) common_ms: Option<Vec<i64>>,
+    common_ms: Option<Vec<i64>>,
     /// Scores and outcomes of the event at hand, by view.
-    pub(super) seen: Vec<Scored>,
+    seen: Vec<Scored>,
     /// Scores of the prediction at hand with the class that makes their outcome true, by view, and
     /// what else is [kept](join::RowLayout) of it.
-    pub(super) expected: Vec<(Score, u32)>,
+    expected: Vec<(Score, u32)>,
     /// Scratch: classes in falling order.
-    pub(super) order: Vec<u32>,
+    order: Vec<u32>,
     /// Scratch: a whole vector.
-    pub(super) row: Vec<f64>,
-    pub(super) rows: Rows,
-    pub(super) joins: Joins,
+    row: Vec<f64>,
+    rows: Rows,
+    joins: Joins,
     /// By join: the models for which an outcome waits that names none.
-    pub(super) unnamed: Vec<Vec<usize>>,
-    pub(super) deduplication: Deduplication,
+    unnamed: Vec<Vec<usize>>,
+    deduplication: Deduplication,
     /// Number of classes of each model, or 0.
-    pub(super) classes: Vec<u32>,
-    pub(super) amendments: Amendments,
+    classes: Vec<u32>,
+    amendments: Amendments,
     /// Ids that versions share, by model.
-    pub(super) pairings: Vec<Option<Pairing>>,
+    pairings: Vec<Option<Pairing>>,
     /// Where pairs are shown, while someone looks.
-    pub(super) tap: Option<Box<Tap>>,
+    tap: Option<Box<Tap>>,
 }
 
 impl Collector {
@@ -196,7 +209,7 @@ impl Collector {
     }
 
     #[inline]
-    pub(super) fn take(&mut self, source: u16, event: &Event<'_>) -> Disposition {
+    fn take(&mut self, source: u16, event: &Event<'_>) -> Disposition {
         if !believes(event.time_ms, event.arrival_ms, self.bounds.future_max_ms) {
             return Disposition::Rejected(Reason::TimeOutOfRange);
         }
@@ -208,11 +221,7 @@ impl Collector {
 
     /// The stream of an event, begun if need be; `joined` events need no outcome.
     #[inline]
-    pub(super) fn stream_of(
-        &mut self,
-        event: &Event<'_>,
-        joined: bool,
-    ) -> Result<usize, Disposition> {
+    fn stream_of(&mut self, event: &Event<'_>, joined: bool) -> Result<usize, Disposition> {
         let names = Names::new(event.model, event.version, event.segment);
         match self.streams.find(&names) {
             Some(slot) => Ok(slot),
@@ -251,7 +260,7 @@ impl Collector {
         Ok(model)
     }
 
-    pub(super) fn model_of(&self, name: &str) -> Option<usize> {
+    fn model_of(&self, name: &str) -> Option<usize> {
         let named = |name: &str| self.models.iter().position(|m| m.name == name);
         named(name).or_else(|| named("*"))
     }
@@ -341,7 +350,7 @@ impl Collector {
     /// it. When the open panes of all streams have reached their cap in bytes, there is room only a
     /// little beyond the sealed line, or, if the caller [says so](Collector::hold_ahead), a little
     /// beyond where all partitions have come.
-    pub(super) fn open_pane(&mut self, slot: usize, start_ms: i64) -> Result<(), Refusal> {
+    fn open_pane(&mut self, slot: usize, start_ms: i64) -> Result<(), Refusal> {
         let stream = self.streams.get_mut(slot).ok_or(Refusal::Streams)?;
         let (model, shape) = (stream.model, &self.models[stream.model]);
         let full = self.open_bytes >= self.bounds.open_bytes_max;

@@ -1,17 +1,18 @@
 //! Floor 2: the first stage, from decoded events to the sums of sealed panes.
 //!
-//! The [`collector`] is the stage itself, and `upkeep` what its holder does with it besides giving
-//! it records. In reading order:
+//! The [`collector`] is the stage itself, with a file below it for each thing that it does besides
+//! taking events into panes. In reading order:
 //!
 //! | file | holds |
 //! |---|---|
 //! | [`event`], [`counters`] | what comes in, how each record ends, and how often |
 //! | [`shape`] | what the stage knows of a model, and how it reads an event by it |
-//! | [`partition`] | offsets and event time of source partitions: the watermark; `reaching`: how far each record brings its own |
+//! | [`partition`] | offsets and event time of source partitions: the watermark |
 //! | [`key`] | names of streams, and a table that is searched with borrowed names |
 //! | [`stream`], [`streams`] | one stream with its open panes; which streams there may be |
+//! | [`last_seen`] | when a stream was last seen |
 //! | [`join`] | predictions that wait for their outcomes; `amend`: what late outcomes change |
-//! | [`seen_ids`], [`deduplication`] | records that are delivered twice; `deduplicating`: what the collector does with them |
+//! | [`seen_ids`], [`deduplication`] | records that are delivered twice |
 //! | [`pairing`] | ids that two versions have scored |
 //! | [`rank()`] | which events are in samples |
 //! | [`tap`] | pairs of prediction and outcome, shown as they form |
@@ -19,35 +20,29 @@
 mod amend;
 pub mod collector;
 pub mod counters;
-mod deduplicating;
 pub mod deduplication;
 pub mod event;
 pub mod join;
-mod join_state;
-mod joining;
 pub mod key;
-mod paired;
+pub mod last_seen;
 pub mod pairing;
 pub mod partition;
 mod rank;
-mod reaching;
 pub mod seen_ids;
 pub mod segment;
 pub mod shape;
 pub mod stream;
 pub mod streams;
 pub mod tap;
-mod tapping;
-mod upkeep;
 pub mod vector_panes;
 
 pub use amend::LateVector;
-pub use collector::{Bounds, Collector};
+pub use collector::{Bounds, Collector, MaturedVector};
 pub use counters::{Counters, SourceCounters};
 pub use deduplication::IdPlan;
 pub use event::{Disposition, Event, Label, Origin, PartitionId, Reason, Refusal};
-pub use joining::MaturedVector;
 pub use key::{Key, Named, Names, Slots};
+pub use last_seen::LastSeen;
 pub use pairing::{PairCounts, PairShape, Pairing, PairingState};
 pub use partition::{PartitionState, Partitions};
 pub use rank::rank;

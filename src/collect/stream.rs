@@ -12,6 +12,7 @@
 
 use super::event::Refusal;
 use super::key::{Key, Named};
+use super::last_seen::LastSeen;
 use super::segment::Part;
 use crate::stats::algebra::Overflow;
 use crate::stats::attribute::Attribute;
@@ -100,12 +101,8 @@ pub struct Stream {
     pub key: Key,
     /// What it is among the segments of its version.
     pub part: Part,
-    /// Newest event time.
-    pub newest_ms: i64,
-    /// Whether an event came since the last tick.
-    pub seen: bool,
-    /// The tick of this process at which an event was last seen.
-    pub seen_ms: Option<i64>,
+    /// Its last event.
+    pub last: LastSeen,
     /// Events that came too late since a pane was last sealed.
     pub late: u64,
     /// Predictions that are not mature.
@@ -134,9 +131,7 @@ impl Stream {
             model,
             part: Part::of(key.segment()),
             key,
-            newest_ms: i64::MIN,
-            seen: false,
-            seen_ms: None,
+            last: LastSeen::before(i64::MIN),
             late: 0,
             pending: 0,
             late_outcomes: BTreeMap::new(),
@@ -150,8 +145,7 @@ impl Stream {
     /// An event of this time came.
     #[inline]
     pub fn saw(&mut self, time_ms: i64) {
-        self.seen = true;
-        self.newest_ms = self.newest_ms.max(time_ms);
+        self.last.saw(time_ms);
     }
 
     /// An event of this time came too late.
@@ -160,14 +154,9 @@ impl Stream {
         self.late += 1;
     }
 
-    /// A prediction waits for its outcome.
-    pub fn expect(&mut self, time_ms: i64) {
-        self.newest_ms = self.newest_ms.max(time_ms);
-    }
-
     /// An event came, whatever becomes of it.
     pub fn touch(&mut self) {
-        self.seen = true;
+        self.last.seen = true;
     }
 
     /// So many more predictions wait.
@@ -178,13 +167,6 @@ impl Stream {
     /// One prediction waits no longer.
     pub fn end_pending(&mut self) {
         self.pending -= 1;
-    }
-
-    /// Takes the time.
-    pub fn tick(&mut self, now_ms: i64) {
-        if std::mem::take(&mut self.seen) || self.seen_ms.is_none() {
-            self.seen_ms = Some(now_ms);
-        }
     }
 
     /// Seals the oldest pane if it begins before `line_ms`. A pane with only late outcomes of older
@@ -360,11 +342,6 @@ impl Stream {
     pub fn packed(&self) -> Vec<(i64, Vec<Packed>)> {
         let pane = |p: &OpenPane| (p.start_ms, p.body.clone().packed());
         self.open.iter().map(pane).collect()
-    }
-
-    /// Puts back what a snapshot says beside the open panes.
-    pub fn restore_marks(&mut self, newest_ms: i64, late: u64) {
-        (self.newest_ms, self.late) = (newest_ms, late);
     }
 
     /// Puts back the open panes of a snapshot, checked: ascending, one sum for each of `views`, all

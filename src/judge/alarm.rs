@@ -20,8 +20,8 @@
 //! Only windows that begin after the alert was last closed, or after a deployment was marked, count
 //! ([`Alert::counts`]).
 //!
-//! If data stop, the condition is unknown, whatever it was before, until the stream has a pane
-//! again. It is also unknown while the detector is on hold because the maturity is too short.
+//! If data stop, the condition is unknown, whatever it was before, until events come again. It is
+//! also unknown while the detector is on hold because the maturity is too short.
 //!
 //! The conditions drive the machine of [`crate::alert::machine`]. A change of its state or severity
 //! leaves with the [`Facts`] of that moment: reports change, and a notification that is sent later

@@ -61,33 +61,32 @@ pub struct WaitingAlarm {
 impl Detector {
     /// What it says; `None` before its first pane.
     pub fn report(&self) -> Option<DetectorReport> {
-        let detector = self;
-        let (watch, rules) = (&detector.watch, &detector.rules);
+        let (watch, rules) = (&self.watch, &self.rules);
         let alarm = watch.alarm().cloned();
         // After an alarm everything starts over: report what the alarm rested on.
         let evidence = watch.evidence();
         let evidence = evidence.or_else(|| alarm.as_ref().map(|a| a.evidence.clone()));
         Some(DetectorReport {
             promise: rules.budget.words(),
-            account: detector.options.account.clone(),
+            account: self.options.account.clone(),
             share: rules.share,
             log_threshold: rules.budget.log_threshold(),
             evidence,
             quiet_events: watch.quiet_events(),
             winning: watch.is_winning(),
-            held_ms: detector.held_ms,
-            waiting: detector.waits_ms.map(|since_ms| WaitingAlarm {
+            held_ms: self.held_ms,
+            waiting: self.waits_ms.map(|since_ms| WaitingAlarm {
                 since_ms,
-                until_ms: since_ms.saturating_add(detector.options.maturity_ms),
+                until_ms: since_ms.saturating_add(self.options.maturity_ms),
             }),
             alarm,
-            called_ms: detector.called_ms,
+            called_ms: self.called_ms,
             alarms: watch.alarms(),
             expected_false_alarms: watch.expected_false_alarms(rules),
-            missed: detector.missed,
+            missed: self.missed,
             confidence: 1.0 - rules.alpha,
-            bounds: watch.bounds(&detector.odds, rules),
-            at_ms: detector.at_ms?,
+            bounds: watch.bounds(&self.odds, rules),
+            at_ms: self.at_ms?,
         })
     }
 }

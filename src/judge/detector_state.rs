@@ -78,8 +78,7 @@ struct AlarmState {
 impl Detector {
     /// Its state, for a snapshot.
     pub fn state(&self) -> DetectorState {
-        let detector = self;
-        let parts = detector.watch.parts();
+        let parts = self.watch.parts();
         let worth = |x: f64| (x != f64::NEG_INFINITY).then_some(x);
         let component = |c: &Component| (worth(c.log_worth), c.onset.event, c.onset.ms);
         let even = [0.5; mixture::LEARNT];
@@ -88,18 +87,18 @@ impl Detector {
         let bins = parts.sequences.bins.iter();
         let gains = parts.sequences.gains.iter();
         DetectorState {
-            account: detector.options.account.clone(),
-            budget: detector.options.budget.to_string(),
-            terms: detector.options.terms(),
+            account: self.options.account.clone(),
+            budget: self.options.budget.to_string(),
+            terms: self.options.terms(),
             staked: parts.staked,
             at_stake: parts.at_stake,
             alarms: parts.alarms,
-            at_ms: detector.at_ms,
-            missed: detector.missed,
-            timeliness: detector.timeliness.clone(),
-            held_ms: detector.held_ms,
-            waits_ms: detector.waits_ms,
-            called_ms: detector.called_ms,
+            at_ms: self.at_ms,
+            missed: self.missed,
+            timeliness: self.timeliness.clone(),
+            held_ms: self.held_ms,
+            waits_ms: self.waits_ms,
+            called_ms: self.called_ms,
             components: parts.detector.components.iter().map(component).collect(),
             signs: signs.collect(),
             since_restart: parts.detector.events,

@@ -5,7 +5,8 @@
 //! alike; only the evaluation differs ([`Numbers::of`]), and only streams of scores may have a
 //! detector. The judge uses event time. It uses the clock in one method, [`Judge::tick`], which
 //! withdraws values if no event or no judgement has come for too long. A stream whose windows were
-//! all withdrawn stays so until it has a pane, however far other streams move event time.
+//! all withdrawn stays so until an event comes, and then until it has a pane or a prediction that
+//! waits, however far other streams move event time and whatever matures of it.
 //!
 //! Always: a window's report is a function of the panes that were sealed, so any order, split or
 //! restart that seals the same panes gives the same report, to the last bit of each p-value; the
@@ -62,6 +63,9 @@ pub struct Judge {
     last_ends: Vec<LastEnd>,
     /// What windows said before they became stalled; empty until any did.
     withheld: Vec<Option<Withheld>>,
+    /// Whether no event has come since a tick found the stream quiet. Panes of earlier events, as
+    /// of predictions that mature now, do not bring it back.
+    silent: bool,
     /// Shared with those that it was handed to: a change copies it, once.
     report: Arc<StreamReport>,
     /// The cells of the model's scores, for the record of an alert.
@@ -107,6 +111,7 @@ impl Judge {
             alerts: vec![Alert::default(); ladder.windows.len()],
             last_ends: Vec::new(),
             withheld: Vec::new(),
+            silent: false,
             report: Arc::new(StreamReport::blank(id, ladder)),
             grid,
             detector: None,
@@ -152,7 +157,13 @@ impl Judge {
     pub fn seen(&mut self, last_event_ms: i64) {
         if self.report.last_event_ms != last_event_ms {
             self.edit().last_event_ms = last_event_ms;
+            self.silent = false;
         }
+    }
+
+    /// An event came since the last tick, whatever its time.
+    pub fn came(&mut self) {
+        self.silent = false;
     }
 
     /// Tells when the oldest predictions that wait for outcomes are mature; from the next tick on a
@@ -225,7 +236,7 @@ impl Judge {
     ) {
         let before = self.step_detector(pane, changes);
         let sealed = self.windows.seal(pane, end_ms);
-        let stopped = pane.is_none() && self.has_stopped();
+        let stopped = self.silent || (pane.is_none() && self.has_stopped());
         self.measure_dispersion();
         for index in 0..self.alerts.len() {
             if self.windows.due(index, end_ms, pane.is_some()) || self.fills(index) {
@@ -246,10 +257,13 @@ impl Judge {
         self.windows.trim(end_ms);
     }
 
-    /// Whether ticks have withdrawn every judged window as stale, and no window holds a pane from
-    /// after the last judgement. That follows from what a snapshot stores, so it is the same after
-    /// a restart. Without ticks it is never so.
+    /// Whether ticks have withdrawn every judged window as stale, no window holds a pane from after
+    /// the last judgement, and no prediction waits. All but the last follows from what a snapshot
+    /// stores; a tick says whether a prediction waits. Without ticks it is never so.
     fn has_stopped(&self) -> bool {
+        if self.report.due_ms.is_some() {
+            return false;
+        }
         let judged = || {
             let all = self.report.windows.iter().enumerate();
             all.filter(|(_, report)| report.end_ms > 0)
@@ -273,7 +287,8 @@ impl Judge {
         !slid && self.windows.young(index) && self.windows.gathered(index) != report.n
     }
 
-    /// The input ended at `end_ms`: judges windows as they stand, but those judged there already.
+    /// The input ended at `end_ms`: judges windows as they stand, but those judged there already,
+    /// whose oldest slide has left. Late outcomes of what was sealed last are in their sums only.
     pub fn finish(&mut self, end_ms: i64, options: &JudgeOptions, changes: &mut Vec<Change>) {
         self.measure_dispersion();
         let sealed = self.windows.finish(end_ms);

@@ -46,6 +46,7 @@
 //! [`crate::stats::sequential`] proves both bounds.
 
 use super::detector::{Detector, DetectorOptions};
+use super::detector_state::DetectorState;
 use super::plan::ModelPlan;
 use super::stream::StreamId;
 use crate::collect::Part;
@@ -189,7 +190,11 @@ impl Ledger {
 
     /// Keeps what a detector that is no more has staked and raised, in the account of that name and
     /// budget, if there is one.
-    pub fn keep(&mut self, account: &str, budget: &str, staked: f64, alarms: u64) {
+    pub fn keep(&mut self, gone: &DetectorState) {
+        self.add(&gone.account, &gone.budget, gone.staked, gone.alarms);
+    }
+
+    fn add(&mut self, account: &str, budget: &str, staked: f64, alarms: u64) {
         let mut all = self.accounts.iter_mut();
         let same = |a: &&mut Account| a.name == account && a.budget.to_string() == budget;
         if let Some(account) = all.find(same) {
@@ -209,7 +214,7 @@ impl Ledger {
     /// Puts back what a snapshot kept, before its streams come back.
     pub fn restore(&mut self, state: &LedgerState) {
         for (name, budget, staked, alarms) in &state.accounts {
-            self.keep(name, budget, *staked, *alarms);
+            self.add(name, budget, *staked, *alarms);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The activity of a shard's streams: their newest events and pending predictions, without their
 //! sums.
 
-use crate::collect::Key;
+use crate::collect::{Key, LastSeen};
 
 /// The unsealed events of a stream that has no judgement yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,12 +26,8 @@ pub struct Unjudged {
 pub struct Activity<N> {
     /// Names of the stream.
     pub of: N,
-    /// Newest event time.
-    pub newest_ms: i64,
-    /// Whether an event came since the last tick.
-    pub seen: bool,
-    /// The last tick that saw an event.
-    pub seen_ms: Option<i64>,
+    /// Its last event.
+    pub last: LastSeen,
     /// Predictions that wait for outcomes.
     pub pending: u64,
     /// Whether the monitor creates the stream if it does not know it yet.

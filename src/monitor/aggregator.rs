@@ -31,7 +31,7 @@ use super::restore::{Fit, RestoreError};
 use super::retained::{Contribution, PartitionWindows};
 use super::shards::{advance, earliest, judged_until};
 use super::snapshot::{FollowedState, ModelState, Snapshot};
-use super::watchdog::{Watchdog, Watermark};
+use super::watchdog::{Frontier, Watchdog};
 use crate::collect::{Counters, Key, Origin, PartitionId};
 use crate::judge::{Change, ComparisonReport, Plan, Runtime, StreamId, WindowJudgement};
 use std::collections::BTreeMap;
@@ -242,17 +242,17 @@ impl Aggregator {
     }
 
     /// How far event time has come over all partitions, and which one holds it.
-    fn watermark(&self) -> Watermark {
+    fn frontier(&self) -> Frontier {
         let known = self.shards.values();
         let known = known.filter_map(|s| Some((&s.state.as_ref()?.partitions, !s.passed)));
-        let all = Watermark::of(known);
+        let all = Frontier::of(known);
         let unknown = self
             .shards
             .iter()
             .find(|(_, s)| !s.passed && s.state.is_none());
         match unknown {
             None => all,
-            Some((&(source, partition), _)) => Watermark {
+            Some((&(source, partition), _)) => Frontier {
                 time_ms: None,
                 holder: all.time_ms.map(|_| PartitionId { source, partition }),
             },
@@ -314,8 +314,8 @@ impl Aggregator {
         let recent = |a: &Activity<&Key>| {
             plan.serves(a.of.model()).is_some_and(|model| {
                 let ladder = &plan.models[model].ladder;
-                let past = ladder.is_past(a.newest_ms, lines[model], expire_after_ms);
-                a.newest_ms > i64::MIN && !past
+                let past = ladder.is_past(a.last.newest_ms, lines[model], expire_after_ms);
+                a.last.newest_ms > i64::MIN && !past
             })
         };
         let recent = &recent;
@@ -331,9 +331,9 @@ impl Aggregator {
         let states = self.shards.values_mut();
         let states = states.filter_map(|s| s.state.as_mut());
         states.for_each(RemoteState::forget_seen);
-        let watermark = self.watermark();
+        let frontier = self.frontier();
         let stalled_after_ms = self.plan.caps.stalled_after_ms;
-        let stalled = self.watchdog.look(now_ms, watermark, stalled_after_ms);
+        let stalled = self.watchdog.look(now_ms, frontier, stalled_after_ms);
         let whole = self
             .shards
             .values()
@@ -343,7 +343,7 @@ impl Aggregator {
         std::mem::take(&mut self.changes)
     }
 
-    /// The watermark, and for how long it has stood still.
+    /// The frontier, and for how long it has stood still.
     pub fn watchdog(&self) -> &Watchdog {
         &self.watchdog
     }

@@ -56,7 +56,7 @@ impl ShardHolder for Engine {
         while let Some(batch) = self.shard.drain() {
             self.apply(batch);
         }
-        self.monitor.settle();
+        self.monitor.compare_streams();
     }
 }
 
@@ -108,13 +108,13 @@ impl Engine {
         self.observe_activity();
         self.shard.tick(now_ms);
         let stalled_after_ms = self.plan().caps.stalled_after_ms;
-        let watermark = self.shard.view().watermark();
-        let stalled = self.watchdog.look(now_ms, watermark, stalled_after_ms);
+        let frontier = self.shard.view().frontier();
+        let stalled = self.watchdog.look(now_ms, frontier, stalled_after_ms);
         self.monitor
             .tick(now_ms, stalled, self.shard.view().is_whole())
     }
 
-    /// The watermark, and for how long it has stood still.
+    /// The frontier, and for how long it has stood still.
     pub fn watchdog(&self) -> &Watchdog {
         &self.watchdog
     }
@@ -151,17 +151,14 @@ impl Engine {
             self.correct();
             self.monitor.finish(model, line_ms);
         }
-        self.monitor.settle();
+        self.monitor.compare_streams();
         self.monitor.take_changes()
     }
 
     /// Applies what late outcomes change.
     fn correct(&mut self) {
-        let deltas = self.shard.upkeep().take_corrections();
-        self.apply(Batch {
-            deltas,
-            sealed: None,
-        });
+        let batch = self.shard.upkeep().take_corrections();
+        self.apply(batch);
     }
 
     /// What judges.

@@ -197,19 +197,13 @@ impl LocalShard {
 
     /// See [`ShardUpkeep::hand_over`].
     fn hand_over(&mut self) {
-        let deltas = self.shard.upkeep().hand_over();
-        self.take(Batch {
-            deltas,
-            sealed: None,
-        });
+        let batch = self.shard.upkeep().hand_over();
+        self.take(batch);
     }
 
     fn correct(&mut self) {
-        let deltas = self.shard.upkeep().take_corrections();
-        self.take(Batch {
-            deltas,
-            sealed: None,
-        });
+        let batch = self.shard.upkeep().take_corrections();
+        self.take(batch);
     }
 
     /// See [`ShardUpkeep::hold_ahead`].

@@ -11,10 +11,10 @@
 //! | the judge of all workers | [`Aggregator`]: checkpoints of remote shards, and a monitor |
 //! | one of several judges | the same for each of its judge partitions, over parts of checkpoints ([`repartition`]) |
 //!
-//! In reading order: [`delta`]; [`shard`] with [`vector_counts`];
-//! [`monitor`](mod@monitor) with [`pending`] and [`vectors`]; [`engine`]; where partitions
-//! move [`retained`], [`local_shard`], [`shards`], [`delta_log`], [`aggregator`], [`repartition`],
-//! [`liveness`] and [`watchdog`]; [`snapshot`], [`restore`] and [`reset`].
+//! In reading order: [`delta`]; [`shard`] with [`vector_counts`]; [`monitor`](mod@monitor) with
+//! [`vectors`]; [`version`]; [`engine`]; where partitions move [`retained`], [`local_shard`],
+//! [`shards`], [`delta_log`], [`aggregator`], [`repartition`], [`liveness`] and [`watchdog`];
+//! [`snapshot`], [`restore`] and [`reset`].
 //!
 //! Few methods change a stage. A view ([`ShardView`], [`MonitorView`]) has the methods that read
 //! it. [`ShardUpkeep`] has what the holder of a shard does besides giving it records.
@@ -33,7 +33,6 @@ pub mod liveness;
 pub mod local_shard;
 #[expect(clippy::module_inception, reason = "the room is named after its stage")]
 pub mod monitor;
-pub mod pending;
 pub mod repartition;
 pub mod reset;
 pub mod restore;
@@ -42,8 +41,8 @@ pub mod shard;
 pub mod shards;
 pub mod snapshot;
 pub mod vector_counts;
-pub mod vector_windows;
 pub mod vectors;
+pub mod version;
 pub mod views;
 pub mod watchdog;
 

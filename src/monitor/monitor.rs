@@ -71,8 +71,8 @@ pub struct Monitor {
     runtime: Runtime,
     /// When the oldest predictions of any shard are mature, by model.
     due_ms: Vec<Option<i64>>,
-    /// Models that were sealed since the last call of [`Monitor::settle`].
-    unsettled: Vec<bool>,
+    /// Models that were sealed since the last call of [`Monitor::compare_streams`].
+    uncompared: Vec<bool>,
     /// Something since that call may change its result.
     moved: bool,
     counts: Counts,
@@ -95,7 +95,7 @@ impl Monitor {
             changes: Vec::new(),
             runtime: Runtime::default(),
             due_ms: vec![None; models],
-            unsettled: vec![false; models],
+            uncompared: vec![false; models],
             moved: true,
             counts: Counts::default(),
             dropped: Vec::new(),
@@ -128,9 +128,7 @@ impl Monitor {
             known => known,
         };
         if let Some(ours) = slot.and_then(|slot| self.streams.get_mut(slot)) {
-            ours.seen |= a.seen;
-            ours.seen_ms = ours.seen_ms.max(a.seen_ms);
-            ours.newest_ms = ours.newest_ms.max(a.newest_ms);
+            ours.last.merge(a.last);
             ours.waiting += a.pending;
         }
     }
@@ -175,7 +173,7 @@ impl Monitor {
     fn apply_pane(&mut self, key: &Key, newest_ms: i64, pane: &PaneDelta) -> Option<()> {
         let slot = self.find_or_begin(key)?;
         let stream = self.streams.get_mut(slot)?;
-        stream.newest_ms = stream.newest_ms.max(newest_ms);
+        stream.last.newest_ms = stream.last.newest_ms.max(newest_ms);
         let model = stream.model;
         if pane.start_ms >= self.sealed_until_ms[model] {
             stream.pending.merge(pane, self.plan.models[model].grid);
@@ -239,7 +237,7 @@ impl Monitor {
         self.vectors
             .seal(&self.plan, model, (from_ms, line_ms), &mut self.changes);
         self.sealed_until_ms[model] = from_ms.max(line_ms);
-        (self.unsettled[model], self.moved) = (true, true);
+        (self.uncompared[model], self.moved) = (true, true);
     }
 
     /// Runs `f` on each stream of a model, or on each roll-up, in parallel; the results keep the
@@ -265,11 +263,11 @@ impl Monitor {
         if panes.is_empty() {
             return;
         }
-        let newest_ms = self.streams.get(slot).map(|s| s.newest_ms);
+        let newest_ms = self.streams.get(slot).map(|s| s.last.newest_ms);
         if let Some((newest_ms, rollup)) = newest_ms.zip(self.rollup_of(slot))
             && let Some(rollup) = self.streams.get_mut(rollup)
         {
-            rollup.newest_ms = rollup.newest_ms.max(newest_ms);
+            rollup.last.newest_ms = rollup.last.newest_ms.max(newest_ms);
             let grid = self.plan.models[rollup.model].grid;
             panes.iter().for_each(|p| rollup.pending.merge(p, grid));
         }
@@ -278,17 +276,16 @@ impl Monitor {
     /// Runs after panes were judged: adjusts the p-values of class views for each other, and finds
     /// the streams that e-BH calls among all watched streams. Once done it changes nothing until a
     /// model is judged, a detector comes or goes, or one starts over.
-    pub fn settle(&mut self) {
+    pub fn compare_streams(&mut self) {
         if !std::mem::take(&mut self.moved) {
             return;
         }
         for model in 0..self.plan.models.len() {
-            if std::mem::take(&mut self.unsettled[model]) {
+            if std::mem::take(&mut self.uncompared[model]) {
                 self.adjust_families(model);
             }
         }
-        let judges = self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges);
-        let made: u64 = judges.map(Judge::take_evaluations).sum();
+        let made: u64 = self.judges_mut().map(Judge::take_evaluations).sum();
         self.counts.evaluations += made + self.vectors.take_evaluations();
         self.call();
     }
@@ -320,13 +317,12 @@ impl Monitor {
         }
         self.vectors
             .finish(&self.plan, model, line_ms, &mut self.changes);
-        (self.unsettled[model], self.moved) = (true, true);
+        (self.uncompared[model], self.moved) = (true, true);
     }
 
     /// What happened since the last call or tick.
     pub fn take_changes(&mut self) -> Vec<Change> {
-        let judges = self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges);
-        judges.for_each(Judge::report_detector);
+        self.judges_mut().for_each(Judge::report_detector);
         std::mem::take(&mut self.changes)
     }
 
@@ -383,20 +379,22 @@ impl Monitor {
         self.streams.iter().flat_map(|(_, s)| &s.judges)
     }
 
+    fn judges_mut(&mut self) -> impl Iterator<Item = &mut Judge> {
+        self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges)
+    }
+
     /// The streams that have a detector, as the ledger sees them.
     fn entries(&self) -> Vec<Entry<'_>> {
-        let of = |s: &'_ Stream| s.model;
-        let mut all = Vec::new();
-        for (_, stream) in self.streams.iter() {
-            let watched = stream.judges.iter();
-            let watched = watched.filter_map(|j| Some((j, j.detector()?)));
-            all.extend(watched.map(|(judge, detector)| Entry {
-                model: of(stream),
+        let judges = self.streams.iter();
+        let judges = judges.flat_map(|(_, s)| s.judges.iter().map(|j| (s.model, j)));
+        let entries = judges.filter_map(|(model, judge)| {
+            Some(Entry {
+                model,
                 id: &judge.report().id,
-                detector,
-            }));
-        }
-        all
+                detector: judge.detector()?,
+            })
+        });
+        entries.collect()
     }
 
     /// Finds the streams that e-BH calls among all watched streams.
@@ -406,8 +404,7 @@ impl Monitor {
         let called = self.ledger.called(&entries);
         let Some(at_ms) = newest_ms else { return };
         // In the order of the entries.
-        let judges = self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges);
-        let watched = judges.filter(|j| j.detector().is_some());
+        let watched = self.judges_mut().filter(|j| j.detector().is_some());
         for (judge, called) in watched.zip(called) {
             judge.call(called, at_ms);
         }

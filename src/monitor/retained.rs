@@ -7,15 +7,14 @@
 //! process has none: only its monitor has windows.
 
 use super::activity::{Activity, StreamActivity};
-use super::delta::Delta;
-use super::pending::PendingPanes;
+use super::delta::{Delta, PaneWalk, PendingPanes};
 use super::restore::{Fit, RestoreError};
 use super::snapshot::{Snapshot, StreamState, VersionState};
-use super::vector_windows::VersionWindows;
+use super::version::Version;
 use super::views::{VersionName, scalars};
 use crate::collect::{Key, Named, PaneDelta, Slots};
 use crate::judge::{JudgeState, Plan};
-use crate::window::{EmptySums, PackError, Windows};
+use crate::window::{EmptySums, PackError, Pane, Windows};
 
 /// The windows of one stream, by view.
 #[derive(Debug, Clone)]
@@ -37,7 +36,7 @@ impl Named for Retained {
 pub struct PartitionWindows {
     plan: Plan,
     streams: Slots<Retained>,
-    versions: Vec<VersionWindows>,
+    versions: Vec<Version<Windows>>,
     sealed_until_ms: Vec<i64>,
     /// Parts of the snapshot that were dropped, each with the reason.
     dropped: Vec<String>,
@@ -100,13 +99,14 @@ impl PartitionWindows {
                 let name = VersionName::of_stream(stream);
                 if let Some(at) = self.version(name) {
                     let version = &mut self.versions[at];
-                    let line_ms = self.sealed_until_ms[version.model()];
-                    version.apply(stream.view, pane, line_ms);
+                    let line_ms = self.sealed_until_ms[version.model];
+                    // A pane of another shape stays out.
+                    version.apply(stream.view, pane, line_ms, Windows::place);
                 }
                 0
             }
             Delta::Late { key, late } => match self.version(VersionName::of_key(key)) {
-                Some(at) => self.versions[at].revise(late),
+                Some(at) => self.versions[at].revise(late, Windows::revise),
                 None => 0,
             },
         }
@@ -137,8 +137,7 @@ impl PartitionWindows {
     fn version(&mut self, name: VersionName<'_>) -> Option<usize> {
         let known = self.versions.iter().position(|v| v.name() == name);
         known.or_else(|| {
-            let version = VersionWindows::new(&self.plan, name)?;
-            self.versions.push(version);
+            self.versions.push(windows_of(&self.plan, name)?);
             Some(self.versions.len() - 1)
         })
     }
@@ -148,10 +147,11 @@ impl PartitionWindows {
         let from_ms = self.sealed_until_ms[model];
         let pane_ms = self.plan.models[model].ladder.pane_ms;
         for (_, stream) in self.streams.iter_mut().filter(|(_, s)| s.model == model) {
-            stream.advance(from_ms, line_ms, pane_ms);
+            stream.advance(PaneWalk::new(from_ms, line_ms, pane_ms));
         }
-        for version in self.versions.iter_mut().filter(|v| v.model() == model) {
-            version.advance(from_ms, line_ms, pane_ms);
+        for version in self.versions.iter_mut().filter(|v| v.model == model) {
+            let walk = PaneWalk::new(from_ms, line_ms, pane_ms);
+            version.seal(walk, Windows::moves, take);
         }
         self.sealed_until_ms[model] = from_ms.max(line_ms);
     }
@@ -184,7 +184,7 @@ impl PartitionWindows {
     }
 
     /// The windows of all versions with vector views.
-    pub fn versions(&self) -> &[VersionWindows] {
+    pub fn versions(&self) -> &[Version<Windows>] {
         &self.versions
     }
 
@@ -197,7 +197,8 @@ impl PartitionWindows {
     pub fn panes(&self) -> usize {
         let windows = self.streams.iter().flat_map(|(_, s)| &s.windows);
         let panes = windows.map(Windows::panes);
-        let vectors = self.versions.iter().map(VersionWindows::panes);
+        let views = self.versions.iter().flat_map(|v| &v.views);
+        let vectors = views.map(|v| v.panes.len() + v.windows.panes());
         panes.sum::<usize>() + vectors.sum::<usize>()
     }
 
@@ -208,8 +209,9 @@ impl PartitionWindows {
             s.key.bytes() + s.pending.bytes() + windows.sum::<usize>()
         };
         let streams = self.streams.iter().map(|(_, s)| stream(s));
-        let versions = self.versions.iter().map(VersionWindows::bytes);
-        self.streams.bytes() + streams.sum::<usize>() + versions.sum::<usize>()
+        let views = self.versions.iter().flat_map(|v| &v.views);
+        let vectors = views.map(|v| v.panes.bytes() + v.windows.bytes());
+        self.streams.bytes() + streams.sum::<usize>() + vectors.sum::<usize>()
     }
 
     /// Adds the windows to the snapshot of the shard.
@@ -224,8 +226,10 @@ impl PartitionWindows {
         }
         for state in &mut snapshot.vectors {
             let version = self.versions.iter().find(|v| v.name() == state.name());
-            if let Some(version) = version {
-                version.save_to(state);
+            for ours in version.iter().flat_map(|v| &v.views) {
+                let theirs = state.view_mut(ours.view);
+                theirs.pending = ours.panes.state();
+                theirs.judge.rings = ours.windows.state();
             }
         }
     }
@@ -276,38 +280,54 @@ impl PartitionWindows {
     }
 
     fn restore_version(&mut self, state: &VersionState) -> Option<()> {
-        let Some(mut version) = VersionWindows::new(&self.plan, state.name()) else {
+        let Some(mut version) = windows_of(&self.plan, state.name()) else {
             return Some(());
         };
-        version.restore(state).ok()?;
+        for ours in &mut version.views {
+            let Some(theirs) = state.view(ours.view) else {
+                continue;
+            };
+            ours.panes.restore(theirs.pending.clone()).ok()?;
+            if !theirs.judge.rings.is_empty() {
+                ours.windows.restore(theirs.judge.rings.clone()).ok()?;
+            }
+        }
         self.versions.push(version);
         Some(())
     }
 }
 
 impl Retained {
-    /// Walks the panes up to the line. Stretches without panes are walked while windows empty
-    /// themselves in them, and skipped once they are empty.
-    fn advance(&mut self, from_ms: i64, line_ms: i64, pane_ms: i64) {
-        let mut at_ms = from_ms;
-        while at_ms < line_ms {
-            if !self.windows.iter().any(Windows::moves) {
-                match self.pending.oldest_ms() {
-                    Some(oldest) if oldest < line_ms => at_ms = oldest,
-                    _ => break,
-                }
-            }
-            let end_ms = at_ms + pane_ms;
+    /// Moves the windows over the panes of the walk.
+    fn advance(&mut self, mut walk: PaneWalk) {
+        while let Some(end_ms) = walk.next_end_ms(
+            self.windows.iter().any(Windows::moves),
+            self.pending.oldest_ms(),
+        ) {
             let delta = self.pending.take(end_ms);
             for (view, windows) in self.windows.iter_mut().enumerate() {
                 let pane = delta.as_ref().map(|d| d.pane(view));
-                // Sums at the end of their range stay out, and the judge says so.
-                let _ = windows.seal(pane.as_ref(), end_ms);
-                windows.trim(end_ms);
+                take(windows, pane.as_ref(), end_ms);
             }
-            at_ms = end_ms;
         }
     }
+}
+
+/// Moves windows over the pane that ends at `end_ms`.
+fn take(windows: &mut Windows, pane: Option<&Pane>, end_ms: i64) {
+    // Sums at the end of their range stay out, and the judge says so.
+    let _ = windows.seal(pane, end_ms);
+    windows.trim(end_ms);
+}
+
+/// The windows of a version, without panes; `None` where the model has no vector view. The shard
+/// limits the number of versions with cells.
+fn windows_of(plan: &Plan, name: VersionName<'_>) -> Option<Version<Windows>> {
+    let (model, cells_max) = (plan.serves(name.model)?, plan.caps.vector_cells_max);
+    let version = Version::new(plan, model, name, cells_max, |of, _, empty| {
+        Windows::new(&of.ladder, empty)
+    });
+    (!version.views.is_empty()).then_some(version)
 }
 
 fn judge_state(windows: &Windows) -> JudgeState {

@@ -200,16 +200,13 @@ impl Shard {
         if let Some((model, line_ms)) = lines.next() {
             return Some(self.seal(model, line_ms));
         }
-        let deltas = self.take_corrections();
-        (!deltas.is_empty()).then_some(Batch {
-            deltas,
-            sealed: None,
-        })
+        let batch = self.take_corrections();
+        (!batch.deltas.is_empty()).then_some(batch)
     }
 
     /// One step of sealing `model` up to the line; [`Batch::sealed`] says how far it came.
     pub fn seal(&mut self, model: usize, line_ms: i64) -> Batch {
-        let mut deltas = self.take_corrections();
+        let mut deltas = self.take_corrections().deltas;
         let joins = !self.plan.joins.is_empty();
         let until_ms = if joins {
             self.mature(model, line_ms)
@@ -234,7 +231,7 @@ impl Shard {
         self.collector.take_panes(model, until_ms, |stream, pane| {
             deltas.push(Delta::Pane {
                 key: stream.key.clone(),
-                newest_ms: stream.newest_ms,
+                newest_ms: stream.last.newest_ms,
                 pane,
             });
         });
@@ -262,7 +259,7 @@ impl Shard {
     }
 
     /// What late outcomes change in panes that were sealed.
-    fn take_corrections(&mut self) -> Vec<Delta> {
+    fn take_corrections(&mut self) -> Batch {
         let mut deltas = Vec::new();
         for (slot, corrections) in self.collector.take_corrections() {
             if let Some(stream) = self.collector.streams().get(slot) {
@@ -281,7 +278,10 @@ impl Shard {
                 }
             }
         }
-        deltas
+        Batch {
+            deltas,
+            sealed: None,
+        }
     }
 
     /// Advances the clock to `now_ms`: expires streams without recent events, by event time.
@@ -315,20 +315,14 @@ impl Shard {
         left
     }
 
-    /// Takes over what may change in a plan at run time: caps, and how segments are kept.
+    /// Takes over what may change in a plan at run time. See [`Plan::reload`].
     pub fn reload(&mut self, new: &Plan) {
-        for (index, model) in self.plan.models.iter_mut().enumerate() {
-            if let Some(theirs) = new.models.iter().find(|m| m.name == model.name) {
-                let (max, other) = (theirs.segmenting.max, theirs.segmenting.other);
-                (model.segmenting.max, model.segmenting.other) = (max, other);
-                self.collector.resegment(index, max, other);
-            }
+        self.plan.reload(new);
+        for (index, model) in self.plan.models.iter().enumerate() {
+            let (max, other) = (model.segmenting.max, model.segmenting.other);
+            self.collector.resegment(index, max, other);
         }
-        self.plan.caps.vector_versions_max = new.caps.vector_versions_max;
-        self.plan.caps.streams_max = new.caps.streams_max;
-        self.plan.caps.expire_after_ms = new.caps.expire_after_ms;
-        self.plan.caps.stalled_after_ms = new.caps.stalled_after_ms;
-        self.collector.set_streams_max(new.caps.streams_max);
+        self.collector.set_streams_max(self.plan.caps.streams_max);
     }
 }
 

@@ -25,7 +25,7 @@ use super::monitor::{Monitor, MonitorView, comparisons};
 use super::retained::Contribution;
 use super::shard::ShardView;
 use super::snapshot::VerdictState;
-use super::watchdog::{Watchdog, Watermark};
+use super::watchdog::{Frontier, Watchdog};
 use crate::collect::join::SpillError;
 use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionState, SourceCounters};
 use crate::judge::{
@@ -269,10 +269,10 @@ impl Shards {
         self.hold_ahead();
         self.shards.iter_mut().for_each(|s| s.tick(now_ms));
         let all = || self.shards.iter().map(LocalShard::view);
-        let watermark = Watermark::of(all().map(|s| (s.partitions(), true)));
+        let frontier = Frontier::of(all().map(|s| (s.partitions(), true)));
         let whole = all().all(ShardView::is_whole);
         let stalled_after_ms = self.plan.caps.stalled_after_ms;
-        let stalled = self.watchdog.look(now_ms, watermark, stalled_after_ms);
+        let stalled = self.watchdog.look(now_ms, frontier, stalled_after_ms);
         if let Some(monitor) = &mut self.monitor {
             self.changes.extend(monitor.tick(now_ms, stalled, whole));
         }
@@ -293,7 +293,7 @@ impl Shards {
         }
     }
 
-    /// The watermark, and for how long it has stood still.
+    /// The frontier, and for how long it has stood still.
     pub fn watchdog(&self) -> &Watchdog {
         &self.watchdog
     }
@@ -459,7 +459,7 @@ pub(super) fn advance(monitor: &mut Monitor, lines: &[i64]) {
             monitor.advance(model, line_ms);
         }
     }
-    monitor.settle();
+    monitor.compare_streams();
 }
 
 /// By model, when the oldest prediction of any shard is mature.

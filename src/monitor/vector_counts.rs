@@ -1,10 +1,8 @@
 //! Open panes of vector views: the vector part of a shard.
 //!
 //! For a model with vector views, each event that the collector counts is also counted here as a
-//! vector, in panes that seal with the collector's. Vector streams are of whole versions: segments
-//! would multiply cells that are sparse already, so a version with segments has its vector views
-//! under segment `*`, like a roll-up. Predictions that wait for their outcomes are counted when
-//! they are mature ([`VectorCounts::mature`]).
+//! vector, in panes that seal with the collector's. Predictions that wait for their outcomes are
+//! counted when they are mature ([`VectorCounts::mature`]).
 //!
 //! Caps limit the cells of each pane of a view, and the number of versions with cells. Events that
 //! find no cell are counted, and their windows are `undecided(capacity)`. A version beyond the cap
@@ -16,10 +14,11 @@
 use super::activity::Activity;
 use super::delta::Delta;
 use super::snapshot::{VectorViewState, VersionState};
-use super::views::{VersionName as Name, blank, vectors};
-use crate::collect::{Event, MaturedVector, Origin, ROLL_UP, VectorPanes, rank};
-use crate::judge::{ModelPlan, Plan, StreamId};
-use crate::stats::view::{Checked, Outcome, View};
+use super::version::{Version, VersionView};
+use super::views::{VersionName as Name, vectors};
+use crate::collect::{Event, MaturedVector, Origin, rank};
+use crate::judge::Plan;
+use crate::stats::view::{Checked, Outcome};
 use crate::window::{PaneState, VectorEvent};
 
 /// Open panes of all vector views. See the module.
@@ -27,7 +26,7 @@ use crate::window::{PaneState, VectorEvent};
 pub struct VectorCounts {
     /// Some model has vector views.
     wanted: bool,
-    versions: Vec<Version>,
+    versions: Vec<Version<()>>,
     /// Where the versions of the collector's slots are.
     places: Vec<Place>,
 }
@@ -40,68 +39,6 @@ enum Place {
     /// Its model has no vector view.
     Nowhere,
     At(usize),
-}
-
-/// The open panes of one version.
-#[derive(Debug, Clone)]
-struct Version {
-    model: usize,
-    name: String,
-    version: String,
-    segmented: bool,
-    newest_ms: i64,
-    seen: bool,
-    seen_ms: Option<i64>,
-    views: Vec<OpenView>,
-}
-
-/// The open panes of one view.
-#[derive(Debug, Clone)]
-struct OpenView {
-    view: View,
-    panes: VectorPanes,
-}
-
-impl Version {
-    fn new(plan: &ModelPlan, model: usize, name: Name<'_>, cells_max: usize) -> Version {
-        let open = |view: View| {
-            let blank = blank(plan, view, cells_max)?;
-            let panes = VectorPanes::new(blank, plan.ladder.pane_ms);
-            Some(OpenView { view, panes })
-        };
-        Version {
-            model,
-            name: name.model.to_owned(),
-            version: name.version.to_owned(),
-            segmented: name.segmented,
-            newest_ms: i64::MIN,
-            seen: true,
-            seen_ms: None,
-            views: vectors(plan).filter_map(open).collect(),
-        }
-    }
-
-    fn name(&self) -> Name<'_> {
-        Name {
-            model: &self.name,
-            version: &self.version,
-            segmented: self.segmented,
-        }
-    }
-
-    /// Whether it has cells at all.
-    fn has_cells(&self) -> bool {
-        self.views.iter().any(|v| v.panes.has_room())
-    }
-
-    fn stream(&self, view: View) -> StreamId {
-        StreamId {
-            model: self.name.clone(),
-            version: self.version.clone(),
-            segment: if self.segmented { ROLL_UP } else { "" }.to_owned(),
-            view,
-        }
-    }
 }
 
 impl VectorCounts {
@@ -138,8 +75,7 @@ impl VectorCounts {
         let Ok(Checked::Vector { entries, sum }) = Checked::new(event.prediction) else {
             return 0;
         };
-        version.seen = true;
-        version.newest_ms = version.newest_ms.max(event.time_ms);
+        version.last.saw(event.time_ms);
         let of = &plan.models[version.model];
         let rank = if of.samples() {
             rank(of.judge.kernel.seed, at.0, at.1, event)
@@ -161,8 +97,7 @@ impl VectorCounts {
     #[cold]
     pub fn expect(&mut self, plan: &Plan, slot: usize, event: &Event<'_>) {
         if let Some(version) = self.version(plan, slot, Name::of_event(event)) {
-            version.seen = true;
-            version.newest_ms = version.newest_ms.max(event.time_ms);
+            version.last.saw(event.time_ms);
         }
     }
 
@@ -171,7 +106,7 @@ impl VectorCounts {
         let Some(version) = self.version(plan, r.slot, Name::of_key(r.key)) else {
             return 0;
         };
-        version.newest_ms = version.newest_ms.max(r.time_ms);
+        version.last.newest_ms = version.last.newest_ms.max(r.time_ms);
         let views = version.views.iter_mut();
         refused(views.map(|v| v.panes.mature(r.time_ms, r.vector, r.class, r.implied)))
     }
@@ -180,8 +115,7 @@ impl VectorCounts {
     #[cold]
     pub fn miss(&mut self, plan: &Plan, slot: usize, event: &Event<'_>) {
         if let Some(version) = self.version(plan, slot, Name::of_event(event)) {
-            version.seen = true;
-            version.newest_ms = version.newest_ms.max(event.time_ms);
+            version.last.saw(event.time_ms);
             version.views.iter_mut().for_each(|v| v.panes.miss());
         }
     }
@@ -190,11 +124,11 @@ impl VectorCounts {
     pub fn take_panes(&mut self, model: usize, line_ms: i64, deltas: &mut Vec<Delta>) {
         for version in self.versions.iter_mut().filter(|v| v.model == model) {
             for at in 0..version.views.len() {
-                let stream = version.stream(version.views[at].view);
+                let stream = version.name().stream(version.views[at].view);
                 while let Some(pane) = version.views[at].panes.seal(line_ms) {
                     deltas.push(Delta::Vector {
                         stream: stream.clone(),
-                        newest_ms: version.newest_ms,
+                        newest_ms: version.last.newest_ms,
                         pane: PaneState::from(&pane),
                     });
                 }
@@ -203,33 +137,20 @@ impl VectorCounts {
     }
 
     /// The version of what is in a slot, begun if need be.
-    fn version(&mut self, plan: &Plan, slot: usize, name: Name<'_>) -> Option<&mut Version> {
+    fn version(&mut self, plan: &Plan, slot: usize, name: Name<'_>) -> Option<&mut Version<()>> {
         if slot >= self.places.len() {
             self.places.resize(slot + 1, Place::Unknown);
         }
         if self.places[slot] == Place::Unknown {
             let known = self.versions.iter().position(|v| v.name() == name);
-            let place = known.or_else(|| self.begin(plan, name));
+            let place =
+                known.or_else(|| Version::begin(&mut self.versions, plan, name, |_, _, _| ()));
             self.places[slot] = place.map_or(Place::Nowhere, Place::At);
         }
         match self.places[slot] {
             Place::At(index) => self.versions.get_mut(index),
             Place::Unknown | Place::Nowhere => None,
         }
-    }
-
-    fn begin(&mut self, plan: &Plan, name: Name<'_>) -> Option<usize> {
-        let model = plan.serves(name.model)?;
-        vectors(&plan.models[model]).next()?;
-        let room = self.with_cells() < plan.caps.vector_versions_max;
-        let cells_max = if room { plan.caps.vector_cells_max } else { 0 };
-        let version = Version::new(&plan.models[model], model, name, cells_max);
-        self.versions.push(version);
-        Some(self.versions.len() - 1)
-    }
-
-    fn with_cells(&self) -> usize {
-        self.versions.iter().filter(|v| v.has_cells()).count()
     }
 
     /// A slot of the collector is vacant, or another stream's from now on.
@@ -251,38 +172,24 @@ impl VectorCounts {
     ) -> bool {
         let before = self.versions.len();
         self.versions.retain_mut(|v| {
-            if std::mem::take(&mut v.seen) || v.seen_ms.is_none() {
-                v.seen_ms = Some(now_ms);
-            }
-            !expired(v.model, v.newest_ms) || waits(&v.name, &v.version)
+            v.last.tick(now_ms);
+            !expired(v.model, v.last.newest_ms) || waits(v.name().model, v.name().version)
         });
         let left = self.versions.len() < before;
         if left {
             self.places.clear();
-            self.admit(plan);
+            Version::admit(&mut self.versions, plan, |(), _| ());
         }
         left
-    }
-
-    /// Gives cells to versions that began when there were none.
-    fn admit(&mut self, plan: &Plan) {
-        let most = plan.caps.vector_versions_max;
-        let room = most.saturating_sub(self.with_cells());
-        let without = self.versions.iter_mut().filter(|v| !v.has_cells());
-        for view in without.take(room).flat_map(|v| &mut v.views) {
-            view.panes.cap(plan.caps.vector_cells_max);
-        }
     }
 
     /// What each version has seen.
     pub fn activity(&self) -> impl Iterator<Item = Activity<Name<'_>>> {
         self.versions.iter().map(|v| Activity {
             of: v.name(),
-            newest_ms: v.newest_ms,
-            seen: v.seen,
-            seen_ms: v.seen_ms,
+            last: v.last,
             pending: 0,
-            begins: v.seen,
+            begins: v.last.seen,
         })
     }
 
@@ -294,19 +201,14 @@ impl VectorCounts {
 
     /// For a snapshot; windows are kept elsewhere.
     pub fn state(&self) -> Vec<VersionState> {
-        let view = |v: &OpenView| VectorViewState {
+        let view = |v: &VersionView<()>| VectorViewState {
             view: v.view.to_string(),
             open: v.panes.state(),
             ..VectorViewState::default()
         };
-        let version = |v: &Version| VersionState {
-            model: v.model as u32,
-            name: v.name.clone(),
-            version: v.version.clone(),
-            segmented: v.segmented,
-            newest_ms: v.newest_ms,
-            cells: v.has_cells(),
+        let version = |v: &Version<()>| VersionState {
             views: v.views.iter().map(view).collect(),
+            ..v.state()
         };
         self.versions.iter().map(version).collect()
     }
@@ -314,13 +216,7 @@ impl VectorCounts {
     /// Puts back a version of a snapshot whose model is `model` of the plan; `None` where its sums
     /// are of another shape.
     pub fn restore(&mut self, plan: &Plan, model: usize, state: &VersionState) -> Option<()> {
-        let cells_max = if state.cells {
-            plan.caps.vector_cells_max
-        } else {
-            0
-        };
-        let mut version = Version::new(&plan.models[model], model, state.name(), cells_max);
-        (version.newest_ms, version.seen) = (state.newest_ms, false);
+        let mut version = Version::of_state(plan, model, state, |_, _, _| ());
         // A view that is no longer configured is let go.
         for ours in &mut version.views {
             if let Some(theirs) = state.view(ours.view) {

@@ -1,6 +1,6 @@
 //! The views of a model, those of scores and those of vectors, and the name of a version.
 
-use crate::collect::{Event, Key, LateVector};
+use crate::collect::{Event, Key, LateVector, ROLL_UP};
 use crate::judge::{ModelPlan, StreamId};
 use crate::stats::multiclass::sums::Shape;
 use crate::stats::view::View;
@@ -43,6 +43,16 @@ impl<'a> VersionName<'a> {
             model: &id.model,
             version: &id.version,
             segmented: !id.segment.is_empty(),
+        }
+    }
+
+    /// Its vector stream of this view; one with segments is under segment `*`.
+    pub fn stream(self, view: View) -> StreamId {
+        StreamId {
+            model: self.model.to_owned(),
+            version: self.version.to_owned(),
+            segment: if self.segmented { ROLL_UP } else { "" }.to_owned(),
+            view,
         }
     }
 }

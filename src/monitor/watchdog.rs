@@ -1,27 +1,27 @@
-//! Watches the watermark: whether it stands still though events after it are counted.
+//! Watches the frontier: whether it stands still though events after it are counted.
 //!
-//! The watermark is the least event time of the partitions that hold others back. While accepted
-//! events are after the watermark, some partition *holds* it. This happens all the time for a
-//! moment. If it lasts, nothing is judged, and the last judgements would stay on display. So after
-//! `stalled_after` verdicts are withdrawn as `stalled`, and the partition is named.
+//! The frontier is the least event time of the partitions that hold others back; less the lateness
+//! of a model, it is the model's watermark. While accepted events are after the frontier, some
+//! partition *holds* it. This happens all the time for a moment. If it lasts, nothing is judged,
+//! and the last judgements would stay on display. So after `stalled_after` verdicts are withdrawn
+//! as `stalled`, and the partition is named.
 //!
 //! Only the time of ticks is compared, and nothing that is counted depends on it.
 
 use crate::collect::{PartitionId, Partitions};
 
-/// The watermark, and who holds it.
+/// The frontier, and who holds it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Watermark {
-    /// Event time up to which nothing more is expected, before the lateness is taken off; `None`
-    /// until every partition that holds others back has had a record.
+pub struct Frontier {
+    /// The event time; `None` until every partition that holds others back has had a record.
     pub time_ms: Option<i64>,
     /// The partition that holds it before events that were accepted.
     pub holder: Option<PartitionId>,
 }
 
-impl Watermark {
+impl Frontier {
     /// Over the partitions of several shards; those of a shard say `false` if nobody waits for it.
-    pub fn of<'p>(shards: impl Iterator<Item = (&'p Partitions, bool)>) -> Watermark {
+    pub fn of<'p>(shards: impl Iterator<Item = (&'p Partitions, bool)>) -> Frontier {
         let (mut least, mut newest) = (None, None);
         for (partitions, waited) in shards {
             newest = newest.max(partitions.newest_ms());
@@ -32,7 +32,7 @@ impl Watermark {
             }
         }
         let time_ms = least.map_or(newest, |(_, reach)| newest.min(reach));
-        Watermark {
+        Frontier {
             time_ms,
             holder: least.filter(|_| newest > time_ms).map(|(id, _)| id),
         }
@@ -42,7 +42,7 @@ impl Watermark {
 /// See the module.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Watchdog {
-    watermark: Watermark,
+    frontier: Frontier,
     /// The tick since which it stands still and is held.
     since_ms: Option<i64>,
     now_ms: i64,
@@ -50,19 +50,19 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Takes the clock and the watermark; returns whether the watermark has been held for
+    /// Takes the clock and the frontier; returns whether the frontier has been held for
     /// `stalled_after_ms`.
-    pub fn look(&mut self, now_ms: i64, watermark: Watermark, stalled_after_ms: i64) -> bool {
-        if watermark.holder.is_none() || watermark.time_ms > self.watermark.time_ms {
+    pub fn look(&mut self, now_ms: i64, frontier: Frontier, stalled_after_ms: i64) -> bool {
+        if frontier.holder.is_none() || frontier.time_ms > self.frontier.time_ms {
             self.since_ms = Some(now_ms);
         }
-        self.watermark = Watermark {
-            time_ms: watermark.time_ms.max(self.watermark.time_ms),
-            ..watermark
+        self.frontier = Frontier {
+            time_ms: frontier.time_ms.max(self.frontier.time_ms),
+            ..frontier
         };
         self.now_ms = now_ms;
         self.since_ms.get_or_insert(now_ms);
-        self.stalled = watermark.holder.is_some() && self.held_ms() >= stalled_after_ms;
+        self.stalled = frontier.holder.is_some() && self.held_ms() >= stalled_after_ms;
         self.stalled
     }
 
@@ -71,14 +71,14 @@ impl Watchdog {
         self.stalled
     }
 
-    /// The watermark at the last tick.
-    pub fn watermark(&self) -> Watermark {
-        self.watermark
+    /// The frontier at the last tick.
+    pub fn frontier(&self) -> Frontier {
+        self.frontier
     }
 
     /// For how long it has stood still and was held.
     pub fn held_ms(&self) -> i64 {
-        let since_ms = self.since_ms.filter(|_| self.watermark.holder.is_some());
+        let since_ms = self.since_ms.filter(|_| self.frontier.holder.is_some());
         self.now_ms.saturating_sub(since_ms.unwrap_or(self.now_ms))
     }
 }
@@ -88,8 +88,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_watermark_is_stalled_once_it_is_held_for_long_and_no_longer_when_it_moves() {
-        let at = |time_ms, held: bool| Watermark {
+    fn a_frontier_is_stalled_once_it_is_held_for_long_and_no_longer_when_it_moves() {
+        let at = |time_ms, held: bool| Frontier {
             time_ms: Some(time_ms),
             holder: held.then_some(PartitionId {
                 source: 0,

@@ -206,6 +206,11 @@ pub fn read_varint(bytes: &mut &[u8]) -> Result<u128, Corrupt> {
     Err(Corrupt)
 }
 
+/// Reads a varint that is a number of this type.
+pub fn read_number<T: TryFrom<u128>>(rest: &mut &[u8]) -> Result<T, Corrupt> {
+    T::try_from(read_varint(rest)?).map_err(|_| Corrupt)
+}
+
 /// Signed to unsigned, small magnitudes to small numbers: 0, −1, 1, −2, … to 0, 1, 2, 3, ….
 pub fn zigzag(x: i64) -> u64 {
     (x as u64) << 1 ^ (x >> 63) as u64

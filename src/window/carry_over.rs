@@ -18,16 +18,16 @@ impl Windows {
     /// were sealed up to `line_ms`. These windows hold nothing yet. Windows by count begin empty,
     /// unless there was one of the same count.
     pub fn carry_over(&mut self, old: &Windows, line_ms: i64) -> Result<(), PackError> {
-        for index in 0..self.len() {
-            let width = self.width_of(index);
+        for index in 0..self.widths.len() {
+            let width = self.widths[index];
             let Width::Time { slide_ms, .. } = width else {
-                if let Some(same) = (0..old.len()).find(|&i| old.width_of(i) == width) {
-                    let panes = old.rings()[same].panes.clone();
-                    self.ring_mut(index).0.panes = panes;
+                if let Some(same) = (0..old.widths.len()).find(|&i| old.widths[i] == width) {
+                    let panes = old.rings[same].panes.clone();
+                    self.rings[index].panes = panes;
                 }
                 continue;
             };
-            let feed = self.feed_of(index).map(|from| self.width_of(from));
+            let feed = self.feeds[index].map(|from| self.widths[from]);
             let until_ms = match feed {
                 Some(Width::Time { slide_ms, .. }) => {
                     line_ms.saturating_sub(line_ms.rem_euclid(slide_ms))
@@ -46,23 +46,23 @@ impl Windows {
 
     /// The longest window by time whose slide divides `slide_ms`.
     fn longest_within(&self, slide_ms: i64) -> Option<usize> {
-        let length = |index: usize| match self.width_of(index) {
+        let length = |index: usize| match self.widths[index] {
             Width::Time {
                 width_ms,
                 slide_ms: ours,
             } if slide_ms % ours == 0 => Some(width_ms),
             _ => None,
         };
-        let all = (0..self.len()).filter_map(|i| Some((length(i)?, i)));
+        let all = (0..self.widths.len()).filter_map(|i| Some((length(i)?, i)));
         all.max().map(|(_, index)| index)
     }
 
     /// All that a window has of the time before the line, in disjoint panes: its own, and what the
     /// windows that feed it still gather.
     fn pieces(&self, index: usize) -> impl Iterator<Item = &Pane> {
-        let feeds = std::iter::successors(self.feed_of(index), |&from| self.feed_of(from));
-        let gathered = feeds.flat_map(|from| &self.rings()[from].gathering);
-        self.rings()[index].all().chain(gathered)
+        let feeds = std::iter::successors(self.feeds[index], |&from| self.feeds[from]);
+        let gathered = feeds.flat_map(|from| &self.rings[from].gathering);
+        self.rings[index].all().chain(gathered)
     }
 }
 
@@ -113,7 +113,7 @@ mod tests {
         for number in numbers {
             let (pane, end_ms) = (pane(number), (number + 1) * BASE);
             windows.seal(pane.as_ref(), end_ms).expect("sound");
-            for index in 0..windows.len() {
+            for index in 0..windows.widths.len() {
                 if windows.due(index, end_ms, pane.is_some()) {
                     let total = windows.total(index, end_ms).expect("sound");
                     totals.push((index, end_ms, windows.n(index, end_ms), total));
@@ -154,7 +154,7 @@ mod tests {
             prop_assert_eq!(ours.len(), theirs.len());
             for (ours, theirs) in ours.iter().zip(&theirs) {
                 prop_assert!(ours.2 <= theirs.2, "an event counts twice: {:?} {:?}", ours, theirs);
-                let width = carried.width_of(ours.0);
+                let width = carried.widths[ours.0];
                 let Width::Time { width_ms, slide_ms } = width else { unreachable!() };
                 let kept = before.contains(&width_ms)
                     && feeds(&before, width_ms) == feeds(&after, width_ms);

@@ -9,7 +9,7 @@
 //! refused. Cost: 8 bytes for an occupied cell of a bucket with two events, 15 with half a million;
 //! there are at most 4096 and no more than events.
 
-use super::bits::{Corrupt, read_varint, unzigzag_wide, write_varint, zigzag_wide};
+use super::bits::{Corrupt, read_number, read_varint, unzigzag_wide, write_varint, zigzag_wide};
 use super::pack_error::PackError;
 use crate::stats::axis::Grid;
 use crate::stats::clusters::{Bucket, BucketSums, ClusterCell, ClusterSums};
@@ -41,7 +41,7 @@ pub(super) fn read(rest: &mut &[u8], grid: Grid) -> Result<ClusterSums, PackErro
     let mut sums = ClusterSums::default();
     let mut index = 0u32;
     for _ in 0..read_varint(rest)? {
-        index = index.checked_add(number(rest)?).ok_or(Corrupt)?;
+        index = index.checked_add(read_number(rest)?).ok_or(Corrupt)?;
         let bucket = Bucket::from_index(index).ok_or(Corrupt)?;
         index += 1;
         sums.merge_bucket(bucket, &read_bucket(rest, grid)?)?;
@@ -60,16 +60,16 @@ fn read_bucket(rest: &mut &[u8], grid: Grid) -> Result<BucketSums, PackError> {
         return Err(PackError::Corrupt);
     }
     for _ in 0..count {
-        let empty: usize = number(rest)?;
+        let empty: usize = read_number(rest)?;
         let index = sums.cells.len().checked_add(empty).ok_or(Corrupt)?;
         if index >= most {
             return Err(PackError::Corrupt);
         }
         sums.cells.resize(index, ClusterCell::default());
         let cell = ClusterCell {
-            n: number(rest)?,
-            y: number(rest)?,
-            z: number(rest)?,
+            n: read_number(rest)?,
+            y: read_number(rest)?,
+            z: read_number(rest)?,
         };
         if cell.n == 0 || cell.y > cell.n {
             return Err(PackError::Corrupt);
@@ -77,10 +77,6 @@ fn read_bucket(rest: &mut &[u8], grid: Grid) -> Result<BucketSums, PackError> {
         sums.cells.push(cell);
     }
     Ok(sums)
-}
-
-fn number<T: TryFrom<u128>>(rest: &mut &[u8]) -> Result<T, Corrupt> {
-    T::try_from(read_varint(rest)?).map_err(|_| Corrupt)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 //! | [`unlabelled`] | predictions that had no outcome |
 //! | [`late_outcomes`] | outcomes that came after maturity |
 //! | [`ring`] | the panes of all windows of one stream |
-//! | `running`, `totals` | the sums of a window, kept from slide to slide |
+//! | `running` | the sums of windows, kept from slide to slide |
 //! | `series` | the base panes by which dispersion is measured |
 //! | [`place`] | panes that come after their time |
 //! | [`carry_over`] | the panes of windows that were replaced by others |
@@ -26,7 +26,6 @@ pub mod place;
 pub mod ring;
 mod running;
 mod series;
-mod totals;
 pub mod unlabelled;
 pub mod view_sums;
 mod weighted;

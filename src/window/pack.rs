@@ -31,7 +31,8 @@
 //! ```
 
 use super::bits::{
-    Corrupt, Reader, Writer, best_parameter, read_varint, unzigzag_wide, write_varint, zigzag_wide,
+    Corrupt, Reader, Writer, best_parameter, read_number, read_varint, unzigzag_wide, write_varint,
+    zigzag_wide,
 };
 use super::pack_error::PackError;
 use super::{clustered, weighted};
@@ -260,14 +261,11 @@ fn write_totals(bytes: &mut Vec<u8>, totals: &PaneTotals) {
 }
 
 fn read_totals(rest: &mut &[u8]) -> Result<PaneTotals, Corrupt> {
-    let mut next = || read_varint(rest);
-    let [n, u, u2, v] = [next()?, next()?, next()?, next()?];
-    let narrow = |x: u128| u64::try_from(x).map_err(|_| Corrupt);
     Ok(PaneTotals {
-        n: narrow(n)?,
-        u: i64::try_from(unzigzag_wide(u)).map_err(|_| Corrupt)?,
-        u2: narrow(u2)?,
-        v: narrow(v)?,
+        n: read_number(rest)?,
+        u: i64::try_from(unzigzag_wide(read_varint(rest)?)).map_err(|_| Corrupt)?,
+        u2: read_number(rest)?,
+        v: read_number(rest)?,
     })
 }
 
@@ -325,7 +323,7 @@ fn read_distinct(rest: &mut &[u8]) -> Result<Distinct, Corrupt> {
 }
 
 fn read_repeats(rest: &mut &[u8]) -> Result<Repeats, Corrupt> {
-    let level = u32::try_from(read_varint(rest)?).map_err(|_| Corrupt)?;
+    let level = read_number(rest)?;
     let count = read_varint(rest)?;
     if count > SAMPLED_MAX as u128 {
         return Err(Corrupt);
@@ -334,10 +332,9 @@ fn read_repeats(rest: &mut &[u8]) -> Result<Repeats, Corrupt> {
 }
 
 fn read_counts(rest: &mut &[u8], count: u128) -> Result<Vec<ScoreCount>, Corrupt> {
-    let mut next = || u64::try_from(read_varint(rest)?).map_err(|_| Corrupt);
     let mut counts: Vec<ScoreCount> = Vec::with_capacity(count as usize);
     for _ in 0..count {
-        let (delta, n, y) = (next()?, next()?, next()?);
+        let (delta, n, y) = (read_number(rest)?, read_number(rest)?, read_number(rest)?);
         let before = counts.last().map_or(0, |c| c.score);
         let score = before.checked_add(delta).ok_or(Corrupt)?;
         if delta == 0 && !counts.is_empty() {

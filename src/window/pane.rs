@@ -7,7 +7,7 @@
 use super::late_outcomes::LateOutcomes;
 use super::pack::Packed;
 use super::pack_error::PackError;
-use super::running::Running;
+use super::running;
 use super::unlabelled::Unlabelled;
 use super::view_sums::{RetainedVector, ViewSums, ViewSumsState};
 use crate::stats::algebra::{Merge, Retract};
@@ -103,7 +103,7 @@ impl PaneSums {
 /// The sums of all events of packed ones.
 fn merge(all: &[&Packed], grid: Grid) -> Result<Sums, PackError> {
     if !grid.is_weighted() && !grid.is_clustered() {
-        return Running::default().total(all, grid, None);
+        return running::merge(all, grid);
     }
     let mut sums = Sums::new(grid);
     all.iter().try_for_each(|one| one.merge_into(&mut sums))?;

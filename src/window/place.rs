@@ -4,7 +4,7 @@
 //! process brings whole windows, and one that is behind the others seals panes that the windows
 //! have passed. Both are merged here into the panes that hold their stretch of event time, exactly,
 //! since sums are integers. Panes that no window will need again are left out. A window shows them
-//! at its next slide.
+//! at its next slide; that of a stream that has stopped, with the next pane in turn.
 //!
 //! The line, up to which everything was sealed, says how far a window has come:
 //!
@@ -27,9 +27,9 @@ impl Windows {
     /// Merges a base pane that begins before `line_ms` into every window that it would have reached
     /// by now, had it come in its turn.
     pub fn place(&mut self, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
-        let pane = self.empty().admit(pane)?;
+        let pane = self.empty.admit(pane)?;
         self.disperse(&pane);
-        for index in 0..self.len() {
+        for index in 0..self.widths.len() {
             if self.reached(index, pane.start_ms, line_ms) {
                 self.put(index, &pane, line_ms)?;
             }
@@ -39,29 +39,29 @@ impl Windows {
 
     /// Merges all panes of windows of the same ladder that stand at or before `line_ms`.
     pub fn absorb(&mut self, theirs: &Windows, line_ms: i64) -> Result<(), PackError> {
-        if theirs.len() != self.len() {
+        if theirs.rings.len() != self.rings.len() {
             return Err(PackError::Corrupt);
         }
         self.merge_dispersion(theirs.dispersion());
-        let theirs = theirs.rings();
+        let theirs = &theirs.rings;
         for (index, ring) in theirs.iter().enumerate() {
             for pane in ring.all() {
-                let pane = self.empty().admit(pane)?;
+                let pane = self.empty.admit(pane)?;
                 self.put(index, &pane, line_ms)?;
             }
             // What they still gather in a narrower window has reached this one where we are
             // further.
-            let mut narrower = self.feed_of(index);
+            let mut narrower = self.feeds[index];
             while let Some(from) = narrower {
                 let gathering = theirs[from].gathering.iter();
                 for pane in gathering {
                     if !self.reached(index, pane.start_ms, line_ms) {
                         continue;
                     }
-                    let pane = self.empty().admit(pane)?;
+                    let pane = self.empty.admit(pane)?;
                     self.put(index, &pane, line_ms)?;
                 }
-                narrower = self.feed_of(from);
+                narrower = self.feeds[from];
             }
         }
         Ok(())
@@ -70,23 +70,23 @@ impl Windows {
     /// Whether a base pane has come as far as window `index`: the slide of the narrower one that
     /// holds it is over.
     fn reached(&self, index: usize, start_ms: i64, line_ms: i64) -> bool {
-        match self.feed_of(index).map(|from| self.width_of(from)) {
+        match self.feeds[index].map(|from| self.widths[from]) {
             Some(Width::Time { slide_ms, .. }) => floor(start_ms, slide_ms) + slide_ms <= line_ms,
             _ => true,
         }
     }
 
     pub(super) fn put(&mut self, index: usize, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
-        let (width_ms, slide_ms) = match self.width_of(index) {
+        let (width_ms, slide_ms) = match self.widths[index] {
             Width::Time { width_ms, slide_ms } => (width_ms, slide_ms),
             Width::Count { last } => {
-                let (ring, empty) = self.ring_mut(index);
+                let (ring, empty) = (&mut self.rings[index], &self.empty);
                 merge(&mut ring.panes, pane, empty, |p| p.holds(pane.start_ms))?;
-                return ring.settle_count(last, empty);
+                return ring.trim_count(last, empty);
             }
         };
         let ahead = if self.retains(slide_ms) { 0 } else { slide_ms };
-        let (ring, empty) = self.ring_mut(index);
+        let (ring, empty) = (&mut self.rings[index], &self.empty);
         let ours = floor(pane.start_ms, slide_ms);
         let under_way = floor(line_ms, slide_ms);
         if ours >= under_way {

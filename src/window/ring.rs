@@ -23,12 +23,14 @@
 //! A window that ends within one of its slides is still in its first slide, and that unfinished
 //! slide is part of it. So a window of a day does not wait four hours for its first verdict.
 
+use super::pack::Packed;
 use super::pack_error::PackError;
-use super::pane::{Correction, EmptySums, Pane, PaneState, PaneSums, Revision};
-use super::running::{Running, Unpacked};
+use super::pane::{Correction, EmptySums, Pane, PaneState, PaneSums, Revision, Total};
+use super::running::RunningSums;
 use super::unlabelled::Unlabelled;
 use super::width::{Ladder, Width};
 use crate::stats::overdispersion::Dispersion;
+use crate::stats::sums::Sums;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -71,22 +73,19 @@ pub struct RingState {
 #[derive(Debug, Clone)]
 pub struct Windows {
     /// The kind of the panes.
-    empty: EmptySums,
-    widths: Vec<Width>,
+    pub(super) empty: EmptySums,
+    pub(super) widths: Vec<Width>,
     /// For each window the narrower one it gathers from; `None`: from base panes.
-    feeds: Vec<Option<usize>>,
-    rings: Vec<Ring>,
+    pub(super) feeds: Vec<Option<usize>>,
+    pub(super) rings: Vec<Ring>,
     /// Width of a base pane.
     pub(super) pane_ms: i64,
     /// How much the outcomes of base panes of scores vary, and whether that may have changed since
     /// it was measured.
     pub(super) dispersion: Dispersion,
     pub(super) dispersed: bool,
-    /// The sums of windows that are kept, how many bytes they may take, and a pane that is
-    /// unpacked.
-    pub(super) running: Vec<Option<Running>>,
-    pub(super) running_max: usize,
-    pub(super) known: Option<Unpacked>,
+    /// The sums that are kept from slide to slide.
+    pub(super) running: RunningSums,
 }
 
 impl Windows {
@@ -96,9 +95,7 @@ impl Windows {
         Windows {
             empty,
             feeds: (0..widths.len()).map(|i| feed(&widths, i)).collect(),
-            running: vec![None; widths.len()],
-            running_max: 0,
-            known: None,
+            running: RunningSums::new(widths.len()),
             rings: vec![Ring::default(); widths.len()],
             widths,
             pane_ms: ladder.pane_ms,
@@ -130,32 +127,21 @@ impl Windows {
         Ok(())
     }
 
+    /// Lets the sums that are kept from slide to slide take so many bytes from now on.
+    pub fn keep(&mut self, bytes: usize) {
+        self.running.bytes_max = bytes;
+    }
+
+    /// Tells the sums of a pane that was unpacked, until the next [`Windows::trim`].
+    pub fn know(&mut self, pane: &Packed, sums: Sums) {
+        self.running.known = Some((pane.clone(), sums));
+    }
+
     /// Changes how many cells of vectors there is room for, in panes that begin here from now on.
     pub fn cap(&mut self, cells_max: usize) {
         if let PaneSums::Vector(blank) = &mut self.empty {
             Arc::make_mut(blank).cap(cells_max);
         }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.rings.len()
-    }
-
-    pub(super) fn empty(&self) -> &EmptySums {
-        &self.empty
-    }
-
-    pub(super) fn width_of(&self, index: usize) -> Width {
-        self.widths[index]
-    }
-
-    pub(super) fn feed_of(&self, index: usize) -> Option<usize> {
-        self.feeds[index]
-    }
-
-    /// The panes of one window, to be changed, with the kind of sums that they hold.
-    pub(super) fn ring_mut(&mut self, index: usize) -> (&mut Ring, &EmptySums) {
-        (&mut self.rings[index], &self.empty)
     }
 
     /// Whether the pane that leaves a window next is kept after a judgement. See
@@ -216,7 +202,7 @@ impl Windows {
                 Width::Count { last } => {
                     if let Some(pane) = input {
                         ring.panes.push_back(pane);
-                        ring.settle_count(last, &self.empty)?;
+                        ring.trim_count(last, &self.empty)?;
                     }
                 }
                 Width::Time { width_ms, slide_ms } => {
@@ -235,7 +221,7 @@ impl Windows {
     /// After the judgements at `end_ms`, drops the panes that the next totals will not need. See
     /// [`RETAIN_SLIDE_MS`].
     pub fn trim(&mut self, end_ms: i64) {
-        self.known = None;
+        self.running.known = None;
         for index in 0..self.rings.len() {
             if let Width::Time { width_ms, slide_ms } = self.widths[index]
                 && !self.retains(slide_ms)
@@ -257,10 +243,7 @@ impl Windows {
 
     /// Whether window `index` slides at `end_ms`, or has no slide.
     pub fn whole(&self, index: usize, end_ms: i64) -> bool {
-        match self.widths[index] {
-            Width::Time { slide_ms, .. } => end_ms.rem_euclid(slide_ms) == 0,
-            Width::Count { .. } => true,
-        }
+        self.due(index, end_ms, true)
     }
 
     /// Whether window `index` holds no whole slide, and something of its first.
@@ -310,9 +293,28 @@ impl Windows {
 
     /// The panes of the window that ends at `end_ms`.
     pub(super) fn held(&self, index: usize, end_ms: i64) -> impl Iterator<Item = &Pane> {
-        let ring = &self.rings[index];
-        let first = (!self.whole(index, end_ms)).then_some(&ring.gathering);
-        ring.panes.iter().chain(first.into_iter().flatten())
+        self.rings[index].held(self.whole(index, end_ms))
+    }
+
+    /// The merge of the window's panes.
+    pub fn total(&self, index: usize, end_ms: i64) -> Result<Total, PackError> {
+        let mut total = self.empty.total();
+        for pane in self.held(index, end_ms) {
+            total.add(&pane.sums)?;
+        }
+        Ok(total)
+    }
+
+    /// The same from sums that are kept from slide to slide, where there is room for them.
+    pub fn next_total(&mut self, index: usize, end_ms: i64) -> Result<Total, PackError> {
+        if let PaneSums::Scores(grid) = self.empty {
+            let panes = self.rings[index].held(self.whole(index, end_ms));
+            let panes: Vec<&Packed> = panes.filter_map(|p| p.sums.scores()).collect();
+            if let Some(total) = self.running.total(index, &panes, grid)? {
+                return Ok(PaneSums::Scores(total));
+            }
+        }
+        self.total(index, end_ms)
     }
 
     /// Number of events in the window that ends at `end_ms`.
@@ -357,7 +359,7 @@ impl Windows {
         let ring = |r: &Ring| r.all().map(Pane::bytes).sum::<usize>();
         self.rings.iter().map(ring).sum::<usize>()
             + self.dispersion.bytes()
-            + self.running_bytes()
+            + self.running.bytes()
             + self.rings.len() * (size_of::<Ring>() + size_of::<Width>() + 16)
     }
 }
@@ -366,6 +368,12 @@ impl Ring {
     /// All panes, those that are being gathered last.
     pub fn all(&self) -> impl Iterator<Item = &Pane> {
         self.panes.iter().chain(&self.gathering)
+    }
+
+    /// The panes of a window that ends with a whole slide, or within its first.
+    fn held(&self, whole: bool) -> impl Iterator<Item = &Pane> {
+        let first = (!whole).then_some(&self.gathering);
+        self.panes.iter().chain(first.into_iter().flatten())
     }
 
     /// The pane that holds a moment.
@@ -418,7 +426,7 @@ impl Ring {
     }
 
     /// Lets go of what a window by count no longer needs, and folds what is too many panes.
-    pub(super) fn settle_count(&mut self, last: u64, empty: &EmptySums) -> Result<(), PackError> {
+    pub(super) fn trim_count(&mut self, last: u64, empty: &EmptySums) -> Result<(), PackError> {
         let panes = &mut self.panes;
         let mut n: u64 = panes.iter().map(|p| p.sums.n()).sum();
         while let Some(oldest) = panes.front()

@@ -1,4 +1,4 @@
-//! The sums of a window, kept from slide to slide.
+//! The sums of windows, kept from slide to slide.
 //!
 //! A window that slides loses its oldest pane and gains one. Its sums are integers, so the lost
 //! pane is subtracted exactly, and only the changed panes are unpacked, two of six. Changes are
@@ -27,9 +27,19 @@ pub const RUNNING_BYTES_MAX: usize = 128 << 20;
 /// A pane with its sums.
 pub(super) type Unpacked = (Packed, Sums);
 
-/// See the module.
+/// The sums of all windows of a stream of scores. See the module.
+#[derive(Debug, Clone)]
+pub(super) struct RunningSums {
+    windows: Vec<Option<Running>>,
+    /// How many bytes they may take.
+    pub(super) bytes_max: usize,
+    /// A pane that was unpacked.
+    pub(super) known: Option<Unpacked>,
+}
+
+/// The sums of one window.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Running {
+struct Running {
     /// The panes that were added.
     held: Vec<Packed>,
     /// Occupied cells, ascending.
@@ -37,10 +47,51 @@ pub(super) struct Running {
     logs: LogSums,
 }
 
+impl RunningSums {
+    /// Of so many windows, with no room yet.
+    pub(super) fn new(windows: usize) -> RunningSums {
+        RunningSums {
+            windows: vec![None; windows],
+            bytes_max: 0,
+            known: None,
+        }
+    }
+
+    /// The merge of the panes of window `index`; `None` where no room is given or sums of such a
+    /// grid are not kept.
+    pub(super) fn total(
+        &mut self,
+        index: usize,
+        panes: &[&Packed],
+        grid: Grid,
+    ) -> Result<Option<Sums>, PackError> {
+        if grid.is_weighted() || grid.is_clustered() || self.bytes_max == 0 {
+            self.windows[index] = None;
+            return Ok(None);
+        }
+        let mut running = self.windows[index].take().unwrap_or_default();
+        let total = running.total(panes, grid, self.known.as_ref())?;
+        if self.bytes() + running.bytes() <= self.bytes_max {
+            self.windows[index] = Some(running);
+        }
+        Ok(Some(total))
+    }
+
+    /// Heap bytes held, the panes left out.
+    pub(super) fn bytes(&self) -> usize {
+        self.windows.iter().flatten().map(Running::bytes).sum()
+    }
+}
+
+/// The merge of the panes, which are neither weighted nor clustered.
+pub(super) fn merge(panes: &[&Packed], grid: Grid) -> Result<Sums, PackError> {
+    Running::default().total(panes, grid, None)
+}
+
 impl Running {
     /// The merge of these panes. `known` may hold the sums of one of them, so that it is not
     /// unpacked again. After an error the sums are unusable.
-    pub(super) fn total(
+    fn total(
         &mut self,
         panes: &[&Packed],
         grid: Grid,
@@ -81,7 +132,7 @@ impl Running {
     }
 
     /// Heap bytes held, the panes left out.
-    pub(super) fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         self.cells.capacity() * size_of::<(u32, Cell)>() + self.held.len() * size_of::<Packed>()
     }
 }
@@ -128,4 +179,124 @@ fn take_out(cells: &mut Vec<(u32, Cell)>, less: &[(u32, Cell)]) -> Result<(), Ov
     }
     cells.retain(|(_, cell)| cell.n > 0);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::axis::Axis;
+    use crate::stats::fixed::Score;
+    use crate::stats::rng::Rng;
+    use crate::window::{
+        Correction, Ladder, LateOutcomes, Pane, PaneSums, Unlabelled, WindowSpec, Windows,
+    };
+    use proptest::prelude::*;
+
+    const BASE: i64 = 10;
+
+    /// Events of a base pane: some many, some none, of few distinct scores or of any.
+    fn events(rng: &mut Rng, coarse: bool) -> Vec<(Score, bool)> {
+        let n = match (rng.uniform() * 4.0) as u32 {
+            0 => 0,
+            1 => 400,
+            some => 10 * some,
+        };
+        (0..n)
+            .map(|_| {
+                let z = rng.uniform().powi(2);
+                let z = if coarse { (z * 20.0).round() / 20.0 } else { z };
+                (Score::new(z).unwrap(), rng.uniform() < z)
+            })
+            .collect()
+    }
+
+    fn sums(grid: Grid, events: &[(Score, bool)]) -> Sums {
+        let mut sums = Sums::new(grid);
+        for (z, y) in events {
+            sums.observe(*z, *y).unwrap();
+        }
+        sums
+    }
+
+    fn pane(grid: Grid, start_ms: i64, events: &[(Score, bool)]) -> Pane {
+        Pane {
+            start_ms,
+            end_ms: start_ms + BASE,
+            late: 0,
+            sums: PaneSums::Scores(Packed::new(&sums(grid, events))),
+            unlabelled: Unlabelled::default(),
+            late_outcomes: LateOutcomes::default(),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        // Against recomputation from scratch, with panes of other partitions that come late,
+        // outcomes that change after their pane was sealed, room that comes and goes, and restarts.
+        #[test]
+        fn kept_sums_are_those_of_the_panes_to_the_bit(seed: u64, level in 3u32..12, coarse: bool, logit: bool) {
+            let mut rng = Rng::new(seed);
+            let axis = match logit {
+                true => Axis::Logit { low: 1e-3, high: 0.9 },
+                false => Axis::Linear,
+            };
+            let grid = Grid::new(axis, level);
+            let specs = vec![
+                WindowSpec::time("60", 60),
+                WindowSpec::time("360", 360),
+                WindowSpec::time("1440", 1_440),
+                WindowSpec::last(700),
+            ];
+            let ladder = Ladder::new(specs, 0).unwrap();
+            let mut windows = Windows::new(&ladder, PaneSums::Scores(grid));
+            windows.keep(usize::MAX);
+            let (mut past, mut kept) = (Vec::new(), 0);
+            for i in 0..260 {
+                let (start_ms, end_ms) = (i * BASE, (i + 1) * BASE);
+                let new = events(&mut rng, coarse);
+                let sealed = (!new.is_empty()).then(|| pane(grid, start_ms, &new));
+                windows.seal(sealed.as_ref(), end_ms).unwrap();
+                for index in 0..4 {
+                    if windows.due(index, end_ms, sealed.is_some()) || windows.young(index) {
+                        let got = windows.next_total(index, end_ms).unwrap();
+                        prop_assert_eq!(got, windows.total(index, end_ms).unwrap());
+                        kept += usize::from(windows.running.windows[index].is_some());
+                    }
+                }
+                windows.trim(end_ms);
+                past.extend(sealed.map(|_| (start_ms, new)));
+                let mut chance = |p: f64| rng.uniform() < p;
+                if chance(0.1) && let Some((start_ms, events)) = past.last().cloned() {
+                    // The first event comes again with the other outcome.
+                    let (z, y) = events[0];
+                    let correction = Correction {
+                        start_ms,
+                        minus: sums(grid, &[(z, y)]),
+                        plus: sums(grid, &[(z, !y)]),
+                        labelled: Vec::new(),
+                    };
+                    windows.correct(&correction).unwrap();
+                    past.pop();
+                }
+                if chance(0.1) {
+                    let behind = start_ms - BASE * (rng.uniform() * 20.0) as i64;
+                    let more = events(&mut rng, coarse);
+                    windows.place(&pane(grid, behind.max(0), &more), end_ms).unwrap();
+                }
+                match (rng.uniform() * 40.0) as u32 {
+                    0 => {
+                        let state = windows.state();
+                        windows = Windows::new(&ladder, PaneSums::Scores(grid));
+                        windows.restore(state).unwrap();
+                        windows.keep(usize::MAX);
+                    }
+                    1 => windows.keep((rng.uniform() * 100_000.0) as usize),
+                    2 | 3 => windows.keep(usize::MAX),
+                    _ => {}
+                }
+            }
+            prop_assert!(kept > 100, "{kept}");
+        }
+    }
 }

@@ -25,24 +25,14 @@ struct Counts {
 impl Unlabelled {
     /// Counts a prediction with score z in [0, 1]; `implied` when it is in the sums all the same.
     pub fn count(&mut self, z: f64, implied: bool) {
-        let counts = self.0.get_or_insert_default();
-        let cells = if implied {
-            &mut counts.implied
-        } else {
-            &mut counts.dropped
-        };
-        cells[cell(z)] += 1;
+        *self.0.get_or_insert_default().at(z, implied) += 1;
     }
 
     /// Takes one back: its outcome has come after all.
     pub fn uncount(&mut self, z: f64, implied: bool) {
         if let Some(counts) = &mut self.0 {
-            let cells = if implied {
-                &mut counts.implied
-            } else {
-                &mut counts.dropped
-            };
-            cells[cell(z)] = cells[cell(z)].saturating_sub(1);
+            let count = counts.at(z, implied);
+            *count = count.saturating_sub(1);
         }
     }
 
@@ -76,8 +66,14 @@ impl Unlabelled {
     }
 }
 
-fn cell(z: f64) -> usize {
-    ((z * COVERAGE_CELLS as f64) as usize).min(COVERAGE_CELLS - 1)
+impl Counts {
+    fn at(&mut self, z: f64, implied: bool) -> &mut u64 {
+        let cells = match implied {
+            true => &mut self.implied,
+            false => &mut self.dropped,
+        };
+        &mut cells[((z * COVERAGE_CELLS as f64) as usize).min(COVERAGE_CELLS - 1)]
+    }
 }
 
 #[cfg(test)]

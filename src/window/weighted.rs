@@ -12,7 +12,7 @@
 //! refused. Cost: at most 282 bytes a cell, the more the larger the weights; of one event at most
 //! 20.
 
-use super::bits::{Corrupt, read_varint, unzigzag_wide, write_varint, zigzag_wide};
+use super::bits::{Corrupt, read_number, read_varint, unzigzag_wide, write_varint, zigzag_wide};
 use super::pack_error::PackError;
 use crate::stats::algebra::Overflow;
 use crate::stats::fixed::ONE;
@@ -63,7 +63,7 @@ pub(super) fn read(mut rest: &[u8], cells_max: u32) -> Result<WeightedSums, Pack
     let mut cells = Vec::with_capacity(count as usize);
     let mut next = 0u32;
     for _ in 0..count {
-        let ahead = u32::try_from(read_varint(&mut rest)?).map_err(|_| Corrupt)?;
+        let ahead = read_number(&mut rest)?;
         let index = next.checked_add(ahead).filter(|&i| i < cells_max);
         let index = index.ok_or(Corrupt)?;
         next = index + 1;
@@ -82,12 +82,11 @@ fn read_cell(rest: &mut &[u8]) -> Result<WeightedCell, Corrupt> {
     let mut numbers = [0u128; NUMBERS];
     numbers[0] = read_varint(rest)?;
     if numbers[0] == 1 {
-        let (y, w, z) = (read_varint(rest)?, read_varint(rest)?, read_varint(rest)?);
-        let weight = u32::try_from(w).ok().and_then(Weight::from_fixed);
-        let weight = weight.ok_or(Corrupt)?;
-        let z = u64::try_from(z).ok().filter(|&z| z <= ONE);
-        return match (z, y) {
-            (Some(z), 0 | 1) => Ok(WeightedCell::of(z, y == 1, weight)),
+        let (y, w) = (read_varint(rest)?, read_number(rest)?);
+        let z: u64 = read_number(rest)?;
+        let weight = Weight::from_fixed(w).ok_or(Corrupt)?;
+        return match y {
+            0 | 1 if z <= ONE => Ok(WeightedCell::of(z, y == 1, weight)),
             _ => Err(Corrupt),
         };
     }

@@ -76,27 +76,53 @@ fn oracle(records: &[Record], plan: &JoinPlan) -> Joined {
     joined
 }
 
+/// A prediction of half and half.
+fn predicted(id: u8, time_ms: i64) -> Record {
+    let score = 2;
+    Record::Prediction { id, time_ms, score }
+}
+
+/// The second class happened.
+fn happened(id: u8, time_ms: i64) -> Record {
+    let class = 1;
+    Record::Outcome { id, time_ms, class }
+}
+
 /// Keys; every third has the same bits in the index, so only its row tells it apart.
 fn key(id: u8) -> Key {
     Key([u64::from(id % 3) << 62, u64::from(id) << 6])
 }
 
+/// The score of a prediction of the second of two classes, in quarters.
+fn quarters(score: u8) -> [(Score, u32); 1] {
+    [(Score::new(f64::from(score) / 4.0).unwrap(), 1)]
+}
+
+fn new<'v>(
+    plan: &JoinPlan,
+    (key, subject): (Key, u32),
+    time_ms: i64,
+    views: &'v [(Score, u32)],
+) -> NewPrediction<'v> {
+    let start_ms = time_ms - time_ms.rem_euclid(PANE_MS);
+    NewPrediction {
+        key,
+        model: 0,
+        subject,
+        start_ms,
+        time_ms,
+        due_ms: due_ms(plan, start_ms),
+        views,
+        full_vector: (0, 0),
+        classes: 2,
+    }
+}
+
 fn feed(joiner: &mut Joiner, plan: &JoinPlan, record: &Record) {
     match *record {
         Record::Prediction { id, time_ms, score } => {
-            let z = Score::new(f64::from(score) / 4.0).unwrap();
-            let start_ms = time_ms - time_ms.rem_euclid(PANE_MS);
-            let expect = NewPrediction {
-                key: key(id),
-                model: 0,
-                subject: u32::from(id),
-                start_ms,
-                time_ms,
-                due_ms: due_ms(plan, start_ms),
-                views: &[(z, 1)],
-                full_vector: (0, 0),
-                classes: 2,
-            };
+            let views = quarters(score);
+            let expect = new(plan, (key(id), id.into()), time_ms, &views);
             let held = joiner.pending() + joiner.matured();
             assert_ne!(
                 joiner.predict(plan, &expect, (held, joiner.waiting())),
@@ -149,6 +175,17 @@ impl Disk {
         )
         .expect("a sound journal")
     }
+}
+
+/// A joiner that was fed these records, and the one that its journal gives.
+fn fed(plan: &JoinPlan, records: &[Record]) -> [Joiner; 2] {
+    let (mut joiner, mut disk) = (Joiner::default(), Disk::default());
+    for record in records {
+        feed(&mut joiner, plan, record);
+    }
+    disk.append(joiner.take_journal(0, 0, |_| i64::MIN));
+    let back = disk.replay(&joiner, plan, i64::MIN, i64::MIN);
+    [joiner, back]
 }
 
 proptest! {
@@ -227,25 +264,10 @@ fn an_outcome_that_is_late_for_the_earlier_of_two_predictions_waits_whichever_ca
         maturity_ms: 2 * PANE_MS,
         ..plan(Repeated::First, true)
     };
-    let at = |time_ms| Record::Prediction {
-        id: 7,
-        time_ms,
-        score: 2,
-    };
-    let outcome = Record::Outcome {
-        id: 7,
-        time_ms: 4500,
-        class: 1,
-    };
-    let (early, late) = (at(500), at(2500));
+    let (early, late) = (predicted(7, 500), predicted(7, 2500));
+    let outcome = happened(7, 4500);
     for order in [[early, late, outcome], [late, outcome, early]] {
-        let (mut joiner, mut disk) = (Joiner::default(), Disk::default());
-        for record in &order {
-            feed(&mut joiner, &plan, record);
-        }
-        disk.append(joiner.take_journal(0, 0, |_| i64::MIN));
-        let back = disk.replay(&joiner, &plan, i64::MIN, i64::MIN);
-        for mut joiner in [joiner, back] {
+        for mut joiner in fed(&plan, &order) {
             assert_eq!((joiner.pending(), joiner.waiting()), (1, 1), "{order:?}");
             let mut ends = Vec::new();
             joiner.mature((&plan, 1024), 0, END_MS, &[2], None, |event| {
@@ -283,31 +305,11 @@ fn a_repeat_that_is_late_hides_no_outcome_in_time_whatever_comes_first() {
         maturity_ms: 2 * PANE_MS,
         ..plan(Repeated::Reject, false)
     };
-    let predicted = |time_ms| Record::Prediction {
-        id: 7,
-        time_ms,
-        score: 2,
-    };
-    let happened = |time_ms| Record::Outcome {
-        id: 7,
-        time_ms,
-        class: 1,
-    };
+    let predictions = [predicted(7, 500), predicted(7, 2500)];
     // The second outcome is late for the first prediction, and in time for the second one.
-    let records = [
-        predicted(500),
-        predicted(2500),
-        happened(2900),
-        happened(4500),
-    ];
-    for order in orders(&records) {
-        let (mut joiner, mut disk) = (Joiner::default(), Disk::default());
-        for record in &order {
-            feed(&mut joiner, &plan, record);
-        }
-        disk.append(joiner.take_journal(0, 0, |_| i64::MIN));
-        let back = disk.replay(&joiner, &plan, i64::MIN, i64::MIN);
-        for mut joiner in [joiner, back] {
+    let outcomes = [happened(7, 2900), happened(7, 4500)];
+    for order in orders(&[predictions, outcomes].concat()) {
+        for mut joiner in fed(&plan, &order) {
             let joined = mature(&mut joiner, &plan, END_MS);
             assert_eq!(joined, Joined::from([(7, (0, 2, Some(1)))]), "{order:?}");
         }
@@ -318,15 +320,10 @@ fn a_repeat_that_is_late_hides_no_outcome_in_time_whatever_comes_first() {
 fn a_restart_orphans_no_outcome_that_waits_and_brings_none_back() {
     let plan = plan(Repeated::First, false);
     let (mut joiner, mut disk) = (Joiner::default(), Disk::default());
-    let outcome = |id, time_ms| Record::Outcome {
-        id,
-        time_ms,
-        class: 1,
-    };
-    feed(&mut joiner, &plan, &outcome(1, 500));
+    feed(&mut joiner, &plan, &happened(1, 500));
     assert_eq!(joiner.orphan(|_| 2000), 1);
     // It is before the line, and waits until the next pane is sealed.
-    feed(&mut joiner, &plan, &outcome(2, 600));
+    feed(&mut joiner, &plan, &happened(2, 600));
     disk.append(joiner.take_journal(0, 0, |_| 2000));
     let mut back = disk.replay(&joiner, &plan, 2000, 2000);
     assert_eq!((back.waiting(), joiner.waiting()), (1, 1));
@@ -338,29 +335,12 @@ fn a_journal_puts_no_prediction_of_a_stream_that_expired_into_the_next_one_of_it
     let plan = plan(Repeated::First, false);
     let (mut joiner, mut disk) = (Joiner::default(), Disk::default());
     for id in [1, 2] {
-        let time_ms = 500;
-        let one = Record::Prediction {
-            id,
-            time_ms,
-            score: 2,
-        };
-        feed(&mut joiner, &plan, &one);
+        feed(&mut joiner, &plan, &predicted(id, 500));
     }
     assert_eq!(mature(&mut joiner, &plan, 1000).len(), 2);
     joiner.end_subject(1);
-    let z = Score::new(0.5).unwrap();
-    let next = NewPrediction {
-        key: key(4),
-        model: 0,
-        subject: 1,
-        start_ms: 1000,
-        time_ms: 1500,
-        due_ms: i64::MAX,
-        views: &[(z, 1)],
-        full_vector: (0, 0),
-        classes: 2,
-    };
-    joiner.predict(&plan, &next, (0, 0));
+    let views = quarters(2);
+    joiner.predict(&plan, &new(&plan, (key(4), 1), 1500, &views), (0, 0));
     joiner.end_subject(3);
     disk.append(joiner.take_journal(0, 0, |_| i64::MIN));
     // The watermark is moved back to before the first two.
@@ -384,32 +364,12 @@ fn a_prediction_is_refused_if_the_outcome_of_the_later_one_would_wait_beyond_the
         ..plan(Repeated::First, false)
     };
     let mut joiner = Joiner::default();
-    let outcome = |id| Record::Outcome {
-        id,
-        time_ms: 4500,
-        class: 1,
-    };
-    let later = Record::Prediction {
-        id: 7,
-        time_ms: 2500,
-        score: 2,
-    };
-    for record in [later, outcome(7), outcome(9)] {
+    for record in [predicted(7, 2500), happened(7, 4500), happened(9, 4500)] {
         feed(&mut joiner, &plan, &record);
     }
     assert_eq!((joiner.pending(), joiner.waiting()), (1, 1));
-    let z = Score::new(0.5).unwrap();
-    let earlier = NewPrediction {
-        key: key(7),
-        model: 0,
-        subject: 7,
-        start_ms: 0,
-        time_ms: 500,
-        due_ms: due_ms(&plan, 0),
-        views: &[(z, 1)],
-        full_vector: (0, 0),
-        classes: 2,
-    };
+    let views = quarters(2);
+    let earlier = new(&plan, (key(7), 7), 500, &views);
     let end = joiner.predict(&plan, &earlier, (1, 1));
     assert_eq!(end, Predicted::Refused);
     assert_eq!((joiner.pending(), joiner.waiting()), (1, 1));
@@ -425,12 +385,7 @@ fn a_prediction_is_refused_if_the_outcome_of_the_later_one_would_wait_beyond_the
 fn an_outcome_after_maturity_revises_while_the_prediction_is_kept() {
     let plan = plan(Repeated::First, true);
     let mut joiner = Joiner::default();
-    let prediction = Record::Prediction {
-        id: 7,
-        time_ms: 1500,
-        score: 2,
-    };
-    feed(&mut joiner, &plan, &prediction);
+    feed(&mut joiner, &plan, &predicted(7, 1500));
     assert_eq!(mature(&mut joiner, &plan, 2000)[&7], (1000, 2, None));
     assert_eq!((joiner.pending(), joiner.matured()), (0, 1));
     let key = key(7);
@@ -450,27 +405,10 @@ fn an_outcome_after_maturity_revises_while_the_prediction_is_kept() {
 fn a_class_that_the_prediction_cannot_have_is_refused_before_and_after_it() {
     let plan = plan(Repeated::First, false);
     let mut joiner = Joiner::default();
-    feed(
-        &mut joiner,
-        &plan,
-        &Record::Outcome {
-            id: 1,
-            time_ms: 10,
-            class: 5,
-        },
-    );
-    let z = Score::new(0.5).unwrap();
-    let expect = NewPrediction {
-        key: key(1),
-        model: 0,
-        subject: 0,
-        start_ms: 0,
-        time_ms: 5,
-        due_ms: i64::MAX,
-        views: &[(z, 1)],
-        full_vector: (0, 0),
-        classes: 2,
-    };
+    let (id, time_ms, class) = (1, 10, 5);
+    feed(&mut joiner, &plan, &Record::Outcome { id, time_ms, class });
+    let views = quarters(2);
+    let expect = new(&plan, (key(1), 0), 5, &views);
     let met = Some(Labelled::UnknownClass);
     assert_eq!(
         joiner.predict(&plan, &expect, (0, 0)),
@@ -490,28 +428,10 @@ fn caps_refuse_and_are_told() {
     };
     let mut joiner = Joiner::default();
     for id in 0..2 {
-        feed(
-            &mut joiner,
-            &plan,
-            &Record::Prediction {
-                id,
-                time_ms: 5,
-                score: 1,
-            },
-        );
+        feed(&mut joiner, &plan, &predicted(id, 5));
     }
-    let z = Score::new(0.5).unwrap();
-    let expect = NewPrediction {
-        key: key(9),
-        model: 0,
-        subject: 0,
-        start_ms: 0,
-        time_ms: 5,
-        due_ms: i64::MAX,
-        views: &[(z, 1)],
-        full_vector: (0, 0),
-        classes: 2,
-    };
+    let views = quarters(2);
+    let expect = new(&plan, (key(9), 0), 5, &views);
     assert_eq!(joiner.predict(&plan, &expect, (2, 0)), Predicted::Refused);
     let end = joiner.label(&plan, key(10), None, 20, 1, &[2], 2, |_| ());
     assert_eq!(end, Labelled::Refused);
@@ -524,22 +444,12 @@ fn a_pending_prediction_takes_less_than_64_bytes() {
         pending_memory: usize::MAX,
         ..plan(Repeated::First, false)
     };
-    let z = Score::new(0.25).unwrap();
+    let views = quarters(1);
     for n in [200_000u64, 300_000] {
         let mut joiner = Joiner::default();
         for i in 0..n {
-            let time_ms = i as i64;
-            let expect = NewPrediction {
-                key: Key::new(None, &i.to_le_bytes()),
-                model: 0,
-                subject: 0,
-                start_ms: time_ms - time_ms.rem_euclid(PANE_MS),
-                time_ms,
-                due_ms: i64::MAX,
-                views: &[(z, 1)],
-                full_vector: (0, 0),
-                classes: 2,
-            };
+            let key = Key::new(None, &i.to_le_bytes());
+            let expect = new(&plan, (key, 0), i as i64, &views);
             joiner.predict(&plan, &expect, (0, 0));
         }
         joiner.take_journal(0, 0, |_| i64::MIN);

@@ -1,10 +1,10 @@
 //! Outcomes that come late, through the engine: any order, restarts, revisions, the bias of young
 //! windows.
 
-use crate::support::disk::Disk;
-use crate::support::records::{EVENT, JOIN, origin};
+use crate::support::disk::Feed;
+use crate::support::records::{EVENT, JOIN, label_of, origin};
 use trueline::collect::join::{JoinPlan, Missing};
-use trueline::collect::{Disposition, Event, Label, Segmenting};
+use trueline::collect::{Disposition, Event, Origin, Segmenting};
 use trueline::judge::{
     DetectorOptions, DetectorState, JudgeOptions, Step, StreamId, Undecided, Verdict, WindowReport,
 };
@@ -55,26 +55,18 @@ fn clustered(mut plan: Plan) -> Plan {
     plan
 }
 
+/// A prediction, or the outcome of one.
 #[derive(Debug, Clone, Copy)]
-enum Record {
-    Prediction {
-        id: u32,
-        time_ms: i64,
-        score: f64,
-    },
-    Outcome {
-        id: u32,
-        time_ms: i64,
-        happened: bool,
-    },
+struct Record {
+    id: u32,
+    time_ms: i64,
+    said: Said,
 }
 
-impl Record {
-    fn time_ms(&self) -> i64 {
-        match *self {
-            Record::Prediction { time_ms, .. } | Record::Outcome { time_ms, .. } => time_ms,
-        }
-    }
+#[derive(Debug, Clone, Copy)]
+enum Said {
+    Score(f64),
+    Happened(bool),
 }
 
 /// Calibrated predictions, one every 50 ms; positives come after `positive_ms` on average,
@@ -86,98 +78,56 @@ fn records(n: u32, positive_ms: f64, negative_ms: f64, missing: f64, seed: u64) 
         let time_ms = BEGIN_MS + i64::from(id) * 50;
         let score = rng.uniform();
         let happened = rng.uniform() < score;
-        all.push(Record::Prediction { id, time_ms, score });
+        let said = Said::Score(score);
+        all.push(Record { id, time_ms, said });
         let mean = if happened { positive_ms } else { negative_ms };
         let delay = -mean * (1.0 - rng.uniform()).ln();
         if rng.uniform() >= missing {
-            let time_ms = time_ms + delay as i64;
-            all.push(Record::Outcome {
-                id,
-                time_ms,
-                happened,
-            });
+            let (time_ms, said) = (time_ms + delay as i64, Said::Happened(happened));
+            all.push(Record { id, time_ms, said });
         }
     }
-    all.sort_by_key(Record::time_ms);
+    all.sort_by_key(|r| r.time_ms);
     all
 }
 
-/// Shows a record of a partition.
-fn show(sink: &mut impl RecordSink, partition: i32, offset: i64, record: &Record) {
-    let origin = |source| origin(source, partition, offset);
-    match *record {
-        Record::Prediction { id, time_ms, score } => {
+/// The source of a record's topic.
+fn source(record: &Record) -> u16 {
+    u16::from(matches!(record.said, Said::Happened(_)))
+}
+
+/// Shows a record that was read here.
+fn show(sink: &mut impl RecordSink, origin: Origin, record: &Record) {
+    let &Record { id, time_ms, said } = record;
+    let bytes = id.to_le_bytes();
+    match said {
+        Said::Score(score) => {
             let event = Event {
                 cluster: Some(Bucket::of(&(id / 50).to_le_bytes())),
                 model: "m",
-                id: &id.to_le_bytes(),
+                id: &bytes,
                 time_ms,
                 prediction: Prediction::Score(score),
                 ..EVENT
             };
-            sink.observe(origin(0), &event);
+            sink.observe(origin, &event);
         }
-        Record::Outcome {
-            id,
-            time_ms,
-            happened,
-        } => {
-            let label = Label {
-                model: None,
-                id: &id.to_le_bytes(),
-                time_ms,
-                arrival_ms: None,
-                outcome: Outcome::Binary(happened),
-            };
-            sink.label(origin(1), &label);
+        Said::Happened(y) => {
+            sink.label(origin, &label_of(&bytes, time_ms, Outcome::Binary(y)));
         }
     }
 }
 
-/// An engine fed by two sources of one partition each, with a disk for its journals.
-struct Feed {
-    engine: Engine,
-    offsets: [i64; 2],
-    disk: Disk,
+fn take(feed: &mut Feed, record: &Record) {
+    let origin = feed.next(source(record));
+    show(&mut feed.engine, origin, record);
 }
 
-impl Feed {
-    fn new(plan: Plan) -> Feed {
-        let mut engine = Engine::new(plan);
-        engine.assign((0, 0).into());
-        engine.assign((1, 0).into());
-        Feed {
-            engine,
-            offsets: [0; 2],
-            disk: Disk::default(),
-        }
-    }
-
-    fn take(&mut self, record: &Record) {
-        let source = usize::from(matches!(record, Record::Outcome { .. }));
-        show(&mut self.engine, 0, self.offsets[source], record);
-        self.offsets[source] += 1;
-    }
-
-    /// Snapshot, journals and all, and a new engine from it.
-    fn restart(&mut self) {
-        let plan = self.engine.plan().clone();
-        self.engine = self.disk.restart(&mut self.engine, plan);
-        self.conserved();
-    }
-
-    fn conserved(&self) {
-        for (source, c) in self.engine.counters().sources() {
-            assert_eq!(c.records, c.disposed(), "source {source}: {c:?}");
-        }
-    }
-
-    fn finish(&mut self) -> Vec<(String, Sums)> {
-        self.engine.finish();
-        self.conserved();
-        let totals = self.engine.totals();
-        totals.map(|(_, w, s)| (w.window.clone(), s)).collect()
-    }
+fn finish(feed: &mut Feed) -> Vec<(String, Sums)> {
+    feed.engine.finish();
+    feed.conserved();
+    let totals = feed.engine.totals();
+    totals.map(|(_, w, s)| (w.window.clone(), s)).collect()
 }
 
 /// What the detectors know, late outcomes included.
@@ -189,10 +139,8 @@ fn detectors(feed: &Feed) -> Vec<DetectorState> {
 
 /// Without printing thousands of cells where they differ.
 fn same(left: &[(String, Sums)], right: &[(String, Sums)], what: &str) {
-    let ns = |all: &[(String, Sums)]| {
-        all.iter()
-            .map(|(w, s)| (w.clone(), s.n()))
-            .collect::<Vec<_>>()
+    let ns = |all: &[(String, Sums)]| -> Vec<_> {
+        all.iter().map(|(w, s)| (w.clone(), s.n())).collect()
     };
     assert_eq!(ns(left), ns(right), "{what}");
     assert!(left == right, "{what}: same numbers of events, other sums");
@@ -209,7 +157,7 @@ fn shuffle(records: &[Record], seed: u64) -> Vec<Record> {
     let mut rng = Rng::new(seed);
     let mut keyed: Vec<(i64, Record)> = records
         .iter()
-        .map(|r| (r.time_ms() + (rng.uniform() * 9_000.0) as i64, *r))
+        .map(|r| (r.time_ms + (rng.uniform() * 9_000.0) as i64, *r))
         .collect();
     keyed.sort_by_key(|(key, _)| *key);
     keyed.into_iter().map(|(_, r)| r).collect()
@@ -230,8 +178,8 @@ fn arrival_order_and_restarts_change_no_bit() {
             plan => plan,
         };
         let mut straight = Feed::new(plan());
-        all.iter().for_each(|r| straight.take(r));
-        let expected = straight.finish();
+        all.iter().for_each(|r| take(&mut straight, r));
+        let expected = finish(&mut straight);
         assert!(expected.iter().all(|(_, s)| s.n() > 1000), "the test bites");
         let kept = |s: &Sums| s.clusters().map(|c| c.n());
         let whole = |(_, s): &(String, Sums)| kept(s) == by_cluster.then_some(s.n());
@@ -247,13 +195,14 @@ fn arrival_order_and_restarts_change_no_bit() {
         for seed in [1, 2] {
             let mut feed = Feed::new(plan());
             for (i, record) in shuffle(&all, seed).iter().enumerate() {
-                feed.take(record);
+                take(&mut feed, record);
                 if i % 3001 == 3000 {
                     feed.restart();
+                    feed.conserved();
                 }
             }
             same(
-                &feed.finish(),
+                &finish(&mut feed),
                 &expected,
                 &format!("{missing:?} revise {revise}"),
             );
@@ -273,10 +222,10 @@ fn revisions_end_where_patience_would_have() {
     let mut patient = Feed::new(clustered(plan(30 * MINUTE, Missing::Class(0), false)));
     let mut hasty = Feed::new(clustered(plan(MINUTE, Missing::Class(0), true)));
     for record in &all {
-        patient.take(record);
-        hasty.take(record);
+        take(&mut patient, record);
+        take(&mut hasty, record);
     }
-    let (patient, revised) = (patient.finish(), hasty.finish());
+    let (patient, revised) = (finish(&mut patient), finish(&mut hasty));
     assert!(counts(&hasty)[1].1.revised > 1000);
     let wide = |all: &[(String, Sums)]| all[1].1.clone();
     assert!(wide(&patient) == wide(&revised));
@@ -298,8 +247,8 @@ fn alarms(plan: Plan, records: &[Record]) -> (bool, u64) {
         });
     };
     for record in records {
-        feed.take(record);
-        look(feed.engine.tick(record.time_ms()));
+        take(&mut feed, record);
+        look(feed.engine.tick(record.time_ms));
     }
     (alarmed, feed.engine.counters().evaluations)
 }
@@ -331,7 +280,7 @@ fn positives_that_come_sooner_alarm_without_maturity_and_not_with_it() {
 fn a_stream_whose_outcomes_are_not_due_is_immature_and_says_until_when() {
     let mut feed = Feed::new(plan(30 * MINUTE, Missing::Drop, false));
     for record in records(1000, 1000.0, 1000.0, 0.0, 5) {
-        feed.take(&record);
+        take(&mut feed, &record);
     }
     feed.engine.tick(BEGIN_MS);
     let report = feed.engine.reports().next().expect("a stream");
@@ -393,13 +342,8 @@ fn an_outcome_of_a_stream_without_events_for_long_goes_into_no_other_stream() {
     (1..120).for_each(|minute| predict(&mut engine, "other", 1000 + minute as u32, minute));
     (120..140).for_each(|minute| predict(&mut engine, "new", 1000 + minute as u32, minute));
     for id in 0..50u32 {
-        let label = Label {
-            model: None,
-            id: &id.to_le_bytes(),
-            time_ms: BEGIN_MS + 130 * MINUTE,
-            arrival_ms: None,
-            outcome: Outcome::Binary(true),
-        };
+        let (bytes, outcome) = (id.to_le_bytes(), Outcome::Binary(true));
+        let label = label_of(&bytes, BEGIN_MS + 130 * MINUTE, outcome);
         engine.label(origin(1, 0, i64::from(id)), &label);
     }
     engine.finish();
@@ -446,13 +390,8 @@ fn versions(plan: Plan, own: bool) -> Engine {
         labels.push((*id, ms, outcome));
     }
     for (id, ms, outcome) in labels.into_iter().filter(|_| !own) {
-        let label = Label {
-            model: None,
-            id: &id.to_le_bytes(),
-            time_ms: BEGIN_MS + ms,
-            arrival_ms: None,
-            outcome,
-        };
+        let bytes = id.to_le_bytes();
+        let label = label_of(&bytes, BEGIN_MS + ms, outcome);
         engine.label(origin(1, 0, i64::from(id)), &label);
     }
     engine.finish();
@@ -482,10 +421,10 @@ fn missing_outcomes_are_shown_by_score_and_below_the_floor_there_is_no_verdict()
     // Low scores never get an outcome: applications that were turned down.
     let all: Vec<Record> = records(40_000, 1000.0, 1000.0, 0.0, 9)
         .into_iter()
-        .filter(|r| !matches!(r, Record::Outcome { id, .. } if id % 3 != 0))
+        .filter(|r| source(r) == 0 || r.id % 3 == 0)
         .collect();
     let mut feed = Feed::new(plan(MINUTE, Missing::Drop, false));
-    all.iter().for_each(|r| feed.take(r));
+    all.iter().for_each(|r| take(&mut feed, r));
     feed.engine.finish();
     let report = feed.engine.reports().next().expect("a stream");
     let window = &report.windows[1];
@@ -503,17 +442,11 @@ fn a_partition_with_nothing_to_read_holds_no_prediction_back_from_the_detector()
     // outcome.
     let begin = |id: u32| BEGIN_MS + 1000 * i64::from(id);
     let of = |id: u32| {
-        let prediction = Record::Prediction {
-            id,
-            time_ms: begin(id),
-            score: 0.5,
-        };
-        let outcome = Record::Outcome {
-            id,
-            time_ms: begin(id) + 100,
-            happened: id.is_multiple_of(2),
-        };
-        (prediction, (id % 10 != 9).then_some(outcome))
+        let record = |time_ms, said| Record { id, time_ms, said };
+        let happened = Said::Happened(id.is_multiple_of(2));
+        let outcome = record(begin(id) + 100, happened);
+        let outcome = (id % 10 != 9).then_some(outcome);
+        (record(begin(id), Said::Score(0.5)), outcome)
     };
     let mut shards = Shards::new(plan(MINUTE, Missing::Class(0), false), vec![0, 0]);
     for partition in [0, 1] {
@@ -530,7 +463,8 @@ fn a_partition_with_nothing_to_read_holds_no_prediction_back_from_the_detector()
         let records = [Some(prediction), outcome];
         for (offset, record) in offsets[partition].iter_mut().zip(records) {
             if let Some(record) = record {
-                show(shard, partition as i32, *offset, &record);
+                let origin = origin(source(&record), partition as i32, *offset);
+                show(shard, origin, &record);
                 *offset += 1;
             }
         }

@@ -1,11 +1,11 @@
 //! State with pending predictions goes through an export and back to the bit, journals and all.
 
 use crate::support::disk::restore_joined;
-use crate::support::records::{EVENT, JOIN, origin};
+use crate::support::records::{EVENT, JOIN, label_of, origin};
 use std::path::{Path, PathBuf};
 
 use trueline::collect::join::JoinPlan;
-use trueline::collect::{Event, Label, Segmenting};
+use trueline::collect::{Event, Segmenting};
 use trueline::judge::JudgeOptions;
 use trueline::monitor::snapshot::{FollowedState, Snapshot};
 use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
@@ -69,14 +69,9 @@ pub(crate) fn feed_each(step_ms: i64, engine: &mut Engine, from: i64, n: i64) {
         };
         engine.observe(origin(0), &event);
         let of = i - (rng.uniform() * 6_000.0) as i64 / step_ms;
-        let label = Label {
-            model: None,
-            id: &of.to_le_bytes(),
-            time_ms,
-            arrival_ms: None,
-            outcome: Outcome::Class(u32::from(rng.uniform() < 0.5)),
-        };
-        engine.label(origin(1), &label);
+        let id = of.to_le_bytes();
+        let outcome = Outcome::Class(u32::from(rng.uniform() < 0.5));
+        engine.label(origin(1), &label_of(&id, time_ms, outcome));
     }
 }
 

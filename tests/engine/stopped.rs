@@ -2,10 +2,12 @@
 //! and nothing more is said of it, also after a restart and by a judge of checkpoints. When its
 //! data come back, it is judged again.
 
-use crate::support::records::{EVENT, origin};
+use crate::support::disk::Disk;
+use crate::support::records::{EVENT, JOIN, origin};
 use std::ops::Range;
 use std::sync::Arc;
 use trueline::alert::AlertState;
+use trueline::collect::join::JoinPlan;
 use trueline::collect::{Event, Segmenting};
 use trueline::judge::{
     Change, DetectorOptions, JudgeOptions, Step, StreamReport, Undecided, Verdict,
@@ -38,6 +40,9 @@ const ENDED: i64 = QUIET + (KEEP_MS + LATENESS_MS) / STEP_MS;
 const EMPTY: i64 = STOP + 9_600;
 /// Between two ticks.
 const TICK: i64 = 20;
+/// Where outcomes are waited for, all predictions of version 3 are mature and judged at the second.
+const MATURITY_MS: i64 = 600_000;
+const MATURED: i64 = STOP + (MATURITY_MS + 2 * LATENESS_MS) / STEP_MS;
 
 fn plan() -> Plan {
     let windows = vec![
@@ -64,6 +69,17 @@ fn plan() -> Plan {
     }
 }
 
+/// The same for predictions that wait; each brings its outcome.
+fn joined() -> Plan {
+    Plan {
+        joins: vec![JoinPlan {
+            maturity_ms: MATURITY_MS,
+            ..JOIN
+        }],
+        ..plan()
+    }
+}
+
 fn observe(sink: &mut impl RecordSink, i: i64, version: &str) {
     let mut rng = Rng::new(i as u64);
     let z = rng.uniform().clamp(1e-6, 1.0 - 1e-6);
@@ -73,6 +89,7 @@ fn observe(sink: &mut impl RecordSink, i: i64, version: &str) {
     let event = Event {
         model: "fraud",
         version,
+        id: &i.to_le_bytes(),
         time_ms: BEGIN_MS + STEP_MS * i,
         prediction: Prediction::Score(z),
         outcome: Some(Outcome::Binary(rng.uniform() < p)),
@@ -87,8 +104,8 @@ fn now_ms(i: i64) -> i64 {
 }
 
 /// An engine that has read version 3.
-fn begun() -> Engine {
-    let mut engine = Engine::new(plan());
+fn begun(plan: Plan) -> Engine {
+    let mut engine = Engine::new(plan);
     (0..STOP).for_each(|i| observe(&mut engine, i, "3"));
     engine.tick(now_ms(STOP));
     engine
@@ -112,6 +129,13 @@ fn go_on(engine: &mut Engine, range: Range<i64>, version: &str) -> Vec<Change> {
     changes
 }
 
+/// Of these changes, the verdicts of version 3.
+fn verdicts(changes: &[Change]) -> Vec<(i64, String)> {
+    let mut verdicts = changes.to_vec();
+    verdicts.retain(|c| matches!(c.step, Step::Verdict { .. }));
+    said(&verdicts)
+}
+
 fn third(monitor: MonitorView<'_>) -> &Arc<StreamReport> {
     let mut reports = monitor.reports();
     reports.find(|r| r.id.version == "3").expect("version 3")
@@ -124,7 +148,7 @@ fn is_stale(report: &StreamReport) -> bool {
 
 #[test]
 fn the_alert_of_a_version_that_stopped_ends_though_its_model_goes_on() {
-    let mut engine = begun();
+    let mut engine = begun(plan());
     assert_eq!(third(engine.monitor()).alert.state, AlertState::Firing);
     go_on(&mut engine, STOP..QUIET, "4");
     assert!(!is_stale(third(engine.monitor())));
@@ -159,7 +183,7 @@ fn the_alert_of_a_version_that_stopped_ends_though_its_model_goes_on() {
 
 #[test]
 fn a_restart_does_not_bring_a_version_back_that_stopped() {
-    let mut whole = begun();
+    let mut whole = begun(plan());
     let cut = QUIET + 10 * TICK;
     go_on(&mut whole, STOP..cut, "4");
     assert!(is_stale(third(whole.monitor())));
@@ -171,14 +195,46 @@ fn a_restart_does_not_bring_a_version_back_that_stopped() {
 }
 
 #[test]
-fn a_judge_of_checkpoints_says_the_same_of_a_version_that_stopped() {
-    let mut worker = Shards::of_worker(plan(), vec![0]);
-    let mut shard = LocalShard::new((0, 0), worker.plan(), vec!["t".to_owned()], None);
+fn predictions_that_mature_do_not_bring_a_version_back_that_stopped() {
+    let mut engine = begun(joined());
+    go_on(&mut engine, STOP..QUIET, "4");
+    assert!(!is_stale(third(engine.monitor())));
+    go_on(&mut engine, QUIET..QUIET + 1, "4");
+    assert!(is_stale(third(engine.monitor())));
+    let cut = QUIET + 100 * TICK;
+    assert_eq!(verdicts(&go_on(&mut engine, QUIET + 1..cut, "4")), []);
+    let mut again = Disk::default().restart(&mut engine, joined());
+    for engine in [&mut engine, &mut again] {
+        assert_eq!(verdicts(&go_on(engine, cut..MATURED, "4")), []);
+        let report = third(engine.monitor());
+        assert!(is_stale(report) && report.windows.iter().all(|w| w.n > 0));
+        // The next prediction brings it back, before it is mature: each window slides once.
+        go_on(engine, MATURED..MATURED + 70_000 / STEP_MS, "3");
+        let stale = Verdict::Undecided(Undecided::Stale);
+        let windows = &third(engine.monitor()).windows;
+        assert!(windows.iter().all(|w| w.verdict != stale));
+    }
+}
+
+#[test]
+fn nor_do_they_where_a_judge_sees_them_in_checkpoints() {
+    let (judge, changes) = judged_by_checkpoints(&joined(), QUIET + 1..MATURED);
+    assert_eq!(verdicts(&changes), []);
+    let report = third(judge.monitor());
+    assert!(is_stale(report) && report.windows.iter().all(|w| w.n > 0));
+}
+
+/// A judge of the checkpoints of a worker that reads to the end of the range, and what changed
+/// within it.
+fn judged_by_checkpoints(plan: &Plan, range: Range<i64>) -> (Aggregator, Vec<Change>) {
+    let topics = ["t", "u"].map(str::to_owned).to_vec();
+    let mut worker = Shards::of_worker(plan.clone(), vec![0, 0]);
+    let mut shard = LocalShard::new((0, 0), worker.plan(), topics.clone(), None);
     shard.assign((0, 0).into());
     worker.adopt(shard, Vec::new());
-    let mut judge = Aggregator::new(plan(), vec!["t".to_owned()]);
+    let mut judge = Aggregator::new(plan.clone(), topics);
     let mut changes = Vec::new();
-    for i in 0..EMPTY {
+    for i in 0..range.end {
         let version = if i < STOP { "3" } else { "4" };
         observe(worker.get_mut(0, 0).expect("ours"), i, version);
         if i % TICK != 0 {
@@ -193,9 +249,15 @@ fn a_judge_of_checkpoints_says_the_same_of_a_version_that_stopped() {
         judge.set_freshness((0, 0), Freshness::Behind);
         judge.settle();
         let new = judge.tick(now_ms(i));
-        changes.extend(new.into_iter().filter(|_| i >= STOP));
+        changes.extend(new.into_iter().filter(|_| range.contains(&i)));
     }
-    let mut engine = begun();
+    (judge, changes)
+}
+
+#[test]
+fn a_judge_of_checkpoints_says_the_same_of_a_version_that_stopped() {
+    let (judge, changes) = judged_by_checkpoints(&plan(), STOP..EMPTY);
+    let mut engine = begun(plan());
     let expected = said(&go_on(&mut engine, STOP..EMPTY, "4"));
     assert!(expected.len() > 1, "{expected:?}");
     assert_eq!(said(&changes), expected);

@@ -1,9 +1,9 @@
 //! Tapped pairs of predictions and separate outcomes: each is shown once, when its second half
 //! comes, in either order. The tap changes no count.
 
-use crate::support::records::{EVENT, JOIN, origin};
+use crate::support::records::{EVENT, JOIN, label_of, origin};
 use trueline::collect::join::{JoinPlan, Missing};
-use trueline::collect::{Disposition, Event, Label, Origin, Segmenting};
+use trueline::collect::{Disposition, Event, Origin, Segmenting};
 use trueline::judge::JudgeOptions;
 use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
 use trueline::stats::axis::{Axis, Grid};
@@ -62,14 +62,10 @@ fn predict(engine: &mut Engine, offset: i64, id: &str, time_ms: i64) -> Disposit
 }
 
 fn happen(engine: &mut Engine, offset: i64, id: &str, time_ms: i64) -> Disposition {
-    let label = Label {
-        model: None,
-        id: id.as_bytes(),
-        time_ms,
-        arrival_ms: None,
-        outcome: Outcome::Binary(true),
-    };
-    engine.label(at(1, offset), &label)
+    engine.label(
+        at(1, offset),
+        &label_of(id.as_bytes(), time_ms, Outcome::Binary(true)),
+    )
 }
 
 /// Four pairs and two halves; what was tapped, by id and how it ended.

@@ -1,6 +1,6 @@
 //! Publishes what HTTP shows, and logs what changed.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,10 +123,32 @@ pub fn facts(
     }
 }
 
+/// The part that is not ready while verdicts stand still.
+pub const WATERMARK: &str = "watermark";
+
+/// Publishes the parts that are not ready, in place of those of the last call. Logs when the
+/// watermark stalls and when that ends: the other parts are logged where they arise.
+pub fn unready(published: &Published, last: &mut Vec<String>, now: BTreeMap<String, String>) {
+    let rule = "TruelineWatermarkStalled";
+    for part in last.iter().filter(|part| !now.contains_key(*part)) {
+        if part == WATERMARK {
+            tracing::info!(rule, "the watermark stands still no longer");
+        }
+        published.ready(part);
+    }
+    for (part, why) in &now {
+        if part == WATERMARK && !last.contains(part) {
+            tracing::warn!(rule, "{part}: {why}");
+        }
+        published.not_ready(part, why);
+    }
+    *last = now.into_keys().collect();
+}
+
 /// The watermark, and the partition that holds it, where this process judges.
 fn watermark(engine: &Topology, topics: &[String]) -> Option<WatermarkFacts> {
     let dog = engine.watchdog()?;
-    let now = dog.watermark();
+    let now = dog.frontier();
     let held = now.holder.map(|id| {
         let topic = topics.get(usize::from(id.source)).cloned();
         (topic.unwrap_or_default(), id.partition, dog.held_ms())
@@ -177,17 +199,12 @@ pub fn pairs(published: &Published, pairs: &[Pair], passed: u64, seconds: f64) {
 /// Publishes sizes, which takes a walk over all state.
 pub fn size(published: &Published, engine: &Topology, topics: &[String], spill_bytes: u64) {
     let (counters, brought) = (engine.counters(), engine.brought());
-    let (spilled, pending_bytes) = engine.spilled();
     let size = EngineFacts {
         streams: engine.reports().count() as u64,
         streams_expired: counters.streams_expired - brought.streams_expired,
         streams_dropped: counters.streams_dropped - brought.streams_dropped,
-        panes: engine.panes() as u64,
-        state_bytes: engine.bytes() as u64,
-        retained: engine.retained() as u64,
-        spilled: spilled as u64,
-        pending_bytes: pending_bytes as u64,
         spill_bytes,
+        ..engine.usage()
     };
     let unjudged = engine.unjudged();
     let wrong_partitions = wrong_partitions(engine, topics);
@@ -295,8 +312,11 @@ pub fn snapshot(published: &Published, written: &Written) {
         let shown = &mut facts.snapshot;
         if written.result.is_ok() {
             shown.last_ms = Some(written.at_ms);
-            shown.seconds = written.took.as_secs_f64();
-            shown.bytes = written.bytes;
+            // Where nothing has changed, what was written last is up to date.
+            if written.bytes > 0 {
+                shown.seconds = written.took.as_secs_f64();
+                shown.bytes = written.bytes;
+            }
         } else {
             shown.errors += 1;
         }
@@ -338,6 +358,31 @@ pub fn log(changes: &[Change]) {
             Step::Alert { from, to } => {
                 tracing::info!(%stream, %window, at_ms, from = from.as_str(), to = to.as_str(), %sentence, "alert changed");
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_of_nothing_keeps_the_size_of_the_last_one_and_is_as_recent() {
+        let published = Published::default();
+        for (at_ms, seconds, bytes) in [(10, 2, 700), (20, 0, 0)] {
+            let written = Written {
+                result: Ok(Vec::new()),
+                took: Duration::from_secs(seconds),
+                at_ms,
+                bytes,
+                unwritten: 0,
+            };
+            snapshot(&published, &written);
+            let shown = published.facts().snapshot.clone();
+            assert_eq!(
+                (shown.last_ms, shown.seconds, shown.bytes),
+                (Some(at_ms), 2.0, 700)
+            );
         }
     }
 }

@@ -47,8 +47,10 @@ impl Judge {
         }
         let event_ms = self.last_ends.iter().filter_map(LastEnd::event_ms).max();
         let at_ms = event_ms.unwrap_or(now_ms);
+        // In a stall nothing is sealed.
+        self.silent |= quiet && !stalled;
         // It visits panes, and a quiet stream is stale in any case.
-        let stopped = !stalled && !quiet && self.has_stopped();
+        let stopped = !stalled && !quiet && (self.silent || self.has_stopped());
         let mut withdrawn = 0;
         for index in 0..self.alerts.len() {
             let judged = self.report.windows[index].end_ms > 0;

@@ -72,7 +72,7 @@ impl Judge {
     }
 
     /// Takes over the verdicts and alerts of another judge of the stream, over the panes that are
-    /// held here.
+    /// held here. The newest event time is [told](Judge::seen) before.
     pub fn restore_verdicts(
         &mut self,
         verdicts: &[WindowVerdict],
@@ -105,6 +105,7 @@ impl Judge {
             report.numbers = judged.numbers.filter(|_| evaluated);
         }
         self.edit().alert = alert;
+        self.silent = self.has_stopped();
         Ok(())
     }
 

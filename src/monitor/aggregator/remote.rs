@@ -1,6 +1,6 @@
 //! A partition as its newest checkpoint has it.
 
-use crate::collect::{Key, Partitions, VectorPanesState};
+use crate::collect::{Key, LastSeen, Partitions, VectorPanesState};
 use crate::judge::{Comparisons, JudgeState, Plan};
 use crate::monitor::activity::Activity;
 use crate::monitor::delta_log::DeltaBatch;
@@ -119,9 +119,14 @@ impl RemoteState {
         let known = before.streams.iter();
         let known: BTreeMap<_, _> = known.map(|s| (names(&s.key), s)).collect();
         for ours in &mut self.streams {
-            let now = (ours.newest_ms, ours.late, ours.pending);
-            let same = |s: &&RemoteStream| !s.seen && (s.newest_ms, s.late, s.pending) == now;
-            ours.seen = !known.get(&names(&ours.key)).is_some_and(same);
+            // Fewer late events and fewer predictions are what a seal leaves.
+            let nothing_came = |s: &&RemoteStream| {
+                !s.seen
+                    && s.newest_ms == ours.newest_ms
+                    && ours.late <= s.late
+                    && ours.pending <= s.pending
+            };
+            ours.seen = !known.get(&names(&ours.key)).is_some_and(nothing_came);
         }
         for (ours, seen) in &mut self.versions {
             let theirs = before.versions.iter();
@@ -139,9 +144,10 @@ impl RemoteState {
     pub(super) fn streams(&self) -> impl Iterator<Item = Activity<&Key>> {
         self.streams.iter().map(|s| Activity {
             of: &s.key,
-            newest_ms: s.newest_ms,
-            seen: s.seen,
-            seen_ms: None,
+            last: LastSeen {
+                seen: s.seen,
+                ..LastSeen::before(s.newest_ms)
+            },
             pending: s.pending,
             begins: false,
         })
@@ -150,9 +156,10 @@ impl RemoteState {
     pub(super) fn versions(&self) -> impl Iterator<Item = Activity<VersionName<'_>>> {
         self.versions.iter().map(|(v, seen)| Activity {
             of: v.name(),
-            newest_ms: v.newest_ms,
-            seen: *seen,
-            seen_ms: None,
+            last: LastSeen {
+                seen: *seen,
+                ..LastSeen::before(v.newest_ms)
+            },
             pending: 0,
             begins: false,
         })

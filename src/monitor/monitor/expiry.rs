@@ -1,12 +1,13 @@
 //! The changes that time alone makes: verdicts become stale or stalled, and unused streams expire.
 //!
-//! The clock withdraws values. Stale values come back with the next slide after a pane of the
-//! stream, stalled ones as soon as the watermark moves. Event time decides which streams expire:
-//! those whose newest event is at least `stream_expiry` before the watermark, and at least the
-//! longest window with its slide; and only while every partition is read.
+//! The clock withdraws values. Stale values come back with the next slide after a new pane of the
+//! stream or a new prediction that waits, stalled ones as soon as the watermark moves. Event time
+//! decides which streams expire: those whose newest event is at least `stream_expiry` before the
+//! watermark, and at least the longest window with its slide; and only while every partition is
+//! read.
 
 use super::{Monitor, Stream};
-use crate::collect::Part;
+use crate::collect::{LastSeen, Part};
 use crate::judge::Change;
 use crate::monitor::views::{VersionName, scalars};
 
@@ -36,17 +37,19 @@ impl Monitor {
     fn is_expired(&self, stream: &Stream) -> bool {
         let line_ms = self.sealed_until_ms[stream.model];
         let ladder = &self.plan.models[stream.model].ladder;
-        ladder.is_past(stream.newest_ms, line_ms, self.plan.caps.expire_after_ms)
+        ladder.is_past(
+            stream.last.newest_ms,
+            line_ms,
+            self.plan.caps.expire_after_ms,
+        )
     }
 
     fn tick_stream(&mut self, slot: usize, now_ms: i64, stalled: bool, whole: bool) {
         let Some(stream) = self.streams.get_mut(slot) else {
             return;
         };
-        if std::mem::take(&mut stream.seen) || stream.seen_ms.is_none() {
-            stream.seen_ms = Some(now_ms);
-        }
-        let quiet_ms = now_ms.saturating_sub(stream.seen_ms.unwrap_or(now_ms));
+        let came = stream.last.seen;
+        let quiet_ms = stream.last.tick(now_ms);
         let (model, waits) = (stream.model, stream.waiting > 0);
         let unused = self.streams.get(slot).is_some_and(|s| self.is_expired(s));
         if whole && unused && !waits && self.may_expire(slot) {
@@ -65,6 +68,9 @@ impl Monitor {
         let options = &self.plan.models[model].judge;
         for judge in &mut stream.judges {
             judge.awaits(due_ms);
+            if came {
+                judge.came();
+            }
             let quiet = quiet_ms >= options.stale_after_ms;
             judge.tick(now_ms, (quiet, stalled), options, &mut self.changes);
         }
@@ -81,12 +87,13 @@ impl Monitor {
                 continue;
             };
             let said = self.streams.get(slot);
-            let said = said.map(|s| (s.seen, s.newest_ms, s.waiting));
-            if let (Some((seen, newest_ms, waiting)), Some(rollup)) =
-                (said, self.streams.get_mut(rollup))
-            {
-                rollup.seen |= seen;
-                rollup.newest_ms = rollup.newest_ms.max(newest_ms);
+            let said = said.map(|s| (s.last, s.waiting));
+            if let (Some((last, waiting)), Some(rollup)) = (said, self.streams.get_mut(rollup)) {
+                // It has ticks of its own.
+                rollup.last.merge(LastSeen {
+                    seen_ms: None,
+                    ..last
+                });
                 rollup.waiting += waiting;
             }
         }
@@ -125,10 +132,8 @@ impl Monitor {
         self.counts.streams_expired += scalars(plan).count() as u64;
         for mut judge in stream.judges {
             judge.leave(now_ms, &plan.judge, &mut self.changes);
-            if let Some(d) = judge.detector() {
-                let budget = d.options().budget.to_string();
-                self.ledger
-                    .keep(&d.options().account, &budget, d.staked(), d.alarms());
+            if let Some(detector) = judge.detector() {
+                self.ledger.keep(&detector.state());
             }
         }
     }

@@ -29,7 +29,7 @@ impl MonitorView<'_> {
             let state = at.and_then(|at| counted[at].take());
             let state = state.unwrap_or_else(|| StreamState {
                 model: stream.model as u32,
-                newest_ms: stream.newest_ms,
+                newest_ms: stream.last.newest_ms,
                 ..StreamState::new(&stream.key)
             });
             snapshot.streams.push(StreamState {
@@ -59,8 +59,7 @@ impl Monitor {
                 Some(model) => monitor.restore_stream(model, state)?,
                 None => {
                     let gone = state.judges.iter().filter_map(|j| j.detector.as_ref());
-                    let ledger = &mut monitor.ledger;
-                    gone.for_each(|d| ledger.keep(&d.account, &d.budget, d.staked, d.alarms));
+                    gone.for_each(|d| monitor.ledger.keep(d));
                 }
             }
         }
@@ -87,7 +86,7 @@ impl Monitor {
         let plan = &self.plan.models[model];
         let key = Key::new(&s.name, &s.version, &s.segment);
         let mut stream = Stream::new(model, key);
-        stream.newest_ms = s.newest_ms;
+        stream.last.newest_ms = s.newest_ms;
         let views = scalars(plan).count();
         let pending = s.pending.clone();
         let restored = stream.pending.restore(pending, views, plan.grid);
@@ -99,11 +98,11 @@ impl Monitor {
                 return Err(RestoreError::Corrupt(format!("views of {}", s.title())));
             }
             for (judge, state) in stream.judges.iter_mut().zip(&s.judges) {
+                judge.seen(s.newest_ms);
                 let other = judge.restore(state.clone(), &plan.judge).map_err(corrupt)?;
                 if let Some(other) = other {
-                    (self.ledger).keep(&other.account, &other.budget, other.staked, other.alarms);
+                    self.ledger.keep(&other);
                 }
-                judge.seen(s.newest_ms);
             }
         }
         self.streams.insert(stream);

@@ -34,7 +34,8 @@ impl Monitor {
         for (_, stream) in monitor.streams.iter_mut() {
             let known = old.streams.find(&stream.key.names());
             let known = known.and_then(|slot| old.streams.get(slot));
-            stream.seen_ms = stream.seen_ms.max(known.and_then(|s| s.seen_ms));
+            let seen_ms = known.and_then(|s| s.last.seen_ms);
+            stream.last.seen_ms = stream.last.seen_ms.max(seen_ms);
         }
         monitor.restore_verdicts(verdicts);
         monitor
@@ -43,17 +44,18 @@ impl Monitor {
     /// Adds the windows of a partition, none of whose lines is beyond ours.
     fn absorb(&mut self, part: &Contribution<'_>) {
         // A stream without an event that was taken has nothing to judge.
-        for a in part.streams.iter().filter(|a| a.newest_ms > i64::MIN) {
+        for a in part.streams.iter().filter(|a| a.last.newest_ms > i64::MIN) {
             let Some(slot) = self.find_or_begin(a.of) else {
                 continue;
             };
             if let Some(stream) = self.streams.get_mut(slot) {
-                stream.newest_ms = stream.newest_ms.max(a.newest_ms);
-                stream.seen |= a.seen;
-                stream.seen_ms = stream.seen_ms.max(a.seen_ms);
+                stream.last.merge(a.last);
             }
             let windows = part.windows.of(a.of).unwrap_or_default();
             for slot in self.with_rollup(slot) {
+                if let Some(stream) = self.streams.get_mut(slot) {
+                    stream.last.newest_ms = stream.last.newest_ms.max(a.last.newest_ms);
+                }
                 self.make_judges(slot);
                 let Some(stream) = self.streams.get_mut(slot) else {
                     continue;
@@ -79,7 +81,7 @@ impl Monitor {
     fn absorb_pending(&mut self, part: &Contribution<'_>) {
         for a in &part.streams {
             for pane in part.windows.pending(a.of) {
-                let _ = self.apply_pane(a.of, a.newest_ms, &pane);
+                let _ = self.apply_pane(a.of, a.last.newest_ms, &pane);
             }
         }
         for windows in part.windows.versions() {
@@ -101,7 +103,7 @@ impl Monitor {
                 let _ = judge.restore_verdicts(&known.windows, known.alert, options);
                 let other = judge.restore_detector(known.detector, options);
                 if let Ok(Some(other)) = other {
-                    (self.ledger).keep(&other.account, &other.budget, other.staked, other.alarms);
+                    self.ledger.keep(&other);
                 }
             }
         }

@@ -37,8 +37,7 @@ impl Monitor {
     /// Judges with what the process lends from now on.
     pub fn run_on(&mut self, runtime: Runtime) {
         let stopwatch = runtime.stopwatch;
-        let judges = self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges);
-        judges.for_each(|judge| judge.time_by(stopwatch));
+        self.judges_mut().for_each(|j| j.time_by(stopwatch));
         self.vectors.time_by(stopwatch);
         self.runtime = runtime;
     }
@@ -47,8 +46,7 @@ impl Monitor {
     pub fn take_judgements(&mut self) -> Vec<WindowJudgement> {
         let mut all = Vec::new();
         if self.runtime.stopwatch.is_some() {
-            let judges = self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges);
-            judges.for_each(|judge| judge.take_judgements(&mut all));
+            self.judges_mut().for_each(|j| j.take_judgements(&mut all));
             self.vectors.take_judgements(&mut all);
         }
         all

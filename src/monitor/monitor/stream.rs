@@ -3,10 +3,10 @@
 //! Sealing a stream changes that stream alone, so streams are sealed in parallel. [`Sealed`]
 //! carries the effects on others: changes for the caller, and panes for the roll-up.
 
-use crate::collect::{Key, Named, PaneDelta, Part};
+use crate::collect::{Key, LastSeen, Named, PaneDelta, Part};
 use crate::judge::ledger::stake_of;
 use crate::judge::{Change, Detector, Judge, ModelPlan, Stopwatch, StreamId};
-use crate::monitor::pending::PendingPanes;
+use crate::monitor::delta::{PaneWalk, PendingPanes};
 use crate::monitor::views::scalars;
 use crate::stats::sequential::Odds;
 use crate::stats::view::View;
@@ -18,11 +18,7 @@ pub(super) struct Stream {
     pub model: usize,
     pub key: Key,
     pub part: Part,
-    pub newest_ms: i64,
-    /// Whether an event came since the last tick.
-    pub seen: bool,
-    /// The last tick that saw an event.
-    pub seen_ms: Option<i64>,
+    pub last: LastSeen,
     /// Predictions that wait for outcomes, over all shards.
     pub waiting: u64,
     /// Sealed panes that not all shards have passed.
@@ -51,9 +47,7 @@ impl Stream {
             model,
             part: Part::of(key.segment()),
             key,
-            newest_ms: i64::MIN,
-            seen: false,
-            seen_ms: None,
+            last: LastSeen::before(i64::MIN),
             waiting: 0,
             pending: PendingPanes::default(),
             judges: Vec::new(),
@@ -75,12 +69,13 @@ impl Stream {
             self.judges = judges_for(plan, odds, &self.key);
             self.judges.iter_mut().for_each(|j| j.time_by(stopwatch));
         }
-        self.judges.iter_mut().for_each(|j| j.seen(self.newest_ms));
+        self.judges
+            .iter_mut()
+            .for_each(|j| j.seen(self.last.newest_ms));
     }
 
-    /// Walks the panes from `from_ms` to the line. It also walks a stretch without panes while
-    /// windows still slide old panes out, and skips the rest once they are empty. Each judge's
-    /// windows may keep `bytes` of sums.
+    /// Seals and judges the panes from `from_ms` to the line. Each judge's windows may keep
+    /// `running_bytes` of sums.
     pub fn seal(
         &mut self,
         plan: &ModelPlan,
@@ -90,22 +85,17 @@ impl Stream {
         let rolls_up = plan.segmenting.rollup && self.part.is_rolled_up();
         let mut sealed = Sealed::default();
         self.judges.iter_mut().for_each(|j| j.keep(running_bytes));
-        let mut at_ms = from_ms;
-        while at_ms < line_ms {
-            if !self.judges.iter().any(Judge::moves) {
-                match self.pending.oldest_ms() {
-                    Some(oldest) if oldest < line_ms => at_ms = oldest,
-                    _ => break,
-                }
-            }
-            let end_ms = at_ms + plan.ladder.pane_ms;
+        let mut walk = PaneWalk::new(from_ms, line_ms, plan.ladder.pane_ms);
+        while let Some(end_ms) = walk.next_end_ms(
+            self.judges.iter().any(Judge::moves),
+            self.pending.oldest_ms(),
+        ) {
             let pane = self.pending.take(end_ms);
             for (view, judge) in self.judges.iter_mut().enumerate() {
                 let pane = pane.as_ref().map(|d| d.pane(view));
                 judge.seal(pane.as_ref(), end_ms, &plan.judge, &mut sealed.changes);
             }
             sealed.panes.extend(pane.filter(|_| rolls_up));
-            at_ms = end_ms;
         }
         sealed
     }

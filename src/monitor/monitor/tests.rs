@@ -1,4 +1,5 @@
-//! A monitor that settles only where something changed says what one says that always settles.
+//! A monitor that compares its streams only where something changed says what one says that always
+//! does.
 
 use super::*;
 use crate::collect::{Disposition, Event, Origin, PartitionId, Segmenting};
@@ -39,7 +40,8 @@ fn plan() -> Plan {
     plan
 }
 
-/// A shard and a monitor, which settles after each record; `always`: as if something had changed.
+/// A shard and a monitor, which compares its streams after each record; `always`: as if something
+/// had changed.
 struct Pair {
     shard: Shard,
     monitor: Monitor,
@@ -72,12 +74,12 @@ impl Pair {
                 self.monitor.advance(model, until_ms);
             }
         }
-        self.settle();
+        self.compare();
     }
 
-    fn settle(&mut self) {
+    fn compare(&mut self) {
         self.monitor.moved |= self.always;
-        self.monitor.settle();
+        self.monitor.compare_streams();
     }
 
     fn tick(&mut self, now_ms: i64) {
@@ -86,7 +88,7 @@ impl Pair {
         self.monitor.observe(shard.due_ms(), once(activity));
         self.shard.tick(now_ms);
         self.monitor.tick(now_ms, false, true);
-        self.settle();
+        self.compare();
     }
 
     /// Reports with the streams that are called, and what was judged.
@@ -100,7 +102,7 @@ impl Pair {
 }
 
 #[test]
-fn what_is_settled_where_something_changed_is_what_is_settled_always() {
+fn streams_compared_where_something_changed_are_as_if_always_compared() {
     let mut pairs = [false, true].map(Pair::new);
     let (mut rng, mut called) = (Rng::new(3), 0);
     for i in 0..20_000i64 {
@@ -133,7 +135,7 @@ fn what_is_settled_where_something_changed_is_what_is_settled_always() {
             }
             if i % 5_000 == 4_999 {
                 pair.monitor.start_over(|id| id.version == version, None);
-                pair.settle();
+                pair.compare();
             }
         }
         if i % 50 == 0 {

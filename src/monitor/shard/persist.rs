@@ -94,7 +94,7 @@ impl Shard {
         let corrupt = |_: PackError| RestoreError::Corrupt(format!("sums of {}", s.title()));
         let plan = &self.plan.models[model];
         let mut stream = Stream::new(model, Key::new(&s.name, &s.version, &s.segment));
-        stream.restore_marks(s.newest_ms, s.late);
+        (stream.last.newest_ms, stream.late) = (s.newest_ms, s.late);
         for (start_ms, views) in &s.late_outcomes {
             stream.add_late_outcomes(*start_ms, views);
         }
@@ -196,7 +196,7 @@ fn stream_state(slot: usize, s: &Stream) -> StreamState {
     let pane = |(start, views): (i64, Vec<Packed>)| (start, views.iter().map(bytes).collect());
     StreamState {
         model: s.model as u32,
-        newest_ms: s.newest_ms,
+        newest_ms: s.last.newest_ms,
         late: s.late,
         slot: u32::try_from(slot).ok(),
         open: s.packed().into_iter().map(pane).collect(),

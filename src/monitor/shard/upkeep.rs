@@ -1,9 +1,8 @@
 //! What the holder of a shard does with it, besides giving it records.
 
-use super::Shard;
+use super::{Batch, Shard};
 use crate::collect::Pair;
 use crate::collect::join::{JournalDelta, SpillBackend};
-use crate::monitor::delta::Delta;
 use std::sync::Arc;
 
 /// See the module.
@@ -66,7 +65,7 @@ impl ShardUpkeep<'_> {
     ///
     /// Models whose outcomes come separately are left out: they would have to correct panes that
     /// are not sealed.
-    pub fn hand_over(&mut self) -> Vec<Delta> {
+    pub fn hand_over(&mut self) -> Batch {
         let mut deltas = Vec::new();
         let idle = self.0.collector.partitions().are_idle();
         for (model, reached_ms) in self.0.view().reached_ms().into_iter().enumerate() {
@@ -81,11 +80,14 @@ impl ShardUpkeep<'_> {
             *handed_ms = until_ms;
             self.0.take_panes(model, until_ms, &mut deltas);
         }
-        deltas
+        Batch {
+            deltas,
+            sealed: None,
+        }
     }
 
     /// What late outcomes change in panes that were sealed.
-    pub fn take_corrections(&mut self) -> Vec<Delta> {
+    pub fn take_corrections(&mut self) -> Batch {
         self.0.take_corrections()
     }
 

@@ -6,7 +6,7 @@ use crate::collect::{Counters, Key, PairCounts, Partitions, Stream};
 use crate::judge::Comparisons;
 use crate::monitor::activity::{Activity, StreamActivity, Unjudged};
 use crate::monitor::views::{VersionName, scalars};
-use crate::monitor::watchdog::Watermark;
+use crate::monitor::watchdog::Frontier;
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
@@ -24,12 +24,12 @@ impl<'a> ShardView<'a> {
         self.0.unread.is_empty() && self.0.collector.partitions().are_read()
     }
 
-    /// The watermark of its partitions.
-    pub fn watermark(self) -> Watermark {
+    /// The frontier of its partitions.
+    pub fn frontier(self) -> Frontier {
         let partitions = self.0.collector.partitions();
-        Watermark {
+        Frontier {
             time_ms: partitions.frontier_ms(),
-            ..Watermark::of([(partitions, true)].into_iter())
+            ..Frontier::of([(partitions, true)].into_iter())
         }
     }
 
@@ -76,12 +76,10 @@ impl<'a> ShardView<'a> {
     pub fn activity(self) -> impl Iterator<Item = StreamActivity<'a>> + use<'a> {
         self.0.collector.streams().iter().map(|(_, s)| Activity {
             of: &s.key,
-            newest_ms: s.newest_ms,
-            seen: s.seen,
-            seen_ms: s.seen_ms,
+            last: s.last,
             pending: s.pending,
             // Of events that were all refused or repeated nothing is shown.
-            begins: s.seen && s.newest_ms > i64::MIN,
+            begins: s.last.seen && s.last.newest_ms > i64::MIN,
         })
     }
 

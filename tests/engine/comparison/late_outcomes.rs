@@ -2,12 +2,12 @@
 //! gives the same comparison.
 
 use super::{BEGIN_MS, PANE_MS, Record, plan, said, worse};
-use crate::support::disk::Disk;
-use crate::support::records::{EVENT, JOIN, origin};
+use crate::support::disk::Feed;
+use crate::support::records::{EVENT, JOIN, label_of};
 use std::collections::{BTreeMap, BTreeSet};
+use trueline::collect::Event;
 use trueline::collect::join::{JoinPlan, Missing};
-use trueline::collect::{Event, Label};
-use trueline::monitor::{Engine, Plan, RecordSink};
+use trueline::monitor::RecordSink;
 use trueline::stats::rng::Rng;
 use trueline::stats::sequential::Compared;
 use trueline::stats::sums::Sums;
@@ -30,77 +30,46 @@ type End = (
     BTreeMap<(String, String), Compared>,
 );
 
-struct Feed {
-    engine: Engine,
-    offsets: [i64; 2],
-    disk: Disk,
+fn take(feed: &mut Feed, late: &Late) {
+    match *late {
+        Late::Prediction(r) => {
+            let event = Event {
+                model: "m",
+                version: r.version,
+                id: &r.id.to_le_bytes(),
+                time_ms: r.time_ms,
+                prediction: Prediction::Score(r.score),
+                ..EVENT
+            };
+            let origin = feed.next(0);
+            feed.engine.observe(origin, &event);
+        }
+        Late::Outcome {
+            id,
+            time_ms,
+            happened,
+        } => {
+            let (id, outcome) = (id.to_le_bytes(), Outcome::Binary(happened));
+            let origin = feed.next(1);
+            feed.engine.label(origin, &label_of(&id, time_ms, outcome));
+        }
+    }
 }
 
-impl Feed {
-    fn new(plan: Plan) -> Feed {
-        let mut engine = Engine::new(plan);
-        engine.assign((0, 0).into());
-        engine.assign((1, 0).into());
-        Feed {
-            engine,
-            offsets: [0; 2],
-            disk: Disk::default(),
-        }
+/// n and positives of each version's longest window, and the comparisons.
+fn end(feed: &mut Feed) -> End {
+    feed.engine.finish();
+    feed.conserved();
+    for (source, c) in feed.engine.counters().sources() {
+        assert_eq!(c.conflict, 0, "two versions of one id of {source}: {c:?}");
     }
-
-    fn take(&mut self, late: &Late) {
-        let source = usize::from(matches!(late, Late::Outcome { .. }));
-        let origin = origin(source as u16, 0, self.offsets[source]);
-        self.offsets[source] += 1;
-        match *late {
-            Late::Prediction(r) => {
-                let event = Event {
-                    model: "m",
-                    version: r.version,
-                    id: &r.id.to_le_bytes(),
-                    time_ms: r.time_ms,
-                    prediction: Prediction::Score(r.score),
-                    ..EVENT
-                };
-                self.engine.observe(origin, &event);
-            }
-            Late::Outcome {
-                id,
-                time_ms,
-                happened,
-            } => {
-                let label = Label {
-                    model: None,
-                    id: &id.to_le_bytes(),
-                    time_ms,
-                    arrival_ms: None,
-                    outcome: Outcome::Binary(happened),
-                };
-                self.engine.label(origin, &label);
-            }
-        }
-    }
-
-    fn restart(&mut self) {
-        let plan = self.engine.plan().clone();
-        self.engine = self.disk.restart(&mut self.engine, plan);
-    }
-
-    /// n and positives of each version's longest window, and the comparisons.
-    fn end(&mut self) -> End {
-        self.engine.finish();
-        for (source, c) in self.engine.counters().sources() {
-            assert_eq!(c.records, c.disposed(), "source {source}: {c:?}");
-            assert_eq!(c.conflict, 0, "two versions of one id are no conflict");
-        }
-        let totals = self.engine.totals().filter(|(_, w, _)| w.window == "10m");
-        let positives = |s: &Sums| s.occupied().map(|(_, c)| c.y).sum();
-        let totals = totals.map(|(id, _, s)| (id.version.clone(), s.n(), positives(&s)));
-        let mut totals: Vec<_> = totals.collect();
-        // Slots are given in the order of arrival.
-        totals.sort();
-        (totals, said(&self.engine))
-    }
+    let totals = feed.engine.totals().filter(|(_, w, _)| w.window == "10m");
+    let positives = |s: &Sums| s.occupied().map(|(_, c)| c.y).sum();
+    let totals = totals.map(|(id, _, s)| (id.version.clone(), s.n(), positives(&s)));
+    let mut totals: Vec<_> = totals.collect();
+    // Slots are given in the order of arrival.
+    totals.sort();
+    (totals, said(&feed.engine))
 }
 
 fn join(missing: Missing, revise: bool) -> Vec<JoinPlan> {
@@ -209,18 +178,20 @@ fn two_versions_of_one_id_get_its_late_outcome_in_whatever_order_they_come() {
         (Missing::Drop, true),
     ] {
         let mut straight = Feed::new(plan(None, 1_000_000, join(missing, revise)));
-        shuffled(&all, 1).iter().for_each(|l| straight.take(l));
-        let expected = straight.end();
+        shuffled(&all, 1)
+            .iter()
+            .for_each(|l| take(&mut straight, l));
+        let expected = end(&mut straight);
         for seed in [2, 3, 4] {
             let mut feed = Feed::new(plan(None, 1_000_000, join(missing, revise)));
             for (i, l) in shuffled(&all, seed).iter().enumerate() {
-                feed.take(l);
+                take(&mut feed, l);
                 if i % 2_501 == 2_500 {
                     feed.restart();
                 }
             }
             assert_eq!(
-                feed.end(),
+                end(&mut feed),
                 expected,
                 "{missing:?} revise {revise} seed {seed}"
             );

@@ -24,7 +24,7 @@ fn a_watermark_that_stands_still_makes_verdicts_stalled_and_names_the_partition(
     let stalled = Verdict::Undecided(Undecided::Stalled);
     assert_eq!(window(engine.monitor()).verdict, stalled);
     assert!(window(engine.monitor()).numbers.is_none());
-    assert_eq!(engine.watchdog().watermark().holder, Some(P1));
+    assert_eq!(engine.watchdog().frontier().holder, Some(P1));
     assert!(engine.watchdog().is_stalled());
     // It goes on by itself.
     engine.on_partition((0, 1).into(), PartitionEvent::Ended);

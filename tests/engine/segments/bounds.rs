@@ -1,9 +1,9 @@
 //! An adversary who invents names does not get past any bound that `check` prints.
 
 use super::BEGIN_MS;
-use crate::support::records::{EVENT, origin};
+use crate::support::records::{EVENT, label_of, origin};
 use std::path::PathBuf;
-use trueline::collect::{Event, Label, Refusal};
+use trueline::collect::{Event, Refusal};
 use trueline::config::Config;
 use trueline::config::bounds::MemoryBound;
 use trueline::config::value::Outside;
@@ -152,14 +152,9 @@ fn invented_ids_segments_and_versions_stay_under_the_printed_bounds() {
         );
         // Every other outcome is of no prediction at all.
         let of = if i % 2 == 0 { i } else { -i };
-        let label = Label {
-            model: None,
-            id: &of.to_le_bytes(),
-            time_ms: event.time_ms + 1,
-            arrival_ms: None,
-            outcome: Outcome::Binary(rng.uniform() < 0.5),
-        };
-        engine.label(at(1), &label);
+        let id = of.to_le_bytes();
+        let outcome = Outcome::Binary(rng.uniform() < 0.5);
+        engine.label(at(1), &label_of(&id, event.time_ms + 1, outcome));
         assert_eq!(engine.counters().total().records, 2 * (i as u64 + 1));
     });
 }

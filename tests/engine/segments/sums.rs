@@ -2,10 +2,10 @@
 //! outcomes and restarts.
 
 use super::{BEGIN_MS, LATENESS_MS, SEGMENTS, grid, plan, restarted, rolled, summed, totals};
-use crate::support::records::{EVENT, JOIN, origin};
+use crate::support::records::{EVENT, JOIN, label_of, origin};
 use proptest::prelude::*;
 use trueline::collect::join::{JoinPlan, Missing};
-use trueline::collect::{Disposition, Event, Label, OTHER, ROLL_UP};
+use trueline::collect::{Disposition, Event, OTHER, ROLL_UP};
 use trueline::judge::StreamId;
 use trueline::monitor::{Engine, RecordSink};
 use trueline::stats::fixed::Score;
@@ -156,14 +156,11 @@ fn late_outcomes_correct_the_roll_up_with_their_segment() {
         later.sort_unstable();
         while let Some(&(at_ms, id)) = later.first().filter(|(at, _)| *at <= time_ms) {
             later.remove(0);
-            let label = Label {
-                model: None,
-                id: &id.to_le_bytes(),
-                time_ms: at_ms,
-                arrival_ms: None,
-                outcome: Outcome::Binary(rng.uniform() < 0.5),
-            };
-            engine.label(origin(1), &label);
+            let id = id.to_le_bytes();
+            engine.label(
+                origin(1),
+                &label_of(&id, at_ms, Outcome::Binary(rng.uniform() < 0.5)),
+            );
         }
     }
     engine.finish();

@@ -166,6 +166,7 @@ impl GroupClient for Client {
                     stable: Some(stable.min(end)),
                     next: Some(fetch.next).filter(|_| !fetch.paused),
                     responded: at.checked_sub(silent).filter(|_| silent < DISCONNECTED),
+                    unfetched: false,
                 }));
             }
         }

@@ -82,7 +82,7 @@ impl World<'_> {
             if total.records != total.disposed() {
                 return Err(format!("a record has not one disposition: {total:?}"));
             }
-            let mark = engine.engines.watchdog().map(|dog| dog.watermark());
+            let mark = engine.engines.watchdog().map(|dog| dog.frontier());
             let watermark = mark.and_then(|mark| mark.time_ms);
             if watermark < p.watermark {
                 return Err(format!(
@@ -123,7 +123,7 @@ impl World<'_> {
         if p.contests.is_some_and(|since| self.now < since + DECIDED) {
             self.healthy = self.healthy.max(self.now + SETTLED);
         }
-        let mark = engine.engines.watchdog().map(|dog| dog.watermark());
+        let mark = engine.engines.watchdog().map(|dog| dog.frontier());
         let ahead = is_ahead(engine, self.scenario, self.now);
         let settled = self.now > self.healthy && self.now > BEGIN + SETTLED;
         if settled && held_ms > bound_ms && !ahead {
@@ -200,7 +200,7 @@ impl World<'_> {
         let held = engine
             .engines
             .watchdog()
-            .is_none_or(|dog| dog.watermark().holder.is_some());
+            .is_none_or(|dog| dog.frontier().holder.is_some());
         let waits = match engine.engines.role() {
             Role::Judge(facts) => {
                 let behind = facts.partitions[Freshness::Behind as usize] > 0;
@@ -225,7 +225,7 @@ impl World<'_> {
         format!(
             "positions {:?}, ends {ends:?}, watermark {:?}, not ready {:?}",
             engine.engines.positions(),
-            engine.engines.watchdog().map(|dog| dog.watermark()),
+            engine.engines.watchdog().map(|dog| dog.frontier()),
             engine.published.missing()
         )
     }
@@ -268,7 +268,7 @@ impl World<'_> {
 /// clock was ahead they must not be, nor where no partition has several of them in a row.
 fn is_ahead(engine: &EngineLoop, scenario: &Scenario, now: Duration) -> bool {
     let ahead = |f: &Fault| matches!(f, Fault::Clock { ahead_ms, .. } if *ahead_ms > AHEAD_MS);
-    let mark = engine.engines.watchdog().map(|dog| dog.watermark());
+    let mark = engine.engines.watchdog().map(|dog| dog.frontier());
     mark.and_then(|mark| mark.time_ms) > Some(clock::wall_ms(now) + AHEAD_MS)
         && scenario.faults.iter().any(|(_, f)| ahead(f))
         && (0..scenario.partitions).any(|log| ahead_in_a_row(scenario, log) >= WITNESSES)

@@ -12,11 +12,11 @@ mod sums;
 use crate::support::memory_store::MemoryBackend;
 use crate::support::partitions;
 use crate::support::random::vector;
-use crate::support::records::{EVENT, JOIN, origin};
+use crate::support::records::{EVENT, JOIN, label_of, origin};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trueline::collect::join::{JoinPlan, Missing, Repeated, SpillBackend};
-use trueline::collect::{Disposition, Event, Label, Origin};
+use trueline::collect::{Disposition, Event, Origin};
 use trueline::judge::{JudgeOptions, ModelPlan, Plan, WindowReport};
 use trueline::monitor::{Engine, MonitorView, RecordSink, Snapshot};
 use trueline::stats::axis::{Axis, Grid};
@@ -204,16 +204,10 @@ impl Feed {
 fn feed(engine: &mut impl RecordSink, origin: Origin, record: &Record) -> Disposition {
     match record {
         Record::Prediction(row) => observe(engine, origin, row, None),
-        Record::Outcome { id, time_ms, class } => {
-            let label = Label {
-                model: None,
-                id: &id.to_le_bytes(),
-                time_ms: *time_ms,
-                arrival_ms: None,
-                outcome: Outcome::Class(*class),
-            };
-            engine.label(origin, &label)
-        }
+        Record::Outcome { id, time_ms, class } => engine.label(
+            origin,
+            &label_of(&id.to_le_bytes(), *time_ms, Outcome::Class(*class)),
+        ),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Views of single classes are tested together: adjusted by Holm, at the level of all of them.
 
 use super::{Row, SPAN_MS, START_MS, feed, plan_of, report, rows};
+use crate::support::bars::{Bar, data_sets, each};
 use trueline::judge::{Plan, WindowReport};
 use trueline::monitor::Engine;
 use trueline::stats::view::View;
@@ -63,21 +64,19 @@ fn hold_to_holm(engine: &Engine) -> Vec<bool> {
 
 #[test]
 fn the_error_of_all_classes_together_keeps_its_level_where_single_tests_do_not() {
-    let (mut family, mut single) = (0, 0);
-    let sets = 400;
-    for set in 0..sets {
-        let mut engine = feed(classes_plan(), &unsegmented(rows(500, 0.0, 40_000 + set)));
+    let sets = data_sets(300);
+    let all = each(sets, |seed| {
+        let mut engine = feed(classes_plan(), &unsegmented(rows(500, 0.0, 40_000 + seed)));
         engine.finish();
         let windows: Vec<WindowReport> = engine.reports().map(|r| r.windows[0].clone()).collect();
-        family += u32::from(windows.iter().any(|w| w.family.unwrap().reject));
-        let rejects = |w: &WindowReport| w.scores().unwrap().reject;
-        single += u32::from(windows.iter().any(rejects));
-    }
-    let share = |hits: u32| f64::from(hits) / sets as f64;
-    println!("family {} single {}", share(family), share(single));
-    let bar = 4.0 * (0.05 * 0.95 / sets as f64).sqrt();
+        let family = windows.iter().any(|w| w.family.unwrap().reject);
+        (family, windows.iter().any(|w| w.scores().unwrap().reject))
+    });
+    let family = all.iter().filter(|r| r.0).count() as u64;
+    let single = all.iter().filter(|r| r.1).count() as u64;
     // Bonferroni's first step is nearly exact for four classes; one test for each rejects far more
     // often.
-    assert!(share(family) < 0.05 + bar && share(family) > 0.005);
-    assert!(share(single) > 0.05 + bar);
+    Bar::new(sets, 0.0..=0.055, &[0.15]).assert("family", family);
+    Bar::new(sets, 0.15..=1.0, &[0.055]).assert("single", single);
+    assert!(200 * family > sets, "{family} of {sets}");
 }

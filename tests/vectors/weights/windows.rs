@@ -3,9 +3,9 @@
 
 use super::{Sample, heavy, overdone, overdone_by_half, sample, tiers};
 use crate::support::disk::Disk;
-use crate::support::records::{EVENT, JOIN, origin};
+use crate::support::records::{EVENT, JOIN, label_of, origin};
 use trueline::collect::join::{JoinPlan, Missing};
-use trueline::collect::{Disposition, Event, Label};
+use trueline::collect::{Disposition, Event};
 use trueline::judge::{Change, JudgeOptions, ModelPlan, Plan, Step, Undecided, Verdict};
 use trueline::monitor::{Engine, RecordSink};
 use trueline::report::record::Record;
@@ -111,15 +111,12 @@ fn weighted_windows_are_the_same_to_the_bit_joined_revised_and_through_restarts(
     let mut outcomes = 0;
     for (n, &(at, outcome, i)) in records.iter().enumerate() {
         if outcome {
-            let label = Label {
-                model: None,
-                id: &i.to_le_bytes(),
-                time_ms: BEGIN_MS + at,
-                arrival_ms: None,
-                outcome: Outcome::Class(s.all.outcome(i)),
-            };
             let origin = origin(1, 0, outcomes);
-            joined.label(origin, &label);
+            let id = i.to_le_bytes();
+            joined.label(
+                origin,
+                &label_of(&id, BEGIN_MS + at, Outcome::Class(s.all.outcome(i))),
+            );
             outcomes += 1;
         } else {
             observe(&mut joined, &s, i, true);

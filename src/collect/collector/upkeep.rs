@@ -1,13 +1,13 @@
 //! What the holder of a collector does with it, besides giving it records and taking out sealed
 //! panes.
 
-use super::collector::Collector;
-use super::counters::Counters;
-use super::pairing::Pairing;
-use super::partition::Partitions;
-use super::segment::Segmenting;
-use super::shape::ModelShape;
-use super::stream::Stream;
+use super::Collector;
+use crate::collect::counters::Counters;
+use crate::collect::pairing::Pairing;
+use crate::collect::partition::Partitions;
+use crate::collect::segment::Segmenting;
+use crate::collect::shape::ModelShape;
+use crate::collect::stream::Stream;
 use std::collections::BTreeSet;
 
 impl Collector {
@@ -39,9 +39,9 @@ impl Collector {
     ) {
         let mut unused: BTreeSet<usize> = BTreeSet::new();
         for (slot, stream) in self.streams.iter_mut() {
-            stream.tick(now_ms);
+            stream.last.tick(now_ms);
             let waits = stream.pending > 0 || stream.open_len() > 0;
-            if !waits && expired(stream.model, stream.newest_ms) {
+            if !waits && expired(stream.model, stream.last.newest_ms) {
                 unused.insert(slot);
             }
         }
@@ -66,7 +66,7 @@ impl Collector {
         // Outcomes come after the last prediction; nothing is judged for their sake.
         let newest = match self.joins.plans() {
             [] => self.partitions.newest_ms(),
-            _ => self.streams.iter().map(|(_, s)| s.newest_ms).max(),
+            _ => self.streams.iter().map(|(_, s)| s.last.newest_ms).max(),
         };
         let end = newest.map(|t| shape.start_of(t) + shape.pane_ms);
         end.map_or(self.sealed_until_ms[model], |end| {

@@ -4,20 +4,20 @@
 //! If a model has vector views, a pending prediction also keeps the numbers that these views need.
 //! They go to the holder of the views ([`MaturedVector`]) when the prediction is mature and
 //! counted. Changes by late outcomes are kept for the views too, beside the corrections of scores
-//! ([`super::amend`]). Models without such views pay one comparison a prediction.
+//! ([`crate::collect::amend`]). Models without such views pay one comparison a prediction.
 
-use super::collector::Collector;
-use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
-use super::join::{
+use super::Collector;
+use crate::collect::event::{Disposition, Event, Label, Origin, Reason, Refusal};
+use crate::collect::join::{
     JoinPlan, Key, Labelled, Matured, MaturityEvent, Missing, NewPrediction, Predicted, Revision,
     attribute_view, full_vector,
 };
-use super::key;
-use super::pairing::Pairing;
-use super::rank::rank;
-use super::segment::Part;
-use super::shape::{ModelShape, believes};
-use super::streams::Streams;
+use crate::collect::key;
+use crate::collect::pairing::Pairing;
+use crate::collect::rank::rank;
+use crate::collect::segment::Part;
+use crate::collect::shape::{ModelShape, believes};
+use crate::collect::streams::Streams;
 use crate::stats::fixed::{Score, Scored};
 use crate::stats::kernel::sums::value_of;
 use crate::stats::multiclass::ranked::{ABSENT, ranked};
@@ -107,7 +107,7 @@ impl Collector {
         }
         if let Predicted::Pending { .. } = end {
             if let Some(stream) = self.streams.get_mut(slot) {
-                stream.expect(time);
+                stream.saw(time);
             }
             if renormalised {
                 self.counters.source_mut(origin.source).renormalised += 1;

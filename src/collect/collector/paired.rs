@@ -1,9 +1,9 @@
 //! The collector's side of comparisons: observations of the versions of a model, paired by id.
 
-use super::collector::Collector;
-use super::event::Event;
-use super::join;
-use super::pairing::{MatchedPairs, Pairing, PairingState};
+use super::Collector;
+use crate::collect::event::Event;
+use crate::collect::join;
+use crate::collect::pairing::{MatchedPairs, Pairing, PairingState};
 use crate::stats::fixed::Scored;
 
 impl Collector {

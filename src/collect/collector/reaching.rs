@@ -1,7 +1,7 @@
 //! The collector's side of event time: how far a record brings its partition.
 
-use super::collector::Collector;
-use super::event::{Disposition, Refusal};
+use super::Collector;
+use crate::collect::event::{Disposition, Refusal};
 
 impl Collector {
     /// The partition of the record at hand has come to this time.

@@ -1,9 +1,9 @@
 //! The collector's side of ids: a record that carries its outcome is counted once.
 
-use super::collector::Collector;
-use super::event::{Disposition, Event, Origin};
-use super::join::{JoinState, JournalError};
-use super::seen_ids::{Repeat, SeenId};
+use super::Collector;
+use crate::collect::event::{Disposition, Event, Origin};
+use crate::collect::join::{JoinState, JournalError};
+use crate::collect::seen_ids::{Repeat, SeenId};
 use std::borrow::Cow;
 
 impl Collector {

@@ -1,8 +1,8 @@
 //! The collector's joins and ids in snapshots and journals, and joins back from them.
 
-use super::collector::Collector;
-use super::join::{JoinState, Joins, JournalDelta, JournalError, RowLayout};
-use super::shape::ModelShape;
+use super::Collector;
+use crate::collect::join::{JoinState, Joins, JournalDelta, JournalError, RowLayout};
+use crate::collect::shape::ModelShape;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 

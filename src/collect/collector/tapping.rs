@@ -1,10 +1,10 @@
 //! The collector's side of a tap: the pairs that it forms, for clients that look.
 
-use super::collector::Collector;
-use super::event::{Disposition, Event, Label};
-use super::join::Key;
-use super::shape::project;
-use super::tap::{Pair, Tap};
+use super::Collector;
+use crate::collect::event::{Disposition, Event, Label};
+use crate::collect::join::Key;
+use crate::collect::shape::project;
+use crate::collect::tap::{Pair, Tap};
 use crate::stats::fixed::Scored;
 
 impl Collector {

@@ -1,0 +1,210 @@
+//! Versions with vector views: what a shard, the windows of a partition and a monitor hold of them.
+//!
+//! Vector streams are of whole versions: segments would multiply cells that are sparse already, so
+//! a version with segments has its vector views under segment `*`, like a roll-up. `W` is what
+//! takes the sealed panes of a view: nothing in a shard, where panes are open; windows; or a judge.
+
+use super::delta::PaneWalk;
+use super::snapshot::VersionState;
+use super::views::{VersionName, blank, revision, vectors};
+use crate::collect::{LastSeen, LateVector, VectorPanes};
+use crate::judge::{ModelPlan, Plan};
+use crate::stats::view::View;
+use crate::window::{EmptySums, PackError, Pane, PaneState, Revision};
+
+/// A version. See the module.
+#[derive(Debug, Clone)]
+pub struct Version<W> {
+    /// Index of the model's plan.
+    pub model: usize,
+    name: String,
+    version: String,
+    segmented: bool,
+    /// Its last event, in a shard and in a monitor.
+    pub last: LastSeen,
+    /// When the oldest of its predictions that wait are mature, since the last tick of a monitor.
+    pub due_ms: Option<i64>,
+    /// Its vector views.
+    pub views: Vec<VersionView<W>>,
+}
+
+/// A vector view of a version.
+#[derive(Debug, Clone)]
+pub struct VersionView<W> {
+    /// Which one.
+    pub view: View,
+    /// Open panes of a shard; elsewhere sealed ones that not all shards have passed.
+    pub panes: VectorPanes,
+    /// What takes the panes.
+    pub windows: W,
+}
+
+impl<W> Version<W> {
+    /// A version of `model` without panes, which have room for so many cells; an event of it has
+    /// come.
+    pub fn new(
+        plan: &Plan,
+        model: usize,
+        name: VersionName<'_>,
+        cells_max: usize,
+        windows: impl Fn(&ModelPlan, View, EmptySums) -> W,
+    ) -> Version<W> {
+        let of = &plan.models[model];
+        let view = |view: View| {
+            let blank = blank(of, view, cells_max)?;
+            Some(VersionView {
+                view,
+                windows: windows(of, view, EmptySums::Vector(blank.clone())),
+                panes: VectorPanes::new(blank, of.ladder.pane_ms),
+            })
+        };
+        Version {
+            model,
+            name: name.model.to_owned(),
+            version: name.version.to_owned(),
+            segmented: name.segmented,
+            last: LastSeen {
+                seen: true,
+                ..LastSeen::before(i64::MIN)
+            },
+            due_ms: None,
+            views: vectors(of).filter_map(view).collect(),
+        }
+    }
+
+    /// A version of a snapshot, without its panes yet.
+    pub fn of_state(
+        plan: &Plan,
+        model: usize,
+        state: &VersionState,
+        windows: impl Fn(&ModelPlan, View, EmptySums) -> W,
+    ) -> Version<W> {
+        let cells_max = match state.cells {
+            true => plan.caps.vector_cells_max,
+            false => 0,
+        };
+        let version = Version::new(plan, model, state.name(), cells_max, windows);
+        Version {
+            last: LastSeen::before(state.newest_ms),
+            ..version
+        }
+    }
+
+    /// Adds a version after `all`, where its model has vector views; without cells where the cap of
+    /// versions is reached.
+    pub fn begin(
+        all: &mut Vec<Version<W>>,
+        plan: &Plan,
+        name: VersionName<'_>,
+        windows: impl Fn(&ModelPlan, View, EmptySums) -> W,
+    ) -> Option<usize> {
+        let model = plan.serves(name.model)?;
+        vectors(&plan.models[model]).next()?;
+        let cells_max = match cells_left(all, plan) {
+            0 => 0,
+            _ => plan.caps.vector_cells_max,
+        };
+        all.push(Version::new(plan, model, name, cells_max, windows));
+        Some(all.len() - 1)
+    }
+
+    /// Gives cells to versions that began when there were none.
+    pub fn admit(all: &mut [Version<W>], plan: &Plan, cap: impl Fn(&mut W, usize)) {
+        let left = cells_left(all, plan);
+        let without = all.iter_mut().filter(|v| !v.has_cells());
+        for view in without.take(left).flat_map(|v| &mut v.views) {
+            view.panes.cap(plan.caps.vector_cells_max);
+            cap(&mut view.windows, plan.caps.vector_cells_max);
+        }
+    }
+
+    /// Its names.
+    pub fn name(&self) -> VersionName<'_> {
+        VersionName {
+            model: &self.name,
+            version: &self.version,
+            segmented: self.segmented,
+        }
+    }
+
+    /// Whether it has cells at all.
+    fn has_cells(&self) -> bool {
+        self.views.iter().any(|v| v.panes.has_room())
+    }
+
+    /// For a snapshot, without its views.
+    pub fn state(&self) -> VersionState {
+        VersionState {
+            model: self.model as u32,
+            name: self.name.clone(),
+            version: self.version.clone(),
+            segmented: self.segmented,
+            newest_ms: self.last.newest_ms,
+            cells: self.has_cells(),
+            views: Vec::new(),
+        }
+    }
+
+    /// One of its views.
+    pub fn view_mut(&mut self, view: View) -> Option<&mut VersionView<W>> {
+        self.views.iter_mut().find(|v| v.view == view)
+    }
+
+    /// Takes a sealed pane of a view: it waits, or is placed where all panes of its time are sealed
+    /// already. `None` where it does not fit.
+    pub fn apply(
+        &mut self,
+        view: View,
+        pane: &PaneState,
+        sealed_until_ms: i64,
+        place: impl FnOnce(&mut W, &Pane, i64) -> Result<(), PackError>,
+    ) -> Option<()> {
+        let view = self.view_mut(view)?;
+        let pane = view.panes.unpack(pane.clone()).ok()?;
+        if pane.start_ms >= sealed_until_ms {
+            view.panes.merge(&pane);
+            return Some(());
+        }
+        place(&mut view.windows, &pane, sealed_until_ms).ok()
+    }
+
+    /// Takes a late outcome; answers for how many views there was no cell.
+    pub fn revise(
+        &mut self,
+        late: &LateVector,
+        revise: impl Fn(&mut W, &Revision<'_>) -> bool,
+    ) -> u64 {
+        let revision = revision(late);
+        let took = self.views.iter_mut().map(|v| {
+            let waiting = v.panes.revise(&revision);
+            waiting.unwrap_or_else(|| revise(&mut v.windows, &revision))
+        });
+        took.map(|took| u64::from(!took)).sum()
+    }
+
+    /// Gives the panes of the walk to the windows of all views, each with its end.
+    pub fn seal(
+        &mut self,
+        mut walk: PaneWalk,
+        moves: impl Fn(&W) -> bool,
+        mut seal: impl FnMut(&mut W, Option<&Pane>, i64),
+    ) {
+        while let Some(end_ms) = walk.next_end_ms(
+            self.views.iter().any(|v| moves(&v.windows)),
+            (self.views.iter())
+                .filter_map(|v| v.panes.oldest_ms())
+                .min(),
+        ) {
+            for view in &mut self.views {
+                let pane = view.panes.seal(end_ms);
+                seal(&mut view.windows, pane.as_ref(), end_ms);
+            }
+        }
+    }
+}
+
+/// How many more versions may have cells.
+fn cells_left<W>(all: &[Version<W>], plan: &Plan) -> usize {
+    let with_cells = all.iter().filter(|v| v.has_cells()).count();
+    plan.caps.vector_versions_max.saturating_sub(with_cells)
+}
