@@ -252,10 +252,8 @@ impl EngineLoop {
         publish::size(&self.published, &self.engines, &self.topics, spill_bytes);
         publish::comparisons(&self.published, &self.engines);
         let history = self.history.facts(&self.published);
-        let logs = self.logs.iter();
-        let logs: Vec<_> = logs
-            .map(|(topic, log)| (topic.clone(), log.facts()))
-            .collect();
+        let logs = self.logs.iter().map(|(t, log)| (t.clone(), log.facts()));
+        let logs: Vec<_> = logs.collect();
         self.published.update(|facts| {
             facts.history = history;
             facts.event_logs = logs;
@@ -275,7 +273,7 @@ impl EngineLoop {
     /// Why verdicts stand still, where they do.
     fn stalled(&self) -> Option<(String, String)> {
         let dog = self.engines.watchdog().filter(|dog| dog.is_stalled())?;
-        let id = dog.watermark().holder?;
+        let id = dog.frontier().holder?;
         let topic = self.topics.get(usize::from(id.source));
         let why = format!(
             "it has stood still for {} s and nothing is judged: it waits for partition {}/{}; see \
@@ -285,17 +283,15 @@ impl EngineLoop {
             topic.map_or("?", String::as_str),
             id.partition
         );
-        Some(("watermark".to_owned(), why))
+        Some((publish::WATERMARK.to_owned(), why))
     }
 
     /// The logs of posted events that take nothing any more, or cannot be read, with the reason.
     fn logs_failed(&self) -> impl Iterator<Item = (String, String)> {
         let logs = self.logs.iter().map(|(topic, log)| (topic, log.facts()));
         logs.filter_map(|(topic, facts)| {
-            Some((
-                format!("event log {topic}"),
-                facts.fault.or(facts.read_fault)?,
-            ))
+            let why = facts.fault.or(facts.read_fault)?;
+            Some((format!("event log {topic}"), why))
         })
     }
 
@@ -319,13 +315,7 @@ impl EngineLoop {
             .chain(self.logs_failed())
             .chain(self.stalled())
             .collect();
-        for part in self.suspended.iter().filter(|p| !now.contains_key(*p)) {
-            self.published.ready(part);
-        }
-        for (part, why) in &now {
-            self.published.not_ready(part, why);
-        }
-        self.suspended = now.into_keys().collect();
+        publish::unready(&self.published, &mut self.suspended, now);
     }
 
     /// What another process claims too: the `instance`, or the group, which may have one process
@@ -497,3 +487,6 @@ fn journals_unwritten() -> (String, String) {
     );
     ("state journals".to_owned(), why)
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,8 @@
 
 use tokio::sync::watch;
 
+use crate::telemetry::log;
+
 /// A flag that is set once. Clones share the flag.
 #[derive(Debug, Clone)]
 pub struct Stop {
@@ -42,12 +44,14 @@ impl Stop {
         let _ = flag.wait_for(|&set| set).await;
     }
 
-    /// Sets the flag at the first SIGTERM or SIGINT. A second signal ends the process at once, with
-    /// the exit code that a shell reports for SIGINT.
+    /// Sets the flag at the first SIGTERM or SIGINT. A second signal writes the log lines that wait
+    /// and ends the process at once, with the exit code that a shell reports for SIGINT.
     pub async fn on_signals(self) {
         first_signal().await;
         self.now();
         first_signal().await;
+        tracing::warn!("a second signal: the process ends at once");
+        log::finish();
         std::process::exit(130);
     }
 }

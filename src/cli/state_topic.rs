@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::exit::{self, Exit};
 use crate::alert::AlertState;
 use crate::app::clock;
+use crate::app::cluster::reader::lease_key;
 use crate::config::bounds::human;
 use crate::kafka::{self, Bound, KafkaError, KafkaOptions, RangeReader, Span, Step, Watermarks};
 use crate::monitor::Snapshot;
@@ -20,8 +21,11 @@ use crate::store::reader::FoundCheckpoint;
 use crate::store::topic_report::{Claim, PartitionReport, TopicReport};
 
 /// What lies in one partition of the topic.
+#[derive(Default)]
 struct StatePartition {
     partition: i32,
+    /// The last claim to judge.
+    judge: Option<Claim>,
     reports: Vec<PartitionReport>,
     strange: Vec<String>,
 }
@@ -40,7 +44,8 @@ pub fn print_topic(path: &Path, json: bool) -> Exit {
         ));
         return Exit::Config;
     };
-    let partitions = match read(kafka, &topic) {
+    let judge = lease_key(&config.state.namespace);
+    let partitions = match read(kafka, &topic, &judge) {
         Ok(partitions) => partitions,
         Err(error) => {
             exit::eprint_line(format_args!("error: {error}"));
@@ -64,7 +69,7 @@ pub fn print_topic(path: &Path, json: bool) -> Exit {
     }
 }
 
-fn read(kafka: KafkaOptions, topic: &str) -> Result<Vec<StatePartition>, KafkaError> {
+fn read(kafka: KafkaOptions, topic: &str, judge: &str) -> Result<Vec<StatePartition>, KafkaError> {
     let options = KafkaOptions {
         topics: vec![topic.to_owned()],
         instance: None,
@@ -76,24 +81,39 @@ fn read(kafka: KafkaOptions, topic: &str) -> Result<Vec<StatePartition>, KafkaEr
     let spans = kafka::resolve(&options, &from, &to, &mut Watermarks::new())?;
     spans
         .into_iter()
-        .map(|span| read_partition(&options, span))
+        .map(|span| read_partition(&options, span, judge))
         .collect()
 }
 
-fn read_partition(options: &KafkaOptions, span: Span) -> Result<StatePartition, KafkaError> {
+fn read_partition(
+    options: &KafkaOptions,
+    span: Span,
+    judge_key: &str,
+) -> Result<StatePartition, KafkaError> {
     let partition = span.partition;
     let mut reader = RangeReader::new(options, vec![span])?;
     let mut reports = TopicReport::default();
+    let mut judge = None;
     while let Some(step) = reader.step()? {
         let Step::Record(owned) = step else { continue };
         let r = owned.record();
         // No value of a checkpoint is empty: an empty one deletes its key.
         let value = (!r.payload.is_empty()).then_some(r.payload);
-        reports.take(r.offset, r.timestamp_ms, r.key.unwrap_or_default(), value);
+        let key = r.key.unwrap_or_default();
+        if key == judge_key.as_bytes() {
+            judge = value.map(|by| Claim {
+                epoch: r.offset,
+                by: String::from_utf8_lossy(by).into_owned(),
+                at_ms: r.timestamp_ms,
+            });
+            continue;
+        }
+        reports.take(r.offset, r.timestamp_ms, key, value);
     }
     let (reports, strange) = reports.reports();
     Ok(StatePartition {
         partition,
+        judge,
         reports,
         strange,
     })
@@ -109,6 +129,9 @@ fn as_text(topic: &str, partitions: &[StatePartition], now_ms: i64) -> String {
         human(bytes)
     )];
     for partition in partitions {
+        if let Some(claim) = &partition.judge {
+            lines.push(format!("  judge: {}", claimed(claim, now_ms)));
+        }
         for report in &partition.reports {
             lines.push(format!(
                 "  {} (in partition {}): {} records, {}",
@@ -131,11 +154,7 @@ fn as_text(topic: &str, partitions: &[StatePartition], now_ms: i64) -> String {
 
 fn describe(report: &PartitionReport, now_ms: i64, lines: &mut Vec<String>) {
     if let Some(claim) = &report.claim {
-        let (at, by) = (moment(claim.at_ms, now_ms), claimant(claim));
-        lines.push(format!(
-            "    claimed last by {by}, {at}, epoch {}",
-            claim.epoch
-        ));
+        lines.push(format!("    {}", claimed(claim, now_ms)));
     }
     match &report.found {
         Ok(None) => lines.push(
@@ -162,6 +181,11 @@ fn describe(report: &PartitionReport, now_ms: i64, lines: &mut Vec<String>) {
             );
         }
     }
+}
+
+fn claimed(claim: &Claim, now_ms: i64) -> String {
+    let (at, by) = (moment(claim.at_ms, now_ms), claimant(claim));
+    format!("claimed last by {by}, {at}, epoch {}", claim.epoch)
 }
 
 /// Instance and process id of a claimant.
@@ -264,5 +288,30 @@ fn as_json(topic: &str, partitions: &[StatePartition], now_ms: i64) -> Value {
         .iter()
         .flat_map(|h| h.reports.iter().map(|s| report(h.partition, s)));
     let strange: Vec<&String> = partitions.iter().flat_map(|h| &h.strange).collect();
-    json!({ "topic": topic, "partitions": partitions.len(), "state": all.collect::<Value>(), "strange": strange })
+    let judge = partitions.iter().find_map(|h| h.judge.clone());
+    json!({
+        "topic": topic, "partitions": partitions.len(), "judge": claim(&judge),
+        "state": all.collect::<Value>(), "strange": strange,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_claim_to_judge_is_shown_as_a_claim() {
+        let judge = Claim {
+            epoch: 7,
+            by: "one 11 5".to_owned(),
+            at_ms: Some(0),
+        };
+        let partition = StatePartition {
+            judge: Some(judge),
+            ..StatePartition::default()
+        };
+        let text = as_text("state", &[partition], 0);
+        let said = "  judge: claimed last by one (process 11), ";
+        assert!(text.contains(said) && text.contains("epoch 7"), "{text}");
+    }
 }

@@ -26,7 +26,7 @@ use super::contact::Contact;
 use super::context::Rebalance;
 use super::handler::Fetched;
 use super::native::BATCH;
-use super::offsets::{OffsetRecovery, position_of};
+use super::offsets::{OffsetRecovery, Position, position_of};
 use super::partition_ends::PartitionEnds;
 use super::start_offsets::StartOffsets;
 use super::throttle::ErrorThrottle;
@@ -50,6 +50,8 @@ pub struct Consumer {
     topics: Topics,
     /// Partitions that are assigned but not read.
     suspended: BTreeSet<Partition>,
+    /// Copartitions that are assigned and do not exist.
+    absent: BTreeSet<Partition>,
     /// Partitions whose position is out of range.
     recovery: OffsetRecovery,
     /// Restarted partitions without a record so far, and their next offset at the restart.
@@ -88,11 +90,11 @@ impl Consumer {
                 detail: format!("may not be set: {why}; remove it"),
             });
         }
-        let config = options.consumer_config();
         Ok(Consumer {
             client: brokers.join(options)?,
             topics: Topics::new(options),
             suspended: BTreeSet::new(),
+            absent: BTreeSet::new(),
             recovery: OffsetRecovery::new(options.truncated),
             restarted: BTreeMap::new(),
             forwarded: Instant::now(),
@@ -101,7 +103,7 @@ impl Consumer {
             counts: BTreeMap::new(),
             brokers: options.brokers.clone(),
             next: NextOffsets::new(options.topics.len()),
-            ends: PartitionEnds::new(config.get("statistics.interval.ms") != Some("0")),
+            ends: PartitionEnds::default(),
             contact: Contact::default(),
             looked: Instant::now(),
             came: false,
@@ -128,6 +130,7 @@ impl Consumer {
         if !self.recovery.is_empty() {
             self.recover(handler);
         }
+        self.report_unfetched(handler);
         if !self.restarted.is_empty() {
             self.forward_restarted();
         }
@@ -275,9 +278,20 @@ impl Consumer {
                     let p = Partition { topic, partition };
                     let next = self.next.readable(p);
                     // Also where the leader has been away since the assignment.
-                    let reads = (next.is_some() || self.starts.awaits(p)) && !self.paused;
+                    let reads = (next.is_some() || self.starts.awaits(p))
+                        && !self.paused
+                        && !self.suspended.contains(&p)
+                        && !self.absent.contains(&p);
                     self.contact
                         .update_leader(p, !reads || stats.responded.is_some());
+                    let unfetched = reads && stats.unfetched;
+                    if self.contact.update_unfetched(p, unfetched)
+                        && !self.recovery.contains(p)
+                        && !self.restarted.contains_key(&p)
+                        && let Some(next) = next
+                    {
+                        self.recovery.add(p, Position::At(next));
+                    }
                     if stats.end.is_some() {
                         self.ends.update(p, stats, next);
                     }

@@ -3,17 +3,23 @@
 //! The client keeps trying to reach a broker that is away, and a reader only sees that no record
 //! comes. So this module measures since when no broker is connected, and since when the leader of a
 //! partition is not connected or missing. A group that has lost a member takes its partitions away,
-//! so "no broker" is also measured without partitions. Without statistics nothing is known.
+//! so "no broker" is also measured without partitions. And it counts how often in a row a partition
+//! was fetched from no broker although its leader is known.
 
 use super::Partition;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+
+/// Statistics in a row after which the client is taken to fetch the partition never again: metadata
+/// that is only late is asked for several times a second.
+const UNFETCHED: u32 = 3;
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct Contact {
     cut_off: Option<Instant>,
     leaderless: BTreeMap<Partition, Instant>,
+    unfetched: BTreeMap<Partition, u32>,
 }
 
 impl Contact {
@@ -37,9 +43,28 @@ impl Contact {
         }
     }
 
+    /// Takes whether a partition is fetched from no broker although its leader is known. Returns
+    /// whether it is clear that this does not end.
+    pub fn update_unfetched(&mut self, p: Partition, unfetched: bool) -> bool {
+        if !unfetched {
+            self.unfetched.remove(&p);
+            return false;
+        }
+        let times = self.unfetched.entry(p).or_default();
+        *times = times.saturating_add(1);
+        *times >= UNFETCHED
+    }
+
+    /// The partitions that the client never fetches again.
+    pub fn unfetched(&self) -> impl Iterator<Item = Partition> {
+        let all = self.unfetched.iter();
+        all.filter_map(|(p, times)| (*times >= UNFETCHED).then_some(*p))
+    }
+
     /// Removes a revoked partition.
     pub fn remove(&mut self, p: Partition) {
         self.leaderless.remove(&p);
+        self.unfetched.remove(&p);
     }
 
     /// For how long no broker has been connected.
@@ -52,5 +77,25 @@ impl Contact {
         self.leaderless
             .iter()
             .map(|(p, since)| (*p, since.elapsed()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_is_given_up_after_three_statistics_in_a_row() {
+        let mut contact = Contact::default();
+        let p = Partition {
+            topic: 0,
+            partition: 4,
+        };
+        let all = [true, true, false, true, true, true, true];
+        let now = all.map(|unfetched| contact.update_unfetched(p, unfetched));
+        assert_eq!(now, [false, false, false, false, false, true, true]);
+        assert!(contact.unfetched().eq([p]));
+        contact.remove(p);
+        assert_eq!(contact.unfetched().count(), 0);
     }
 }

@@ -57,9 +57,12 @@ pub struct PartitionStats {
     pub stable: Option<i64>,
     /// The next offset to fetch, once it is known.
     pub next: Option<i64>,
-    /// When the leader of the partition last responded; `None` while it is not connected, or there
-    /// is none.
+    /// When the broker that it is fetched from last responded, its leader or a follower; `None`
+    /// while that one is not connected, or there is none.
     pub responded: Option<Instant>,
+    /// The leader is known and the client fetches from no broker. So it is where the metadata has a
+    /// lower leader epoch than the client has seen: for good, if the topic was recreated.
+    pub unfetched: bool,
 }
 
 pub(super) struct Context {
@@ -140,10 +143,10 @@ impl ClientContext for Context {
     fn stats(&self, statistics: Statistics) {
         self.count_callback();
         let now = Instant::now();
-        let responded = |leader: i32| {
-            // A bootstrap address has the number -1, as the leader of a partition without one.
-            let mut brokers = statistics.brokers.values().filter(|_| leader >= 0);
-            let broker = brokers.find(|b| b.nodeid == leader && b.state == "UP")?;
+        let responded = |id: i32| {
+            // A bootstrap address has the number -1, as the broker of a partition without one.
+            let mut brokers = statistics.brokers.values().filter(|_| id >= 0);
+            let broker = brokers.find(|b| b.nodeid == id && b.state == "UP")?;
             now.checked_sub(Duration::from_micros(u64::try_from(broker.rxidle).ok()?))
         };
         let mut events = self.events();
@@ -159,7 +162,8 @@ impl ClientContext for Context {
                         stable: (p.ls_offset >= 0).then_some(p.ls_offset),
                         next: (p.fetch_state == "active" && p.next_offset >= 0)
                             .then_some(p.next_offset),
-                        responded: responded(p.leader),
+                        responded: responded(p.broker),
+                        unfetched: p.leader >= 0 && p.broker < 0 && !p.unknown,
                     });
                 }
             }
@@ -231,13 +235,16 @@ mod tests {
             rxidle: 1000,
             ..Broker::default()
         };
-        let partition = |partition: i32, leader: i32| Partition {
+        let partition = |partition: i32, leader: i32, broker: i32| Partition {
             partition,
             leader,
+            broker,
             hi_offset: -1001,
             ..Partition::default()
         };
-        let partitions = [(0, 1), (1, 2), (2, -1), (-1, -1)].map(|(p, l)| (p, partition(p, l)));
+        // The last but one is fetched from no broker though its leader answers.
+        let partitions = [(0, 1, 1), (1, 2, 2), (2, -1, -1), (3, 1, -1), (-1, -1, -1)];
+        let partitions = partitions.map(|(p, leader, broker)| (p, partition(p, leader, broker)));
         let topic = Topic {
             partitions: partitions.into(),
             ..Topic::default()
@@ -251,8 +258,13 @@ mod tests {
         });
         let mut found = context.take_events().statistics;
         found.sort_by_key(|p| p.partition);
-        let found = found.iter().map(|p| (p.end, p.responded.is_some()));
+        let found = found.iter();
+        let found = found.map(|p| (p.end, p.responded.is_some(), p.unfetched));
         let found: Vec<_> = found.collect();
-        assert_eq!(found, [(None, true), (None, false), (None, false)]);
+        let away = (None, false, false);
+        assert_eq!(
+            found,
+            [(None, true, false), away, away, (None, false, true)]
+        );
     }
 }

@@ -120,7 +120,8 @@ pub trait Handler {
     /// offsets.
     fn rewound(&mut self, partition: Partition, offset: i64);
 
-    /// The partition stays assigned but is no longer read, for this reason.
+    /// The partition stays assigned but is no longer read, for this reason. One that does not exist
+    /// [begins](Handler::begins) once it is added.
     fn suspended(&mut self, partition: Partition, why: &str);
 
     /// An error occurred. Consumption continues unless [`KafkaError::is_fatal`]. The same error is

@@ -127,6 +127,10 @@ impl OffsetRecovery {
         self.all.is_empty()
     }
 
+    pub fn contains(&self, partition: Partition) -> bool {
+        self.all.contains_key(&partition)
+    }
+
     pub fn add(&mut self, partition: Partition, position: Position) {
         self.all.insert(partition, (position, Instant::now()));
     }

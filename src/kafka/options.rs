@@ -102,7 +102,8 @@ pub struct KafkaOptions {
     /// How long a transaction may hide records of a partition before
     /// [`Handler::hidden`](super::Handler::hidden) reports it.
     pub open_transaction_max: Duration,
-    /// Interval of the statistics of librdkafka in ms, which report the lag; 0 turns them off.
+    /// Interval of the statistics of librdkafka in ms, which report the lag and the ends of
+    /// partitions; above 0.
     pub statistics_ms: u32,
     /// Other settings of librdkafka.
     pub options: BTreeMap<String, String>,
@@ -146,10 +147,14 @@ const FETCH_PARTITION_BYTES_MAX: usize = 1_000_000_000;
 
 /// Settings that may not be passed through because the guarantees of this program depend on them,
 /// with the reason.
-pub const OWNED: [(&str, &str); 8] = [
+pub const OWNED: [(&str, &str); 9] = [
     ("bootstrap.servers", "set `brokers` instead"),
     ("metadata.broker.list", "set `brokers` instead"),
     ("group.id", "set `group` instead"),
+    (
+        "statistics.interval.ms",
+        "lag, ends of partitions and absent brokers are known from statistics; set `statistics_interval` instead",
+    ),
     (
         "enable.auto.commit",
         "offsets are stored with the sums, in one snapshot",
@@ -395,6 +400,12 @@ mod tests {
         };
         let refused = o.refused_option().map(|r| r.0);
         assert_eq!(refused, Some("metadata.broker.list"));
+        let o = KafkaOptions {
+            options: BTreeMap::from([("statistics.interval.ms".into(), "0".into())]),
+            ..KafkaOptions::default()
+        };
+        let why = o.refused_option().map(|r| r.1);
+        assert!(why.is_some_and(|why| why.ends_with("set `statistics_interval` instead")));
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //!
 //! An open transaction hides all records after its begin in its partition. It is detected when the
 //! next offset to fetch is the last stable one, there are records beyond it, and the leader
-//! responds. [`Hidden`] measures how long this lasts; without statistics it is not known.
+//! responds. [`Hidden`] measures how long this lasts.
 //!
 //! librdkafka's own event (`enable.partition.eof`) must not be used with batches.
 //! `rd_kafka_q_serve_rkmessages` treats the offset of the event, which is the next one to read, as
@@ -27,9 +27,6 @@ use std::time::{Duration, Instant};
 /// Time after reaching the end at which the leader must respond without new records. Fetch
 /// responses come within `fetch.wait.max.ms`, half a second.
 const QUIET: Duration = Duration::from_secs(1);
-
-/// The same time without statistics, which then cannot show whether the leader responds.
-const QUIET_WITHOUT_STATISTICS: Duration = Duration::from_secs(2);
 
 /// A leader that did not respond for so long may be away.
 const SILENT: Duration = Duration::from_secs(10);
@@ -54,6 +51,7 @@ pub struct Hidden {
 }
 
 /// The partitions whose end is still to be reported.
+#[derive(Default)]
 pub(super) struct PartitionEnds {
     /// No end was reported since the last record or the assignment.
     open: BTreeMap<Partition, Open>,
@@ -62,21 +60,9 @@ pub(super) struct PartitionEnds {
     hidden: BTreeMap<Partition, Hidden>,
     /// The latest statistics.
     stats: BTreeMap<Partition, PartitionStats>,
-    statistics: bool,
 }
 
 impl PartitionEnds {
-    /// No partitions; `statistics` says whether librdkafka reports them.
-    pub fn new(statistics: bool) -> PartitionEnds {
-        PartitionEnds {
-            open: BTreeMap::new(),
-            ended: BTreeMap::new(),
-            hidden: BTreeMap::new(),
-            stats: BTreeMap::new(),
-            statistics,
-        }
-    }
-
     /// Watches for the next end of a partition, starting now.
     pub fn watch(&mut self, p: Partition) {
         let (position, since) = (-1, Instant::now());
@@ -196,14 +182,8 @@ impl PartitionEnds {
                 let since = Instant::now();
                 *open = Open { position, since };
             }
-            let confirmed = if self.statistics {
-                let responded = stats.and_then(|s| s.responded);
-                position >= end && responded.is_some_and(|at| at >= open.since + QUIET)
-            } else {
-                let quiet = open.since.elapsed() >= QUIET_WITHOUT_STATISTICS;
-                (position >= end || position <= 0) && quiet
-            };
-            if confirmed {
+            let responded = stats.and_then(|s| s.responded);
+            if position >= end && responded.is_some_and(|at| at >= open.since + QUIET) {
                 reached.push((p, end));
             }
         }

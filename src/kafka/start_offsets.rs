@@ -55,6 +55,8 @@ pub(super) struct StartOffsets {
     retries: usize,
     /// By number of the topic, how many partitions it had when the group began to read it.
     begun_with: BTreeMap<u16, i32>,
+    /// The same when it was last asked for.
+    counts: BTreeMap<u16, i32>,
 }
 
 /// What is asked of a topic once for all its partitions.
@@ -73,7 +75,15 @@ impl StartOffsets {
             retry_at: Instant::now(),
             retries: 0,
             begun_with: BTreeMap::new(),
+            counts: BTreeMap::new(),
         }
+    }
+
+    /// Partitions that do not exist, each with how many its topic has.
+    pub fn absent(&self) -> impl Iterator<Item = (Partition, i32)> {
+        let counted = |p: &Partition| Some((*p, *self.counts.get(&p.topic)?));
+        let counted = self.unknown.keys().filter_map(counted);
+        counted.filter(|(p, count)| p.partition >= *count)
     }
 
     /// Whether all starts are known.
@@ -185,10 +195,13 @@ impl StartOffsets {
         number: u16,
         within: Duration,
     ) -> Option<Known> {
+        // A count of before may be too small by now.
+        self.counts.remove(&number);
         let (topic, partition) = (number, 0);
         let name = topics.name(Partition { topic, partition });
         let count = client.partitions(name, within).ok()?;
         let count = i32::try_from(count).ok().filter(|count| *count > 0)?;
+        self.counts.insert(number, count);
         let mut list = TopicPartitionList::new();
         list.add_partition_range(name, 0, count - 1);
         let committed = client.committed(list, within).ok()?;
@@ -290,6 +303,16 @@ fn now_ms() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_awaits_its_start_beyond_the_last_partition_does_not_exist() {
+        let mut offsets = StartOffsets::new(&KafkaOptions::default());
+        let p = |topic, partition| Partition { topic, partition };
+        offsets.unknown = [p(1, 1), p(1, 2), p(2, 5)].map(|p| (p, false)).into();
+        assert_eq!(offsets.absent().count(), 0, "nothing was counted");
+        offsets.counts.insert(1, 2);
+        assert_eq!(offsets.absent().collect::<Vec<_>>(), [(p(1, 2), 2)]);
+    }
 
     #[test]
     fn a_commit_tells_how_many_partitions_the_topic_had() {

@@ -43,6 +43,11 @@ impl Topics {
         usize::from(p.topic) < self.subscribed
     }
 
+    /// The subscribed topic along with which the partitions of a topic are assigned.
+    pub fn lead(&self, p: Partition) -> u16 {
+        p.topic % self.subscribed().max(1)
+    }
+
     /// The partitions of a rebalance, each with its copartitions.
     pub fn with_copartitions(&self, list: &TopicPartitionList) -> Vec<Partition> {
         let mut all = Vec::new();

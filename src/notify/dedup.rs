@@ -9,7 +9,7 @@
 //! |---|---|
 //! | fires, the end of the last firing was notified | if it is bad later than was known at that end |
 //! | fires, the last one fires, which started earlier | yes |
-//! | fires, the last one fires, which started then or later | if severity differs and the change is later than the last one notified |
+//! | fires, the last one fires, which started then or later | if severity differs and the change is later than the last one notified, or of that time and severity is greater |
 //! | resolved | if the last one fires, and started, or was notified, then or earlier |
 //!
 //! Repeated changes are not always the same. While a watermark stands still, an alert ends by the
@@ -112,7 +112,9 @@ impl Deduplicator {
         }
         self.follow(notification);
         notification.was = Some(l.severity);
-        at_ms > l.at_ms && l.severity != notification.severity
+        // Of streams that begin together the first may be less severe than the others.
+        let (is, was) = (notification.severity, l.severity);
+        (at_ms > l.at_ms && is != was) || (at_ms == l.at_ms && is > was)
     }
 
     /// Whether the alert was last notified to fire with another severity.
@@ -304,6 +306,24 @@ mod tests {
             let wanted: Vec<bool> = (0..story.len()).map(|i| i >= sent).collect();
             assert_eq!(rest, wanted, "{sent}");
         }
+    }
+
+    #[test]
+    fn a_severity_that_rises_at_the_moment_of_the_begin_is_sent_and_one_that_falls_then_is_not() {
+        let story = [
+            notification(Firing, 10, 10, Warn),
+            notification(Firing, 10, 10, Page),
+            notification(Firing, 10, 10, Warn),
+            notification(Firing, 10, 20, Warn),
+        ];
+        let mut dedup = Deduplicator::default();
+        let book = Silences::default();
+        let sent = [true, true, false, true];
+        assert_eq!(send(&mut dedup, &story, &book), sent);
+        // Made again after a crash.
+        assert_eq!(send(&mut dedup, &story, &book), [false; 4]);
+        let mut dedup = Deduplicator::after(story[..1].iter());
+        assert_eq!(send(&mut dedup, &story, &book), [false, true, false, true]);
     }
 
     #[test]

@@ -238,7 +238,8 @@ impl Notifier {
 
     /// Whether people are to be notified that a stream with these labels has joined the alert,
     /// which has this severity now: a sink that wants the stream did not get the alert, or people
-    /// know another severity.
+    /// know another severity and the stream is not silenced. Where it is, the others may be too:
+    /// [`Notifier::compare`] looks at all of them once a second, not at each that joins.
     pub fn wants_joined(
         &self,
         fingerprint: &str,
@@ -246,7 +247,7 @@ impl Notifier {
         now_ms: i64,
     ) -> bool {
         if self.dedup.has_other_severity(fingerprint, severity) {
-            return true;
+            return self.book().silence_of(labels, now_ms).is_none();
         }
         let Some(notified) = self.firing.get(fingerprint) else {
             return false;

@@ -421,6 +421,15 @@ fn that_a_stream_joins_is_news_only_for_a_sink_that_wants_it_and_lacks_the_alert
     }
     // People know another severity.
     assert!(wants(&mut process, "a", Severity::Page));
+    // What is silenced waits for the comparison of each second, which looks at all streams once.
+    let matchers = vec!["segment=a".parse().expect("a matcher")];
+    let span = (BEGIN_MS, BEGIN_MS + MINUTE_MS);
+    let control = process.notifier().control();
+    let silence = control.silence(matchers, span, "ann", "");
+    let silence = silence.expect("it is entered");
+    assert!(!wants(&mut process, "a", Severity::Page));
+    assert!(wants(&mut process, "b", Severity::Page));
+    assert!(control.lift(silence.id).expect("it is lifted"));
     // A sink of one segment did not get the alert.
     let mut routed = options(&["all", "routed"]);
     routed.sinks[1].matchers = vec!["segment=b".parse().expect("a matcher")];

@@ -288,7 +288,7 @@ pub fn wrong_partition(topic: &str, sample: &WrongPartition) -> Option<Concern> 
         severity: Severity::Warn,
         words: format!(
             "{} of the outcomes that wait are on another partition than their prediction: write both topics \
-             with the same partitioner",
+             with the same partitioner, and give both as many partitions",
             percent(sample.share())
         ),
     })

@@ -102,9 +102,11 @@ pub fn start(options: &LogOptions) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes the lines that wait, for about a second at most. Later lines are not written.
+/// Writes the lines that wait, for about a second at most, or waits for another thread that does.
+/// Later lines are not written.
 pub fn finish() {
-    let writer = WRITER.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let mut held = WRITER.lock().unwrap_or_else(PoisonError::into_inner);
+    let writer = held.take();
     // With a full queue it prints to standard output, which may be the pipe that nobody reads.
     let (done, ended) = channel::<()>();
     let thread = std::thread::Builder::new().name("log-end".to_owned());

@@ -9,7 +9,6 @@ pub mod facts;
 pub mod history;
 pub mod intake;
 pub mod log;
-mod memory;
 pub mod metrics;
 pub mod published;
 pub mod scrape;

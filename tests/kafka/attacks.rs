@@ -27,11 +27,6 @@ fields = {{ score = "score", time = "time_ms" }}
 name = "m"
 windows = [{{ width = "10h", slide = "10m" }}]
 lateness = "30m"
-[http]
-listen = "LISTEN"
-[state]
-directory = "STATE"
-interval = "1s"
 "#,
         broker.bootstrap
     )

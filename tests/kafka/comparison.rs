@@ -41,11 +41,6 @@ compare = {{ enabled = true, champion = "1" }}
 [model.alert]
 window_alerts = true
 stale_after = "7d"
-[http]
-listen = "LISTEN"
-[state]
-directory = "STATE"
-interval = "1s"
 "#
     )
 }

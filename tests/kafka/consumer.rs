@@ -12,6 +12,7 @@ use crate::support::events::{BAD, Events, MODELS};
 use trueline::decode::{DecodeOptions, Decoder};
 use trueline::kafka::{
     Begin, Consumer, DeadLetter, Handler, KafkaError, KafkaOptions, Librdkafka, Partition, Record,
+    Truncated,
 };
 
 /// Counts what it is handed.
@@ -23,6 +24,8 @@ struct Tally {
     repeated: usize,
     models: BTreeMap<String, u64>,
     rejected: u64,
+    rewound: BTreeSet<i32>,
+    failed: bool,
 }
 
 impl Handler for Tally {
@@ -53,9 +56,14 @@ impl Handler for Tally {
     fn revoked(&mut self, _: Partition, _: bool) {}
     fn end_of_partition(&mut self, _: Partition) {}
     fn lost(&mut self, _: Partition, _: std::ops::Range<i64>) {}
-    fn rewound(&mut self, _: Partition, _: i64) {}
+    fn rewound(&mut self, p: Partition, _: i64) {
+        self.rewound.insert(p.partition);
+        self.seen.retain(|(partition, _)| *partition != p.partition);
+    }
     fn suspended(&mut self, _: Partition, _: &str) {}
-    fn error(&mut self, _: KafkaError) {}
+    fn error(&mut self, error: KafkaError) {
+        self.failed |= error.is_fatal();
+    }
 }
 
 #[test]
@@ -72,7 +80,12 @@ fn every_record_comes_once_through_a_freeze_and_a_restart_of_a_real_broker() {
         group: topic.clone(),
         topics: vec![topic.clone()],
         dead_letter: Some(dead.clone()),
-        options: BTreeMap::from([("reconnect.backoff.max.ms".into(), "1000".into())]),
+        truncated: Truncated::Earliest,
+        statistics_ms: 1_000,
+        options: BTreeMap::from([
+            ("reconnect.backoff.max.ms".into(), "1000".into()),
+            ("topic.metadata.propagation.max.ms".into(), "0".into()),
+        ]),
         ..KafkaOptions::default()
     };
     let mut tally = Tally {
@@ -85,6 +98,8 @@ fn every_record_comes_once_through_a_freeze_and_a_restart_of_a_real_broker() {
         repeated: 0,
         models: BTreeMap::new(),
         rejected: 0,
+        rewound: BTreeSet::new(),
+        failed: false,
     };
     let mut consumer = Consumer::new(&options, &Librdkafka).expect("a consumer");
     let mut events = Events::new(3, now_ms() - 3_600_000, 10);
@@ -148,6 +163,26 @@ fn every_record_comes_once_through_a_freeze_and_a_restart_of_a_real_broker() {
     kept.sort_unstable();
     sent.sort_unstable();
     assert!(kept == sent, "the dead letters are not the bad records");
+
+    // The leader has changed, so the client takes the metadata of a new topic for old, and never
+    // fetches it. A new client does.
+    drop(sender);
+    broker.delete_topic(&topic);
+    // The client must see that it is gone.
+    poll_for(&mut consumer, &mut tally, Duration::from_secs(5));
+    broker.create_topics(&[(&topic, 4)]);
+    let mut sender = broker.producer();
+    (0..4).for_each(|p| sender.send(&topic, p, events.next_record().as_bytes()));
+    sender.flush();
+    let start = Instant::now();
+    while tally.rewound.len() < 4 || tally.seen.len() < 4 {
+        let seen = &tally.seen;
+        assert!(start.elapsed() < support::service::LIMIT, "{seen:?}");
+        if std::mem::take(&mut tally.failed) {
+            consumer = Consumer::new(&options, &Librdkafka).expect("a consumer");
+        }
+        consumer.poll(Duration::from_millis(100), &mut tally);
+    }
 }
 
 fn poll_for(consumer: &mut Consumer, tally: &mut Tally, time: Duration) {

@@ -36,11 +36,6 @@ windows = [{{ width = "30m", slide = "10m" }}, {{ width = "10h", slide = "10m" }
 lateness = "30m"
 [model.alert]
 stale_after = "7d"
-[http]
-listen = "LISTEN"
-[state]
-directory = "STATE"
-interval = "1s"
 "#
     )
 }

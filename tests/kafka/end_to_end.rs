@@ -120,11 +120,6 @@ lateness = "30m"
 [model.alert]
 window_alerts = true
 stale_after = "7d"
-[http]
-listen = "LISTEN"
-[state]
-directory = "STATE"
-interval = "1s"
 "#
     )
 }

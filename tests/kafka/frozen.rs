@@ -33,11 +33,6 @@ lateness = "2s"
 min_events = 10
 [limits]
 {limits}
-[http]
-listen = "LISTEN"
-[state]
-directory = "STATE"
-interval = "1s"
 "#
     )
 }
@@ -235,6 +230,7 @@ fn a_transaction_that_stays_open_holds_verdicts_for_a_bounded_time_and_is_named(
         text.contains("stood still").then_some(text)
     });
     assert!(said.contains(&part), "{said}");
+    service.wait_for_line(&["WARN", "TruelineWatermarkStalled", "stood still"]);
     let reason = service.window("fraud", "10s").expect("a window")["reason"].clone();
     assert_eq!(reason, "stalled");
     assert!(service.metric("trueline_watermark_held_seconds", &["partition=\"1\""]) >= 5.0);
@@ -269,7 +265,7 @@ fn brokers_that_are_away_after_the_start_fail_ready_until_they_answer_again() {
     broker.create_topics(&[(&topic, 2)]);
     let mut sender = broker.producer();
     // The group takes its partitions away meanwhile.
-    let kafka = "[kafka.options]\n\"session.timeout.ms\" = \"6000\"";
+    let kafka = "[kafka.options]\n\"session.timeout.ms\" = \"6000\"\n\"topic.metadata.propagation.max.ms\" = \"0\"";
     let service = Service::start(&config(&broker.bootstrap, &topic, &topic, kafka, ""));
     service.wait_ready();
     (0..2).for_each(|p| send(&mut sender, &topic, p, 500));
@@ -285,6 +281,9 @@ fn brokers_that_are_away_after_the_start_fail_ready_until_they_answer_again() {
     let begun = Instant::now();
     let said = wait_for("the brokers to be missed", LIMIT, missed);
     assert!(said.contains("no broker has answered"), "{said}");
+    // The session is over for long, and there is no other process.
+    assert!(!said.contains("group of"), "{said}");
+    assert_eq!(service.metric("trueline_group_rivals", &[]), 0.0);
     assert!(
         begun.elapsed() > Duration::from_secs(25),
         "{:?}",
@@ -304,6 +303,16 @@ fn brokers_that_are_away_after_the_start_fail_ready_until_they_answer_again() {
     sender.flush();
     wait_observed(&service, 2_000);
     assert_eq!(late(&service), 0.0);
+
+    // The leader has changed, so the client takes the metadata of a new topic for old.
+    drop(sender);
+    broker.delete_topic(&topic);
+    // The client must see that it is gone.
+    std::thread::sleep(Duration::from_secs(5));
+    broker.create_topics(&[(&topic, 2)]);
+    let parts = [0, 1].map(|p| format!("partition {topic}/{p}"));
+    let said = service.wait_not_ready(&[&parts[0], &parts[1], "on_truncated"]);
+    assert!(said.contains("was read up to 1000"), "{said}");
 }
 
 #[test]

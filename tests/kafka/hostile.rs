@@ -36,11 +36,6 @@ segments = ["country"]
 name = "*"
 windows = [{{ width = "10h", slide = "10m" }}]
 lateness = "30m"
-[http]
-listen = "LISTEN"
-[state]
-directory = "STATE"
-interval = "1s"
 "#,
         broker.bootstrap
     )

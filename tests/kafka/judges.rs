@@ -106,20 +106,6 @@ fn settled(of: &[&Service], expected: usize, until_ms: i64) -> BTreeMap<String, 
     })
 }
 
-/// Key and status of every notification, by alert, in order.
-fn told(broker: &Broker, topic: &str) -> BTreeMap<String, Vec<(String, String)>> {
-    let mut all: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
-    for read in broker.read_all(topic) {
-        let notice: Value = serde_json::from_slice(&read.payload).expect("json");
-        let text = |key: &str| notice[key].as_str().unwrap_or_default().to_owned();
-        let of = format!("{} {}", text("model"), text("fingerprint"));
-        all.entry(of)
-            .or_default()
-            .push((text("key"), text("status")));
-    }
-    all
-}
-
 #[test]
 fn judges_that_are_killed_say_what_one_process_says() {
     let name = "judges_that_are_killed_say_what_one_process_says";
@@ -205,13 +191,13 @@ fn judges_that_are_killed_say_what_one_process_says() {
         );
     }
     let (ours, theirs) = (
-        told(&broker, &format!("{topic}-fleet")),
-        told(&broker, &format!("{topic}-whole")),
+        broker.notices(["key", "status"], &format!("{topic}-fleet")),
+        broker.notices(["key", "status"], &format!("{topic}-whole")),
     );
     let bad = (0..size.models).filter(|m| m.is_multiple_of(3)).count();
     assert!(theirs.len() >= bad, "{} of {bad} alerts", theirs.len());
     for (alert, notices) in &ours {
-        let mut keys: Vec<&String> = notices.iter().map(|(key, _)| key).collect();
+        let mut keys: Vec<&String> = notices.iter().map(|[key, _]| key).collect();
         keys.sort();
         keys.dedup();
         assert_eq!(

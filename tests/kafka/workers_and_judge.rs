@@ -7,6 +7,7 @@
 //! `TRUELINE_MOVES` and `TRUELINE_EVENTS` make it as long as wanted; in CI it is short.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::time::Duration;
 
 use crate::support::broker::{Broker, unique};
@@ -142,20 +143,6 @@ fn covered(judge: &Service) {
     });
 }
 
-/// Status of every notice in the topic of a sink, by fingerprint, in order.
-fn told(broker: &Broker, topic: &str) -> BTreeMap<String, Vec<(String, String)>> {
-    let mut all: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
-    for read in broker.read_all(topic) {
-        let notice: Value = serde_json::from_slice(&read.payload).expect("json");
-        let text = |key: &str| notice[key].as_str().unwrap_or_default().to_owned();
-        let of = format!("{} {}", text("model"), text("fingerprint"));
-        all.entry(of)
-            .or_default()
-            .push((text("status"), text("severity")));
-    }
-    all
-}
-
 #[test]
 fn one_judge_over_many_workers_says_what_one_process_says() {
     let name = "one_judge_over_many_workers_says_what_one_process_says";
@@ -243,7 +230,7 @@ fn one_judge_over_many_workers_says_what_one_process_says() {
     println!("{n:?} events of one model judged; {skipped} panes skipped");
     assert_eq!(whole.end("TERM"), Some(0));
     assert_eq!(judge.end("TERM"), Some(0));
-    let told = told(&broker, &alerts);
+    let told = broker.notices(["status", "severity"], &alerts);
     println!("told: {told:?}");
     for (alert, notices) in &told {
         let again = notices.windows(2).any(|pair| pair[0] == pair[1]);
@@ -254,7 +241,7 @@ fn one_judge_over_many_workers_says_what_one_process_says() {
         .filter(|(a, _)| a.starts_with("boaster"))
         .collect();
     assert_eq!(boaster.len(), 1, "{told:?}");
-    assert_eq!(boaster[0].1[0].0, "firing");
+    assert_eq!(boaster[0].1[0][0], "firing");
 }
 
 #[test]
@@ -281,6 +268,14 @@ fn partitions_that_no_worker_counts_are_named_until_one_does_and_one_process_jud
     let mut worker = Service::start(&stage.member("none", "", ""));
     covered(&judge);
     judge.wait_ready();
+    // Nothing in the state topic of a healthy fleet is foreign.
+    let mut inspect = Command::new(env!("CARGO_BIN_EXE_trueline"));
+    let inspect = inspect.args(["state", "inspect", "--json", "--config"]);
+    let output = inspect.arg(judge.config()).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let state: Value = serde_json::from_slice(&output.stdout).expect("json");
+    let by = state["judge"]["by"].as_str();
+    assert!(by.is_some_and(|by| by.contains("process ")), "{state:#}");
     assert_eq!(worker.end("KILL"), None);
     stage.send(later);
     let said = judge.wait_not_ready(&["verdicts go on without it"]);

@@ -1,5 +1,5 @@
 //! Outcomes that are written to another partition than their predictions, as by another client
-//! library.
+//! library, and partitions of predictions to which there is none of outcomes.
 
 use std::time::Duration;
 
@@ -10,6 +10,15 @@ use crate::alerts::{config, phase};
 use crate::support::broker::{Broker, unique};
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
+
+/// The configuration, with outcomes of this topic.
+fn joined(text: &str, labels: &str) -> String {
+    let joined = format!(
+        "score = \"score\"\nid = \"id\"\n[source.outcomes]\ntopics = [\"{labels}\"]\nid = \"id\"\n\
+         time = \"time_ms\"\noutcome = \"outcome\"\nmaturity = \"5s\"\non_missing = \"negative\"\n"
+    );
+    text.replace("score = \"score\"\n", &joined)
+}
 
 #[test]
 fn outcomes_on_another_partition_are_named_where_people_look() {
@@ -22,11 +31,7 @@ fn outcomes_on_another_partition_are_named_where_people_look() {
     broker.create_topics(&[(predictions, 2), (labels, 2)]);
     let receiver = Receiver::start(false);
     let text = config(&broker.bootstrap, predictions, "1h", &webhook(&receiver));
-    let joined = format!(
-        "score = \"score\"\nid = \"id\"\n[source.outcomes]\ntopics = [\"{labels}\"]\nid = \"id\"\n\
-         time = \"time_ms\"\noutcome = \"outcome\"\nmaturity = \"5s\"\non_missing = \"negative\"\n"
-    );
-    let service = Service::start(&text.replace("score = \"score\"\n", &joined));
+    let service = Service::start(&joined(&text, labels));
     service.wait_ready();
 
     // Outcomes that wait for predictions that are nowhere yet are on no wrong partition.
@@ -87,4 +92,39 @@ fn outcomes_on_another_partition_are_named_where_people_look() {
         evidence.contains("Outcomes wait on another partition than their predictions"),
         "{evidence}"
     );
+}
+
+/// A process whose partitions may move assigns the partitions of outcomes along with those of
+/// predictions.
+#[test]
+fn a_partition_without_outcomes_is_named_and_holds_nothing_until_it_is_added() {
+    let name = "a_partition_without_outcomes_is_named_and_holds_nothing_until_it_is_added";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let topics = ["predictions", "labels"].map(|t| format!("trueline-fewer-{t}-{}", unique()));
+    let [predictions, labels] = &topics;
+    broker.create_topics(&[(predictions, 2), (labels, 1)]);
+    let text = joined(&config(&broker.bootstrap, predictions, "1s", ""), labels);
+    let moving = format!("[state]\ntopic = \"{predictions}-state\"\n");
+    let service = Service::start(&text.replace("[state]\n", &moving));
+    let part = format!("partition {labels}/1");
+    let why = format!("topic `{predictions}` has 2 partitions and `{labels}` 1");
+    service.wait_not_ready(&[&part, &why, "give both as many"]);
+
+    let mut sender = broker.producer();
+    for (i, record) in phase(&["a"], 0, true).iter().enumerate() {
+        let mut p: Value = serde_json::from_str(record).expect("JSON");
+        p["id"] = Value::from(format!("k-{i}"));
+        let outcome = p.as_object_mut().and_then(|p| p.remove("outcome"));
+        let y = serde_json::json!({"id": p["id"], "time_ms": p["time_ms"], "outcome": outcome});
+        sender.send(predictions, 0, p.to_string().as_bytes());
+        sender.send(labels, 0, y.to_string().as_bytes());
+    }
+    sender.flush();
+    wait_for("a window", LIMIT, || {
+        service.window("a", "6s")?["end_ms"].as_i64()
+    });
+    broker.add_partitions(labels, 2);
+    service.wait_ready();
 }

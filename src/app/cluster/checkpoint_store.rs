@@ -30,7 +30,7 @@ use crate::kafka::{KafkaError, ReadState, WriteState};
 use crate::monitor::liveness::At;
 use crate::monitor::{LocalShard, Plan, VerdictState};
 use crate::store::FormatError;
-use crate::store::checkpoint::{self, CHUNK_BYTES, JournalRange, KeyedRecord};
+use crate::store::checkpoint::{self, CHUNK_BYTES, JournalRange};
 use crate::store::reader::CheckpointReader;
 use crate::telemetry::facts::CheckpointCounts;
 use crate::telemetry::published::Beat;
@@ -138,30 +138,15 @@ impl CheckpointStore {
     ) -> Result<Taken, KafkaError> {
         self.lives();
         let start = Instant::now();
-        let within = self.options.restore_within;
         let topic = topics.get(usize::from(source)).cloned().unwrap_or_default();
         let groups = &self.options.groups;
         let group = groups.get(usize::from(source)).cloned().unwrap_or_default();
         let prefix = checkpoint::prefix(&self.options.namespace, &topic, partition);
         let state_partition = self.state.state_partition(partition, topics)?;
-        let claim: KeyedRecord = (
-            checkpoint::claim_key(&prefix),
-            Some(self.options.claimant()),
-        );
-        self.lives();
-        let epoch = self
-            .claims
-            .put(&[(state_partition, &claim)], within, &|| self.lives())?;
-        let epoch = epoch.first().copied().unwrap_or_default();
-        self.lives();
-        let mut reader = CheckpointReader::new(prefix.clone());
-        let left = within.saturating_sub(start.elapsed());
-        self.state.read(
-            state_partition,
-            epoch,
-            left,
-            &|| self.lives(),
-            &mut |key, value| reader.read(key, value),
+        let (epoch, reader) = self.options.claim(
+            (self.claims.as_ref(), self.state.as_ref()),
+            (state_partition, &prefix),
+            (start, &|| self.lives()),
         )?;
         let cursor = CheckpointCursor {
             group,

@@ -16,7 +16,7 @@ use crate::app::outputs::snapshots::Written;
 use crate::app::worker::Background;
 use crate::kafka::{KafkaError, ReadState, WriteState};
 use crate::store::checkpoint::{self, CHUNK_BYTES, PartitionCheckpoint};
-use crate::store::reader::{CheckpointReader, FoundCheckpoint};
+use crate::store::reader::FoundCheckpoint;
 use crate::telemetry::facts::CheckpointCounts;
 use crate::telemetry::published::Beat;
 use std::collections::BTreeMap;
@@ -119,28 +119,11 @@ impl JudgeStore {
         partition: i32,
         counts: &mut CheckpointCounts,
     ) -> Result<Taken, KafkaError> {
-        self.lives();
-        let (start, within) = (Instant::now(), self.options.restore_within);
-        let prefix = self.prefix(partition);
-        let claim = (
-            checkpoint::claim_key(&prefix),
-            Some(self.options.claimant()),
-        );
-        let epoch = self
-            .claims
-            .put(&[(partition, &claim)], within, &|| self.lives())?;
-        let epoch = epoch.first().copied().unwrap_or_default();
-        self.lives();
-        let mut reader = CheckpointReader::new(prefix);
-        let left = within.saturating_sub(start.elapsed());
-        self.reader.read(
-            partition,
-            epoch,
-            left,
-            &|| self.lives(),
-            &mut |key, value| {
-                reader.read(key, value);
-            },
+        let start = Instant::now();
+        let (epoch, reader) = self.options.claim(
+            (self.claims.as_ref(), self.reader.as_ref()),
+            (partition, &self.prefix(partition)),
+            (start, &|| self.lives()),
         )?;
         let cursor = Cursor {
             epoch,

@@ -5,6 +5,7 @@
 //! itself: the one judge of all workers has one task ([`super::follower`]), and a member of a group
 //! of judges one for each judge partition that the group assigns to it ([`super::judge_group`]).
 
+use super::judge_topic::judge_topic;
 use super::lengths::{Lengths, Place};
 use super::options::{FollowerOptions, with_beat};
 use super::reader::{Arrival, JudgeLease, Replaced, StateTopicReader};
@@ -341,6 +342,15 @@ impl JudgeTask {
                 (_, Some(_), None) => format!(
                     "no checkpoint came for {:?} or more, and {n} of its records are in none: verdicts go on without it",
                     self.options.missing_after
+                ),
+            };
+            let shared = self.options.checkpoints.judge_partitions.is_some();
+            let why = match shared && self.reader.ignores(at) {
+                false => why,
+                true => format!(
+                    "{why}. The newest checkpoint is ignored, since it is of an earlier claim than one before it: if \
+                     {topic} was made again, delete {} too",
+                    judge_topic(topic)
                 ),
             };
             all.push((part, why));

@@ -2,10 +2,12 @@
 
 use crate::app::{Workers, clock};
 use crate::judge::{Alive, Runtime};
-use crate::kafka::{Brokers, KafkaOptions};
+use crate::kafka::{Brokers, KafkaError, KafkaOptions, ReadState, WriteState};
+use crate::store::checkpoint::{KeyedRecord, claim_key};
+use crate::store::reader::CheckpointReader;
 use crate::telemetry::published::Beat;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Options of the checkpoint store.
 #[derive(Debug, Clone)]
@@ -39,6 +41,28 @@ impl CheckpointOptions {
     pub(super) fn claimant(&self) -> Vec<u8> {
         let name = self.kafka.instance.as_deref().unwrap_or("-");
         format!("{name} {} {}", std::process::id(), clock::now_ms()).into_bytes()
+    }
+
+    /// Claims what has keys of this prefix in a partition of the topic, and reads what was written
+    /// of it, within the time that is left since `start`. Answers the offset of the claim too.
+    pub(super) fn claim(
+        &self,
+        (claims, state): (&dyn WriteState, &dyn ReadState),
+        (state_partition, prefix): (i32, &str),
+        (start, lives): (Instant, &dyn Fn()),
+    ) -> Result<(i64, CheckpointReader), KafkaError> {
+        let within = self.restore_within;
+        let claim: KeyedRecord = (claim_key(prefix), Some(self.claimant()));
+        lives();
+        let epoch = claims.put(&[(state_partition, &claim)], within, lives)?;
+        let epoch = epoch.first().copied().unwrap_or_default();
+        lives();
+        let mut reader = CheckpointReader::new(prefix.to_owned());
+        let left = within.saturating_sub(start.elapsed());
+        state.read(state_partition, epoch, left, lives, &mut |key, value| {
+            reader.read(key, value);
+        })?;
+        Ok((epoch, reader))
     }
 }
 

@@ -59,6 +59,8 @@ struct PartitionReader {
     /// The last claim; later checkpoints under earlier claims are ignored.
     claim: i64,
     head_ms: Option<i64>,
+    /// The newest checkpoint is one of an earlier claim.
+    ignores: bool,
 }
 
 /// One partition of the topic.
@@ -126,6 +128,13 @@ impl StateTopicReader {
         self.replaced.take()
     }
 
+    /// Whether the newest checkpoint of a partition is ignored: it is of an earlier claim than one
+    /// before it.
+    pub fn ignores(&self, at: At) -> bool {
+        let readers = self.all.iter().filter_map(|h| h.readers.get(&at));
+        readers.into_iter().any(|r| r.ignores)
+    }
+
     /// The next offset of each partition.
     pub fn next(&self) -> Vec<(i32, i64)> {
         (0..).zip(&self.all).map(|(n, h)| (n, h.next)).collect()
@@ -182,12 +191,17 @@ impl StateTopicReader {
                 reader: CheckpointReader::without_journals(prefix),
                 claim: i64::MIN,
                 head_ms: None,
+                ignores: false,
             });
         if rest == "claim" {
             reader.claim = offset;
         }
         let epoch = rest.split('/').next().and_then(|e| e.parse::<i64>().ok());
-        if value.is_none() || epoch.is_some_and(|epoch| epoch < reader.claim) {
+        let ignored = epoch.is_some_and(|epoch| epoch < reader.claim);
+        if value.is_some() && rest.contains("/head/") {
+            reader.ignores = ignored;
+        }
+        if value.is_none() || ignored {
             return arrivals;
         }
         // The topic of judges has no claims: who writes under a later one has made it.
@@ -383,8 +397,11 @@ mod tests {
         assert_eq!(log.checkpoint(old, 1, 10), [10]);
         let new = log.claim();
         // The giver was frozen, and goes on.
+        assert!(!log.state_partitions.ignores((2, 4)));
         assert!(log.checkpoint(old, 2, 20).is_empty());
+        assert!(log.state_partitions.ignores((2, 4)));
         assert_eq!(log.checkpoint(new, 1, 30), [30]);
+        assert!(!log.state_partitions.ignores((2, 4)));
         assert!(log.checkpoint(old, 3, 40).is_empty());
         assert_eq!(log.checkpoint(new, 2, 50), [50]);
     }

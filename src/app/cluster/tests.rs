@@ -18,7 +18,7 @@ use crate::kafka::{
 };
 use crate::monitor::liveness::{At, Freshness};
 use crate::monitor::{Plan, Shards};
-use crate::store::checkpoint::PartitionCheckpoint;
+use crate::store::checkpoint::{PartitionCheckpoint, records};
 use crate::telemetry::Published;
 use crate::telemetry::facts::CheckpointCounts;
 use crate::telemetry::facts::Role;
@@ -416,6 +416,37 @@ fn a_partition_whose_length_nobody_says_is_waited_for_and_then_named() {
             Freshness::Missing => assert_eq!(named, [("partition t/3".to_owned(), true)]),
             _ => assert_eq!(named, []),
         }
+    }
+}
+
+#[test]
+fn a_judge_of_several_names_a_state_topic_that_was_made_again_without_that_of_judges() {
+    for judge_partitions in [Some(1), None] {
+        let mut options = follower(&Topic::default(), Duration::ZERO);
+        options.checkpoints.judge_partitions = judge_partitions;
+        let task = JudgeTask::new(&Plan::default(), &["t".to_owned()], &options, None);
+        let (mut task, mut counts) = (task.expect("without state"), CheckpointCounts::default());
+        task.begin(1);
+        task.end(0, &mut counts);
+        let (mut offset, mut named) = (0, Vec::new());
+        // Claims begin again with the state topic.
+        for epoch in [9, 3, 12] {
+            let checkpoint = records(&PartitionCheckpoint::default(), "g/t/3/", epoch, 1);
+            let (body, head) = checkpoint.expect("encoded");
+            for (key, value) in body.iter().chain([&head]) {
+                let keyed = (key.as_bytes(), value.as_deref());
+                task.take((0, offset), None, keyed, &mut counts);
+                offset += 1;
+            }
+            task.look(&Lengths::default());
+            let waits_for = task.waits_for();
+            let [(part, why)] = &waits_for[..] else {
+                panic!("one part: {waits_for:?}");
+            };
+            assert_eq!(part, "partition t/3");
+            named.push(why.ends_with("if state was made again, delete state-judges too"));
+        }
+        assert_eq!(named, [false, judge_partitions.is_some(), false]);
     }
 }
 

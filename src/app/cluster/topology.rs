@@ -24,8 +24,7 @@ use crate::monitor::activity::Unjudged;
 use crate::monitor::shards::Moved;
 use crate::monitor::watchdog::Watchdog;
 use crate::monitor::{Engine, MonitorView, PartitionEvent, Plan, RecordSink, Snapshot};
-use crate::telemetry::facts::CheckpointCounts;
-use crate::telemetry::facts::Role;
+use crate::telemetry::facts::{CheckpointCounts, EngineFacts, Role};
 use crate::telemetry::published::Beat;
 
 mod partitions;
@@ -345,39 +344,24 @@ impl Topology {
         }
     }
 
-    /// Panes held, those of shards and of the windows over them alike.
-    pub fn panes(&self) -> usize {
-        match self {
-            Topology::Single(engine) => engine.panes(),
-            Topology::Sharded(m) => m.shards().panes(),
-            Topology::Judges(judges) => judges.panes(),
-        }
-    }
-
-    /// Heap bytes of all state.
-    pub fn bytes(&self) -> usize {
-        match self {
-            Topology::Single(engine) => engine.bytes(),
-            Topology::Sharded(m) => m.shards().bytes(),
-            Topology::Judges(judges) => judges.bytes(),
-        }
-    }
-
-    /// Predictions that are retained for their outcomes, or for revisions.
-    pub fn retained(&self) -> usize {
-        match self {
-            Topology::Single(engine) => engine.retained(),
-            Topology::Sharded(m) => m.shards().retained(),
-            Topology::Judges(_) => 0,
-        }
-    }
-
-    /// Retained predictions that are not in memory, and bytes that those take which are.
-    pub fn spilled(&self) -> (usize, usize) {
-        match self {
-            Topology::Single(engine) => engine.spilled(),
-            Topology::Sharded(m) => m.shards().spilled(),
-            Topology::Judges(_) => (0, 0),
+    /// What state takes: panes, those of shards and of the windows over them alike, heap bytes, and
+    /// predictions that are retained for their outcomes, or for revisions.
+    pub fn usage(&self) -> EngineFacts {
+        let (panes, bytes, retained, (spilled, pending_bytes)) = match self {
+            Topology::Single(e) => (e.panes(), e.bytes(), e.retained(), e.spilled()),
+            Topology::Sharded(m) => {
+                let s = m.shards();
+                (s.panes(), s.bytes(), s.retained(), s.spilled())
+            }
+            Topology::Judges(judges) => (judges.panes(), judges.bytes(), 0, (0, 0)),
+        };
+        EngineFacts {
+            panes: panes as u64,
+            state_bytes: bytes as u64,
+            retained: retained as u64,
+            spilled: spilled as u64,
+            pending_bytes: pending_bytes as u64,
+            ..EngineFacts::default()
         }
     }
 

@@ -52,10 +52,12 @@ impl Brokers for LogBrokers {
         let mut topics = Vec::new();
         for name in &options.topics {
             let missing = || KafkaError::Other(format!("there is no event log {name}"));
-            let log = self.0.get(name).ok_or_else(missing)?;
+            let reader = self.0.get(name).ok_or_else(missing)?.reader();
+            // What an earlier client could not read, this one has not tried yet.
+            reader.report(None);
             topics.push(Topic {
                 name: name.clone(),
-                reader: log.reader(),
+                reader,
                 assigned: false,
                 paused: false,
                 stopped: false,
@@ -187,13 +189,12 @@ impl State {
             let read = topic.reader.read(max - count, &mut |at, at_ms, event| {
                 batch(&[fetched(number, at, Some(at_ms), event)]);
             });
+            let can_be_read = matches!(read, Ok(_) | Err(LogError::OutOfRange(_)));
+            if can_be_read && topic.failed.take().is_some() {
+                topic.reader.report(None);
+            }
             match read {
-                Ok(read) => {
-                    count += read;
-                    if topic.failed.take().is_some() {
-                        topic.reader.report(None);
-                    }
-                }
+                Ok(read) => count += read,
                 Err(LogError::OutOfRange(at)) => {
                     topic.stopped = true;
                     batch(&[Fetched {
@@ -258,6 +259,7 @@ impl GroupClient for LogClient {
                     stable: Some(end),
                     next: topic.is_read().then_some(next),
                     responded: Some(Instant::now()),
+                    unfetched: false,
                 }
             }));
         }

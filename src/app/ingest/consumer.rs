@@ -247,9 +247,19 @@ impl SourceConsumer {
         self.displaced.as_deref()
     }
 
+    /// The contest with another process. Who has lost all partitions may share them with nobody,
+    /// because a broker that does not answer takes them away too: then the group has to name one.
+    fn rivalry(&self) -> Option<&Contest> {
+        let lost = self.source.lost_since.is_some();
+        let is_known = |c: &&Contest| {
+            !lost || c.claim == Claim::Instance || (c.reached && !c.others.is_empty())
+        };
+        self.contest.as_ref().filter(is_known)
+    }
+
     /// How many other processes are where there may be one.
     pub fn other_members(&self) -> usize {
-        self.contest.as_ref().map_or(0, |c| c.others.len().max(1))
+        self.rivalry().map_or(0, |c| c.others.len().max(1))
     }
 
     /// Publishes whether it is ready: the group has assigned partitions, or none, to it. Until then

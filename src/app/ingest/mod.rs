@@ -24,7 +24,7 @@ pub mod stats;
 
 /// The configuration in a text, for tests.
 #[cfg(test)]
-fn config(text: &str) -> crate::config::Config {
+pub(super) fn config(text: &str) -> crate::config::Config {
     let outside = crate::config::value::Outside {
         variable: &|_| None,
         directory: ".".into(),

@@ -5,7 +5,6 @@ pub mod alert_requests;
 pub mod alert_topic;
 pub mod alerts;
 pub mod audit;
-pub mod caveats;
 pub mod history;
 pub mod lookup;
 pub mod publish;

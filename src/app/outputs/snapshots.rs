@@ -38,7 +38,8 @@ pub struct Written {
     pub took: Duration,
     /// When writing ended, milliseconds since 1970.
     pub at_ms: i64,
-    /// Size of the newest file in the directory, and of all journals.
+    /// Size of the newest file in the directory, and of all journals; of the checkpoints that were
+    /// written, 0 if nothing has changed since the ones before.
     pub bytes: u64,
     /// Bytes of journals that wait in memory because they could not be written.
     pub unwritten: usize,

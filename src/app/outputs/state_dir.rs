@@ -136,7 +136,7 @@ pub fn in_use(path: &Path) -> bool {
 fn in_use_by_another(path: &Path) -> AppError {
     let shown = path.display();
     AppError::Unavailable(format!(
-        "the state directory {shown} is in use by another running trueline; give each process its own"
+        "the state directory {shown} is in use by another running trueline; stop that one, or give each process its own"
     ))
 }
 

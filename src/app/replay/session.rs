@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::app::error::AppError;
 use crate::app::ingest::stats::ReplayStats;
 use crate::app::pool::Pool;
-use crate::collect::Reason;
+use crate::collect::{Reason, Refusal};
 use crate::judge::Change;
 use crate::monitor::{Engine, Plan};
 use crate::telemetry::history::History;
@@ -95,6 +95,8 @@ pub struct Tally {
     pub others: BTreeMap<&'static str, u64>,
     /// Smallest and largest event time of the decoded records.
     pub times_ms: Option<(i64, i64)>,
+    /// The cap that refused most of the refused records.
+    pub cap: Option<Refusal>,
     /// The first rejected record: its place and the reason.
     pub first_rejected: Option<String>,
     /// For topics, the offsets read of each partition: the first, and the one after the last.
@@ -123,10 +125,13 @@ impl Tally {
             count(reason.as_str(), total.rejected(reason));
         }
         count("refused", total.refused.iter().sum());
+        let caps = Refusal::ALL.into_iter();
+        let caps = caps.filter(|cap| total.refused(*cap) > 0);
         Tally {
             records: total.records,
             observed: total.observed,
             others,
+            cap: caps.max_by_key(|cap| total.refused(*cap)),
             times_ms: stats.times_ms,
             first_rejected: stats.first_rejected,
             ..Tally::default()

@@ -20,6 +20,7 @@ impl Consumer {
     pub(super) fn retry_starts<H: Handler>(&mut self, handler: &mut H) {
         for (p, start) in self.starts.retry(self.client.as_ref(), &self.topics) {
             self.starts.remove(p);
+            self.absent.remove(&p);
             match start {
                 Start::At(begin) => {
                     self.begun = true;
@@ -33,6 +34,7 @@ impl Consumer {
                 }
             }
         }
+        self.report_absent(handler);
     }
 
     /// Leaves a partition that is assigned unread.
@@ -116,6 +118,27 @@ impl Consumer {
         for (p, why) in refused {
             self.suspend(p, &why, handler);
         }
+        self.report_absent(handler);
+    }
+
+    /// Reports the copartitions that do not exist, because their topic has fewer partitions: nobody
+    /// waits for them. They start once they are added.
+    fn report_absent<H: Handler>(&mut self, handler: &mut H) {
+        for (p, count) in self.starts.absent() {
+            let lead = self.topics.lead(p);
+            let Some(all) = self.counts.get(&lead).filter(|_| lead != p.topic) else {
+                continue;
+            };
+            if self.absent.insert(p) {
+                let why = format!(
+                    "topic `{}` has {all} partitions and `{}` {count}; outcomes are joined within partitions: give \
+                     both as many",
+                    self.topics.names[usize::from(lead)],
+                    self.topics.name(p)
+                );
+                handler.suspended(p, &why);
+            }
+        }
     }
 
     /// Finds out how many partitions the subscribed topics have.
@@ -137,6 +160,7 @@ impl Consumer {
             self.ends.remove(p);
             self.contact.remove(p);
             self.suspended.remove(&p);
+            self.absent.remove(&p);
             self.recovery.remove(p);
             self.restarted.remove(&p);
             self.starts.remove(p);
@@ -166,6 +190,7 @@ impl Consumer {
         {
             // Records came since, so the error is of an earlier request, and the partition is read.
             self.recovery.remove(p);
+            self.contact.update_unfetched(p, false);
             return;
         }
         match action {
@@ -187,6 +212,19 @@ impl Consumer {
                 self.suspend(p, &why, handler);
             }
             Err(error) => self.report(error, handler),
+        }
+    }
+
+    /// Reports that only a new client fetches what this one does not, once it is decided where each
+    /// of these partitions goes on.
+    pub(super) fn report_unfetched<H: Handler>(&mut self, handler: &mut H) {
+        let undecided = self.contact.unfetched().any(|p| self.recovery.contains(p));
+        let is_restarted = |p: &Partition| self.restarted.contains_key(p);
+        let restarted = self.contact.unfetched().find(is_restarted);
+        if let Some(p) = restarted.filter(|_| !undecided) {
+            let topic = self.topics.name(p);
+            let why = format!("the client fetches nothing of topic {topic}: it was recreated");
+            self.report(KafkaError::Fatal(why), handler);
         }
     }
 

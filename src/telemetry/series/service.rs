@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
+use super::super::log;
 use super::super::metrics::Id;
 use super::super::published::Published;
-use super::super::{log, memory};
 use super::{Families, one_if};
 
 /// Exports health, the HTTP server and the process.
@@ -25,7 +25,17 @@ pub(in crate::telemetry) fn service(published: &Published, families: &mut Famili
     families.put(Id::LogSuppressed, &[], log::suppressed() as f64);
     families.put(Id::BuildInfo, &[env!("CARGO_PKG_VERSION")], 1.0);
     families.put(Id::ProcessStart, &[], published.started_seconds());
-    if let Some(bytes) = memory::resident_bytes() {
+    if let Some(bytes) = resident_bytes() {
         families.put(Id::ProcessMemory, &[], bytes as f64);
     }
+}
+
+/// Resident memory of this process, read from `/proc`; `None` on other systems.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kibibytes * 1024)
 }

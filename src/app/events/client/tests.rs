@@ -49,6 +49,23 @@ fn a_topic_with_a_backlog_does_not_hold_up_the_others() {
     let _ = std::fs::remove_dir_all(&folder);
 }
 
+#[test]
+fn the_fault_of_a_client_that_is_gone_does_not_stay() {
+    let folder = std::env::temp_dir().join(format!("trueline-gone-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let log = Arc::new(EventLog::open(&folder, LIMITS).expect("it opens"));
+    let logs = EventLogs::from([("posted".to_owned(), Arc::clone(&log))]);
+    let options = KafkaOptions {
+        topics: vec!["posted".to_owned()],
+        ..KafkaOptions::default()
+    };
+    log.reader().report(Some("it cannot be read".to_owned()));
+    assert!(log.facts().read_fault.is_some());
+    LogBrokers::new(logs).join(&options).expect("it joins");
+    assert_eq!(log.facts().read_fault, None);
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
 /// What is handed over next, at most so many events.
 fn taken(state: &mut State, max: usize) -> Vec<(i64, String)> {
     let mut all = Vec::new();

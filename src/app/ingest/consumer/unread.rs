@@ -21,7 +21,7 @@ impl SourceConsumer {
 
     /// What is claimed by another process too, each with what that means.
     pub fn contested(&self) -> Vec<(String, String)> {
-        let Some(contest) = &self.contest else {
+        let Some(contest) = self.rivalry() else {
             return Vec::new();
         };
         let (group, named) = (&self.options.kafka.group, contest.named());
@@ -149,7 +149,7 @@ fn leaderless<'a>(
         let topic = topic(number);
         let why = format!(
             "{} of {} partitions have no leader that answers, {topic}/{first} for {} s, and nothing of them is read; \
-             check the brokers",
+             check the brokers, and that the topic exists",
             leaders.len(),
             assigned.iter().filter(|p| p.topic == number).count(),
             time.as_secs()
@@ -165,8 +165,9 @@ mod tests {
     use crate::app::cluster::topology::Topology;
     use crate::app::events::{EventLogs, LogBrokers};
     use crate::app::ingest::config;
+    use crate::app::ingest::contest::Contest;
     use crate::app::pool::Pool;
-    use crate::kafka::KafkaError;
+    use crate::kafka::{KafkaError, Member};
     use crate::monitor::Engine;
     use crate::store::event_log::{EventLog, LogLimits};
     use crate::telemetry::Published;
@@ -220,6 +221,18 @@ windows = ["1m"]
         consumer.publish_readiness(&mut engines, &published);
         assert!(!ready(&published));
         assert_eq!(said(&consumer), [], "it may come back at once");
+        // Nobody is there unless the group names somebody, or gives a part back.
+        let stranger = Member {
+            host: None,
+            start: None,
+        };
+        for (others, known) in [(vec![stranger], 1), (Vec::new(), 0)] {
+            let contest = consumer
+                .contest
+                .get_or_insert_with(|| Contest::new(Claim::Group, AWAY));
+            contest.others = others;
+            assert_eq!(consumer.other_members(), known);
+        }
         consumer.source.lost_since = long();
         let refused = KafkaError::Other("another assignor".to_owned());
         consumer.source.last_error = Some(refused);
@@ -237,6 +250,7 @@ windows = ["1m"]
         consumer.source.assignment_changed = true;
         consumer.publish_readiness(&mut engines, &published);
         assert!(ready(&published));
+        assert_eq!(consumer.other_members(), 1);
         assert_eq!((said(&consumer), consumer.trouble.take()), (vec![], None));
 
         consumer.schemas_behind = Some(Instant::now());

@@ -1,0 +1,70 @@
+//! Tests of the engine's loop, over a log of posted events.
+
+use super::*;
+use crate::app::ingest::config;
+use crate::app::{App, Setup};
+use std::time::Instant;
+
+const CONFIG: &str = r#"
+version = 1
+[[source]]
+input = "http"
+topics = ["scores"]
+fields = { time = "at", score = "p", outcome = "y" }
+[[model]]
+name = "*"
+windows = ["1m"]
+[state]
+directory = 'STATE'
+"#;
+
+/// Steps until a record was read.
+fn read_one(engine: &mut EngineLoop) {
+    let begun = Instant::now();
+    while engine.step() == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is read");
+    }
+}
+
+/// A write that left so many bytes of journals in memory.
+fn unwritten(bytes: usize) -> Written {
+    Written {
+        result: Err("no space left".to_owned()),
+        took: Duration::ZERO,
+        at_ms: 0,
+        bytes: 0,
+        unwritten: bytes,
+    }
+}
+
+#[test]
+fn nothing_is_read_while_too_much_of_the_journals_is_in_memory_and_ready_says_so() {
+    let folder = std::env::temp_dir().join(format!("trueline-behind-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let text = CONFIG.replace("STATE", &folder.display().to_string());
+    let mut engine = App::engine_loop(Setup::of(config(&text))).expect("it loads");
+    let log = Arc::clone(&engine.logs["scores"]);
+    let post = || {
+        let event = r#"{"at":1700000000000,"p":0.5,"y":1}"#.to_owned();
+        log.append(None, 0, vec![event]).expect("room");
+    };
+    post();
+    read_one(&mut engine);
+    engine.wait_saved();
+
+    engine.saved(&unwritten(UNWRITTEN_MAX + 1));
+    post();
+    let read: usize = (0..3).map(|_| engine.step()).sum();
+    assert_eq!(read, 0);
+    engine.publish_suspended();
+    let missing = engine.published.missing();
+    let why = missing.get("state journals").expect("it is named");
+    assert!(why.contains("more than 256 MiB"), "{why}");
+
+    engine.saved(&unwritten(UNWRITTEN_MAX));
+    engine.publish_suspended();
+    assert!(!engine.published.missing().contains_key("state journals"));
+    read_one(&mut engine);
+    engine.end().expect("it ends in order");
+    let _ = std::fs::remove_dir_all(&folder);
+}
