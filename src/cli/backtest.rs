@@ -96,7 +96,22 @@ pub fn run(args: &Args) -> Exit {
     }
     meter.finish();
     print(args, &policies);
-    Exit::Ok
+    let mut exit = Exit::Ok;
+    for Policy {
+        letter,
+        path,
+        outcome,
+    } in &policies
+    {
+        for note in replay::notes(&outcome.tally, &args.input) {
+            exit::eprint_line(format_args!("{letter}  {note}"));
+        }
+        if let Some(why) = replay::mostly_uncounted(&outcome.tally) {
+            let why = format!("under {}, {why}", path.display());
+            exit = Exit::of(&AppError::Data(why));
+        }
+    }
+    exit
 }
 
 fn input<'a>(args: &'a Args, range: Option<&'a Range>, seen: &'a mut Watermarks) -> Input<'a> {

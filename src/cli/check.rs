@@ -7,13 +7,15 @@
 
 mod environment;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
 use super::config_file::ConfigFile;
 use super::exit::{self, Exit};
 use super::sample;
-use crate::app;
+use crate::app::{self, AppError};
+use crate::collect::join::Repeated;
 use crate::config::bounds::{Expected, MemoryBound, human};
 use crate::config::{Config, Input, SourceOptions, Verdicts, reference};
 use crate::decode::{FieldOrConst, IdField};
@@ -120,6 +122,10 @@ pub fn run(args: &Args) -> Exit {
 fn show_sample(config: &Config, records: u32) -> Exit {
     let sources = match app::sample::take(config, records) {
         Ok(sources) => sources,
+        // The file is sound; the option does not go with it.
+        Err(AppError::Config(why)) if config.sources.iter().any(|s| s.input == Input::Http) => {
+            return exit::usage(&why);
+        }
         Err(fault) => return Exit::of(&fault),
     };
     let words: Vec<sample::Words> = sources.iter().map(sample::describe).collect();
@@ -197,6 +203,8 @@ pub fn summary(path: &Path, config: &Config, expected: Option<Expected>) -> Stri
         ));
     }
     lines.extend(others(config));
+    lines.extend(hidden_outcomes(config));
+    lines.extend(unnamed_outcomes(config));
     lines.extend(expected.map(|e| estimate(config, e)));
     let bound = MemoryBound::of(config);
     let each = match config.state.topic {
@@ -238,6 +246,31 @@ fn others(config: &Config) -> Option<String> {
     let may_come = |s: &SourceOptions| matches!(s.decode.model, FieldOrConst::Field(_));
     (!watched && config.sources.iter().any(may_come)).then(|| {
         "  other models: rejected as unknown_model; a [[model]] with the name \"*\" watches them".to_owned()
+    })
+}
+
+/// Where the order in which outcomes are read decides which one holds.
+fn hidden_outcomes(config: &Config) -> Option<String> {
+    let mut joins = config.plan.joins.iter();
+    let hides = joins.any(|j| j.repeated == Repeated::Last && !j.revise);
+    hides.then(|| {
+        "  outcomes: with `repeated = \"last\"`, a late one that is read before its prediction hides one in time; \
+         `revise = true` corrects that"
+            .to_owned()
+    })
+}
+
+/// The models for which outcomes that name none do not wait.
+fn unnamed_outcomes(config: &Config) -> Option<String> {
+    let joins = &config.plan.joins;
+    let named: BTreeSet<&str> = joins.iter().filter_map(|j| j.model.as_deref()).collect();
+    let unnamed = joins.iter().any(|j| j.model.is_none() && !j.by_model);
+    (unnamed && !named.is_empty()).then(|| {
+        format!(
+            "  outcomes: those that name no model do not wait for predictions of {}, which have a source of their own; \
+             where a source without `model` carries such predictions too, set `model` in its [source.outcomes]",
+            named.into_iter().collect::<Vec<_>>().join(", ")
+        )
     })
 }
 

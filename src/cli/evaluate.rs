@@ -330,7 +330,7 @@ fn run_cells(
 
 fn run_classes(args: &Args, sample: &Vectors) -> Result<Exit, (Exit, String)> {
     // The reader has checked the views.
-    let Ok(c) = multiclass::classwise(sample, &args.options().tcal) else {
+    let Ok(c) = multiclass::classwise(sample, &args.options()) else {
         return Ok(Exit::Data);
     };
     let (name, options) = (args.file.display().to_string(), args.options());

@@ -128,7 +128,8 @@ Exit codes:
       reproduce --fail-on-difference: a number differs;
       explain: NOT equal; alert, top --once: there is nothing of that name)
   64  the command line is invalid
-  65  the input data cannot be read, or replay rejects half of it or more
+  65  the input data cannot be read, or half of it or more does not count
+      in replay or backtest
   66  the input file cannot be opened
   69  something outside is not available (port, file, directory,
       standard output)

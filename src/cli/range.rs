@@ -18,7 +18,6 @@ pub struct Args {
     /// this order; `-` for standard input
     #[arg(
         value_name = "FILE",
-        required_unless_present_any = ["outcomes", "from", "last"],
         conflicts_with_all = ["from", "to", "last"]
     )]
     pub files: Vec<PathBuf>,
@@ -64,6 +63,12 @@ impl Args {
         let from = match (&self.from, self.last) {
             (None, None) if self.to.is_some() => {
                 return Err("--to needs --from or --last".to_owned());
+            }
+            (None, None) if self.files.is_empty() => {
+                return Err(
+                    "name a FILE, or a range of the configuration's topics with --from or --last"
+                        .to_owned(),
+                );
             }
             (None, None) => return Ok(None),
             (Some(from), _) => from.clone(),
@@ -172,7 +177,13 @@ mod tests {
 
     #[test]
     fn a_range_must_start_before_its_end() {
-        assert_eq!(args(None, None, None).range(), Ok(None));
+        let of_files = Args {
+            files: vec![PathBuf::from("events.csv")],
+            ..args(None, None, None)
+        };
+        assert_eq!(of_files.range(), Ok(None));
+        let said = args(None, None, None).range().expect_err("no input");
+        assert!(said.contains("name a FILE, or a range"), "{said}");
         let last = args(None, Some("2026-11-01"), Some(3600)).range();
         let from = last.unwrap().map(|r| r.from);
         assert_eq!(from, Some(Bound::Time(1_793_491_200_000 - 3_600_000)));

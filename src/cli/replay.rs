@@ -10,10 +10,11 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::exit::{self, Exit};
 use super::progress::ProgressMeter;
+use super::sample::CONFLICT;
 use super::{range, report_file};
 use crate::app::AppError;
 use crate::app::replay::{self, Input, Listeners, Tally};
-use crate::collect::Reason;
+use crate::collect::{Reason, Refusal};
 use crate::config::Config;
 use crate::config::value::Outside;
 use crate::judge::{Change, ComparisonReport, Step, StreamId, StreamReport, WindowReport};
@@ -157,31 +158,62 @@ fn start(args: &Args) -> Result<(), Exit> {
             Exit::Unavailable
         })?;
     }
-    let late = tally.others.get("late").copied().unwrap_or_default();
-    if late > 0 && range.is_none() && !args.input.sort {
-        exit::eprint_line(format_args!(
-            "{late} records came after their pane was sealed, and count in no window. If the files are not in order of \
-             time, add --sort"
-        ));
+    for note in notes(&tally, &args.input) {
+        exit::eprint_line(note);
     }
-    match mostly_refused(&tally) {
+    match mostly_uncounted(&tally) {
         Some(why) => Err(Exit::of(&AppError::Data(why))),
         None => Ok(()),
     }
 }
 
-/// That half of the records or more are rejected or late, so that verdicts are on a rest that may
-/// be another sample. A configuration may name some of the models only, so those of others do not
-/// count.
-fn mostly_refused(tally: &Tally) -> Option<String> {
+/// What to do about records that are late, in conflict or refused.
+pub(super) fn notes(tally: &Tally, input: &range::Args) -> Vec<String> {
+    let of = |what| tally.others.get(what).copied().unwrap_or_default();
+    let mut notes = Vec::new();
+    if let late @ 1.. = of("late")
+        && !input.files.is_empty()
+        && !input.sort
+    {
+        notes.push(format!(
+            "{late} records came after their pane was sealed, and count in no window. If the files are not in order of \
+             time, add --sort"
+        ));
+    }
+    if let conflicts @ 1.. = of("conflict") {
+        notes.push(format!(
+            "{conflicts} records do not count, because another one with the same id differs (conflict); {CONFLICT}"
+        ));
+    }
+    if let Some(cap) = tally.cap {
+        let remedy = match cap {
+            Refusal::Streams => "raise `streams_max` in [limits], or use fewer segments",
+            Refusal::Panes => "raise `open_panes_max` or `open_memory` in [limits]",
+            Refusal::Sums => "shorten the windows",
+            Refusal::Pending => "raise `pending_max` in [source.outcomes]",
+        };
+        let (refused, cap) = (of("refused"), cap.as_str());
+        notes.push(format!(
+            "{refused} records are refused by a cap ({cap}); {remedy}"
+        ));
+    }
+    notes
+}
+
+/// That half of the records or more do not count, so that verdicts are on a rest that may be
+/// another sample. A configuration may name some of the models only, so those of others are left
+/// out, and so are copies.
+pub(super) fn mostly_uncounted(tally: &Tally) -> Option<String> {
     let other_models = Reason::UnknownModel.as_str();
     let of = |what| tally.others.get(what).copied().unwrap_or_default();
     let reasons = Reason::ALL.iter().map(|reason| reason.as_str());
-    let reasons = reasons.chain(["late"]).filter(|what| *what != other_models);
-    let refused: u64 = reasons.map(of).sum();
-    let all = tally.records - of(other_models);
-    (refused > 0 && 2 * refused >= all).then(|| {
-        format!("{refused} of {all} records are rejected or late, and the verdicts are on the rest")
+    let reasons = reasons.filter(|what| *what != other_models);
+    let uncounted: u64 = reasons.chain(["late", "conflict", "refused"]).map(of).sum();
+    let all = tally.records - of(other_models) - of("duplicate");
+    (uncounted > 0 && 2 * uncounted >= all).then(|| {
+        format!(
+            "{uncounted} of {all} records are rejected, late, in conflict or refused, and the verdicts are on the rest"
+        )
     })
 }
 
@@ -313,4 +345,27 @@ fn summary(tally: &Tally) -> String {
         out.push_str(&format!("\nfirst rejected: {first}"));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_records_must_count() {
+        let uncounted = |records, others: &[(&'static str, u64)]| {
+            mostly_uncounted(&Tally {
+                records,
+                others: others.iter().copied().collect(),
+                ..Tally::default()
+            })
+        };
+        for what in ["malformed", "late", "conflict", "refused"] {
+            assert_eq!(uncounted(10, &[(what, 4)]), None);
+            let said = uncounted(10, &[(what, 5)]).expect(what);
+            assert!(said.starts_with("5 of 10 records are rejected"), "{said}");
+        }
+        assert!(uncounted(10, &[("conflict", 4), ("duplicate", 2)]).is_some());
+        assert_eq!(uncounted(10, &[("unknown_model", 9)]), None);
+    }
 }

@@ -157,14 +157,17 @@ fn outcomes(facts: &SourceFacts) -> String {
     shown.join(", ")
 }
 
+/// What to do about records of one id that differ.
+pub(super) const CONFLICT: &str = "an id names one prediction: name another field as `fields.id`, \
+     or write `deduplicate = false` if the records carry their outcomes";
+
 fn describe_ids(facts: &SourceFacts, words: &mut Words) {
     let predictions: u64 = facts.topics.iter().map(|t| t.events).sum();
     let (conflicts, source) = (facts.conflicts, &facts.name);
     if conflicts as f64 > CONFLICT_SHARE * predictions as f64 {
         words.problems.push(format!(
             "source {source}: {conflicts} of {predictions} predictions do not count, because another one with the same id \
-             differs (conflict); an id names one prediction: name another field as `fields.id`, or write \
-             `deduplicate = false` if the records carry their outcomes"
+             differs (conflict); {CONFLICT}"
         ));
     }
 }

@@ -85,7 +85,10 @@ pub fn run(args: &Args) -> Exit {
         if args.once {
             exit::print(&text);
             if table.is_empty() && (args.model.is_some() || args.window.is_some()) {
-                exit::eprint_line(format_args!("error: there is no window of that name"));
+                let model = args.model.iter().map(|m| format!(" of model `{m}`"));
+                let window = args.window.iter().map(|w| format!(" named `{w}`"));
+                let what: String = window.chain(model).collect();
+                exit::eprint_line(format_args!("error: there is no window{what}"));
                 return Exit::Verdict;
             }
             return Exit::Ok;

@@ -21,6 +21,7 @@ pub fn check(
     state_topic(root, problems);
     sink_topics(root, problems);
     implied_class(root, (plan, sources), problems);
+    champion_of_nothing(root, problems);
     for (record, model) in root.all("model").iter().zip(&plan.models) {
         single_scores(root, (record, model), problems);
         let name = record.text("name").unwrap_or_default();
@@ -94,6 +95,19 @@ fn single_scores(
     let remedy = "add \"binary\" to `views`, or write `probabilities` or `class_probabilities` in [source.fields]";
     let at = record.given_place(&["views", "classes"]);
     problems.add(at.unwrap_or(record.at), what, remedy);
+}
+
+/// A champion where nothing says whether models are compared.
+fn champion_of_nothing(root: &Record, problems: &mut Problems<'_>) {
+    let sections = || root.all("model").iter().map(|m| m.child("model.compare"));
+    let mut champions = sections().map(|s| s.entry("champion"));
+    if let Some(champion) = champions.find(|e| e.given)
+        && !sections().any(|s| s.entry("enabled").given)
+    {
+        let what = "`champion` is set, and no model has `enabled` in [model.compare]";
+        let remedy = "write `enabled = true`, or remove `champion`";
+        problems.add(champion.at, what, remedy);
+    }
 }
 
 /// A class for predictions without outcome that no model has: all of them would count as negative.

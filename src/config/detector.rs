@@ -31,6 +31,13 @@ pub fn detectors(
         Value::Absent => streams_max,
         _ => fleet.count("streams"),
     };
+    if let Said::Budget(Budget::RunLength { .. } | Budget::Ever { .. }) = &shared
+        && fleet.entry("streams").given
+    {
+        let what = "`streams` divides a budget of time, and `budget` is none";
+        let remedy = "remove `streams`, or write a budget such as \"1 per 30d\"";
+        problems.add(fleet.entry("streams").at, what, remedy);
+    }
     let own: Vec<Said> = models
         .iter()
         .map(|m| said(m.child("model.alert"), problems))

@@ -27,7 +27,7 @@ pub fn decode(root: &Record, source: &Record, problems: &mut Problems<'_>) -> De
             .unwrap_or(FieldOrConst::Const(String::new())),
         version: constant("model_version")
             .or_else(|| fields.owned("version").map(FieldOrConst::Field)),
-        segments: fields.strings("segments"),
+        segments: segments(fields, problems),
         id: fields.owned("id").map(id_field),
         time: time_field(fields, problems),
         prediction,
@@ -40,6 +40,18 @@ pub fn decode(root: &Record, source: &Record, problems: &mut Problems<'_>) -> De
         ahead_ms_max: Some(limits.milliseconds("future_max")),
         packing: packing(source),
     }
+}
+
+/// Paths of the segments, each once.
+fn segments(fields: &Record, problems: &mut Problems<'_>) -> Vec<String> {
+    let list = fields.list("segments");
+    for (i, item) in list.iter().enumerate() {
+        if list[..i].iter().any(|before| before.value == item.value) {
+            let what = format!("segment `{}` is named twice", item.value);
+            problems.add(item.at, what, "remove one");
+        }
+    }
+    fields.strings("segments")
 }
 
 /// Path of an id.
@@ -171,7 +183,8 @@ fn classes(
     }
     let fits = |list: &&Entry| match texts(list).len() {
         0 => false,
-        2 => true,
+        // One class is refused, whatever the prediction.
+        1 | 2 => true,
         _ => !single,
     };
     let mut lists = models.iter().map(|m| m.entry("classes")).filter(fits);

@@ -572,7 +572,9 @@ const OUTCOMES: &[Key] = &[
         Unset("\"30m\""),
         "Time after a prediction by which its outcome has arrived, if it ever arrives. Only \
          then is the prediction counted, so that every window contains whole cohorts and not \
-         only the outcomes that arrived quickly. Verdicts are delayed by this time.",
+         only the outcomes that arrived quickly. Verdicts are delayed by this time. An outcome is on time \
+         up to `maturity` after the end of its prediction's pane, which is as long as the model's shortest \
+         slide.",
     ),
     key(
         "topics",
@@ -730,8 +732,9 @@ const MODEL: &[Key] = &[
         "windows",
         Kind::Windows,
         Value("[\"5m\", \"1h\", \"24h\"]"),
-        "Windows of event time, each judged at every slide: a length, a length with its own \
-         slide (default about a sixth), or the newest panes that contain a number of events.",
+        "Windows of event time, each judged at every slide: a length (`\"5m\"`), a length with its own \
+         slide, by default about a sixth (`{ width = \"6h\", slide = \"30m\" }`), or the newest panes that \
+         contain a number of events (`{ last = 10000 }`).",
     ),
     key(
         "lateness",
@@ -825,8 +828,8 @@ const COMPARE: &[Key] = &[
         "enabled",
         Kind::Truth,
         Value("false"),
-        "Whether to compare versions, in the views `binary` and `class:k`. Needs `fields.id`, \
-         and the records of an id of both versions in one process. With [state] `topic` they \
+        "Whether to compare versions, in the views `binary` and `class:k`. Needs `fields.id` and \
+         a version, and the records of an id of both versions in one process. With [state] `topic` they \
          must be in one partition, and `champion` must be set.",
     ),
     key(

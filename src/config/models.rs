@@ -414,6 +414,13 @@ fn compare(
             "add `id` to [source.fields]",
         );
     }
+    let versioned = |s: &&Record| field(s, "version") || s.entry("model_version").given;
+    if !sources.is_empty() && !sources.iter().any(versioned) {
+        refuse(
+            "no source of this model has versions, so nothing would be compared",
+            "add `version` to [source.fields], or `model_version` to each [[source]]",
+        );
+    }
     if sources.iter().any(|s| field(s, "weight")) {
         refuse(
             "versions are compared on events of equal weight, and events are weighted",

@@ -169,6 +169,12 @@ fn kafka(root: &Record, problems: &mut Problems<'_>) -> KafkaOptions {
             options.insert(name.clone(), given.value.clone());
         }
     }
+    let mut brokers = record.text("brokers").unwrap_or_default().split(',');
+    if brokers.any(|broker| broker.trim().contains(char::is_whitespace)) {
+        let what = "`brokers` has a space within a broker";
+        let remedy = "write each as `host:port`, separated by commas";
+        problems.add(record.entry("brokers").at, what, remedy);
+    }
     let security = security(record, &mut options, problems);
     let queue_kbytes = record.bytes("queue_bytes_max").div_ceil(1024);
     KafkaOptions {

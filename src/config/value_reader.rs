@@ -12,6 +12,9 @@ use super::schema::Kind;
 use super::units::duration;
 use super::value::{Fault, Outside, Placed, Value, WindowValue};
 
+/// How a window is written that is more than a length.
+const WINDOW_TABLES: &str = "`{ width = \"5m\", slide = \"30s\" }` or `{ last = 10000 }`";
+
 /// Reads values of one file.
 pub struct ValueReader<'r, 'a> {
     /// Problems so far.
@@ -166,6 +169,10 @@ impl ValueReader<'_, '_> {
             )),
             read => read.map(|ms| (text.split_whitespace().collect(), ms)),
         };
+        let length = length.map_err(|(what, remedy)| match name {
+            "windows" => (what, format!("{remedy}, or {WINDOW_TABLES}")),
+            _ => (what, remedy),
+        });
         self.note(name, at, length)
     }
 
@@ -213,7 +220,7 @@ impl ValueReader<'_, '_> {
             (None, None, Some(Value::Integer(last))) => Ok(WindowValue::Last(last.unsigned_abs())),
             _ => Err((
                 "has a window that is neither a length nor a count".to_owned(),
-                "write `{ width = \"5m\", slide = \"30s\" }` or `{ last = 10000 }`".to_owned(),
+                format!("write {WINDOW_TABLES}"),
             )),
         };
         self.note(name, at, entry)

@@ -1,5 +1,7 @@
 //! What the columns of a table for `evaluate` are called, and what its labels mean.
 
+use super::classes::{are_numbers, index, integer, of_cell};
+
 /// Names of the columns. See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Columns {
@@ -41,6 +43,8 @@ pub fn class_column(text: &str) -> (String, String) {
 #[derive(Debug, Clone)]
 pub struct Labels<'c> {
     columns: &'c Columns,
+    /// The names of all classes are whole numbers, so a number is a name and no index.
+    numbers_are_names: bool,
     /// The label other than the positive one, once it was seen.
     negative: Option<String>,
     /// Whether the positive one was seen.
@@ -52,6 +56,7 @@ impl<'c> Labels<'c> {
     pub fn new(columns: &'c Columns) -> Labels<'c> {
         Labels {
             columns,
+            numbers_are_names: are_numbers(columns.classes.iter().map(|(class, _)| class)),
             negative: None,
             positive_seen: false,
         }
@@ -67,7 +72,7 @@ impl<'c> Labels<'c> {
             return Ok(true);
         }
         if text.is_empty() {
-            return Err("the label is empty; leave out events without an outcome".to_owned());
+            return Err(NO_LABEL.to_owned());
         }
         let negative = self.negative.get_or_insert_with(|| text.to_owned());
         if same(text, negative) {
@@ -86,18 +91,22 @@ impl<'c> Labels<'c> {
 
     /// The index of the class that happened, among `classes`.
     pub fn class(&self, text: &str, classes: usize) -> Result<u32, String> {
+        if text.is_empty() {
+            return Err(NO_LABEL.to_owned());
+        }
         let names = &self.columns.classes;
+        let called = |name: &str| names.iter().position(|(class, _)| class == name);
         // One class may be called as the column of another.
-        let named = names.iter().position(|(class, _)| class == text);
-        let named = named.or_else(|| names.iter().position(|(_, column)| column == text));
+        let named = called(text).or_else(|| names.iter().position(|(_, column)| column == text));
+        let named = match self.numbers_are_names {
+            true => named.or_else(|| called(&integer(text)?)),
+            false => named,
+        };
         if let Some(class) = named.and_then(|class| u32::try_from(class).ok()) {
             return Ok(class);
         }
-        // Where the names of all classes are numbers, a number is a name.
-        let numbers =
-            !names.is_empty() && names.iter().all(|(class, _)| class.parse::<u32>().is_ok());
-        match text.parse::<u32>() {
-            Ok(class) if (class as usize) < classes && !numbers => Ok(class),
+        match index(text) {
+            Some(class) if (class as usize) < classes && !self.numbers_are_names => Ok(class),
             _ => Err(format!(
                 "label '{text}' is no class; write the index of the class that happened, 0 to {}, or its name as \
                  --classes gives it",
@@ -119,20 +128,21 @@ pub fn without_positive(columns: &Columns) -> Option<String> {
     })
 }
 
-/// Whether two labels are one: `true` and `1` are.
+/// What to say of an empty label.
+const NO_LABEL: &str = "there is no label; leave out events without an outcome";
+
+/// Whether two labels are one: `true`, `1` and `1.0` are.
 fn same(a: &str, b: &str) -> bool {
-    match (binary(a), binary(b)) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => a == b,
-    }
+    let value =
+        |text: &str| of_cell(text, true).map_or_else(|| integer(text), |v| Some(v.to_string()));
+    a == b || value(a).is_some_and(|a| value(b).is_some_and(|b| a == b))
 }
 
 fn binary(text: &str) -> Result<bool, String> {
-    match text {
-        "0" | "0.0" => Ok(false),
-        "1" | "1.0" => Ok(true),
-        _ if text.eq_ignore_ascii_case("false") => Ok(false),
-        _ if text.eq_ignore_ascii_case("true") => Ok(true),
+    match of_cell(text, true) {
+        Some(0) => Ok(false),
+        Some(1) => Ok(true),
+        _ if text.is_empty() => Err(NO_LABEL.to_owned()),
         _ => Err(format!(
             "label '{text}' is neither 0 nor 1; say which one is positive with --positive, or, for several classes, \
              give the label of one class against the rest"
@@ -191,6 +201,8 @@ mod tests {
             ("true", "1.0", true),
             ("0", "False", true),
             ("0", "1", false),
+            ("1", "1.00", true),
+            ("2", "2.0", true),
         ] {
             let columns = columns(positive);
             assert_eq!(
@@ -198,7 +210,43 @@ mod tests {
                 Ok(outcome),
                 "{positive} {text}"
             );
-            assert_eq!(without_positive(&columns), None);
+            assert_eq!(without_positive(&columns).is_some(), positive == "2");
+        }
+    }
+
+    #[test]
+    fn a_whole_number_is_its_class_however_it_is_written() {
+        let columns = Columns::default();
+        let mut labels = Labels::new(&columns);
+        assert_eq!(labels.outcome("0.00"), Ok(false));
+        assert_eq!(labels.outcome("1.00"), Ok(true));
+        assert!(labels.outcome("0.5").is_err());
+        assert_eq!(labels.class("1.0", 3), Ok(1));
+        assert_eq!(labels.class("2", 3), Ok(2));
+        for wrong in ["3.0", "0.5", "-1.0", "true"] {
+            assert!(labels.class(wrong, 3).is_err(), "{wrong}");
+        }
+        // Names that are numbers are names.
+        let stars = Columns {
+            classes: ["-1", "1"].map(|s| (s.to_owned(), s.to_owned())).to_vec(),
+            ..Columns::default()
+        };
+        let labels = Labels::new(&stars);
+        assert_eq!(labels.class("-1.0", 2), Ok(0));
+        assert_eq!(labels.class("1.0", 2), Ok(1));
+        assert!(labels.class("0", 2).is_err());
+    }
+
+    #[test]
+    fn an_event_without_a_label_is_to_be_left_out() {
+        let columns = Columns::default();
+        let mut labels = Labels::new(&columns);
+        for said in [labels.outcome("").err(), labels.class("", 3).err()] {
+            let said = said.expect("no label");
+            assert!(
+                said.contains("leave out events without an outcome"),
+                "{said}"
+            );
         }
     }
 }

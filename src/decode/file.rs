@@ -26,13 +26,13 @@ use super::columnar::container_of;
 #[cfg(feature = "columnar")]
 use super::columnar::{Opened, events::Columnar};
 use super::options::{DecodeOptions, LabelOptions, Packing};
-use super::scores::{unpack, unread};
+use super::scores::unpack;
 use csv::Csv;
 use json::Json;
 use row::Rows;
 pub use row::{Content, FileError, Row};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -169,16 +169,11 @@ fn unpacked(path: &Path, read: &Arc<AtomicU64>) -> Result<(Box<dyn Read>, bool),
         input,
         read: Arc::clone(read),
     };
-    let mut counted = BufReader::new(counted);
-    let start = counted.fill_buf().map_err(|e| failed("read", e))?;
-    if let Some(why) = unread(start) {
-        return Err(FileError::Io(format!("{} {why}", path.display())));
-    }
-    let input = unpack(counted).map_err(|e| failed("unpack", e))?;
+    let name = path.display().to_string();
+    let mut input = unpack(&name, counted).map_err(FileError::Io)?;
     if let Some(csv) = named_kind(path).filter(|_| is_file) {
-        return Ok((input, csv));
+        return Ok((Box::new(input), csv));
     }
-    let mut input = BufReader::new(input);
     let start = input.fill_buf().map_err(|e| failed("read", e))?;
     let start = start.strip_prefix(json::BYTE_ORDER_MARK).unwrap_or(start);
     let csv = !matches!(start.trim_ascii_start().first(), Some(b'{' | b'['));

@@ -49,7 +49,7 @@ pub(super) fn lacking(wanted: &str, names: &[&str]) -> String {
     let near = names.iter().filter(|name| likeness(name) >= 0.6);
     let near = near.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
     let near = near.map_or(String::new(), |near| {
-        format!("; did you mean '{}'?", short(near))
+        format!(" (did you mean '{}'?)", short(near))
     });
     format!(
         "no column named '{wanted}' among [{}]{near}",

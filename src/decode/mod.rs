@@ -18,6 +18,7 @@
 
 mod avro;
 mod avro_schema;
+mod classes;
 mod columnar;
 pub mod columns;
 mod decoder;
@@ -48,6 +49,7 @@ mod value;
 pub mod vectors;
 mod words;
 
+pub(crate) use classes::are_numbers;
 pub use decoder::{Compiled, Decoder, LabelDecoder};
 pub use fields::{HeaderMap, Raw};
 pub use file::{Content, FileError, FileReader, Row};
@@ -58,6 +60,5 @@ pub use options::{
 };
 pub use rejection::Rejection;
 pub use scores_error::ScoresError;
-pub(crate) use shape::are_numbers;
 pub use source::{Needed, SourceDecoder};
 pub use time::{offset as time_offset, parse as parse_time};

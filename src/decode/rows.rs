@@ -1,9 +1,9 @@
 //! The rows of a table for `evaluate`: CSV with a header, JSON lines, Parquet or Arrow.
 //!
 //! A row gives the text of the columns that were looked up. Of JSON lines, a column is a key of the
-//! object, or a path such as `prediction.score`; `true` and numbers are their texts. Tables in
-//! columns have such paths too ([`super::columnar`]). An invalid line ends the reading, because a
-//! sample with gaps is another sample.
+//! object, or a path such as `prediction.score` or `scores.0`; `true` and numbers are their texts.
+//! Tables in columns have such paths too ([`super::columnar`]). An invalid line ends the reading,
+//! because a sample with gaps is another sample.
 
 #[cfg(feature = "columnar")]
 use super::columnar::{Batches, Column, Opened};
@@ -37,6 +37,8 @@ enum Kind<'r> {
         cells: Vec<String>,
         /// Columns that were looked up and that the first object has not.
         missing: Vec<String>,
+        /// The column of lists.
+        list: Option<String>,
         /// The current line; the first one is read before it is asked for.
         object: Value,
         line: u64,
@@ -57,6 +59,8 @@ struct Columnar {
     /// Columns that were looked up, and their texts in the current row.
     columns: Vec<String>,
     cells: Vec<String>,
+    /// The place of the column of lists, which has no text.
+    list: Option<usize>,
     /// Names of the columns of the file.
     names: Vec<String>,
 }
@@ -78,8 +82,10 @@ impl Columnar {
             };
             (self.batch, self.row) = (batch, 0);
         }
-        for (column, cell) in self.batch.iter().zip(&mut self.cells) {
-            column.cell(self.row, cell);
+        for (at, (column, cell)) in self.batch.iter().zip(&mut self.cells).enumerate() {
+            if self.list != Some(at) {
+                column.cell(self.row, cell);
+            }
         }
         Ok(true)
     }
@@ -135,6 +141,7 @@ impl<'r> Rows<'r> {
                 row: 0,
                 columns: Vec::new(),
                 cells: Vec::new(),
+                list: None,
                 names,
             })),
         }
@@ -148,6 +155,7 @@ impl<'r> Rows<'r> {
                 columns: Vec::new(),
                 cells: Vec::new(),
                 missing: Vec::new(),
+                list: None,
                 object: Value::Null,
                 line: 0,
                 waits: false,
@@ -217,31 +225,43 @@ impl<'r> Rows<'r> {
     }
 
     /// Whether a column holds lists, of the probabilities of all classes.
-    #[cfg_attr(
-        not(feature = "columnar"),
-        expect(unused_variables, reason = "text has no lists")
-    )]
     pub fn is_list(&self, column: &str) -> bool {
         match &self.kind {
+            Kind::Csv { .. } => false,
+            Kind::Json { object, .. } => value(object, column).is_some_and(Value::is_array),
             #[cfg(feature = "columnar")]
             Kind::Columnar(table) => table.file.as_ref().is_some_and(|file| file.is_list(column)),
-            _ => false,
         }
     }
 
-    /// How many items the first list of a column has; `None` where it holds none.
-    #[cfg_attr(
-        not(feature = "columnar"),
-        expect(unused_variables, reason = "text has no lists")
-    )]
-    pub fn items(&self, column: &str) -> Result<Option<usize>, ScoresError> {
-        match &self.kind {
+    /// How many items the first list of a column has, whose lists [`Rows::items`] then counts;
+    /// `None` where it holds none.
+    pub fn first_items(&mut self, column: &str) -> Result<Option<usize>, ScoresError> {
+        match &mut self.kind {
+            Kind::Csv { .. } => Ok(None),
+            Kind::Json { object, list, .. } => {
+                *list = Some(column.to_owned());
+                Ok(items(object, column))
+            }
             #[cfg(feature = "columnar")]
             Kind::Columnar(table) => match &table.file {
-                Some(file) => file.items(column).map_err(ScoresError),
-                None => Ok(None),
+                Some(file) if file.is_list(column) => {
+                    let first = file.items(column).map_err(ScoresError)?;
+                    table.list = table.find(column);
+                    Ok(first)
+                }
+                _ => Ok(None),
             },
-            _ => Ok(None),
+        }
+    }
+
+    /// How many items the list of the current row has, of the column of lists.
+    pub fn items(&self) -> Option<usize> {
+        match &self.kind {
+            Kind::Csv { .. } => None,
+            Kind::Json { object, list, .. } => items(object, list.as_deref()?),
+            #[cfg(feature = "columnar")]
+            Kind::Columnar(table) => table.batch.get(table.list?)?.items(table.row),
         }
     }
 
@@ -265,6 +285,7 @@ impl<'r> Rows<'r> {
                 object,
                 line,
                 waits,
+                ..
             } => {
                 if !std::mem::take(waits) {
                     let Some((number, read)) = next_object(name, input.as_mut(), *line)? else {
@@ -352,10 +373,19 @@ fn next_object(
     }
 }
 
-/// The value of a key, or of a path of keys.
+/// The value of a key, or of a path of keys and of places in arrays.
 fn value<'v>(object: &'v Value, column: &str) -> Option<&'v Value> {
-    let path = || column.split('.').try_fold(object, |at, key| at.get(key));
+    let step = |at: &'v Value, key: &str| match at {
+        Value::Array(items) => items.get(key.parse::<usize>().ok()?),
+        other => other.get(key),
+    };
+    let path = || column.split('.').try_fold(object, step);
     object.get(column).or_else(path)
+}
+
+/// How many items an array has.
+fn items(object: &Value, column: &str) -> Option<usize> {
+    value(object, column)?.as_array().map(Vec::len)
 }
 
 fn text(value: Option<&Value>) -> String {

@@ -11,21 +11,37 @@ use super::rows::Rows;
 use super::scores_error::{ScoresError, empty};
 use crate::stats::clusters::Bucket;
 use crate::stats::weighted::WeightedEvent;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 
-/// Decompresses `raw` if it begins like gzip or zstd.
-pub fn unpack<'a>(raw: impl Read + 'a) -> std::io::Result<Box<dyn Read + 'a>> {
+/// The text of a file, decompressed if it begins like gzip or zstd; an error if it, or what is
+/// packed, begins like a kind of file that is not read as text. `name` is its name in messages.
+pub fn unpack<'a>(name: &str, raw: impl Read + 'a) -> Result<Box<dyn BufRead + 'a>, String> {
+    let failed =
+        |e: io::Error| format!("{name}: reading failed ({e}); check that the file is whole");
     let mut raw = BufReader::new(raw);
-    let start = raw.fill_buf()?;
-    Ok(match start {
+    let start = raw.fill_buf().map_err(failed)?;
+    let packed: Box<dyn Read + 'a> = match start {
         [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(raw)),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::stream::read::Decoder::with_buffer(raw)?),
-        _ => Box::new(raw),
-    })
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            let decoder = zstd::stream::read::Decoder::with_buffer(raw);
+            Box::new(decoder.map_err(failed)?)
+        }
+        _ => {
+            return match unread(start) {
+                Some(why) => Err(format!("{name} {why}")),
+                None => Ok(Box::new(raw)),
+            };
+        }
+    };
+    let mut unpacked = BufReader::new(packed);
+    match unread(unpacked.fill_buf().map_err(failed)?) {
+        Some(why) => Err(format!("{name}, decompressed, {why}")),
+        None => Ok(Box::new(unpacked)),
+    }
 }
 
-/// What to say of a file that begins like one of a kind that is not read.
-pub fn unread(start: &[u8]) -> Option<&'static str> {
+/// What to say of a file that begins like one of a kind that is not read as text.
+fn unread(start: &[u8]) -> Option<&'static str> {
     match start {
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
             Some("is compressed with xz; gzip and zstd are read")
@@ -36,6 +52,23 @@ pub fn unread(start: &[u8]) -> Option<&'static str> {
         [b'P', b'K', 3, 4, ..] => Some("is compressed with zip; gzip and zstd are read"),
         // A header of CSV may begin with a column FEA1; the file pads its magic with zeros.
         [b'F', b'E', b'A', b'1', 0, ..] => Some("is Feather of version 1; write version 2"),
+        [b'O', b'b', b'j', 1, ..] => {
+            Some("is an Avro file; write Parquet, Arrow, CSV or JSON lines")
+        }
+        // A table in text has a second column.
+        [b'O', b'R', b'C', 0..=0x1f, ..] => {
+            Some("is an ORC file; write Parquet, Arrow, CSV or JSON lines")
+        }
+        // Files and standard input were looked at before; what is left is packed, or in a pipe.
+        [b'P', b'A', b'R', b'1', ..]
+        | [b'A', b'R', b'R', b'O', b'W', b'1', ..]
+        | [0xff, 0xff, 0xff, 0xff, ..] => {
+            Some("is Parquet or Arrow; give it as it is, in a file or as standard input")
+        }
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("is text in UTF-16; write it as UTF-8"),
+        _ if start.get(257..262) == Some(b"ustar") => {
+            Some("is a tar archive; take the files out of it")
+        }
         _ => None,
     }
 }
@@ -74,11 +107,11 @@ pub(super) fn read_rows(
     columns: &Columns,
 ) -> Result<Sample, ScoresError> {
     let (score, label) = (rows.need(&columns.score)?, rows.need(&columns.label)?);
-    let weight = optional(rows, columns.weight.as_deref(), "weight")?;
-    let cluster = optional(rows, columns.cluster.as_deref(), "cluster")?;
+    let (weight, cluster) = attributes(rows, columns)?;
     if weight.is_some() && cluster.is_some() {
         return Err(ScoresError(format!(
-            "{name}:1: the columns weight and cluster are not supported together: drop one of them"
+            "{name}:1: the columns weight and cluster are not supported together; name the one that counts with \
+             --weight or --cluster"
         )));
     }
     let mut labels = Labels::new(columns);
@@ -111,8 +144,24 @@ pub(super) fn read_rows(
     })
 }
 
+/// The columns of weights and of clusters. Where one of the two was named, the other is not looked
+/// for by its usual name.
+pub(super) fn attributes(
+    rows: &mut Rows<'_>,
+    columns: &Columns,
+) -> Result<(Option<usize>, Option<usize>), ScoresError> {
+    let mut attribute = |own: &Option<String>, other: &Option<String>, usual: &str| match own {
+        None if other.is_some() => Ok(None),
+        own => optional(rows, own.as_deref(), usual),
+    };
+    Ok((
+        attribute(&columns.weight, &columns.cluster, "weight")?,
+        attribute(&columns.cluster, &columns.weight, "cluster")?,
+    ))
+}
+
 /// A column that must be there if it was named.
-pub(super) fn optional(
+fn optional(
     rows: &mut Rows<'_>,
     named: Option<&str>,
     usual: &str,
@@ -151,9 +200,14 @@ pub(super) fn parse_score(text: &str) -> Result<f64, String> {
         return Err("there is no score; leave out events without one".to_owned());
     }
     let Some(z) = number::checked(text) else {
-        return Err(format!(
-            "score '{text}' is not a number; write a probability between 0 and 1"
-        ));
+        return Err(match text.starts_with(['[', '{']) {
+            true => "the score is a list or an object; name a column for each class, such as \
+                     --classes cat=score.cat,dog=score.dog"
+                .to_owned(),
+            false => {
+                format!("score '{text}' is not a number; write a probability between 0 and 1")
+            }
+        });
     };
     if !z.is_finite() {
         return Err(format!(
@@ -205,6 +259,14 @@ mod tests {
         assert!(e.starts_with("s.csv:2: the cluster is empty"), "{e}");
         let e = fault("score,label,cluster,weight\n0.5,1,a,2\n");
         assert!(e.contains("not supported together"), "{e}");
+        let both = "score,label,cluster,weight\n0.5,1,a,2\n";
+        let named = Columns {
+            weight: Some("weight".to_owned()),
+            ..Columns::default()
+        };
+        let mut rows = Rows::open("s.csv", both.as_bytes()).expect("rows");
+        let weighted = read_rows("s.csv", &mut rows, &named);
+        assert_eq!(weighted, Ok(Sample::Weighted(vec![(0.5, true, 2.0)])));
         for (weight, said) in [
             ("0", "weight 0 is not above 0"),
             ("-1", "weight -1 is not above 0"),
@@ -230,6 +292,7 @@ mod tests {
             ("1.2,1", "s.csv:3: score 1.2 is outside [0, 1]"),
             ("-0.1,1", "s.csv:3: score -0.1 is outside [0, 1]"),
             ("high,1", "s.csv:3: score 'high' is not a number"),
+            ("[0.4 0.6],1", "s.csv:3: the score is a list or an object"),
             ("0.2,2", "s.csv:3: label '2' is neither 0 nor 1"),
             ("0.2", "s.csv:3: 1 fields where the header has 2"),
         ] {
@@ -247,16 +310,24 @@ mod tests {
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gz.write_all(b"score,label\n0.5,1\n").unwrap();
         let bytes = gz.finish().unwrap();
-        let input = unpack(bytes.as_slice()).unwrap();
+        let input = unpack("s", bytes.as_slice()).unwrap();
         assert_eq!(
             read("s.csv.gz", input),
             Ok(Sample::Plain(vec![(0.5, true)]))
         );
         let bytes = zstd::encode_all(&b"score,label\n0.5,0\n"[..], 1).unwrap();
-        let input = unpack(bytes.as_slice()).unwrap();
+        let input = unpack("s", bytes.as_slice()).unwrap();
         assert_eq!(
             read("s.csv.zst", input),
             Ok(Sample::Plain(vec![(0.5, false)]))
         );
+        let said = |bytes: &[u8]| unpack("s", bytes).err().unwrap_or_default();
+        let packed = zstd::encode_all(&b"PAR1\x15"[..], 1).unwrap();
+        let of_parquet = "s, decompressed, is Parquet or Arrow; ";
+        assert!(said(&packed).starts_with(of_parquet), "{}", said(&packed));
+        assert!(said(b"\xff\xfes\0").starts_with("s is text in UTF-16; "));
+        assert!(said(b"Obj\x01\x04").starts_with("s is an Avro file; "));
+        assert!(said(b"\x1f\x8b\x08\x00oops").starts_with("s: reading failed ("));
+        assert_eq!(said(b"ORCHARD,Objects\n"), "");
     }
 }

@@ -18,6 +18,9 @@ pub(super) fn empty(name: &str) -> ScoresError {
     ))
 }
 
+/// What to say of bytes that are no text.
+pub(super) const NOT_UTF8: &str = "not text in UTF-8; write the file as UTF-8";
+
 pub(super) fn broken(name: &str, e: &csv::Error) -> ScoresError {
     let line = e.position().map_or(1, csv::Position::line);
     match e.kind() {
@@ -26,9 +29,7 @@ pub(super) fn broken(name: &str, e: &csv::Error) -> ScoresError {
         } => ScoresError(format!(
             "{name}:{line}: {len} fields where the header has {expected_len}; complete or drop the line"
         )),
-        csv::ErrorKind::Utf8 { .. } => ScoresError(format!(
-            "{name}:{line}: not text in UTF-8; write the file as UTF-8"
-        )),
+        csv::ErrorKind::Utf8 { .. } => ScoresError(format!("{name}:{line}: {NOT_UTF8}")),
         csv::ErrorKind::Io(e) => ScoresError(format!(
             "{name}: reading failed ({e}); check that the file is whole"
         )),

@@ -7,8 +7,6 @@
 mod checks;
 mod compile;
 
-pub(crate) use compile::are_numbers;
-
 use super::number::Number;
 use super::options::{TIME_EARLIEST_MS, TIME_LATEST_MS, TimeUnit};
 use super::rejection::Rejection;
@@ -413,10 +411,13 @@ impl Shape {
             // Read as if each number were this unit, a thousand times too long or too short.
             Some(TimeUnit::Milliseconds) if accepted(time_ms.saturating_mul(1000)) => "seconds",
             Some(TimeUnit::Milliseconds) if accepted(time_ms / 1000) => "microseconds",
+            Some(TimeUnit::Milliseconds) if accepted(time_ms / 1_000_000) => "nanoseconds",
             Some(TimeUnit::Seconds) if accepted(time_ms / 1000) => "milliseconds",
+            Some(TimeUnit::Seconds) if accepted(time_ms / 1_000_000) => "microseconds",
             Some(TimeUnit::Microseconds) if accepted(time_ms.saturating_mul(1000)) => {
                 "milliseconds"
             }
+            Some(TimeUnit::Microseconds) if accepted(time_ms / 1000) => "nanoseconds",
             _ => "",
         };
         let side = match time_ms < TIME_EARLIEST_MS {
@@ -425,6 +426,9 @@ impl Shape {
         };
         let remedy = match unit {
             "" => format!("{side} accepted time; check the producer's clock and `time_unit`"),
+            "nanoseconds" => format!(
+                "{side} accepted time; it looks like nanoseconds: divide it by 1000, and set `time_unit = \"us\"`"
+            ),
             unit => format!("{side} accepted time; it looks like {unit}: set `time_unit`"),
         };
         Rejection::value(

@@ -40,7 +40,7 @@ pub enum Table {
 }
 
 /// Reads a whole sample of either kind; `name` is the name of the file in messages. A table has
-/// vectors if the columns of classes are named, or it has `p0` and no score.
+/// vectors if the columns of classes are named, its scores are lists, or it has `p0` and no score.
 pub fn read(name: &str, input: impl Read, columns: &Columns) -> Result<Table, ScoresError> {
     table(name, Rows::open(name, input)?, columns)
 }
@@ -105,7 +105,11 @@ fn table(name: &str, mut rows: Rows<'_>, columns: &Columns) -> Result<Table, Sco
 const CLASSES_MAX: usize = 10_000;
 
 fn read_vectors(name: &str, rows: &mut Rows<'_>, columns: &Columns) -> Result<Table, ScoresError> {
-    let places: Vec<usize> = if let Some(classes) = rows.items(&columns.score)? {
+    let listed = match columns.classes.is_empty() {
+        true => rows.first_items(&columns.score)?,
+        false => None,
+    };
+    let places: Vec<usize> = if let Some(classes) = listed {
         let elements = (0..classes).map(|k| rows.need(&format!("{}.{k}", columns.score)));
         elements.collect::<Result<_, _>>()?
     } else if columns.classes.is_empty() {
@@ -123,8 +127,8 @@ fn read_vectors(name: &str, rows: &mut Rows<'_>, columns: &Columns) -> Result<Ta
              are called with --classes and --label"
         )));
     };
-    let weight = scores::optional(rows, columns.weight.as_deref(), "weight")?;
-    if scores::optional(rows, columns.cluster.as_deref(), "cluster")?.is_some() {
+    let (weight, cluster) = scores::attributes(rows, columns)?;
+    if cluster.is_some() {
         return Err(ScoresError(format!(
             "{name}:1: the column cluster is supported for one class only: give score and label, or drop it"
         )));
@@ -134,6 +138,13 @@ fn read_vectors(name: &str, rows: &mut Rows<'_>, columns: &Columns) -> Result<Ta
     let mut row = Vec::new();
     while rows.advance()? {
         let place = |what: String| rows.fault(what);
+        if let (Some(first), Some(items)) = (listed, rows.items())
+            && items != first
+        {
+            return Err(place(format!(
+                "the list has {items} items and the first one {first}; write a probability for each class"
+            )));
+        }
         row.clear();
         for &c in &places {
             row.push(parse_score(rows.cell(c)).map_err(place)?);
@@ -264,6 +275,40 @@ mod tests {
                 .starts_with("s.jsonl:3: label 'eggs' is a third one"),
             "{told}"
         );
+    }
+
+    #[test]
+    fn a_list_in_json_lines_has_the_probabilities_of_all_classes() {
+        let text = "{\"score\":[0.25,0.75],\"label\":1}\n{\"score\":[0.5,0.5],\"label\":0}\n";
+        let whole = read("v.jsonl", text.as_bytes(), &Columns::default());
+        let Ok(Table::Vectors(v)) = &whole else {
+            panic!("{whole:?}");
+        };
+        assert_eq!((v.row(0), v.outcome(0)), (&[0.25, 0.75][..], 1));
+        let places = ["score.1", "score.0"].map(|c| (c.to_owned(), c.to_owned()));
+        let places = Columns {
+            classes: places.to_vec(),
+            ..Columns::default()
+        };
+        let Ok(Table::Vectors(v)) = read("v.jsonl", text.as_bytes(), &places) else {
+            panic!("places of an array are columns");
+        };
+        assert_eq!((v.row(0), v.outcome(0)), (&[0.75, 0.25][..], 1));
+        let one = "{\"pred\":[{\"p\":0.25}],\"label\":1}\n";
+        let path = Columns {
+            score: "pred.0.p".to_owned(),
+            ..Columns::default()
+        };
+        let table = read("s.jsonl", one.as_bytes(), &path);
+        assert_eq!(table, Ok(Table::Scores(vec![(0.25, true)])));
+        for (row, said) in [
+            ("[0.4,0.3,0.3]", "the list has 3 items and the first one 2"),
+            ("[1]", "the list has 1 items and the first one 2"),
+            ("null", "there is no score"),
+        ] {
+            let told = fault_of(&format!("{text}{{\"score\":{row},\"label\":0}}\n"));
+            assert!(told.starts_with(&format!("v.csv:3: {said}")), "{told}");
+        }
     }
 
     #[test]

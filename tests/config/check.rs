@@ -30,6 +30,52 @@ fn check_ends_with_78_for_a_bad_file_and_0_for_a_good_one() {
 }
 
 #[test]
+fn check_says_where_the_order_of_outcomes_matters() {
+    let join = |name: &str, more: &str| {
+        format!(
+            "[[source]]\ntopics = \"{name}\"\n{more}\n[source.fields]\nscore = \"s\"\nid = \"i\"\n\
+             [source.outcomes]\ntopics = \"{name}-outcomes\"\nmaturity = \"1h\"\n"
+        )
+    };
+    let head = "version = 1\n[kafka]\nbrokers = \"b:1\"\n";
+    let directory = std::env::temp_dir().join(format!("trueline-order-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("trueline.toml");
+    let mut said = Vec::new();
+    for text in [
+        join("t", ""),
+        join("t", "") + "repeated = \"last\"\nrevise = true\n",
+        join("t", "") + "repeated = \"last\"\n",
+        join("t", "") + &join("u", "model = \"fraud\""),
+    ] {
+        fs::write(&file, head.to_owned() + &text).unwrap();
+        let (code, text) = check(&file, &["--no-environment"]);
+        assert_eq!(code, Some(0), "{text}");
+        let lines = text.lines().filter(|l| l.starts_with("  outcomes: "));
+        said.push(lines.map(str::to_owned).collect::<Vec<_>>());
+    }
+    fs::remove_dir_all(&directory).unwrap();
+    let lines: Vec<usize> = said.iter().map(Vec::len).collect();
+    assert_eq!(lines, [0, 0, 1, 1], "{said:?}");
+    assert!(said[2][0].contains("hides one in time"), "{said:?}");
+    assert!(said[3][0].contains("predictions of fraud"), "{said:?}");
+}
+
+#[test]
+fn a_sample_of_posted_events_is_a_mistake_of_the_command_line() {
+    let directory = std::env::temp_dir().join(format!("trueline-posted-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("trueline.toml");
+    let text = "version = 1\n[[source]]\ninput = \"http\"\ntopics = \"t\"\n[source.fields]\nscore = \"s\"\n\
+                [http]\nlisten = \"127.0.0.1:0\"\n";
+    fs::write(&file, text).unwrap();
+    let (code, said) = check(&file, &["--sample"]);
+    fs::remove_dir_all(&directory).unwrap();
+    assert_eq!(code, Some(64), "{said}");
+    assert!(said.contains("`?dry_run=1`"), "{said}");
+}
+
+#[test]
 fn check_ends_with_69_and_names_the_broker_the_directory_and_the_address_that_fail() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     // A port that nobody listens on: bound for a moment, then let go.

@@ -1,4 +1,4 @@
-//! The mistakes that a new user made in the first hours, 26 in the file and 22 in the records. Each
+//! The mistakes that a new user made in the first hours, 27 in the file and 23 in the records. Each
 //! message names the place, the cause and the remedy, and nothing else is reported that follows
 //! from the mistake.
 
@@ -37,7 +37,7 @@ url = "http://hook.example"
 "#;
 
 /// What is replaced by what, the line of the message, and words of its cause and of its remedy.
-const IN_THE_FILE: [(&str, &str, usize, &str, &str); 26] = [
+const IN_THE_FILE: [(&str, &str, usize, &str, &str); 27] = [
     (
         "version = 1\n",
         "",
@@ -159,6 +159,13 @@ const IN_THE_FILE: [(&str, &str, usize, &str, &str); 26] = [
         "\"30s\"",
     ),
     (
+        "\"5m\", \"1h\"",
+        "\"1000 events\"",
+        17,
+        "which is not a duration",
+        "or `{ last = 10000 }`",
+    ),
+    (
         "[\"5m\", \"1h\"]",
         "300",
         17,
@@ -229,7 +236,7 @@ fn each_mistake_in_the_file_gets_one_message_with_place_cause_and_remedy() {
 }
 
 /// Fields of the source, the record, and words of place, cause and remedy.
-const IN_THE_RECORDS: [(&str, &str, [&str; 3]); 22] = [
+const IN_THE_RECORDS: [(&str, &str, [&str; 3]); 23] = [
     (
         "",
         r#"{"at":"2025-11-23T08:00:00Z","p":0.2,"y":1"#,
@@ -319,6 +326,11 @@ const IN_THE_RECORDS: [(&str, &str, [&str; 3]); 22] = [
         "time_unit = \"ms\"",
         r#"{"at":1763884800,"p":0.2,"y":1}"#,
         ["`at`", "looks like seconds", "`time_unit`"],
+    ),
+    (
+        "time_unit = \"ms\"",
+        r#"{"at":1763884800000000000,"p":0.2,"y":1}"#,
+        ["`at`", "looks like nanoseconds", "divide it by 1000"],
     ),
     (
         "time_unit = \"s\"",

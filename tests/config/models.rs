@@ -56,7 +56,7 @@ fn a_source_with_a_fixed_model_is_checked_against_the_section_that_serves_it() {
     let text = |model: &str| {
         format!(
             "version = 1\n[kafka]\nbrokers = \"b:9092\"\n[[source]]\ntopics = [\"t\"]\nmodel = \"{model}\"\n[source.fields]\n\
-             id = \"id\"\nscore = \"p\"\noutcome = \"y\"\nweight = \"w\"\n\
+             id = \"id\"\nversion = \"v\"\nscore = \"p\"\noutcome = \"y\"\nweight = \"w\"\n\
              [[model]]\nname = \"own\"\n[[model]]\nname = \"*\"\n[model.compare]\nenabled = true\n"
         )
     };
@@ -122,6 +122,73 @@ fn clusters_go_with_what_can_be_tested_by_cluster_and_are_counted_in_the_bound()
         let said: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert!(said.iter().any(|s| s.contains(what)), "{what}: {said:?}");
     }
+}
+
+/// Each of them is valid alone and would do nothing, or not what it says.
+#[test]
+fn a_setting_without_effect_is_refused_and_one_that_a_model_switches_off_is_not() {
+    let text = |brokers: &str, fields: &str, more: &str| {
+        format!(
+            "version = 1\n[kafka]\nbrokers = \"{brokers}\"\n[[source]]\ntopics = [\"t\"]\n[source.fields]\n\
+             score = \"p\"\nid = \"id\"\n{fields}\n{more}"
+        )
+    };
+    let compared = "[[model]]\nname = \"*\"\n[model.compare]\nenabled = true\n";
+    let champion = format!("{compared}champion = \"1\"\n");
+    let off = "[[model]]\nname = \"m\"\n[model.compare]\nenabled = false\n";
+    let one = "[[model]]\nname = \"m\"\nclasses = [\"a\"]\n";
+    let version = "version = \"v\"";
+    let streams = |budget: &str| format!("[detector]\nstreams = 10\nbudget = \"{budget}\"\n");
+    for (brokers, fields, more, what) in [
+        ("b:1", "", compared, "has versions"),
+        (
+            "b:1",
+            version,
+            champion.replace("enabled = true\n", "").as_str(),
+            "`champion` is set",
+        ),
+        (
+            "b:1",
+            "",
+            streams("5% ever").as_str(),
+            "`streams` divides a budget of time",
+        ),
+        (
+            "b:1",
+            "",
+            streams("2000000 events").as_str(),
+            "`streams` divides a budget of time",
+        ),
+        (
+            "b:1",
+            "segments = [\"a\", \"b\", \"a\"]",
+            "",
+            "segment `a` is named twice",
+        ),
+        ("b:1", "", one, "two classes, not 1"),
+        ("a:1 b:1", "", "", "has a space within a broker"),
+    ] {
+        let found = parse(&text(brokers, fields, more)).expect_err(what);
+        assert_eq!(found.len(), 1, "{what}: {found:?}");
+        let said = found[0].to_string();
+        assert!(said.contains(what), "{what}: {said}");
+    }
+    for (brokers, fields, more) in [
+        ("a:1, b:1,", version, compared),
+        ("b:1", version, format!("{champion}{off}").as_str()),
+        (
+            "b:1",
+            "segments = [\"a\", \"b\"]",
+            streams("1 per 30d").as_str(),
+        ),
+        ("b:1", "", streams("none").as_str()),
+    ] {
+        let read = parse(&text(brokers, fields, more));
+        assert!(read.is_ok(), "{more}: {:?}", read.err());
+    }
+    let fixed = text("b:1", "", compared)
+        .replace("[source.fields]", "model_version = \"1\"\n[source.fields]");
+    assert!(parse(&fixed).is_ok());
 }
 
 #[test]

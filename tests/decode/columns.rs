@@ -72,6 +72,9 @@ fn categories_decimals_weights_and_lists_are_what_their_text_says() {
     let wanted = text("vectors.csv", &Columns::default());
     assert!(matches!(&wanted, Table::Vectors(_)));
     assert_eq!(columnar("vectors.parquet", &listed), Ok(wanted));
+    let said = columnar("uneven.parquet", &Columns::default()).expect_err("three items");
+    let words = "uneven.parquet: row 3: the list has 3 items and the first one 2";
+    assert!(said.contains(words), "{said}");
     // An element of a list is a column too.
     let first = Columns {
         score: "probs.0".to_owned(),

@@ -195,11 +195,6 @@ name = "*"
 windows = [{{ width = "1h", slide = "1h" }}]
 [model.alert]
 stale_after = "3000d"
-[http]
-listen = "LISTEN"
-[state]
-directory = "STATE"
-interval = "1s"
 "#
     )
 }
@@ -428,10 +423,6 @@ name = "*"
 windows = [{{ width = "1h", slide = "10m" }}]
 [model.alert]
 stale_after = "3000d"
-[http]
-listen = "LISTEN"
-[state]
-directory = "STATE"
 "#,
         server.url
     ));

@@ -144,6 +144,64 @@ fn the_table_stands_the_policies_side_by_side() {
     assert!(said.contains("nothing would have fired"), "{said}");
 }
 
+/// Half of a file or more that does not count ends both commands with 65, with the remedy.
+#[test]
+fn a_file_whose_records_are_mostly_in_conflict_refused_or_rejected_ends_with_65() {
+    let sound = fs::read_to_string(policy("bt-mostly.toml", 0.05, "0s")).expect("written");
+    let mut draws = Draws::new(4);
+    let (mut text, mut percent) = (
+        String::from("model,user,time,score,outcome\n"),
+        String::from("model,time,score,outcome\n"),
+    );
+    for i in 0..1000_i64 {
+        let (at, z) = (BEGIN_MS + i * 100, draws.uniform());
+        let outcome = u8::from(draws.coin(z));
+        let _ = writeln!(text, "m{},u{},{at},{z},{outcome}", i % 4, i % 20);
+        let _ = writeln!(percent, "m,{at},{},{outcome}", i % 100);
+    }
+    let (events, percent) = (
+        file("bt-mostly.csv", &text),
+        file("bt-percent.csv", &percent),
+    );
+    let users = sound.replace("{ time =", "{ id = \"user\", time =");
+    let few = format!("{sound}[limits]\nstreams_max = 1\n");
+    for (name, config, events, words) in [
+        (
+            "users",
+            &users,
+            &events,
+            [
+                "980 of 1000 records are rejected",
+                "name another field as `fields.id`",
+            ],
+        ),
+        (
+            "few",
+            &few,
+            &events,
+            ["750 of 1000 records are rejected", "raise `streams_max`"],
+        ),
+        (
+            "percent",
+            &sound,
+            &percent,
+            ["980 of 1000 records are rejected", "score_out_of_range"],
+        ),
+    ] {
+        let config = file(&format!("bt-mostly-{name}.toml"), config);
+        for command in ["replay", "backtest"] {
+            let output = Command::new(env!("CARGO_BIN_EXE_trueline"))
+                .args([command, "--config"])
+                .args([&config, events])
+                .output()
+                .expect("it starts");
+            assert_eq!(output.status.code(), Some(65), "{name} {command}");
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(words.iter().all(|w| said.contains(w)), "{command}: {said}");
+        }
+    }
+}
+
 #[test]
 fn what_is_wrong_ends_with_its_code() {
     let good = policy("bt-good.toml", 0.05, "0s");

@@ -208,6 +208,7 @@ fn a_tolerance_that_is_reloaded_judges_from_the_next_slide_on_and_top_tells() {
     assert!(!table.contains('\x1b'), "plain where it is no terminal");
     let none = trueline(&["top", "--once", "--url", &service.url(), "--model", "nope"]);
     assert_eq!(none.status.code(), Some(1), "{}", text(&none.stdout));
+    assert!(text(&none.stderr).contains("no window of model `nope`"));
     let gone = trueline(&["top", "--once", "--url", "http://127.0.0.1:1"]);
     assert_eq!(gone.status.code(), Some(69));
     // Lag in seconds is known, and none at the end.
@@ -422,4 +423,16 @@ fn a_log_that_nobody_reads_stops_nothing() {
     assert_eq!(service.get("/live").map(|(status, _)| status), Some(200));
     assert_eq!(service.end("TERM"), Some(0));
     drop(pipe);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_second_signal_ends_the_process_at_once_and_the_lines_that_wait_are_written() {
+    let linger = ("TRUELINE_LINGER", "5m".to_owned());
+    let mut service = Service::start_with(&CONFIG.replace("BROKERS", NOWHERE), vec![linger]);
+    wait_for("an answer", LIMIT, || service.get("/live"));
+    service.signal("TERM");
+    service.wait_for_line(&["last snapshot written"]);
+    assert_eq!(service.end("TERM"), Some(130));
+    assert_eq!(service.lines_with("a second signal"), 1);
 }

@@ -194,7 +194,7 @@ fn an_option_that_the_test_or_view_does_not_use_is_refused_and_one_that_it_uses_
         (&three, &["--view", "top_label"], &[0, 1, 2, 3, 4, 5, 6]),
         (&three, &["--view", "full"], &[4, 5]),
         (&three, &["--view", "kernel"], &[]),
-        (&three, &["--view", "classes"], &[2]),
+        (&three, &["--view", "classes"], &[1, 2, 6]),
         (&three, &report, &[0, 1, 2, 4, 5, 6]),
     ] {
         for (at, option) in all.iter().enumerate() {
@@ -335,6 +335,7 @@ fn each_fault_has_the_exit_code_of_the_table() {
             "nothere is not a directory",
         ),
         (&["replay", "nothere"], 66, "cannot open nothere"),
+        (&["replay"], 64, "a range of the configuration's topics"),
         (&["explain", "nothere.json"], 66, "no such file"),
         (&["top", "--once", "--url", "foo"], 64, "names no port"),
         (&["tap", "--url", "foo"], 64, "names no port"),

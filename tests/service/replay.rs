@@ -181,7 +181,7 @@ fn a_file_of_which_half_is_rejected_ends_with_65_after_its_report() {
     let (code, said) = of(3000);
     assert_eq!(code, Some(65), "{said}");
     assert!(
-        said.contains("3000 of 6000 records are rejected or late"),
+        said.contains("3000 of 6000 records are rejected, late"),
         "{said}"
     );
 }
@@ -272,6 +272,20 @@ fn outcomes_are_read_from_files_of_their_own_or_from_among_the_predictions() {
     assert!(said.contains("12000 records: 3"), "{said}");
     assert!(said.contains("6000 matched"), "{said}");
     assert!(said.contains("pending"), "{said}");
+
+    // A rejected outcome before each costs no prediction.
+    let open = outcomes.iter().map(|(at, line)| {
+        let (id, _) = line.split_once(r#","outcome""#).expect("an outcome");
+        (*at, format!(r#"{id},"outcome":null}}"#))
+    });
+    let mut twice: Timed = open.chain(outcomes.iter().cloned()).collect();
+    twice.sort_by_key(|(at, _)| *at);
+    let twice = file("joined-twice.jsonl", &text(&twice));
+    let twice = twice.to_str().expect("a path");
+    let rejected = replay(&["--json", "--config", config, p, "--outcomes", twice]);
+    let said = String::from_utf8_lossy(&rejected.stderr).into_owned();
+    assert!(rejected.status.success(), "{said}");
+    assert!(said.contains("6000 missing_field"), "{said}");
 
     let mut both = [predictions.clone(), outcomes.clone()].concat();
     both.sort_by_key(|(at, _)| *at);

@@ -5,6 +5,7 @@ use super::super::line_ends::LineEnds;
 use super::super::options::{DecodeOptions, LabelOptions, RECORD_BYTES_MAX};
 use super::super::quotes::{LEFT_OPEN, Quotes};
 use super::super::rejection::Rejection;
+use super::super::scores_error::{NOT_UTF8, broken};
 use super::super::value::Value;
 use super::places::Places;
 use super::row::{FileError, Row, Rows, failed};
@@ -55,7 +56,13 @@ impl Csv {
         let input = Quotes::new(LineEnds::new(input));
         let input = RowLimit { input, taken: 0 };
         let mut input = csv::ReaderBuilder::new().flexible(true).from_reader(input);
-        let header = input.headers().map_err(|e| failed(path, 1, &e))?.clone();
+        let header = match input.headers() {
+            Ok(header) => header.clone(),
+            Err(e) => {
+                let why = broken(&path.display().to_string(), &e);
+                return Err(FileError::Io(why.to_string()));
+            }
+        };
         if input.get_ref().input.left_open() {
             return Err(failed(path, 1, &LEFT_OPEN));
         }
@@ -111,9 +118,8 @@ impl Rows for Csv {
             }
             Ok(false) => return Ok(false),
             Err(e) => match e.into_kind() {
-                csv::ErrorKind::Utf8 { pos, err } => {
-                    let why = format!("not UTF-8: {err}");
-                    (pos.map_or(line, |p| p.line()), Some(why))
+                csv::ErrorKind::Utf8 { pos, .. } => {
+                    (pos.map_or(line, |p| p.line()), Some(NOT_UTF8.to_owned()))
                 }
                 csv::ErrorKind::Io(e) => return Err(failed(path, line, &e)),
                 other => return Err(failed(path, line, &format!("{other:?}"))),

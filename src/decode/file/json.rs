@@ -44,6 +44,14 @@ impl Json {
     }
 
     fn content(&mut self) -> Result<Content<'_>, Rejection> {
+        if self.line.len() > self.bytes_max {
+            // The rest of it was skipped.
+            let most = self.bytes_max;
+            let why = format!(
+                "the line has more than `record_bytes_max` = {most} bytes; shorten it or raise the limit"
+            );
+            return Err(Rejection::new(Reason::TooLarge, why));
+        }
         if let Some(events) = &mut self.events {
             // Whether it is an event is asked first: what it borrows cannot be let go of again.
             let joined = self.outcomes.is_some();

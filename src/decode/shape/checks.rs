@@ -1,5 +1,6 @@
 //! The checks of a prediction, an outcome and a weight.
 
+use super::super::classes::{index, integer, of_cell};
 use super::super::rejection::{Rejection, shorten};
 use super::super::scan::{Scanner, unescape};
 use super::super::value::{Kind, Value};
@@ -263,7 +264,7 @@ impl Shape {
                 let t = text.as_str();
                 match self.classes.get(t) {
                     Some(&k) => Ok(k),
-                    None if self.classes.is_empty() && two => match cell_outcome(t, two) {
+                    None if self.classes.is_empty() && two => match of_cell(t, two) {
                         Some(k @ (0 | 1)) => Ok(k),
                         _ => return Err(self.unknown_class(slot, &format!("\"{t}\""))),
                     },
@@ -276,7 +277,7 @@ impl Shape {
                     Some(k) => Ok(k),
                     None => return Err(self.unknown_class(slot, &format!("\"{t}\""))),
                 },
-                None => match cell_outcome(t, two) {
+                None => match of_cell(t, two) {
                     Some(k) => Ok(k),
                     None if t.trim().parse::<f64>().is_ok() => Err(t),
                     None => return Err(self.unknown_class(slot, &format!("\"{t}\""))),
@@ -375,39 +376,6 @@ fn check_json(cell: &str, first: u8) -> bool {
         at: 0,
     };
     s.peek() == Some(first) && s.value(true, 0).is_ok_and(|f| f.end == cell.len())
-}
-
-/// An integral number such as `1.0` as an integer is written.
-fn integer(t: &str) -> Option<String> {
-    let x: f64 = t.parse().ok()?;
-    // The cast is exact: an integer below 2⁵³.
-    let whole = x.fract() == 0.0 && x.abs() < 9_007_199_254_740_992.0;
-    whole.then(|| (x as i64).to_string())
-}
-
-/// A class index: digits, or an integral number such as `1.0`.
-#[inline]
-fn index(t: &str) -> Option<u32> {
-    match t {
-        "0" => Some(0),
-        "1" => Some(1),
-        _ => t.parse().ok().or_else(|| {
-            let x: f64 = t.parse().ok()?;
-            // The cast is exact: an integer below 2³².
-            (x.fract() == 0.0 && (0.0..4_294_967_296.0).contains(&x)).then_some(x as u32)
-        }),
-    }
-}
-
-fn cell_outcome(t: &str, two: bool) -> Option<u32> {
-    let t = t.trim();
-    if two && t.eq_ignore_ascii_case("true") {
-        Some(1)
-    } else if two && t.eq_ignore_ascii_case("false") {
-        Some(0)
-    } else {
-        index(t)
-    }
 }
 
 #[cfg(test)]

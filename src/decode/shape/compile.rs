@@ -1,5 +1,6 @@
 //! Compiles the options of a source into a [`Shape`].
 
+use super::super::classes::are_numbers;
 use super::super::options::{
     DecodeOptions, DecodeOptionsError, FieldOrConst, IdField, LabelOptions, PredictionField,
     TimeField,
@@ -159,12 +160,6 @@ fn source(f: &FieldOrConst, paths: &mut Paths) -> Result<Source, DecodeOptionsEr
         FieldOrConst::Const(c) => Source::Const(c.clone()),
         FieldOrConst::Field(p) => Source::Slot(paths.slot(p)?),
     })
-}
-
-/// Whether there are names and all of them are whole numbers as `1` or `-1` is written.
-pub(crate) fn are_numbers(names: &[String]) -> bool {
-    let is_number = |name: &String| name.parse::<i64>().is_ok_and(|n| n.to_string() == *name);
-    !names.is_empty() && names.iter().all(is_number)
 }
 
 fn classes(names: &[String], form: Form) -> Result<HashMap<String, u32>, DecodeOptionsError> {

@@ -41,6 +41,10 @@ pq.write_table(pa.table({"probs": probs, "label": classes}), "vectors.parquet")
 pd.DataFrame({"p0": [p[0] for p in probs], "p1": [p[1] for p in probs], "p2": [p[2] for p in probs],
               "label": classes}).to_csv("vectors.csv", index=False)
 
+# Lists of two lengths.
+pq.write_table(pa.table({"score": [[0.5, 0.5], [0.25, 0.75], [0.25, 0.5, 0.25], [0.5]], "label": [0, 1, 1, 0]}),
+               "uneven.parquet")
+
 # Events: nested, a dictionary, times in nanoseconds with a zone, a missing score.
 start = datetime.datetime(2026, 11, 1, 6, 30, tzinfo=datetime.timezone.utc)
 times = [start + datetime.timedelta(milliseconds=700 * i) for i in range(60)]

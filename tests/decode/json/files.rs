@@ -53,14 +53,18 @@ fn json_lines_are_read_plain_gzip_and_zstd_with_their_line_numbers() {
     ] {
         assert_eq!(read_all(&path, &flat()), expected, "{}", path.display());
     }
-    let mut broken = FileReader::open(
-        &file("b.jsonl.gz", b"\x1f\x8b\x08\x00oops"),
-        Some(&flat()),
-        None,
-    )
-    .unwrap();
-    let text = broken.advance().err().unwrap().to_string();
-    assert!(text.contains("b.jsonl.gz:1"), "{text}");
+    let damaged = file("b.jsonl.gz", b"\x1f\x8b\x08\x00oops");
+    let text = match FileReader::open(&damaged, Some(&flat()), None) {
+        Ok(_) => String::new(),
+        Err(e) => e.to_string(),
+    };
+    assert!(text.contains("b.jsonl.gz: reading failed ("), "{text}");
+    let long = file("long.jsonl", "x".repeat(2 << 20).as_bytes());
+    let mut reader = FileReader::open(&long, Some(&flat()), None).unwrap();
+    assert!(reader.advance().unwrap());
+    let said = reader.row().content.err().unwrap().detail;
+    let words = "more than `record_bytes_max` = 1048576 bytes";
+    assert!(said.contains(words), "{said}");
 }
 
 #[test]
@@ -187,6 +191,9 @@ fn what_is_no_file_of_events_is_told_before_any_row() {
         ("p.csv", &b"BZh91AY"[..], "compressed with bz2"),
         ("p.jsonl", b"PK\x03\x04rest", "compressed with zip"),
         ("old.feather", b"FEA1\0\0\0\0rest", "Feather of version 1"),
+        ("x.avro", b"Obj\x01\x04", "is an Avro file; write"),
+        ("wide.csv", b"\xff\xfes\0c\0", "is text in UTF-16; write"),
+        ("latin.csv", b"time_ms,\xe9\n", "write the file as UTF-8"),
         (
             "semi.csv",
             b"time_ms;model;score;outcome\n",
