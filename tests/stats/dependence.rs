@@ -77,7 +77,7 @@ fn independent_outcomes_are_seldom_called_overdispersed_calibrated_or_not() {
     ];
     for (name, events, score, odds) in points {
         let called = count(n, |seed| overdispersed(seed, events, score, odds, (1, 0.0)));
-        assert!(bar.passes().contains(&called), "{name}: {called} of {n}");
+        bar.assert(name, called);
     }
 }
 
@@ -90,7 +90,7 @@ fn clusters_of_a_burst_and_of_a_day_are_found() {
     ];
     for (name, clusters, bar) in points {
         let found = count(n, |seed| overdispersed(seed, 100, uniform, 1.0, clusters));
-        assert!(bar.passes().contains(&found), "{name}: {found} of {n}");
+        bar.assert(name, found);
     }
 }
 
@@ -114,10 +114,10 @@ fn repeats_are_noticed_and_continuous_scores_are_no_repeats() {
     let n = data_sets(DATA_SETS);
     let never = Bar::new(n, 0.0..=0.002, &[0.05]);
     let once = count(n, |seed| suspected(seed, 0.0));
-    assert!(never.passes().contains(&once), "{once} of {n}");
+    never.assert("each event once", once);
     let mostly = Bar::new(n, 0.9..=1.0, &[0.8]);
     let twice = count(n, |seed| suspected(seed, 0.02));
-    assert!(mostly.passes().contains(&twice), "{twice} of {n}");
+    mostly.assert("one in fifty twice", twice);
 }
 
 /// Windows of a point in CI.
@@ -143,41 +143,17 @@ enum Shares {
     All,
 }
 
-const TEN_TIMES: Shape = Shape {
-    size: 10,
-    shares: Shares::All,
-    rho: 0.0,
-};
-const BURSTS: Shape = Shape {
-    size: 50,
-    shares: Shares::Cluster,
-    rho: 0.1,
-};
-const DAYS: Shape = Shape {
-    size: 500,
-    shares: Shares::Cluster,
-    rho: 0.02,
-};
-const ALONE: Shape = Shape {
-    size: 1,
-    shares: Shares::Cluster,
-    rho: 0.0,
-};
+const fn shape(size: usize, shares: Shares, rho: f64) -> Shape {
+    Shape { size, shares, rho }
+}
 
-const TEN_OF_A_SCORE: Shape = Shape {
-    size: 10,
-    shares: Shares::Score,
-    rho: 0.1,
-};
-const TENS_OF_A_SCORE: Shape = Shape {
-    rho: 0.3,
-    ..TEN_OF_A_SCORE
-};
-const TENS: Shape = Shape {
-    size: 10,
-    shares: Shares::Cluster,
-    rho: 0.3,
-};
+const TEN_TIMES: Shape = shape(10, Shares::All, 0.0);
+const BURSTS: Shape = shape(50, Shares::Cluster, 0.1);
+const DAYS: Shape = shape(500, Shares::Cluster, 0.02);
+const ALONE: Shape = shape(1, Shares::Cluster, 0.0);
+const TEN_OF_A_SCORE: Shape = shape(10, Shares::Score, 0.1);
+const TENS_OF_A_SCORE: Shape = shape(10, Shares::Score, 0.3);
+const TENS: Shape = shape(10, Shares::Cluster, 0.3);
 
 /// Events in clusters, one after the other: score, and whether it happens, which it does with
 /// probability `truth(z)`.
@@ -231,6 +207,11 @@ fn calibrated(z: f64) -> f64 {
     z
 }
 
+/// Log odds divided by 1.25.
+fn sharp(z: f64) -> f64 {
+    1.0 / (1.0 + (z / (1.0 - z)).powf(-1.0 / 1.25))
+}
+
 /// The bars of the promise: .07 for each of the three kinds of clusters; and the defaults, which
 /// take events as independent, fail them where dependence is strong.
 #[test]
@@ -249,19 +230,12 @@ fn a_model_whose_clusters_are_named_is_rejected_as_often_as_asked() {
         let rejected = count(n, |seed| {
             evaluated(seed, (events, score, calibrated), shape, true).reject
         });
-        println!("{name}: {:.4}", rejected as f64 / n as f64);
-        assert!(
-            bar.passes().contains(&rejected),
-            "{name}: {rejected} of {n}"
-        );
+        bar.assert(name, rejected);
     }
     let blind = count(n, |seed| {
         evaluated(seed, (5_000, uniform, calibrated), DAYS, false).reject
     });
-    assert!(
-        !bar.passes().contains(&blind),
-        "{blind} of {n} without clusters"
-    );
+    bar.refuse("without clusters", blind);
 }
 
 /// A calibrated window of 5000 events, and the series of it and 20,000 events before it.
@@ -318,15 +292,11 @@ fn a_model_whose_clusters_are_not_named_is_rejected_in_one_of_ten_windows_at_mos
     ] {
         let all = each(n, |seed| unnamed(seed, shape));
         let [corrected, blind] = [0, 1].map(|i| all.iter().filter(|r| r[i]).count() as u64);
-        println!("{name}: {corrected} of {n}, and {blind} without");
-        assert!(
-            bar.passes().contains(&corrected),
-            "{name}: {corrected} of {n}"
-        );
-        assert!(
-            !misleads || often.passes().contains(&blind),
-            "{name}: {blind} of {n} without"
-        );
+        println!("{name}: {blind} of {n} without");
+        bar.assert(name, corrected);
+        if misleads {
+            often.assert(name, blind);
+        }
     }
 }
 
@@ -342,47 +312,52 @@ fn whichever_test_decides_takes_account_of_a_dispersion_that_was_measured() {
         [0.3, 0.5, 0.7][(3.0 * u) as usize]
     }
     let often = Bar::new(n, 0.15..=1.0, &[0.05]);
-    let cases: [(&str, DecideBy, Critical, ScoreOf); 4] = [
-        ("T-Cal, moments", DecideBy::Tcal, Critical::Moments, uniform),
-        ("T-Cal, redrawn", DecideBy::Tcal, monte_carlo, uniform),
-        ("T-Cal, theorem", DecideBy::Tcal, Critical::Theorem, uniform),
-        ("paper, few scores", DecideBy::Paper, monte_carlo, few),
+    let scores: [ScoreOf; 2] = [uniform, few];
+    // With the index of its scores.
+    let cases = [
+        ("T-Cal, moments", DecideBy::Tcal, Critical::Moments, 0),
+        ("T-Cal, redrawn", DecideBy::Tcal, monte_carlo, 0),
+        ("T-Cal, theorem", DecideBy::Tcal, Critical::Theorem, 0),
+        ("paper, few scores", DecideBy::Paper, monte_carlo, 1),
     ];
-    for (name, decide_by, critical, score) in cases {
-        // The theorem's critical values are so large that it rejects nothing here.
-        let misleads = critical != Critical::Theorem;
-        let all = each(n, |seed| {
+    // Of each case: as the dispersion corrects it, and without that.
+    let all = each(n, |seed| {
+        let streams = scores.map(|score| stream(seed, score, BURSTS));
+        cases.map(|(_, decide_by, critical, at)| {
             [true, false].map(|correct| {
-                dispersed(seed, score, |o| {
+                dispersed(seed, &streams[at], |o| {
                     (o.decide_by, o.tcal.critical) = (decide_by, critical);
                     o.correct_overdispersion = correct;
                 })
             })
-        });
-        let [corrected, blind] = [0, 1].map(|i| all.iter().filter(|r| r[i]).count() as u64);
-        println!("{name}: {corrected} of {n}, and {blind} without");
-        assert!(
-            bar.passes().contains(&corrected),
-            "{name}: {corrected} of {n}"
-        );
-        assert!(
-            !misleads || often.passes().contains(&blind),
-            "{name}: {blind} of {n} without"
-        );
+        })
+    });
+    for (at, (name, _, critical, _)) in cases.into_iter().enumerate() {
+        // The theorem's critical values are so large that it rejects nothing here.
+        let misleads = critical != Critical::Theorem;
+        let [corrected, blind] = [0, 1].map(|i| all.iter().filter(|r| r[at][i]).count() as u64);
+        println!("{name}: {blind} of {n} without");
+        bar.assert(name, corrected);
+        if misleads {
+            often.assert(name, blind);
+        }
     }
 }
 
 /// Whether a calibrated window of 5000 events in bursts is rejected, with the dispersion that the
 /// stream has measured over it and 20,000 events before it.
-fn dispersed(seed: u64, score: ScoreOf, set: impl FnOnce(&mut Options)) -> bool {
-    let (series, window) = stream(seed, score, BURSTS);
+fn dispersed(
+    seed: u64,
+    (series, window): &(Dispersion, Sums),
+    set: impl FnOnce(&mut Options),
+) -> bool {
     let mut options = Options {
         overdispersion: series.measure(),
         ..Options::default()
     };
     options.tcal.seed = seed;
     set(&mut options);
-    evaluate(&window, &options).expect("events").reject
+    evaluate(window, &options).expect("events").reject
 }
 
 /// A tree of 500 leaves repeats its scores, and its outcomes are independent: their events seldom
@@ -391,9 +366,6 @@ fn dispersed(seed: u64, score: ScoreOf, set: impl FnOnce(&mut Options)) -> bool 
 fn leaves_of_a_tree_are_seldom_clusters() {
     fn leaf(u: f64) -> f64 {
         ((u * 500.0).floor() / 500.0 + 0.001).powf(1.3)
-    }
-    fn sharp(z: f64) -> f64 {
-        1.0 / (1.0 + (z / (1.0 - z)).powf(-1.0 / 1.25))
     }
     let n = data_sets(DATA_SETS);
     let seldom = Bar::new(n, 0.0..=0.12, &[0.25]);
@@ -405,20 +377,15 @@ fn leaves_of_a_tree_are_seldom_clusters() {
     let all = of(calibrated);
     let clustered = all.iter().filter(|e| e.clusters.is_some()).count() as u64;
     let rejected = all.iter().filter(|e| e.reject).count() as u64;
-    println!("{clustered} and {rejected} of {n}");
-    assert!(seldom.passes().contains(&clustered), "{clustered} of {n}");
-    assert!(seldom.passes().contains(&rejected), "{rejected} of {n}");
+    seldom.assert("clustered", clustered);
+    seldom.assert("rejected", rejected);
     let found = of(sharp).iter().filter(|e| e.reject).count() as u64;
-    println!("{found} found");
-    assert!(Bar::new(n, 0.97..=1.0, &[0.9]).passes().contains(&found));
+    Bar::new(n, 0.97..=1.0, &[0.9]).assert("found", found);
 }
 
 #[test]
 fn errors_are_found_by_clusters_and_clusters_of_one_event_cost_little() {
     let n = data_sets(150);
-    fn sharp(z: f64) -> f64 {
-        1.0 / (1.0 + (z / (1.0 - z)).powf(-1.0 / 1.25))
-    }
     fn sharper(z: f64) -> f64 {
         1.0 / (1.0 + (z / (1.0 - z)).powf(-1.0 / 1.5))
     }
@@ -426,42 +393,18 @@ fn errors_are_found_by_clusters_and_clusters_of_one_event_cost_little() {
         1.0 / (1.0 + (1.0 - z) / z * f64::exp(-0.15))
     }
     type Truth = fn(f64) -> f64;
-    let cases: [(&str, usize, Truth, Shape, Bar); 4] = [
-        (
-            "T 1.25",
-            2_000,
-            sharp,
-            ALONE,
-            Bar::new(n, 0.89..=1.0, &[0.7]),
-        ),
-        (
-            "odds +.15",
-            2_000,
-            shifted,
-            ALONE,
-            Bar::new(n, 0.55..=1.0, &[0.3]),
-        ),
-        (
-            "bursts, T 1.5",
-            5_000,
-            sharper,
-            BURSTS,
-            Bar::new(n, 0.97..=1.0, &[0.8]),
-        ),
-        (
-            "days, T 1.5",
-            5_000,
-            sharper,
-            DAYS,
-            Bar::new(n, 0.94..=1.0, &[0.75]),
-        ),
+    // What is found of a right test, and of a wrong one.
+    let cases: [(&str, usize, Truth, Shape, f64, f64); 4] = [
+        ("T 1.25", 2_000, sharp, ALONE, 0.89, 0.7),
+        ("odds +.15", 2_000, shifted, ALONE, 0.55, 0.3),
+        ("bursts, T 1.5", 5_000, sharper, BURSTS, 0.97, 0.8),
+        ("days, T 1.5", 5_000, sharper, DAYS, 0.94, 0.75),
     ];
-    for (name, events, truth, shape, bar) in cases {
+    for (name, events, truth, shape, least, wrong) in cases {
         let found = count(n, |seed| {
             evaluated(seed, (events, uniform, truth), shape, true).reject
         });
-        println!("{name}: {:.3}", found as f64 / n as f64);
-        assert!(bar.passes().contains(&found), "{name}: {found} of {n}");
+        Bar::new(n, least..=1.0, &[wrong]).assert(name, found);
     }
 }
 
@@ -484,12 +427,8 @@ fn the_interval_covers_whatever_the_dependence() {
     };
     let bar = Bar::new(n, 0.85..=1.0, &[0.75]);
     let (told, blind) = (covers(true), covers(false));
-    println!("covered: {told} and {blind} of {n}");
-    assert!(bar.passes().contains(&told), "{told} of {n}");
-    assert!(
-        !bar.passes().contains(&blind),
-        "{blind} of {n} without clusters"
-    );
+    bar.assert("covered", told);
+    bar.refuse("covered without clusters", blind);
 }
 
 #[test]
@@ -546,10 +485,6 @@ fn the_detector_keeps_its_budget_on_clusters_that_are_named() {
         count(n, |s| alarmed(s, true)),
         count(n, |s| alarmed(s, false)),
     );
-    println!("alarms: {told} and {blind} of {n}");
-    assert!(bar.passes().contains(&told), "{told} of {n}");
-    assert!(
-        !bar.passes().contains(&blind),
-        "{blind} of {n} without clusters"
-    );
+    bar.assert("alarms", told);
+    bar.refuse("alarms without clusters", blind);
 }

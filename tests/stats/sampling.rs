@@ -6,9 +6,9 @@
 
 use crate::level;
 use crate::support::bars::{Bar, count, data_sets};
-use crate::support::records::{EVENT, JOIN, origin};
+use crate::support::records::{EVENT, JOIN, label_of, origin};
 use trueline::collect::join::JoinPlan;
-use trueline::collect::{Event, Label, Segmenting};
+use trueline::collect::{Event, Segmenting};
 use trueline::judge::{JudgeOptions, Verdict};
 use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
 use trueline::stats::axis::{Axis, Grid};
@@ -145,14 +145,7 @@ fn fed(sampling: Sampling, joined: bool) -> Engine {
         };
         engine.observe(at(0), &event);
         if joined {
-            let label = Label {
-                model: None,
-                id: &id,
-                time_ms,
-                arrival_ms: None,
-                outcome,
-            };
-            engine.label(at(1), &label);
+            engine.label(at(1), &label_of(&id, time_ms, outcome));
         }
     }
     engine

@@ -27,6 +27,11 @@ pub fn data_sets(ci: u64) -> u64 {
     long.and_then(|text| text.parse().ok()).unwrap_or(ci)
 }
 
+/// Whether `TRUELINE_DATA_SETS` asks for the long mode.
+pub fn is_long() -> bool {
+    std::env::var_os("TRUELINE_DATA_SETS").is_some()
+}
+
 /// Seed of the first data set: 0, or a million times the number that `TRUELINE_SEED` says.
 pub fn first_seed() -> u64 {
     let fresh = std::env::var("TRUELINE_SEED").ok();
@@ -97,17 +102,34 @@ impl Bar {
 
     /// Prints a count, and adds a line to `failures` where it does not pass.
     pub fn check(&self, place: &str, count: u64, failures: &mut Vec<String>) {
-        let share = count as f64 / self.data_sets as f64;
-        let line = format!(
-            "{place}: {share:.4}, {count} of {}, {} to {} pass",
-            self.data_sets,
-            self.passes.start(),
-            self.passes.end()
-        );
+        let line = self.line(place, count);
         println!("{line}");
         if !self.passes.contains(&count) {
             failures.push(line);
         }
+    }
+
+    /// Prints a count, and fails where it does not pass.
+    pub fn assert(&self, place: &str, count: u64) {
+        let line = self.line(place, count);
+        println!("{line}");
+        assert!(self.passes.contains(&count), "{line}");
+    }
+
+    /// Fails where a count passes that must not.
+    pub fn refuse(&self, place: &str, count: u64) {
+        let line = self.line(place, count);
+        assert!(!self.passes.contains(&count), "{line}");
+    }
+
+    fn line(&self, place: &str, count: u64) -> String {
+        let share = count as f64 / self.data_sets as f64;
+        format!(
+            "{place}: {share:.4}, {count} of {}, {} to {} pass",
+            self.data_sets,
+            self.passes.start(),
+            self.passes.end()
+        )
     }
 }
 

@@ -5,6 +5,7 @@
 //! however many threads the test runner has, at most [`SEATS`] tests use a broker at the same
 //! moment.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,6 +20,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedMessage, Headers, Message};
 use rdkafka::producer::{BaseProducer, Producer};
 use rdkafka::{Offset, TopicPartitionList};
+use serde_json::Value;
 
 use super::sender::Sender;
 
@@ -285,6 +287,18 @@ impl Broker {
         for result in results.expect("the broker creates topics") {
             result.expect("the topic is new");
         }
+    }
+
+    /// Two fields of every notification in the topic of a sink, in order, by model and fingerprint.
+    pub fn notices(&self, fields: [&str; 2], topic: &str) -> BTreeMap<String, Vec<[String; 2]>> {
+        let mut all = BTreeMap::<String, Vec<[String; 2]>>::new();
+        for read in self.read_all(topic) {
+            let notice: Value = serde_json::from_slice(&read.payload).expect("json");
+            let text = |key: &str| notice[key].as_str().unwrap_or_default().to_owned();
+            let of = format!("{} {}", text("model"), text("fingerprint"));
+            all.entry(of).or_default().push(fields.map(text));
+        }
+        all
     }
 
     /// Reads partition 0 of a topic from its start to its present end.

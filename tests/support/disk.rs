@@ -1,7 +1,9 @@
 //! Journals as a disk keeps them: segments by their place, appended to.
 
+use super::records::origin;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use trueline::collect::Origin;
 use trueline::collect::join::{JoinState, JournalDelta, JournalError};
 use trueline::monitor::restore::Segment;
 use trueline::monitor::{Engine, Plan, Snapshot};
@@ -37,6 +39,46 @@ impl Disk {
         let snapshot = engine.snapshot();
         let segments = self.segments(&snapshot);
         restore_joined(plan, snapshot, &segments)
+    }
+}
+
+/// An engine fed by two sources of one partition each, with a disk for its journals.
+pub struct Feed {
+    pub engine: Engine,
+    offsets: [i64; 2],
+    disk: Disk,
+}
+
+impl Feed {
+    pub fn new(plan: Plan) -> Feed {
+        let mut engine = Engine::new(plan);
+        engine.assign((0, 0).into());
+        engine.assign((1, 0).into());
+        Feed {
+            engine,
+            offsets: [0; 2],
+            disk: Disk::default(),
+        }
+    }
+
+    /// Where the next record of a source is read.
+    pub fn next(&mut self, source: u16) -> Origin {
+        let offset = &mut self.offsets[usize::from(source)];
+        *offset += 1;
+        origin(source, 0, *offset - 1)
+    }
+
+    /// Snapshot, journals and all, and a new engine from it.
+    pub fn restart(&mut self) {
+        let plan = self.engine.plan().clone();
+        self.engine = self.disk.restart(&mut self.engine, plan);
+    }
+
+    /// Fails if a record is in no disposition, or in two.
+    pub fn conserved(&self) {
+        for (source, c) in self.engine.counters().sources() {
+            assert_eq!(c.records, c.disposed(), "source {source}: {c:?}");
+        }
     }
 }
 

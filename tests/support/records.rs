@@ -2,8 +2,8 @@
 //! is as here.
 
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
-use trueline::collect::{Event, Origin};
-use trueline::stats::view::Prediction;
+use trueline::collect::{Event, Label, Origin};
+use trueline::stats::view::{Outcome, Prediction};
 
 /// Where a record was read.
 pub fn origin(source: u16, partition: i32, offset: i64) -> Origin {
@@ -27,6 +27,17 @@ pub const EVENT: Event<'static> = Event {
     weight: None,
     cluster: None,
 };
+
+/// The outcome of the prediction with this id, whichever model made it.
+pub fn label_of(id: &[u8], time_ms: i64, outcome: Outcome) -> Label<'_> {
+    Label {
+        model: None,
+        id,
+        time_ms,
+        arrival_ms: None,
+        outcome,
+    }
+}
 
 /// Predictions of source 0 and outcomes of source 1, which are not waited for.
 pub const JOIN: JoinPlan = JoinPlan {

@@ -15,6 +15,15 @@ use super::{free_port, wait_for};
 /// How long anything may take before a test calls it lost.
 pub const LIMIT: Duration = Duration::from_secs(90);
 
+/// Where a process answers and keeps its state, for a configuration that does not say it.
+const OWN: &str = r#"
+[http]
+listen = "LISTEN"
+[state]
+directory = "STATE"
+interval = "1s"
+"#;
+
 /// The process and where it answers.
 pub struct Service {
     child: Option<Child>,
@@ -26,7 +35,7 @@ pub struct Service {
 
 impl Service {
     /// Writes the configuration, in which `STATE` and `LISTEN` are filled in, and starts the
-    /// process.
+    /// process. Where it has no section [state] it gets both sections here.
     pub fn start(config: &str) -> Service {
         Service::start_with(config, Vec::new())
     }
@@ -37,7 +46,9 @@ impl Service {
         std::fs::create_dir_all(&dir).expect("a directory for the service");
         let address = format!("127.0.0.1:{}", free_port());
         let state = dir.join("state").display().to_string();
-        let text = config.replace("STATE", &state).replace("LISTEN", &address);
+        let own = if config.contains("[state]") { "" } else { OWN };
+        let text = format!("{config}{own}").replace("STATE", &state);
+        let text = text.replace("LISTEN", &address);
         let path = dir.join("trueline.toml");
         std::fs::write(&path, text).expect("the configuration can be written");
         let mut service = Service {

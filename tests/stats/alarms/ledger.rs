@@ -2,10 +2,10 @@
 //! too late.
 
 use super::feed::{BEGIN_MS, PANE_MS, Stream, Truth, event, plan};
-use crate::support::records::{EVENT, JOIN, origin};
+use crate::support::records::{EVENT, JOIN, label_of, origin};
 use crate::support::streams::{LAWS, score};
+use trueline::collect::Event;
 use trueline::collect::join::{JoinPlan, Repeated};
-use trueline::collect::{Event, Label};
 use trueline::monitor::{Engine, Plan, RecordSink};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction};
@@ -144,14 +144,8 @@ fn revised_outcomes_reach_windows_and_not_the_detector() {
     let mut label = |engine: &mut Engine, id: i64, time_ms: i64, happened: bool| {
         let origin = origin(1, 0, labels);
         labels += 1;
-        let label = Label {
-            model: None,
-            id: &id.to_le_bytes(),
-            time_ms,
-            arrival_ms: None,
-            outcome: Outcome::Binary(happened),
-        };
-        engine.label(origin, &label);
+        let id = id.to_le_bytes();
+        engine.label(origin, &label_of(&id, time_ms, Outcome::Binary(happened)));
     };
     for i in 0..1000i64 {
         let z = rng.uniform();

@@ -6,13 +6,13 @@
 //! CI takes four days of one event a second; `TRUELINE_DATA_SETS` takes thirty of two.
 
 use super::feed::{Truth, alarms};
-use crate::support::records::{EVENT, JOIN, origin};
+use crate::support::records::{EVENT, JOIN, label_of, origin};
 use crate::support::streams::expit;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::f64::consts::TAU;
 use trueline::collect::join::JoinPlan;
-use trueline::collect::{Event, Label, Segmenting};
+use trueline::collect::{Event, Segmenting};
 use trueline::judge::{Change, DetectorOptions, JudgeOptions, Step, Verdict};
 use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
 use trueline::stats::axis::{Axis, Grid};
@@ -127,16 +127,11 @@ impl Traffic {
                 break;
             }
             self.coming.pop();
-            let label = Label {
-                model: None,
-                id: &id.to_le_bytes(),
-                time_ms,
-                arrival_ms: None,
-                outcome: Outcome::Binary(happened),
-            };
             let origin = origin(1, 0, self.labels);
             self.labels += 1;
-            self.engine.label(origin, &label);
+            let id = id.to_le_bytes();
+            self.engine
+                .label(origin, &label_of(&id, time_ms, Outcome::Binary(happened)));
         }
     }
 }

@@ -107,8 +107,8 @@ fn spiegelhalter_cox_and_the_large_keep_their_level_under_weights() {
             let e = evaluate_weighted(&all, &Options::default()).unwrap();
             let p = [
                 e.in_the_large.p_value.unwrap(),
-                e.spiegelhalter.unwrap().p_value,
-                e.cox.unwrap().p_value,
+                e.spiegelhalter.unwrap().p_value.unwrap(),
+                e.cox.unwrap().p_value.unwrap(),
             ];
             p[what] <= 0.05
         });

@@ -3,10 +3,10 @@
 
 use super::{Weighted, heavy, sample};
 use crate::support::disk::Disk;
-use crate::support::records::{EVENT, JOIN, origin};
+use crate::support::records::{EVENT, JOIN, label_of, origin};
 use std::collections::BTreeMap;
 use trueline::collect::join::{JoinPlan, Missing};
-use trueline::collect::{Disposition, Event, Label, Origin, Reason, Segmenting};
+use trueline::collect::{Disposition, Event, Origin, Reason, Segmenting};
 use trueline::decode::{DecodeOptions, Decoder};
 use trueline::judge::JudgeOptions;
 use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
@@ -157,14 +157,11 @@ fn weighted_windows_are_the_same_to_the_bit_in_any_order_and_after_restarts() {
     let mut disk = Disk::default();
     for (n, (time, outcome, event)) in records.iter().enumerate() {
         if *outcome {
-            let label = Label {
-                model: None,
-                id: &event.0.to_le_bytes(),
-                time_ms: BEGIN_MS + time,
-                arrival_ms: None,
-                outcome: Outcome::Binary(true),
-            };
-            joined.label(at(1, offsets[1]), &label);
+            let id = event.0.to_le_bytes();
+            joined.label(
+                at(1, offsets[1]),
+                &label_of(&id, BEGIN_MS + time, Outcome::Binary(true)),
+            );
             offsets[1] += 1;
         } else {
             take(&mut joined, offsets[0], event, true);
