@@ -271,7 +271,9 @@ impl Repeats {
             variance += 2.0 * n * (n - 1.0) * v * v;
             disagreeing += n * (n - 1.0) * v;
             unanimous &= c.y == 0 || c.y == c.n;
-            by_luck += (z.powf(n) + (1.0 - z).powf(n)).ln();
+            if c.n > 1 {
+                by_luck += (z.powf(n) + (1.0 - z).powf(n)).ln();
+            }
             match c.n {
                 _ if v <= 0.0 => {}
                 1 => once += 1.0,
