@@ -180,7 +180,7 @@ fn rounded(x: f64) -> String {
 
 fn score_numbers(e: &Evaluation) -> String {
     format!(
-        "mean score {:.4}, event rate {:.4}, l2-ECE {:.4} ({:.0} % interval {:.4} to {:.4}{} at {} cells), p = {}, n = {}",
+        "mean score {:.4}, event rate {:.4}, l2-ECE {:.4} ({:.0} % interval {:.4} to {:.4}{} at {} cells), p {}, n = {}",
         e.mean_score,
         e.event_rate,
         e.interval.estimate_squared.max(0.0).sqrt(),
@@ -193,7 +193,11 @@ fn score_numbers(e: &Evaluation) -> String {
             ""
         },
         e.interval.cells,
-        e.deciding_p_value().map_or("undefined".to_owned(), p_value),
+        match (e.deciding_p_value(), e.bounded) {
+            (None, _) => "= undefined".to_owned(),
+            (Some(p), true) => format!("≤ {}", p_value(p)),
+            (Some(p), false) => format!("= {}", p_value(p)),
+        },
         e.n
     )
 }

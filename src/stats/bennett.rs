@@ -10,8 +10,8 @@
 //! ```
 //!
 //! f is 1, and the score less its mean by variance: a shift and a slope. Both signs of both make
-//! four bounds, of which the smallest counts four times. So the level is at most α, and in fact far
-//! below: only gross errors are found.
+//! four bounds. The p-value is four times the smallest (Bonferroni), so the level is at most α. It
+//! is far below α in fact: only gross errors are found.
 
 use super::levels::Level;
 
@@ -116,6 +116,16 @@ mod tests {
             }
             assert!(bounded > 200 && rejected <= 4, "{rejected} of {bounded}");
         }
+    }
+
+    #[test]
+    fn few_outcomes_of_one_weight_are_said_to_be_few_and_promise_no_power() {
+        // Four of 4000 are expected.
+        let all: Vec<_> = (0..4000).map(|i| (0.001, i % 1000 == 0, 2.0)).collect();
+        let e = evaluate_weighted(&all, &Options::default()).unwrap();
+        assert!(e.combined.parts.iter().any(|p| p.part == Part::Smooth));
+        assert!(!e.bounded && e.detectable_ece_l2.is_none());
+        assert_eq!(e.tolerance.conclusion, Conclusion::FewOutcomes);
     }
 
     #[test]

@@ -137,8 +137,8 @@ fn the_bar_of_the_coverage_tells_0_84_from_0_88() {
     assert!(narrow.probability(0.92) >= 0.999 && narrow.probability(0.95) <= 0.01);
 }
 
-/// A thin tail of scores of which half as many happen as said: cells without an outcome have the
-/// largest errors. The interval covers the error of the binned scores; it covered 0.8 with the
+/// A thin tail of scores, all twice as high as the rates: cells without an outcome have the largest
+/// errors. The interval covers the error of the binned scores; it covered 0.8 with the
 /// plain variance of such cells.
 #[test]
 fn the_interval_covers_where_few_outcomes_make_cells_look_certain() {

@@ -103,7 +103,7 @@ fn verdict(e: &Evaluation, sample: &Sample<'_>) -> String {
             Ends::Exact => " The ends of the interval are exact, because outcomes are few.",
         }
     );
-    if e.bounded {
+    if e.bounded && e.deciding_p_value().is_some() {
         out.push_str(
             "<p class=sub>Few large weights have most of the information: the p-value is an upper bound, and only gross \
              errors are found.</p>",

@@ -112,6 +112,8 @@ impl Sample<'_> {
         // What as many events of one weight would have; where that is too little, outcomes are few.
         let even = t.count * t.v_mean / t.n;
         let bounded = bound.is_some() && even >= INFORMATION_MIN;
+        // The power of a bound is not known.
+        let form = form.filter(|_| bound.is_none());
         let mut smooth = bound.or(smooth);
         let mut cox = classical::cox(t, self.interval);
         if let Some(test) = &mut cox {
