@@ -34,7 +34,8 @@
 //!
 //! * Judgements depend on the records alone: not on the order in which partitions are read (within
 //!   `lateness` and `maturity`), on restarts, or on which process counts which partition. Sums are
-//!   integers, so this holds to the bit. Ticks of the clock only withdraw values.
+//!   integers, so this holds to the bit. Ticks of the clock only withdraw values. Until its next
+//!   slide a window that was stale is immature after a restart.
 //! * Every record ends in exactly one disposition, and is counted once.
 //! * A snapshot holds sums and offsets of one moment: nothing is lost and nothing counts twice.
 //! * The core (floors 0 to 2) has no clock, socket, file or log, and does not panic. It starts no

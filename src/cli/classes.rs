@@ -2,36 +2,40 @@
 
 use std::fmt::Write;
 
-use crate::report::text::{p, span};
+use crate::report::text::{known, p, span};
 use crate::stats::multiclass::{Classwise, Evaluation};
 
 /// A vector view: verdict, interval, levels.
 pub fn render(e: &Evaluation) -> String {
-    let verdict = if e.tcal.reject {
-        "rejected"
-    } else {
-        "not rejected"
+    let (alpha, not) = (e.alpha, if e.tcal.reject { "" } else { "not " });
+    let verdict = match e.tcal.tested() {
+        Some(x) if e.tcal.bounded => format!(
+            "{not}rejected at α = {alpha}, p at most {} (a bound for any weights),",
+            p(x)
+        ),
+        Some(_) => format!("{not}rejected at α = {alpha}"),
+        None => "not tested, as no level of T-Cal has enough outcomes,".to_owned(),
     };
+    let by_levels = e.tcal.tested().filter(|_| !e.tcal.bounded);
     let i = &e.interval;
     let span = span(i.lower, i.upper, i.contains_zero);
     let weights = e
         .weights
         .map(|w| format!(", effective number of events {:.1}", w.effective));
     let mut out = format!(
-        "calibration {verdict} at α = {} in the view {}\n\n\
+        "calibration {verdict} in the view {}\n\n\
          {:<22}{} of {} classes{}\n\
          {:<22}p = {} over {} levels\n\
          {:<22}{:.5}, {} % interval {span}, {} slices, median of {} events a cell\n\
          {:<22}{:.5} in total variation\n\n\
          {:>9} {:>9} {:>9} {:>12} {:>12} {:>12}\n",
-        e.alpha,
         e.view,
         "events",
         e.n,
         e.classes,
         weights.unwrap_or_default(),
         "T-Cal",
-        p(e.tcal.p_value),
+        known(by_levels),
         e.tcal.levels.len(),
         "ℓ2-ECE",
         i.estimate_squared.max(0.0).sqrt(),
@@ -57,7 +61,7 @@ pub fn render(e: &Evaluation) -> String {
             l.shared,
             l.debiased,
             l.null_sd,
-            p(l.p_value)
+            known((!l.left_out).then_some(l.p_value))
         );
     }
     out
@@ -87,4 +91,64 @@ pub fn classwise(c: &Classwise, alpha: f64) -> String {
         );
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::{Numbers, Undecided, Verdict, shown};
+    use crate::report::vectors;
+    use crate::stats::kernel::Vectors;
+    use crate::stats::multiclass::{Events, VectorView, evaluate_events};
+    use std::sync::Arc;
+
+    /// Ten of 4000 events have the weight 500, and their information is that of less than two
+    /// outcomes.
+    fn heavy(happens: fn(u32) -> bool) -> Evaluation {
+        let (mut all, mut weights) = (Vectors::new(2), Vec::new());
+        for i in 0..4000 {
+            let z = (f64::from(i) + 0.5) / 4000.0;
+            all.push(&[z, 1.0 - z], u32::from(!happens(i))).unwrap();
+            weights.push(if i % 400 == 0 { 500.0 } else { 1.0 });
+        }
+        let events = Events::weighted(&all, VectorView::Full, &weights);
+        evaluate_events(&events, 0.05, 0.9, None).unwrap()
+    }
+
+    #[test]
+    fn where_no_level_has_a_law_the_p_value_is_a_bound_and_says_so() {
+        for (happens, not) in [
+            ((|i| i < 2000) as fn(u32) -> bool, ""),
+            (|i| i * 1777 % 4000 < i, "not "),
+        ] {
+            let e = heavy(happens);
+            let text = render(&e);
+            let begin = format!("calibration {not}rejected at α = 0.05, p at most ");
+            assert!(text.starts_with(&begin), "{text}");
+            assert!(text.contains("p = – over "), "{text}");
+            let json = vectors::json(&e);
+            assert_eq!(json["tcal"]["bounded"], true);
+            assert!(json["tcal"]["p_value"].is_number() && e.tcal.reject == not.is_empty());
+            assert!(json["tcal"]["levels"][0]["p_value"].is_null());
+            let verdict = Verdict::Undecided(Undecided::FewOutcomes);
+            let said = shown(verdict, &Numbers::Cells(Arc::new(e)));
+            match not {
+                "" => assert!(said.contains("with so few outcomes its size"), "{said}"),
+                _ => assert!(
+                    said.starts_with("only 1.")
+                        && said.contains("of equal weight")
+                        && said.ends_with("only gross errors are found"),
+                    "{said}"
+                ),
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_not_tested_has_no_p_value() {
+        let mut e = heavy(|i| i < 2000);
+        (e.tcal.bounded, e.tcal.reject, e.tcal.p_value) = (false, false, 1.0);
+        assert!(render(&e).starts_with("calibration not tested, as no level"));
+        assert!(vectors::json(&e)["tcal"]["p_value"].is_null());
+    }
 }

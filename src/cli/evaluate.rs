@@ -227,6 +227,11 @@ fn report_scores(
         let text = "a sum of the events is too large for a window";
         return Err((Exit::Data, text.to_owned()));
     };
+    if args.compare_intervals > 0 && e.clusters.is_some() {
+        let text = "--compare-intervals takes events as independent, and events of one score count as a cluster in this \
+                    file: drop the option, or add --method paper";
+        return Err((Exit::Usage, text.to_owned()));
+    }
     let compared = match &raw {
         Raw::Plain(sample) => compared(args, &e, sample),
         Raw::Weighted(_) | Raw::Clustered(_) | Raw::Cells => None,

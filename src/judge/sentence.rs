@@ -163,12 +163,34 @@ fn shown_of_vectors(verdict: Verdict, numbers: &Numbers) -> String {
     match verdict {
         Verdict::Calibrated => format!("error within {:.4}", numbers.upper()),
         Verdict::Miscalibrated => format!("error above {:.4}", numbers.lower()),
+        Verdict::Undecided(Undecided::FewOutcomes) if numbers.reject() => {
+            "the error is significant; with so few outcomes its size is not known".to_owned()
+        }
         Verdict::Undecided(_) if numbers.reject() => {
             "the error is significant, but not shown to exceed the tolerance".to_owned()
+        }
+        Verdict::Undecided(Undecided::FewOutcomes) => {
+            numbers.cells().map_or(String::new(), few_outcomes)
         }
         Verdict::Undecided(_) => {
             "an error above the tolerance is neither shown nor excluded".to_owned()
         }
+    }
+}
+
+/// That a vector view has few outcomes to learn from.
+fn few_outcomes(e: &multiclass::Evaluation) -> String {
+    let rare = e.information;
+    match (e.tcal.tested(), e.weights) {
+        (None, _) => "not tested: no level of T-Cal has enough outcomes".to_owned(),
+        (_, None) => format!("only {rare:.1} outcomes other than the likeliest are expected"),
+        (_, Some(_)) => format!(
+            "only {rare:.1} outcomes of equal weight other than the likeliest are expected{}",
+            match e.tcal.bounded {
+                true => "; only gross errors are found",
+                false => "",
+            }
+        ),
     }
 }
 
@@ -193,26 +215,27 @@ fn score_numbers(e: &Evaluation) -> String {
             ""
         },
         e.interval.cells,
-        match (e.deciding_p_value(), e.bounded) {
-            (None, _) => "= undefined".to_owned(),
-            (Some(p), true) => format!("≤ {}", p_value(p)),
-            (Some(p), false) => format!("= {}", p_value(p)),
-        },
+        known(e.deciding_p_value(), e.bounded),
         e.n
     )
+}
+
+fn known(p: Option<f64>, bounded: bool) -> String {
+    let sign = if bounded && p.is_some() { '≤' } else { '=' };
+    format!("{sign} {}", p.map_or("undefined".to_owned(), p_value))
 }
 
 fn vector_numbers(e: &multiclass::Evaluation) -> String {
     let i = &e.interval;
     format!(
-        "l2-ECE {:.4} ({:.0} % interval {:.4} to {:.4}{}) over {} coordinates, p = {}, n = {}",
+        "l2-ECE {:.4} ({:.0} % interval {:.4} to {:.4}{}) over {} coordinates, p {}, n = {}",
         i.estimate_squared.max(0.0).sqrt(),
         100.0 * i.confidence,
         i.lower,
         i.upper,
         if i.contains_zero { " with 0" } else { "" },
         e.dimension,
-        p_value(e.tcal.p_value),
+        known(e.tcal.tested(), e.tcal.bounded),
         e.n
     )
 }
@@ -243,7 +266,7 @@ pub fn p_value(p: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::evaluation::{Options, evaluate_scores};
+    use crate::stats::evaluation::{Options, evaluate_scores, evaluate_weighted};
 
     #[test]
     fn a_p_value_reads_alike_at_every_size() {
@@ -256,6 +279,18 @@ mod tests {
         ] {
             assert_eq!(p_value(p), said);
         }
+    }
+
+    /// Four of 4000 outcomes are expected: few, whatever the weights.
+    #[test]
+    fn a_p_value_that_is_a_bound_says_so_where_outcomes_are_few() {
+        let all: Vec<_> = (0..4000).map(|i| (0.001, i % 1000 == 0, 2.0)).collect();
+        let e = evaluate_weighted(&all, &Options::default()).unwrap();
+        assert!(score_numbers(&e).contains(", p ≤ "));
+        assert!(shown_of_scores(&e).starts_with("only 4.0 positives"));
+        let all: Vec<_> = all.iter().map(|&(z, y, _)| (z, y)).collect();
+        let e = evaluate_scores(&all, &Options::default()).unwrap();
+        assert!(score_numbers(&e).contains(", p = "));
     }
 
     #[test]

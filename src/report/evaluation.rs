@@ -202,7 +202,7 @@ fn combined(c: &Combined) -> Value {
         .map(|p| (p.part.as_str().to_owned(), json!(p.p_value)));
     json!({
         "reject": c.reject,
-        "p_value": c.p_value,
+        "p_value": c.tested(),
         "parts": Map::from_iter(parts),
         "decisive": c.decisive.map(|p| p.as_str()),
         "words": c.decisive.map(|p| p.words()),

@@ -30,7 +30,7 @@ fn verdict(out: &mut String, e: &Evaluation) -> std::fmt::Result {
     match e.deciding_p_value() {
         Some(x) if e.bounded => writeln!(
             out,
-            "calibration {not}rejected at α = {alpha}, p at most {}: few large weights have most of the information",
+            "calibration {not}rejected at α = {alpha}, p at most {} (a bound for any weights)",
             p(x)
         )?,
         Some(x) => writeln!(
@@ -40,7 +40,14 @@ fn verdict(out: &mut String, e: &Evaluation) -> std::fmt::Result {
         )?,
         None => writeln!(
             out,
-            "calibration not tested: no level of T-Cal has enough outcomes"
+            "calibration not tested: {}",
+            match e.tolerance.conclusion {
+                Conclusion::FewClusters => "there are too few clusters",
+                _ if e.decided_by == DecideBy::Combined => {
+                    "no part of the combined test can be computed"
+                }
+                _ => "no level of T-Cal has enough outcomes",
+            }
         )?,
     }
     let conclusion = match e.tolerance.conclusion {
@@ -105,11 +112,12 @@ fn numbers(out: &mut String, e: &Evaluation) -> std::fmt::Result {
         .map(|x| format!("{} {}", x.part.as_str(), p(x.p_value)))
         .collect();
     let drawn = (e.combined.replicates).map_or(String::new(), |r| format!(", {r} draws"));
-    let text = format!(
-        "p = {} ({}{drawn})",
-        p(e.combined.p_value),
-        parts.join(", ")
-    );
+    let parts = match &parts[..] {
+        [] => String::new(),
+        parts => format!(" ({}{drawn})", parts.join(", ")),
+    };
+    let sign = if e.bounded { '≤' } else { '=' };
+    let text = format!("p {sign} {}{parts}", known(e.combined.tested()));
     row("combined test", text)?;
     row(
         "T-Cal",
@@ -185,7 +193,7 @@ fn numbers(out: &mut String, e: &Evaluation) -> std::fmt::Result {
 }
 
 /// A p-value, or a dash where no law is known.
-fn known(x: Option<f64>) -> String {
+pub fn known(x: Option<f64>) -> String {
     x.map_or("–".to_owned(), p)
 }
 
@@ -219,7 +227,7 @@ pub fn span(lower: f64, upper: f64, contains_zero: bool) -> String {
 fn large(e: &Evaluation) -> String {
     let l = &e.in_the_large;
     match (l.z, l.p_value) {
-        (Some(z), Some(x)) => format!("{:+.5}, z = {z:.3}, p = {}", l.mean_residual, p(x)),
+        (Some(z), x) => format!("{:+.5}, z = {z:.3}, p = {}", l.mean_residual, known(x)),
         _ => format!("{:+.5}", l.mean_residual),
     }
 }
@@ -284,7 +292,12 @@ fn bar(c: &ReliabilityCell) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::evaluation::{Options, evaluate_scores, evaluate_weighted};
+    use crate::stats::attribute::Attribute;
+    use crate::stats::axis::{Axis, Grid};
+    use crate::stats::clusters::Bucket;
+    use crate::stats::evaluation::{Options, evaluate, evaluate_scores, evaluate_weighted};
+    use crate::stats::fixed::Score;
+    use crate::stats::sums::Sums;
 
     #[test]
     fn an_interval_says_once_whether_0_belongs_to_it() {
@@ -319,15 +332,31 @@ mod tests {
         let e = judged(|i| i * 1777 % 4000 < i);
         let text = render(&e);
         assert!(e.bounded && !e.reject);
-        assert!(
-            text.contains("p at most 1.0000: few large weights"),
-            "{text}"
-        );
+        assert!(text.contains("p at most 1.0000 (a bound for"), "{text}");
+        assert!(text.contains("p ≤ 1.0000 (smooth"), "{text}");
         assert!(text.contains("undecided: few large weights have most of the information;"));
         assert!(
             !text.contains("80 % power") && !text.contains("more events"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn too_few_clusters_test_nothing() {
+        let mut sums = Sums::new(Grid::new(Axis::Linear, 8).clustered());
+        for i in 0..400 {
+            let z = 0.4 + 0.5 * f64::from(i) / 400.0;
+            let cluster = Attribute::Cluster(Bucket::from_index(i % 5).unwrap());
+            let taken = sums.observe_with(Score::new(z).unwrap(), i % 4 == 0, cluster);
+            assert!(taken.is_ok());
+        }
+        let text = render(&evaluate(&sums, &Options::default()).unwrap());
+        assert!(
+            text.starts_with("calibration not tested: there are too few clusters\nundecided: "),
+            "{text}"
+        );
+        assert!(text.contains("combined test         p = –\n"), "{text}");
+        assert!(!text.contains("80 % power") && !text.contains("rejects"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub fn json(e: &Evaluation) -> Value {
             "plug_in": l.plug_in,
             "debiased": l.debiased,
             "null_sd": l.null_sd,
-            "p_value": l.p_value,
+            "p_value": (!l.left_out).then_some(l.p_value),
             "theorem": bound(l.theorem),
             "left_out": l.left_out,
         })
@@ -30,7 +30,8 @@ pub fn json(e: &Evaluation) -> Value {
         "reject": e.tcal.reject,
         "ece_l1": e.ece_l1,
         "tcal": {
-            "p_value": e.tcal.p_value,
+            "p_value": e.tcal.tested(),
+            "bounded": e.tcal.bounded,
             "reject": e.tcal.reject,
             "theorem_reject": bound(e.tcal.theorem_reject),
             "alpha": e.alpha,

@@ -160,7 +160,7 @@ fn figures(e: &Evaluation, body: &mut String) {
         ("ECE ℓ1, plug-in".into(), number(e.ece_l1)),
         (
             "p-value of the decision".into(),
-            e.deciding_p_value().map_or("–".to_owned(), significance),
+            known(e.deciding_p_value(), e.bounded),
         ),
         (
             "T-Cal p-value".into(),
@@ -199,6 +199,14 @@ fn figures(e: &Evaluation, body: &mut String) {
     body.push_str("</table>");
 }
 
+/// A p-value, an upper bound of one, or a dash where nothing was tested.
+pub fn known(p: Option<f64>, bounded: bool) -> String {
+    match p.map(significance) {
+        Some(p) if bounded => format!("at most {p}"),
+        p => p.unwrap_or("–".to_owned()),
+    }
+}
+
 /// The numbers of a vector view as a table.
 pub fn vector_figures(e: &multiclass::Evaluation, body: &mut String) {
     let i = &e.interval;
@@ -212,7 +220,7 @@ pub fn vector_figures(e: &multiclass::Evaluation, body: &mut String) {
             format!("{} to {}", number(i.lower), number(i.upper)),
         ),
         ("ECE ℓ1 in total variation", number(e.ece_l1)),
-        ("T-Cal p-value", significance(e.tcal.p_value)),
+        ("T-Cal p-value", known(e.tcal.tested(), e.tcal.bounded)),
         (
             "classes, coordinates",
             format!("{}, {}", e.classes, e.dimension),
@@ -294,7 +302,7 @@ fn vector_sentence(shown: &str, e: &multiclass::Evaluation) -> String {
         "{}: ℓ2-ECE over {} coordinates, p {}.",
         escape(&capital(shown)),
         e.dimension,
-        significance(e.tcal.p_value)
+        known(e.tcal.tested(), e.tcal.bounded)
     )
 }
 

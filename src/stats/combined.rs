@@ -123,6 +123,13 @@ pub struct Combined {
     pub replicates: Option<u32>,
 }
 
+impl Combined {
+    /// The p-value; `None` where no part could be computed.
+    pub fn tested(&self) -> Option<f64> {
+        (!self.parts.is_empty()).then_some(self.p_value)
+    }
+}
+
 /// p-values above this are cut to it before they are combined.
 pub const CUT: f64 = 0.99;
 
@@ -134,14 +141,15 @@ const FINE: usize = 5;
 
 /// The combination at level α. `levels` is the number of levels of the null; `fine` whether the
 /// fine levels vote; the others are p-values of parts that could be computed. Of clustered events
-/// each part has the larger p-value of that for independent outcomes and that of the sign flips.
+/// each part has the larger p-value of that for independent outcomes and that of the sign flips;
+/// there is none where there are too few clusters for these.
 pub(crate) fn combined(
     null: &Null,
     levels: usize,
     fine: bool,
     others: &[PartResult],
     alpha: f64,
-    clusters: Option<&ClusterTests>,
+    clusters: Option<Option<&ClusterTests>>,
 ) -> Combined {
     let mut parts = Vec::new();
     let mut add = |part, p_value: Option<f64>| {
@@ -155,8 +163,9 @@ pub(crate) fn combined(
                 add(Part::Fine, null.joint_p_value(FINE.min(levels)..levels));
             }
         }
+        Some(None) => {}
         // Both tests at the levels that are kept by cluster, whose finest has 64 cells.
-        Some(tests) => {
+        Some(Some(tests)) => {
             let kept = null.joint_p_value(FINE.min(levels)..(FINE + 1).min(levels));
             add(Part::Coarse, coarse.map(|p| p.max(tests.coarse)));
             add(Part::Fine, kept.map(|p| p.max(tests.fine)));

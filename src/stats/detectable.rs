@@ -20,6 +20,9 @@
 //! Δ² − 0.8416·√(s² + 4Δ²v̄/n) = c,
 //!
 //! a quadratic in Δ². A simulation in the tests finds power 0.75 to 0.97 at both numbers.
+//!
+//! Where few outcomes are expected, or so few that they are drawn, the power is less than these
+//! laws say, and an evaluation has no such number.
 
 use super::combined::Part;
 use super::levels::Level;
@@ -190,6 +193,21 @@ mod tests {
         assert!((noncentrality(1.0, 0.05) / 7.849 - 1.0).abs() < 0.05);
         // Three degrees: 10.903 (Haynam, Govindarajulu, Leone 1970).
         assert!((noncentrality(3.0, 0.05) / 10.903 - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn few_outcomes_promise_no_power() {
+        let mut rng = Rng::new(11);
+        // Ten of 2000 are expected.
+        let one = |_| {
+            let z = 0.01 * rng.uniform();
+            (z, rng.uniform() < z)
+        };
+        let rare: Vec<(f64, bool)> = (0..2000).map(one).collect();
+        for sample in [&rare[..], &[(0.9, true), (0.1, false)][..]] {
+            let e = evaluate_scores(sample, &Options::default()).unwrap();
+            assert!(e.combined.replicates.is_some() && e.detectable_ece_l2.is_none());
+        }
     }
 
     #[test]

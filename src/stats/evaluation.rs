@@ -25,6 +25,7 @@ pub use super::reliability::ReliabilityCell;
 pub use super::sampling::Sampling;
 pub use super::smooth::ScoreTest;
 pub use super::tcal::{Critical, LevelResult, Sharing, TCal, TCalOptions};
+use super::tolerance::FEW;
 pub use super::tolerance::{Comparison, Conclusion, Ratio, Tolerance};
 
 use super::axis::Axis;
@@ -151,24 +152,34 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
     };
     let sorted = &ascending(sample)[..];
     let levels = Levels::above(Level::of_ascending(sorted, 1 << finest), finest);
-    let cells = o
+    let mut cells = o
         .interval_cells
         .unwrap_or(interval::default_cells(n))
         .max(1);
+    let repeated = Repeats::from_scores(sample).measure();
+    let discrete = discrete_of_scores(sample, o.discrete, o.tcal.alpha, o.tcal.seed);
+    let unnamed = (repeated.as_ref().filter(|_| discrete.is_none() && !paper))
+        .and_then(|r| clusters::by_score(levels.finest(), finest, r));
+    if unnamed.is_some() {
+        cells = cells
+            .min(1 << clusters::LEVEL_MAX)
+            .next_power_of_two()
+            .max(2);
+    }
     let ece = Level::of_ascending(sorted, ECE_CELLS);
     let odd = !levels.finest().cells.is_multiple_of(cells);
     let odd = odd.then(|| Level::of_ascending(sorted, cells << 20));
     let parts = Sample {
         weighted: false,
-        clusters: None,
-        by_score: false,
+        clusters: unnamed.as_ref().map(|c| (c, clusters::LEVEL_MAX)),
+        by_score: unnamed.is_some(),
         totals: Totals::from_scores(sample, &ece),
         interval: &Level::of_ascending(sorted, cells),
         interval_leaves: odd.as_ref(),
         ece: &ece,
         levels: &levels,
-        repeated: Repeats::from_scores(sample).measure(),
-        discrete: discrete_of_scores(sample, o.discrete, o.tcal.alpha, o.tcal.seed),
+        repeated,
+        discrete,
         distances: distance::of_ascending(sorted, o.distances),
     };
     let level = o.reliability_level.clamp(1, reliability::LEVEL_MAX);
@@ -290,7 +301,7 @@ impl Sample<'_> {
             dispersion,
             weighting,
             few_clusters: tests.few_clusters(),
-            bounded: tests.bounded,
+            heavy: tests.heavy,
         };
         let tolerance = compared.with(&o.tolerance);
         let Tests {
@@ -311,7 +322,10 @@ impl Sample<'_> {
         } = tests;
         let by_score = self.by_score;
         let clusters = clustered.map(|c| Clusters { by_score, ..c.said });
-        let detectable = (self.detectable(o, &tcal, &combined, form.as_ref())).filter(|_| !bounded);
+        let few = tolerance.expected < FEW;
+        // The power of a bound, and that at few outcomes, is not known.
+        let unknown = bounded || few || combined.replicates.is_some();
+        let detectable = (self.detectable(o, &tcal, &combined, form.as_ref())).filter(|_| !unknown);
         let noise = match &clusters {
             Some(c) if by_score => c.dispersion().0.max(measured),
             Some(c) => c.dispersion().0,

@@ -93,6 +93,15 @@ impl TCal {
         (self.p_value < 1.0 || !silent).then_some(self.p_value)
     }
 
+    /// Leaves all levels out.
+    pub(crate) fn leave_out(&mut self) {
+        (self.reject, self.p_value) = (false, 1.0);
+        (self.rejecting_level, self.borderline) = (None, false);
+        for level in &mut self.levels {
+            (level.left_out, level.reject, level.p_value) = (true, false, 1.0);
+        }
+    }
+
     fn silent() -> TCal {
         TCal {
             reject: false,

@@ -241,7 +241,7 @@ pub(crate) struct Compared<'a> {
     /// Whether events are clustered and there are too few clusters to show anything.
     pub few_clusters: bool,
     /// Whether few large weights have most of the information.
-    pub bounded: bool,
+    pub heavy: bool,
 }
 
 impl Compared<'_> {
@@ -273,7 +273,7 @@ impl Compared<'_> {
             Conclusion::Miscalibrated
         } else if within || by_ratio {
             Conclusion::Calibrated
-        } else if self.coins() * rare_mean < FEW || (self.bounded && !self.reject) {
+        } else if self.coins() * rare_mean < FEW || (self.heavy && !self.reject) {
             Conclusion::FewOutcomes
         } else {
             Conclusion::Inconclusive
@@ -289,7 +289,7 @@ impl Compared<'_> {
             exceeded,
             more_events: if decided
                 || self.few_clusters
-                || self.bounded
+                || self.heavy
                 || hidden
                 || (finer && i.upper <= tau)
             {

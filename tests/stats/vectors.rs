@@ -3,9 +3,11 @@
 
 use crate::support::bars::{Bar, count, data_sets, each, is_long};
 use crate::support::streams::beta;
+use std::collections::BTreeMap;
 use trueline::stats::kernel::Vectors;
 use trueline::stats::kernel::window::{self, KernelOptions, KernelSums, WindowEvaluation};
-use trueline::stats::multiclass::{VectorView, evaluate};
+use trueline::stats::multiclass::cell::Name;
+use trueline::stats::multiclass::{Events, VectorView, evaluate, interval};
 use trueline::stats::rng::Rng;
 
 /// A vector of `classes` entries that gives its first class 1 − r and shares r out at random.
@@ -79,6 +81,51 @@ fn calibrated_vectors_are_rejected_at_most_as_often_as_alpha_says_at_any_number_
                 zero.check(&format!("{place}, zero"), without, &mut failures);
             }
         }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// The ℓ2 error of the cells of `full`, where other classes than the first happen at `odds` times
+/// the odds.
+fn binned_error(sample: &Vectors, odds: f64, slices: u32) -> f64 {
+    let events = Events::of(sample, VectorView::Full);
+    let mut cells: BTreeMap<Name, (f64, Vec<f64>)> = BTreeMap::new();
+    for (i, (p, _)) in sample.events().enumerate() {
+        let by = odds / (odds * (1.0 - p[0]) + p[0]);
+        let cell = cells.entry(Name::of(&events, i, slices));
+        let (n, sum) = cell.or_insert((0.0, vec![0.0; p.len()]));
+        *n += 1.0;
+        sum[0] += (1.0 - p[0]) * (1.0 - by);
+        for (sum, p) in sum[1..].iter_mut().zip(&p[1..]) {
+            *sum += p * (by - 1.0);
+        }
+    }
+    let square = |(n, sum): &(f64, Vec<f64>)| sum.iter().map(|s| s * s).sum::<f64>() / n;
+    (cells.values().map(square).sum::<f64>() / sample.len() as f64).sqrt()
+}
+
+/// Other classes than the first happen at a quarter of the odds, so that cells without one of them
+/// look certain. The interval as published covers the binned error in 82 and 81 %.
+#[test]
+fn the_interval_covers_where_few_outcomes_make_cells_look_certain() {
+    let sets = data_sets(600);
+    let bar = Bar::new(sets, 0.93..=1.0, &[0.86]);
+    let laws: [(usize, Rest); 2] = [(3, |r| beta(r, 0.5, 4.5)), (5, |r| r.uniform())];
+    let mut failures = Vec::new();
+    for (classes, rest) in laws {
+        let all = each(sets, |seed| {
+            let sample = sample(seed, 1000, classes, rest, 0.25);
+            let e = evaluate(&sample, VectorView::Full, 0.05, 0.9, None).unwrap();
+            let slices = e.interval.slices;
+            let events = Events::of(&sample, VectorView::Full);
+            let published = interval(&events, slices, 0.9).unwrap();
+            let error = binned_error(&sample, 0.25, slices);
+            [e.interval, published].map(|i| (i.lower..=i.upper).contains(&error))
+        });
+        let [guarded, published] = [0, 1].map(|i| all.iter().filter(|c| c[i]).count() as u64);
+        let place = format!("{classes} classes at a quarter of the odds");
+        bar.check(&place, guarded, &mut failures);
+        bar.refuse(&format!("{place}, as published"), published);
     }
     assert!(failures.is_empty(), "{failures:#?}");
 }

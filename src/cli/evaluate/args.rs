@@ -195,7 +195,8 @@ pub struct Args {
     /// Significance level: the probability that a calibrated sample is rejected
     #[arg(long, default_value_t = 0.05, value_parser = inside)]
     pub alpha: f64,
-    /// Cells of the interval [default: the next power of two above 2n^(2/5)]
+    /// Cells of the interval [default: the next power of two above 2n^(2/5)]; where events count as
+    /// clusters the next power of two, at most 64
     #[arg(long, value_name = "CELLS", value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     pub interval_cells: Option<u64>,
     /// Confidence level of the interval

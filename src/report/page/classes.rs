@@ -7,7 +7,7 @@ use super::{document, measures, table};
 use crate::judge::shown_of_scores;
 use crate::report::html::{capital, escape, number, significance, thousands};
 use crate::report::legend;
-use crate::report::window::{drawn, vector_figures};
+use crate::report::window::{drawn, known, vector_figures};
 use crate::stats::discrimination::{Discrimination, VectorScores};
 use crate::stats::evaluation::{Options, evaluate_scores};
 use crate::stats::kernel::Vectors;
@@ -111,7 +111,10 @@ fn row(c: &ClassResult, scores: &[(f64, bool)]) -> Vec<String> {
 
 /// The page of several classes as one vector.
 pub fn of_cells(name: &str, e: &multiclass::Evaluation, sample: Option<&Vectors>) -> String {
-    let mut body = head(name, e.tcal.reject, e.n);
+    let mut body = match e.tcal.tested() {
+        Some(_) => head(name, e.tcal.reject, e.n),
+        None => titled(name, ("wait", "not tested"), e.n),
+    };
     let i = &e.interval;
     let _ = write!(
         body,
@@ -121,7 +124,7 @@ pub fn of_cells(name: &str, e: &multiclass::Evaluation, sample: Option<&Vectors>
         100.0 * i.confidence,
         number(i.lower),
         number(i.upper),
-        significance(e.tcal.p_value)
+        known(e.tcal.tested(), e.tcal.bounded)
     );
     vector_figures(e, &mut body);
     legend::cells(e, &mut body);
@@ -133,10 +136,14 @@ pub fn of_cells(name: &str, e: &multiclass::Evaluation, sample: Option<&Vectors>
 }
 
 fn head(name: &str, reject: bool, n: usize) -> String {
-    let (class, word) = match reject {
+    let word = match reject {
         true => ("full", "rejected"),
         false => ("soft", "not rejected"),
     };
+    titled(name, word, n)
+}
+
+fn titled(name: &str, (class, word): (&str, &str), n: usize) -> String {
     format!(
         "<h1>Are these probabilities true? <span class=\"badge {class}\">calibration {word}</span></h1>\
          <p class=lead>{} · {} events</p>",

@@ -90,7 +90,11 @@ fn verdict(e: &Evaluation, sample: &Sample<'_>) -> String {
          (ℓ2-ECE) is {}, with a {:.0} % interval from {} to {}; {} is tolerated.{}</p>",
         number(e.mean_score),
         number(e.event_rate),
-        if e.reject { "rejected" } else { "not rejected" },
+        match (e.deciding_p_value(), e.reject) {
+            (None, _) => "not tested",
+            (_, true) => "rejected",
+            (_, false) => "not rejected",
+        },
         e.tcal_options.alpha,
         e.deciding_p_value().map_or("–".to_owned(), significance),
         number(i.estimate_squared.max(0.0).sqrt()),
@@ -105,8 +109,7 @@ fn verdict(e: &Evaluation, sample: &Sample<'_>) -> String {
     );
     if e.bounded && e.deciding_p_value().is_some() {
         out.push_str(
-            "<p class=sub>Few large weights have most of the information: the p-value is an upper bound, and only gross \
-             errors are found.</p>",
+            "<p class=sub>The p-value is an upper bound, which holds for any weights: only gross errors are found.</p>",
         );
     }
     if let Some(d) = e.detectable_ece_l2 {
@@ -146,7 +149,7 @@ fn tests(e: &Evaluation) -> String {
     };
     row(
         "combined",
-        Some(e.combined.p_value),
+        e.combined.tested(),
         format!("these parts, joined{}", decides(e, DecideBy::Combined)),
     );
     for part in &e.combined.parts {

@@ -10,7 +10,7 @@
 //! The cost: an error of single scores looks the same as dependence within them and is not found.
 //! So no such window is called calibrated where T-Cal for independent outcomes shows an error
 //! beyond the tolerance ([`crate::tolerance`]). Models of few distinct scores are tested value by
-//! value instead.
+//! value instead. Files are treated alike, unless the procedure of the T-Cal paper is asked for.
 
 use super::sums::{Bucket, ClusterCell, ClusterSums, LEVEL_MAX};
 use crate::columns::LevelCell;
@@ -68,7 +68,7 @@ fn agreement(level: &Level) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::axis::{Axis, Grid};
-    use crate::evaluation::{Options, evaluate};
+    use crate::evaluation::{Critical, Options, Sharing, TCalOptions, evaluate, evaluate_scores};
     use crate::fixed::{Score, to_fixed};
     use crate::rng::Rng;
     use crate::sums::Sums;
@@ -104,6 +104,44 @@ mod tests {
         }
         let e = evaluate(&sums, &Options::default()).unwrap();
         assert_eq!(e.tolerance.conclusion, Conclusion::Calibrated);
+    }
+
+    /// Every record twice.
+    #[test]
+    fn a_file_has_the_clusters_of_its_window() {
+        let (mut rng, mut sums) = (Rng::new(51), Sums::new(Grid::new(Axis::Linear, 12)));
+        let mut file = Vec::new();
+        for _ in 0..2500 {
+            let z = rng.uniform().powi(2);
+            let y = rng.uniform() < z;
+            for _ in 0..2 {
+                file.push((z, y));
+                sums.observe(Score::new(z).unwrap(), y).unwrap();
+            }
+        }
+        let o = Options::default();
+        let (a, b) = (
+            evaluate_scores(&file, &o).unwrap(),
+            evaluate(&sums, &o).unwrap(),
+        );
+        assert!(a.clusters.is_some_and(|c| c.by_score));
+        let (said, of_window) = (a.clusters.unwrap(), b.clusters.unwrap());
+        assert_eq!(said.buckets, of_window.buckets);
+        assert!((said.factor - of_window.factor).abs() < 1e-6);
+        assert!((a.p_value - b.p_value).abs() < 1e-3);
+        assert_eq!(a.interval.cells, b.interval.cells);
+        assert!((a.interval.upper - b.interval.upper).abs() < 1e-6);
+        assert_eq!(a.tolerance.conclusion, b.tolerance.conclusion);
+        // The procedure of the paper looks at finer scales, and trusts what it is given.
+        let paper = Options {
+            tcal: TCalOptions {
+                critical: Critical::MonteCarlo { replicates: 100 },
+                sharing: Sharing::Bonferroni,
+                ..o.tcal
+            },
+            ..o
+        };
+        assert!(evaluate_scores(&file, &paper).unwrap().clusters.is_none());
     }
 
     #[test]

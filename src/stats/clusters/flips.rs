@@ -45,23 +45,6 @@ pub struct ClusterTests {
     pub in_the_large: f64,
 }
 
-impl ClusterTests {
-    /// Too few buckets: all p-values are 1.
-    pub fn silent(level: u32) -> ClusterTests {
-        ClusterTests {
-            patterns: 0,
-            levels: vec![1.0; level as usize],
-            coarse: 1.0,
-            fine: 1.0,
-            smooth: 1.0,
-            cox: 1.0,
-            ks: 1.0,
-            kuiper: 1.0,
-            in_the_large: 1.0,
-        }
-    }
-}
-
 /// Tests the sums, kept at `level`, of events whose finest cells are `finest`; `None` with fewer
 /// than [`CLUSTERS_MIN`] buckets.
 pub fn sign_flips(

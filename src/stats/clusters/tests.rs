@@ -4,6 +4,7 @@ use super::super::algebra::{Merge, Overflow, Retract};
 use super::super::attribute::Attribute;
 use super::super::axis::{Axis, Grid};
 use super::super::estimate::Estimate;
+use super::super::evaluation::{Conclusion, DecideBy, Options, evaluate};
 use super::super::fixed::Score;
 use super::super::levels::{Level, Levels};
 use super::super::rng::Rng;
@@ -157,5 +158,36 @@ fn the_dispersion_of_independent_outcomes_is_one_however_unequal_buckets_are() {
             "{mean} of {} buckets",
             sizes.len()
         );
+    }
+}
+
+/// Scores that are far too high, over five buckets.
+#[test]
+fn too_few_buckets_have_no_p_value_and_promise_no_power() {
+    let mut rng = Rng::new(27);
+    let one = |i: u32| {
+        let z = 0.35 + 0.6 * rng.uniform();
+        (z, rng.uniform() < z - 0.3, i % 5)
+    };
+    let all: Vec<Event> = (0..400).map(one).collect();
+    for decide_by in [DecideBy::Combined, DecideBy::Tcal] {
+        let o = Options {
+            decide_by,
+            ..Options::default()
+        };
+        let e = evaluate(&sums(&all), &o).unwrap();
+        assert_eq!(e.tolerance.conclusion, Conclusion::FewClusters);
+        assert_eq!((e.deciding_p_value(), e.detectable_ece_l2), (None, None));
+        assert_eq!((e.tcal.tested(), e.combined.tested()), (None, None));
+        assert!(e.smooth.is_none() && e.in_the_large.z.is_some());
+        let others = [
+            e.in_the_large.p_value,
+            e.ks.p_value,
+            e.kuiper.p_value,
+            e.cox.unwrap().p_value,
+            e.spiegelhalter.unwrap().p_value,
+        ];
+        assert_eq!(others, [None; 5]);
+        assert!(e.tcal.levels.iter().all(|l| l.left_out && !l.reject));
     }
 }

@@ -22,8 +22,10 @@ pub(super) struct Tests<'a> {
     /// Of repeated scores; `None` also where outcomes are known to depend on each other.
     pub(super) discrete: Option<DiscreteTest>,
     pub(super) combined: Combined,
-    /// Few large weights have most of the information; the smooth part is a bound.
+    /// The smooth part is an upper bound of its p-value.
     pub(super) bounded: bool,
+    /// It is one because few large weights have most of the information.
+    pub(super) heavy: bool,
     pub(super) smooth: Option<ScoreTest>,
     pub(super) form: Option<Quadratic>,
     pub(super) cox: Option<Cox>,
@@ -64,7 +66,7 @@ impl Sample<'_> {
         };
         let forms = Forms::of(finest);
         let least = forms.as_ref().map_or(f64::INFINITY, Forms::least);
-        let (tcal, mut null) = tcal::tcal_and_null(
+        let (mut tcal, mut null) = tcal::tcal_and_null(
             self.levels,
             nests.then_some(self.interval),
             of_tcal,
@@ -75,6 +77,9 @@ impl Sample<'_> {
             let asked = (o.family, f64::INFINITY);
             tcal::tcal_and_null(self.levels, None, factor, &tcal_options, asked).0
         });
+        if clustered.as_ref().is_some_and(|c| c.said.are_few()) {
+            tcal.leave_out();
+        }
         if clustered.is_some() {
             // Sign flips say what clusters add, and the stream's own dispersion what they do not
             // see.
@@ -109,11 +114,9 @@ impl Sample<'_> {
             let test = forms.smooth.test();
             Some(ScoreTest { p_value, ..test })
         });
+        let bounded = bound.is_some();
         // What as many events of one weight would have; where that is too little, outcomes are few.
-        let even = t.count * t.v_mean / t.n;
-        let bounded = bound.is_some() && even >= INFORMATION_MIN;
-        // The power of a bound is not known.
-        let form = form.filter(|_| bound.is_none());
+        let heavy = bounded && t.count * t.v_mean / t.n >= INFORMATION_MIN;
         let mut smooth = bound.or(smooth);
         let mut cox = classical::cox(t, self.interval);
         if let Some(test) = &mut cox {
@@ -162,7 +165,7 @@ impl Sample<'_> {
         let others: Vec<PartResult> = others.into_iter().flatten().collect();
         let combined = {
             let fine = !self.repeated.is_some_and(|r| r.is_suspicious());
-            let flips = clustered.as_ref().map(|c| &c.tests);
+            let flips = clustered.as_ref().map(|c| c.tests.as_ref());
             combined::combined(&null, tcal.levels.len(), fine, &others, o.tcal.alpha, flips)
         };
         let mut zero_p_value = if nests {
@@ -181,6 +184,7 @@ impl Sample<'_> {
             discrete,
             combined,
             bounded,
+            heavy,
             smooth,
             form,
             cox,

@@ -14,8 +14,8 @@ pub(super) struct Clustered<'a> {
     kept: u32,
     /// What is said of them.
     pub said: Clusters,
-    /// All p-values are 1 where there are too few buckets.
-    pub tests: ClusterTests,
+    /// `None` where there are too few buckets.
+    pub tests: Option<ClusterTests>,
 }
 
 /// The tests whose p-values clusters change.
@@ -32,9 +32,8 @@ impl<'a> Clustered<'a> {
     pub fn of(sums: &'a ClusterSums, kept: u32, levels: &Levels, o: &Options) -> Clustered<'a> {
         let u2 = levels.as_slice()[0].occupied.iter().map(|c| c.u2).sum();
         let tests = clusters::sign_flips(sums, kept, levels.finest(), o.tcal.alpha, o.tcal.seed);
-        let tests = tests.unwrap_or_else(|| ClusterTests::silent(kept));
         let said = Clusters {
-            patterns: tests.patterns as u32,
+            patterns: tests.as_ref().map_or(0, |t| t.patterns as u32),
             ..Clusters::of(sums, u2)
         };
         Clustered {
@@ -45,9 +44,18 @@ impl<'a> Clustered<'a> {
         }
     }
 
-    /// Takes the larger p-value of that for independent outcomes and that of the sign flips.
+    /// Takes the larger p-value of that for independent outcomes and that of the sign flips;
+    /// without flips there is none.
     pub fn raise(&self, to: Tested<'_>) {
-        let tests = &self.tests;
+        let Some(tests) = &self.tests else {
+            *to.smooth = None;
+            to.cox.iter_mut().for_each(|t| t.p_value = None);
+            to.spiegelhalter.iter_mut().for_each(|t| t.p_value = None);
+            to.ks.p_value = None;
+            to.kuiper.p_value = None;
+            to.in_the_large.p_value = None;
+            return;
+        };
         let larger = |p: &mut Option<f64>, flips: f64| *p = p.map(|p| p.max(flips));
         if let Some(t) = to.smooth {
             t.p_value = t.p_value.max(tests.smooth);
@@ -68,7 +76,7 @@ impl<'a> Clustered<'a> {
     /// The p-value of T at the interval's level, from that for independent outcomes.
     pub fn zero_p_value(&self, level: &Level, independent: Option<f64>) -> Option<f64> {
         let at = level.cells.ilog2().checked_sub(1)? as usize;
-        let flips = self.tests.levels.get(at)?;
+        let flips = self.tests.as_ref()?.levels.get(at)?;
         independent.map(|p| p.max(*flips))
     }
 
@@ -83,7 +91,7 @@ impl<'a> Clustered<'a> {
         let e = clusters::estimate(self.sums, self.kept, level);
         let (_, degrees) = self.said.dispersion();
         let short = match o.null_reach {
-            NullReach::Conditional => estimate::shortfall(level),
+            NullReach::Conditional => estimate::shortfall_of(level),
             NullReach::Paper { .. } => 0.0,
         };
         let factor = clusters::ends_factor(degrees, o.confidence);

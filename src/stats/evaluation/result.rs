@@ -38,8 +38,9 @@ pub struct Evaluation {
     pub reject: bool,
     /// p-value of the test that decided; 1 where it has none ([`Evaluation::deciding_p_value`]).
     pub p_value: f64,
-    /// Few large weights have most of the information. No law of the tests holds then, the p-value
-    /// of the combination is an upper bound, and no power is known.
+    /// Weighted events let few outcomes be expected, or few large weights have most of the
+    /// information. No law of the tests holds then, the p-value of the combination is an upper
+    /// bound, and no power is known.
     pub bounded: bool,
     /// Score test against shift, slope and noise; `None` without variance.
     pub smooth: Option<ScoreTest>,
@@ -63,7 +64,8 @@ pub struct Evaluation {
     pub ks: Path,
     /// Kuiper calibration statistic of the cumulative residuals.
     pub kuiper: Path,
-    /// Smallest ℓ2-ECE that the test detects with 80 % power at this n and these scores.
+    /// Smallest ℓ2-ECE that the test detects with 80 % power at this n and these scores; `None`
+    /// where that is not known, as with few outcomes.
     pub detectable_ece_l2: Option<f64>,
     /// Which way the scores err.
     pub direction: Direction,
@@ -90,15 +92,17 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// p-value of the test that decided; `None` where T-Cal decides and no level takes part.
+    /// p-value of the test that decided; `None` where there are too few clusters, where T-Cal
+    /// decides and no level takes part, and where no part of the combination can be computed.
     pub fn deciding_p_value(&self) -> Option<f64> {
-        let by_tcal = match self.decided_by {
-            DecideBy::Combined => false,
-            DecideBy::Tcal => true,
-            DecideBy::Paper => self.discrete.is_none(),
-        };
-        let tested = !by_tcal || self.tcal.tested().is_some();
-        tested.then_some(self.p_value)
+        if self.clusters.is_some_and(|c| c.are_few()) {
+            return None;
+        }
+        match (self.decided_by, &self.discrete) {
+            (DecideBy::Combined, _) => self.combined.tested(),
+            (DecideBy::Paper, Some(_)) => Some(self.p_value),
+            (DecideBy::Tcal | DecideBy::Paper, _) => self.tcal.tested(),
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! Sun, Chaudhari, Barnett, Dobriban (2024), Algorithm 1, as [`crate::interval`] has it for
 //! scalars. With e the mean and C the covariance of U in a cell, σ̂₁² = Σ(N/n)‖e‖⁴ −
-//! (Σ(N/n)‖e‖²)² + 4Σ(N/n)eᵀCe; eᵀCe = (1/N)Σ(e·U)² − ‖e‖⁴, so no matrix is formed.
+//! (Σ(N/n)‖e‖²)² + 4Σ(N/n)eᵀCe; eᵀCe = (1/N)Σ(e·U)² − ‖e‖⁴, so no matrix is formed. Evaluations
+//! use a σ̂₁² that is [guarded](Estimate::guarded) in cells of few outcomes; [`interval()`] has
+//! that of the paper.
 //!
 //! The paper's null assumes points that fill the chamber z_1 ≥ … ≥ z_k; the null here is that given
 //! the predictions.
@@ -13,7 +15,7 @@
 use super::estimate;
 use super::events::Events;
 use super::level::{VectorCell, VectorLevel};
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, Spread, shortfall, smoothed};
 use crate::interval::squared_ends;
 use crate::null::Moments;
 
@@ -46,28 +48,32 @@ pub fn default_slices(n: usize, d: usize) -> u32 {
     1 << target.log2().floor() as u32
 }
 
-/// The interval of a sample at `slices` slices. `None` without events.
+/// The interval of a sample at `slices` slices, as published. `None` without events.
 pub fn interval(events: &Events, slices: u32, confidence: f64) -> Option<VectorInterval> {
     if events.is_empty() {
         return None;
     }
-    Some(of_level(&VectorLevel::of(events, slices), confidence))
+    let level = VectorLevel::of(events, slices);
+    let e = of_level(&level);
+    Some(with_ends(&level, confidence, &e, Some(e.null_p_value())))
 }
 
-/// The interval of one level with events, by the Pearson law of its moments.
-pub fn of_level(level: &VectorLevel, confidence: f64) -> VectorInterval {
-    with_null(level, confidence, |m, t| Some(m.survival(t)))
-}
-
-/// The same, where `zero` is the p-value of the unbiased estimate with these moments; without one 0
-/// stays in the interval.
-pub(super) fn with_null(
+/// The interval of one level with events, [guarded](Estimate::guarded) in cells of few outcomes,
+/// where `zero` is the p-value of the unbiased estimate with these moments; without one 0 stays in
+/// the interval.
+pub(super) fn guarded(
     level: &VectorLevel,
     confidence: f64,
     zero: impl FnOnce(&Moments, f64) -> Option<f64>,
 ) -> VectorInterval {
-    let slices = level.slices;
-    let (n, alpha) = (level.n, 1.0 - confidence);
+    let mut e = of_level(level);
+    let short = shortfall(level.cells.iter().map(spread));
+    e.sigma1_squared += short * level.count / (level.n * level.n);
+    with_ends(level, confidence, &e, zero(&e.null, e.t))
+}
+
+fn of_level(level: &VectorLevel) -> Estimate {
+    let n = level.n;
     let (mut second, mut fourth, mut mixed) = (0.0, 0.0, 0.0);
     for c in &level.cells {
         let e2 = squared_mean(c);
@@ -75,19 +81,26 @@ pub(super) fn with_null(
         fourth += c.n / n * e2 * e2;
         mixed += c.along / n - c.n / n * e2 * e2;
     }
-    let sigma1_squared = match level.effective {
-        None => fourth - second * second + 4.0 * mixed,
-        Some(_) => weighted_variance(level, second),
-    };
-    let m = estimate::moments_of_unbiased(level);
-    let e = Estimate {
+    Estimate {
         t: estimate::unbiased(level),
-        sigma1_squared,
-        null: m,
+        sigma1_squared: match level.effective {
+            None => fourth - second * second + 4.0 * mixed,
+            Some(_) => weighted_variance(level, second),
+        },
+        null: estimate::moments_of_unbiased(level),
         excess: 0.0,
-    };
-    let within = zero(&m, e.t).is_none_or(|p| p > alpha);
-    let ends = squared_ends(&e, level.count, alpha, within);
+    }
+}
+
+fn with_ends(
+    level: &VectorLevel,
+    confidence: f64,
+    e: &Estimate,
+    zero: Option<f64>,
+) -> VectorInterval {
+    let alpha = 1.0 - confidence;
+    let within = zero.is_none_or(|p| p > alpha);
+    let ends = squared_ends(e, level.count, alpha, within);
     let mut counts: Vec<f64> = level.cells.iter().map(|c| c.count).collect();
     counts.sort_by(f64::total_cmp);
     let middle = counts.len() / 2;
@@ -97,7 +110,7 @@ pub(super) fn with_null(
         counts[middle]
     };
     VectorInterval {
-        slices,
+        slices: level.slices,
         confidence,
         estimate_squared: e.t,
         sigma1_squared: e.sigma1_squared,
@@ -105,6 +118,28 @@ pub(super) fn with_null(
         upper: ends.upper.sqrt(),
         contains_zero: ends.contains_zero,
         median_count: median,
+    }
+}
+
+/// A cell along its mean residual e. Labels of the rates p have the variance Σpe² − (Σpe)² there,
+/// times ‖e‖².
+fn spread(c: &VectorCell) -> Spread {
+    let (n, e2) = (c.n * (c.n / c.w2), squared_mean(c));
+    let (mut mean, mut square) = (0.0, 0.0);
+    for (u, z) in c.u.iter().zip(&c.z) {
+        let p = smoothed(n, n * (u + z) / c.n, z / c.n);
+        let e = u / c.n;
+        mean += p * e;
+        square += p * e * e;
+    }
+    // eᵀCe is 0 where e is, and counts for nothing.
+    let unit = if e2 > 0.0 { e2 } else { 1.0 };
+    Spread {
+        n,
+        e2,
+        w2: c.w2,
+        plug_in: ((c.along - 2.0 * e2 * c.along_u) / c.w2 + e2 * e2) / unit,
+        smoothed: (square - mean * mean) / unit,
     }
 }
 

@@ -36,6 +36,8 @@ pub struct VectorCell {
     pub along_u: f64,
     /// Σz.
     pub z: Vec<f64>,
+    /// Σz(1 − z), with w² of weighted events.
+    pub v: Vec<f64>,
     /// Σ_{a≠b} tr(S_a S_b).
     pub pairs: f64,
     /// Σ_{a≠b≠c} tr(S_a S_b S_c); beyond [`THIRD_EXACT`] coordinates at the cell's mean vector,
@@ -92,6 +94,7 @@ impl VectorCell {
     fn of(events: &Events, name: Name, group: &[usize]) -> VectorCell {
         let k = events.dimension;
         let (mut u, mut z, mut mean, mut u2) = (vec![0.0; k], vec![0.0; k], vec![0.0; k], 0.0);
+        let mut v = vec![0.0; k];
         let (mut n, mut powers) = (0.0, [0.0; 4]);
         for &i in group {
             let (p, w) = (events.point(i), events.weight(i));
@@ -103,6 +106,7 @@ impl VectorCell {
                 z[c] += w * p[c];
                 mean[c] += w2 * p[c];
                 u[c] -= w * p[c];
+                v[c] += w2 * p[c] * (1.0 - p[c]);
             }
             u2 += w2 * norm;
             if events.label(i) != NONE {
@@ -147,6 +151,7 @@ impl VectorCell {
             along,
             along_u,
             z,
+            v,
         }
     }
 

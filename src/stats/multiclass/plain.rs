@@ -117,6 +117,7 @@ pub(super) fn cell(name: &Name, c: &[i64], k: usize) -> VectorCell {
         u2,
         along_u: e2,
         along: (along / (n * n)).max(0.0),
+        v: (0..k).map(|i| (z[i] - both(i, i)).max(0.0)).collect(),
         z,
         pairs,
         triples,

@@ -12,7 +12,10 @@
 //! the bound does so at α/B whatever the predictions are.
 //!
 //! Where outcomes are few they are drawn, or levels whose law is not known are left out ([module
-//! `conditional`](super)).
+//! `conditional`](super)). Where no level is left, as with few large weights, the p-value is an
+//! upper bound by Bennett's inequality (`crate::bennett`): with S = Σ w·f(z_c)·U_c, f a shift or a
+//! slope of coordinate c (a class of `full`, a rank of `top_k`), four times their number times the
+//! smallest of exp(−(v/b²)·h(sb/v)) over f, its sign and c.
 //!
 //! A level on which no cell holds two events has p-value 1. In many dimensions that is nearly every
 //! level, and the test says nothing: kernels do better there.
@@ -21,6 +24,7 @@ use super::conditional::Null;
 use super::estimate;
 use super::events::Events;
 use super::level::VectorLevel;
+use crate::bennett;
 use crate::joint::min_p_value;
 use crate::null::Moments;
 use std::collections::BTreeMap;
@@ -54,8 +58,10 @@ pub struct VectorLevelResult {
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct VectorTCal {
-    /// Adjusted p-value.
+    /// Adjusted p-value; 1 where nothing was tested ([`VectorTCal::tested`]).
     pub p_value: f64,
+    /// No level takes part, and the p-value is an upper bound that holds for any weights.
+    pub bounded: bool,
     /// Calibration is rejected at α.
     pub reject: bool,
     /// Some level exceeds the theorem's bound.
@@ -65,6 +71,22 @@ pub struct VectorTCal {
     /// Outcomes were drawn this often, because formulas do not hold for so few; `None` where
     /// formulas served.
     pub replicates: Option<u32>,
+}
+
+impl VectorTCal {
+    /// The p-value; `None` where nothing was tested: levels have variance, none takes part, and
+    /// there is no bound.
+    pub fn tested(&self) -> Option<f64> {
+        // What cannot happen is rejected though no level takes part.
+        let found = self.bounded || self.p_value < 1.0;
+        (found || !self.is_silent()).then_some(self.p_value)
+    }
+
+    /// Whether levels are left out and none takes part.
+    fn is_silent(&self) -> bool {
+        let speaks = |l: &VectorLevelResult| !l.left_out && l.null_sd > 0.0;
+        self.levels.iter().any(|l| l.left_out) && !self.levels.iter().any(speaks)
+    }
 }
 
 /// Finest level: 2¹⁵ slices.
@@ -156,14 +178,17 @@ pub(super) fn test(
         .filter(|&b| moments[b].variance > 0.0 && null.speaks(b))
         .collect();
     let smallest = results.iter().map(|r| r.p_value).fold(1.0, f64::min);
-    let p_value = match null.drawn_joint_p_value(&kept) {
+    let silent = kept.is_empty() && smallest > 0.0 && results.iter().any(|r| r.left_out);
+    let bound = (levels.last().filter(|_| silent)).and_then(bennett::of_vectors);
+    let p_value = match bound.or_else(|| null.drawn_joint_p_value(&kept)) {
         // What cannot happen under the null.
         _ if results.is_empty() || smallest <= 0.0 => smallest,
-        Some(drawn) => drawn,
+        Some(p_value) => p_value,
         None => min_p_value(smallest, &chain(levels, &moments, &kept)),
     };
     let tcal = VectorTCal {
         p_value,
+        bounded: bound.is_some(),
         reject: p_value <= alpha,
         theorem_reject: results.iter().any(|r| r.theorem),
         levels: results,

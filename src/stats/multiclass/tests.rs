@@ -218,6 +218,10 @@ fn two_classes_are_the_scalar_view_but_for_the_factor_two() {
         let vector = interval(&events, m, 0.9).unwrap();
         let e = crate::estimate::Estimate::of(&one, 300.0);
         assert!((vector.sigma1_squared / e.sigma1_squared - 4.0).abs() < 1e-9);
+        let guarded = interval::guarded(&VectorLevel::of(&events, m), 0.9, |_, _| None);
+        let e = crate::estimate::Estimate::guarded(&one, 300.0);
+        assert!(guarded.sigma1_squared > vector.sigma1_squared);
+        assert!((guarded.sigma1_squared / e.sigma1_squared - 4.0).abs() < 1e-9);
     }
     let top = Events::of(&all, VectorView::TopK(1));
     let confident = all.project(crate::view::View::TopLabel).unwrap();

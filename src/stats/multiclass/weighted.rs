@@ -285,6 +285,9 @@ pub(super) fn cell(name: &Name, c: &[i64], k: usize) -> VectorCell {
         u,
         u2,
         z: (0..k).map(|i| float(at.wz(i), UNIT_48)).collect(),
+        v: (0..k)
+            .map(|i| (float(at.w2z(i), UNIT_64) - both(i, i)).max(0.0))
+            .collect(),
         pairs,
         triples,
         cubes,

@@ -1,6 +1,6 @@
 //! Views that come and go while predictions wait leave the others as they are.
 
-use super::{Feed, Record, join, outcome, plan, rows, windows};
+use super::{Feed, Record, join, outcome, plan, rows, take, windows};
 use trueline::collect::join::{Missing, Repeated};
 use trueline::stats::view::View;
 
@@ -24,18 +24,18 @@ fn views_that_come_and_go_while_predictions_wait_leave_the_others_as_they_are() 
     ];
     let (mut kept, mut lost) = (Vec::new(), 0);
     for (i, row) in rows.iter().enumerate() {
-        feed.take(&Record::Prediction(row.clone()));
-        feed.take(&outcome(row, 0));
+        take(&mut feed, &Record::Prediction(row.clone()));
+        take(&mut feed, &outcome(row, 0));
         let step = i / 250;
         if i % 250 == 249 && step < steps.len() {
             let before = feed.engine.counters().total();
-            feed.restart(Some(with(steps[step])));
+            feed.restart_under(with(steps[step]));
             let after = feed.engine.counters().total();
             kept.push(after.pending == before.pending);
             lost += after.expired - before.expired;
             // And once more under the same, from the journal that has both.
             let held = feed.engine.retained();
-            feed.restart(None);
+            feed.restart();
             assert_eq!(feed.engine.retained(), held, "step {step}");
             assert_eq!(feed.engine.counters().total().pending, after.pending);
         }

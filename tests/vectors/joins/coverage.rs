@@ -2,7 +2,8 @@
 //! or with too few.
 
 use super::{
-    Feed, MINUTE, Record, SPAN_MS, START_MS, VECTORS, join, outcome, plan, rows, views, windows,
+    Feed, MINUTE, Record, SPAN_MS, START_MS, VECTORS, join, outcome, plan, rows, take, views,
+    windows,
 };
 use trueline::collect::join::{Missing, Repeated};
 use trueline::judge::{Undecided, Verdict};
@@ -23,10 +24,10 @@ fn predictions_without_outcome_are_covered_or_leave_their_windows_without_a_verd
         let (mut came, mut inside) = (0, 0);
         let from_ms = START_MS + SPAN_MS - 6 * MINUTE;
         for row in &rows {
-            feed.take(&Record::Prediction(row.clone()));
+            take(&mut feed, &Record::Prediction(row.clone()));
             let comes = rng.uniform() < share;
             if comes {
-                feed.take(&outcome(row, 0));
+                take(&mut feed, &outcome(row, 0));
             }
             if row.time_ms >= from_ms {
                 (came, inside) = (came + u64::from(comes), inside + 1);
@@ -36,7 +37,7 @@ fn predictions_without_outcome_are_covered_or_leave_their_windows_without_a_verd
         let dues = feed.engine.reports().map(|r| r.due_ms);
         assert!(dues.into_iter().all(|due| due.is_some()));
         feed.engine.finish();
-        feed.restart(None);
+        feed.restart();
         for view in VECTORS {
             let w = windows(feed.engine.monitor(), view)[0].clone();
             let coverage = w.coverage.clone().unwrap();
@@ -57,8 +58,8 @@ fn a_vector_view_is_immature_until_its_first_cohort_is() {
     let joined = join(Missing::Drop, Repeated::First, false);
     let mut feed = Feed::new(plan(&views(), vec![joined], 0));
     for row in rows(200, 3).iter().take(10) {
-        feed.take(&Record::Prediction(row.clone()));
-        feed.take(&outcome(row, 0));
+        take(&mut feed, &Record::Prediction(row.clone()));
+        take(&mut feed, &outcome(row, 0));
     }
     feed.engine.tick(START_MS);
     for view in VECTORS {

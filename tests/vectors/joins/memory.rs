@@ -1,7 +1,7 @@
 //! Pending vectors take the memory that `check` counts for them, also those of hundreds of classes.
 
 use super::{
-    Feed, MATURITY_MS, Record, SPAN_MS, join, observe, outcome, panes, plan, rows, windows,
+    Feed, MATURITY_MS, Record, SPAN_MS, join, observe, outcome, panes, plan, rows, take, windows,
 };
 use crate::support::random::vector;
 use crate::support::records::origin;
@@ -68,7 +68,7 @@ fn pending_vectors_of_many_classes_stay_within_their_memory_and_lose_no_bit() {
     joined.pending_memory = 300_000;
     let mut feed = Feed::spilling(of(vec![joined], SPAN_MS + MATURITY_MS));
     for row in &rows {
-        feed.take(&Record::Prediction(row.clone()));
+        take(&mut feed, &Record::Prediction(row.clone()));
         let (spilled, bytes) = feed.engine.spilled();
         let held = feed.engine.retained() - spilled;
         if row.id == 60 {
@@ -80,9 +80,9 @@ fn pending_vectors_of_many_classes_stay_within_their_memory_and_lose_no_bit() {
         assert!(bytes <= 300_000, "{bytes}");
     }
     for row in rows.iter().rev() {
-        feed.take(&outcome(row, 0));
+        take(&mut feed, &outcome(row, 0));
         if row.id == 300 {
-            feed.restart(None);
+            feed.restart();
         }
     }
     feed.engine.finish();

@@ -9,16 +9,14 @@ mod moves;
 mod revisions;
 mod sums;
 
-use crate::support::memory_store::MemoryBackend;
+use crate::support::disk::Feed;
 use crate::support::partitions;
 use crate::support::random::vector;
 use crate::support::records::{EVENT, JOIN, label_of, origin};
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use trueline::collect::join::{JoinPlan, Missing, Repeated, SpillBackend};
+use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Disposition, Event, Origin};
 use trueline::judge::{JudgeOptions, ModelPlan, Plan, WindowReport};
-use trueline::monitor::{Engine, MonitorView, RecordSink, Snapshot};
+use trueline::monitor::{Engine, MonitorView, RecordSink};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::window::KernelOptions;
 use trueline::stats::rng::Rng;
@@ -132,73 +130,12 @@ fn outcome(row: &Row, after_ms: i64) -> Record {
     }
 }
 
-/// An engine fed by a topic of predictions and one of outcomes, with a disk for its journals.
-struct Feed {
-    engine: Engine,
-    offsets: [i64; 2],
-    disk: BTreeMap<u64, Vec<u8>>,
-    spills: bool,
-    spilled: usize,
-}
-
-impl Feed {
-    fn new(plan: Plan) -> Feed {
-        let mut engine = Engine::new(plan);
-        engine.assign((0, 0).into());
-        engine.assign((1, 0).into());
-        Feed {
-            engine,
-            offsets: [0; 2],
-            disk: BTreeMap::new(),
-            spills: false,
-            spilled: 0,
-        }
-    }
-
-    fn spilling(plan: Plan) -> Feed {
-        let mut feed = Feed::new(plan);
-        feed.engine.spill_to(Arc::new(MemoryBackend), 1);
-        feed.spills = true;
-        feed
-    }
-
-    fn take(&mut self, record: &Record) -> Disposition {
-        let source = usize::from(matches!(record, Record::Outcome { .. }));
-        let origin = origin(source as u16, 0, self.offsets[source]);
-        self.offsets[source] += 1;
-        let end = feed(&mut self.engine, origin, record);
-        self.spilled = self.spilled.max(self.engine.spilled().0);
-        let all = self.engine.counters().total();
-        assert_eq!(all.records, all.disposed());
-        end
-    }
-
-    /// Snapshot, journals and all, and a new engine from it, under the same plan or another.
-    fn restart(&mut self, plan: Option<Plan>) {
-        for d in self.engine.take_journals() {
-            let segment = self.disk.entry(d.segment).or_default();
-            assert_eq!(segment.len() as u64, d.offset);
-            segment.extend(d.bytes);
-        }
-        let snapshot = self.engine.snapshot();
-        let bytes = postcard::to_stdvec(&snapshot).unwrap();
-        let snapshot: Snapshot = postcard::from_bytes(&bytes).unwrap();
-        let marks: Vec<Vec<u64>> = (snapshot.joins.iter())
-            .map(|j| j.marks.iter().map(|m| m.segment).collect())
-            .collect();
-        let joins = snapshot.joins.clone();
-        let plan = plan.unwrap_or_else(|| self.engine.plan().clone());
-        let spills = self
-            .spills
-            .then(|| (Arc::new(MemoryBackend) as Arc<dyn SpillBackend>, 1));
-        let segment = |state: &trueline::collect::join::JoinState, mark: usize| {
-            let index = joins.iter().position(|j| j == state).unwrap();
-            Ok(std::borrow::Cow::Owned(
-                self.disk[&marks[index][mark]].clone(),
-            ))
-        };
-        self.engine = Engine::restore_spilling(plan, snapshot, &segment, spills).unwrap();
-    }
+/// Feeds a record: predictions come from the first source, outcomes from the second.
+fn take(to: &mut Feed, record: &Record) -> Disposition {
+    let origin = to.next(u16::from(matches!(record, Record::Outcome { .. })));
+    let end = feed(&mut to.engine, origin, record);
+    to.conserved();
+    end
 }
 
 fn feed(engine: &mut impl RecordSink, origin: Origin, record: &Record) -> Disposition {

@@ -2,8 +2,8 @@
 //! are counted.
 
 use super::{
-    CLASSES, Feed, MATURITY_MS, Record, VECTORS, join, outcome, panes, plan, rows, views, whole,
-    wide, windows,
+    CLASSES, Feed, MATURITY_MS, Record, VECTORS, join, outcome, panes, plan, rows, take, views,
+    whole, wide, windows,
 };
 use crate::support::random::shuffle;
 use trueline::collect::join::{Missing, Repeated};
@@ -26,28 +26,31 @@ fn late_outcomes_revise_every_pane_that_holds_their_prediction_exactly() {
         let mut feed = Feed::new(plan(&views(), vec![revising], 0));
         let mut late = Vec::new();
         for row in &rows {
-            feed.take(&Record::Prediction(row.clone()));
+            take(&mut feed, &Record::Prediction(row.clone()));
             match rng.uniform() {
                 // Another class before the one that holds, in time or not.
                 u if u < 0.2 => {
-                    feed.take(&Record::Outcome {
-                        id: row.id,
-                        time_ms: row.time_ms,
-                        class: (row.y + 1) % CLASSES as u32,
-                    });
+                    take(
+                        &mut feed,
+                        &Record::Outcome {
+                            id: row.id,
+                            time_ms: row.time_ms,
+                            class: (row.y + 1) % CLASSES as u32,
+                        },
+                    );
                     late.push(outcome(row, 2 * MATURITY_MS));
                 }
                 u if u < 0.5 => late.push(outcome(row, 2 * MATURITY_MS)),
                 _ => {
-                    feed.take(&outcome(row, 1000));
+                    take(&mut feed, &outcome(row, 1000));
                 }
             }
         }
         shuffle(&mut late, &mut rng);
         for record in &late {
-            feed.take(record);
+            take(&mut feed, record);
             if rng.uniform() < 0.02 {
-                feed.restart(None);
+                feed.restart();
             }
         }
         feed.engine.finish();
@@ -83,10 +86,10 @@ fn cells_that_are_capped_are_counted_and_leave_joined_windows_without_a_verdict_
     capped.caps.vector_cells_max = 3;
     let mut feed = Feed::new(capped);
     for row in &rows {
-        feed.take(&Record::Prediction(row.clone()));
+        take(&mut feed, &Record::Prediction(row.clone()));
     }
     for row in &rows {
-        feed.take(&outcome(row, 3 * MATURITY_MS));
+        take(&mut feed, &outcome(row, 3 * MATURITY_MS));
     }
     feed.engine.finish();
     let all = feed.engine.counters().total();

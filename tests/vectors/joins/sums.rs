@@ -3,7 +3,7 @@
 
 use super::{
     CLASSES, Feed, MATURITY_MS, Record, SPAN_MS, VECTORS, join, observe, outcome, panes, plan,
-    rows, views, whole, windows,
+    rows, take, views, whole, windows,
 };
 use crate::support::random::shuffle;
 use crate::support::records::origin;
@@ -51,9 +51,9 @@ fn joined_vectors_have_the_bits_of_the_stream_that_was_never_joined() {
             false => Feed::new(plan),
         };
         for record in &all {
-            feed.take(record);
+            take(&mut feed, record);
             if rng.uniform() < 0.004 {
-                feed.restart(None);
+                feed.restart();
             }
         }
         assert_eq!(feed.spilled > 0, spills);
@@ -90,11 +90,11 @@ fn joined_vectors_are_judged_a_maturity_later_and_otherwise_alike() {
         let origin = origin(0, 0, offset);
         observe(&mut alone, origin, row, Some(row.y));
         told(&alone, &mut expected);
-        feed.take(&Record::Prediction(row.clone()));
-        feed.take(&outcome(row, 0));
+        take(&mut feed, &Record::Prediction(row.clone()));
+        take(&mut feed, &outcome(row, 0));
         told(&feed.engine, &mut found);
         if rng.uniform() < 0.01 {
-            feed.restart(None);
+            feed.restart();
         }
     }
     alone.finish();
@@ -121,7 +121,7 @@ fn a_prediction_that_comes_again_later_is_a_repeat_though_its_rank_would_be_anot
     other.p.swap(0, 1);
     other.p.swap(1, 2);
     assert_ne!(other.p, row.p);
-    let ends = [row.clone(), later, other].map(|row| feed.take(&Record::Prediction(row)));
+    let ends = [row.clone(), later, other].map(|row| take(&mut feed, &Record::Prediction(row)));
     let wanted = [
         Disposition::Pending,
         Disposition::Duplicate,
