@@ -15,22 +15,21 @@
 //!
 //! Always: every record is counted once; an event counts for all views of its stream or for none.
 
-use super::amend::{Amendments, LateVector};
-use super::counters::Counters;
+use super::amend::Amendments;
+use super::counters::{Counters, Disposition, Reason, Refusal};
 use super::deduplication::{Deduplication, IdPlan};
-use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
+use super::event::{Event, Origin};
 use super::join::{JoinPlan, Joins};
-use super::key::Names;
 use super::pairing::Pairing;
 use super::partition::Partitions;
 use super::rank::Rows;
 use super::segment::Part;
-use super::shape::{FastPath, ModelShape, NAME_MAX, believes, project, unnamed_models};
+use super::shape::{ModelShape, project, unnamed_models};
 use super::stream::{IN_STEP_PANES, OpenRoom, PaneDelta, Stream};
 use super::streams::Streams;
 use super::tap::Tap;
 use crate::stats::fixed::{Score, Scored};
-use crate::window::Correction;
+use crate::stats::view::{Prediction, View, ViewError, positive};
 
 mod deduplicating;
 mod join_state;
@@ -41,6 +40,15 @@ mod tapping;
 mod upkeep;
 
 pub use joining::MaturedVector;
+
+/// 2000-01-01, before which no event time is believed: a clock that was never set says 1970.
+const TIME_MIN_MS: i64 = 946_684_800_000;
+
+/// 2100-01-01; later event times are rejected: a time in the wrong unit is usually far beyond it.
+const TIME_MAX_MS: i64 = 4_102_444_800_000;
+
+/// Longest model, version or segment name; longer ones are rejected, so that memory has a bound.
+const NAME_MAX: usize = 512;
 
 /// Bounds of the collector.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +74,43 @@ enum Way {
     Once,
     /// As predictions or outcomes of a join.
     Joined(u16),
+}
+
+/// What an event needs to know of its model, in a quarter of a cache line.
+#[derive(Debug, Clone, Copy)]
+struct FastPath {
+    pane_ms: i64,
+    /// There is one view, the binary one, of scores as they come.
+    plain: bool,
+    /// Its versions are compared.
+    paired: bool,
+}
+
+impl FastPath {
+    fn new(shape: &ModelShape) -> FastPath {
+        FastPath {
+            pane_ms: shape.pane_ms,
+            paired: shape.compare.is_some(),
+            plain: shape.views == [View::Binary]
+                && shape.sampling.is_none()
+                && shape.grid.is_plain(),
+        }
+    }
+
+    /// The score and outcome of the event where it has one score and the model one view, as most
+    /// have; `None` for others.
+    #[inline]
+    fn only(&self, event: &Event<'_>) -> Result<Option<Scored>, Reason> {
+        let Prediction::Score(z) = event.prediction else {
+            return Ok(None);
+        };
+        if !self.plain {
+            return Ok(None);
+        }
+        let outcome = event.outcome.ok_or(Reason::MissingField)?;
+        let score = Score::new(z).map_err(ViewError::from)?;
+        Ok(Some(Scored::new(score, positive(outcome)?)))
+    }
 }
 
 /// See the module.
@@ -165,19 +210,6 @@ impl Collector {
         end
     }
 
-    /// Takes an outcome that came separately from its prediction. An outcome from a source that is
-    /// not joined is rejected, because it belongs to no prediction.
-    pub fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
-        let end = match self.way_of(origin.source) {
-            _ if !self.partitions.advance(origin) => Disposition::Replayed,
-            Way::Joined(join) => self.join(join, origin, label),
-            Way::Alone | Way::Once => Disposition::Rejected(Reason::MissingField),
-        };
-        self.counters.source_mut(origin.source).count(end);
-        self.pass(origin.source, end, label.time_ms, label.arrival_ms);
-        end
-    }
-
     /// Takes a record that could not be decoded, and when it arrived.
     pub fn reject(
         &mut self,
@@ -222,8 +254,7 @@ impl Collector {
     /// The stream of an event, begun if need be; `joined` events need no outcome.
     #[inline]
     fn stream_of(&mut self, event: &Event<'_>, joined: bool) -> Result<usize, Disposition> {
-        let names = Names::new(event.model, event.version, event.segment);
-        match self.streams.find(&names) {
+        match self.streams.find(&event.names()) {
             Some(slot) => Ok(slot),
             None => self.begin(event, joined),
         }
@@ -233,7 +264,7 @@ impl Collector {
     #[cold]
     fn begin(&mut self, event: &Event<'_>, joined: bool) -> Result<usize, Disposition> {
         let model = self.admit(event, joined).map_err(Disposition::Rejected)?;
-        let names = Names::new(event.model, event.version, event.segment);
+        let names = event.names();
         let (shape, streams_max) = (&self.models[model], self.bounds.streams_max);
         let slot = self.streams.begin(&names, model, shape, streams_max);
         slot.ok_or(Disposition::Refused(Refusal::Streams))
@@ -346,6 +377,15 @@ impl Collector {
         Ok(())
     }
 
+    /// The partition of the record at hand has come to this time.
+    #[inline]
+    fn reach(&mut self, source: u16, time_ms: i64, arrival_ms: Option<i64>) {
+        let ahead_max_ms = self.bounds.future_max_ms;
+        if self.partitions.observe(time_ms, arrival_ms, ahead_max_ms) {
+            self.counters.source_mut(source).ahead += 1;
+        }
+    }
+
     /// Makes the pane of a stream that begins at `start_ms` the current one, if there is room for
     /// it. When the open panes of all streams have reached their cap in bytes, there is room only a
     /// little beyond the sealed line, or, if the caller [says so](Collector::hold_ahead), a little
@@ -418,18 +458,6 @@ impl Collector {
         oldest.map_or(line_ms, |oldest| line_ms.min(oldest + shape.pane_ms))
     }
 
-    /// What late outcomes change in sealed panes, one correction for each view.
-    pub fn take_corrections(&mut self) -> Vec<(usize, Vec<Correction>)> {
-        let (streams, models) = (&self.streams, &self.models);
-        self.amendments
-            .take_corrections(|slot| Some(&models[streams.get(slot)?.model]))
-    }
-
-    /// What late outcomes change of vector views, in the order in which they came.
-    pub fn take_late_vectors(&mut self) -> Vec<LateVector> {
-        self.amendments.take_vectors()
-    }
-
     /// Moves `model`'s line. The caller has taken all panes before it.
     pub fn close(&mut self, model: usize, line_ms: i64) {
         self.sealed_until_ms[model] = self.sealed_until_ms[model].max(line_ms);
@@ -438,21 +466,6 @@ impl Collector {
         };
         let all = self.models.iter().zip(&self.sealed_until_ms).map(due);
         self.due_ms = all.min().unwrap_or(i64::MAX);
-    }
-
-    /// The line of `model` up to which everything is sealed.
-    pub fn sealed_until_ms(&self, model: usize) -> i64 {
-        self.sealed_until_ms[model]
-    }
-
-    /// All streams.
-    pub fn streams(&self) -> &Streams {
-        &self.streams
-    }
-
-    /// Which row of its record the event at `origin` is.
-    pub fn row_of(&self, origin: Origin) -> u32 {
-        self.rows.of(origin)
     }
 }
 
@@ -469,4 +482,11 @@ fn ways(joins: &[JoinPlan], ids: &[IdPlan]) -> Vec<Way> {
         ways[index] = way;
     }
     ways
+}
+
+/// Whether the event time is in this century and not too far ahead of the event's arrival.
+#[inline]
+pub(super) fn believes(time_ms: i64, arrival_ms: Option<i64>, ahead_max_ms: i64) -> bool {
+    let ahead = |arrival: i64| time_ms > arrival.saturating_add(ahead_max_ms);
+    (TIME_MIN_MS..TIME_MAX_MS).contains(&time_ms) && !arrival_ms.is_some_and(ahead)
 }

@@ -1,10 +1,236 @@
-//! What became of every record. Each event of a record with several events counts as a record.
+//! How each record ends, and how many ended so. Each event of a record with several events counts
+//! as a record.
 //!
-//! Always: the records of a source equal the sum of its dispositions, because one function counts
-//! both.
+//! Every record, decoded or not, ends in exactly one [`Disposition`]. Always: the records of a
+//! source equal the sum of its dispositions, because one function counts both.
 
-use super::event::{Disposition, Reason, Refusal};
+use crate::stats::view::ViewError;
 use serde::{Deserialize, Serialize};
+
+/// Why a record is rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Reason {
+    /// Not what the decoder expects: broken JSON, a row with too few fields.
+    Malformed,
+    /// A field that is needed is not there.
+    MissingField,
+    /// A score or probability is NaN or infinite.
+    ScoreNotFinite,
+    /// A score or probability is below 0 or above 1.
+    ScoreOutOfRange,
+    /// A score or probability is not a number.
+    ScoreNotNumber,
+    /// The probabilities do not sum to 1.
+    VectorSum,
+    /// The vector has not one probability for each class.
+    VectorLength,
+    /// A class that the model does not have.
+    UnknownClass,
+    /// The outcome is neither true nor false, nor a class.
+    BadOutcome,
+    /// A score where the model's views need a vector of probabilities, or the reverse.
+    WrongShape,
+    /// No model name.
+    EmptyKey,
+    /// The record, or a name in it, is too large.
+    TooLarge,
+    /// Event time before 2000, after 2100, or too far ahead of the broker's.
+    TimeOutOfRange,
+    /// Event time that cannot be read.
+    BadTime,
+    /// A model that the configuration does not name.
+    UnknownModel,
+    /// A second outcome of one prediction that says something else, where that is not allowed.
+    Contradiction,
+    /// The registry has no schema under the record's id, or one that cannot be used.
+    UnknownSchema,
+    /// The weight is zero, negative, not finite, too large, or too small for its resolution.
+    BadWeight,
+}
+
+impl Reason {
+    /// All reasons, in the order of their discriminants.
+    pub const ALL: [Reason; 18] = [
+        Reason::Malformed,
+        Reason::MissingField,
+        Reason::ScoreNotFinite,
+        Reason::ScoreOutOfRange,
+        Reason::ScoreNotNumber,
+        Reason::VectorSum,
+        Reason::VectorLength,
+        Reason::UnknownClass,
+        Reason::BadOutcome,
+        Reason::WrongShape,
+        Reason::EmptyKey,
+        Reason::TooLarge,
+        Reason::TimeOutOfRange,
+        Reason::BadTime,
+        Reason::UnknownModel,
+        Reason::Contradiction,
+        Reason::UnknownSchema,
+        Reason::BadWeight,
+    ];
+
+    /// Its name, as in labels, headers and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reason::Malformed => "malformed",
+            Reason::MissingField => "missing_field",
+            Reason::ScoreNotFinite => "score_not_finite",
+            Reason::ScoreOutOfRange => "score_out_of_range",
+            Reason::ScoreNotNumber => "score_not_number",
+            Reason::VectorSum => "vector_sum",
+            Reason::VectorLength => "vector_length",
+            Reason::UnknownClass => "unknown_class",
+            Reason::BadOutcome => "bad_outcome",
+            Reason::WrongShape => "wrong_shape",
+            Reason::EmptyKey => "empty_key",
+            Reason::TooLarge => "too_large",
+            Reason::TimeOutOfRange => "time_out_of_range",
+            Reason::BadTime => "bad_time",
+            Reason::UnknownModel => "unknown_model",
+            Reason::Contradiction => "contradiction",
+            Reason::UnknownSchema => "unknown_schema",
+            Reason::BadWeight => "bad_weight",
+        }
+    }
+
+    /// What is wrong and what to do, where the record itself is not at hand to be quoted.
+    pub fn words(self) -> &'static str {
+        match self {
+            Reason::Malformed => "not a JSON object; write one object a record",
+            Reason::MissingField => "the outcome is missing; every record must carry one",
+            Reason::ScoreNotFinite => "the score is not finite; send a probability from 0 to 1",
+            Reason::ScoreOutOfRange => "the score is outside 0 to 1; send a probability",
+            Reason::ScoreNotNumber => "the score is not a number; send it without quotes",
+            Reason::VectorSum => "the probabilities do not sum to 1; send them after the softmax",
+            Reason::VectorLength => {
+                "the vector has not one probability for each of the model's `classes`; make them agree"
+            }
+            Reason::UnknownClass => {
+                "the outcome or a view names a class that the vector does not have; see `classes` and `views`"
+            }
+            Reason::BadOutcome => "the outcome is neither 0 or 1 nor a class; see `fields.outcome`",
+            Reason::WrongShape => {
+                "a view of this model needs a vector of probabilities, or one score; `binary` in `views` is for \
+                 scores and two classes: of more, list the `classes` in the [[model]], see `views` and `fields`"
+            }
+            Reason::EmptyKey => "the model's name or the message key is empty; fill it in",
+            Reason::TooLarge => "model, version or segment are longer than 512 bytes; shorten them",
+            Reason::TimeOutOfRange => {
+                "the event time is before 2000, after 2100, or further ahead of the record's own than \
+                 `future_max`; check the clock and `time_unit`"
+            }
+            Reason::BadTime => "the event time cannot be read; see `fields.time` and `time_unit`",
+            Reason::UnknownModel => {
+                "no [[model]] has this name, and there is none named \"*\"; add one of them"
+            }
+            Reason::UnknownSchema => {
+                "the schema registry does not have the record's schema; register it and see [registry]"
+            }
+            Reason::BadWeight => {
+                "the weight is not above 0 and below 65536, in steps of 1/65536; see `fields.weight`"
+            }
+            Reason::Contradiction => {
+                "another outcome of this prediction came before; send one, or set `repeated`"
+            }
+        }
+    }
+}
+
+impl From<ViewError> for Reason {
+    fn from(e: ViewError) -> Reason {
+        match e {
+            ViewError::NotFinite => Reason::ScoreNotFinite,
+            ViewError::OutOfRange => Reason::ScoreOutOfRange,
+            ViewError::VectorSum => Reason::VectorSum,
+            ViewError::VectorLength => Reason::VectorLength,
+            ViewError::UnknownClass => Reason::UnknownClass,
+            ViewError::Shape => Reason::WrongShape,
+        }
+    }
+}
+
+/// Which cap refused a good record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Refusal {
+    /// It would have begun a stream above the cap on streams.
+    Streams,
+    /// It would have opened a pane above the cap on open panes of its stream, or on their bytes
+    /// over all streams.
+    Panes,
+    /// A sum of its cell would overflow.
+    Sums,
+    /// The cap on waiting predictions, or on waiting outcomes, is reached.
+    Pending,
+}
+
+impl Refusal {
+    /// All refusals, in the order of their discriminants.
+    pub const ALL: [Refusal; 4] = [
+        Refusal::Streams,
+        Refusal::Panes,
+        Refusal::Sums,
+        Refusal::Pending,
+    ];
+
+    /// Its name, as in labels and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Refusal::Streams => "streams",
+            Refusal::Panes => "panes",
+            Refusal::Sums => "sums",
+            Refusal::Pending => "pending",
+        }
+    }
+}
+
+/// How a record ended, for now. A pending or waiting record ends later, in one of the states in
+/// brackets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Disposition {
+    /// Added to the sums.
+    Observed,
+    /// A prediction that is not mature (observed, expired, refused).
+    Pending,
+    /// An outcome whose prediction is pending.
+    Matched,
+    /// An outcome whose prediction has not come (matched, orphaned, rejected).
+    Waiting,
+    /// A prediction or outcome that was there already.
+    Duplicate,
+    /// A prediction of the id of another, with other scores.
+    Conflict,
+    /// An outcome that corrected the sums of a mature prediction.
+    Revised,
+    /// Its pane was sealed already.
+    Late,
+    /// It cannot be used.
+    Rejected(Reason),
+    /// It could be used, but for a cap.
+    Refused(Refusal),
+    /// Its offset is below the position: it was counted in an earlier reading.
+    Replayed,
+}
+
+impl Disposition {
+    /// The state of the record as in labels; reasons have a label of their own.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Disposition::Observed => "observed",
+            Disposition::Pending => "pending",
+            Disposition::Matched => "matched",
+            Disposition::Waiting => "waiting",
+            Disposition::Duplicate => "duplicate",
+            Disposition::Conflict => "conflict",
+            Disposition::Revised => "revised",
+            Disposition::Late => "late",
+            Disposition::Rejected(_) => "rejected",
+            Disposition::Refused(_) => "refused",
+            Disposition::Replayed => "replayed",
+        }
+    }
+}
 
 /// Counts of one source. `pending` and `waiting` decrease when their records end; the others only
 /// grow.

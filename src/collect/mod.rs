@@ -5,11 +5,12 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`event`], [`counters`] | what comes in, how each record ends, and how often |
+//! | [`event`] | what comes in, and the names of its stream |
+//! | [`counters`] | how each record ends, and how often |
 //! | [`shape`] | what the stage knows of a model, and how it reads an event by it |
 //! | [`partition`] | offsets and event time of source partitions: the watermark |
-//! | [`key`] | names of streams, and a table that is searched with borrowed names |
-//! | [`stream`], [`streams`] | one stream with its open panes; which streams there may be |
+//! | [`stream`] | one stream with its open panes |
+//! | [`streams`] | which streams there may be, and the table that is searched by their names |
 //! | [`last_seen`] | when a stream was last seen |
 //! | [`join`] | predictions that wait for their outcomes; `amend`: what late outcomes change |
 //! | [`seen_ids`], [`deduplication`] | records that are delivered twice |
@@ -23,7 +24,6 @@ pub mod counters;
 pub mod deduplication;
 pub mod event;
 pub mod join;
-pub mod key;
 pub mod last_seen;
 pub mod pairing;
 pub mod partition;
@@ -38,10 +38,9 @@ pub mod vector_panes;
 
 pub use amend::LateVector;
 pub use collector::{Bounds, Collector, MaturedVector};
-pub use counters::{Counters, SourceCounters};
+pub use counters::{Counters, Disposition, Reason, Refusal, SourceCounters};
 pub use deduplication::IdPlan;
-pub use event::{Disposition, Event, Label, Origin, PartitionId, Reason, Refusal};
-pub use key::{Key, Named, Names, Slots};
+pub use event::{Event, Key, Label, Named, Names, Origin, PartitionId};
 pub use last_seen::LastSeen;
 pub use pairing::{PairCounts, PairShape, Pairing, PairingState};
 pub use partition::{PartitionState, Partitions};
@@ -49,6 +48,6 @@ pub use rank::rank;
 pub use segment::{OTHER, Part, ROLL_UP, Segmenting};
 pub use shape::ModelShape;
 pub use stream::{PaneDelta, Stream};
-pub use streams::Streams;
+pub use streams::{Slots, Streams};
 pub use tap::Pair;
 pub use vector_panes::{VectorPanes, VectorPanesState};

@@ -49,7 +49,7 @@ enum Life {
     LeftOut,
     /// Read elsewhere.
     Revoked,
-    /// Its topic is no longer configured.
+    /// Its topic is no longer configured, or no longer has it.
     Dropped,
 }
 
@@ -292,8 +292,8 @@ impl Partitions {
         Some((id, least.reach_ms()))
     }
 
-    /// Whether every partition of a configured topic is read here, and none is left out: nothing
-    /// can be said of the streams of others.
+    /// Whether every partition of a configured topic that exists is read here, and none is left
+    /// out: nothing can be said of the streams of others.
     pub fn are_read(&self) -> bool {
         let mut configured = self.all.iter().filter(|p| p.life != Life::Dropped);
         configured.all(|p| matches!(p.life, Life::Live | Life::Idle))
@@ -317,6 +317,8 @@ impl Partitions {
     pub fn resume(&mut self) {
         let kept = self.all.iter_mut().filter(|p| p.life != Life::Dropped);
         kept.for_each(|p| p.life = Life::Live);
+        // One that was dropped may still hold the frontier.
+        self.revoked = true;
     }
 
     /// The partition's records start again with other offsets from here.
@@ -327,6 +329,13 @@ impl Partitions {
     /// The partition is no longer read here.
     pub fn revoke(&mut self, at: PartitionId) {
         self.at_mut(at).life = Life::Revoked;
+        self.revoked = true;
+    }
+
+    /// The partition no longer exists: nobody reads it. Its position stays, for one that comes
+    /// back.
+    pub fn drop(&mut self, at: PartitionId) {
+        self.at_mut(at).life = Life::Dropped;
         self.revoked = true;
     }
 

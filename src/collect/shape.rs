@@ -1,6 +1,7 @@
 //! What the first stage knows of a model, and how it reads an event by it.
 
-use super::event::{Event, Reason};
+use super::counters::Reason;
+use super::event::Event;
 use super::join::{self, JoinPlan, Matured, RowLayout};
 use super::pairing::PairShape;
 use super::segment::Segmenting;
@@ -8,16 +9,7 @@ use crate::stats::attribute::Attribute;
 use crate::stats::axis::Grid;
 use crate::stats::fixed::{Score, Scored};
 use crate::stats::sampling::Sampling;
-use crate::stats::view::{Checked, Prediction, View, ViewError, positive};
-
-/// 2000-01-01, before which no event time is believed: a clock that was never set says 1970.
-pub const TIME_MIN_MS: i64 = 946_684_800_000;
-
-/// 2100-01-01; later event times are rejected: a time in the wrong unit is usually far beyond it.
-pub const TIME_MAX_MS: i64 = 4_102_444_800_000;
-
-/// Longest model, version or segment name; longer ones are rejected, so that memory has a bound.
-pub const NAME_MAX: usize = 512;
+use crate::stats::view::{Checked, Prediction, View};
 
 /// What the collector must know of a model.
 #[derive(Debug, Clone)]
@@ -49,16 +41,6 @@ pub struct ModelShape {
     pub sampling: Sampling,
     /// How its versions are compared, if they are.
     pub compare: Option<PairShape>,
-}
-
-/// What an event needs to know of its model, in a quarter of a cache line.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct FastPath {
-    pub pane_ms: i64,
-    /// There is one view, the binary one, of scores as they come.
-    plain: bool,
-    /// Its versions are compared.
-    pub paired: bool,
 }
 
 impl ModelShape {
@@ -172,40 +154,6 @@ pub(super) fn unnamed_models(joins: &[JoinPlan], models: &[ModelShape]) -> Vec<V
         }
     };
     joins.iter().map(of).collect()
-}
-
-/// Whether the event time is in this century and not too far ahead of the event's arrival.
-#[inline]
-pub(super) fn believes(time_ms: i64, arrival_ms: Option<i64>, ahead_max_ms: i64) -> bool {
-    let ahead = |arrival: i64| time_ms > arrival.saturating_add(ahead_max_ms);
-    (TIME_MIN_MS..TIME_MAX_MS).contains(&time_ms) && !arrival_ms.is_some_and(ahead)
-}
-
-impl FastPath {
-    pub fn new(shape: &ModelShape) -> FastPath {
-        FastPath {
-            pane_ms: shape.pane_ms,
-            paired: shape.compare.is_some(),
-            plain: shape.views == [View::Binary]
-                && shape.sampling.is_none()
-                && shape.grid.is_plain(),
-        }
-    }
-
-    /// The score and outcome of the event where it has one score and the model one view, as most
-    /// have; `None` for others.
-    #[inline]
-    pub fn only(&self, event: &Event<'_>) -> Result<Option<Scored>, Reason> {
-        let Prediction::Score(z) = event.prediction else {
-            return Ok(None);
-        };
-        if !self.plain {
-            return Ok(None);
-        }
-        let outcome = event.outcome.ok_or(Reason::MissingField)?;
-        let score = Score::new(z).map_err(ViewError::from)?;
-        Ok(Some(Scored::new(score, positive(outcome)?)))
-    }
 }
 
 /// Takes the score and outcome of the event for each view of the model; returns whether a vector

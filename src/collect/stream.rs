@@ -10,8 +10,8 @@
 //! all streams. At a cap, a pane is opened only within the lateness and a little more, so that
 //! panes ahead of the watermark do not take the room of the panes that it waits for.
 
-use super::event::Refusal;
-use super::key::{Key, Named};
+use super::counters::Refusal;
+use super::event::{Key, Named};
 use super::last_seen::LastSeen;
 use super::segment::Part;
 use crate::stats::algebra::Overflow;
@@ -219,7 +219,7 @@ impl Stream {
         (0..pane_ms).contains(&into).then_some(pane)
     }
 
-    /// Makes the pane that begins at `start_ms` the current one, if it is not.
+    /// Makes the pane that begins at `start_ms` the current one, and hot.
     #[inline]
     pub fn turn_to(
         &mut self,
@@ -233,18 +233,6 @@ impl Stream {
         if current.is_some_and(|p| p.start_ms == start_ms) {
             return Ok(());
         }
-        self.make_current(start_ms, views, grid, room)
-    }
-
-    /// Makes the pane that begins at `start_ms` the current one, and hot.
-    #[cold]
-    fn make_current(
-        &mut self,
-        start_ms: i64,
-        views: usize,
-        grid: Grid,
-        room: OpenRoom,
-    ) -> Result<(), Refusal> {
         self.turn += 1;
         match self.open.binary_search_by_key(&start_ms, |p| p.start_ms) {
             Ok(at) => self.current = at,
@@ -440,11 +428,11 @@ impl Body {
 
     /// The sums of a packed pane, to take events again.
     fn unpack(packed: &[Packed], grid: Grid) -> Result<Body, PackError> {
-        if grid.is_plain() {
-            return Ok(Body::Hot(hot(packed, grid)?));
-        }
         let sums: Result<Vec<Sums>, PackError> = packed.iter().map(|p| p.unpack(grid)).collect();
         let sums = sums?;
+        if grid.is_plain() {
+            return Ok(Body::Hot(BatchedSums::from_sums(sums)?));
+        }
         let n = sums.first().map(Sums::n).ok_or(PackError::Corrupt)?;
         match sums.iter().all(|s| s.n() == n) {
             true => Ok(Body::Single(sums)),
@@ -459,10 +447,4 @@ impl Body {
             Body::Single(sums) => sums.iter().map(Packed::new).collect(),
         }
     }
-}
-
-/// The sums of a packed pane, to take events again.
-fn hot(packed: &[Packed], grid: Grid) -> Result<BatchedSums, PackError> {
-    let sums: Result<_, PackError> = packed.iter().map(|p| p.unpack(grid)).collect();
-    Ok(BatchedSums::from_sums(sums?)?)
 }

@@ -22,8 +22,13 @@
 //!
 //! Always: no stream begins if the streams plus the room kept would exceed the cap. A restored
 //! snapshot and a lowered cap may leave more.
+//!
+//! [`Slots`] holds one value per stream under a number, its slot. The slot stays the same while the
+//! stream lives; a new stream takes the first vacant slot. [`Table`] finds the slot by borrowed
+//! names; a `HashMap` would need an owned key for each look-up. It is an open-addressing table of
+//! slot numbers, at least half empty.
 
-use super::key::{Key, Named, Names, Slots};
+use super::event::{Key, Named, Names};
 use super::segment::{OTHER, Part, Segmenting};
 use super::shape::ModelShape;
 use super::stream::Stream;
@@ -266,3 +271,200 @@ impl Streams {
         }
     }
 }
+
+/// One value per stream, by slot.
+#[derive(Debug, Clone)]
+pub struct Slots<T> {
+    table: Table,
+    all: Vec<Option<T>>,
+    vacant: usize,
+    /// No slot before it is vacant.
+    from: usize,
+}
+
+impl<T> Default for Slots<T> {
+    fn default() -> Slots<T> {
+        Slots {
+            table: Table::default(),
+            all: Vec::new(),
+            vacant: 0,
+            from: 0,
+        }
+    }
+}
+
+impl<T: Named> Slots<T> {
+    /// The slot of the stream with these names.
+    #[inline]
+    pub fn find(&self, names: &Names<'_>) -> Option<usize> {
+        self.table.find(names.hash(), |slot| self.is(slot, names))
+    }
+
+    /// Whether the stream in a slot has these names.
+    #[inline]
+    pub fn is(&self, slot: usize, names: &Names<'_>) -> bool {
+        self.get(slot).is_some_and(|value| value.key().is(names))
+    }
+
+    /// The value in a slot.
+    #[inline]
+    pub fn get(&self, slot: usize) -> Option<&T> {
+        self.all.get(slot)?.as_ref()
+    }
+
+    /// The value in a slot, to change it.
+    #[inline]
+    pub fn get_mut(&mut self, slot: usize) -> Option<&mut T> {
+        self.all.get_mut(slot)?.as_mut()
+    }
+
+    /// All values with their slots.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
+        let all = self.all.iter().enumerate();
+        all.filter_map(|(slot, value)| Some((slot, value.as_ref()?)))
+    }
+
+    /// All values with their slots, to change them.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut T)> {
+        let all = self.all.iter_mut().enumerate();
+        all.filter_map(|(slot, value)| Some((slot, value.as_mut()?)))
+    }
+
+    /// Number of slots, taken or vacant.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there is no slot.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Puts a stream whose names are not there yet into the first vacant slot.
+    pub fn insert(&mut self, value: T) -> usize {
+        let free = match self.vacant {
+            0 => None,
+            _ => (self.from..self.all.len()).find(|slot| self.all[*slot].is_none()),
+        };
+        let slot = free.unwrap_or(self.all.len());
+        self.insert_at(slot, value);
+        self.from = slot + 1;
+        slot
+    }
+
+    /// Puts a stream into its slot; `false` where another is there.
+    pub fn insert_at(&mut self, slot: usize, value: T) -> bool {
+        if slot >= self.all.len() {
+            self.vacant += slot + 1 - self.all.len();
+            self.all.resize_with(slot + 1, || None);
+        }
+        if self.all[slot].is_some() {
+            return false;
+        }
+        self.table.insert(value.key().names().hash(), slot);
+        self.all[slot] = Some(value);
+        self.vacant -= 1;
+        true
+    }
+
+    /// Takes a stream out.
+    pub fn remove(&mut self, slot: usize) -> Option<T> {
+        let gone = self.all.get_mut(slot)?.take()?;
+        self.vacant += 1;
+        self.from = self.from.min(slot);
+        self.table.remove(gone.key().names().hash(), slot);
+        Some(gone)
+    }
+
+    /// Heap bytes of the table and of the slots, without what the values hold.
+    pub fn bytes(&self) -> usize {
+        self.table.bytes() + self.all.capacity() * size_of::<Option<T>>()
+    }
+}
+
+/// Slots by key. The keys themselves lie with the caller, who compares them.
+#[derive(Debug, Clone, Default)]
+struct Table {
+    /// Slot + 1 and the hash; 0 is empty. A power of two long.
+    places: Vec<(u32, u32)>,
+    used: usize,
+}
+
+impl Table {
+    /// The slot with this hash for which `same` holds.
+    #[inline]
+    fn find(&self, hash: u32, same: impl Fn(usize) -> bool) -> Option<usize> {
+        let mask = self.places.len().checked_sub(1)?;
+        let mut at = hash as usize & mask;
+        loop {
+            let (slot, h) = self.places[at];
+            let slot = (slot as usize).checked_sub(1)?;
+            if h == hash && same(slot) {
+                return Some(slot);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// Adds a slot whose key is not there yet.
+    fn insert(&mut self, hash: u32, slot: usize) {
+        if (self.used + 1) * 2 > self.places.len() {
+            let doubled = vec![(0, 0); (self.places.len() * 2).max(16)];
+            for (slot, h) in std::mem::replace(&mut self.places, doubled) {
+                if slot > 0 {
+                    self.place(h, slot);
+                }
+            }
+        }
+        self.used += 1;
+        self.place(hash, slot as u32 + 1);
+    }
+
+    /// Removes a slot with this hash. Those behind it that were placed past it move up, so that no
+    /// search ends before them.
+    fn remove(&mut self, hash: u32, slot: usize) {
+        let Some(mask) = self.places.len().checked_sub(1) else {
+            return;
+        };
+        let mut gap = hash as usize & mask;
+        while self.places[gap] != (slot as u32 + 1, hash) {
+            if self.places[gap].0 == 0 {
+                return;
+            }
+            gap = (gap + 1) & mask;
+        }
+        self.used -= 1;
+        let mut at = gap;
+        loop {
+            at = (at + 1) & mask;
+            let (slot, h) = self.places[at];
+            if slot == 0 {
+                break;
+            }
+            // Not before the place at which its search begins.
+            let from_home = at.wrapping_sub(h as usize) & mask;
+            if from_home >= (at.wrapping_sub(gap) & mask) {
+                self.places[gap] = (slot, h);
+                gap = at;
+            }
+        }
+        self.places[gap] = (0, 0);
+    }
+
+    /// Heap bytes held.
+    fn bytes(&self) -> usize {
+        self.places.len() * size_of::<(u32, u32)>()
+    }
+
+    fn place(&mut self, hash: u32, slot: u32) {
+        let mask = self.places.len() - 1;
+        let mut at = hash as usize & mask;
+        while self.places[at].0 != 0 {
+            at = (at + 1) & mask;
+        }
+        self.places[at] = (slot, hash);
+    }
+}
+
+#[cfg(test)]
+mod tests;

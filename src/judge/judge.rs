@@ -28,6 +28,7 @@
 use super::alarm;
 use super::coverage::Coverage;
 use super::detector::Detector;
+use super::detector_report::sentence;
 use super::judgement::{HistoryPoint, WindowJudgement};
 use super::options::JudgeOptions;
 use super::report::{Change, Family, Step, StreamReport, WindowReport};
@@ -36,16 +37,16 @@ use super::stream::StreamId;
 use super::verdict::{Numbers, Undecided, Verdict};
 use crate::alert::{Alert, Condition};
 use crate::stats::axis::Grid;
+use crate::stats::sequential::Outcome;
 use crate::window::{
-    Correction, EmptySums, Ladder, PackError, Pane, PaneSums, Revision, Total, Unlabelled, Windows,
+    EmptySums, Ladder, PackError, Packed, Pane, PaneSums, Total, Unlabelled, Windows,
 };
 use std::sync::Arc;
 
 mod alerts;
-mod detect;
 mod last_end;
+mod late;
 mod persist;
-mod refit;
 mod state;
 mod withheld;
 
@@ -66,6 +67,8 @@ pub struct Judge {
     /// Whether no event has come since a tick found the stream quiet. Panes of earlier events, as
     /// of predictions that mature now, do not bring it back.
     silent: bool,
+    /// Late outcomes since the last pane was sealed.
+    unseen_late: u64,
     /// Shared with those that it was handed to: a change copies it, once.
     report: Arc<StreamReport>,
     /// The cells of the model's scores, for the record of an alert.
@@ -78,6 +81,13 @@ pub struct Judge {
     stopwatch: Option<Stopwatch>,
     /// Judgements since they were last taken, where there is a stopwatch.
     judgements: Vec<WindowJudgement>,
+}
+
+/// The detector before a pane: a copy of 24 kB, which most panes drop again unused.
+struct Before<'p> {
+    detector: Box<Detector>,
+    pane: &'p Packed,
+    span_ms: (i64, i64),
 }
 
 /// What came of the evaluation of a window.
@@ -112,6 +122,7 @@ impl Judge {
             last_ends: Vec::new(),
             withheld: Vec::new(),
             silent: false,
+            unseen_late: 0,
             report: Arc::new(StreamReport::blank(id, ladder)),
             grid,
             detector: None,
@@ -120,6 +131,11 @@ impl Judge {
             stopwatch: None,
             judgements: Vec::new(),
         }
+    }
+
+    /// Lets a detector that has seen nothing watch the stream.
+    pub fn watch_by(&mut self, detector: Detector) {
+        self.detector = Some(Box::new(detector));
     }
 
     /// Times evaluations from now on.
@@ -153,6 +169,17 @@ impl Judge {
         }
     }
 
+    /// Puts into the report what the detector says now; done before reports are read, not at each
+    /// pane.
+    pub fn report_detector(&mut self) {
+        self.measure_dispersion();
+        if let (false, Some(detector)) = (self.detector_reported, &self.detector) {
+            let report = detector.report().map(Arc::new);
+            self.edit().detector = report;
+            self.detector_reported = true;
+        }
+    }
+
     /// Tells the newest event time.
     pub fn seen(&mut self, last_event_ms: i64) {
         if self.report.last_event_ms != last_event_ms {
@@ -174,21 +201,6 @@ impl Judge {
         }
     }
 
-    /// Takes a correction of a sealed pane; the windows that hold it show it at their next slide.
-    /// The detector counts it as missed.
-    pub fn correct(&mut self, c: &Correction) -> Result<(), PackError> {
-        if let Some(detector) = &mut self.detector {
-            detector.miss(c);
-            self.detector_reported = false;
-        }
-        self.windows.correct(c)
-    }
-
-    /// Takes a late outcome of a vector; answers whether there was room for it.
-    pub fn revise(&mut self, r: &Revision<'_>) -> bool {
-        self.windows.revise(r)
-    }
-
     /// Changes how many cells of vectors panes that begin from now on have.
     pub fn cap(&mut self, cells_max: usize) {
         self.windows.cap(cells_max);
@@ -197,25 +209,6 @@ impl Judge {
     /// Lets the sums that windows keep from slide to slide take so many bytes from now on.
     pub fn keep(&mut self, bytes: usize) {
         self.windows.keep(bytes);
-    }
-
-    /// Takes a base pane from before `line_ms`; the windows that hold it show it at their next
-    /// slide. The detector counts it as missed.
-    pub fn place(&mut self, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
-        if let Some(detector) = &mut self.detector {
-            detector.miss_pane(pane.sums.n());
-            self.detector_reported = false;
-        }
-        let placed = self.windows.place(pane, line_ms);
-        self.measure_dispersion();
-        placed
-    }
-
-    /// Takes all panes, up to `line_ms`, of another judge of the stream, over other partitions.
-    pub fn absorb(&mut self, theirs: &Windows, line_ms: i64) -> Result<(), PackError> {
-        let absorbed = self.windows.absorb(theirs, line_ms);
-        self.measure_dispersion();
-        absorbed
     }
 
     /// Whether time alone can change a window: a window by time still holds panes, or its last
@@ -234,6 +227,7 @@ impl Judge {
         options: &JudgeOptions,
         changes: &mut Vec<Change>,
     ) {
+        self.unseen_late = 0;
         let before = self.step_detector(pane, changes);
         let sealed = self.windows.seal(pane, end_ms);
         let stopped = self.silent || (pane.is_none() && self.has_stopped());
@@ -257,26 +251,49 @@ impl Judge {
         self.windows.trim(end_ms);
     }
 
-    /// Whether ticks have withdrawn every judged window as stale, no window holds a pane from after
-    /// the last judgement, and no prediction waits. All but the last follows from what a snapshot
-    /// stores; a tick says whether a prediction waits. Without ticks it is never so.
-    fn has_stopped(&self) -> bool {
-        if self.report.due_ms.is_some() {
-            return false;
+    /// Shows the pane to the detector; answers what it was before.
+    fn step_detector<'p>(
+        &mut self,
+        pane: Option<&'p Pane>,
+        changes: &mut Vec<Change>,
+    ) -> Option<Before<'p>> {
+        let (detector, pane) = (self.detector.as_mut()?, pane?);
+        detector.observe_missing(pane);
+        if !self.report.alert.counts(pane.start_ms) {
+            return None;
         }
-        let judged = || {
-            let all = self.report.windows.iter().enumerate();
-            all.filter(|(_, report)| report.end_ms > 0)
+        // The windows that take the pane report one that does not unpack.
+        let packed = pane.sums.scores()?;
+        let sums = packed.unpack(self.grid).ok()?;
+        let before = Before {
+            detector: detector.clone(),
+            pane: packed,
+            span_ms: (pane.start_ms, pane.end_ms),
         };
-        let stale = Verdict::Undecided(Undecided::Stale);
-        let Some(last_ms) = judged().map(|(_, report)| report.end_ms).max() else {
-            return false;
-        };
-        if !judged().all(|(index, report)| self.judged(index, report).0 == stale) {
-            return false;
+        let outcome = detector.observe(&sums, before.span_ms);
+        let told = outcome != Outcome::Quiet
+            || detector.held_ms().is_some() != before.detector.held_ms().is_some();
+        self.detector_reported = false;
+        // The report is made when it is read, but at once where an alert depends on it.
+        if told || self.report.detector.is_none() {
+            self.report_detector();
         }
-        let mut panes = self.windows.rings().iter().flat_map(|ring| ring.all());
-        panes.all(|pane| pane.end_ms <= last_ms)
+        if told && let Some(report) = self.report.detector.as_deref() {
+            changes.push(Change {
+                stream: self.report.id.clone(),
+                window: "detector".to_owned(),
+                at_ms: pane.end_ms,
+                step: Step::Detector {
+                    alarm: outcome == Outcome::Alarm,
+                    again: outcome == Outcome::Alarm
+                        && report.alarm.as_ref().is_some_and(|a| a.times > 1),
+                },
+                sentence: sentence(&self.report.id.to_string(), report),
+                facts: None,
+            });
+        }
+        self.windows.know(packed, sums);
+        Some(before)
     }
 
     /// Whether the first slide of a window has grown since it was last judged.
@@ -288,10 +305,13 @@ impl Judge {
     }
 
     /// The input ended at `end_ms`: judges windows as they stand, but those judged there already,
-    /// whose oldest slide has left. Late outcomes of what was sealed last are in their sums only.
+    /// whose oldest slide has left. Those lack the late outcomes in `unseen_late`.
     pub fn finish(&mut self, end_ms: i64, options: &JudgeOptions, changes: &mut Vec<Change>) {
         self.measure_dispersion();
         let sealed = self.windows.finish(end_ms);
+        if (self.report.windows.iter()).all(|report| report.end_ms != end_ms) {
+            self.unseen_late = 0;
+        }
         for index in 0..self.alerts.len() {
             if self.report.windows[index].end_ms == end_ms {
                 continue;

@@ -251,6 +251,17 @@ mod tests {
     use crate::stats::fixed::Score;
     use crate::stats::rng::Rng;
 
+    /// A thousand events whose outcomes come as their scores say.
+    fn calibrated(rng: &mut Rng) -> Sums {
+        let mut sums = empty();
+        for _ in 0..1000 {
+            let z = rng.uniform();
+            sums.observe(Score::new(z).unwrap(), rng.uniform() < z)
+                .unwrap();
+        }
+        sums
+    }
+
     fn empty() -> Sums {
         Sums::new(Grid::new(Axis::Linear, 8))
     }
@@ -319,15 +330,7 @@ mod tests {
     fn what_was_mended_is_forgotten() {
         let mut rng = Rng::new(5);
         let mut timeliness = Timeliness::default();
-        let mut some = || {
-            let mut sums = empty();
-            for _ in 0..1000 {
-                let z = rng.uniform();
-                sums.observe(Score::new(z).unwrap(), rng.uniform() < z)
-                    .unwrap();
-            }
-            sums
-        };
+        let mut some = || calibrated(&mut rng);
         timeliness.observe(&some());
         let mut late = LateOutcomes::default();
         (0..1000).for_each(|i| {
@@ -344,15 +347,7 @@ mod tests {
     fn an_alarm_waits_while_nothing_is_known_of_late_outcomes_and_no_longer() {
         let hour = 3_600_000;
         let mut rng = Rng::new(9);
-        let mut pane = || {
-            let mut sums = empty();
-            for _ in 0..1000 {
-                let z = rng.uniform();
-                sums.observe(Score::new(z).unwrap(), rng.uniform() < z)
-                    .unwrap();
-            }
-            sums
-        };
+        let mut pane = || calibrated(&mut rng);
         // A third of the outcomes never comes.
         let mut never = Timeliness::default();
         let waits: Vec<bool> = (1..=24)

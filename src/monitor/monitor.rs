@@ -22,15 +22,14 @@
 //! comes or goes ([`Monitor::rebuild`]).
 
 use super::activity::{Activity, StreamActivity};
-use super::delta::Delta;
+use super::delta::{Delta, PaneWalk, PendingPanes};
 use super::shard::complete;
 use super::vectors::Vectors;
 use super::views::{VersionName, scalars};
-use crate::collect::{Key, Names, PaneDelta, Part, ROLL_UP, Slots};
-use crate::judge::family;
-use crate::judge::ledger::Entry;
+use crate::collect::{Key, LastSeen, Named, Names, PaneDelta, Part, ROLL_UP, Slots};
+use crate::judge::ledger::stake_of;
 use crate::judge::{
-    Change, CompareOptions, ComparisonReport, Comparisons, Judge, Ledger, ModelPlan, Plan, Runtime,
+    Change, Detector, Judge, Ledger, ModelPlan, Plan, Runtime, Stopwatch, StreamId,
 };
 use crate::stats::sequential::Odds;
 use crate::stats::view::View;
@@ -41,10 +40,10 @@ mod expiry;
 mod persist;
 mod rebuild;
 mod settings;
-mod stream;
+mod together;
 mod view;
 
-use stream::{Stream, judges_for};
+pub use together::comparisons;
 pub use view::MonitorView;
 
 /// What a monitor has counted since it began.
@@ -52,6 +51,29 @@ pub use view::MonitorView;
 struct Counts {
     evaluations: u64,
     streams_expired: u64,
+}
+
+/// A stream: the panes that wait for its shards, and a judge for each of its views.
+#[derive(Debug)]
+struct Stream {
+    model: usize,
+    key: Key,
+    part: Part,
+    last: LastSeen,
+    /// Predictions that wait for outcomes, over all shards.
+    waiting: u64,
+    /// Sealed panes that not all shards have passed.
+    pending: PendingPanes,
+    judges: Vec<Judge>,
+}
+
+/// What sealing a stream does to others.
+#[derive(Debug, Default)]
+struct Sealed {
+    /// The panes, in order of time, if the stream has a roll-up.
+    panes: Vec<PaneDelta>,
+    /// What changed, in order of time.
+    changes: Vec<Change>,
 }
 
 /// See the module.
@@ -273,35 +295,6 @@ impl Monitor {
         }
     }
 
-    /// Runs after panes were judged: adjusts the p-values of class views for each other, and finds
-    /// the streams that e-BH calls among all watched streams. Once done it changes nothing until a
-    /// model is judged, a detector comes or goes, or one starts over.
-    pub fn compare_streams(&mut self) {
-        if !std::mem::take(&mut self.moved) {
-            return;
-        }
-        for model in 0..self.plan.models.len() {
-            if std::mem::take(&mut self.uncompared[model]) {
-                self.adjust_families(model);
-            }
-        }
-        let made: u64 = self.judges_mut().map(Judge::take_evaluations).sum();
-        self.counts.evaluations += made + self.vectors.take_evaluations();
-        self.call();
-    }
-
-    fn adjust_families(&mut self, model: usize) {
-        let plan = &self.plan.models[model];
-        let classes = plan.views.iter().filter(|v| matches!(v, View::Class(_)));
-        if classes.count() < 2 {
-            return;
-        }
-        let alpha = plan.judge.evaluation.tcal.alpha;
-        for (_, stream) in self.streams.iter_mut().filter(|(_, s)| s.model == model) {
-            family::adjust_all(&mut stream.judges, alpha);
-        }
-    }
-
     /// The input has ended at the line: judges every window as it stands.
     pub fn finish(&mut self, model: usize, line_ms: i64) {
         for rollups in [false, true] {
@@ -382,49 +375,91 @@ impl Monitor {
     fn judges_mut(&mut self) -> impl Iterator<Item = &mut Judge> {
         self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges)
     }
+}
 
-    /// The streams that have a detector, as the ledger sees them.
-    fn entries(&self) -> Vec<Entry<'_>> {
-        let judges = self.streams.iter();
-        let judges = judges.flat_map(|(_, s)| s.judges.iter().map(|j| (s.model, j)));
-        let entries = judges.filter_map(|(model, judge)| {
-            Some(Entry {
-                model,
-                id: &judge.report().id,
-                detector: judge.detector()?,
-            })
-        });
-        entries.collect()
-    }
-
-    /// Finds the streams that e-BH calls among all watched streams.
-    fn call(&mut self) {
-        let entries = self.entries();
-        let newest_ms = entries.iter().filter_map(|e| e.detector.at_ms()).max();
-        let called = self.ledger.called(&entries);
-        let Some(at_ms) = newest_ms else { return };
-        // In the order of the entries.
-        let watched = self.judges_mut().filter(|j| j.detector().is_some());
-        for (judge, called) in watched.zip(called) {
-            judge.call(called, at_ms);
-        }
+impl Named for Stream {
+    fn key(&self) -> &Key {
+        &self.key
     }
 }
 
-/// What can be said of versions that scored the same ids, over all shards.
-pub fn comparisons<'s>(
-    plan: &Plan,
-    shards: impl Iterator<Item = &'s [Comparisons]> + Clone,
-) -> Vec<ComparisonReport> {
-    let models = plan.models.iter().enumerate();
-    let compared = models.filter_map(|(i, m)| Some((i, m.judge.compare.as_ref()?)));
-    let of = |(i, options): (usize, &CompareOptions)| {
-        let mut all = Comparisons::default();
-        let theirs = shards.clone().filter_map(|s| s.get(i));
-        theirs.for_each(|theirs| all.merge(theirs));
-        all.reports(options.alpha).collect::<Vec<_>>()
+impl Stream {
+    fn new(model: usize, key: Key) -> Stream {
+        Stream {
+            model,
+            part: Part::of(key.segment()),
+            key,
+            last: LastSeen::before(i64::MIN),
+            waiting: 0,
+            pending: PendingPanes::default(),
+            judges: Vec::new(),
+        }
+    }
+
+    fn is_of(&self, model: &str, version: &str) -> bool {
+        (self.key.model(), self.key.version()) == (model, version)
+    }
+
+    /// Makes the judges on first use, and tells them the newest event time.
+    fn make_judges(
+        &mut self,
+        plan: &ModelPlan,
+        odds: Option<&Arc<Odds>>,
+        stopwatch: Option<Stopwatch>,
+    ) {
+        if self.judges.is_empty() {
+            self.judges = judges_for(plan, odds, &self.key);
+            self.judges.iter_mut().for_each(|j| j.time_by(stopwatch));
+        }
+        self.judges
+            .iter_mut()
+            .for_each(|j| j.seen(self.last.newest_ms));
+    }
+
+    /// Seals and judges the panes from `from_ms` to the line. Each judge's windows may keep
+    /// `running_bytes` of sums.
+    fn seal(
+        &mut self,
+        plan: &ModelPlan,
+        (from_ms, line_ms): (i64, i64),
+        running_bytes: usize,
+    ) -> Sealed {
+        let rolls_up = plan.segmenting.rollup && self.part.is_rolled_up();
+        let mut sealed = Sealed::default();
+        self.judges.iter_mut().for_each(|j| j.keep(running_bytes));
+        let mut walk = PaneWalk::new(from_ms, line_ms, plan.ladder.pane_ms);
+        while let Some(end_ms) = walk.next_end_ms(
+            self.judges.iter().any(Judge::moves),
+            self.pending.oldest_ms(),
+        ) {
+            let pane = self.pending.take(end_ms);
+            for (view, judge) in self.judges.iter_mut().enumerate() {
+                let pane = pane.as_ref().map(|d| d.pane(view));
+                judge.seal(pane.as_ref(), end_ms, &plan.judge, &mut sealed.changes);
+            }
+            sealed.panes.extend(pane.filter(|_| rolls_up));
+        }
+        sealed
+    }
+}
+
+/// A judge for each view of scores.
+fn judges_for(plan: &ModelPlan, odds: Option<&Arc<Odds>>, key: &Key) -> Vec<Judge> {
+    let judge = |view: View| {
+        let id = StreamId {
+            model: key.model().to_owned(),
+            version: key.version().to_owned(),
+            segment: key.segment().to_owned(),
+            view,
+        };
+        let mut judge = Judge::new(id, &plan.ladder, plan.grid);
+        if let (Some(odds), Some(options)) = (odds, &plan.judge.detector) {
+            let share = stake_of(options, plan, Part::of(key.segment()));
+            judge.watch_by(Detector::new(odds.clone(), options.clone(), share));
+        }
+        judge
     };
-    compared.flat_map(of).collect()
+    scalars(plan).map(judge).collect()
 }
 
 fn odds(m: &ModelPlan) -> Option<Arc<Odds>> {

@@ -198,7 +198,7 @@ impl PartitionWindows {
         let windows = self.streams.iter().flat_map(|(_, s)| &s.windows);
         let panes = windows.map(Windows::panes);
         let views = self.versions.iter().flat_map(|v| &v.views);
-        let vectors = views.map(|v| v.panes.len() + v.windows.panes());
+        let vectors = views.map(|v| v.panes.len() + v.sink.panes());
         panes.sum::<usize>() + vectors.sum::<usize>()
     }
 
@@ -210,7 +210,7 @@ impl PartitionWindows {
         };
         let streams = self.streams.iter().map(|(_, s)| stream(s));
         let views = self.versions.iter().flat_map(|v| &v.views);
-        let vectors = views.map(|v| v.panes.bytes() + v.windows.bytes());
+        let vectors = views.map(|v| v.panes.bytes() + v.sink.bytes());
         self.streams.bytes() + streams.sum::<usize>() + vectors.sum::<usize>()
     }
 
@@ -229,7 +229,7 @@ impl PartitionWindows {
             for ours in version.iter().flat_map(|v| &v.views) {
                 let theirs = state.view_mut(ours.view);
                 theirs.pending = ours.panes.state();
-                theirs.judge.rings = ours.windows.state();
+                theirs.judge.rings = ours.sink.state();
             }
         }
     }
@@ -289,7 +289,7 @@ impl PartitionWindows {
             };
             ours.panes.restore(theirs.pending.clone()).ok()?;
             if !theirs.judge.rings.is_empty() {
-                ours.windows.restore(theirs.judge.rings.clone()).ok()?;
+                ours.sink.restore(theirs.judge.rings.clone()).ok()?;
             }
         }
         self.versions.push(version);

@@ -57,6 +57,8 @@ pub enum PartitionEvent {
     Rewound(i64),
     /// It is no longer read here.
     Revoked,
+    /// It no longer exists.
+    Gone,
 }
 
 impl PartitionEvent {
@@ -177,8 +179,9 @@ impl Shard {
             }
             PartitionEvent::Rewound(offset) => partitions.rewind(at, offset),
             PartitionEvent::Revoked => partitions.revoke(at),
+            PartitionEvent::Gone => partitions.drop(at),
         }
-        if what == PartitionEvent::Ended {
+        if matches!(what, PartitionEvent::Ended | PartitionEvent::Gone) {
             self.unread.remove(&at);
         }
         if what.lets_others_go() {

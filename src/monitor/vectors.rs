@@ -83,7 +83,7 @@ impl Vectors {
         for theirs in &theirs.views {
             if let Some(ours) = version.view_mut(theirs.view) {
                 // Sums of another shape stay out.
-                let _ = ours.windows.absorb(&theirs.windows, line_ms);
+                let _ = ours.sink.absorb(&theirs.sink, line_ms);
             }
         }
     }
@@ -115,7 +115,7 @@ impl Vectors {
             judge(of, name.stream(view), empty)
         })?;
         for view in &mut self.versions[at].views {
-            view.windows.time_by(self.stopwatch);
+            view.sink.time_by(self.stopwatch);
         }
         Some(at)
     }
@@ -123,18 +123,18 @@ impl Vectors {
     /// All judges.
     pub fn judges(&self) -> impl Iterator<Item = &Judge> {
         let views = self.versions.iter().flat_map(|v| &v.views);
-        views.map(|v| &v.windows)
+        views.map(|v| &v.sink)
     }
 
     fn judges_mut(&mut self) -> impl Iterator<Item = &mut Judge> {
         let views = self.versions.iter_mut().flat_map(|v| &mut v.views);
-        views.map(|v| &mut v.windows)
+        views.map(|v| &mut v.sink)
     }
 
     /// All judges, each with the index of its model.
     pub fn judges_of_models(&mut self) -> impl Iterator<Item = (usize, &mut Judge)> {
         let versions = self.versions.iter_mut();
-        versions.flat_map(|v| v.views.iter_mut().map(|view| (v.model, &mut view.windows)))
+        versions.flat_map(|v| v.views.iter_mut().map(|view| (v.model, &mut view.sink)))
     }
 
     /// All judges with how they judge.
@@ -144,7 +144,7 @@ impl Vectors {
     ) -> impl Iterator<Item = (&mut Judge, &'p JudgeOptions)> {
         self.versions.iter_mut().flat_map(|v| {
             let options = &plan.models[v.model].judge;
-            v.views.iter_mut().map(move |v| (&mut v.windows, options))
+            v.views.iter_mut().map(move |v| (&mut v.sink, options))
         })
     }
 
@@ -170,7 +170,7 @@ impl Vectors {
         let options = &plan.models[model].judge;
         let mine = self.versions.iter_mut().filter(|v| v.model == model);
         for view in mine.flat_map(|v| &mut v.views) {
-            view.windows.finish(line_ms, options, changes);
+            view.sink.finish(line_ms, options, changes);
         }
     }
 
@@ -191,7 +191,7 @@ impl Vectors {
             let due_ms = v.due_ms.take();
             let expired = expired(v.model, v.last.newest_ms) && due_ms.is_none();
             let quiet = quiet_ms >= options.stale_after_ms;
-            for judge in v.views.iter_mut().map(|v| &mut v.windows) {
+            for judge in v.views.iter_mut().map(|v| &mut v.sink) {
                 judge.awaits(due_ms);
                 if came {
                     judge.came();
@@ -229,7 +229,7 @@ impl Vectors {
     pub fn panes(&self) -> usize {
         let views = self.versions.iter().flat_map(|v| &v.views);
         views
-            .map(|v| v.panes.len() + v.windows.windows().panes())
+            .map(|v| v.panes.len() + v.sink.windows().panes())
             .sum()
     }
 
@@ -249,7 +249,7 @@ impl Vectors {
             for ours in &v.views {
                 let theirs = states[at].view_mut(ours.view);
                 theirs.pending = ours.panes.state();
-                theirs.judge = ours.windows.state();
+                theirs.judge = ours.sink.state();
             }
         }
     }
@@ -262,14 +262,14 @@ impl Vectors {
         });
         // A view that is no longer configured is let go.
         for ours in &mut version.views {
-            ours.windows.seen(state.newest_ms);
+            ours.sink.seen(state.newest_ms);
             let Some(theirs) = state.view(ours.view) else {
                 continue;
             };
             ours.panes.restore(theirs.pending.clone()).ok()?;
             if !theirs.judge.rings.is_empty() {
                 let options = &plan.models[model].judge;
-                ours.windows.restore(theirs.judge.clone(), options).ok()?;
+                ours.sink.restore(theirs.judge.clone(), options).ok()?;
             }
         }
         if !version.views.is_empty() {
@@ -281,7 +281,7 @@ impl Vectors {
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         let views = self.versions.iter().flat_map(|v| &v.views);
-        views.map(|v| v.panes.bytes() + v.windows.bytes()).sum()
+        views.map(|v| v.panes.bytes() + v.sink.bytes()).sum()
     }
 }
 
@@ -295,6 +295,6 @@ fn see(version: &mut Version<Judge>, newest_ms: i64) {
     last.newest_ms = last.newest_ms.max(newest_ms);
     let newest_ms = last.newest_ms;
     for view in &mut version.views {
-        view.windows.seen(newest_ms);
+        view.sink.seen(newest_ms);
     }
 }

@@ -1,8 +1,8 @@
 //! Versions with vector views: what a shard, the windows of a partition and a monitor hold of them.
 //!
 //! Vector streams are of whole versions: segments would multiply cells that are sparse already, so
-//! a version with segments has its vector views under segment `*`, like a roll-up. `W` is what
-//! takes the sealed panes of a view: nothing in a shard, where panes are open; windows; or a judge.
+//! a version with segments has its vector views under segment `*`, like a roll-up. `S` is the sink
+//! of the sealed panes of a view: nothing in a shard, where panes are open; windows; or a judge.
 
 use super::delta::PaneWalk;
 use super::snapshot::VersionState;
@@ -14,7 +14,7 @@ use crate::window::{EmptySums, PackError, Pane, PaneState, Revision};
 
 /// A version. See the module.
 #[derive(Debug, Clone)]
-pub struct Version<W> {
+pub struct Version<S> {
     /// Index of the model's plan.
     pub model: usize,
     name: String,
@@ -25,21 +25,21 @@ pub struct Version<W> {
     /// When the oldest of its predictions that wait are mature, since the last tick of a monitor.
     pub due_ms: Option<i64>,
     /// Its vector views.
-    pub views: Vec<VersionView<W>>,
+    pub views: Vec<VersionView<S>>,
 }
 
 /// A vector view of a version.
 #[derive(Debug, Clone)]
-pub struct VersionView<W> {
+pub struct VersionView<S> {
     /// Which one.
     pub view: View,
     /// Open panes of a shard; elsewhere sealed ones that not all shards have passed.
     pub panes: VectorPanes,
     /// What takes the panes.
-    pub windows: W,
+    pub sink: S,
 }
 
-impl<W> Version<W> {
+impl<S> Version<S> {
     /// A version of `model` without panes, which have room for so many cells; an event of it has
     /// come.
     pub fn new(
@@ -47,14 +47,14 @@ impl<W> Version<W> {
         model: usize,
         name: VersionName<'_>,
         cells_max: usize,
-        windows: impl Fn(&ModelPlan, View, EmptySums) -> W,
-    ) -> Version<W> {
+        sink: impl Fn(&ModelPlan, View, EmptySums) -> S,
+    ) -> Version<S> {
         let of = &plan.models[model];
         let view = |view: View| {
             let blank = blank(of, view, cells_max)?;
             Some(VersionView {
                 view,
-                windows: windows(of, view, EmptySums::Vector(blank.clone())),
+                sink: sink(of, view, EmptySums::Vector(blank.clone())),
                 panes: VectorPanes::new(blank, of.ladder.pane_ms),
             })
         };
@@ -77,13 +77,13 @@ impl<W> Version<W> {
         plan: &Plan,
         model: usize,
         state: &VersionState,
-        windows: impl Fn(&ModelPlan, View, EmptySums) -> W,
-    ) -> Version<W> {
+        sink: impl Fn(&ModelPlan, View, EmptySums) -> S,
+    ) -> Version<S> {
         let cells_max = match state.cells {
             true => plan.caps.vector_cells_max,
             false => 0,
         };
-        let version = Version::new(plan, model, state.name(), cells_max, windows);
+        let version = Version::new(plan, model, state.name(), cells_max, sink);
         Version {
             last: LastSeen::before(state.newest_ms),
             ..version
@@ -93,10 +93,10 @@ impl<W> Version<W> {
     /// Adds a version after `all`, where its model has vector views; without cells where the cap of
     /// versions is reached.
     pub fn begin(
-        all: &mut Vec<Version<W>>,
+        all: &mut Vec<Version<S>>,
         plan: &Plan,
         name: VersionName<'_>,
-        windows: impl Fn(&ModelPlan, View, EmptySums) -> W,
+        sink: impl Fn(&ModelPlan, View, EmptySums) -> S,
     ) -> Option<usize> {
         let model = plan.serves(name.model)?;
         vectors(&plan.models[model]).next()?;
@@ -104,17 +104,17 @@ impl<W> Version<W> {
             0 => 0,
             _ => plan.caps.vector_cells_max,
         };
-        all.push(Version::new(plan, model, name, cells_max, windows));
+        all.push(Version::new(plan, model, name, cells_max, sink));
         Some(all.len() - 1)
     }
 
     /// Gives cells to versions that began when there were none.
-    pub fn admit(all: &mut [Version<W>], plan: &Plan, cap: impl Fn(&mut W, usize)) {
+    pub fn admit(all: &mut [Version<S>], plan: &Plan, cap: impl Fn(&mut S, usize)) {
         let left = cells_left(all, plan);
         let without = all.iter_mut().filter(|v| !v.has_cells());
         for view in without.take(left).flat_map(|v| &mut v.views) {
             view.panes.cap(plan.caps.vector_cells_max);
-            cap(&mut view.windows, plan.caps.vector_cells_max);
+            cap(&mut view.sink, plan.caps.vector_cells_max);
         }
     }
 
@@ -146,7 +146,7 @@ impl<W> Version<W> {
     }
 
     /// One of its views.
-    pub fn view_mut(&mut self, view: View) -> Option<&mut VersionView<W>> {
+    pub fn view_mut(&mut self, view: View) -> Option<&mut VersionView<S>> {
         self.views.iter_mut().find(|v| v.view == view)
     }
 
@@ -157,7 +157,7 @@ impl<W> Version<W> {
         view: View,
         pane: &PaneState,
         sealed_until_ms: i64,
-        place: impl FnOnce(&mut W, &Pane, i64) -> Result<(), PackError>,
+        place: impl FnOnce(&mut S, &Pane, i64) -> Result<(), PackError>,
     ) -> Option<()> {
         let view = self.view_mut(view)?;
         let pane = view.panes.unpack(pane.clone()).ok()?;
@@ -165,46 +165,46 @@ impl<W> Version<W> {
             view.panes.merge(&pane);
             return Some(());
         }
-        place(&mut view.windows, &pane, sealed_until_ms).ok()
+        place(&mut view.sink, &pane, sealed_until_ms).ok()
     }
 
     /// Takes a late outcome; answers for how many views there was no cell.
     pub fn revise(
         &mut self,
         late: &LateVector,
-        revise: impl Fn(&mut W, &Revision<'_>) -> bool,
+        revise: impl Fn(&mut S, &Revision<'_>) -> bool,
     ) -> u64 {
         let revision = revision(late);
         let took = self.views.iter_mut().map(|v| {
             let waiting = v.panes.revise(&revision);
-            waiting.unwrap_or_else(|| revise(&mut v.windows, &revision))
+            waiting.unwrap_or_else(|| revise(&mut v.sink, &revision))
         });
         took.map(|took| u64::from(!took)).sum()
     }
 
-    /// Gives the panes of the walk to the windows of all views, each with its end.
+    /// Gives the panes of the walk to the sinks of all views, each with its end.
     pub fn seal(
         &mut self,
         mut walk: PaneWalk,
-        moves: impl Fn(&W) -> bool,
-        mut seal: impl FnMut(&mut W, Option<&Pane>, i64),
+        moves: impl Fn(&S) -> bool,
+        mut seal: impl FnMut(&mut S, Option<&Pane>, i64),
     ) {
         while let Some(end_ms) = walk.next_end_ms(
-            self.views.iter().any(|v| moves(&v.windows)),
+            self.views.iter().any(|v| moves(&v.sink)),
             (self.views.iter())
                 .filter_map(|v| v.panes.oldest_ms())
                 .min(),
         ) {
             for view in &mut self.views {
                 let pane = view.panes.seal(end_ms);
-                seal(&mut view.windows, pane.as_ref(), end_ms);
+                seal(&mut view.sink, pane.as_ref(), end_ms);
             }
         }
     }
 }
 
 /// How many more versions may have cells.
-fn cells_left<W>(all: &[Version<W>], plan: &Plan) -> usize {
+fn cells_left<S>(all: &[Version<S>], plan: &Plan) -> usize {
     let with_cells = all.iter().filter(|v| v.has_cells()).count();
     plan.caps.vector_versions_max.saturating_sub(with_cells)
 }

@@ -73,7 +73,7 @@ mod tests {
     use crate::stats::fixed::Score;
     use crate::stats::rng::Rng;
     use crate::stats::sums::Sums;
-    use crate::window::{Ladder, LateOutcomes, Packed, PaneSums, Total, Unlabelled, WindowSpec};
+    use crate::window::{Ladder, PaneSums, Total, WindowSpec};
     use proptest::prelude::*;
 
     const BASE: i64 = 10;
@@ -97,14 +97,7 @@ mod tests {
             let score = Score::new(rng.uniform()).expect("a score");
             sums.observe(score, rng.uniform() < 0.5).expect("room");
         }
-        (n > 0).then(|| Pane {
-            start_ms: number * BASE,
-            end_ms: (number + 1) * BASE,
-            late: 0,
-            sums: PaneSums::Scores(Packed::new(&sums)),
-            unlabelled: Unlabelled::default(),
-            late_outcomes: LateOutcomes::default(),
-        })
+        (n > 0).then(|| Pane::of_scores(number * BASE, (number + 1) * BASE, &sums))
     }
 
     /// Seals base panes, and returns the totals at each slide after `from`.

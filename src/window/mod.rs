@@ -4,14 +4,13 @@
 //! |---|---|
 //! | [`width`] | which windows a stream has, and how they are cut into panes |
 //! | [`pane`] | sealed sums of a stretch of event time, and late corrections of them |
-//! | [`pack`], [`bits`] | sums of scores in few bytes; of weighted events in `weighted`, by cluster in `clustered` |
+//! | [`pack`], [`bits`] | sums of scores in few bytes, and added up; of weighted events in `weighted`, by cluster in `clustered` |
 //! | [`view_sums`] | sums of vectors |
 //! | [`unlabelled`] | predictions that had no outcome |
 //! | [`late_outcomes`] | outcomes that came after maturity |
 //! | [`ring`] | the panes of all windows of one stream |
-//! | `running` | the sums of windows, kept from slide to slide |
 //! | `series` | the base panes by which dispersion is measured |
-//! | [`place`] | panes that come after their time |
+//! | [`place`] | panes and outcomes that come after their time |
 //! | [`carry_over`] | the panes of windows that were replaced by others |
 
 pub mod bits;
@@ -24,7 +23,6 @@ mod pack_error;
 pub mod pane;
 pub mod place;
 pub mod ring;
-mod running;
 mod series;
 pub mod unlabelled;
 pub mod view_sums;
@@ -35,8 +33,7 @@ pub use late_outcomes::LateOutcomes;
 pub use pack::Packed;
 pub use pack_error::PackError;
 pub use pane::{Correction, EmptySums, Pane, PaneState, PaneSums, Revision, SumsState, Total};
-pub use ring::{Ring, RingState, Windows};
-pub use running::RUNNING_BYTES_MAX;
+pub use ring::{RUNNING_BYTES_MAX, Ring, RingState, Windows};
 pub use unlabelled::{COVERAGE_CELLS, Unlabelled};
 pub use view_sums::{FullVector, RetainedVector, VectorEvent, ViewShape, ViewSums, ViewSumsState};
 pub use width::{Ladder, LadderError, Width, WindowSpec};

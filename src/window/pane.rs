@@ -5,9 +5,8 @@
 //! sums; a pane that several windows hold is copied when one of them changes it.
 
 use super::late_outcomes::LateOutcomes;
-use super::pack::Packed;
+use super::pack::{Packed, RunningSums};
 use super::pack_error::PackError;
-use super::running;
 use super::unlabelled::Unlabelled;
 use super::view_sums::{RetainedVector, ViewSums, ViewSumsState};
 use crate::stats::algebra::{Merge, Retract};
@@ -102,8 +101,8 @@ impl PaneSums {
 
 /// The sums of all events of packed ones.
 fn merge(all: &[&Packed], grid: Grid) -> Result<Sums, PackError> {
-    if !grid.is_weighted() && !grid.is_clustered() {
-        return running::merge(all, grid);
+    if RunningSums::are_kept(grid) {
+        return RunningSums::default().total(all, grid, None);
     }
     let mut sums = Sums::new(grid);
     all.iter().try_for_each(|one| one.merge_into(&mut sums))?;
@@ -275,6 +274,21 @@ impl Revision<'_> {
             unlabelled.uncount(self.vector.top(), self.implied);
         }
         sums.revise(self.vector, self.before, self.now)
+    }
+}
+
+#[cfg(test)]
+impl Pane {
+    /// A pane of scores that nothing came late for.
+    pub fn of_scores(start_ms: i64, end_ms: i64, sums: &Sums) -> Pane {
+        Pane {
+            start_ms,
+            end_ms,
+            late: 0,
+            sums: PaneSums::Scores(Packed::new(sums)),
+            unlabelled: Unlabelled::default(),
+            late_outcomes: LateOutcomes::default(),
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Late panes: merging the panes of a partition that joined or fell behind.
+//! What windows take after its time: late outcomes, and panes of a partition that joined or fell
+//! behind.
 //!
 //! Windows over several partitions gather what each has sealed. A partition that comes from another
 //! process brings whole windows, and one that is behind the others seals panes that the windows
@@ -18,12 +19,38 @@
 //! Windows by count have no slides: the pane whose stretch holds the begin of the new one takes it.
 
 use super::pack_error::PackError;
-use super::pane::{EmptySums, Pane};
+use super::pane::{Correction, EmptySums, Pane, PaneSums, Revision};
 use super::ring::Windows;
 use super::width::Width;
 use std::collections::VecDeque;
 
 impl Windows {
+    /// Corrects the panes that hold the base pane of `c`, in every window, and the dispersion.
+    pub fn correct(&mut self, c: &Correction) -> Result<(), PackError> {
+        let PaneSums::Scores(grid) = self.empty else {
+            return Err(PackError::Corrupt);
+        };
+        self.disperse_correction(c);
+        for ring in &mut self.rings {
+            if let Some(pane) = ring.pane_at(c.start_ms) {
+                pane.correct(c, grid)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a late outcome into the pane that holds its vector, in every window; answers whether
+    /// there was room for it in all of them.
+    pub fn revise(&mut self, r: &Revision<'_>) -> bool {
+        let mut took = true;
+        for ring in &mut self.rings {
+            if let Some(pane) = ring.pane_at(r.time_ms) {
+                took &= pane.revise(r);
+            }
+        }
+        took
+    }
+
     /// Merges a base pane that begins before `line_ms` into every window that it would have reached
     /// by now, had it come in its turn.
     pub fn place(&mut self, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
@@ -128,7 +155,7 @@ mod tests {
     use crate::stats::fixed::Score;
     use crate::stats::rng::Rng;
     use crate::stats::sums::Sums;
-    use crate::window::{Ladder, LateOutcomes, Packed, PaneSums, Total, Unlabelled, WindowSpec};
+    use crate::window::{Ladder, Total, WindowSpec};
 
     const BASE: i64 = 10;
     const END: i64 = 4_000;
@@ -159,12 +186,8 @@ mod tests {
                 sums.observe(score, rng.uniform() < 0.5).expect("room");
             }
             (n > 0).then(|| Pane {
-                start_ms,
-                end_ms: start_ms + BASE,
                 late: u64::from(rng.uniform() < 0.1),
-                sums: PaneSums::Scores(Packed::new(&sums)),
-                unlabelled: Unlabelled::default(),
-                late_outcomes: LateOutcomes::default(),
+                ..Pane::of_scores(start_ms, start_ms + BASE, &sums)
             })
         };
         (0..END / BASE).map(|i| i * BASE).map(pane).collect()

@@ -23,10 +23,9 @@
 //! A window that ends within one of its slides is still in its first slide, and that unfinished
 //! slide is part of it. So a window of a day does not wait four hours for its first verdict.
 
-use super::pack::Packed;
+use super::pack::{Packed, RunningSums, Unpacked};
 use super::pack_error::PackError;
-use super::pane::{Correction, EmptySums, Pane, PaneState, PaneSums, Revision, Total};
-use super::running::RunningSums;
+use super::pane::{EmptySums, Pane, PaneState, PaneSums, Total};
 use super::unlabelled::Unlabelled;
 use super::width::{Ladder, Width};
 use crate::stats::overdispersion::Dispersion;
@@ -43,6 +42,9 @@ pub const COUNT_PANES_MAX: usize = 64;
 /// the window's memory) is not worth it: the next judgement is near, and until then a restored
 /// window is evaluated over the panes that it still holds.
 pub const RETAIN_SLIDE_MS: i64 = 3_600_000;
+
+/// Most bytes that the sums that are kept from slide to slide take, in all windows of a monitor.
+pub const RUNNING_BYTES_MAX: usize = 128 << 20;
 
 /// Most parts of a slide that is being gathered.
 const PARTS_MAX: usize = 16;
@@ -84,8 +86,11 @@ pub struct Windows {
     /// it was measured.
     pub(super) dispersion: Dispersion,
     pub(super) dispersed: bool,
-    /// The sums that are kept from slide to slide.
-    pub(super) running: RunningSums,
+    /// The sums of each window that are kept from slide to slide, and how many bytes they may take.
+    running: Vec<Option<RunningSums>>,
+    running_bytes_max: usize,
+    /// A pane that was unpacked.
+    known: Option<Unpacked>,
 }
 
 impl Windows {
@@ -95,7 +100,9 @@ impl Windows {
         Windows {
             empty,
             feeds: (0..widths.len()).map(|i| feed(&widths, i)).collect(),
-            running: RunningSums::new(widths.len()),
+            running: vec![None; widths.len()],
+            running_bytes_max: 0,
+            known: None,
             rings: vec![Ring::default(); widths.len()],
             widths,
             pane_ms: ladder.pane_ms,
@@ -129,12 +136,12 @@ impl Windows {
 
     /// Lets the sums that are kept from slide to slide take so many bytes from now on.
     pub fn keep(&mut self, bytes: usize) {
-        self.running.bytes_max = bytes;
+        self.running_bytes_max = bytes;
     }
 
     /// Tells the sums of a pane that was unpacked, until the next [`Windows::trim`].
     pub fn know(&mut self, pane: &Packed, sums: Sums) {
-        self.running.known = Some((pane.clone(), sums));
+        self.known = Some((pane.clone(), sums));
     }
 
     /// Changes how many cells of vectors there is room for, in panes that begin here from now on.
@@ -221,7 +228,7 @@ impl Windows {
     /// After the judgements at `end_ms`, drops the panes that the next totals will not need. See
     /// [`RETAIN_SLIDE_MS`].
     pub fn trim(&mut self, end_ms: i64) {
-        self.running.known = None;
+        self.known = None;
         for index in 0..self.rings.len() {
             if let Width::Time { width_ms, slide_ms } = self.widths[index]
                 && !self.retains(slide_ms)
@@ -249,32 +256,6 @@ impl Windows {
     /// Whether window `index` holds no whole slide, and something of its first.
     pub fn young(&self, index: usize) -> bool {
         self.rings[index].panes.is_empty() && !self.rings[index].gathering.is_empty()
-    }
-
-    /// Corrects the panes that hold the base pane of `c`, in every window, and the dispersion.
-    pub fn correct(&mut self, c: &Correction) -> Result<(), PackError> {
-        let PaneSums::Scores(grid) = self.empty else {
-            return Err(PackError::Corrupt);
-        };
-        self.disperse_correction(c);
-        for ring in &mut self.rings {
-            if let Some(pane) = ring.pane_at(c.start_ms) {
-                pane.correct(c, grid)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes a late outcome into the pane that holds its vector, in every window; answers whether
-    /// there was room for it in all of them.
-    pub fn revise(&mut self, r: &Revision<'_>) -> bool {
-        let mut took = true;
-        for ring in &mut self.rings {
-            if let Some(pane) = ring.pane_at(r.time_ms) {
-                took &= pane.revise(r);
-            }
-        }
-        took
     }
 
     /// Predictions without outcome in the window that ends at `end_ms`.
@@ -307,14 +288,26 @@ impl Windows {
 
     /// The same from sums that are kept from slide to slide, where there is room for them.
     pub fn next_total(&mut self, index: usize, end_ms: i64) -> Result<Total, PackError> {
-        if let PaneSums::Scores(grid) = self.empty {
+        let kept = self.running[index].take();
+        if let PaneSums::Scores(grid) = self.empty
+            && RunningSums::are_kept(grid)
+            && self.running_bytes_max > 0
+        {
             let panes = self.rings[index].held(self.whole(index, end_ms));
             let panes: Vec<&Packed> = panes.filter_map(|p| p.sums.scores()).collect();
-            if let Some(total) = self.running.total(index, &panes, grid)? {
-                return Ok(PaneSums::Scores(total));
+            let mut running = kept.unwrap_or_default();
+            let total = running.total(&panes, grid, self.known.as_ref())?;
+            if self.running_bytes() + running.bytes() <= self.running_bytes_max {
+                self.running[index] = Some(running);
             }
+            return Ok(PaneSums::Scores(total));
         }
         self.total(index, end_ms)
+    }
+
+    /// Heap bytes of the sums that are kept, their panes left out.
+    fn running_bytes(&self) -> usize {
+        self.running.iter().flatten().map(RunningSums::bytes).sum()
     }
 
     /// Number of events in the window that ends at `end_ms`.
@@ -359,7 +352,7 @@ impl Windows {
         let ring = |r: &Ring| r.all().map(Pane::bytes).sum::<usize>();
         self.rings.iter().map(ring).sum::<usize>()
             + self.dispersion.bytes()
-            + self.running.bytes()
+            + self.running_bytes()
             + self.rings.len() * (size_of::<Ring>() + size_of::<Width>() + 16)
     }
 }
@@ -377,7 +370,7 @@ impl Ring {
     }
 
     /// The pane that holds a moment.
-    fn pane_at(&mut self, time_ms: i64) -> Option<&mut Pane> {
+    pub(super) fn pane_at(&mut self, time_ms: i64) -> Option<&mut Pane> {
         let mut panes = self.panes.iter_mut().chain(&mut self.gathering);
         panes.find(|p| p.holds(time_ms))
     }
@@ -481,3 +474,6 @@ fn feed(widths: &[Width], i: usize) -> Option<usize> {
         .rev()
         .find(|&j| slide(&widths[j]).is_some_and(|other| mine % other == 0 && other < mine))
 }
+
+#[cfg(test)]
+mod tests;

@@ -58,7 +58,7 @@ mod tests {
     use crate::stats::axis::{Axis, Grid};
     use crate::stats::fixed::Score;
     use crate::stats::sums::Sums;
-    use crate::window::{Ladder, LateOutcomes, Packed, PaneSums, Unlabelled, WindowSpec};
+    use crate::window::{Ladder, PaneSums, WindowSpec};
 
     fn sums(grid: Grid, events: &[(f64, bool)]) -> Sums {
         let mut sums = Sums::new(grid);
@@ -74,14 +74,7 @@ mod tests {
         let grid = Grid::new(Axis::Linear, 4);
         let ladder = Ladder::new(vec![WindowSpec::time("60", 60)], 0).expect("a ladder");
         let sealed = |events: &[(f64, bool)]| {
-            let pane = Pane {
-                start_ms: 0,
-                end_ms: ladder.pane_ms,
-                late: 0,
-                sums: PaneSums::Scores(Packed::new(&sums(grid, events))),
-                unlabelled: Unlabelled::default(),
-                late_outcomes: LateOutcomes::default(),
-            };
+            let pane = Pane::of_scores(0, ladder.pane_ms, &sums(grid, events));
             let mut windows = Windows::new(&ladder, PaneSums::Scores(grid));
             windows.seal(Some(&pane), pane.end_ms).expect("sound");
             windows

@@ -275,4 +275,17 @@ fn every_file_is_named_with_what_it_is_and_what_is_wrong_with_it() {
             .all(|f| f.role == FileRole::Journal)
     );
     assert!(found.files.iter().filter(torn).count() > 0);
+    // So are one that is gone, once, and the snapshots that need it.
+    std::fs::remove_dir_all(dir.join("journal")).expect("removed");
+    let found = inspect(&dir).expect("readable");
+    let of = |role: FileRole| found.files.iter().filter(move |f| f.role == role);
+    assert!(of(FileRole::Journal).all(|f| f.fault == Some(FormatError::Missing)));
+    assert_eq!(of(FileRole::Journal).count(), 1);
+    let journal = &of(FileRole::Journal).next().expect("one").path;
+    let needs: Vec<_> = of(FileRole::Snapshot).map(|f| f.needs.as_ref()).collect();
+    let missing = Some((journal.clone(), FormatError::Missing));
+    assert_eq!(needs, [missing.as_ref(), missing.as_ref(), None]);
+    let why = found.newest.expect_err("none is usable").to_string();
+    assert_eq!(why.matches(".log: missing").count(), 1, "{why}");
+    assert!(why.contains("trueline state reset"), "{why}");
 }

@@ -217,6 +217,25 @@ fn predictions_that_mature_do_not_bring_a_version_back_that_stopped() {
 }
 
 #[test]
+fn a_restart_forgets_no_prediction_that_came_after_a_silence() {
+    let mut whole = begun(joined());
+    // Windows slide at `QUIET`, and not in the two ticks with predictions.
+    let back = QUIET + TICK + 1;
+    let cut = back + 2 * TICK;
+    go_on(&mut whole, STOP..back, "4");
+    go_on(&mut whole, back..cut, "3");
+    assert!(is_stale(third(whole.monitor())));
+    let mut again = Disk::default().restart(&mut whole, joined());
+    // The next slide, before the silence has lasted as long again.
+    for engine in [&mut whole, &mut again] {
+        go_on(engine, cut..cut + STALE_MS / STEP_MS / 2, "4");
+    }
+    let [whole, again] = [&whole, &again].map(|e| &third(e.monitor()).windows[0]);
+    assert_ne!(whole.verdict, Verdict::Undecided(Undecided::Stale));
+    assert_eq!((again.verdict, again.n), (whole.verdict, whole.n));
+}
+
+#[test]
 fn nor_do_they_where_a_judge_sees_them_in_checkpoints() {
     let (judge, changes) = judged_by_checkpoints(&joined(), QUIET + 1..MATURED);
     assert_eq!(verdicts(&changes), []);

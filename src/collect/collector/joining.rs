@@ -6,17 +6,17 @@
 //! counted. Changes by late outcomes are kept for the views too, beside the corrections of scores
 //! ([`crate::collect::amend`]). Models without such views pay one comparison a prediction.
 
-use super::Collector;
-use crate::collect::event::{Disposition, Event, Label, Origin, Reason, Refusal};
+use super::{Collector, Way, believes};
+use crate::collect::counters::{Disposition, Reason, Refusal};
+use crate::collect::event::{self, Event, Label, Origin};
 use crate::collect::join::{
     JoinPlan, Key, Labelled, Matured, MaturityEvent, Missing, NewPrediction, Predicted, Revision,
     attribute_view, full_vector,
 };
-use crate::collect::key;
 use crate::collect::pairing::Pairing;
 use crate::collect::rank::rank;
 use crate::collect::segment::Part;
-use crate::collect::shape::{ModelShape, believes};
+use crate::collect::shape::ModelShape;
 use crate::collect::streams::Streams;
 use crate::stats::fixed::{Score, Scored};
 use crate::stats::kernel::sums::value_of;
@@ -30,7 +30,7 @@ pub struct MaturedVector<'a> {
     /// Slot of its stream.
     pub slot: usize,
     /// Names of its stream.
-    pub key: &'a key::Key,
+    pub key: &'a event::Key,
     /// Event time.
     pub time_ms: i64,
     /// Its vector.
@@ -45,6 +45,19 @@ pub struct MaturedVector<'a> {
 pub type Show<'f> = &'f mut dyn FnMut(&MaturedVector<'_>) -> u64;
 
 impl Collector {
+    /// Takes an outcome that came separately from its prediction. An outcome from a source that is
+    /// not joined is rejected, because it belongs to no prediction.
+    pub fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
+        let end = match self.way_of(origin.source) {
+            _ if !self.partitions.advance(origin) => Disposition::Replayed,
+            Way::Joined(join) => self.join(join, origin, label),
+            Way::Alone | Way::Once => Disposition::Rejected(Reason::MissingField),
+        };
+        self.counters.source_mut(origin.source).count(end);
+        self.pass(origin.source, end, label.time_ms, label.arrival_ms);
+        end
+    }
+
     /// Takes a prediction of a joined source: it is held until it is mature.
     pub(super) fn expect(&mut self, join: u16, origin: Origin, event: &Event<'_>) -> Disposition {
         if !believes(event.time_ms, event.arrival_ms, self.bounds.future_max_ms) {

@@ -1,19 +1,10 @@
 //! The collector's side of event time: how far a record brings its partition.
 
 use super::Collector;
-use crate::collect::event::{Disposition, Refusal};
+use crate::collect::counters::{Disposition, Refusal};
 
 impl Collector {
-    /// The partition of the record at hand has come to this time.
-    #[inline]
-    pub(super) fn reach(&mut self, source: u16, time_ms: i64, arrival_ms: Option<i64>) {
-        let ahead_max_ms = self.bounds.future_max_ms;
-        if self.partitions.observe(time_ms, arrival_ms, ahead_max_ms) {
-            self.counters.source_mut(source).ahead += 1;
-        }
-    }
-
-    /// The same by a record that is in no sum.
+    /// The partition of a record that is in no sum has come to this time.
     pub(super) fn reach_uncounted(&mut self, source: u16, time_ms: i64, arrival_ms: Option<i64>) {
         let ahead_max_ms = self.bounds.future_max_ms;
         let partitions = &mut self.partitions;

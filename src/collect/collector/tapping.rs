@@ -1,7 +1,8 @@
 //! The collector's side of a tap: the pairs that it forms, for clients that look.
 
 use super::Collector;
-use crate::collect::event::{Disposition, Event, Label};
+use crate::collect::counters::Disposition;
+use crate::collect::event::{Event, Label};
 use crate::collect::join::Key;
 use crate::collect::shape::project;
 use crate::collect::tap::{Pair, Tap};

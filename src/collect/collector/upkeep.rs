@@ -2,12 +2,16 @@
 //! panes.
 
 use super::Collector;
+use crate::collect::amend::LateVector;
 use crate::collect::counters::Counters;
+use crate::collect::event::Origin;
 use crate::collect::pairing::Pairing;
 use crate::collect::partition::Partitions;
 use crate::collect::segment::Segmenting;
 use crate::collect::shape::ModelShape;
 use crate::collect::stream::Stream;
+use crate::collect::streams::Streams;
+use crate::window::Correction;
 use std::collections::BTreeSet;
 
 impl Collector {
@@ -81,6 +85,33 @@ impl Collector {
         let at = now_ms.saturating_sub(shape.maturity_ms);
         let line = at.saturating_sub(at.rem_euclid(shape.pane_ms));
         line.max(self.sealed_until_ms[model])
+    }
+
+    /// What late outcomes change in sealed panes, one correction for each view.
+    pub fn take_corrections(&mut self) -> Vec<(usize, Vec<Correction>)> {
+        let (streams, models) = (&self.streams, &self.models);
+        self.amendments
+            .take_corrections(|slot| Some(&models[streams.get(slot)?.model]))
+    }
+
+    /// What late outcomes change of vector views, in the order in which they came.
+    pub fn take_late_vectors(&mut self) -> Vec<LateVector> {
+        self.amendments.take_vectors()
+    }
+
+    /// The line of `model` up to which everything is sealed.
+    pub fn sealed_until_ms(&self, model: usize) -> i64 {
+        self.sealed_until_ms[model]
+    }
+
+    /// All streams.
+    pub fn streams(&self) -> &Streams {
+        &self.streams
+    }
+
+    /// Which row of its record the event at `origin` is.
+    pub fn row_of(&self, origin: Origin) -> u32 {
+        self.rows.of(origin)
     }
 
     /// Partitions, for assignment and snapshots.

@@ -61,6 +61,29 @@ fn partitions_that_are_all_revoked_and_given_back_leave_the_frontier_where_it_wa
 }
 
 #[test]
+fn a_partition_that_no_longer_exists_holds_nobody_back_and_keeps_its_position() {
+    let mut p = Partitions::default();
+    p.assign(id(1));
+    p.assign(id(0));
+    assert_eq!(event(&mut p, 0, 0, 100), None);
+    assert_eq!(event(&mut p, 1, 0, 40), Some(40));
+    p.drop(id(1));
+    assert!(p.are_read());
+    // A restart before the next event; the mark is not stored.
+    let mut restored = Partitions {
+        revoked: false,
+        ..p.clone()
+    };
+    restored.resume();
+    assert_eq!(event(&mut restored, 0, 1, 200), Some(200));
+    assert_eq!(event(&mut p, 0, 1, 200), Some(200));
+    // Nor after a restart.
+    p.resume();
+    assert_eq!(event(&mut p, 0, 2, 300), Some(300));
+    assert_eq!(p.assign(id(1)), Some(1));
+}
+
+#[test]
 fn when_all_are_idle_the_newest_event_is_the_frontier() {
     let mut p = Partitions::default();
     event(&mut p, 0, 0, 100);

@@ -1,18 +1,18 @@
-//! What a judge says of a window, and what it does to alerts: of the window at each judgement, and
-//! of the stream.
+//! What a judge says of a window, with maps that recalibrate its scores, and what it does to
+//! alerts: of the window at each judgement, and of the stream.
 
-use super::detect::Before;
 use super::last_end::LastEnd;
 use super::withheld::Withheld;
-use super::{Change, Judge, JudgeOptions, Step};
+use super::{Before, Change, Judge, JudgeOptions, Step};
 use super::{StreamReport, Undecided, Verdict, WindowReport};
 use crate::alert::{Alert, Condition, Holds};
 use crate::judge::alarm;
-use crate::judge::report::AlertGround;
+use crate::judge::recalibration::{JudgedWindow, Recalibration};
+use crate::judge::report::{AlertGround, DetectorStep};
 use crate::judge::sentence::{alert_sentence, verdict_sentence};
 use crate::judge::verdict::Numbers;
 use crate::stats::evaluation::Options;
-use crate::window::Total;
+use crate::window::{PackError, PaneSums, Total};
 
 /// What a step of the alert rests on, beside the reports of the windows.
 enum Ground<'p> {
@@ -89,6 +89,50 @@ impl Judge {
                 changes,
             );
         }
+    }
+
+    /// Whether ticks have withdrawn every judged window as stale, no window holds a pane from after
+    /// the last judgement, and no prediction waits. All but the last follows from what a snapshot
+    /// stores; a tick says whether a prediction waits. Without ticks it is never so.
+    pub(super) fn has_stopped(&self) -> bool {
+        if self.report.due_ms.is_some() {
+            return false;
+        }
+        let judged = || {
+            let all = self.report.windows.iter().enumerate();
+            all.filter(|(_, report)| report.end_ms > 0)
+        };
+        let stale = Verdict::Undecided(Undecided::Stale);
+        let Some(last_ms) = judged().map(|(_, report)| report.end_ms).max() else {
+            return false;
+        };
+        if !judged().all(|(index, report)| self.judged(index, report).0 == stale) {
+            return false;
+        }
+        let mut panes = self.windows.rings().iter().flat_map(|ring| ring.all());
+        panes.all(|pane| pane.end_ms <= last_ms)
+    }
+
+    /// Fits recalibration maps of scores from the window that was just judged.
+    pub(super) fn refit(&mut self, index: usize, verdict: Verdict, options: &JudgeOptions) {
+        if self.report.id.view.is_vector() {
+            return;
+        }
+        let report = &self.report.windows[index];
+        let window = JudgedWindow {
+            start_ms: report.start_ms,
+            end_ms: report.end_ms,
+            n: report.n,
+            verdict,
+        };
+        let total = || match self.windows.total(index, window.end_ms)? {
+            PaneSums::Scores(sums) => Ok(sums),
+            PaneSums::Vector(_) => Err(PackError::Corrupt),
+        };
+        // Sums that overflow are reported by the verdict.
+        let next = Recalibration::step(report.recalibration.as_ref(), window, options, total)
+            .unwrap_or(None);
+        self.edit().windows[index].recalibration = next;
     }
 
     /// Puts a verdict into the report, and steps the alert of its window.
@@ -219,6 +263,16 @@ impl Judge {
         );
     }
 
+    /// Says whether the fleet calls the stream.
+    pub fn call(&mut self, called: bool, at_ms: i64) {
+        if let Some(detector) = &mut self.detector
+            && detector.called_ms().is_some() != called
+        {
+            detector.call(called, at_ms);
+            self.detector_reported = false;
+        }
+    }
+
     /// Makes the alert depend on new data only, after someone said that the model was fixed or
     /// replaced. The detector starts over. Only windows and panes that begin after the newest event
     /// count, as outcomes of earlier events may still come. With `close`, which says who closed it
@@ -292,7 +346,7 @@ impl Judge {
         });
         let sums = sums.collect();
         let (step, closed) = match ground {
-            Ground::Judged(before) => (before.map(|b| b.step()), None),
+            Ground::Judged(before) => (before.map(detector_step), None),
             Ground::Standing => (None, None),
             Ground::Closed(why) => (None, Some(why)),
         };
@@ -320,5 +374,15 @@ impl Judge {
             sentence: alarm::sentence(&self.report.id, &from, &to, closed),
             facts: alarm::facts(&self.report, to, Some(Box::new(evidence))),
         });
+    }
+}
+
+/// What the detector of an alert was shown last.
+fn detector_step(before: Before<'_>) -> DetectorStep {
+    DetectorStep {
+        before: before.detector.state(),
+        share: before.detector.share(),
+        pane: before.pane.clone(),
+        span_ms: before.span_ms,
     }
 }

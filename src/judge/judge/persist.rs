@@ -5,7 +5,7 @@
 
 use super::Judged;
 use super::state::{JudgeState, WindowVerdict};
-use super::{Detector, Judge, JudgeOptions, Undecided, WindowReport};
+use super::{Detector, Judge, JudgeOptions, Undecided, Verdict, WindowReport};
 use crate::alert::Alert;
 use crate::judge::detector_state::DetectorState;
 use crate::judge::recalibration::RecalibrationState;
@@ -50,10 +50,16 @@ impl Judge {
         self.restore_detector(state.detector, options)
     }
 
-    /// Verdict and alert of each window.
+    /// Verdict and alert of each window. A window that is still stale, though a prediction that
+    /// waits came after the silence, is stored as immature: whoever restores only stale windows
+    /// takes the stream for one that has stopped.
     pub fn verdicts(&self) -> Vec<WindowVerdict> {
+        let returned = !self.silent && self.report.due_ms.is_some();
         let known = |(index, report): (usize, &WindowReport)| {
-            let (verdict, alert) = self.judged(index, report);
+            let (mut verdict, alert) = self.judged(index, report);
+            if returned && verdict == Verdict::Undecided(Undecided::Stale) {
+                verdict = Verdict::Undecided(Undecided::Immature);
+            }
             WindowVerdict {
                 alert,
                 start_ms: report.start_ms,

@@ -1,5 +1,6 @@
 //! What a monitor saves of itself, and a monitor made of that.
 
+use super::together::adjust_families;
 use super::{Monitor, MonitorView, Stream, judges_for};
 use crate::collect::{Key, Named, Slots};
 use crate::judge::{Judge, Plan};
@@ -77,7 +78,9 @@ impl Monitor {
         // Roll-ups that the plan wants and the snapshot had not begin now.
         keys.iter()
             .for_each(|(model, key)| monitor.make_rollup(*model, key));
-        (0..monitor.plan.models.len()).for_each(|model| monitor.adjust_families(model));
+        for (model, plan) in monitor.plan.models.iter().enumerate() {
+            adjust_families(&mut monitor.streams, model, plan);
+        }
         Ok(monitor)
     }
 

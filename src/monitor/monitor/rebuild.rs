@@ -1,6 +1,7 @@
 //! A monitor rebuilt from the windows of all partitions, when one comes or goes.
 
 use super::Monitor;
+use super::together::adjust_families;
 use crate::judge::StreamId;
 use crate::monitor::activity::Activity;
 use crate::monitor::retained::Contribution;
@@ -112,7 +113,9 @@ impl Monitor {
                 let _ = judge.restore_verdicts(&known.windows, known.alert, options);
             }
         }
-        (0..self.plan.models.len()).for_each(|model| self.adjust_families(model));
+        for (model, plan) in self.plan.models.iter().enumerate() {
+            adjust_families(&mut self.streams, model, plan);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What can be read off a monitor: reports, sums, sizes.
 
+use super::together::entries;
 use super::{Monitor, Stream};
 use crate::collect::Counters;
 use crate::judge::{
@@ -43,6 +44,13 @@ impl<'a> MonitorView<'a> {
         })
     }
 
+    /// The streams, each with its [late outcomes](Judge::unseen_late) that some window lacks.
+    pub fn unseen_late(self) -> impl Iterator<Item = (&'a StreamId, u64)> {
+        let judges = self.0.judges().chain(self.0.vectors.judges());
+        let late = judges.map(|j| (&j.report().id, j.unseen_late()));
+        late.filter(|(_, n)| *n > 0)
+    }
+
     /// Verdicts, alerts and detectors of the streams for whose model and version `of` says so.
     pub fn verdicts(self, of: impl Fn(&str, &str) -> bool) -> Vec<VerdictState> {
         // A roll-up goes with any of its segments.
@@ -66,7 +74,7 @@ impl<'a> MonitorView<'a> {
 
     /// The accounts of false alarms.
     pub fn ledger(self) -> Vec<AccountReport> {
-        self.0.ledger.report(&self.0.entries())
+        self.0.ledger.report(&entries(&self.0.streams))
     }
 
     /// Adds what was judged, and which streams were let go, to the counters of records.

@@ -5,7 +5,6 @@ use super::{END_MS, Side, Step, directory, plan};
 use crate::support::memory_store::MemoryBackend;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use std::fs;
 use std::sync::Arc;
 use trueline::collect::join::{JoinPlan, Repeated, SpillBackend};
 use trueline::store::spill::SpillStore;
@@ -102,13 +101,11 @@ fn many(n: usize, ids: u16) -> Vec<Step> {
 #[test]
 fn the_store_on_disk_tells_the_same_as_memory() {
     for (revise, ids, pending_memory) in [(false, 20_000, 200_000), (true, 60_000, 400_000)] {
-        let directory = directory("same");
-        let store = Arc::new(SpillStore::new(&directory).expect("a store"));
+        let directory = directory();
+        let store = Arc::new(SpillStore::new(directory.path()).expect("a store"));
         let plan = plan(Repeated::First, revise, pending_memory);
         let spilled = agree(&many(40_000, ids), &plan, store.clone());
         println!("{spilled} predictions had spilled, {} bytes", store.bytes());
         assert!(spilled > 1000, "the test bites: {spilled}");
-        drop(store);
-        fs::remove_dir_all(directory).expect("removable");
     }
 }

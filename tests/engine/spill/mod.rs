@@ -8,10 +8,8 @@ mod stores;
 use crate::support::records::JOIN;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use tempfile::TempDir;
 use trueline::collect::join::{
     JoinPlan, Joins, JournalDelta, Key, Labelled, MaturityEvent, NewPrediction, Predicted,
     Repeated, RowLayout, SpillBackend,
@@ -21,14 +19,8 @@ use trueline::stats::fixed::Score;
 const PANE_MS: i64 = 1000;
 const END_MS: i64 = 8000;
 
-/// A directory of this test alone.
-fn directory(name: &str) -> PathBuf {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let n = NEXT.fetch_add(1, Ordering::Relaxed);
-    let directory =
-        std::env::temp_dir().join(format!("trueline-spill-{name}-{}-{n}", std::process::id()));
-    fs::create_dir_all(&directory).expect("a writable temporary directory");
-    directory
+fn directory() -> TempDir {
+    TempDir::with_prefix("trueline-spill-").expect("a writable temporary directory")
 }
 
 fn plan(repeated: Repeated, revise: bool, pending_memory: usize) -> JoinPlan {

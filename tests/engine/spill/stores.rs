@@ -10,11 +10,11 @@ use trueline::store::spill::{FOLDER, SpillStore};
 
 #[test]
 fn a_store_begins_empty_and_is_not_there_before_something_spills() {
-    let directory = directory("empty");
-    let folder = directory.join(FOLDER);
+    let directory = directory();
+    let folder = directory.path().join(FOLDER);
     fs::create_dir_all(folder.join("keyspaces/7")).expect("writable");
     fs::write(folder.join("0.jnl"), b"what a crash left").expect("writable");
-    let store = SpillStore::new(&directory).expect("a store");
+    let store = SpillStore::new(directory.path()).expect("a store");
     assert!(!folder.exists() && store.bytes() == 0);
     let mut corner = store.open().expect("a corner");
     let mut entries = [(&b"a"[..], Some(&b"1"[..])), (b"b", Some(b"2"))].into_iter();
@@ -30,21 +30,18 @@ fn a_store_begins_empty_and_is_not_there_before_something_spills() {
     assert!(corner.read(b"b", &mut value).expect("readable"));
     assert_eq!(value, b"3");
     assert!(store.bytes() > 0);
-    drop((corner, other, store));
-    fs::remove_dir_all(directory).expect("removable");
 }
 
 #[test]
 fn a_store_that_cannot_be_made_says_where_and_what_to_do() {
-    let directory = directory("file");
-    let store = SpillStore::new(&directory).expect("nothing to remove");
-    fs::write(directory.join(FOLDER), b"a file in its place").expect("writable");
+    let directory = directory();
+    let store = SpillStore::new(directory.path()).expect("nothing to remove");
+    fs::write(directory.path().join(FOLDER), b"a file in its place").expect("writable");
     let error = store.open().expect_err("no folder").to_string();
     assert!(
         error.contains(FOLDER) && error.contains("pending_memory"),
         "{error}"
     );
-    fs::remove_dir_all(directory).expect("removable");
 }
 
 /// A store whose disk fills up, or that forgets.

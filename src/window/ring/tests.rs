@@ -1,0 +1,109 @@
+//! Sums that are kept from slide to slide.
+
+use super::*;
+use crate::stats::axis::{Axis, Grid};
+use crate::stats::fixed::Score;
+use crate::stats::rng::Rng;
+use crate::window::{Correction, WindowSpec};
+use proptest::prelude::*;
+
+const BASE: i64 = 10;
+
+/// Events of a base pane: some many, some none, of few distinct scores or of any.
+fn events(rng: &mut Rng, coarse: bool) -> Vec<(Score, bool)> {
+    let n = match (rng.uniform() * 4.0) as u32 {
+        0 => 0,
+        1 => 400,
+        some => 10 * some,
+    };
+    (0..n)
+        .map(|_| {
+            let z = rng.uniform().powi(2);
+            let z = if coarse { (z * 20.0).round() / 20.0 } else { z };
+            (Score::new(z).unwrap(), rng.uniform() < z)
+        })
+        .collect()
+}
+
+fn sums(grid: Grid, events: &[(Score, bool)]) -> Sums {
+    let mut sums = Sums::new(grid);
+    for (z, y) in events {
+        sums.observe(*z, *y).unwrap();
+    }
+    sums
+}
+
+fn pane(grid: Grid, start_ms: i64, events: &[(Score, bool)]) -> Pane {
+    Pane::of_scores(start_ms, start_ms + BASE, &sums(grid, events))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    // Against recomputation from scratch, with panes of other partitions that come late,
+    // outcomes that change after their pane was sealed, room that comes and goes, and restarts.
+    #[test]
+    fn kept_sums_are_those_of_the_panes_to_the_bit(seed: u64, level in 3u32..12, coarse: bool, logit: bool) {
+        let mut rng = Rng::new(seed);
+        let axis = match logit {
+            true => Axis::Logit { low: 1e-3, high: 0.9 },
+            false => Axis::Linear,
+        };
+        let grid = Grid::new(axis, level);
+        let specs = vec![
+            WindowSpec::time("60", 60),
+            WindowSpec::time("360", 360),
+            WindowSpec::time("1440", 1_440),
+            WindowSpec::last(700),
+        ];
+        let ladder = Ladder::new(specs, 0).unwrap();
+        let mut windows = Windows::new(&ladder, PaneSums::Scores(grid));
+        windows.keep(usize::MAX);
+        let (mut past, mut kept) = (Vec::new(), 0);
+        for i in 0..260 {
+            let (start_ms, end_ms) = (i * BASE, (i + 1) * BASE);
+            let new = events(&mut rng, coarse);
+            let sealed = (!new.is_empty()).then(|| pane(grid, start_ms, &new));
+            windows.seal(sealed.as_ref(), end_ms).unwrap();
+            for index in 0..4 {
+                if windows.due(index, end_ms, sealed.is_some()) || windows.young(index) {
+                    let got = windows.next_total(index, end_ms).unwrap();
+                    prop_assert_eq!(got, windows.total(index, end_ms).unwrap());
+                    kept += usize::from(windows.running[index].is_some());
+                }
+            }
+            windows.trim(end_ms);
+            past.extend(sealed.map(|_| (start_ms, new)));
+            let mut chance = |p: f64| rng.uniform() < p;
+            if chance(0.1) && let Some((start_ms, events)) = past.last().cloned() {
+                // The first event comes again with the other outcome.
+                let (z, y) = events[0];
+                let correction = Correction {
+                    start_ms,
+                    minus: sums(grid, &[(z, y)]),
+                    plus: sums(grid, &[(z, !y)]),
+                    labelled: Vec::new(),
+                };
+                windows.correct(&correction).unwrap();
+                past.pop();
+            }
+            if chance(0.1) {
+                let behind = start_ms - BASE * (rng.uniform() * 20.0) as i64;
+                let more = events(&mut rng, coarse);
+                windows.place(&pane(grid, behind.max(0), &more), end_ms).unwrap();
+            }
+            match (rng.uniform() * 40.0) as u32 {
+                0 => {
+                    let state = windows.state();
+                    windows = Windows::new(&ladder, PaneSums::Scores(grid));
+                    windows.restore(state).unwrap();
+                    windows.keep(usize::MAX);
+                }
+                1 => windows.keep((rng.uniform() * 100_000.0) as usize),
+                2 | 3 => windows.keep(usize::MAX),
+                _ => {}
+            }
+        }
+        prop_assert!(kept > 100, "{kept}");
+    }
+}
