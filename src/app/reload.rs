@@ -188,6 +188,7 @@ fn half_applied(problem: &Problem) -> String {
 mod tests {
     use super::*;
     use std::net::{IpAddr, Ipv4Addr};
+    use tempfile::{NamedTempFile, TempPath};
 
     const CONFIG: &str = r#"
 version = 1
@@ -206,15 +207,19 @@ test = { min_events = 500 }
 
     const LISTENS_ON: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 80);
 
-    /// A file with this text, and a reloader of it. Its engine answers each request, and says what
-    /// it was asked for.
-    fn reloader(name: &str) -> (PathBuf, Reloader, Receiver<ReloadRequest>) {
-        let name = format!("trueline-reload-{name}-{}.toml", std::process::id());
-        let file = std::env::temp_dir().join(name);
+    fn file() -> TempPath {
+        let file = NamedTempFile::with_prefix("trueline-reload-").expect("a file");
         std::fs::write(&file, CONFIG).expect("written");
+        file.into_temp_path()
+    }
+
+    /// A file with the text above, and a reloader of it. Its engine answers each request, and says
+    /// what it was asked for.
+    fn reloader() -> (TempPath, Reloader, Receiver<ReloadRequest>) {
+        let file = file();
         let in_force = Config::load(&file).expect("sound").in_force();
         let published = Arc::new(Published::default());
-        let (reloader, inbox) = Reloader::new(file.clone(), in_force, LISTENS_ON, published);
+        let (reloader, inbox) = Reloader::new(file.to_path_buf(), in_force, LISTENS_ON, published);
         let (asked, answered) = channel();
         std::thread::spawn(move || {
             for request in inbox {
@@ -228,7 +233,7 @@ test = { min_events = 500 }
 
     #[test]
     fn live_values_that_contradict_those_in_force_change_nothing() {
-        let (file, reloader, asked) = reloader("halves");
+        let (file, reloader, asked) = reloader();
         let both = CONFIG
             .replace("last = 1000", "last = 10000")
             .replace("min_events = 500", "min_events = 5000");
@@ -249,12 +254,11 @@ test = { min_events = 500 }
             let plan = asked.recv().expect("an engine").plan;
             assert_eq!(plan.models[0].judge.min_events, 900);
         }
-        let _ = std::fs::remove_file(&file);
     }
 
     #[test]
     fn links_lead_to_the_address_in_force_unless_the_file_has_one() {
-        let (file, reloader, asked) = reloader("links");
+        let (file, reloader, asked) = reloader();
         let links = || {
             reloader.reload();
             let notify = asked.recv().expect("an engine").notify;
@@ -266,19 +270,16 @@ test = { min_events = 500 }
         std::fs::write(&file, format!("{CONFIG}{named}")).expect("written");
         let theirs = ["https://t.example/", "https://t.example/runbooks"];
         assert_eq!(links(), theirs);
-        let _ = std::fs::remove_file(&file);
     }
 
     #[test]
     fn an_engine_that_does_not_answer_leaves_the_old_values_in_force_until_it_does() {
-        let name = format!("trueline-reload-{}.toml", std::process::id());
-        let file = std::env::temp_dir().join(name);
-        std::fs::write(&file, CONFIG).expect("written");
+        let file = file();
         let in_force = Config::load(&file).expect("sound").in_force();
         let published = Arc::new(Published::default());
         let (before, theirs) = (in_force.keys().hash(), Arc::clone(&published));
         published.update(|facts| facts.config.hash = before.clone());
-        let (mut reloader, inbox) = Reloader::new(file.clone(), in_force, LISTENS_ON, theirs);
+        let (mut reloader, inbox) = Reloader::new(file.to_path_buf(), in_force, LISTENS_ON, theirs);
         let now = || {
             let facts = published.facts();
             (facts.config.loaded, facts.config.hash.clone())
@@ -306,6 +307,5 @@ test = { min_events = 500 }
         let ended = reloader.reload();
         assert_eq!(ended.problems, ["the engine has ended"]);
         assert_eq!(now(), (false, hash));
-        let _ = std::fs::remove_file(&file);
     }
 }

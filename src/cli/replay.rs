@@ -332,7 +332,8 @@ fn comparison_json(report: &ComparisonReport) -> serde_json::Value {
     serde_json::json!({ "comparison": comparison::json(report) })
 }
 
-/// What became of all records in one line, and the first rejected one in another.
+/// What became of all records in one line, and in others what verdicts lack and the first rejected
+/// one.
 fn summary(tally: &Tally) -> String {
     let mut out = format!("{} records: {} observed", tally.records, tally.observed);
     for (what, count) in &tally.others {
@@ -340,6 +341,15 @@ fn summary(tally: &Tally) -> String {
     }
     for gap in &tally.gaps {
         out.push_str(&format!("\nincomplete: {gap}"));
+    }
+    if let Some(((stream, n), others)) = tally.unseen_late.split_first() {
+        let more = match others.len() {
+            0 => String::new(),
+            more => format!(" and some of {more} others"),
+        };
+        out.push_str(&format!(
+            "\nlate outcomes after the last slide, not in every verdict: {n} of {stream}{more}"
+        ));
     }
     if let Some(first) = &tally.first_rejected {
         out.push_str(&format!("\nfirst rejected: {first}"));

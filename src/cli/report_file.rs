@@ -86,19 +86,12 @@ fn folder(path: &Path) -> &Path {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
-
-    /// A folder of this test alone.
-    fn scratch(name: &str) -> PathBuf {
-        let name = format!("trueline-{}-report-file-{name}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).expect("a folder");
-        folder
-    }
+    use tempfile::TempDir;
 
     #[test]
     fn devices_and_links_to_nothing_are_refused_and_an_input_by_any_path() {
-        let folder = scratch("refused");
+        let scratch = TempDir::with_prefix("trueline-report-").expect("a folder");
+        let folder = scratch.path();
         let input = folder.join("in.csv");
         fs::write(&input, "score,label\n").expect("a file");
         symlink(&input, folder.join("link.csv")).expect("a link");
@@ -116,29 +109,28 @@ mod tests {
             assert!(why.starts_with("--map: ") && why.contains(words), "{why}");
         }
         assert_eq!(said("out.csv"), Ok(()));
-        let _ = fs::remove_dir_all(folder);
     }
 
     #[test]
     fn a_link_is_followed_and_the_file_behind_it_replaced() {
-        let folder = scratch("link");
+        let scratch = TempDir::with_prefix("trueline-report-").expect("a folder");
+        let folder = scratch.path();
         let (file, link) = (folder.join("november.html"), folder.join("latest.html"));
         fs::write(&file, "old").expect("a file");
         symlink("november.html", &link).expect("a link");
         write("--report", &link, "new").expect("written");
         assert!(link.is_symlink() && !file.is_symlink());
         assert_eq!(fs::read_to_string(&file).expect("a file"), "new");
-        assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 2);
-        let _ = fs::remove_dir_all(folder);
+        assert_eq!(fs::read_dir(folder).expect("a folder").count(), 2);
     }
 
     #[test]
     fn two_names_of_a_file_that_is_not_there_yet_are_one_place() {
-        let folder = scratch("same");
+        let scratch = TempDir::with_prefix("trueline-report-").expect("a folder");
+        let folder = scratch.path();
         let inside = folder.join("inside");
         fs::create_dir(&inside).expect("a folder");
         assert!(is_same(&folder.join("x"), &inside.join("../x")));
         assert!(!is_same(&folder.join("x"), &folder.join("y")));
-        let _ = fs::remove_dir_all(folder);
     }
 }

@@ -277,6 +277,10 @@ fn description(file: &FileReport, found: &Inspection) -> String {
     if let Some(fault) = &file.fault {
         return fault.to_string();
     }
+    if let Some((journal, fault)) = &file.needs {
+        let name = journal.file_name().unwrap_or_default().display();
+        return format!("needs journal {name}, which is {fault}");
+    }
     let newest = found.newest.as_ref().ok().and_then(Option::as_ref);
     match file.role {
         FileRole::Snapshot if newest.is_some_and(|l| l.path == file.path) => {
@@ -385,6 +389,9 @@ fn as_json(directory: &Path, found: &Inspection) -> Value {
             "bytes": file.bytes,
             "format": file.format,
             "fault": file.fault.as_ref().map(ToString::to_string),
+            "needs": file.needs.as_ref().map(|(path, fault)| {
+                json!({ "path": path.display().to_string(), "fault": fault.to_string() })
+            }),
         })
     });
     let newest = found.newest.as_ref().ok().and_then(Option::as_ref);

@@ -77,7 +77,13 @@ pub(super) fn scalar(kind: Kind, text: &str, quoted: bool, bare: bool) -> Result
         },
         Kind::Start(words) if words.contains(&text) => Ok(Value::Text(text.to_owned())),
         Kind::Start(_) => start(text).map(|_| Value::Text(text.to_owned())),
-        _ => Err(mismatch(kind, &shown)),
+        _ => {
+            let (what, remedy) = mismatch(kind, &shown);
+            Err(match scalar(kind, text, false, true) {
+                Ok(_) => (what, format!("write {text} without quotes")),
+                Err(_) => (what, remedy),
+            })
+        }
     }
 }
 

@@ -47,8 +47,9 @@ impl ValueReader<'_, '_> {
                     other => Err(mismatch(kind, &described(other))),
                 };
                 let read = read.map_err(|(what, remedy)| match name {
-                    // Its texts have a form of their own.
+                    // Their texts have a form of their own.
                     "budget" => (what, "write, for example, \"1 per 30d\"".to_owned()),
+                    "brokers" => (what, "write, for example, \"a:9092,b:9092\"".to_owned()),
                     _ => (what, remedy),
                 });
                 self.note(name, at, read)

@@ -14,7 +14,7 @@ impl std::error::Error for ScoresError {}
 
 pub(super) fn empty(name: &str) -> ScoresError {
     ScoresError(format!(
-        "{name}: no events; the file needs the columns score and label, and at least one row"
+        "{name}: no events; the file needs at least one row of scores"
     ))
 }
 

@@ -3,14 +3,9 @@
 //! [`Librdkafka`](super::Librdkafka) is the client of the program. The rest of this module is above
 //! these traits: where a partition starts, what its end is, what is lost, which record may be
 //! handed over. So it can be driven by a broker that exists in memory only, in a time of its own.
-//!
-//! The traits keep the types of rdkafka for lists of partitions and for errors.
 
-use super::context::Events;
-use super::handler::{Fetched, Record};
+use super::group_client::GroupClient;
 use super::{KafkaError, KafkaOptions};
-use rdkafka::TopicPartitionList;
-use rdkafka::error::KafkaResult;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -49,93 +44,6 @@ pub trait Brokers: Debug + Send + Sync {
         options: &KafkaOptions,
         topic: &str,
     ) -> Result<Box<dyn FollowState>, KafkaError>;
-}
-
-/// A member of a consumer group that reads committed records.
-pub trait GroupClient: Send {
-    /// Runs callbacks without waiting, and takes what they stored. Hands over a record that came
-    /// before its partition was forwarded.
-    fn serve(&mut self, early: &mut dyn FnMut(Record<'_>)) -> Events;
-
-    /// Why the client is of no more use, if it is not.
-    fn fatal_error(&self) -> Option<KafkaError>;
-
-    /// Address and client id of each member of a group.
-    fn members(&self, group: &str, within: Duration) -> KafkaResult<Vec<(String, String)>>;
-
-    /// Hands over at most `max` records of forwarded partitions, in one batch or several, and waits
-    /// for `max` of them until the timeout.
-    fn take(&mut self, max: usize, timeout: Duration, batch: &mut dyn FnMut(&[Fetched<'_>]));
-
-    /// Lets [`take`](GroupClient::take) hand over the records of a partition.
-    fn forward(&self, topic: &str, partition: i32);
-
-    /// Undoes [`forward`](GroupClient::forward).
-    fn unforward(&self, topic: &str, partition: i32);
-
-    /// The offset after the newest record, as of the latest fetch response.
-    fn end(&self, topic: &str, partition: i32) -> Option<i64>;
-
-    /// Next offsets, with records that are not handed over.
-    fn position(&self) -> KafkaResult<TopicPartitionList>;
-
-    /// Assigned partitions.
-    fn assignment(&self) -> KafkaResult<TopicPartitionList>;
-
-    /// Accepts partitions that the group assigns, from these offsets on.
-    fn accept(&self, with_offsets: &TopicPartitionList) -> KafkaResult<()>;
-
-    /// Gives back partitions that the group revokes.
-    fn give_back(&self, list: &TopicPartitionList) -> KafkaResult<()>;
-
-    /// Adds partitions to the assignment.
-    fn assign(&self, with_offsets: &TopicPartitionList) -> KafkaResult<()>;
-
-    /// Removes partitions from the assignment.
-    fn unassign(&self, list: &TopicPartitionList) -> KafkaResult<()>;
-
-    /// Whether the group has given the partitions away already.
-    fn assignment_lost(&self) -> bool;
-
-    /// Stops fetching.
-    fn pause(&self, list: &TopicPartitionList) -> KafkaResult<()>;
-
-    /// Fetches again.
-    fn resume(&self, list: &TopicPartitionList) -> KafkaResult<()>;
-
-    /// Commits offsets, without waiting.
-    fn commit(&self, offsets: &TopicPartitionList) -> KafkaResult<()>;
-
-    /// Number of partitions of a topic; 0 if it does not exist.
-    fn partitions(&self, topic: &str, within: Duration) -> KafkaResult<usize>;
-
-    /// Committed offsets of these partitions.
-    fn committed(
-        &self,
-        list: TopicPartitionList,
-        within: Duration,
-    ) -> KafkaResult<TopicPartitionList>;
-
-    /// The same, asked by a client of its own: that of a fenced member may not be used.
-    fn committed_afresh(
-        &self,
-        options: &KafkaOptions,
-        list: TopicPartitionList,
-        within: Duration,
-    ) -> Result<TopicPartitionList, KafkaError>;
-
-    /// First offsets of these times or later.
-    fn offsets_for_times(
-        &self,
-        times: TopicPartitionList,
-        within: Duration,
-    ) -> KafkaResult<TopicPartitionList>;
-
-    /// The first offset of a partition, and the one after its last.
-    fn watermarks(&self, topic: &str, partition: i32, within: Duration) -> KafkaResult<(i64, i64)>;
-
-    /// The client is dropped next: rebalances are no longer reported.
-    fn close(&self);
 }
 
 /// A record of the state topic: its key, and its value or `None` to delete the key.

@@ -17,14 +17,15 @@
 //! Offsets are stored at the broker only by [`Consumer::commit`], for lag tools. The snapshot of
 //! the caller is authoritative.
 
+mod counts;
 mod members;
 mod rebalance;
 mod view;
 
-use super::client::{Brokers, GroupClient};
+use super::client::Brokers;
 use super::contact::Contact;
 use super::context::Rebalance;
-use super::handler::Fetched;
+use super::group_client::{Fetched, GroupClient};
 use super::native::BATCH;
 use super::offsets::{OffsetRecovery, Position, position_of};
 use super::partition_ends::PartitionEnds;
@@ -32,6 +33,7 @@ use super::start_offsets::StartOffsets;
 use super::throttle::ErrorThrottle;
 use super::topics::Topics;
 use super::{Handler, KafkaError, KafkaOptions, Partition};
+use counts::Counts;
 use rdkafka::error::KafkaResult;
 use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
@@ -61,8 +63,11 @@ pub struct Consumer {
     starts: StartOffsets,
     /// A partition begins here, and the caller has not stored that yet.
     begun: bool,
-    /// By number of each subscribed topic, how many partitions it had at the last assignment.
-    counts: BTreeMap<u16, usize>,
+    counts: Counts,
+    /// When these were last asked for.
+    counted: Instant,
+    /// They were asked for since the caller last looked.
+    recounted: bool,
     brokers: String,
     next: NextOffsets,
     ends: PartitionEnds,
@@ -100,7 +105,9 @@ impl Consumer {
             forwarded: Instant::now(),
             starts: StartOffsets::new(options),
             begun: false,
-            counts: BTreeMap::new(),
+            counts: Counts::default(),
+            counted: Instant::now(),
+            recounted: false,
             brokers: options.brokers.clone(),
             next: NextOffsets::new(options.topics.len()),
             ends: PartitionEnds::default(),
@@ -137,6 +144,7 @@ impl Consumer {
         if !self.starts.is_complete() {
             self.retry_starts(handler);
         }
+        self.count_again(handler);
         if std::mem::take(&mut self.begun) {
             return 0;
         }
@@ -281,7 +289,8 @@ impl Consumer {
                     let reads = (next.is_some() || self.starts.awaits(p))
                         && !self.paused
                         && !self.suspended.contains(&p)
-                        && !self.absent.contains(&p);
+                        && !self.absent.contains(&p)
+                        && !self.is_gone(p);
                     self.contact
                         .update_leader(p, !reads || stats.responded.is_some());
                     let unfetched = reads && stats.unfetched;
@@ -334,11 +343,12 @@ impl Consumer {
         KafkaError::from_code(code, text, &self.brokers, &self.topics.names)
     }
 
-    /// Commits the next offset of each partition, without waiting.
+    /// Commits the next offset of each partition, without waiting. With one that is gone the broker
+    /// refuses all.
     pub fn commit(&self, positions: &[(Partition, i64)]) -> Result<(), KafkaError> {
         let mut list = TopicPartitionList::new();
         for &(p, offset) in positions {
-            if self.next.get(p).is_some() {
+            if self.next.get(p).is_some() && !self.is_gone(p) {
                 let mut entry = list.add_partition(self.topics.name(p), p.partition);
                 if let Some(metadata) = self.starts.metadata(p) {
                     entry.set_metadata(metadata);

@@ -1,37 +1,9 @@
-//! What a consumer hands over, and to whom.
+//! To whom a consumer hands what it reads.
 
-use super::{Headers, KafkaError, Partition};
+use super::group_client::Record;
+use super::{KafkaError, Partition};
 use std::ops::Range;
 use std::time::Duration;
-
-/// One record, borrowed from the client for the duration of the call.
-#[derive(Debug, Clone, Copy)]
-pub struct Record<'a> {
-    /// Position of the topic in [`super::KafkaOptions::topics`].
-    pub topic: u16,
-    /// Number of the partition in its topic.
-    pub partition: i32,
-    /// Offset.
-    pub offset: i64,
-    /// Kafka timestamp in ms since 1970, if the record has one.
-    pub timestamp_ms: Option<i64>,
-    /// Key, if there is one.
-    pub key: Option<&'a [u8]>,
-    /// Value; empty for a tombstone.
-    pub payload: &'a [u8],
-    /// Headers.
-    pub headers: Headers<'a>,
-}
-
-/// A record of a batch, or the error of a partition.
-#[derive(Debug, Clone, Copy)]
-pub struct Fetched<'a> {
-    /// The record. That of an error has the offset that was requested, negative if there was none,
-    /// and a text as its value.
-    pub record: Record<'a>,
-    /// 0 for a record, otherwise the error code of librdkafka.
-    pub error: i32,
-}
 
 /// The start of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +95,12 @@ pub trait Handler {
     /// The partition stays assigned but is no longer read, for this reason. One that does not exist
     /// [begins](Handler::begins) once it is added.
     fn suspended(&mut self, partition: Partition, why: &str);
+
+    /// The group assigns a partition that does not exist. Reported at each assignment, or more
+    /// often.
+    fn gone(&mut self, partition: Partition) {
+        let _ = partition;
+    }
 
     /// An error occurred. Consumption continues unless [`KafkaError::is_fatal`]. The same error is
     /// reported at most once in 30 seconds.

@@ -233,6 +233,12 @@ impl KafkaOptions {
                 self.queue_kbytes_max.to_string(),
             )
             .set("statistics.interval.ms", self.statistics_ms.to_string())
+            // The group learns of added partitions by the refresh: after five minutes, the default,
+            // their records would be late. It asks for the topics of this client only.
+            .set("topic.metadata.refresh.interval.ms", "5000")
+            // The default. Unset, it would be three intervals, and while brokers do not answer the
+            // client would forget its topics and report them as missing.
+            .set("metadata.max.age.ms", "900000")
             // `offsets` decides what to do.
             .set("auto.offset.reset", "error");
         self.set_fetch_limits(&mut c);
@@ -406,6 +412,16 @@ mod tests {
         };
         let why = o.refused_option().map(|r| r.1);
         assert!(why.is_some_and(|why| why.ends_with("set `statistics_interval` instead")));
+    }
+
+    #[test]
+    fn added_partitions_are_looked_for_within_the_default_lateness_unless_set_otherwise() {
+        let name = "topic.metadata.refresh.interval.ms";
+        let mut o = KafkaOptions::default();
+        let interval = |o: &KafkaOptions| o.consumer_config().get(name)?.parse::<u32>().ok();
+        assert!(interval(&o).is_some_and(|ms| ms <= 5_000));
+        o.options.insert(name.to_owned(), "60000".to_owned());
+        assert_eq!(interval(&o), Some(60_000));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! Errors are only debug lines, because the consumer reports the same ones. What became of a record
 //! goes to whoever wrote it.
 
+use super::options::is_client_option;
 use super::rebootstrap::Rebootstrap;
 use super::token::TokenFile;
 use super::{KafkaError, KafkaOptions};
@@ -79,4 +80,31 @@ impl ProducerContext<NoCustomPartitioner> for Quiet {
             Err((error, _)) => Err(error.to_string()),
         });
     }
+}
+
+/// Settings of a reader that commits nothing.
+pub(super) fn reader_config(options: &KafkaOptions, group: &str) -> ClientConfig {
+    let mut c = settings(options);
+    c.set("group.id", group)
+        .set("enable.auto.commit", "false")
+        .set("auto.offset.reset", "earliest")
+        .set("fetch.wait.max.ms", "50");
+    c
+}
+
+/// Settings of every such client.
+pub(super) fn settings(options: &KafkaOptions) -> ClientConfig {
+    let mut c = options.client_config();
+    for (k, v) in options.options.iter().filter(|(k, _)| is_client_option(k)) {
+        c.set(k, v);
+    }
+    c
+}
+
+/// A client for the state topic, with these settings.
+pub(super) fn create<T: FromClientConfigAndContext<Quiet>>(
+    config: &ClientConfig,
+    options: &KafkaOptions,
+) -> Result<T, KafkaError> {
+    Quiet::client("state topic", config, options)
 }

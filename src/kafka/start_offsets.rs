@@ -16,7 +16,7 @@
 //! If the broker goes down meanwhile, librdkafka would never read the partition. So partitions
 //! without an answer are remembered here and requested again.
 
-use super::client::GroupClient;
+use super::group_client::GroupClient;
 use super::handler::Begin;
 use super::options::{MissingState, StartAt};
 use super::process_start::ProcessStart;

@@ -5,8 +5,8 @@
 
 use super::client::{Ends, FollowState, Followed};
 use super::list_offsets::offsets;
-use super::quiet::Quiet;
-use super::state_topic::{create, poll_idle, reader_config};
+use super::quiet::{Quiet, create, reader_config};
+use super::state_topic::poll_idle;
 use super::{KafkaError, KafkaOptions};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError as Native;

@@ -12,15 +12,13 @@
 //! reading time.
 
 use super::client::{EachAt, EachRecord, ReadState};
-use super::options::is_client_option;
-use super::quiet::Quiet;
+use super::quiet::{Quiet, create, reader_config, settings};
 use super::{KafkaError, KafkaOptions};
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
-use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::Message;
-use rdkafka::{ClientConfig, Offset, TopicPartitionList};
+use rdkafka::{Offset, TopicPartitionList};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -323,30 +321,6 @@ pub(super) fn poll_idle(client: &BaseConsumer<Quiet>) {
 /// not join it.
 fn reader(options: &KafkaOptions, group: &str) -> Result<BaseConsumer<Quiet>, KafkaError> {
     create(&reader_config(options, group), options)
-}
-
-pub(super) fn reader_config(options: &KafkaOptions, group: &str) -> ClientConfig {
-    let mut c = settings(options);
-    c.set("group.id", group)
-        .set("enable.auto.commit", "false")
-        .set("auto.offset.reset", "earliest")
-        .set("fetch.wait.max.ms", "50");
-    c
-}
-
-pub(super) fn settings(options: &KafkaOptions) -> ClientConfig {
-    let mut c = options.client_config();
-    for (k, v) in options.options.iter().filter(|(k, _)| is_client_option(k)) {
-        c.set(k, v);
-    }
-    c
-}
-
-pub(super) fn create<T: FromClientConfigAndContext<Quiet>>(
-    config: &ClientConfig,
-    options: &KafkaOptions,
-) -> Result<T, KafkaError> {
-    Quiet::client("state topic", config, options)
 }
 
 /// Waits on this thread for an administration request.

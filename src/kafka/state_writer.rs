@@ -1,8 +1,7 @@
 //! Writing to the state topic.
 
 use super::client::{StateRecord, WriteState};
-use super::quiet::{Quiet, Then, Written};
-use super::state_topic::{create, settings};
+use super::quiet::{Quiet, Then, Written, create, settings};
 use super::{KafkaError, KafkaOptions};
 use rdkafka::error::{KafkaError as Native, RDKafkaErrorCode};
 use rdkafka::producer::{BaseRecord, Producer, PurgeConfig, ThreadedProducer};

@@ -84,7 +84,8 @@ mod tests {
     fn a_token_yields_its_subject_and_lifetime() {
         // {"alg":"none"} and {"sub":"w?","exp":1900000000.5}
         let jwt = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ3PyIsImV4cCI6MTkwMDAwMDAwMC41fQ.";
-        let path = std::env::temp_dir().join(format!("trueline-token-{}", std::process::id()));
+        let file = tempfile::NamedTempFile::with_prefix("trueline-token-").unwrap();
+        let path = file.path().to_path_buf();
         std::fs::write(&path, format!("{jwt}\n")).unwrap();
         let token = TokenFile(Some(path.clone())).token().unwrap();
         assert_eq!(
@@ -104,7 +105,7 @@ mod tests {
             error.contains("it is empty") && error.contains("trueline-token"),
             "{error}"
         );
-        std::fs::remove_file(&path).unwrap();
+        file.close().unwrap();
         assert!(TokenFile(Some(path)).token().is_err());
     }
 }

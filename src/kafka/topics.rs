@@ -1,10 +1,19 @@
-//! The topics of a consumer, by name and by number.
+//! The topics of a consumer and their partitions, by name and by number.
 //!
 //! The first topics are subscribed to. The others are copartitioned: partition p of such a topic is
 //! assigned together with partition p of the subscribed topic in the same place.
 
-use super::{KafkaOptions, Partition};
+use super::KafkaOptions;
 use rdkafka::TopicPartitionList;
+
+/// A partition of one of the consumer's topics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Partition {
+    /// Position of the topic in [`super::KafkaOptions::topics`].
+    pub topic: u16,
+    /// Number of the partition in its topic.
+    pub partition: i32,
+}
 
 /// Names of all topics, and how many of them are subscribed to.
 #[derive(Clone)]

@@ -206,6 +206,7 @@ pub fn read(text: &[u8]) -> (State, usize) {
 mod tests {
     use super::*;
     use crate::notify::notification::{Links, Notification};
+    use tempfile::TempDir;
 
     fn queued(at_ms: i64, sinks: &[&str]) -> Entry {
         let links = Links {
@@ -227,17 +228,14 @@ mod tests {
         }
     }
 
-    fn directory(name: &str) -> PathBuf {
-        let dir = std::env::temp_dir().join(format!("trueline-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir_all(&dir).expect("a directory");
-        dir
+    fn directory() -> TempDir {
+        TempDir::with_prefix("trueline-journal-").expect("a directory")
     }
 
     #[test]
     fn what_no_sink_has_taken_is_there_after_a_restart_in_order() {
-        let dir = directory("journal-order");
-        let (mut journal, _) = AlertJournal::open(&dir).expect("a journal");
+        let dir = directory();
+        let (mut journal, _) = AlertJournal::open(dir.path()).expect("a journal");
         for at in 1..=3 {
             journal
                 .append(&queued(at, &["a", "b"]), true)
@@ -248,88 +246,83 @@ mod tests {
         journal.append(&done("a", 2), false).expect("written");
         let before = journal.state().clone();
         drop(journal);
-        let (journal, unreadable) = AlertJournal::open(&dir).expect("a journal");
+        let (journal, unreadable) = AlertJournal::open(dir.path()).expect("a journal");
         assert_eq!((journal.state(), unreadable), (&before, 0));
         let open = journal.state().undelivered.iter();
         let open: Vec<(i64, usize)> = open.map(|(n, s)| (n.at_ms, s.len())).collect();
         assert_eq!(open, [(2, 1), (3, 2)]);
-        let _ = fs::remove_dir_all(dir);
     }
 
     #[test]
     fn a_torn_last_line_is_dropped_and_the_rest_holds() {
-        let dir = directory("journal-torn");
-        let (mut journal, _) = AlertJournal::open(&dir).expect("a journal");
+        let dir = directory();
+        let (mut journal, _) = AlertJournal::open(dir.path()).expect("a journal");
         journal.append(&queued(1, &["a"]), true).expect("written");
         // Characters of more than one byte: the line may be torn within one.
         journal
             .append(&queued(2, &["pagér über"]), true)
             .expect("written");
-        let path = dir.join(JOURNAL);
+        let path = dir.path().join(JOURNAL);
         let text = fs::read(&path).expect("bytes");
         for cut in 1..200 {
             fs::write(&path, &text[..text.len() - cut]).expect("written");
-            let (journal, unreadable) = AlertJournal::open(&dir).expect("a journal");
+            let (journal, unreadable) = AlertJournal::open(dir.path()).expect("a journal");
             let whole = cut == 1;
             assert_eq!(journal.state().undelivered.len(), if whole { 2 } else { 1 });
             assert_eq!(unreadable, usize::from(!whole));
         }
-        let _ = fs::remove_dir_all(dir);
     }
 
     #[test]
     fn a_journal_of_an_earlier_version_is_read() {
-        let dir = directory("journal-earlier");
-        let (mut journal, _) = AlertJournal::open(&dir).expect("a journal");
+        let dir = directory();
+        let (mut journal, _) = AlertJournal::open(dir.path()).expect("a journal");
         journal
             .append(&queued(1, &["a", "b"]), true)
             .expect("written");
         drop(journal);
-        let path = dir.join(JOURNAL);
+        let path = dir.path().join(JOURNAL);
         let text = fs::read_to_string(&path).expect("text");
         assert!(text.contains(r#""missed":{},"#), "{text}");
         let key = "0000000000000000-1-1-warn";
         let done = format!(r#"{{"done":{{"sink":"a","key":"{key}","delivered":false}}}}"#);
         let earlier = text.replace(r#""missed":{},"#, "") + &done + "\n";
         fs::write(&path, earlier).expect("written");
-        let (journal, unreadable) = AlertJournal::open(&dir).expect("a journal");
+        let (journal, unreadable) = AlertJournal::open(dir.path()).expect("a journal");
         assert_eq!(unreadable, 0);
         let waits = |sink| journal.state().waiting(sink, key).is_some();
         assert!(!waits("a") && waits("b"));
         assert!(!journal.state().knows("0000000000000000", "a", 0));
-        let _ = fs::remove_dir_all(dir);
     }
 
     #[test]
     fn what_is_left_of_removed_sinks_is_given_up_and_nothing_else() {
-        let dir = directory("journal-removed");
-        let (mut journal, _) = AlertJournal::open(&dir).expect("a journal");
+        let dir = directory();
+        let (mut journal, _) = AlertJournal::open(dir.path()).expect("a journal");
         for at in 1..=2 {
             let queued = queued(at, &["gone", "here"]);
             journal.append(&queued, true).expect("written");
         }
         journal.give_up(|sink| sink == "gone");
         drop(journal);
-        let (journal, _) = AlertJournal::open(&dir).expect("a journal");
+        let (journal, _) = AlertJournal::open(dir.path()).expect("a journal");
         let waiting = journal.state().undelivered.iter();
         let sinks: Vec<&[String]> = waiting.map(|(_, sinks)| sinks.as_slice()).collect();
         assert_eq!(sinks, [["here"], ["here"]]);
-        let _ = fs::remove_dir_all(dir);
     }
 
     #[test]
     fn the_file_stays_bounded() {
-        let dir = directory("journal-bounded");
-        let (mut journal, _) = AlertJournal::open(&dir).expect("a journal");
+        let dir = directory();
+        let (mut journal, _) = AlertJournal::open(dir.path()).expect("a journal");
         for at in 0..(2 * COMPACT_AFTER as i64 + 10) {
             journal.append(&queued(at, &["a"]), false).expect("written");
             journal.append(&done("a", at), false).expect("written");
         }
-        let lines = fs::read_to_string(dir.join(JOURNAL))
+        let lines = fs::read_to_string(dir.path().join(JOURNAL))
             .expect("text")
             .lines()
             .count();
         assert!(lines <= COMPACT_AFTER + 1, "{lines}");
-        let _ = fs::remove_dir_all(dir);
     }
 }

@@ -4,8 +4,6 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
-use std::fs;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,6 +12,7 @@ use super::notification::Links;
 use super::notifier::Firing;
 use super::*;
 use crate::alert::{Labels, Severity};
+use tempfile::TempDir;
 
 const MINUTE_MS: i64 = 60_000;
 /// When the tests begin, in ms since 1970.
@@ -187,22 +186,18 @@ fn firing(alert: u8, since_ms: i64) -> Notification {
 
 /// A process with a journal.
 struct Process {
-    bench: Bench,
-    folder: PathBuf,
     notifier: Option<Notifier>,
+    bench: Bench,
+    folder: TempDir,
 }
 
 impl Process {
-    fn new(name: &str, sinks: &[&str]) -> Process {
+    fn new(sinks: &[&str]) -> Process {
         NOW_MS.set(BEGIN_MS);
-        let name = format!("trueline-notify-{name}-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).expect("a folder");
         let mut process = Process {
-            bench: Bench::default(),
-            folder,
             notifier: None,
+            bench: Bench::default(),
+            folder: TempDir::with_prefix("trueline-notify-").expect("a folder"),
         };
         process.start(sinks);
         process
@@ -219,7 +214,7 @@ impl Process {
         };
         let host: Arc<dyn Host> = Arc::new(bench.clone());
         let none = |_: &SinkOptions| Ok(None);
-        let place = (self.folder.as_path(), false);
+        let place = (self.folder.path(), false);
         let notifier = Notifier::start(&options(sinks), place, (&none, &host), (now_ms, 1));
         self.notifier = Some(notifier.expect("it starts"));
         self.bench = bench;
@@ -266,13 +261,6 @@ impl Process {
     }
 }
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.notifier = None;
-        let _ = fs::remove_dir_all(&self.folder);
-    }
-}
-
 fn came(sink: &str, notification: &Notification) -> (String, String) {
     (sink.to_owned(), notification.key.clone())
 }
@@ -280,7 +268,7 @@ fn came(sink: &str, notification: &Notification) -> (String, String) {
 #[test]
 fn an_alert_that_had_no_room_is_offered_again_until_the_sink_has_it() {
     for restarts in [false, true] {
-        let mut process = Process::new(&format!("room-{restarts}"), &["s"]);
+        let mut process = Process::new(&["s"]);
         let (first, second) = (firing(1, 10), firing(2, 20));
         process.notify(&first);
         process.notify(&second);
@@ -312,7 +300,7 @@ fn an_alert_that_had_no_room_is_offered_again_until_the_sink_has_it() {
 #[test]
 fn an_alert_that_was_refused_for_good_is_offered_once_an_hour_while_it_fires() {
     for restarts in [false, true] {
-        let mut process = Process::new(&format!("refused-{restarts}"), &["s"]);
+        let mut process = Process::new(&["s"]);
         let alert = firing(1, 10);
         process.notify(&alert);
         process.bench.answer(&[Err(())]);
@@ -343,13 +331,13 @@ fn an_alert_that_was_refused_for_good_is_offered_once_an_hour_while_it_fires() {
 
 #[test]
 fn another_process_that_takes_an_alert_over_knows_what_its_sinks_missed() {
-    let mut process = Process::new("moves", &["s"]);
+    let mut process = Process::new(&["s"]);
     let alert = firing(1, 10);
     process.notify(&alert);
     process.bench.answer(&[Err(())]);
     assert!(!process.offer(&alert));
     let texts = process.notifier().transfers().expect("a change");
-    let mut next = Process::new("moves-to", &["s"]);
+    let mut next = Process::new(&["s"]);
     next.notifier().acquire(&AlertHandover {
         fingerprint: alert.fingerprint.clone(),
         transferred: texts.get(&alert.fingerprint).cloned(),
@@ -365,7 +353,7 @@ fn another_process_that_takes_an_alert_over_knows_what_its_sinks_missed() {
 
 #[test]
 fn a_removed_sink_gives_up_what_it_has_not_sent_and_one_that_stops_does_not() {
-    let mut process = Process::new("removed", &["gone", "here"]);
+    let mut process = Process::new(&["gone", "here"]);
     let (ended, fires) = (firing(1, 10), firing(2, 20));
     process.notify(&ended);
     // A stop leaves all of it.
@@ -406,7 +394,7 @@ fn a_removed_sink_gives_up_what_it_has_not_sent_and_one_that_stops_does_not() {
 fn that_a_stream_joins_is_news_only_for_a_sink_that_wants_it_and_lacks_the_alert() {
     let labels =
         |segment: &str| -> Labels { ["trueline-test", "", segment, "", "warn"].map(str::to_owned) };
-    let mut process = Process::new("joins", &["all"]);
+    let mut process = Process::new(&["all"]);
     let alert = firing(1, 10);
     let wants = |process: &mut Process, segment: &str, severity| {
         let of = (severity, &labels(segment));

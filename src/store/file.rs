@@ -121,6 +121,8 @@ fn newest(
                     refused,
                 }));
             }
+            // Several snapshots may need the same journal.
+            Err(fault) if refused.contains(&fault) => {}
             Err(fault) => refused.push(fault),
         }
     }
@@ -175,11 +177,14 @@ struct Body<'a, W> {
     to: &'a mut W,
     length: u64,
     crc: crc32fast::Hasher,
+    /// Why it could not be written: the encoder does not say.
+    failed: Option<io::Error>,
 }
 
 impl<W: Write> Write for Body<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.to.write_all(bytes)?;
+        let done = self.to.write_all(bytes);
+        done.map_err(|error| io::Error::from(self.failed.insert(error).kind()))?;
         self.length += bytes.len() as u64;
         self.crc.update(bytes);
         Ok(bytes.len())
@@ -197,11 +202,19 @@ fn encode<W: Write + Seek>(snapshot: &Snapshot, to: &mut W) -> io::Result<()> {
         to,
         length: 0,
         crc: crc32fast::Hasher::new(),
+        failed: None,
     };
     let mut body = BufWriter::with_capacity(BUFFER, body);
-    postcard::to_io(snapshot, &mut body).map_err(io::Error::other)?;
+    let encoded = postcard::to_io(snapshot, &mut body).err();
+    let error = encoded.map(io::Error::other);
+    if let Some(error) = error.or_else(|| body.flush().err()) {
+        let failed = body.get_mut().failed.take();
+        return Err(failed.unwrap_or(error));
+    }
     let body = body.into_inner().map_err(IntoInnerError::into_error)?;
-    let Body { to, length, crc } = body;
+    let Body {
+        to, length, crc, ..
+    } = body;
     to.seek(SeekFrom::Start(0))?;
     to.write_all(MAGIC)?;
     to.write_all(&VERSION.to_le_bytes())?;
@@ -236,22 +249,46 @@ pub(super) fn read(bytes: &[u8]) -> Result<Snapshot, FormatError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tempfile::TempDir;
 
-    /// A directory per test, removed when the test ends.
-    struct Dir(PathBuf);
+    fn folder() -> TempDir {
+        TempDir::with_prefix("trueline-store-").unwrap()
+    }
 
-    impl Dir {
-        fn new(name: &str) -> Dir {
-            let name = format!("trueline-store-{name}-{}", std::process::id());
-            let dir = std::env::temp_dir().join(name);
-            let _ = fs::remove_dir_all(&dir);
-            Dir(dir)
+    /// The number of the error of a full disk.
+    const NO_ROOM: i32 = 28;
+
+    /// A disk with room for this many bytes.
+    struct Full(usize);
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let n = bytes.len().min(self.0);
+            self.0 -= n;
+            match n {
+                0 if !bytes.is_empty() => Err(io::Error::from_raw_os_error(NO_ROOM)),
+                _ => Ok(n),
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
         }
     }
 
-    impl Drop for Dir {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
+    impl Seek for Full {
+        fn seek(&mut self, _: SeekFrom) -> io::Result<u64> {
+            Ok(0)
+        }
+    }
+
+    #[test]
+    fn a_disk_that_fills_up_within_a_body_is_named() {
+        let mut long = numbered(7);
+        long.topics = vec!["t".repeat(BUFFER + 1)];
+        for snapshot in [numbered(7), long] {
+            let failed = encode(&snapshot, &mut Full(HEADER + 1)).unwrap_err();
+            assert_eq!(failed.raw_os_error(), Some(NO_ROOM), "{failed}");
         }
     }
 
@@ -263,13 +300,14 @@ mod tests {
 
     #[test]
     fn the_newest_of_three_is_loaded_and_older_ones_are_dropped() {
-        let dir = Dir::new("keep");
-        assert_eq!(load(&dir.0).unwrap(), None);
+        let folder = folder();
+        let dir = folder.path().join("state");
+        assert_eq!(load(&dir).unwrap(), None);
         for n in 0..5 {
-            save(&dir.0, &numbered(n)).unwrap();
+            save(&dir, &numbered(n)).unwrap();
         }
-        assert_eq!(load(&dir.0).unwrap(), Some(numbered(4)));
-        assert_eq!(fs::read_dir(&dir.0).unwrap().count(), KEEP);
+        assert_eq!(load(&dir).unwrap(), Some(numbered(4)));
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), KEEP);
     }
 
     #[test]
@@ -287,6 +325,7 @@ mod tests {
         let last = whole.len() - 1;
         let cases = [
             (whole[..last].to_vec(), FormatError::Torn),
+            ([&whole[..], b"more"].concat(), FormatError::Torn),
             (whole[..10].to_vec(), FormatError::Torn),
             (Vec::new(), FormatError::Torn),
             (damage(0), FormatError::Foreign),
@@ -294,46 +333,46 @@ mod tests {
             (future, FormatError::Future(VERSION + 1)),
         ];
         for (bytes, fault) in cases {
-            let dir = Dir::new("faults");
-            save(&dir.0, &numbered(1)).unwrap();
-            let newest = save(&dir.0, &numbered(2)).unwrap();
+            let dir = folder();
+            save(dir.path(), &numbered(1)).unwrap();
+            let newest = save(dir.path(), &numbered(2)).unwrap();
             fs::write(&newest, &bytes).unwrap();
-            let loaded = load_with_journals(&dir.0).unwrap().unwrap();
+            let loaded = load_with_journals(dir.path()).unwrap().unwrap();
             assert_eq!(loaded.snapshot, numbered(1), "{fault:?}");
             assert_eq!(loaded.refused, [(newest.clone(), fault)]);
             // The next snapshot does not overwrite the bad one.
-            assert!(save(&dir.0, &numbered(3)).unwrap() > newest);
-            assert_eq!(load(&dir.0).unwrap(), Some(numbered(3)));
+            assert!(save(dir.path(), &numbered(3)).unwrap() > newest);
+            assert_eq!(load(dir.path()).unwrap(), Some(numbered(3)));
         }
     }
 
     #[test]
     fn when_no_file_is_usable_the_load_fails_with_every_path() {
-        let dir = Dir::new("none");
-        let path = save(&dir.0, &numbered(1)).unwrap();
+        let dir = folder();
+        let path = save(dir.path(), &numbered(1)).unwrap();
         fs::write(&path, b"something else entirely").unwrap();
-        let message = load(&dir.0).unwrap_err().to_string();
+        let message = load(dir.path()).unwrap_err().to_string();
         assert!(message.contains(&path.display().to_string()), "{message}");
         assert!(message.contains("foreign"), "{message}");
     }
 
     #[test]
     fn a_part_left_by_a_crash_is_not_read() {
-        let dir = Dir::new("part");
-        save(&dir.0, &numbered(1)).unwrap();
-        fs::write(dir.0.join("snapshot-00000000000000000009.part"), b"half").unwrap();
-        assert_eq!(load(&dir.0).unwrap(), Some(numbered(1)));
+        let dir = folder();
+        save(dir.path(), &numbered(1)).unwrap();
+        let part = dir.path().join("snapshot-00000000000000000009.part");
+        fs::write(part, b"half").unwrap();
+        assert_eq!(load(dir.path()).unwrap(), Some(numbered(1)));
     }
 
     #[test]
     fn a_file_is_replaced_as_a_whole_and_nothing_is_left_aside() {
-        let dir = Dir::new("replace");
-        fs::create_dir_all(&dir.0).unwrap();
-        let path = dir.0.join("one.json");
+        let dir = folder();
+        let path = dir.path().join("one.json");
         for text in ["a longer text", "short"] {
             replace(&path, text.as_bytes()).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
-            assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 1);
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         }
         // What cannot be written leaves what was there.
         fs::create_dir(path.with_extension("part")).unwrap();
@@ -343,10 +382,10 @@ mod tests {
 
     #[test]
     fn a_state_directory_that_cannot_be_made_is_named() {
-        let dir = Dir::new("blocked");
-        fs::write(&dir.0, b"a file where the directory should be").unwrap();
-        let message = save(&dir.0, &numbered(1)).unwrap_err().to_string();
+        let dir = folder();
+        let file = dir.path().join("file");
+        fs::write(&file, b"a file where the directory should be").unwrap();
+        let message = save(&file, &numbered(1)).unwrap_err().to_string();
         assert!(message.contains("state directory"), "{message}");
-        fs::remove_file(&dir.0).unwrap();
     }
 }

@@ -11,8 +11,10 @@ pub const VERSION: u32 = 26;
 /// What is wrong with a stored file or checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FormatError {
-    /// It is shorter than its header says.
+    /// It is shorter or longer than its header says, or a journal is shorter than its mark.
     Torn,
+    /// It is not there, and something else needs it.
+    Missing,
     /// trueline did not write it.
     Foreign,
     /// A newer version wrote it.
@@ -56,7 +58,8 @@ pub(super) fn at<'a>(
 impl fmt::Display for FormatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FormatError::Torn => f.write_str("torn: shorter than its header says"),
+            FormatError::Torn => f.write_str("torn: its length is not the recorded one"),
+            FormatError::Missing => f.write_str("missing"),
             FormatError::Foreign => f.write_str("foreign: not a snapshot of trueline"),
             FormatError::Future(v) => write!(
                 f,
@@ -85,7 +88,10 @@ impl fmt::Display for StoreError {
                 for (path, fault) in files {
                     write!(f, "{}: {fault}; ", path.display())?;
                 }
-                write!(f, "move them away to start without state")
+                write!(
+                    f,
+                    "to start without state, set it aside with `trueline state reset DIRECTORY`"
+                )
             }
         }
     }

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! A frame holds what one stream gained. Frames that come later replace or thin those before, by
-//! the rules of [`History`]. A frame that is torn or damaged ends the file: what follows is not
-//! read, and the next frame begins there. The file is not synced, because a lost tail is a gap in a
-//! drawing and nothing else.
+//! the rules of [`History`]. A damaged frame is skipped. What follows the last sound frame is cut
+//! off, and the next frame begins there: a torn one, and all behind a length that cannot be. The
+//! file is not synced, because a lost tail is a gap in a drawing and nothing else.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
@@ -46,6 +46,8 @@ pub struct HistoryFile {
     bytes: u64,
     /// Bytes after it was last written as a whole.
     whole_bytes: u64,
+    /// Bytes that could not be read when it was opened.
+    unread: u64,
 }
 
 impl HistoryFile {
@@ -55,9 +57,12 @@ impl HistoryFile {
         let mut file = appending(&path)?;
         let mut whole = Vec::new();
         file.read_to_end(&mut whole)?;
-        let sound = match whole.strip_prefix(MAGIC) {
-            Some(frames) => MAGIC.len() + read(frames, history),
-            None => 0,
+        let (sound, unread) = match whole.strip_prefix(MAGIC) {
+            Some(frames) => {
+                let (end, bytes) = read(frames, history);
+                (MAGIC.len() + end, frames.len() - bytes)
+            }
+            None => (0, whole.len()),
         };
         file.set_len(sound as u64)?;
         let mut open = HistoryFile {
@@ -65,12 +70,18 @@ impl HistoryFile {
             file,
             bytes: sound as u64,
             whole_bytes: sound as u64,
+            unread: unread as u64,
         };
         if sound == 0 {
             open.file.write_all(MAGIC)?;
             open.bytes = MAGIC.len() as u64;
         }
         Ok(open)
+    }
+
+    /// Bytes that could not be read when it was opened: torn, damaged, or of another format.
+    pub fn unread(&self) -> u64 {
+        self.unread
     }
 
     /// Appends what streams gained.
@@ -142,22 +153,27 @@ fn frame(entry: &HistoryEntry, out: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads frames until the first that is not whole; answers how many bytes were.
-fn read(frames: &[u8], history: &History) -> usize {
-    let mut at = 0;
+/// Reads the sound frames; answers where the last of them ends, and how many bytes they have.
+fn read(frames: &[u8], history: &History) -> (usize, usize) {
+    let (mut at, mut end, mut bytes) = (0, 0, 0);
     while let Some((entry, next)) = next(frames, at) {
-        for (window, point) in &entry.points {
-            history.observe(&entry.stream, window, *point);
-        }
-        for alert in entry.alerts {
-            history.alert(&entry.stream, alert);
+        if let Some(entry) = entry {
+            for (window, point) in &entry.points {
+                history.observe(&entry.stream, window, *point);
+            }
+            for alert in entry.alerts {
+                history.alert(&entry.stream, alert);
+            }
+            (end, bytes) = (next, bytes + next - at);
         }
         at = next;
     }
-    at
+    (end, bytes)
 }
 
-fn next(frames: &[u8], at: usize) -> Option<(HistoryEntry, usize)> {
+/// The frame that begins there, if it is sound, and where the next one begins; `None` where no
+/// whole frame can be.
+fn next(frames: &[u8], at: usize) -> Option<(Option<HistoryEntry>, usize)> {
     let word = |from: usize| {
         let bytes = frames.get(from..from + 4)?;
         Some(u32::from_le_bytes(bytes.try_into().ok()?))
@@ -165,9 +181,9 @@ fn next(frames: &[u8], at: usize) -> Option<(HistoryEntry, usize)> {
     let (length, sum) = (word(at)? as usize, word(at + 4)?);
     let end = at + 8 + length;
     let body = frames.get(at + 8..end)?;
-    let sound = length <= FRAME_BYTES_MAX && crc32fast::hash(body) == sum;
-    let entry = sound.then(|| postcard::from_bytes(body).ok()).flatten()?;
-    Some((entry, end))
+    let whole = crc32fast::hash(body) == sum;
+    let entry = whole.then(|| postcard::from_bytes(body).ok()).flatten();
+    (length <= FRAME_BYTES_MAX).then_some((entry, end))
 }
 
 #[cfg(test)]
@@ -175,6 +191,7 @@ mod tests {
     use super::*;
     use crate::judge::Verdict;
     use crate::stats::view::View;
+    use tempfile::TempDir;
 
     fn entry(model: &str, end_ms: i64) -> HistoryEntry {
         let point = HistoryPoint {
@@ -200,12 +217,6 @@ mod tests {
         }
     }
 
-    fn directory(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("trueline-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).expect("a directory");
-        path
-    }
-
     fn points(directory: &Path) -> (usize, u64) {
         let history = History::default();
         let file = HistoryFile::open(directory, &history).expect("it opens");
@@ -214,35 +225,46 @@ mod tests {
 
     #[test]
     fn a_restart_reads_what_was_written_and_a_torn_frame_costs_only_itself() {
-        let path = directory("history-torn");
+        let folder = TempDir::with_prefix("trueline-history-").expect("a folder");
+        let path = folder.path();
         let history = History::default();
-        let mut file = HistoryFile::open(&path, &history).expect("a new file");
+        let mut file = HistoryFile::open(path, &history).expect("a new file");
         for i in 0..5 {
             file.append(&[entry("a", i), entry("b", i)])
                 .expect("written");
         }
-        assert_eq!(points(&path), (10, file.bytes()));
+        assert_eq!(points(path), (10, file.bytes()));
         let whole = fs::read(path.join(FILE)).expect("the file");
         fs::write(path.join(FILE), &whole[..whole.len() - 3]).expect("torn");
-        assert_eq!(points(&path).0, 9);
+        assert_eq!(points(path).0, 9);
         // The tail is gone, so that what is appended now is read.
-        let mut file = HistoryFile::open(&path, &history).expect("it opens");
+        let mut file = HistoryFile::open(path, &history).expect("it opens");
         file.append(&[entry("b", 9)]).expect("written");
-        assert_eq!(points(&path).0, 10);
+        assert_eq!(points(path).0, 10);
         let mut damaged = fs::read(path.join(FILE)).expect("the file");
         damaged[40] ^= 1;
         fs::write(path.join(FILE), &damaged).expect("damaged");
-        assert!(points(&path).0 < 2);
+        // The frame in the middle is skipped and stays, those behind it are read.
+        assert_eq!(points(path), (9, damaged.len() as u64));
+        let file = HistoryFile::open(path, &history).expect("it opens");
+        let first = u32::from_le_bytes(damaged[8..12].try_into().expect("four bytes"));
+        assert_eq!(file.unread(), u64::from(first) + 8);
+        // Behind a length that cannot be, nothing is found.
+        damaged[11] ^= 0xff;
+        fs::write(path.join(FILE), &damaged).expect("damaged");
+        let file = HistoryFile::open(path, &history).expect("it opens");
+        assert_eq!(file.unread(), damaged.len() as u64 - 8);
+        assert_eq!(points(path), (0, 8));
         fs::write(path.join(FILE), b"another format").expect("written");
-        assert_eq!(points(&path), (0, 8));
-        fs::remove_dir_all(path).expect("it is there");
+        assert_eq!(points(path), (0, 8));
     }
 
     #[test]
     fn a_file_that_is_mostly_old_is_written_again_without_loss() {
-        let path = directory("history-long");
+        let folder = TempDir::with_prefix("trueline-history-").expect("a folder");
+        let path = folder.path();
         let history = History::default();
-        let mut file = HistoryFile::open(&path, &history).expect("a new file");
+        let mut file = HistoryFile::open(path, &history).expect("a new file");
         let one = entry("a", 1);
         history.observe(&one.stream, "5m", one.points[0].1);
         while !file.is_long() {
@@ -251,7 +273,6 @@ mod tests {
         file.rewrite(&history).expect("written");
         assert!(file.bytes() < 200 && !file.is_long());
         file.append(&[entry("a", 2)]).expect("written");
-        assert_eq!(points(&path), (2, file.bytes()));
-        fs::remove_dir_all(path).expect("it is there");
+        assert_eq!(points(path), (2, file.bytes()));
     }
 }

@@ -40,6 +40,8 @@ pub struct FileReport {
     pub format: Option<u32>,
     /// Why it cannot be used.
     pub fault: Option<FormatError>,
+    /// The first journal without which a snapshot cannot be used, and what is wrong with it.
+    pub needs: Option<(PathBuf, FormatError)>,
 }
 
 /// A state directory.
@@ -124,6 +126,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, StoreError> {
                 bytes: 0,
                 format: None,
                 fault: Some(fault.clone()),
+                needs: None,
             });
         }
     }
@@ -143,17 +146,25 @@ fn paths(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
 fn report(path: PathBuf) -> Result<FileReport, StoreError> {
     let meta = fs::metadata(&path).map_err(at("reading", &path))?;
     let role = FileRole::of(&path);
-    let (mut format, mut fault) = (None, None);
+    let (mut format, mut fault, mut needs) = (None, None, None);
     if role == FileRole::Snapshot {
         let bytes = fs::read(&path).map_err(at("reading snapshot", &path))?;
         format = format_of(&bytes);
-        fault = read(&bytes).err();
+        let dir = path.parent().unwrap_or(&path);
+        match read(&bytes) {
+            Ok(snapshot) => {
+                let mut joins = snapshot.joins.iter();
+                needs = joins.find_map(|join| journal::check(dir, join).err());
+            }
+            Err(why) => fault = Some(why),
+        }
     }
     Ok(FileReport {
         role,
         bytes: meta.len(),
         format,
         fault,
+        needs,
         path,
     })
 }

@@ -70,9 +70,16 @@ pub fn check(dir: &Path, state: &JoinState) -> Result<(), (PathBuf, FormatError)
         match checksum(&path, mark.len, &mut buffer) {
             Ok(crc) if crc == mark.crc => Ok(()),
             Ok(_) => Err((path, FormatError::Checksum)),
-            Err(_) => Err((path, FormatError::Torn)),
+            Err(error) => Err((path, unread(&error))),
         }
     })
+}
+
+fn unread(error: &io::Error) -> FormatError {
+    match error.kind() {
+        io::ErrorKind::NotFound => FormatError::Missing,
+        _ => FormatError::Torn,
+    }
 }
 
 /// The checksum of the first `len` bytes of a file; an error where it has fewer.
@@ -108,7 +115,8 @@ pub fn segment(
     match read {
         Ok(n) if n as u64 == mark.len && crc32fast::hash(&bytes) == mark.crc => Ok(bytes),
         Ok(n) if n as u64 == mark.len => Err((path, FormatError::Checksum)),
-        Ok(_) | Err(_) => Err((path, FormatError::Torn)),
+        Ok(_) => Err((path, FormatError::Torn)),
+        Err(error) => Err((path, unread(&error))),
     }
 }
 
@@ -166,13 +174,7 @@ fn parse(path: &Path) -> Option<(u16, i32, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn scratch(name: &str) -> PathBuf {
-        let dir =
-            std::env::temp_dir().join(format!("trueline-journal-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&dir);
-        dir
-    }
+    use tempfile::TempDir;
 
     fn delta(segment: u64, offset: u64, bytes: &[u8]) -> JournalDelta {
         JournalDelta {
@@ -203,37 +205,37 @@ mod tests {
 
     #[test]
     fn a_mark_reads_its_part_whatever_was_written_behind_it() {
-        let dir = scratch("mark");
-        append(&dir, &[delta(0, 0, b"abc")]).unwrap();
-        append(&dir, &[delta(0, 3, b"defgh")]).unwrap();
-        assert_eq!(read(&dir, &state(0, b"abc")).unwrap(), [b"abc".to_vec()]);
+        let folder = TempDir::with_prefix("trueline-journal-").unwrap();
+        let dir = &folder.path().join("state");
+        append(dir, &[delta(0, 0, b"abc")]).unwrap();
+        append(dir, &[delta(0, 3, b"defgh")]).unwrap();
+        assert_eq!(read(dir, &state(0, b"abc")).unwrap(), [b"abc".to_vec()]);
         // The program resumed from the first mark: bytes behind it are overwritten.
-        append(&dir, &[delta(0, 3, b"XY")]).unwrap();
-        assert_eq!(
-            read(&dir, &state(0, b"abcXY")).unwrap(),
-            [b"abcXY".to_vec()]
-        );
-        let fault = read(&dir, &state(0, b"abcdefghijkl")).unwrap_err();
+        append(dir, &[delta(0, 3, b"XY")]).unwrap();
+        assert_eq!(read(dir, &state(0, b"abcXY")).unwrap(), [b"abcXY".to_vec()]);
+        let fault = read(dir, &state(0, b"abcdefghijkl")).unwrap_err();
         assert_eq!(fault.1, FormatError::Torn);
         assert_eq!(
-            read(&dir, &state(0, b"abd")).unwrap_err().1,
+            read(dir, &state(0, b"abd")).unwrap_err().1,
             FormatError::Checksum
         );
-        let _ = fs::remove_dir_all(&dir);
+        let missing = state(7, b"abc");
+        assert_eq!(read(dir, &missing).unwrap_err().1, FormatError::Missing);
+        assert_eq!(check(dir, &missing).unwrap_err().1, FormatError::Missing);
     }
 
     #[test]
     fn only_segments_that_no_snapshot_needs_are_removed() {
-        let dir = scratch("prune");
+        let folder = TempDir::with_prefix("trueline-journal-").unwrap();
+        let dir = folder.path();
         let all = [delta(0, 0, b"a"), delta(1, 0, b"b"), delta(2, 0, b"c")];
-        append(&dir, &all).unwrap();
+        append(dir, &all).unwrap();
         let (old, new) = (needed(&[state(1, b"b")]), needed(&[state(2, b"c")]));
-        prune(&dir, [&old, &new].into_iter());
-        assert!(read(&dir, &state(0, b"a")).is_err());
-        assert!(read(&dir, &state(1, b"b")).is_ok());
-        prune(&dir, [&new].into_iter());
-        assert!(read(&dir, &state(1, b"b")).is_err());
-        assert!(read(&dir, &state(2, b"c")).is_ok());
-        let _ = fs::remove_dir_all(&dir);
+        prune(dir, [&old, &new].into_iter());
+        assert!(read(dir, &state(0, b"a")).is_err());
+        assert!(read(dir, &state(1, b"b")).is_ok());
+        prune(dir, [&new].into_iter());
+        assert!(read(dir, &state(1, b"b")).is_err());
+        assert!(read(dir, &state(2, b"c")).is_ok());
     }
 }

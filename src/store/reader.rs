@@ -172,7 +172,7 @@ impl CheckpointReader {
             let value = self
                 .bodies
                 .get(&(epoch, slot, chunk))
-                .ok_or(FormatError::Torn)?;
+                .ok_or(FormatError::Missing)?;
             let (number, bytes) = value.split_first_chunk::<8>().ok_or(FormatError::Torn)?;
             if u64::from_le_bytes(*number) != head.number {
                 return Err(FormatError::Torn);
@@ -220,7 +220,7 @@ impl CheckpointReader {
             let chunk = self
                 .journal
                 .get(&(segment, offset, epoch))
-                .ok_or(FormatError::Torn)?;
+                .ok_or(FormatError::Missing)?;
             if chunk.is_empty() {
                 return Err(FormatError::Torn);
             }
@@ -441,6 +441,7 @@ mod tests {
         assert_eq!(found.segments, whole);
         // A missing chunk is an error, not an empty journal.
         reader.read(journal_key(PREFIX, (0, 3, 5)).as_bytes(), None);
-        assert_eq!(reader.newest().expect_err("torn")[0].1, FormatError::Torn);
+        let refused = reader.newest().expect_err("a chunk is missing");
+        assert_eq!(refused[0].1, FormatError::Missing);
     }
 }

@@ -3,6 +3,7 @@
 use crate::{MINIMAL, root};
 use std::fs;
 use std::path::Path;
+use tempfile::TempDir;
 
 /// Runs `trueline check` and answers with its exit code and what it wrote to both outputs.
 fn check(config: &Path, more: &[&str]) -> (Option<i32>, String) {
@@ -38,9 +39,8 @@ fn check_says_where_the_order_of_outcomes_matters() {
         )
     };
     let head = "version = 1\n[kafka]\nbrokers = \"b:1\"\n";
-    let directory = std::env::temp_dir().join(format!("trueline-order-{}", std::process::id()));
-    fs::create_dir_all(&directory).unwrap();
-    let file = directory.join("trueline.toml");
+    let directory = TempDir::with_prefix("trueline-order-").unwrap();
+    let file = directory.path().join("trueline.toml");
     let mut said = Vec::new();
     for text in [
         join("t", ""),
@@ -54,7 +54,6 @@ fn check_says_where_the_order_of_outcomes_matters() {
         let lines = text.lines().filter(|l| l.starts_with("  outcomes: "));
         said.push(lines.map(str::to_owned).collect::<Vec<_>>());
     }
-    fs::remove_dir_all(&directory).unwrap();
     let lines: Vec<usize> = said.iter().map(Vec::len).collect();
     assert_eq!(lines, [0, 0, 1, 1], "{said:?}");
     assert!(said[2][0].contains("hides one in time"), "{said:?}");
@@ -63,14 +62,12 @@ fn check_says_where_the_order_of_outcomes_matters() {
 
 #[test]
 fn a_sample_of_posted_events_is_a_mistake_of_the_command_line() {
-    let directory = std::env::temp_dir().join(format!("trueline-posted-{}", std::process::id()));
-    fs::create_dir_all(&directory).unwrap();
-    let file = directory.join("trueline.toml");
+    let directory = TempDir::with_prefix("trueline-posted-").unwrap();
+    let file = directory.path().join("trueline.toml");
     let text = "version = 1\n[[source]]\ninput = \"http\"\ntopics = \"t\"\n[source.fields]\nscore = \"s\"\n\
                 [http]\nlisten = \"127.0.0.1:0\"\n";
     fs::write(&file, text).unwrap();
     let (code, said) = check(&file, &["--sample"]);
-    fs::remove_dir_all(&directory).unwrap();
     assert_eq!(code, Some(64), "{said}");
     assert!(said.contains("`?dry_run=1`"), "{said}");
 }
@@ -82,15 +79,13 @@ fn check_ends_with_69_and_names_the_broker_the_directory_and_the_address_that_fa
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let broker = closed.local_addr().unwrap();
     drop(closed);
-    let directory = std::env::temp_dir().join(format!("trueline-check-{}", std::process::id()));
-    fs::create_dir_all(&directory).unwrap();
-    let file = directory.join("trueline.toml");
+    let directory = TempDir::with_prefix("trueline-check-").unwrap();
+    let file = directory.path().join("trueline.toml");
     let text = MINIMAL.replace("b:1", &broker.to_string());
     let listen = taken.local_addr().unwrap();
     let rest = format!("[http]\nlisten = \"{listen}\"\n[state]\ndirectory = \"trueline.toml/x\"\n");
     fs::write(&file, text + &rest).unwrap();
     let (code, said) = check(&file, &["--timeout", "2s"]);
-    fs::remove_dir_all(&directory).unwrap();
     assert_eq!(code, Some(69), "{said}");
     assert!(
         said.contains(&format!("no kafka broker answers at `{broker}`")),

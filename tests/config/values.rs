@@ -39,18 +39,17 @@ fn variables_reach_numbers_and_texts_alike() {
 
 #[test]
 fn a_secret_may_come_from_a_file_beside_the_configuration() {
-    let directory = std::env::temp_dir().join(format!("trueline-secret-{}", std::process::id()));
-    fs::create_dir_all(&directory).unwrap();
+    let folder = tempfile::TempDir::with_prefix("trueline-secret-").unwrap();
+    let directory = folder.path();
     fs::write(directory.join("password"), "hunter2\n").unwrap();
     let text = format!(
         "{MINIMAL}[kafka.sasl]\nmechanism = \"PLAIN\"\nusername = \"u\"\npassword_file = \"password\"\n"
     );
     let outside = Outside {
         variable: &|_| None,
-        directory: directory.clone(),
+        directory: directory.to_path_buf(),
     };
     let config = Config::parse(&text, "t.toml", &outside).unwrap();
-    fs::remove_dir_all(&directory).unwrap();
     let security = &config.sources[0].kafka.security;
     assert_eq!(security.password.as_deref(), Some("hunter2"));
     assert_eq!(security.protocol.as_deref(), Some("sasl_plaintext"));

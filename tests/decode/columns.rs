@@ -204,6 +204,36 @@ fn a_file_that_is_cut_off_is_an_error() {
     }
 }
 
+#[test]
+fn a_compression_that_is_not_read_is_named_where_its_column_is_wanted() {
+    let mut bytes = fs::read(path("plain.zstd.parquet")).expect("a file");
+    // The name of the column and then its codec, as Thrift writes them: zstd is 6, brotli 4.
+    let codec = b"\x05score\x15\x0c";
+    let places = bytes.windows(codec.len()).enumerate();
+    let places: Vec<usize> = places
+        .filter(|(_, w)| w == codec)
+        .map(|(at, _)| at)
+        .collect();
+    assert_eq!(places.len(), 4, "one in each row group");
+    for at in places {
+        bytes[at + codec.len() - 1] = 0x08;
+    }
+    let brotli = Path::new(env!("CARGO_TARGET_TMPDIR")).join("brotli.parquet");
+    fs::write(&brotli, &bytes).expect("a file");
+    let read = |score: &str| {
+        let columns = Columns {
+            score: score.to_owned(),
+            ..Columns::default()
+        };
+        let read = vectors::read_columnar(&brotli, &columns).expect("a file of columns");
+        read.map_err(|e| e.to_string())
+    };
+    let said = read("score").expect_err("brotli");
+    let words = "brotli.parquet: is compressed with brotli; snappy, gzip, zstd and lz4 are read";
+    assert!(said.ends_with(words), "{said}");
+    assert!(matches!(read("label"), Ok(Table::Scores(_))));
+}
+
 /// Files, what makes a size in them large, and how far apart their sizes may lie: the greatest of
 /// 32 bits as Thrift writes it anywhere, and 2^50 and 2^34 in words of Arrow.
 const DAMAGE: [(&[&str], &[u8], usize); 3] = [

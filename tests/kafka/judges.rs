@@ -213,3 +213,50 @@ fn judges_that_are_killed_say_what_one_process_says() {
         ours.values().map(Vec::len).sum::<usize>()
     );
 }
+
+#[test]
+fn a_judge_that_starts_again_judges_while_workers_write_without_a_pause() {
+    let name = "a_judge_that_starts_again_judges_while_workers_write_without_a_pause";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let size = Size {
+        models: 6,
+        segments: 1,
+        phase: 60,
+    };
+    let topic = format!("trueline-busy-{}", unique());
+    broker.create_topics(&[(&topic, PARTITIONS), (&format!("{topic}-fleet"), 1)]);
+    let member = |verdicts: &str| {
+        let state =
+            format!("topic = \"{topic}-state\"\nverdicts = \"{verdicts}\"\njudge_partitions = 2");
+        config(&broker, &topic, "fleet", &state)
+    };
+    // Each writes every second, at another moment of it.
+    let worker = |_| {
+        std::thread::sleep(Duration::from_millis(300));
+        Service::start(&member("none"))
+    };
+    let workers: Vec<Service> = (0..3).map(worker).collect();
+    let mut judge = Service::start(&member("all"));
+    workers.iter().for_each(Service::wait_ready);
+    judge.wait_ready();
+    let (mut rng, mut sender, mut now) = (Rng::new(20_261_127), broker.producer(), 0);
+    let mut send = || {
+        second(&size, now, &mut rng, &mut |partition, event| {
+            sender.send(&topic, partition, event.as_bytes());
+        });
+        sender.flush();
+        now += 1;
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    (0..30).for_each(|_| send());
+    assert_eq!(judge.end("TERM"), Some(0));
+    judge.start_again();
+    // No second passes in which nothing is written to the judge partitions.
+    let begun = Instant::now();
+    while judge.get("/ready").is_none_or(|(status, _)| status != 200) {
+        assert!(begun.elapsed() < LIMIT, "{:?}", judge.get("/ready"));
+        send();
+    }
+}

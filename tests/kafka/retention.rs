@@ -2,7 +2,7 @@
 //! counted and told, and a topic that was created again is never taken for the one before.
 
 use crate::support;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::support::broker::{Broker, unique};
 use crate::support::sender::Sender;
@@ -147,5 +147,86 @@ fn a_recreated_topic_is_not_read_until_an_offset_is_given() {
     wait_read(&service, 2 * EACH + 300);
     service.wait_ready();
     assert_eq!(service.metric("trueline_partition_suspended", &[]), 0.0);
+    assert_eq!(service.end("TERM"), Some(0));
+}
+
+/// Deletes a topic, and makes it again with partitions 0 and 1.
+fn recreate(broker: &Broker, topic: &str) -> Sender {
+    broker.delete_topic(topic);
+    std::thread::sleep(Duration::from_secs(2));
+    broker.create_topics(&[(topic, 2)]);
+    broker.producer()
+}
+
+/// Sends on for longer than `stalled_after`: partition 2 holds nothing.
+fn goes_on(service: &Service, sender: &mut Sender, topic: &str) {
+    let held = || service.metric("trueline_watermark_held_seconds", &["partition=\"2\""]);
+    let moment = Duration::from_secs(5);
+    wait_for("nothing to be held", moment, || {
+        (held() == 0.0).then_some(())
+    });
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(6) {
+        send(sender, topic, 1);
+        assert_eq!(held(), 0.0);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    service.wait_ready();
+}
+
+const STALLS: &str = "[limits]\nstalled_after = \"5s\"\n";
+
+#[test]
+fn nothing_waits_for_partitions_that_a_recreated_topic_no_longer_has() {
+    let name = "nothing_waits_for_partitions_that_a_recreated_topic_no_longer_has";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let topic = format!("trueline-shrunk-{}", unique());
+    broker.create_topics(&[(&topic, 3)]);
+    let mut sender = broker.producer();
+    let text = config(&broker.bootstrap, &topic, "on_truncated = \"earliest\"") + STALLS;
+    let mut service = Service::start(&text);
+    send(&mut sender, &topic, EACH);
+    wait_read(&service, 2 * EACH);
+    service.wait_ready();
+    drop(sender);
+    let mut sender = recreate(&broker, &topic);
+    send(&mut sender, &topic, 100);
+    service.wait_for_line(&["ERROR", "partition no longer exists", r#""partition":2"#]);
+    wait_read(&service, 2 * EACH + 200);
+    goes_on(&service, &mut sender, &topic);
+    assert_eq!(service.end("TERM"), Some(0));
+}
+
+/// The group gives a process what the one before it under the same `instance` had.
+#[test]
+fn a_partition_that_an_instance_had_and_that_no_longer_exists_holds_nothing() {
+    let name = "a_partition_that_an_instance_had_and_that_no_longer_exists_holds_nothing";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let topic = format!("trueline-instance-{}", unique());
+    broker.create_topics(&[(&topic, 3)]);
+    let mut sender = broker.producer();
+    let text = config(&broker.bootstrap, &topic, "on_truncated = \"earliest\"")
+        .replace("[kafka.options]", "instance = \"a\"\n[kafka.options]")
+        .replace("\"6000\"", "\"40000\"")
+        + STALLS;
+    let mut service = Service::start(&text);
+    send(&mut sender, &topic, EACH);
+    wait_read(&service, 2 * EACH);
+    service.wait_ready();
+    assert_eq!(service.end("TERM"), Some(0));
+    drop(sender);
+    let mut sender = recreate(&broker, &topic);
+    service.start_again();
+    service.wait_for_line(&["ERROR", "partition does not exist", r#""partition":2"#]);
+    send(&mut sender, &topic, 100);
+    wait_read(&service, 2 * EACH + 200);
+    goes_on(&service, &mut sender, &topic);
+    let failed = service.lines_with("COMMITFAIL");
+    goes_on(&service, &mut sender, &topic);
+    assert_eq!(service.lines_with("COMMITFAIL"), failed);
     assert_eq!(service.end("TERM"), Some(0));
 }

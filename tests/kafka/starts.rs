@@ -131,6 +131,50 @@ fn latest_means_one_offset_with_state_in_a_topic() {
 }
 
 #[test]
+fn partitions_that_are_added_are_read_before_their_records_are_late() {
+    let name = "partitions_that_are_added_are_read_before_their_records_are_late";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let topic = format!("trueline-added-{}", unique());
+    broker.create_topics(&[(&topic, 1)]);
+    let text = config(&broker.bootstrap, &topic, "", "")
+        .replace("\"topic.metadata.refresh.interval.ms\" = \"2000\"\n", "")
+        .replace("{ width = \"10h\", slide = \"10m\" }", "\"6s\"")
+        .replace("lateness = \"30m\"\n", "");
+    let service = Service::start(&text);
+    service.wait_ready();
+
+    let mut sent = 0;
+    let mut send_now = |sender: &mut Sender, partition: i32| {
+        let time_ms = support::late::now_ms();
+        let text = format!(r#"{{"model":"m","score":0.5,"outcome":1,"time_ms":{time_ms}}}"#);
+        sender.send(&topic, partition, text.as_bytes());
+        sender.flush();
+        sent += 1;
+    };
+    let mut sender = broker.producer();
+    wait_for("a window", LIMIT, || {
+        send_now(&mut sender, 0);
+        service.window("m", "6s")?["end_ms"].as_i64()
+    });
+    broker.add_partitions(&topic, 2);
+    let mut sender = broker.producer();
+    wait_for("the partition to be read", LIMIT, || {
+        send_now(&mut sender, 0);
+        send_now(&mut sender, 1);
+        let added = ["partition=\"1\""];
+        (service
+            .scrape()?
+            .sum("trueline_partition_position_offset", &added)
+            > 0.0)
+            .then_some(())
+    });
+    wait_read(&service, sent);
+    assert_eq!(service.counted("late"), Some(0.0));
+}
+
+#[test]
 fn a_duration_back_starts_at_the_first_record_that_is_so_young() {
     let name = "a_duration_back_starts_at_the_first_record_that_is_so_young";
     let Some(broker) = Broker::any(name) else {
@@ -335,6 +379,10 @@ fn a_state_topic_that_is_deleted_fails_readiness() {
     broker.delete_topic(&home);
     send(&mut sender, &topic, 0, 10);
     service.wait_not_ready(&["state topic", "checkpoints cannot be written"]);
+    // Made again, it has nothing of what was written once, as journals are.
+    broker.create_topics(&[(&home, 1)]);
+    send(&mut sender, &topic, 0, 10);
+    service.wait_not_ready(&["state topic", "deleted and made again"]);
     assert_eq!(
         service.end("TERM"),
         Some(69),

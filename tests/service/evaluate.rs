@@ -1,13 +1,15 @@
 //! `trueline evaluate` as a process, on files of class probabilities: every view answers, and says
 //! what it lacks.
 
+use crate::support::file;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Command, Output};
+use tempfile::TempPath;
 use trueline::stats::rng::Rng;
 
 /// A file of `n` vectors of three classes; `pushed` of the outcomes are class 0 whatever was said.
-fn file(name: &str, n: usize, pushed: f64) -> PathBuf {
+fn vectors(n: usize, pushed: f64) -> TempPath {
     let mut rng = Rng::new(4);
     let mut text = String::from("p0,p1,p2,label\n");
     for _ in 0..n {
@@ -24,12 +26,10 @@ fn file(name: &str, n: usize, pushed: f64) -> PathBuf {
         };
         text += &format!("{a},{b},{},{y}\n", 1.0 - a - b);
     }
-    let path = std::env::temp_dir().join(format!("trueline-{}-{name}.csv", std::process::id()));
-    std::fs::write(&path, text).unwrap();
-    path
+    file("vectors.csv", text.as_bytes())
 }
 
-fn evaluate(path: &PathBuf, args: &[&str]) -> Output {
+fn evaluate(path: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trueline"));
     command
         .arg("evaluate")
@@ -39,7 +39,7 @@ fn evaluate(path: &PathBuf, args: &[&str]) -> Output {
         .unwrap()
 }
 
-fn json(path: &PathBuf, view: &str) -> Value {
+fn json(path: &Path, view: &str) -> Value {
     let out = evaluate(path, &["--json", "--view", view]);
     assert!(
         out.status.success(),
@@ -51,7 +51,7 @@ fn json(path: &PathBuf, view: &str) -> Value {
 
 #[test]
 fn every_view_of_a_file_of_vectors_finds_what_is_wrong_and_nothing_else() {
-    let (good, bad) = (file("good", 2000, 0.0), file("bad", 2000, 0.3));
+    let (good, bad) = (vectors(2000, 0.0), vectors(2000, 0.3));
     for view in [
         "top_label",
         "class:0",
@@ -80,15 +80,12 @@ fn every_view_of_a_file_of_vectors_finds_what_is_wrong_and_nothing_else() {
     );
     let unknown = evaluate(&bad, &["--view", "best"]);
     assert!(!unknown.status.success());
-    for path in [good, bad] {
-        let _ = std::fs::remove_file(path);
-    }
 }
 
 #[test]
 fn the_papers_other_tests_answer_for_scores_and_for_all_classes() {
-    let (good, bad) = (file("calm", 2000, 0.0), file("pushed", 3000, 0.6));
-    let run = |path: &PathBuf, view: &str, test: &str| -> Value {
+    let (good, bad) = (vectors(2000, 0.0), vectors(3000, 0.6));
+    let run = |path: &Path, view: &str, test: &str| -> Value {
         let out = evaluate(path, &["--json", "--view", view, "--test", test]);
         let said = String::from_utf8_lossy(&out.stderr).into_owned();
         assert!(out.status.success(), "{view} {test}: {said}");
@@ -139,14 +136,11 @@ fn the_papers_other_tests_answer_for_scores_and_for_all_classes() {
         !failed.status.success() && said.contains("needs single scores"),
         "{said}"
     );
-    for path in [good, bad] {
-        let _ = std::fs::remove_file(path);
-    }
 }
 
 #[test]
 fn intervals_of_others_stand_beside_ours_where_they_are_asked_for() {
-    let path = file("intervals", 3000, 0.4);
+    let path = vectors(3000, 0.4);
     let asked = ["--compare-intervals", "200", "--interval-cells", "16"];
     let run = |more: &[&str]| evaluate(&path, &[&asked[..], more].concat());
     let out = run(&["--json", "--view", "class:0"]);
@@ -189,12 +183,11 @@ fn intervals_of_others_stand_beside_ours_where_they_are_asked_for() {
     }
     let plain: Value = serde_json::from_slice(&evaluate(&path, &["--json"]).stdout).unwrap();
     assert!(plain.get("intervals").is_none());
-    let _ = std::fs::remove_file(path);
 }
 
 #[test]
 fn a_table_has_the_columns_and_labels_that_people_have() {
-    let path = file("own-columns.csv", 4000, 0.0);
+    let path = vectors(4000, 0.0);
     let text = std::fs::read_to_string(&path).expect("a file");
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().expect("a header").split(',').collect();
@@ -221,14 +214,11 @@ fn a_table_has_the_columns_and_labels_that_people_have() {
         .iter()
         .map(|(p, y)| format!("{p},{}\n", u8::from(*y)))
         .collect();
-    let usual = path.with_extension("usual.csv");
-    std::fs::write(&usual, format!("score,label\n{plain}")).expect("a file");
+    let usual = file("usual.csv", format!("score,label\n{plain}").as_bytes());
     let wanted = evaluate(&usual, &["--json"]);
     assert!(wanted.status.success(), "{wanted:?}");
-    let own = path.with_extension("own.jsonl");
-    std::fs::write(&own, json_lines).expect("a file");
-    let table = path.with_extension("pandas.csv");
-    std::fs::write(&table, format!("y_prob,y_true\n{pandas}")).expect("a file");
+    let own = file("own.jsonl", json_lines.as_bytes());
+    let table = file("pandas.csv", format!("y_prob,y_true\n{pandas}").as_bytes());
     let columns = [
         "--score",
         "prediction.p",
@@ -292,8 +282,7 @@ fn parquet_and_arrow_come_by_standard_input_too() {
 
 /// A file with these lines, and what `evaluate` says of it.
 fn of_lines(name: &str, lines: &[&str], args: &[&str]) -> (Option<i32>, String) {
-    let path = std::env::temp_dir().join(format!("trueline-{}-{name}", std::process::id()));
-    std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+    let path = file(name, (lines.join("\n") + "\n").as_bytes());
     let out = evaluate(&path, args);
     let said = [out.stdout, out.stderr].concat();
     (

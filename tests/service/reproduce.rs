@@ -5,7 +5,7 @@ use std::process::Command;
 
 #[test]
 fn few_data_sets_of_every_paper_meet_the_published_numbers() {
-    let svg = std::env::temp_dir().join(format!("trueline-{}.svg", std::process::id()));
+    let svg = crate::support::file("reproduce.svg", b"");
     let out = Command::new(env!("CARGO_BIN_EXE_trueline"))
         .args([
             "reproduce",
@@ -46,7 +46,6 @@ fn few_data_sets_of_every_paper_meet_the_published_numbers() {
     let picture = std::fs::read_to_string(&svg).unwrap();
     assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n"));
     assert_eq!(picture.matches("<polyline").count(), columns(tables));
-    let _ = std::fs::remove_file(&svg);
 }
 
 fn columns(tables: &[Value]) -> usize {

@@ -1,6 +1,6 @@
 //! What is written of a shard to the topic of checkpoints, and the writing of a batch.
 
-use super::checkpoint_records::{self, CheckpointRecords};
+use super::checkpoint_records::{self, CheckpointRecords, Known, MADE_AGAIN, begins_again};
 use super::cursor::{CheckpointCursor, Progress};
 use super::foreign::{self, SeenClaim};
 use super::judge_topic::JudgeTopicWriter;
@@ -96,6 +96,10 @@ pub(super) struct BatchWriter {
     pub(super) foreign: foreign::ForeignClaims,
     /// The topic of judges that share the models, where they do.
     pub(super) judges: Option<JudgeTopicWriter>,
+    pub(super) known: Known,
+    /// The topic was deleted and made again since a partition was claimed: the journals that a
+    /// checkpoint needs are not there, so none is written.
+    pub(super) made_again: bool,
 }
 
 impl BatchWriter {
@@ -106,7 +110,20 @@ impl BatchWriter {
         let start = Instant::now();
         let mut offsets = BTreeMap::new();
         let records = batch.shards.iter().map(|o| &o.records);
-        let mut written = checkpoint_records::write(self.writer.as_ref(), records, &mut offsets);
+        for c in records.clone() {
+            let known = self.known.entry(c.state_partition).or_insert(c.epoch);
+            *known = c.epoch.max(*known);
+        }
+        let writer = self.writer.as_ref();
+        let mut written = match self.made_again {
+            true => Err(MADE_AGAIN.to_owned()),
+            false => checkpoint_records::write(writer, records, &mut offsets, &self.known),
+        };
+        self.made_again |= begins_again(&self.known, &offsets);
+        for (state_partition, written) in &offsets {
+            let known = self.known.entry(*state_partition).or_insert(-1);
+            *known = written.iter().copied().fold(*known, i64::max);
+        }
         let claims = match written.is_ok() {
             true => self.foreign.find(&batch.epochs, offsets),
             false => Vec::new(),

@@ -33,12 +33,29 @@ pub(super) struct Sent {
     pub(super) heads: Vec<i64>,
 }
 
-/// Writes all records of these checkpoints; `offsets` has those that were written also after an
-/// error.
+/// By partition of the topic, an offset after which all of its next records lie.
+pub(super) type Known = BTreeMap<i32, i64>;
+
+/// What is said once the offsets of the topic begin again.
+pub(super) const MADE_AGAIN: &str = "the topic was deleted and made again, and the state of before is not there; this \
+     process writes and commits nothing more: stop all processes and start over, with another `group` and `topic`";
+
+/// Whether records lie where others lay before: the topic was made again. The client does not know
+/// the offset of a record that it had to send twice, and says -1.
+pub(super) fn begins_again(known: &Known, offsets: &Offsets) -> bool {
+    offsets.iter().any(|(state_partition, written)| {
+        let known = known.get(state_partition);
+        known.is_some_and(|known| written.iter().any(|offset| (0..=*known).contains(offset)))
+    })
+}
+
+/// Writes all records of these checkpoints, but no head into a topic that was made again; `offsets`
+/// has those that were written also after an error.
 pub(super) fn write<'c>(
     writer: &dyn WriteState,
     checkpoints: impl Iterator<Item = &'c CheckpointRecords>,
     offsets: &mut Offsets,
+    known: &Known,
 ) -> Result<Sent, String> {
     let (mut bodies, mut heads, mut drops) = (Vec::new(), Vec::new(), Vec::new());
     for c in checkpoints {
@@ -60,6 +77,9 @@ pub(super) fn write<'c>(
     };
     let bytes = bodies.iter().chain(&heads).map(size).sum();
     put(writer, &bodies, offsets)?;
+    if begins_again(known, offsets) {
+        return Err(MADE_AGAIN.to_owned());
+    }
     let heads = put(writer, &heads, offsets)?;
     // What stays is in nobody's way.
     let _ = put(writer, &drops, offsets);

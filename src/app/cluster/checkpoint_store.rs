@@ -87,6 +87,8 @@ impl CheckpointStore {
             writer: writer.map_err(failed)?,
             foreign: ForeignClaims::new(reader().map_err(failed)?),
             judges: judges.map_err(failed)?,
+            known: BTreeMap::new(),
+            made_again: false,
         };
         Ok(CheckpointStore {
             state,

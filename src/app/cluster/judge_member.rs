@@ -202,10 +202,17 @@ impl Handler for GroupHandler<'_> {
             self.member.superseded.insert(partition, Instant::now());
             self.member.counts.superseded += 1;
         }
+        let claim = self.member.claims.get(&partition);
+        let after_claim = claim.is_some_and(|ours| offset >= *ours);
         if let Some(task) = self.tasks.get_mut(&partition) {
             let value = Some(record.payload).filter(|value| !value.is_empty());
             let counts = &mut self.member.counts;
             task.take((0, offset), record.timestamp_ms, (key, value), counts);
+            // Our claim lies behind all that lay there at the start. The end may never be reported,
+            // where workers write without a pause.
+            if after_claim && !task.is_read() {
+                task.end(0, counts);
+            }
         }
     }
 

@@ -210,7 +210,9 @@ impl JudgeStore {
         self.writing.start(move || {
             let start = Instant::now();
             let records = sent.iter().map(|o| &o.records);
-            let result = checkpoint_records::write(writer.as_ref(), records, &mut BTreeMap::new());
+            let (mut offsets, known) = (BTreeMap::new(), BTreeMap::new());
+            let writer = writer.as_ref();
+            let result = checkpoint_records::write(writer, records, &mut offsets, &known);
             Answer {
                 result: result.map(|sent| sent.bytes),
                 took: start.elapsed(),

@@ -81,8 +81,9 @@ impl JudgeTopicWriter {
             self.found = true;
         }
         let all: Vec<CheckpointRecords> = checkpoints.flat_map(|c| self.parts(c)).collect();
-        let sent =
-            checkpoint_records::write(self.writer.as_ref(), all.iter(), &mut BTreeMap::new());
+        let (mut offsets, known) = (BTreeMap::new(), BTreeMap::new());
+        let writer = self.writer.as_ref();
+        let sent = checkpoint_records::write(writer, all.iter(), &mut offsets, &known);
         Ok(sent?.bytes)
     }
 

@@ -1,30 +1,21 @@
 //! Partitions that come and go, over a state topic in memory whose broker each test can take away.
 
 use super::assignment::Assignment;
+use super::checkpoint_records::{Known, begins_again};
 use super::checkpoint_store::CheckpointStore;
-use super::judge_group::JudgeGroup;
-use super::judge_member::{GroupHandler, Member, Tasks};
-use super::judge_store::JudgeStore;
-use super::judge_task::JudgeTask;
-use super::judges::Judges;
-use super::lengths::Lengths;
-use super::options::{CheckpointOptions, FollowerOptions};
-use crate::app::clock;
+use super::options::CheckpointOptions;
 use crate::app::{AppError, Job, Threads, Worker, Workers};
-use crate::judge::Runtime;
 use crate::kafka::{
-    Brokers, Ends, FollowState, Followed, GroupClient, Handler, KafkaError, KafkaOptions,
-    Partition, ReadState, WriteState,
+    Brokers, Ends, FollowState, Followed, GroupClient, KafkaError, KafkaOptions, ReadState,
+    WriteState,
 };
-use crate::monitor::liveness::{At, Freshness};
 use crate::monitor::{Plan, Shards};
-use crate::store::checkpoint::{PartitionCheckpoint, records};
 use crate::telemetry::Published;
-use crate::telemetry::facts::CheckpointCounts;
-use crate::telemetry::facts::Role;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+mod judges;
 
 /// An empty topic that numbers what is written.
 #[derive(Debug, Default, Clone)]
@@ -221,15 +212,6 @@ fn options(topic: &Topic, workers: impl Workers + 'static) -> CheckpointOptions 
     }
 }
 
-fn follower(topic: &Topic, missing_after: Duration) -> FollowerOptions {
-    FollowerOptions {
-        checkpoints: options(topic, Threads),
-        missing_after,
-        copartitions: vec![0],
-        runtime: Runtime::default(),
-    }
-}
-
 fn assignment(topic: &Topic, workers: impl Workers + 'static) -> Assignment {
     let store = CheckpointStore::new(options(topic, workers)).expect("a store");
     let shards = Shards::of_worker(Plan::default(), vec![0]);
@@ -271,34 +253,6 @@ fn a_broker_that_is_away_is_waited_for_once_in_a_rebalance() {
 }
 
 #[test]
-fn a_judge_waits_for_a_broker_that_is_away_once_in_a_rebalance() {
-    let topic = Topic::default();
-    let (options, topics) = (follower(&topic, Duration::ZERO), ["t".to_owned()]);
-    let mut store = JudgeStore::new(&options.checkpoints, 4).expect("a store");
-    let (mut member, mut tasks) = (Member::default(), Tasks::new());
-    topic.set_away(true);
-    let mut handler = GroupHandler {
-        options: &options,
-        plan: &Plan::default(),
-        topics: &topics,
-        store: &mut store,
-        member: &mut member,
-        tasks: &mut tasks,
-    };
-    for partition in 0..4 {
-        let topic = 0;
-        handler.assigned(Partition { topic, partition });
-    }
-    assert_eq!(topic.claims(), 1);
-    assert!(member.failed && tasks.is_empty());
-    assert_eq!(
-        member.suspended.len(),
-        3,
-        "and the first is named by itself"
-    );
-}
-
-#[test]
 fn all_partitions_that_a_rebalance_takes_share_one_wait() {
     let topic = Topic::default();
     let mut assignment = assignment(&topic, Idle);
@@ -331,48 +285,27 @@ fn what_became_of_a_batch_is_told_though_a_partition_that_left_waited_for_it() {
 }
 
 #[test]
-fn what_became_of_a_batch_of_judges_is_told_though_a_partition_that_left_waited_for_it() {
+fn nothing_more_is_stored_in_a_state_topic_that_was_made_again() {
     let topic = Topic::default();
-    let mut counts = CheckpointCounts::default();
-    let mut store = JudgeStore::new(&options(&topic, Threads), 2).expect("a store");
-    for partition in [0, 1] {
-        store.take_over(partition, &mut counts).expect("claimed");
+    let mut assignment = assignment(&topic, Threads);
+    assign(&mut assignment, 2);
+    assert_eq!(topic.next.swap(0, Ordering::Relaxed), 2, "two claims");
+    // The bodies are written, and show it. Heads do not follow, nor anything with the next batch.
+    for _ in 0..2 {
+        assignment.write();
+        let written = assignment.wait_written().expect("a batch");
+        let why = written.result.expect_err("it is another topic");
+        assert!(why.contains("made again"), "{why}");
+        assert_eq!(topic.next.load(Ordering::Relaxed), 2);
     }
-    store.write(vec![(1, 7, PartitionCheckpoint::default())]);
-    store.begin_leaving();
-    store.wait_to_leave(&mut counts);
-    assert!(!store.is_due(1, 7));
-    assert!(store.write_last((0, 3, PartitionCheckpoint::default()), &mut counts));
-    let written = store.answer(&mut counts).expect("the batch before");
-    assert!(written.result.is_ok());
-    assert!(store.answer(&mut counts).is_none());
 }
 
 #[test]
-fn a_judge_of_several_says_that_all_is_stored_while_nothing_comes() {
-    let (topic, mut counts) = (Topic::default(), CheckpointCounts::default());
-    let (options, topics) = (follower(&topic, Duration::ZERO), vec!["t".to_owned()]);
-    let task = JudgeTask::new(&Plan::default(), &topics, &options, None);
-    let mut task = task.expect("without state");
-    task.begin(1);
-    task.end(0, &mut counts);
-    task.look(&Lengths::default());
-    let group = JudgeGroup::new(Plan::default(), topics, options, 1);
-    let mut group = group.expect("a store");
-    // Without judge partitions nothing is said of them.
-    group.write(&Tasks::new());
-    assert!(group.written().is_none());
-    group.store.take_over(0, &mut counts).expect("claimed");
-    let tasks = Tasks::from([(0, task)]);
-    group.write(&tasks);
-    let written = group.wait_written().expect("a checkpoint");
-    assert!(written.result.is_ok() && written.bytes > 0);
-    for _ in 0..2 {
-        group.write(&tasks);
-        assert!(!group.is_writing());
-        let written = group.written().expect("an answer");
-        assert!(written.result.is_ok() && written.at_ms >= clock::now_ms() - 60_000);
-        assert!(group.written().is_none());
+fn offsets_that_grow_or_are_not_known_are_those_of_the_same_topic() {
+    let known = Known::from([(0, 7), (1, 3)]);
+    for (written, again) in [(8, false), (-1, false), (7, true), (0, true)] {
+        let offsets = [(0, vec![9, written]), (1, vec![4]), (2, vec![0])];
+        assert_eq!(begins_again(&known, &offsets.into()), again, "{written}");
     }
 }
 
@@ -388,95 +321,4 @@ fn the_heart_beats_with_each_partition_that_is_taken_over() {
         assignment.assign(0, p);
         assert!(beat.silence() < before);
     }
-}
-
-#[test]
-fn a_partition_whose_length_nobody_says_is_waited_for_and_then_named() {
-    let (hour, at): (Duration, At) = (Duration::from_secs(3600), (0, 3));
-    for (missing_after, freshness) in [
-        (hour, Freshness::Behind),
-        (Duration::ZERO, Freshness::Missing),
-    ] {
-        let options = follower(&Topic::default(), missing_after);
-        let topics = ["t".to_owned()];
-        let task = JudgeTask::new(&Plan::default(), &topics, &options, None);
-        let mut task = task.expect("without state");
-        task.begin(1);
-        task.end(0, &mut CheckpointCounts::default());
-        task.expect(at);
-        task.look(&Lengths::default());
-        let standing = task.standing(clock::steady_ms());
-        let standing: Vec<_> = standing.map(|(at, n, _, is)| (at, n, is)).collect();
-        assert_eq!(standing, [(at, 1, freshness)]);
-        let named = task.waits_for().into_iter();
-        let named: Vec<_> = named
-            .map(|(part, why)| (part, why.contains("no broker says")))
-            .collect();
-        match freshness {
-            Freshness::Missing => assert_eq!(named, [("partition t/3".to_owned(), true)]),
-            _ => assert_eq!(named, []),
-        }
-    }
-}
-
-#[test]
-fn a_judge_of_several_names_a_state_topic_that_was_made_again_without_that_of_judges() {
-    for judge_partitions in [Some(1), None] {
-        let mut options = follower(&Topic::default(), Duration::ZERO);
-        options.checkpoints.judge_partitions = judge_partitions;
-        let task = JudgeTask::new(&Plan::default(), &["t".to_owned()], &options, None);
-        let (mut task, mut counts) = (task.expect("without state"), CheckpointCounts::default());
-        task.begin(1);
-        task.end(0, &mut counts);
-        let (mut offset, mut named) = (0, Vec::new());
-        // Claims begin again with the state topic.
-        for epoch in [9, 3, 12] {
-            let checkpoint = records(&PartitionCheckpoint::default(), "g/t/3/", epoch, 1);
-            let (body, head) = checkpoint.expect("encoded");
-            for (key, value) in body.iter().chain([&head]) {
-                let keyed = (key.as_bytes(), value.as_deref());
-                task.take((0, offset), None, keyed, &mut counts);
-                offset += 1;
-            }
-            task.look(&Lengths::default());
-            let waits_for = task.waits_for();
-            let [(part, why)] = &waits_for[..] else {
-                panic!("one part: {waits_for:?}");
-            };
-            assert_eq!(part, "partition t/3");
-            named.push(why.ends_with("if state was made again, delete state-judges too"));
-        }
-        assert_eq!(named, [false, judge_partitions.is_some(), false]);
-    }
-}
-
-/// Follows until so many partitions are covered, and so many behind.
-fn follow_until(judges: &mut Judges, covered: u64, behind: u64) {
-    let begun = Instant::now();
-    loop {
-        judges.follow(Duration::from_millis(10));
-        let Role::Judge(facts) = judges.role() else {
-            panic!("it judges");
-        };
-        if facts.partitions == [covered, behind, 0, 0] {
-            return;
-        }
-        let stands = facts.partitions;
-        assert!(begun.elapsed() < Duration::from_secs(10), "{stands:?}");
-    }
-}
-
-#[test]
-fn a_leader_that_does_not_answer_holds_its_partitions_and_the_judge_goes_on() {
-    let topic = Topic::default();
-    let options = follower(&topic, Duration::from_secs(3600));
-    let judges = Judges::one(Plan::default(), vec!["t".to_owned()], options, None);
-    let mut judges = judges.expect("without state");
-    follow_until(&mut judges, 2, 0);
-    topic.silent.store(true, Ordering::Relaxed);
-    follow_until(&mut judges, 1, 1);
-    // It is not named before that lasts.
-    assert_eq!(judges.waits_for(), []);
-    topic.silent.store(false, Ordering::Relaxed);
-    follow_until(&mut judges, 2, 0);
 }

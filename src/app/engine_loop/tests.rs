@@ -39,9 +39,8 @@ fn unwritten(bytes: usize) -> Written {
 
 #[test]
 fn nothing_is_read_while_too_much_of_the_journals_is_in_memory_and_ready_says_so() {
-    let folder = std::env::temp_dir().join(format!("trueline-behind-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
-    let text = CONFIG.replace("STATE", &folder.display().to_string());
+    let folder = tempfile::TempDir::with_prefix("trueline-behind-").expect("a folder");
+    let text = CONFIG.replace("STATE", &folder.path().display().to_string());
     let mut engine = App::engine_loop(Setup::of(config(&text))).expect("it loads");
     let log = Arc::clone(&engine.logs["scores"]);
     let post = || {
@@ -66,5 +65,4 @@ fn nothing_is_read_while_too_much_of_the_journals_is_in_memory_and_ready_says_so
     assert!(!engine.published.missing().contains_key("state journals"));
     read_one(&mut engine);
     engine.end().expect("it ends in order");
-    let _ = std::fs::remove_dir_all(&folder);
 }

@@ -1,39 +1,46 @@
-//! One consumer with its source: poll, pause, recreate, commit, close.
+//! One source of a consumer group member: its records, its assignments and its errors.
+//!
+//! A [`SourceConsumer`] has the consumer, and a [`SourceReader`] with what a source needs from one
+//! poll to the next. For the length of one poll a [`SourceHandler`] borrows the reader together
+//! with the [`Topology`], and the consumer calls the handler.
+//!
+//! A record whose schema is not known yet waits in the [`SchemaQueue`], with all that follows it in
+//! its partition. A record of a partition that was given up after the record was fetched belongs to
+//! the next owner: it is not counted here.
 
+mod membership;
+mod rivals;
 mod unread;
 
+pub use membership::close;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::contest::{self, Claim, Contest, Decision};
+use super::contest::{self, Contest};
 use super::record::RecordReader;
-use super::source::{SourceHandler, SourceReader};
+use super::schema_queue::{Item, Progress, SchemaQueue};
 use crate::app::clock;
 use crate::app::cluster::topology::Topology;
 use crate::app::error::AppError;
 use crate::app::pool::Pool;
-use crate::app::setup::{part, source_error};
-use crate::collect::Origin;
+use crate::app::setup::source_error;
 use crate::config::SourceOptions;
-use crate::kafka::{Brokers, Consumer, DeadLetter, Handler, KafkaError, Partition};
+use crate::kafka::{
+    Begin, Brokers, Consumer, DeadLetter, Handler, KafkaError, Owned, Partition, Record,
+};
+use crate::monitor::PartitionEvent;
 use crate::registry::Registry;
-use crate::telemetry::Published;
 
 /// Pause before a failed consumer is recreated.
 const RECREATE_AFTER: Duration = Duration::from_secs(5);
-/// How long leaving the group may take. A client that was closed during a rebalance was seen to
-/// wait for its metadata forever. All state is on disk by then, and the group notices after a
-/// session timeout.
-const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 /// How long the group may take to give this process the partitions of one that has to stop.
 const GIVE_BACK: Duration = Duration::from_secs(10);
 /// Longest part of the time between two polls that counts towards [`GIVE_BACK`]: a frozen process
 /// got no news.
 const STEP_MAX: Duration = Duration::from_secs(1);
-/// How long the broker may take to name the members of a group.
-const MEMBERS_WITHIN: Duration = Duration::from_secs(2);
-/// How long the last dead letters may take to leave.
-const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 
 /// One consumer and its source.
 pub struct SourceConsumer {
@@ -103,40 +110,6 @@ impl SourceConsumer {
         self.options.outcomes_of(topic)
     }
 
-    /// Pauses while the disk is behind, starts of partitions are not stored, or the schema queue is
-    /// full, and resumes afterwards.
-    pub fn pause_or_resume(&mut self, disk_behind: bool, start_unsaved: bool) {
-        let queue = &self.source.queue;
-        let schemas_behind = match self.schemas_behind {
-            Some(_) => !queue.is_empty(),
-            None => queue.is_full(),
-        };
-        self.schemas_behind =
-            schemas_behind.then(|| self.schemas_behind.unwrap_or_else(Instant::now));
-        let paused = disk_behind || start_unsaved || schemas_behind;
-        if paused == self.paused || self.recreate_at.is_some() {
-            return;
-        }
-        self.paused = paused;
-        let topics = self.source.records.topics().join(",");
-        match paused {
-            // A moment at every first start.
-            true if !disk_behind && !schemas_behind => {
-                tracing::debug!(topics, "reading waits until its start is stored");
-            }
-            true => tracing::warn!(topics, disk_behind, schemas_behind, "reading is paused"),
-            false => tracing::info!(topics, "reading goes on"),
-        }
-        let done = if paused {
-            self.consumer.pause()
-        } else {
-            self.consumer.resume()
-        };
-        if let Err(error) = done {
-            tracing::error!(%error, "consumer could not be paused or resumed");
-        }
-    }
-
     /// Reads what the broker has, waiting at most `wait` for it. Returns the number of records.
     pub fn poll(&mut self, engines: &mut Topology, wait: Duration) -> usize {
         let source = &mut self.source;
@@ -185,194 +158,333 @@ impl SourceConsumer {
             }
         }
     }
+}
 
-    /// Looks for other processes where there may be only this one: under its `instance`, and in a
-    /// group without a state topic (`alone`). Decides which of them goes on.
-    pub fn contend(&mut self, alone: bool) {
-        if self.returning && (self.recreate_at.is_some() || !self.consumer.joined()) {
-            // Until then the partitions are those of the other process.
+/// The state of a source between polls.
+pub struct SourceReader {
+    /// Decodes and counts its records.
+    pub records: RecordReader,
+    /// Records that wait for their schema.
+    pub queue: SchemaQueue,
+    /// Partitions that are shorter than what was read of them, each with the reason why reading
+    /// stopped.
+    pub stopped: BTreeMap<Partition, String>,
+    /// By topic, the number of offsets that the broker deleted before they were read.
+    pub lost: Vec<u64>,
+    /// The consumer failed for good and has to be recreated.
+    pub needs_consumer: bool,
+    /// Another process has taken the `instance` since the flag was last cleared.
+    pub fenced: bool,
+    /// The assignment changed since the flag was last cleared.
+    pub assignment_changed: bool,
+    /// Partitions begin at positions that are not stored yet.
+    pub begun: bool,
+    /// Unassigned partitions, each with how long it has held others back so far; `None` if it no
+    /// longer does.
+    pub unassigned: BTreeMap<Partition, Option<Duration>>,
+    /// Partitions that the log has named as gone.
+    pub gone: BTreeSet<Partition>,
+    /// The offset of each partition up to which its records are stored, and may be committed.
+    pub stored: BTreeMap<Partition, i64>,
+    /// Since when the group has this process thrown out: it took all partitions away, or the
+    /// consumer failed, and no assignment has come since.
+    pub lost_since: Option<Instant>,
+    /// The last error. An error that needs an operator is not replaced by those that follow from
+    /// it.
+    pub last_error: Option<KafkaError>,
+}
+
+impl SourceReader {
+    /// A source without an assignment.
+    pub fn new(records: RecordReader) -> SourceReader {
+        SourceReader {
+            queue: SchemaQueue::default(),
+            stopped: BTreeMap::new(),
+            lost: vec![0; records.topics().len()],
+            needs_consumer: false,
+            fenced: false,
+            assignment_changed: false,
+            begun: false,
+            unassigned: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            stored: BTreeMap::new(),
+            lost_since: None,
+            last_error: None,
+            records,
+        }
+    }
+
+    /// Topics and partitions of this process whose reading stopped, with the reason.
+    pub fn stopped(&self) -> impl Iterator<Item = (&str, i32, &str)> {
+        let all = self.stopped.iter().map(|(p, why)| (self.place(*p), why));
+        all.map(|((topic, partition), why)| (topic, partition, why.as_str()))
+    }
+
+    /// Topic and number of a partition, for the log.
+    fn place(&self, partition: Partition) -> (&str, i32) {
+        (self.records.topic(partition.topic), partition.partition)
+    }
+
+    /// Drops what is known of a partition whose assignment changes.
+    fn reset(&mut self, partition: Partition) {
+        self.assignment_changed = true;
+        self.stopped.remove(&partition);
+        self.queue.clear(partition);
+    }
+}
+
+/// A source that borrows the engines for one poll.
+pub struct SourceHandler<'a> {
+    /// The source.
+    pub source: &'a mut SourceReader,
+    /// The engines.
+    pub engines: &'a mut Topology,
+}
+
+impl SourceHandler<'_> {
+    /// Processes queued records whose schema has arrived.
+    pub fn drain_queue(&mut self) {
+        if self.source.queue.is_empty() {
             return;
         }
-        self.returning = false;
-        let claim = match self.fenced {
-            true => Some(Claim::Instance),
-            false if alone && !self.consumer.shared().is_empty() => Some(Claim::Group),
-            false => None,
+        let mut queue = std::mem::take(&mut self.source.queue);
+        queue.drain(|partition, item| match item {
+            Item::Record(owned) => self.read(partition, &owned.record(), None),
+            Item::Event(what) => {
+                self.on_partition(partition, *what);
+                Progress::Done
+            }
+        });
+        self.source.queue = queue;
+    }
+
+    fn read(
+        &mut self,
+        partition: Partition,
+        record: &Record<'_>,
+        place: Option<usize>,
+    ) -> Progress {
+        let records = &mut self.source.records;
+        match self.engines.sink_of(records.partition_id(partition)) {
+            Some(sink) => records.read_at(sink, record, place),
+            None => Progress::Done,
+        }
+    }
+
+    /// Counts a record, at this place of its batch, or queues it.
+    fn take(&mut self, record: &Record<'_>, place: Option<usize>) {
+        let partition = Partition {
+            topic: record.topic,
+            partition: record.partition,
         };
-        let kafka = &self.options.kafka;
-        let session = Duration::from_millis(kafka.session_ms());
-        if self.contest.as_ref().map(|c| c.claim) != claim {
-            self.contest = claim.map(|claim| Contest::new(claim, session));
-        }
-        let Some(contest) = self.contest.as_mut().filter(|_| self.displaced.is_none()) else {
-            return;
-        };
-        if !contest.asks() {
-            return;
-        }
-        let instance = kafka.instance.as_deref();
-        let instance = instance.filter(|_| contest.claim == Claim::Instance);
-        let group = &kafka.group;
-        let others = match contest.claim {
-            Claim::Instance => self.consumer.other_committers(kafka, MEMBERS_WITHIN),
-            Claim::Group => self.consumer.other_members(group, MEMBERS_WITHIN),
-        };
-        match others.map(|others| contest.decide(others)) {
-            Ok(Decision::Wait) => {}
-            Ok(Decision::Return) => {
-                tracing::warn!(group, instance, "taking the `instance` back");
-                self.returning = true;
-                self.fenced = false;
-                self.recreate_at = Some(Instant::now());
+        let waits = self.source.queue.has(partition);
+        if waits || self.read(partition, record, place) == Progress::AwaitingSchema {
+            if waits {
+                self.source.records.ask_ahead(record);
+            } else {
+                // It holds the others from now on, also where its end was reported.
+                self.on_partition(partition, PartitionEvent::Grown);
             }
-            Ok(Decision::Stop(first)) => {
-                let what = match instance {
-                    Some(name) => format!("`instance` {name} of group {group}"),
-                    None => format!("group {group} without a state topic"),
-                };
-                self.displaced = Some(format!(
-                    "{what} is in use by {first}, which was there first, so this process stops. Give each process \
-                     an `instance` of its own, or set `topic` in [state], with which a group may have any number"
-                ));
-            }
-            Err(error) => {
-                contest.reached = false;
-                crate::warn_limited!(%error, "the members of the group are not known");
-            }
+            let item = Item::Record(Owned::of(record));
+            self.source.queue.push(partition, item);
         }
     }
 
-    /// Why this process must stop, if another one was there first.
-    pub fn displaced(&self) -> Option<&str> {
-        self.displaced.as_deref()
+    fn on_partition(&mut self, partition: Partition, what: PartitionEvent) {
+        let id = self.source.records.partition_id(partition);
+        self.engines.on_partition(id, what);
     }
 
-    /// The contest with another process. Who has lost all partitions may share them with nobody,
-    /// because a broker that does not answer takes them away too: then the group has to name one.
-    fn rivalry(&self) -> Option<&Contest> {
-        let lost = self.source.lost_since.is_some();
-        let is_known = |c: &&Contest| {
-            !lost || c.claim == Claim::Instance || (c.reached && !c.others.is_empty())
-        };
-        self.contest.as_ref().filter(is_known)
-    }
-
-    /// How many other processes are where there may be one.
-    pub fn other_members(&self) -> usize {
-        self.rivalry().map_or(0, |c| c.others.len().max(1))
-    }
-
-    /// Publishes whether it is ready: the group has assigned partitions, or none, to it. Until then
-    /// `/ready` has the last error. Returns whether the assignment changed.
-    pub fn publish_readiness(&mut self, engines: &mut Topology, published: &Published) -> bool {
-        let changed = std::mem::take(&mut self.source.assignment_changed);
-        let error = self.source.last_error.take().map(|e| e.to_string());
-        if changed {
-            self.release_unassigned(engines);
-        }
-        let lost = self.source.lost_since.is_some();
-        let joined = self.consumer.joined() && !lost;
-        if joined && (changed || (!self.ready && error.is_none())) {
-            self.ready = true;
-            published.ready(&part(&self.options));
-        } else if let Some(error) = error.as_ref().filter(|_| !self.ready) {
-            published.not_ready(&part(&self.options), error);
-        }
-        self.trouble = error.or(self.trouble.take()).filter(|_| lost);
-        changed
-    }
-
-    /// Releases partitions that the snapshot has and the group assigned to another member. They
-    /// would hold the watermark back.
-    fn release_unassigned(&mut self, engines: &mut Topology) {
-        let assigned = self.consumer.assignment();
-        for origin in engines.positions() {
-            let id = origin.partition_id();
-            if let Some(partition) = self.source.records.partition(id)
-                && !assigned.contains(&partition)
-            {
-                self.source.release(partition, engines, true);
-            }
-        }
-    }
-
-    /// Gives up all partitions of a consumer that cannot continue.
-    fn give_up(&mut self, engines: &mut Topology) {
-        let all = self.consumer.assignment();
-        self.source.releasing(&all, engines);
-        for partition in all {
-            self.source.release(partition, engines, true);
-            self.source.queue.clear(partition);
-        }
-        // The next owner finds out for itself.
-        self.source.stopped.clear();
-        self.source.lose();
-        self.source.assignment_changed = true;
-    }
-
-    fn recreate(&mut self, engines: &mut Topology) {
-        self.give_up(engines);
-        match Consumer::new(&self.options.kafka, self.brokers.as_ref()) {
-            Ok(consumer) => {
-                let old = std::mem::replace(&mut self.consumer, consumer);
-                spawn_detached("consumer", move || drop(old));
-                self.paused = false;
-                self.recreate_at = None;
-            }
-            Err(error) => {
-                tracing::error!(%error, "kafka consumer could not be created");
-                self.trouble = Some(error.to_string());
-                self.recreate_at = Some(Instant::now() + RECREATE_AFTER);
-            }
-        }
-    }
-
-    /// Commits these positions, up to which records are stored, of its assigned partitions.
-    pub fn commit(&mut self, positions: &[Origin]) {
-        let assigned = self.consumer.assignment();
-        let records = &self.source.records;
-        let stored: Vec<(Partition, i64)> = positions
-            .iter()
-            .filter_map(|origin| Some((records.partition(origin.partition_id())?, origin.offset)))
-            .collect();
-        self.source.stored.extend(stored.iter().copied());
-        let own = stored.into_iter();
-        let own = own.filter(|(partition, _)| assigned.contains(partition));
-        let own: Vec<(Partition, i64)> = own.collect();
-        if own.is_empty() {
-            return;
-        }
-        if let Err(error) = self.consumer.commit(&own) {
-            crate::warn_limited!(%error, "offsets not committed; restarts do not need them");
-        }
-    }
-
-    /// Sends the last dead letters.
-    pub fn flush(&self) {
-        if let Some(dead_letters) = &self.source.records.dead_letters
-            && !dead_letters.flush(FLUSH_WITHIN)
-        {
-            tracing::error!("some dead letters could not be sent in time");
+    /// The same once the records of the partition that wait for a schema are counted: they came
+    /// before it, and hold the partition until then.
+    fn after_queued(&mut self, partition: Partition, what: PartitionEvent) {
+        if self.source.queue.has(partition) {
+            self.source.queue.push(partition, Item::Event(what));
+        } else {
+            self.on_partition(partition, what);
         }
     }
 }
 
-/// Runs work that may never end on its own thread; returns whether the thread was started.
-fn spawn_detached(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
-    let thread = std::thread::Builder::new().name(name.to_owned());
-    thread.spawn(work).is_ok()
-}
+impl Handler for SourceHandler<'_> {
+    fn record(&mut self, record: Record<'_>) {
+        self.take(&record, None);
+    }
 
-/// Closes the members of groups, within a bounded time.
-pub fn close(members: impl Send + 'static) {
-    let (done, closed) = std::sync::mpsc::channel();
-    let started = spawn_detached("leave", move || {
-        drop(members);
-        let _ = done.send(());
-    });
-    if started && closed.recv_timeout(LEAVE_WITHIN).is_err() {
-        tracing::warn!(
-            "leaving the group took too long; it reassigns the partitions after a session timeout"
+    fn records(&mut self, batch: &[Record<'_>]) {
+        self.source.records.decode(batch);
+        for (place, record) in batch.iter().enumerate() {
+            self.take(record, Some(place));
+        }
+    }
+
+    fn assigning(&mut self) {
+        self.source.lost_since = None;
+        self.engines.assigning();
+    }
+
+    fn assigned(&mut self, partition: Partition) -> Option<i64> {
+        self.source.reset(partition);
+        self.source.unassigned.remove(&partition);
+        let id = self.source.records.partition_id(partition);
+        let offset = self.engines.assign(id);
+        if let Some(offset) = offset {
+            // What was restored is stored; what one engine has read since is not.
+            let stored = self.source.stored.entry(partition).or_insert(offset);
+            if self.engines.may_move() {
+                *stored = offset;
+            }
+        }
+        let (topic, partition) = self.source.place(partition);
+        tracing::info!(topic, partition, offset, "partition assigned");
+        if let Some(error) = self.engines.take_trouble() {
+            // The consumer rejoins the group and tries again.
+            self.error(KafkaError::Fatal(error.to_string()));
+        }
+        offset
+    }
+
+    fn stored(&self, partition: Partition) -> Option<i64> {
+        self.source.stored.get(&partition).copied()
+    }
+
+    fn was_read(&self, topic: u16) -> bool {
+        let partition = 0;
+        let id = self
+            .source
+            .records
+            .partition_id(Partition { topic, partition });
+        self.engines.was_read(id.source)
+    }
+
+    fn begins(&mut self, partition: Partition, begin: Begin) {
+        self.source.begun = true;
+        self.source.stopped.remove(&partition);
+        self.on_partition(partition, PartitionEvent::Rewound(begin.offset));
+        let (topic, partition) = self.source.place(partition);
+        let offset = begin.offset;
+        match begin.without_sums_of {
+            None => tracing::info!(topic, partition, offset, "partition begins"),
+            Some(read) => tracing::warn!(
+                topic,
+                partition,
+                offset,
+                read,
+                "the group has read the partition before and its sums are missing; windows begin empty here, as \
+                 `on_missing_state` or `--from` says"
+            ),
+        }
+    }
+
+    fn is_suspended(&self, partition: Partition) -> bool {
+        let id = self.source.records.partition_id(partition);
+        self.engines.suspends(id)
+    }
+
+    fn revoking(&mut self, partitions: &[Partition]) {
+        self.source.releasing(partitions, self.engines);
+    }
+
+    fn revoked(&mut self, partition: Partition, lost: bool) {
+        self.source.reset(partition);
+        self.source.release(partition, self.engines, lost);
+        if lost {
+            self.source.lose();
+        }
+        let (topic, partition) = self.source.place(partition);
+        tracing::info!(topic, partition, lost, "partition revoked");
+    }
+
+    fn end_of_partition(&mut self, partition: Partition) {
+        self.after_queued(partition, PartitionEvent::Ended);
+    }
+
+    fn grown(&mut self, partition: Partition) {
+        self.after_queued(partition, PartitionEvent::Grown);
+    }
+
+    fn hidden(&mut self, partition: Partition, offset: i64, waited: Duration) {
+        let (topic, number) = self.source.place(partition);
+        tracing::error!(
+            topic,
+            partition = number,
+            offset,
+            seconds = waited.as_secs(),
+            "a transaction that stays open hides the records of the partition; verdicts go on without it"
         );
+        self.after_queued(partition, PartitionEvent::LeftOut);
+    }
+
+    fn lost(&mut self, partition: Partition, offsets: Range<i64>) {
+        let lost = u64::try_from(offsets.end - offsets.start).unwrap_or(0);
+        if let Some(all) = self.source.lost.get_mut(usize::from(partition.topic)) {
+            *all += lost;
+        }
+        let ((topic, partition), Range { start, end }) = (self.source.place(partition), offsets);
+        tracing::error!(
+            topic,
+            partition,
+            from = start,
+            to = end,
+            lost,
+            "records were deleted by the broker before they were read; lengthen the topic's retention, or read sooner"
+        );
+    }
+
+    fn rewound(&mut self, partition: Partition, offset: i64) {
+        self.after_queued(partition, PartitionEvent::Rewound(offset));
+        let (topic, partition) = self.source.place(partition);
+        tracing::error!(
+            topic,
+            partition,
+            offset,
+            "partition is shorter than what was read of it; reading continues here, as `on_truncated` says"
+        );
+    }
+
+    fn suspended(&mut self, partition: Partition, why: &str) {
+        let (topic, number) = self.source.place(partition);
+        tracing::error!(
+            topic,
+            partition = number,
+            why,
+            "partition is no longer read"
+        );
+        self.source.assignment_changed = true;
+        self.source.stopped.insert(partition, why.to_owned());
+        // It must not hold the watermark of the others back.
+        self.on_partition(partition, PartitionEvent::LeftOut);
+    }
+
+    fn gone(&mut self, partition: Partition) {
+        self.on_partition(partition, PartitionEvent::LeftOut);
+        if !self.source.gone.insert(partition) {
+            return;
+        }
+        let (topic, partition) = self.source.place(partition);
+        tracing::error!(
+            topic,
+            partition,
+            "partition does not exist, though the group assigns it: its topic was made again with fewer; nothing waits \
+             for it"
+        );
+    }
+
+    fn error(&mut self, error: KafkaError) {
+        if matches!(error, KafkaError::Fenced(_)) {
+            self.source.fenced = true;
+            tracing::error!(%error, "kafka consumer was fenced");
+        } else if error.is_fatal() {
+            self.source.needs_consumer = true;
+            tracing::error!(%error, "kafka consumer failed and is recreated");
+        } else if error.needs_operator() {
+            tracing::error!(%error, "kafka");
+        } else {
+            tracing::warn!(%error, "kafka");
+        }
+        let known = self.source.last_error.as_ref();
+        if !known.is_some_and(KafkaError::needs_operator) || error.needs_operator() {
+            self.source.last_error = Some(error);
+        }
     }
 }

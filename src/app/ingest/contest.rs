@@ -99,6 +99,12 @@ impl Contest {
         )
     }
 
+    /// Whether this process never stops: those that share the group do not say when they started.
+    pub fn is_undecidable(&self) -> bool {
+        let unknown = self.others.iter().all(|m| m.start.is_none());
+        self.claim == Claim::Group && !self.others.is_empty() && unknown
+    }
+
     /// What is left of the grace period.
     pub fn left(&self) -> Duration {
         self.grace.saturating_sub(self.since.elapsed())
@@ -178,5 +184,12 @@ mod tests {
         let of = |claim| decide(claim, start(5, 1), &[member(None)], true);
         assert_eq!(of(Claim::Instance), Decision::Stop(member(None)));
         assert_eq!(of(Claim::Group), Decision::Wait);
+
+        let mut contest = Contest::new(Claim::Group, Duration::ZERO);
+        assert!(!contest.is_undecidable(), "nobody was named yet");
+        contest.others = vec![member(None)];
+        assert!(contest.is_undecidable());
+        contest.others.push(member(Some(start(9, 1))));
+        assert!(!contest.is_undecidable());
     }
 }

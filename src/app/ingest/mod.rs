@@ -1,8 +1,8 @@
 //! From the records of a source to the engine.
 //!
 //! ```text
-//!  Kafka ──► consumer ─► source (handler) ─┐
-//!                           │ schema_queue │
+//!  Kafka ──► consumer (handler) ───────────┐
+//!                │ schema_queue            │
 //!  topic range (replay) ──────────────────►├─► record ─► decoder ─► take ─► Engine
 //!  files (replay) ───────────────────────────────────────────────────►┘
 //! ```
@@ -10,7 +10,7 @@
 //! [`record::take`] is the only way in: every decoded record passes it, whichever input it came
 //! from. [`record`] decodes the records of a topic, for a consumer and for a replay alike; where
 //! there are [`decode_threads`], they share a batch of a consumer before its records are counted.
-//! [`source`] adds what a member of a consumer group needs: assignments, records that wait for a
+//! [`consumer`] adds what a member of a consumer group needs: assignments, records that wait for a
 //! schema, and errors.
 
 pub mod consumer;
@@ -19,7 +19,6 @@ pub mod decode_threads;
 mod decoded;
 pub mod record;
 pub mod schema_queue;
-pub mod source;
 pub mod stats;
 
 /// The configuration in a text, for tests.

@@ -10,6 +10,7 @@
 
 use crate::config::bounds::PARKED_BYTES_MAX;
 use crate::kafka::{Owned, Partition};
+use crate::monitor::PartitionEvent;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Whether a record has been processed.
@@ -29,14 +30,8 @@ const ITEM_BYTES: usize = 128;
 pub enum Item {
     /// A record.
     Record(Owned),
-    /// The end of the partition at that time.
-    End,
-    /// The partition's log grew after that.
-    Wake,
-    /// A transaction that stays open hides what follows.
-    LeaveOut,
-    /// The partition was recreated and is read from this offset.
-    Rewind(i64),
+    /// What happened to the partition after these records.
+    Event(PartitionEvent),
 }
 
 impl Item {
@@ -44,7 +39,7 @@ impl Item {
         ITEM_BYTES
             + match self {
                 Item::Record(owned) => owned.bytes(),
-                Item::End | Item::Wake | Item::LeaveOut | Item::Rewind(_) => 0,
+                Item::Event(_) => 0,
             }
     }
 }
@@ -66,9 +61,9 @@ impl SchemaQueue {
     /// Appends an item to the queue of its partition. If more records follow a queued end, the end
     /// is removed: other partitions would otherwise pass the records that wait behind it.
     pub fn push(&mut self, partition: Partition, item: Item) {
-        let outdated = |last: &Item| match item {
-            Item::Record(_) => matches!(last, Item::End | Item::Wake | Item::LeaveOut),
-            Item::Wake => matches!(last, Item::End),
+        let outdated = |last: &Item| match (&item, last) {
+            (Item::Record(_), Item::Event(last)) => !matches!(last, PartitionEvent::Rewound(_)),
+            (Item::Event(PartitionEvent::Grown), Item::Event(PartitionEvent::Ended)) => true,
             _ => false,
         };
         let queue = self.queues.entry(partition).or_default();
@@ -163,8 +158,8 @@ mod tests {
                 Item::Record(Owned::of(&record(partition, offset))),
             );
         }
-        queue.push(p(2), Item::End);
-        queue.push(p(2), Item::Rewind(0));
+        queue.push(p(2), Item::Event(PartitionEvent::Ended));
+        queue.push(p(2), Item::Event(PartitionEvent::Rewound(0)));
         assert!(queue.has(p(1)) && !queue.has(p(0)));
         assert_eq!(queue.records(), 3);
         let mut seen = Vec::new();
@@ -174,25 +169,24 @@ mod tests {
                 seen.push((partition.partition, r.record().offset));
                 Progress::Done
             }
-            Item::End => {
-                seen.push((partition.partition, -1));
-                Progress::Done
-            }
-            Item::Wake | Item::LeaveOut => Progress::Done,
-            Item::Rewind(offset) => {
-                seen.push((partition.partition, *offset));
+            Item::Event(what) => {
+                let offset = match what {
+                    PartitionEvent::Rewound(offset) => *offset,
+                    _ => -1,
+                };
+                seen.push((partition.partition, offset));
                 Progress::Done
             }
         });
         assert_eq!(seen, [(1, 5), (2, 1), (2, -1), (2, 0)]);
         assert!(queue.has(p(1)) && !queue.has(p(2)));
-        queue.push(p(1), Item::End);
-        queue.push(p(1), Item::Wake);
+        queue.push(p(1), Item::Event(PartitionEvent::Ended));
+        queue.push(p(1), Item::Event(PartitionEvent::Grown));
         queue.push(p(1), Item::Record(Owned::of(&record(1, 7))));
-        queue.push(p(1), Item::End);
+        queue.push(p(1), Item::Event(PartitionEvent::Ended));
         let mut ends = 0;
         queue.drain(|_, item| {
-            ends += usize::from(matches!(item, Item::End));
+            ends += usize::from(matches!(item, Item::Event(PartitionEvent::Ended)));
             Progress::Done
         });
         assert_eq!((ends, queue.bytes), (1, 0), "the last end alone");

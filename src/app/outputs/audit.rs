@@ -289,19 +289,19 @@ pub fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
 mod tests {
     use super::*;
     use crate::stats::view::View;
+    use tempfile::TempDir;
 
     #[test]
     fn a_record_is_found_by_the_name_of_its_file_and_no_other_file_is() {
-        let name = format!("trueline-audit-named-{}", std::process::id());
-        let directory = std::env::temp_dir().join(name);
-        let folder = directory.join(FOLDER);
+        let directory = TempDir::with_prefix("trueline-audit-").unwrap();
+        let folder = directory.path().join(FOLDER);
         fs::create_dir_all(&folder).unwrap();
         let write = |file: &str, text: &str| fs::write(folder.join(file), text).unwrap();
         write("ab-1000-page.json", "old");
         write("ab-2000-page.json", "new");
         write("ab-3000-page.part", "half");
         write("../cd-1000-page.json", "outside");
-        let outside = directory.join("cd-1000-page");
+        let outside = directory.path().join("cd-1000-page");
         let found = |wanted: &[&str]| {
             let wanted: Vec<String> = wanted.iter().map(|w| (*w).to_owned()).collect();
             (named(&folder, &wanted), text(&folder, &wanted))
@@ -325,13 +325,11 @@ mod tests {
         ] {
             assert_eq!(found(&[key]), (None, None), "{key}");
         }
-        fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]
     fn a_record_is_found_by_its_key_its_stream_and_its_alert() {
-        let folder = std::env::temp_dir().join(format!("trueline-audit-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+        let folder = TempDir::with_prefix("trueline-audit-").unwrap();
         let id = |model: &str, segment: &str| StreamId {
             model: model.to_owned(),
             version: "3".to_owned(),
@@ -340,7 +338,8 @@ mod tests {
         };
         let (de, fr, other) = (id("fraud", "c=de"), id("fraud", "c=fr"), id("churn", ""));
         let record = |id: &StreamId, at_ms: i64| {
-            let file = folder.join(format!("{}-{at_ms}-page.json", id.fingerprint()));
+            let file = format!("{}-{at_ms}-page.json", id.fingerprint());
+            let file = folder.path().join(file);
             let text = serde_json::json!({ "stream": id, "at_ms": at_ms }).to_string();
             fs::write(&file, text).unwrap();
             file
@@ -372,6 +371,5 @@ mod tests {
         let key = format!("{group}-1000-warn");
         assert_eq!(newest_of_group(&files, &key), Some(old));
         assert_eq!(newest_of_group(&files, &format!("{group}-1-warn")), None);
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

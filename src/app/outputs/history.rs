@@ -54,6 +54,14 @@ impl HistoryLog {
             shared.errors.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(%error, "the history cannot be read or written; it begins now and ends with the process");
         });
+        let unread = file.as_ref().map_or(0, HistoryFile::unread);
+        if unread > 0 {
+            shared.errors.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(
+                bytes = unread,
+                "parts of the history are torn or damaged; they are left out"
+            );
+        }
         let (entries, inbox) = sync_channel(WAITING_MAX);
         let (theirs, published) = (Arc::clone(&shared), Arc::clone(published));
         let thread = std::thread::Builder::new().name("history".to_owned());

@@ -213,10 +213,12 @@ impl NameLock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tempfile::TempDir;
 
     #[test]
     fn a_directory_that_is_deleted_is_noticed_and_lets_no_second_process_in() {
-        let path = std::env::temp_dir().join(format!("trueline-deleted-{}", std::process::id()));
+        let folder = TempDir::with_prefix("trueline-deleted-").expect("a folder");
+        let path = folder.path().join("state");
         let held = StateDir::open(&path).expect("a new directory");
         assert_eq!(held.watch().fault(), None);
         let second = || StateDir::open(&path).map(drop);
@@ -233,14 +235,13 @@ mod tests {
         assert!(held.watch().fault().is_some());
         drop(held);
         second().expect("nobody uses it");
-        fs::remove_dir_all(&path).expect("it is there");
     }
 
     #[test]
     fn states_that_are_set_aside_in_one_second_keep_folders_of_their_own() {
-        let path = std::env::temp_dir().join(format!("trueline-aside-{}", std::process::id()));
-        let held = StateDir::open(&path).expect("a new directory");
-        let snapshot = || path.join("snapshot-00000000000000000001.trueline");
+        let folder = TempDir::with_prefix("trueline-aside-").expect("a folder");
+        let held = StateDir::open(folder.path()).expect("a new directory");
+        let snapshot = || folder.path().join("snapshot-00000000000000000001.trueline");
         let aside = |text: &str| {
             fs::write(snapshot(), text).expect("written");
             let folder = held.set_aside("now").expect("set aside").expect("a state");
@@ -249,6 +250,5 @@ mod tests {
         let (first, second) = (aside("first"), aside("second"));
         assert_eq!(fs::read_to_string(first).expect("kept"), "first");
         assert_eq!(fs::read_to_string(second).expect("kept"), "second");
-        fs::remove_dir_all(&path).expect("it is there");
     }
 }

@@ -103,6 +103,8 @@ pub struct Tally {
     pub offsets: BTreeMap<String, (i64, i64)>,
     /// The parts of the range that retention has deleted.
     pub gaps: Vec<String>,
+    /// Streams with late outcomes that came after their windows had slid last, and how many.
+    pub unseen_late: Vec<(String, u64)>,
 }
 
 impl Tally {
@@ -125,6 +127,7 @@ impl Tally {
             count(reason.as_str(), total.rejected(reason));
         }
         count("refused", total.refused.iter().sum());
+        let unseen_late = engine.monitor().unseen_late();
         let caps = Refusal::ALL.into_iter();
         let caps = caps.filter(|cap| total.refused(*cap) > 0);
         Tally {
@@ -134,6 +137,7 @@ impl Tally {
             cap: caps.max_by_key(|cap| total.refused(*cap)),
             times_ms: stats.times_ms,
             first_rejected: stats.first_rejected,
+            unseen_late: unseen_late.map(|(id, n)| (id.to_string(), n)).collect(),
             ..Tally::default()
         }
     }

@@ -185,16 +185,15 @@ mod tests {
 
     #[test]
     fn a_state_directory_that_is_a_file_is_refused_by_name() {
-        let file = std::env::temp_dir().join(format!("trueline-state-{}", std::process::id()));
-        std::fs::write(&file, "").unwrap();
-        let fault = directory(&file.join("state"));
-        std::fs::remove_file(&file).unwrap();
+        let file = tempfile::NamedTempFile::with_prefix("trueline-state-").unwrap();
+        let fault = directory(&file.path().join("state"));
         assert!(fault.is_some_and(|f| f.contains("[state] directory: cannot write in")));
     }
 
     #[test]
     fn a_missing_state_directory_is_no_fault_and_is_not_created() {
-        let missing = std::env::temp_dir().join(format!("trueline-missing-{}", std::process::id()));
+        let folder = tempfile::TempDir::with_prefix("trueline-missing-").unwrap();
+        let missing = folder.path().join("missing");
         assert_eq!(directory(&missing.join("state")), None);
         assert!(!missing.exists());
     }

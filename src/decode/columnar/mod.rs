@@ -66,6 +66,8 @@ mod open {
     use arrow_schema::{ArrowError, DataType, SchemaRef};
     use parquet::arrow::ProjectionMask;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    use parquet::basic::Compression;
+    use parquet::file::metadata::ParquetMetaData;
     use std::fs::File;
     use std::path::{Path, PathBuf};
 
@@ -204,6 +206,7 @@ mod open {
                     Container::Parquet => {
                         let builder = parquet_of(path, self.container)?;
                         let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
+                        check_compression(path, builder.metadata(), &mask)?;
                         let reader = builder
                             .with_projection(mask)
                             .with_batch_size(BATCH_ROWS)
@@ -270,6 +273,28 @@ mod open {
         pub fn number(&self, row: usize) -> u64 {
             self.done + row as u64 + 1
         }
+    }
+
+    /// Refuses a file whose wanted columns have a compression that is not read.
+    fn check_compression(
+        path: &Path,
+        file: &ParquetMetaData,
+        wanted: &ProjectionMask,
+    ) -> Result<(), String> {
+        let groups = file.row_groups().iter();
+        let columns = groups.flat_map(|group| group.columns().iter().enumerate());
+        for (_, column) in columns.filter(|(leaf, _)| wanted.leaf_included(*leaf)) {
+            let name = match column.compression() {
+                Compression::BROTLI(_) => "brotli",
+                Compression::LZO => "lzo",
+                _ => continue,
+            };
+            return Err(format!(
+                "{}: is compressed with {name}; snappy, gzip, zstd and lz4 are read",
+                shown(path)
+            ));
+        }
+        Ok(())
     }
 
     /// A panic of a reader on a damaged file is an error.

@@ -6,8 +6,6 @@
 
 use super::container::Container;
 use std::fs::File;
-#[cfg(feature = "columnar")]
-use std::fs::{OpenOptions, remove_file};
 use std::io::{self, BufRead};
 #[cfg(feature = "columnar")]
 use std::io::{Seek, SeekFrom};
@@ -40,13 +38,7 @@ pub(super) fn file(container: Container) -> io::Result<File> {
 
 #[cfg(feature = "columnar")]
 fn copied() -> io::Result<File> {
-    let path = std::env::temp_dir().join(format!("trueline-input-{}", std::process::id()));
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&path)?;
-    remove_file(&path)?;
+    let mut file = tempfile::tempfile()?;
     io::copy(&mut io::stdin().lock(), &mut file)?;
     Ok(file)
 }

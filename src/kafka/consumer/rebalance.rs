@@ -11,6 +11,10 @@ use std::time::{Duration, Instant};
 
 /// Longest wait for the number of partitions of a topic.
 const COUNT_WITHIN: Duration = Duration::from_secs(2);
+/// Pause before it is asked for again, until two answers are the same.
+const COUNT_AGAIN: Duration = Duration::from_secs(2);
+/// The same while the leader of a partition is away.
+const COUNT_LEADERLESS: Duration = Duration::from_secs(10);
 /// How often restarted partitions are forwarded.
 const FORWARD_EVERY: Duration = Duration::from_millis(50);
 
@@ -108,7 +112,8 @@ impl Consumer {
         let paused = if self.paused { &all } else { &suspended };
         let done = done.and_then(|()| self.pause_partitions(paused));
         self.report_failure(done, handler);
-        self.count_partitions();
+        self.count_partitions(handler);
+        self.counts.share();
         if self.named {
             let stored = known.into_iter();
             let stored = stored.map(|(p, at)| (p, handler.stored(p).unwrap_or(at)));
@@ -126,7 +131,7 @@ impl Consumer {
     fn report_absent<H: Handler>(&mut self, handler: &mut H) {
         for (p, count) in self.starts.absent() {
             let lead = self.topics.lead(p);
-            let Some(all) = self.counts.get(&lead).filter(|_| lead != p.topic) else {
+            let Some(all) = self.counts.of(lead).filter(|_| lead != p.topic) else {
                 continue;
             };
             if self.absent.insert(p) {
@@ -141,13 +146,40 @@ impl Consumer {
         }
     }
 
-    /// Finds out how many partitions the subscribed topics have.
-    fn count_partitions(&mut self) {
+    /// Finds out how many partitions the subscribed topics have. A member keeps partitions that no
+    /// longer exist. A new client is not given them, unless it has an `instance`.
+    fn count_partitions<H: Handler>(&mut self, handler: &mut H) {
         for number in 0..self.topics.subscribed() {
             let name = &self.topics.names[usize::from(number)];
             if let Ok(count) = self.client.partitions(name, COUNT_WITHIN) {
-                self.counts.insert(number, count);
+                self.counts.take(number, count);
             }
+        }
+        (self.counted, self.recounted) = (Instant::now(), true);
+        let gone = self.assignment().into_iter();
+        let gone: Vec<_> = gone.filter(|p| self.is_gone(*p)).collect();
+        for p in gone {
+            let lead = self.topics.lead(p);
+            if self.counts.had(lead, p.partition) {
+                let name = &self.topics.names[usize::from(lead)];
+                let why = format!("topic {name} was made again with fewer partitions");
+                self.report(KafkaError::Fatal(why), handler);
+            } else {
+                handler.gone(p);
+            }
+        }
+    }
+
+    /// Finds it out a second time, a moment later, as a broker that lags may answer with fewer.
+    /// Asks on while a leader is away too: the client keeps partitions that no longer exist.
+    pub(super) fn count_again<H: Handler>(&mut self, handler: &mut H) {
+        let waited = self.counted.elapsed();
+        let is_due = match self.counts.is_unconfirmed() {
+            true => waited >= COUNT_AGAIN,
+            false => waited >= COUNT_LEADERLESS && self.leaderless().next().is_some(),
+        };
+        if is_due && self.cut_off().is_none() {
+            self.count_partitions(handler);
         }
     }
 

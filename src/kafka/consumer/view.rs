@@ -30,12 +30,25 @@ impl Consumer {
     /// how many there are.
     pub fn shared(&self) -> Vec<(&str, usize, usize)> {
         let assigned = self.assignment();
-        let of = |(&topic, &all): (&u16, &usize)| {
-            let ours = assigned.iter().filter(|p| p.topic == topic).count();
+        let of = |(topic, all): (u16, usize)| {
+            let ours = assigned.iter().filter(|p| p.topic == topic);
+            let ours = ours.filter(|p| !self.is_gone(**p)).count();
             (self.topics.names[usize::from(topic)].as_str(), ours, all)
         };
-        let topics = self.counts.iter().map(of);
+        let topics = self.counts.shared().map(of);
         topics.filter(|(_, ours, all)| ours < all).collect()
+    }
+
+    /// Whether a partition does not exist: two answers in a row about its topic, or about the one
+    /// along with which it is assigned, were without it.
+    pub fn is_gone(&self, p: Partition) -> bool {
+        self.counts.is_gone(self.topics.lead(p), p.partition)
+    }
+
+    /// Whether partitions were counted since this was last asked: some may be
+    /// [gone](Consumer::is_gone).
+    pub fn take_recounted(&mut self) -> bool {
+        std::mem::take(&mut self.recounted)
     }
 
     /// The partitions that are assigned now.

@@ -350,13 +350,12 @@ mod tests {
 
     #[test]
     fn a_retry_of_what_is_on_disk_is_acknowledged_though_the_rest_of_its_frame_is_refused() {
-        let directory = std::env::temp_dir().join(format!("trueline-retry-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&directory);
+        let directory = tempfile::TempDir::with_prefix("trueline-retry-").expect("a folder");
         let limits = LogLimits {
             bytes_max: 64 << 10,
             keep_ms: 1 << 40,
         };
-        let log = EventLog::open(&directory, limits).expect("it opens");
+        let log = EventLog::open(directory.path(), limits).expect("it opens");
         let first = log.append(Some("a".to_owned()), 7, vec!["{}".to_owned()]);
         let first = first.expect("there is room");
         let large = || vec!["1".repeat(8 << 10)];
@@ -377,6 +376,5 @@ mod tests {
             ..first
         };
         assert_eq!(writer.append(&group), [Ok(receipt), Err(Refusal::Full)]);
-        let _ = fs::remove_dir_all(&directory);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
 use super::*;
 use crate::store::file::KEEP;
@@ -10,22 +11,6 @@ const LIMITS: LogLimits = LogLimits {
     bytes_max: 64 << 20,
     keep_ms: 1 << 40,
 };
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("trueline-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn events(range: std::ops::Range<u64>) -> Vec<String> {
     range.map(|i| format!("{{\"id\":{i}}}")).collect()
@@ -62,10 +47,11 @@ fn only_file(directory: &Path) -> PathBuf {
 
 #[test]
 fn what_is_acknowledged_is_read_in_order_from_any_offset_after_any_number_of_starts() {
-    let folder = Folder::new("log-order");
+    let folder = TempDir::with_prefix("trueline-log-order-").expect("a folder");
+    let directory = folder.path().join("events");
     let mut end = 0;
     for start in 0..4 {
-        let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+        let log = EventLog::open(&directory, LIMITS).expect("it opens");
         assert_eq!(log.facts().end, end);
         for n in 1..=start + 3 {
             let receipt = append(&log, end..end + n, None).expect("there is room");
@@ -80,8 +66,8 @@ fn what_is_acknowledged_is_read_in_order_from_any_offset_after_any_number_of_sta
 
 #[test]
 fn requests_of_many_threads_share_frames_and_keep_their_events_together() {
-    let folder = Folder::new("log-threads");
-    let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+    let folder = TempDir::with_prefix("trueline-log-threads-").expect("a folder");
+    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
     std::thread::scope(|scope| {
         for thread in 0..8u64 {
             let log = &log;
@@ -109,17 +95,17 @@ fn requests_of_many_threads_share_frames_and_keep_their_events_together() {
 
 #[test]
 fn a_torn_tail_is_cut_off_at_every_byte_and_nothing_before_it() {
-    let folder = Folder::new("log-torn");
-    let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+    let folder = TempDir::with_prefix("trueline-log-torn-").expect("a folder");
+    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
     append(&log, 0..3, None).expect("there is room");
     let kept = log.facts().bytes as usize;
     append(&log, 3..5, None).expect("there is room");
     drop(log);
-    let whole = fs::read(only_file(&folder.0)).expect("the file");
+    let whole = fs::read(only_file(folder.path())).expect("the file");
     assert!(whole.len() > kept);
     for length in kept..whole.len() {
-        fs::write(only_file(&folder.0), &whole[..length]).expect("written");
-        let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+        fs::write(only_file(folder.path()), &whole[..length]).expect("written");
+        let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
         assert_eq!(read(&log, 0), numbered(0..3), "{length} bytes");
         let receipt = append(&log, 3..4, None).expect("there is room");
         assert_eq!(receipt.offset, 3);
@@ -128,38 +114,41 @@ fn a_torn_tail_is_cut_off_at_every_byte_and_nothing_before_it() {
     // A file system may also leave zeros where data were to be.
     let mut zeros = whole.clone();
     zeros[kept..].fill(0);
-    fs::write(only_file(&folder.0), &zeros).expect("written");
-    let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+    fs::write(only_file(folder.path()), &zeros).expect("written");
+    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
     assert_eq!(read(&log, 0), numbered(0..3));
 }
 
 #[test]
 fn damage_before_acknowledged_events_stops_the_start_and_says_where() {
-    let folder = Folder::new("log-damage");
-    let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+    let folder = TempDir::with_prefix("trueline-log-damage-").expect("a folder");
+    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
     let mut ends = vec![log.facts().bytes as usize];
     for i in 0..3 {
         append(&log, i..i + 1, None).expect("there is room");
         ends.push(log.facts().bytes as usize);
     }
     drop(log);
-    let whole = fs::read(only_file(&folder.0)).expect("the file");
+    let whole = fs::read(only_file(folder.path())).expect("the file");
     for byte in ends[0]..ends[2] {
         let mut damaged = whole.clone();
         damaged[byte] ^= 0x40;
-        fs::write(only_file(&folder.0), &damaged).expect("written");
-        let error = EventLog::open(&folder.0, LIMITS).expect_err("it is damaged");
+        fs::write(only_file(folder.path()), &damaged).expect("written");
+        let error = EventLog::open(folder.path(), LIMITS).expect_err("it is damaged");
         let frame = ends.iter().rfind(|&&end| end <= byte).expect("a frame");
         let place = format!("is damaged at byte {frame}, ");
         assert!(error.to_string().contains(&place), "{byte}: {error}");
-        assert_eq!(fs::read(only_file(&folder.0)).expect("the file"), damaged);
+        assert_eq!(
+            fs::read(only_file(folder.path())).expect("the file"),
+            damaged
+        );
     }
 }
 
 #[test]
 fn a_key_appends_once_also_after_a_restart_and_refuses_other_events() {
-    let folder = Folder::new("log-keys");
-    let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+    let folder = TempDir::with_prefix("trueline-log-keys-").expect("a folder");
+    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
     let first = append(&log, 0..3, Some("a")).expect("there is room");
     append(&log, 3..4, None).expect("there is room");
     let again = Receipt {
@@ -168,7 +157,7 @@ fn a_key_appends_once_also_after_a_restart_and_refuses_other_events() {
     };
     assert_eq!(append(&log, 0..3, Some("a")), Ok(again));
     drop(log);
-    let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
     assert_eq!(append(&log, 0..3, Some("a")), Ok(again));
     assert_eq!(append(&log, 0..2, Some("a")), Err(Refusal::KeyReused));
     assert_eq!(read(&log, 0), numbered(0..4));
@@ -181,8 +170,8 @@ fn a_key_appends_once_also_after_a_restart_and_refuses_other_events() {
 
 #[test]
 fn one_key_from_many_threads_at_once_appends_once() {
-    let folder = Folder::new("log-key-race");
-    let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+    let folder = TempDir::with_prefix("trueline-log-key-race-").expect("a folder");
+    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
     let fresh: usize = std::thread::scope(|scope| {
         let posts: Vec<_> = (0..16)
             .map(|_| scope.spawn(|| append(&log, 0..3, Some("a")).expect("there is room")))
@@ -195,12 +184,12 @@ fn one_key_from_many_threads_at_once_appends_once() {
 
 #[test]
 fn a_full_log_refuses_until_events_are_read_and_deletes_only_what_was() {
-    let folder = Folder::new("log-full");
+    let folder = TempDir::with_prefix("trueline-log-full-").expect("a folder");
     let limits = LogLimits {
         bytes_max: 64 << 10,
         keep_ms: 1 << 40,
     };
-    let log = EventLog::open(&folder.0, limits).expect("it opens");
+    let log = EventLog::open(folder.path(), limits).expect("it opens");
     let mut end = 0;
     while append(&log, end..end + 10, None).is_ok() {
         end += 10;
@@ -235,7 +224,7 @@ fn a_full_log_refuses_until_events_are_read_and_deletes_only_what_was() {
         keep_ms: -1,
         ..limits
     };
-    let log = EventLog::open(&folder.0, limits).expect("it opens");
+    let log = EventLog::open(folder.path(), limits).expect("it opens");
     assert_eq!(log.reader().consumed(), Some(before / 3));
     for _ in 0..KEEP {
         log.reader().consume(end).expect("stored");
@@ -252,12 +241,12 @@ fn a_full_log_refuses_until_events_are_read_and_deletes_only_what_was() {
 /// read.
 #[test]
 fn old_events_stay_as_long_as_a_snapshot_that_is_kept_needs_them() {
-    let folder = Folder::new("log-kept");
+    let folder = TempDir::with_prefix("trueline-log-kept-").expect("a folder");
     let limits = LogLimits {
         bytes_max: 64 << 10,
         keep_ms: -1,
     };
-    let log = EventLog::open(&folder.0, limits).expect("it opens");
+    let log = EventLog::open(folder.path(), limits).expect("it opens");
     let mut end = 0;
     while log.facts().bytes < 8 << 10 {
         append(&log, end..end + 10, None).expect("there is room");
@@ -276,7 +265,7 @@ fn old_events_stay_as_long_as_a_snapshot_that_is_kept_needs_them() {
     assert!(0 < firsts[2] && firsts[2] < firsts[3] && firsts[3] < firsts[4]);
     // After a start only one snapshot is known.
     drop((reader, log));
-    let log = EventLog::open(&folder.0, limits).expect("it opens");
+    let log = EventLog::open(folder.path(), limits).expect("it opens");
     let first = log.facts().first;
     while log.facts().bytes < 8 << 10 {
         append(&log, end..end + 10, None).expect("there is room");
@@ -288,12 +277,12 @@ fn old_events_stay_as_long_as_a_snapshot_that_is_kept_needs_them() {
 
 #[test]
 fn a_file_that_does_not_say_how_far_the_log_was_read_says_the_least() {
-    let folder = Folder::new("log-consumed");
+    let folder = TempDir::with_prefix("trueline-log-consumed-").expect("a folder");
     let limits = LogLimits {
         bytes_max: 64 << 10,
         keep_ms: -1,
     };
-    let log = EventLog::open(&folder.0, limits).expect("it opens");
+    let log = EventLog::open(folder.path(), limits).expect("it opens");
     assert_eq!(log.reader().consumed(), None);
     let mut end = 0;
     while log.facts().bytes < 8 << 10 {
@@ -307,8 +296,8 @@ fn a_file_that_does_not_say_how_far_the_log_was_read_says_the_least() {
     assert!(first > 0);
     drop(log);
     let open = |text: &str| {
-        fs::write(folder.0.join("consumed"), text).expect("written");
-        let log = EventLog::open(&folder.0, limits).expect("it opens");
+        fs::write(folder.path().join("consumed"), text).expect("written");
+        let log = EventLog::open(folder.path(), limits).expect("it opens");
         log.reader().consumed()
     };
     assert_eq!(open(&format!("{end}\n")), Some(end));
@@ -319,8 +308,8 @@ fn a_file_that_does_not_say_how_far_the_log_was_read_says_the_least() {
 
 #[test]
 fn the_first_event_since_a_time_is_found() {
-    let folder = Folder::new("log-times");
-    let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+    let folder = TempDir::with_prefix("trueline-log-times-").expect("a folder");
+    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
     let mut times = Vec::new();
     for i in 0..4 {
         append(&log, i * 2..i * 2 + 2, None).expect("there is room");
@@ -342,10 +331,10 @@ fn the_first_event_since_a_time_is_found() {
 
 #[test]
 fn a_log_that_was_deleted_under_the_process_acknowledges_nothing() {
-    let folder = Folder::new("log-deleted");
-    let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+    let folder = TempDir::with_prefix("trueline-log-deleted-").expect("a folder");
+    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
     append(&log, 0..1, None).expect("there is room");
-    fs::remove_dir_all(&folder.0).expect("it is there");
+    fs::remove_dir_all(folder.path()).expect("it is there");
     for _ in 0..2 {
         let refused = append(&log, 1..2, None).expect_err("it is gone");
         assert!(

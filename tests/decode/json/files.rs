@@ -1,17 +1,10 @@
 //! Files of JSON lines and of CSV go through the same checks, with the numbers of their lines.
 
 use super::{NOW, classes, flat, record};
+use crate::support::file;
 use std::io::Write;
 use trueline::collect::Reason;
 use trueline::decode::*;
-
-fn file(name: &str, bytes: &[u8]) -> std::path::PathBuf {
-    let dir = std::env::temp_dir().join(format!("trueline-decode-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    let path = dir.join(name);
-    std::fs::write(&path, bytes).unwrap();
-    path
-}
 
 /// Line and what became of it: the score or the reason.
 fn read_all(path: &std::path::Path, o: &DecodeOptions) -> Vec<(u64, Result<String, Reason>)> {

@@ -86,4 +86,12 @@ impl Topology {
             Topology::Judges(_) => {}
         }
     }
+
+    /// A partition that is not assigned no longer exists.
+    pub fn drop_gone(&mut self, at: PartitionId) {
+        match self {
+            Topology::Single(engine) => engine.on_partition(at, PartitionEvent::Gone),
+            Topology::Sharded(_) | Topology::Judges(_) => self.revoke(at, true),
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::store::event_log::{EventLog, LogLimits};
 use std::collections::BTreeMap;
+use tempfile::TempDir;
 
 const LIMITS: LogLimits = LogLimits {
     bytes_max: 1 << 20,
@@ -11,12 +12,11 @@ const LIMITS: LogLimits = LogLimits {
 
 #[test]
 fn a_topic_with_a_backlog_does_not_hold_up_the_others() {
-    let folder = std::env::temp_dir().join(format!("trueline-fair-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
+    let folder = TempDir::with_prefix("trueline-fair-").expect("a folder");
     let names = ["asked", "answered", "idle"];
     let mut logs = EventLogs::new();
     for (name, count) in names.into_iter().zip([20, 4, 0]) {
-        let log = EventLog::open(&folder.join(name), LIMITS).expect("it opens");
+        let log = EventLog::open(&folder.path().join(name), LIMITS).expect("it opens");
         for _ in 0..count {
             log.append(None, 0, vec!["{}".to_owned()]).expect("room");
         }
@@ -46,14 +46,12 @@ fn a_topic_with_a_backlog_does_not_hold_up_the_others() {
         assert!(calls <= 12, "{read:?}");
     }
     assert!(read[&0] >= 4, "{read:?}");
-    let _ = std::fs::remove_dir_all(&folder);
 }
 
 #[test]
 fn the_fault_of_a_client_that_is_gone_does_not_stay() {
-    let folder = std::env::temp_dir().join(format!("trueline-gone-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
-    let log = Arc::new(EventLog::open(&folder, LIMITS).expect("it opens"));
+    let folder = TempDir::with_prefix("trueline-gone-").expect("a folder");
+    let log = Arc::new(EventLog::open(folder.path(), LIMITS).expect("it opens"));
     let logs = EventLogs::from([("posted".to_owned(), Arc::clone(&log))]);
     let options = KafkaOptions {
         topics: vec!["posted".to_owned()],
@@ -63,7 +61,6 @@ fn the_fault_of_a_client_that_is_gone_does_not_stay() {
     assert!(log.facts().read_fault.is_some());
     LogBrokers::new(logs).join(&options).expect("it joins");
     assert_eq!(log.facts().read_fault, None);
-    let _ = std::fs::remove_dir_all(&folder);
 }
 
 /// What is handed over next, at most so many events.
@@ -80,9 +77,8 @@ fn taken(state: &mut State, max: usize) -> Vec<(i64, String)> {
 
 #[test]
 fn a_log_that_could_not_be_read_is_read_on_from_the_same_event() {
-    let folder = std::env::temp_dir().join(format!("trueline-again-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
-    let log = EventLog::open(&folder, LIMITS).expect("it opens");
+    let folder = TempDir::with_prefix("trueline-again-").expect("a folder");
+    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
     let event = |i: i64| format!("{{\"id\":{i}}}");
     for i in 0..3 {
         log.append(None, 0, vec![event(i)]).expect("room");
@@ -103,7 +99,7 @@ fn a_log_that_could_not_be_read_is_read_on_from_the_same_event() {
     // Another text than the checksum is of, in the file that is open.
     let second = event(1).into_bytes();
     let of = |bytes: &[u8]| bytes.windows(second.len()).position(|w| w == second);
-    let files = std::fs::read_dir(&folder).expect("a folder");
+    let files = std::fs::read_dir(folder.path()).expect("a folder");
     let files = files.map(|file| file.expect("a file").path());
     let mut files = files.map(|path| (std::fs::read(&path).expect("its bytes"), path));
     let (whole, path) = files.find(|(b, _)| of(b).is_some()).expect("it");
@@ -125,5 +121,4 @@ fn a_log_that_could_not_be_read_is_read_on_from_the_same_event() {
     assert_eq!(taken(&mut state, 1), [(1, event(1))]);
     assert_eq!(log.facts().read_fault, None);
     assert_eq!(taken(&mut state, 1), [(2, event(2))]);
-    let _ = std::fs::remove_dir_all(&folder);
 }

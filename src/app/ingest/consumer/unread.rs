@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::contest::Claim;
 use super::SourceConsumer;
 use crate::app::setup::part;
 use crate::kafka::Partition;
@@ -17,44 +16,6 @@ impl SourceConsumer {
     pub fn unread(&self) -> impl Iterator<Item = (String, String)> {
         let all = self.hidden().chain(self.away());
         all.chain(self.thrown_out()).chain(self.awaits_schemas())
-    }
-
-    /// What is claimed by another process too, each with what that means.
-    pub fn contested(&self) -> Vec<(String, String)> {
-        let Some(contest) = self.rivalry() else {
-            return Vec::new();
-        };
-        let (group, named) = (&self.options.kafka.group, contest.named());
-        let seconds = contest.left().as_secs();
-        match contest.claim {
-            Claim::Instance => {
-                let name = self.options.kafka.instance.as_deref().unwrap_or_default();
-                let why = match &contest.others[..] {
-                    [] => format!(
-                        "the broker has given the `instance` of this process in group {group} to a newer member: \
-                         another process, or this one when it came back from a network failure. This process reads \
-                         nothing. It takes the `instance` back in {seconds} s unless a process is found that started earlier"
-                    ),
-                    _ => format!(
-                        "{named} has taken the `instance` of this process in group {group}, and this one reads nothing. \
-                         Give each its own. The one that started later stops; in {seconds} s this process decides"
-                    ),
-                };
-                vec![(format!("instance {name}"), why)]
-            }
-            Claim::Group => {
-                let shared = self.consumer.shared().into_iter();
-                let shared = shared.map(|(topic, ours, all)| {
-                    let why = format!(
-                        "this process reads {ours} of {all} partitions, and another process of group {group} the others: \
-                         {named}. Verdicts are about a part. Stop one of them, or set `topic` in [state], with which a group may \
-                         have any number. The one that started later stops; in {seconds} s this process decides"
-                    );
-                    (format!("group of {topic}"), why)
-                });
-                shared.collect()
-            }
-        }
     }
 
     /// The partitions that nothing is read of because their broker has not answered for a while.
@@ -165,10 +126,11 @@ mod tests {
     use crate::app::cluster::topology::Topology;
     use crate::app::events::{EventLogs, LogBrokers};
     use crate::app::ingest::config;
-    use crate::app::ingest::contest::Contest;
+    use crate::app::ingest::contest::{Claim, Contest};
     use crate::app::pool::Pool;
+    use crate::collect::PartitionId;
     use crate::kafka::{KafkaError, Member};
-    use crate::monitor::Engine;
+    use crate::monitor::{Engine, PartitionEvent};
     use crate::store::event_log::{EventLog, LogLimits};
     use crate::telemetry::Published;
     use std::sync::Arc;
@@ -194,9 +156,8 @@ windows = ["1m"]
 
     #[test]
     fn what_keeps_a_source_from_being_read_is_named_after_a_while() {
-        let folder = std::env::temp_dir().join(format!("trueline-unread-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        let log = EventLog::open(&folder, LIMITS).expect("it opens");
+        let folder = tempfile::TempDir::with_prefix("trueline-unread-").expect("a folder");
+        let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
         let logs = EventLogs::from([("clicks".to_owned(), Arc::new(log))]);
         let config = config(CONFIG);
         let (source, brokers) = (config.sources[0].clone(), Arc::new(LogBrokers::new(logs)));
@@ -208,11 +169,30 @@ windows = ["1m"]
         let said = |c: &SourceConsumer| c.unread().collect::<Vec<_>>();
         let long = || Instant::now().checked_sub(AWAY);
 
+        // The topic had a second partition once: nothing waits for it.
+        let gone = PartitionId {
+            source: 0,
+            partition: 1,
+        };
+        engines.on_partition(gone, PartitionEvent::Rewound(5));
+        assert_eq!(engines.positions().len(), 1);
         published.not_ready("kafka clicks", "joining");
         consumer.poll(&mut engines, Duration::ZERO);
         assert!(consumer.publish_readiness(&mut engines, &published));
         assert!(ready(&published));
         assert_eq!(said(&consumer), []);
+        // It was let go already. Two answers are needed, as a broker may lag.
+        let partition = Partition {
+            topic: 0,
+            partition: 1,
+        };
+        consumer.source.unassigned.insert(partition, None);
+        let begun = Instant::now();
+        while !consumer.source.gone.contains(&partition) {
+            assert!(begun.elapsed() < AWAY, "it is never gone");
+            consumer.poll(&mut engines, Duration::from_millis(10));
+            consumer.publish_readiness(&mut engines, &published);
+        }
 
         // The group takes its partitions away.
         consumer.source.lose();
@@ -261,7 +241,6 @@ windows = ["1m"]
         };
         assert_eq!(part, "schemas of clicks");
         assert!(why.contains("for 30 s"), "{why}");
-        let _ = std::fs::remove_dir_all(&folder);
     }
 
     #[test]

@@ -1,0 +1,220 @@
+//! Judges over the state topic in memory.
+
+use super::{Topic, options};
+use crate::app::cluster::judge_group::JudgeGroup;
+use crate::app::cluster::judge_member::{GroupHandler, Member, Tasks};
+use crate::app::cluster::judge_store::JudgeStore;
+use crate::app::cluster::judge_task::JudgeTask;
+use crate::app::cluster::judges::Judges;
+use crate::app::cluster::lengths::Lengths;
+use crate::app::cluster::options::FollowerOptions;
+use crate::app::{Threads, clock};
+use crate::judge::Runtime;
+use crate::kafka::{Handler, Headers, Partition, Record};
+use crate::monitor::Plan;
+use crate::monitor::liveness::{At, Freshness};
+use crate::store::checkpoint::{PartitionCheckpoint, records};
+use crate::telemetry::facts::{CheckpointCounts, Role};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+fn follower(topic: &Topic, missing_after: Duration) -> FollowerOptions {
+    FollowerOptions {
+        checkpoints: options(topic, Threads),
+        missing_after,
+        copartitions: vec![0],
+        runtime: Runtime::default(),
+    }
+}
+
+/// A task that has read all that lay there.
+fn read_task(options: &FollowerOptions) -> JudgeTask {
+    let task = JudgeTask::new(&Plan::default(), &["t".to_owned()], options, None);
+    let mut task = task.expect("without state");
+    task.begin(1);
+    task.end(0, &mut CheckpointCounts::default());
+    task
+}
+
+/// Does something as a member of the group of judges.
+fn as_judge(topic: &Topic, act: impl FnOnce(&mut GroupHandler<'_>)) {
+    let options = follower(topic, Duration::ZERO);
+    act(&mut GroupHandler {
+        options: &options,
+        plan: &Plan::default(),
+        topics: &["t".to_owned()],
+        store: &mut JudgeStore::new(&options.checkpoints, 4).expect("a store"),
+        member: &mut Member::default(),
+        tasks: &mut Tasks::new(),
+    });
+}
+
+#[test]
+fn a_judge_waits_for_a_broker_that_is_away_once_in_a_rebalance() {
+    let topic = Topic::default();
+    topic.set_away(true);
+    as_judge(&topic, |handler| {
+        for partition in 0..4 {
+            handler.assigned(Partition {
+                topic: 0,
+                partition,
+            });
+        }
+        assert_eq!(topic.claims(), 1);
+        assert!(handler.member.failed && handler.tasks.is_empty());
+        let others = handler.member.suspended.len();
+        assert_eq!(others, 3, "and the first is named by itself");
+    });
+}
+
+#[test]
+fn a_judge_partition_is_read_once_its_own_claim_comes_though_it_never_ends() {
+    let topic = Topic::default();
+    // What lies there before the claim.
+    topic.next.store(7, Ordering::Relaxed);
+    as_judge(&topic, |handler| {
+        let at = Partition {
+            topic: 0,
+            partition: 2,
+        };
+        handler.assigned(at);
+        for (offset, is_read) in [(6, false), (7, true), (8, true)] {
+            handler.record(Record {
+                topic: 0,
+                partition: 2,
+                offset,
+                timestamp_ms: None,
+                key: Some(b"of somebody"),
+                payload: b"x",
+                headers: Headers::default(),
+            });
+            assert_eq!(handler.tasks[&2].is_read(), is_read, "at {offset}");
+        }
+    });
+}
+
+#[test]
+fn what_became_of_a_batch_of_judges_is_told_though_a_partition_that_left_waited_for_it() {
+    let topic = Topic::default();
+    let mut counts = CheckpointCounts::default();
+    let mut store = JudgeStore::new(&options(&topic, Threads), 2).expect("a store");
+    for partition in [0, 1] {
+        store.take_over(partition, &mut counts).expect("claimed");
+    }
+    store.write(vec![(1, 7, PartitionCheckpoint::default())]);
+    store.begin_leaving();
+    store.wait_to_leave(&mut counts);
+    assert!(!store.is_due(1, 7));
+    assert!(store.write_last((0, 3, PartitionCheckpoint::default()), &mut counts));
+    let written = store.answer(&mut counts).expect("the batch before");
+    assert!(written.result.is_ok());
+    assert!(store.answer(&mut counts).is_none());
+}
+
+#[test]
+fn a_judge_of_several_says_that_all_is_stored_while_nothing_comes() {
+    let (topic, mut counts) = (Topic::default(), CheckpointCounts::default());
+    let options = follower(&topic, Duration::ZERO);
+    let mut task = read_task(&options);
+    task.look(&Lengths::default());
+    let group = JudgeGroup::new(Plan::default(), vec!["t".to_owned()], options, 1);
+    let mut group = group.expect("a store");
+    // Without judge partitions nothing is said of them.
+    group.write(&Tasks::new());
+    assert!(group.written().is_none());
+    group.store.take_over(0, &mut counts).expect("claimed");
+    let tasks = Tasks::from([(0, task)]);
+    group.write(&tasks);
+    let written = group.wait_written().expect("a checkpoint");
+    assert!(written.result.is_ok() && written.bytes > 0);
+    for _ in 0..2 {
+        group.write(&tasks);
+        assert!(!group.is_writing());
+        let written = group.written().expect("an answer");
+        assert!(written.result.is_ok() && written.at_ms >= clock::now_ms() - 60_000);
+        assert!(group.written().is_none());
+    }
+}
+
+#[test]
+fn a_partition_whose_length_nobody_says_is_waited_for_and_then_named() {
+    let (hour, at): (Duration, At) = (Duration::from_secs(3600), (0, 3));
+    for (missing_after, freshness) in [
+        (hour, Freshness::Behind),
+        (Duration::ZERO, Freshness::Missing),
+    ] {
+        let mut task = read_task(&follower(&Topic::default(), missing_after));
+        task.expect(at);
+        task.look(&Lengths::default());
+        let standing = task.standing(clock::steady_ms());
+        let standing: Vec<_> = standing.map(|(at, n, _, is)| (at, n, is)).collect();
+        assert_eq!(standing, [(at, 1, freshness)]);
+        let named = task.waits_for().into_iter();
+        let named: Vec<_> = named
+            .map(|(part, why)| (part, why.contains("no broker says")))
+            .collect();
+        match freshness {
+            Freshness::Missing => assert_eq!(named, [("partition t/3".to_owned(), true)]),
+            _ => assert_eq!(named, []),
+        }
+    }
+}
+
+#[test]
+fn a_judge_of_several_names_a_state_topic_that_was_made_again_without_that_of_judges() {
+    for judge_partitions in [Some(1), None] {
+        let mut options = follower(&Topic::default(), Duration::ZERO);
+        options.checkpoints.judge_partitions = judge_partitions;
+        let (mut task, mut counts) = (read_task(&options), CheckpointCounts::default());
+        let (mut offset, mut named) = (0, Vec::new());
+        // Claims begin again with the state topic.
+        for epoch in [9, 3, 12] {
+            let checkpoint = records(&PartitionCheckpoint::default(), "g/t/3/", epoch, 1);
+            let (body, head) = checkpoint.expect("encoded");
+            for (key, value) in body.iter().chain([&head]) {
+                let keyed = (key.as_bytes(), value.as_deref());
+                task.take((0, offset), None, keyed, &mut counts);
+                offset += 1;
+            }
+            task.look(&Lengths::default());
+            let waits_for = task.waits_for();
+            let [(part, why)] = &waits_for[..] else {
+                panic!("one part: {waits_for:?}");
+            };
+            assert_eq!(part, "partition t/3");
+            named.push(why.ends_with("if state was made again, delete state-judges too"));
+        }
+        assert_eq!(named, [false, judge_partitions.is_some(), false]);
+    }
+}
+
+/// Follows until so many partitions are covered, and so many behind.
+fn follow_until(judges: &mut Judges, covered: u64, behind: u64) {
+    let begun = Instant::now();
+    loop {
+        judges.follow(Duration::from_millis(10));
+        let Role::Judge(facts) = judges.role() else {
+            panic!("it judges");
+        };
+        if facts.partitions == [covered, behind, 0, 0] {
+            return;
+        }
+        let stands = facts.partitions;
+        assert!(begun.elapsed() < Duration::from_secs(10), "{stands:?}");
+    }
+}
+
+#[test]
+fn a_leader_that_does_not_answer_holds_its_partitions_and_the_judge_goes_on() {
+    let topic = Topic::default();
+    let options = follower(&topic, Duration::from_secs(3600));
+    let judges = Judges::one(Plan::default(), vec!["t".to_owned()], options, None);
+    let mut judges = judges.expect("without state");
+    follow_until(&mut judges, 2, 0);
+    topic.silent.store(true, Ordering::Relaxed);
+    follow_until(&mut judges, 1, 1);
+    // It is not named before that lasts.
+    assert_eq!(judges.waits_for(), []);
+    topic.silent.store(false, Ordering::Relaxed);
+    follow_until(&mut judges, 2, 0);
+}

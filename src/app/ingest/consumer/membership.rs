@@ -1,0 +1,230 @@
+//! A consumer's place in its group: whether it reads and is ready, which partitions it gives up,
+//! what it commits, and how it is recreated and closed.
+
+use std::time::{Duration, Instant};
+
+use super::{RECREATE_AFTER, SourceConsumer, SourceReader};
+use crate::app::cluster::topology::Topology;
+use crate::app::setup::part;
+use crate::collect::Origin;
+use crate::kafka::{Consumer, Partition};
+use crate::telemetry::Published;
+
+/// How long leaving the group may take. A client that was closed during a rebalance was seen to
+/// wait for its metadata forever. All state is on disk by then, and the group notices after a
+/// session timeout.
+const LEAVE_WITHIN: Duration = Duration::from_secs(10);
+/// How long the last dead letters may take to leave.
+const FLUSH_WITHIN: Duration = Duration::from_secs(5);
+
+impl SourceConsumer {
+    /// Pauses while the disk is behind, starts of partitions are not stored, or the schema queue is
+    /// full, and resumes afterwards.
+    pub fn pause_or_resume(&mut self, disk_behind: bool, start_unsaved: bool) {
+        let queue = &self.source.queue;
+        let schemas_behind = match self.schemas_behind {
+            Some(_) => !queue.is_empty(),
+            None => queue.is_full(),
+        };
+        self.schemas_behind =
+            schemas_behind.then(|| self.schemas_behind.unwrap_or_else(Instant::now));
+        let paused = disk_behind || start_unsaved || schemas_behind;
+        if paused == self.paused || self.recreate_at.is_some() {
+            return;
+        }
+        self.paused = paused;
+        let topics = self.source.records.topics().join(",");
+        match paused {
+            // A moment at every first start.
+            true if !disk_behind && !schemas_behind => {
+                tracing::debug!(topics, "reading waits until its start is stored");
+            }
+            true => tracing::warn!(topics, disk_behind, schemas_behind, "reading is paused"),
+            false => tracing::info!(topics, "reading goes on"),
+        }
+        let done = if paused {
+            self.consumer.pause()
+        } else {
+            self.consumer.resume()
+        };
+        if let Err(error) = done {
+            tracing::error!(%error, "consumer could not be paused or resumed");
+        }
+    }
+
+    /// Publishes whether it is ready: the group has assigned partitions, or none, to it. Until then
+    /// `/ready` has the last error. Returns whether the assignment changed.
+    pub fn publish_readiness(&mut self, engines: &mut Topology, published: &Published) -> bool {
+        let changed = std::mem::take(&mut self.source.assignment_changed);
+        let error = self.source.last_error.take().map(|e| e.to_string());
+        if changed | self.consumer.take_recounted() {
+            self.release_unassigned(engines);
+        }
+        let lost = self.source.lost_since.is_some();
+        let joined = self.consumer.joined() && !lost;
+        if joined && (changed || (!self.ready && error.is_none())) {
+            self.ready = true;
+            published.ready(&part(&self.options));
+        } else if let Some(error) = error.as_ref().filter(|_| !self.ready) {
+            published.not_ready(&part(&self.options), error);
+        }
+        self.trouble = error.or(self.trouble.take()).filter(|_| lost);
+        changed
+    }
+
+    /// Releases partitions that the snapshot has and the group assigned to another member. They
+    /// would hold the watermark back. One that no longer exists is not waited for.
+    fn release_unassigned(&mut self, engines: &mut Topology) {
+        let assigned = self.consumer.assignment();
+        self.source.gone.retain(|p| self.consumer.is_gone(*p));
+        for origin in engines.positions() {
+            let id = origin.partition_id();
+            if let Some(partition) = self.source.records.partition(id)
+                && !assigned.contains(&partition)
+            {
+                if self.consumer.is_gone(partition) {
+                    self.source.drop_gone(partition, engines);
+                } else {
+                    self.source.release(partition, engines, true);
+                }
+            }
+        }
+    }
+
+    /// Gives up all partitions of a consumer that cannot continue.
+    pub(super) fn give_up(&mut self, engines: &mut Topology) {
+        let all = self.consumer.assignment();
+        self.source.releasing(&all, engines);
+        for partition in all {
+            self.source.release(partition, engines, true);
+            self.source.queue.clear(partition);
+        }
+        // The next owner finds out for itself.
+        self.source.stopped.clear();
+        self.source.lose();
+        self.source.assignment_changed = true;
+    }
+
+    pub(super) fn recreate(&mut self, engines: &mut Topology) {
+        self.give_up(engines);
+        match Consumer::new(&self.options.kafka, self.brokers.as_ref()) {
+            Ok(consumer) => {
+                let old = std::mem::replace(&mut self.consumer, consumer);
+                spawn_detached("consumer", move || drop(old));
+                self.paused = false;
+                self.recreate_at = None;
+            }
+            Err(error) => {
+                tracing::error!(%error, "kafka consumer could not be created");
+                self.trouble = Some(error.to_string());
+                self.recreate_at = Some(Instant::now() + RECREATE_AFTER);
+            }
+        }
+    }
+
+    /// Commits these positions, up to which records are stored, of its assigned partitions.
+    pub fn commit(&mut self, positions: &[Origin]) {
+        let assigned = self.consumer.assignment();
+        let records = &self.source.records;
+        let stored: Vec<(Partition, i64)> = positions
+            .iter()
+            .filter_map(|origin| Some((records.partition(origin.partition_id())?, origin.offset)))
+            .collect();
+        self.source.stored.extend(stored.iter().copied());
+        let own = stored.into_iter();
+        let own = own.filter(|(partition, _)| assigned.contains(partition));
+        let own: Vec<(Partition, i64)> = own.collect();
+        if own.is_empty() {
+            return;
+        }
+        if let Err(error) = self.consumer.commit(&own) {
+            crate::warn_limited!(%error, "offsets not committed; restarts do not need them");
+        }
+    }
+
+    /// Sends the last dead letters.
+    pub fn flush(&self) {
+        if let Some(dead_letters) = &self.source.records.dead_letters
+            && !dead_letters.flush(FLUSH_WITHIN)
+        {
+            tracing::error!("some dead letters could not be sent in time");
+        }
+    }
+}
+
+impl SourceReader {
+    /// Releases a partition that is no longer assigned. A group may assign partitions in two rounds
+    /// and give the same ones back. If no other process can count the partition, it holds the
+    /// others back for a while; otherwise its remaining records would be late when it comes back.
+    pub(super) fn release(&mut self, partition: Partition, engines: &mut Topology, lost: bool) {
+        let id = self.records.partition_id(partition);
+        if self.unassigned.contains_key(&partition) {
+            return;
+        }
+        if engines.expect(id) {
+            self.unassigned.insert(partition, Some(Duration::ZERO));
+        } else {
+            engines.revoke(id, lost);
+        }
+    }
+
+    /// Nothing waits for a partition that no longer exists; its sums stay.
+    fn drop_gone(&mut self, partition: Partition, engines: &mut Topology) {
+        self.unassigned.insert(partition, None);
+        engines.drop_gone(self.records.partition_id(partition));
+        if !self.gone.insert(partition) {
+            return;
+        }
+        let (topic, partition) = self.place(partition);
+        tracing::error!(
+            topic,
+            partition,
+            "partition no longer exists: its topic was made again with fewer; nothing waits for it"
+        );
+    }
+
+    /// The partitions are lost: there is none until the group assigns some again.
+    pub(super) fn lose(&mut self) {
+        self.lost_since.get_or_insert_with(Instant::now);
+    }
+
+    /// These partitions are released next.
+    pub(super) fn releasing(&self, all: &[Partition], engines: &mut Topology) {
+        engines.revoking(all.iter().map(|p| self.records.partition_id(*p)));
+    }
+
+    /// Adds the time that has passed to each partition that is held, and lets those go that have
+    /// been held for `after`.
+    pub(super) fn let_go(&mut self, engines: &mut Topology, passed: Duration, after: Duration) {
+        for (partition, held) in &mut self.unassigned {
+            let Some(time) = held else {
+                continue;
+            };
+            *time += passed;
+            if *time >= after {
+                *held = None;
+                engines.revoke(self.records.partition_id(*partition), true);
+            }
+        }
+    }
+}
+
+/// Runs work that may never end on its own thread; returns whether the thread was started.
+fn spawn_detached(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    thread.spawn(work).is_ok()
+}
+
+/// Closes the members of groups, within a bounded time.
+pub fn close(members: impl Send + 'static) {
+    let (done, closed) = std::sync::mpsc::channel();
+    let started = spawn_detached("leave", move || {
+        drop(members);
+        let _ = done.send(());
+    });
+    if started && closed.recv_timeout(LEAVE_WITHIN).is_err() {
+        tracing::warn!(
+            "leaving the group took too long; it reassigns the partitions after a session timeout"
+        );
+    }
+}

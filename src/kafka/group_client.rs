@@ -1,0 +1,343 @@
+//! A member of a consumer group: what the program needs of it, and the one of librdkafka.
+//!
+//! The trait keeps the types of rdkafka for lists of partitions and for errors.
+
+use super::context::{Context, Events};
+use super::native::{BatchQueue, Message};
+use super::quiet::{Quiet, create, reader_config};
+use super::topics::Topics;
+use super::{Headers, KafkaError, KafkaOptions};
+use rdkafka::TopicPartitionList;
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, RebalanceProtocol};
+use rdkafka::error::KafkaResult;
+use rdkafka::types::RDKafkaErrorCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Most events that one call handles, so that records are read too while a log writes without end.
+const EVENTS_MAX: usize = 1000;
+
+/// One record, borrowed from the client for the duration of the call.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    /// Position of the topic in [`super::KafkaOptions::topics`].
+    pub topic: u16,
+    /// Number of the partition in its topic.
+    pub partition: i32,
+    /// Offset.
+    pub offset: i64,
+    /// Kafka timestamp in ms since 1970, if the record has one.
+    pub timestamp_ms: Option<i64>,
+    /// Key, if there is one.
+    pub key: Option<&'a [u8]>,
+    /// Value; empty for a tombstone.
+    pub payload: &'a [u8],
+    /// Headers.
+    pub headers: Headers<'a>,
+}
+
+/// A record of a batch, or the error of a partition.
+#[derive(Debug, Clone, Copy)]
+pub struct Fetched<'a> {
+    /// The record. That of an error has the offset that was requested, negative if there was none,
+    /// and a text as its value.
+    pub record: Record<'a>,
+    /// 0 for a record, otherwise the error code of librdkafka.
+    pub error: i32,
+}
+
+/// A member of a consumer group that reads committed records.
+pub trait GroupClient: Send {
+    /// Runs callbacks without waiting, and takes what they stored. Hands over a record that came
+    /// before its partition was forwarded.
+    fn serve(&mut self, early: &mut dyn FnMut(Record<'_>)) -> Events;
+
+    /// Why the client is of no more use, if it is not.
+    fn fatal_error(&self) -> Option<KafkaError>;
+
+    /// Address and client id of each member of a group.
+    fn members(&self, group: &str, within: Duration) -> KafkaResult<Vec<(String, String)>>;
+
+    /// Hands over at most `max` records of forwarded partitions, in one batch or several, and waits
+    /// for `max` of them until the timeout.
+    fn take(&mut self, max: usize, timeout: Duration, batch: &mut dyn FnMut(&[Fetched<'_>]));
+
+    /// Lets [`take`](GroupClient::take) hand over the records of a partition.
+    fn forward(&self, topic: &str, partition: i32);
+
+    /// Undoes [`forward`](GroupClient::forward).
+    fn unforward(&self, topic: &str, partition: i32);
+
+    /// The offset after the newest record, as of the latest fetch response.
+    fn end(&self, topic: &str, partition: i32) -> Option<i64>;
+
+    /// Next offsets, with records that are not handed over.
+    fn position(&self) -> KafkaResult<TopicPartitionList>;
+
+    /// Assigned partitions.
+    fn assignment(&self) -> KafkaResult<TopicPartitionList>;
+
+    /// Accepts partitions that the group assigns, from these offsets on.
+    fn accept(&self, with_offsets: &TopicPartitionList) -> KafkaResult<()>;
+
+    /// Gives back partitions that the group revokes.
+    fn give_back(&self, list: &TopicPartitionList) -> KafkaResult<()>;
+
+    /// Adds partitions to the assignment.
+    fn assign(&self, with_offsets: &TopicPartitionList) -> KafkaResult<()>;
+
+    /// Removes partitions from the assignment.
+    fn unassign(&self, list: &TopicPartitionList) -> KafkaResult<()>;
+
+    /// Whether the group has given the partitions away already.
+    fn assignment_lost(&self) -> bool;
+
+    /// Stops fetching.
+    fn pause(&self, list: &TopicPartitionList) -> KafkaResult<()>;
+
+    /// Fetches again.
+    fn resume(&self, list: &TopicPartitionList) -> KafkaResult<()>;
+
+    /// Commits offsets, without waiting.
+    fn commit(&self, offsets: &TopicPartitionList) -> KafkaResult<()>;
+
+    /// Number of partitions of a topic; 0 if it does not exist.
+    fn partitions(&self, topic: &str, within: Duration) -> KafkaResult<usize>;
+
+    /// Committed offsets of these partitions.
+    fn committed(
+        &self,
+        list: TopicPartitionList,
+        within: Duration,
+    ) -> KafkaResult<TopicPartitionList>;
+
+    /// The same, asked by a client of its own: that of a fenced member may not be used.
+    fn committed_afresh(
+        &self,
+        options: &KafkaOptions,
+        list: TopicPartitionList,
+        within: Duration,
+    ) -> Result<TopicPartitionList, KafkaError>;
+
+    /// First offsets of these times or later.
+    fn offsets_for_times(
+        &self,
+        times: TopicPartitionList,
+        within: Duration,
+    ) -> KafkaResult<TopicPartitionList>;
+
+    /// The first offset of a partition, and the one after its last.
+    fn watermarks(&self, topic: &str, partition: i32, within: Duration) -> KafkaResult<(i64, i64)>;
+
+    /// The client is dropped next: rebalances are no longer reported.
+    fn close(&self);
+}
+
+/// The member of a group that the program has.
+pub(super) struct Member {
+    // Dropped before the client; see the safety argument in `native`.
+    queue: BatchQueue<Context>,
+    client: Arc<BaseConsumer<Context>>,
+    topics: Topics,
+}
+
+impl Member {
+    /// Joins the group. Returns at once, whether or not a broker can be reached.
+    pub fn new(options: &KafkaOptions) -> Result<Member, KafkaError> {
+        let context = Context::new(options.token(), options.rebootstrap());
+        let client: BaseConsumer<Context> = options
+            .consumer_config()
+            .create_with_context(context)
+            .map_err(KafkaError::from_native)?;
+        let client = Arc::new(client);
+        let queue = BatchQueue::new(Arc::clone(&client))
+            .ok_or_else(|| KafkaError::Other("no memory for a queue".to_string()))?;
+        let subscribed: Vec<&str> = options.subscribed().iter().map(String::as_str).collect();
+        client
+            .subscribe(&subscribed)
+            .map_err(KafkaError::from_native)?;
+        Ok(Member {
+            queue,
+            client,
+            topics: Topics::new(options),
+        })
+    }
+}
+
+impl GroupClient for Member {
+    fn serve(&mut self, early: &mut dyn FnMut(Record<'_>)) -> Events {
+        let context = self.client.context();
+        context.rebootstrap.run_due(self.client.client());
+        // One poll handles one event. A rebalance must not wait behind the lines of a log or an
+        // outage.
+        for _ in 0..EVENTS_MAX {
+            let before = context.callbacks();
+            let polled = self.client.poll(Duration::ZERO);
+            // The context has stored errors with their text.
+            if let Some(Ok(message)) = &polled {
+                let message = Message::of(message);
+                if let Some(topic) = self.topics.number(message.topic()) {
+                    early(record(topic, message));
+                }
+            }
+            let empty = polled.is_none() && context.callbacks() == before;
+            if empty || !context.events().rebalances.is_empty() {
+                break;
+            }
+        }
+        context.take_events()
+    }
+
+    fn fatal_error(&self) -> Option<KafkaError> {
+        let (code, reason) = self.client.client().fatal_error()?;
+        Some(match code {
+            RDKafkaErrorCode::FencedInstanceId => KafkaError::Fenced(reason),
+            _ => KafkaError::Fatal(reason),
+        })
+    }
+
+    fn members(&self, group: &str, within: Duration) -> KafkaResult<Vec<(String, String)>> {
+        let groups = self.client.fetch_group_list(Some(group), within)?;
+        let groups = groups.groups().iter().filter(|g| g.name() == group);
+        let members = groups.flat_map(|g| g.members()).map(|m| {
+            let host = m.client_host().trim_start_matches('/');
+            (host.to_owned(), m.client_id().to_owned())
+        });
+        Ok(members.collect())
+    }
+
+    fn take(&mut self, max: usize, timeout: Duration, batch: &mut dyn FnMut(&[Fetched<'_>])) {
+        let taken = self.queue.take(max, timeout);
+        let mut fetched = Vec::with_capacity(taken.len());
+        // Within a batch the handle of a topic identifies it.
+        let mut last: Option<(usize, Option<u16>)> = None;
+        for m in taken.iter() {
+            let topic = match last {
+                Some((id, topic)) if id == m.topic_id() => topic,
+                _ => {
+                    let topic = self.topics.number(m.topic());
+                    last = Some((m.topic_id(), topic));
+                    topic
+                }
+            };
+            let Some(topic) = topic else { continue };
+            let (record, error) = (record(topic, m), m.error());
+            fetched.push(Fetched { record, error });
+        }
+        batch(&fetched);
+    }
+
+    fn forward(&self, topic: &str, partition: i32) {
+        self.queue.forward(topic, partition);
+    }
+
+    fn unforward(&self, topic: &str, partition: i32) {
+        self.queue.unforward(topic, partition);
+    }
+
+    fn end(&self, topic: &str, partition: i32) -> Option<i64> {
+        self.queue.end(topic, partition)
+    }
+
+    fn position(&self) -> KafkaResult<TopicPartitionList> {
+        self.client.position()
+    }
+
+    fn assignment(&self) -> KafkaResult<TopicPartitionList> {
+        self.client.assignment()
+    }
+
+    fn accept(&self, with_offsets: &TopicPartitionList) -> KafkaResult<()> {
+        match self.client.rebalance_protocol() {
+            RebalanceProtocol::Cooperative => self.client.incremental_assign(with_offsets),
+            _ => self.client.assign(with_offsets),
+        }
+    }
+
+    fn give_back(&self, list: &TopicPartitionList) -> KafkaResult<()> {
+        match self.client.rebalance_protocol() {
+            RebalanceProtocol::Cooperative => self.client.incremental_unassign(list),
+            _ => self.client.unassign(),
+        }
+    }
+
+    fn assign(&self, with_offsets: &TopicPartitionList) -> KafkaResult<()> {
+        self.client.incremental_assign(with_offsets)
+    }
+
+    fn unassign(&self, list: &TopicPartitionList) -> KafkaResult<()> {
+        self.client.incremental_unassign(list)
+    }
+
+    fn assignment_lost(&self) -> bool {
+        self.client.assignment_lost()
+    }
+
+    fn pause(&self, list: &TopicPartitionList) -> KafkaResult<()> {
+        self.client.pause(list)
+    }
+
+    fn resume(&self, list: &TopicPartitionList) -> KafkaResult<()> {
+        self.client.resume(list)
+    }
+
+    fn commit(&self, offsets: &TopicPartitionList) -> KafkaResult<()> {
+        self.client.commit(offsets, CommitMode::Async)
+    }
+
+    fn partitions(&self, topic: &str, within: Duration) -> KafkaResult<usize> {
+        let metadata = self.client.fetch_metadata(Some(topic), within)?;
+        let entry = metadata.topics().iter().find(|t| t.name() == topic);
+        Ok(entry.map_or(0, |entry| entry.partitions().len()))
+    }
+
+    fn committed(
+        &self,
+        list: TopicPartitionList,
+        within: Duration,
+    ) -> KafkaResult<TopicPartitionList> {
+        self.client.committed_offsets(list, within)
+    }
+
+    fn committed_afresh(
+        &self,
+        options: &KafkaOptions,
+        list: TopicPartitionList,
+        within: Duration,
+    ) -> Result<TopicPartitionList, KafkaError> {
+        let client: BaseConsumer<Quiet> = create(&reader_config(options, &options.group), options)?;
+        let offsets = client.committed_offsets(list, within);
+        offsets.map_err(KafkaError::from_native)
+    }
+
+    fn offsets_for_times(
+        &self,
+        times: TopicPartitionList,
+        within: Duration,
+    ) -> KafkaResult<TopicPartitionList> {
+        self.client.offsets_for_times(times, within)
+    }
+
+    fn watermarks(&self, topic: &str, partition: i32, within: Duration) -> KafkaResult<(i64, i64)> {
+        self.client.fetch_watermarks(topic, partition, within)
+    }
+
+    fn close(&self) {
+        self.client.context().closing.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The record of a message.
+#[inline]
+fn record(topic: u16, m: Message<'_>) -> Record<'_> {
+    Record {
+        topic,
+        partition: m.partition(),
+        offset: m.offset(),
+        timestamp_ms: m.timestamp_ms(),
+        key: m.key(),
+        payload: m.payload(),
+        headers: Headers::of_message(m),
+    }
+}

@@ -1,0 +1,252 @@
+use super::*;
+use crate::notify::notification::Links;
+
+fn notification(status: Status, since_ms: i64, at_ms: i64, severity: Severity) -> Notification {
+    let links = Links {
+        page: String::new(),
+        runbook: String::new(),
+    };
+    let mut notification = Notification {
+        status,
+        since_ms,
+        severity,
+        ..Notification::trial(at_ms, links)
+    };
+    notification.start(since_ms);
+    notification
+}
+
+/// Sends what must be sent; returns for each notification whether it was.
+fn send(dedup: &mut Deduplicator, notifications: &[Notification], book: &Silences) -> Vec<bool> {
+    let mut answers = Vec::new();
+    for notification in notifications {
+        let mut notification = notification.clone();
+        let admitted = dedup.admits(&mut notification, book, 50);
+        if admitted {
+            dedup.record(&notification);
+        }
+        answers.push(admitted);
+    }
+    answers
+}
+
+use Severity::{Page, Warn};
+use Status::{Firing, Resolved};
+
+#[test]
+fn changes_that_the_engine_repeats_after_a_crash_are_not_sent_again() {
+    let story = [
+        notification(Firing, 10, 10, Warn),
+        notification(Firing, 10, 15, Page),
+        notification(Firing, 10, 20, Warn),
+        notification(Resolved, 10, 30, Warn),
+        notification(Firing, 40, 40, Warn),
+    ];
+    let mut dedup = Deduplicator::default();
+    let book = Silences::default();
+    assert_eq!(send(&mut dedup, &story, &book), [true; 5]);
+    for from in 0..story.len() {
+        for to in from..=story.len() {
+            let mut after = Deduplicator::after(story.iter());
+            let again = send(&mut after, &story[from..to], &book);
+            assert!(!again.contains(&true), "{from}..{to}: {again:?}");
+        }
+    }
+    // After a crash at any point exactly the rest is sent.
+    for sent in 0..=story.len() {
+        let mut after = Deduplicator::after(story[..sent].iter());
+        let rest = send(&mut after, &story, &book);
+        let wanted: Vec<bool> = (0..story.len()).map(|i| i >= sent).collect();
+        assert_eq!(rest, wanted, "{sent}");
+    }
+}
+
+#[test]
+fn a_severity_that_rises_at_the_moment_of_the_begin_is_sent_and_one_that_falls_then_is_not() {
+    let story = [
+        notification(Firing, 10, 10, Warn),
+        notification(Firing, 10, 10, Page),
+        notification(Firing, 10, 10, Warn),
+        notification(Firing, 10, 20, Warn),
+    ];
+    let mut dedup = Deduplicator::default();
+    let book = Silences::default();
+    let sent = [true, true, false, true];
+    assert_eq!(send(&mut dedup, &story, &book), sent);
+    // Made again after a crash.
+    assert_eq!(send(&mut dedup, &story, &book), [false; 4]);
+    let mut dedup = Deduplicator::after(story[..1].iter());
+    assert_eq!(send(&mut dedup, &story, &book), [false, true, false, true]);
+}
+
+#[test]
+fn a_severity_that_was_silenced_when_it_rose_is_another_than_sinks_know() {
+    let mut dedup = Deduplicator::default();
+    let book = Silences::default();
+    let fingerprint = notification(Firing, 10, 20, Warn).fingerprint;
+    let has = |dedup: &Deduplicator, severity| dedup.has_other_severity(&fingerprint, severity);
+    assert!(!has(&dedup, Page));
+    send(&mut dedup, &[notification(Firing, 10, 10, Warn)], &book);
+    assert!(has(&dedup, Page) && !has(&dedup, Warn));
+    send(&mut dedup, &[notification(Resolved, 10, 30, Warn)], &book);
+    assert!(!has(&dedup, Page));
+}
+
+#[test]
+fn an_alert_that_left_and_begins_again_here_is_notified() {
+    let first = notification(Firing, 10, 10, Page);
+    let mut dedup = Deduplicator::after([&first].into_iter());
+    assert!(dedup.release(&first.fingerprint));
+    // Meanwhile its next owner notified the end, and let the stream go.
+    assert_eq!(dedup.firing_since(&first.fingerprint), None);
+    assert_eq!(dedup.fired_since(&first.fingerprint), Some(10));
+    let book = Silences::default();
+    let again = notification(Firing, 90, 90, Page);
+    assert_eq!(send(&mut dedup, &[again], &book), [true]);
+    assert_eq!(dedup.firing_since(&first.fingerprint), Some(90));
+}
+
+#[test]
+fn an_alert_that_the_clock_ended_is_notified_again_once_it_is_bad_later_than_was_known() {
+    // The watermark stood still, and the alert ended at 50 by the clock; it was last bad at 30.
+    let mut ended = notification(Resolved, 10, 50, Warn);
+    ended.bad_ms = Some(30);
+    let begun = [notification(Firing, 10, 10, Warn), ended];
+    let book = Silences::default();
+    let fingerprint = begun[0].fingerprint.clone();
+    let since = |dedup: &Deduplicator| dedup.firing_since(&fingerprint);
+    assert!(Deduplicator::after(begun.iter()).is_unsent(&fingerprint, 10, Warn));
+    // Without a crash its next data are judged; after one no time may be lost, or it ends at
+    // another moment.
+    for (since_ms, known) in [(40, 40), (10, 40), (20, 40)] {
+        let goes_on = [
+            notification(Firing, since_ms, since_ms.min(30), Warn),
+            notification(Firing, since_ms, 30, Page),
+            notification(Firing, since_ms, 40, Warn),
+            notification(Resolved, since_ms, 70, Warn),
+        ];
+        let mut dedup = Deduplicator::after(begun.iter());
+        assert_eq!(send(&mut dedup, &goes_on[..3], &book), [false, false, true]);
+        assert_eq!(since(&dedup), Some(known));
+        assert!(!dedup.is_unsent(&fingerprint, since_ms, Warn));
+        assert_eq!(
+            send(&mut dedup, &goes_on, &book),
+            [false, false, false, true]
+        );
+    }
+    // A stream of the alert ends, and its severity falls: it is not bad later for that.
+    let mut falls = notification(Firing, 10, 45, Warn);
+    falls.bad_ms = Some(30);
+    let mut dedup = Deduplicator::after(begun.iter());
+    assert_eq!(send(&mut dedup, &[falls], &book), [false]);
+    // It had begun again at 60 before the crash, which knows one long firing.
+    let again = [begun.as_slice(), &[notification(Firing, 60, 60, Warn)]].concat();
+    let one = [
+        notification(Firing, 10, 10, Warn),
+        notification(Firing, 10, 65, Page),
+        notification(Resolved, 10, 70, Page),
+    ];
+    let mut dedup = Deduplicator::after(again.iter());
+    assert_eq!(send(&mut dedup, &one, &book), [false, true, true]);
+}
+
+#[test]
+fn no_key_comes_twice_however_often_changes_are_made_again() {
+    // Some of the changes that crashes and clocks bring back, in any order.
+    let changes: Vec<Notification> = [10, 45]
+        .into_iter()
+        .flat_map(|since_ms| {
+            let at = [45, 50, 60].into_iter();
+            at.map(move |at_ms| (since_ms, at_ms))
+        })
+        .flat_map(|(since_ms, at_ms)| {
+            let of = |status, severity| notification(status, since_ms, at_ms, severity);
+            [of(Firing, Warn), of(Firing, Page), of(Resolved, Warn)]
+        })
+        .collect();
+    let mut rng = crate::stats::rng::Rng::new(7);
+    let (mut sent, book) = (0, Silences::default());
+    for _ in 0..2_000 {
+        let mut dedup = Deduplicator::default();
+        let mut keys = std::collections::BTreeSet::new();
+        for _ in 0..40 {
+            let mut change = changes[(rng.bits() % changes.len() as u64) as usize].clone();
+            if dedup.admits(&mut change, &book, 50) {
+                dedup.record(&change);
+                sent += 1;
+                assert!(keys.insert(change.key.clone()), "{}", change.key);
+            }
+        }
+    }
+    assert!(sent > 5_000, "{sent}");
+}
+
+#[test]
+fn a_silence_suppresses_firing_notifications_and_not_resolutions() {
+    let mut book = Silences::default();
+    let matcher = "model=*".parse().expect("a matcher");
+    let silence = book.draft(vec![matcher], (0, 100), "ann", "");
+    let mut dedup = Deduplicator::default();
+    let none = Silences::default();
+    let begun = notification(Firing, 10, 10, Warn);
+    assert_eq!(
+        send(&mut dedup, std::slice::from_ref(&begun), &none),
+        [true]
+    );
+    book.enter(silence.expect("sound"));
+    let worse = notification(Firing, 10, 20, Page);
+    let ended = notification(Resolved, 10, 30, Page);
+    assert_eq!(
+        send(&mut dedup, &[worse.clone(), ended], &book),
+        [false, true]
+    );
+    let next = notification(Firing, 60, 60, Page);
+    assert_eq!(
+        send(&mut dedup, std::slice::from_ref(&next), &book),
+        [false]
+    );
+    assert!(
+        dedup.is_unsent(&next.fingerprint, 60, Page),
+        "found when the silence has expired"
+    );
+    assert_eq!(send(&mut dedup, &[next], &none), [true]);
+    // An alert that fires and resolves while silenced is never sent.
+    let quiet = notification(Firing, 80, 80, Warn);
+    assert_eq!(
+        send(
+            &mut Deduplicator::default(),
+            &[quiet, notification(Resolved, 80, 90, Warn)],
+            &book
+        ),
+        [false; 2]
+    );
+}
+
+#[test]
+fn an_alert_that_is_no_longer_seen_becomes_an_orphan() {
+    let begun = notification(Firing, 10, 10, Warn);
+    let mut dedup = Deduplicator::after(std::iter::once(&begun));
+    assert!(dedup.orphans(1_000).is_empty());
+    dedup.saw_firing(&begun.fingerprint, 5_000);
+    assert!(dedup.orphans(5_000 + ORPHAN_MS - 1).is_empty());
+    assert_eq!(dedup.orphans(5_000 + ORPHAN_MS), [begun.fingerprint]);
+}
+
+#[test]
+fn a_released_alert_is_not_an_orphan_and_is_recognised_when_it_returns() {
+    let begun = notification(Firing, 10, 10, Warn);
+    let mut dedup = Deduplicator::after(std::iter::once(&begun));
+    dedup.saw_firing(&begun.fingerprint, 5_000);
+    assert!(dedup.release(&begun.fingerprint) && !dedup.release(&begun.fingerprint));
+    assert!(dedup.orphans(5_000 + 10 * ORPHAN_MS).is_empty());
+    let again = send(
+        &mut dedup,
+        std::slice::from_ref(&begun),
+        &Silences::default(),
+    );
+    assert_eq!(again, [false]);
+    assert!(dedup.reacquire(&begun.fingerprint) && !dedup.reacquire(&begun.fingerprint));
+    let far = 5_000 + 20 * ORPHAN_MS;
+    assert!(dedup.orphans(far).is_empty(), "it has time to be seen");
+    assert_eq!(dedup.orphans(far + ORPHAN_MS), [begun.fingerprint]);
+}
