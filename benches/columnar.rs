@@ -88,10 +88,10 @@ fn best(name: &str, mut f: impl FnMut() -> u64) {
 }
 
 fn main() {
-    let path = std::env::temp_dir().join(format!("trueline-{}.parquet", std::process::id()));
-    write(&path);
-    best("columns to cells", || ours(&path, true));
-    best("columns", || ours(&path, false));
-    best("the crate alone", || crate_alone(&path));
-    let _ = std::fs::remove_file(&path);
+    let file = tempfile::NamedTempFile::with_prefix("trueline-columnar-").expect("a file");
+    let path = file.path();
+    write(path);
+    best("columns to cells", || ours(path, true));
+    best("columns", || ours(path, false));
+    best("the crate alone", || crate_alone(path));
 }

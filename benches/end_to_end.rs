@@ -280,7 +280,7 @@ fn drain_ours(brokers: &str, topics: &[String], n: usize, turn: usize, threads: 
              time = \"time_ms\"\n"
         )
     });
-    let state = std::env::temp_dir().join(format!("{topic}-{turn}"));
+    let state = tempfile::TempDir::with_prefix("trueline-bench-").expect("a folder");
     let text = format!(
         r#"
 version = 1
@@ -303,7 +303,7 @@ listen = "127.0.0.1:0"
 [state]
 directory = "{}"
 "#,
-        state.display()
+        state.path().display()
     );
     let outside = Outside {
         variable: &|_| None,
@@ -325,7 +325,5 @@ directory = "{}"
         (n as u64, n as u64),
         "{counted:?}"
     );
-    drop(engine);
-    let _ = std::fs::remove_dir_all(state);
     cost
 }

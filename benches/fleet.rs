@@ -27,9 +27,9 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use std::net::TcpListener;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 const PARTITIONS: i32 = 4;
 const BEGIN_MS: usize = 1_760_000_000_000;
@@ -110,7 +110,7 @@ fn produce(brokers: &str, topic: &str, streams: usize, events: Range<usize>, rat
 struct Process {
     child: Child,
     port: u16,
-    folder: PathBuf,
+    _folder: TempDir,
 }
 
 impl Process {
@@ -118,8 +118,7 @@ impl Process {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         drop(listener);
-        let folder = std::env::temp_dir().join(format!("{topic}-{verdicts}"));
-        std::fs::create_dir_all(&folder).expect("a folder");
+        let folder = TempDir::with_prefix("trueline-fleet-").expect("a folder");
         let text = format!(
             r#"
 version = 1
@@ -146,11 +145,11 @@ interval = "{interval}"
 verdicts = "{verdicts}"
 judge_partitions = 4
 "#,
-            folder.join("state").display()
+            folder.path().join("state").display()
         );
-        let config = folder.join("trueline.toml");
+        let config = folder.path().join("trueline.toml");
         std::fs::write(&config, text).expect("a configuration");
-        let log = std::fs::File::create(folder.join("log")).expect("a log");
+        let log = std::fs::File::create(folder.path().join("log")).expect("a log");
         let child = Command::new(env!("CARGO_BIN_EXE_trueline"))
             .args(["run", "--config"])
             .arg(&config)
@@ -161,7 +160,7 @@ judge_partitions = 4
         Process {
             child: child.expect("trueline starts"),
             port,
-            folder,
+            _folder: folder,
         }
     }
 
@@ -206,7 +205,6 @@ impl Drop for Process {
         let pid = self.child.id().to_string();
         let _ = Command::new("kill").arg(&pid).status();
         let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

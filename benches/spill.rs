@@ -10,7 +10,6 @@
 use std::borrow::Cow;
 use std::fs;
 use std::hint::black_box;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 use trueline::collect::join::{
@@ -116,9 +115,9 @@ impl Feed {
     }
 }
 
-fn run(n: u64, directory: &Path, cap: usize) {
-    fs::remove_dir_all(directory).ok();
-    fs::create_dir_all(directory).expect("a writable directory");
+fn run(n: u64, cap: usize) {
+    let folder = tempfile::TempDir::with_prefix("trueline-spill-bench-").expect("a folder");
+    let directory = folder.path();
     let store = Arc::new(SpillStore::new(directory).expect("a store"));
     let joins = |store: &Arc<SpillStore>| {
         let mut joins = Joins::new(vec![plan(cap)]);
@@ -203,9 +202,6 @@ fn run(n: u64, directory: &Path, cap: usize) {
     report("matured", matured, start, &store, &feed.joins);
     assert_eq!((matured, feed.joins.retained()), (held, 0));
     assert_eq!(feed.joins.fault(), None);
-    drop(feed);
-    drop(store);
-    fs::remove_dir_all(directory).expect("removable");
 }
 
 fn main() {
@@ -214,10 +210,8 @@ fn main() {
         .filter_map(|a| a.parse::<u64>().ok());
     let n = given.next().unwrap_or(10_000_000);
     let cap = given.next().unwrap_or(200);
-    let directory =
-        std::env::temp_dir().join(format!("trueline-spill-bench-{}", std::process::id()));
     println!("{n} predictions, {cap} MiB");
-    run(n, &directory, (cap as usize) << 20);
+    run(n, (cap as usize) << 20);
     println!("{n} predictions, no cap");
-    run(n, &directory, usize::MAX);
+    run(n, usize::MAX);
 }

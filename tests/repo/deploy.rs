@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use crate::support::expressions::{ALERT_FILES, alerts, dashboard, deploy, rules};
+use crate::support::expressions::{ALERT_FILES, alerts, dashboard, deploy, recorded, rules};
 use serde_json::Value;
 use trueline::notify::notification::{Links, STREAMS_MAX};
 use trueline::notify::options::Texts;
@@ -35,7 +35,7 @@ fn known() -> BTreeMap<String, BTreeSet<String>> {
             known.insert(row.name.to_owned(), labels(&[]));
         }
     }
-    for (name, expr) in rules("trueline_rules.yml", "record") {
+    for (name, expr) in recorded() {
         let labels = words(&expr)
             .filter(|word| !word.starts_with("trueline"))
             .map(str::to_owned);
@@ -103,7 +103,7 @@ fn check(place: &str, expr: &str, known: &BTreeMap<String, BTreeSet<String>>) {
 #[test]
 fn every_expression_names_metrics_and_labels_of_the_table() {
     let known = known();
-    for (name, expr) in rules("trueline_rules.yml", "record") {
+    for (name, expr) in recorded() {
         check(&name, &expr, &known);
     }
     for file in ALERT_FILES {
@@ -124,6 +124,23 @@ fn every_expression_names_metrics_and_labels_of_the_table() {
     }
 }
 
+/// Who loads one file of alerts has all that its alerts need.
+#[test]
+fn what_an_alert_asks_for_is_recorded_in_its_file() {
+    let mut seen = 0;
+    for file in ALERT_FILES {
+        let recorded = rules(file, "record");
+        for (alert, expr) in rules(file, "alert") {
+            for word in words(&expr).filter(|w| w.starts_with("trueline:")) {
+                let is_here = recorded.iter().any(|(name, _)| name == word);
+                assert!(is_here, "{file}: {alert} asks for {word}");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 5, "the test bites: {seen} names");
+}
+
 /// The values of many streams in one diagram are a picture of none.
 #[test]
 fn a_diagram_of_the_dashboard_is_of_one_stream() {
@@ -136,6 +153,30 @@ fn a_diagram_of_the_dashboard_is_of_one_stream() {
     for (title, expr) in all {
         let one = expr.contains("topk(1, ") || expr.contains("bottomk(1, ");
         assert!(one, "{title}: {expr}");
+    }
+}
+
+/// The last value of a range is that of a process that may be dead.
+#[test]
+fn a_number_of_the_dashboard_is_that_of_now() {
+    let text = fs::read_to_string(deploy("grafana/trueline.json")).unwrap();
+    let board: Value = serde_json::from_str(&text).unwrap();
+    let panels = board["panels"].as_array().unwrap();
+    let is_number = |p: &&Value| p["type"] == "stat" || p["type"] == "table";
+    let mut seen = 0;
+    for panel in panels.iter().filter(is_number) {
+        for target in panel["targets"].as_array().unwrap() {
+            assert_eq!(target["instant"], true, "{}", panel["title"]);
+            seen += 1;
+        }
+    }
+    assert!(seen > 5);
+    // Without a process nothing is known of models, and nothing is ready.
+    for (title, is_zero) in [("Models with a firing alert", false), ("Ready", true)] {
+        let panel = panels.iter().find(|p| p["title"] == title).expect(title);
+        let expr = panel["targets"][0]["expr"].as_str().unwrap();
+        assert_eq!(expr.ends_with(" or vector(0)"), is_zero, "{title}: {expr}");
+        assert_eq!(panel["type"], "stat", "{title}");
     }
 }
 

@@ -9,14 +9,14 @@ use crate::support;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::support::expressions::{ALERT_FILES, dashboard, deploy, rules};
+use crate::support::expressions::{ALERT_FILES, dashboard, deploy, recorded, rules};
 use crate::support::published::{id, populated, publish, publish_vectors, window};
 use crate::support::server::Server;
 use serde_json::Value;
+use tempfile::TempDir;
 use trueline::alert::AlertState;
 use trueline::collect::Disposition;
 use trueline::judge::{Undecided, Verdict};
@@ -80,16 +80,14 @@ fn promtool_finds_no_fault_in_live_metrics() {
 struct Prometheus {
     child: Child,
     address: SocketAddr,
-    folder: PathBuf,
+    folder: TempDir,
 }
 
 impl Prometheus {
     /// Starts one that scrapes `target` each second with the rules of `deploy/`.
     fn start(target: SocketAddr) -> Prometheus {
-        let folder =
-            std::env::temp_dir().join(format!("trueline-prometheus-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let config = folder.join("prometheus.yml");
+        let folder = TempDir::with_prefix("trueline-prometheus-").unwrap();
+        let config = folder.path().join("prometheus.yml");
         let rules = deploy("prometheus");
         let rules = rules.display();
         fs::write(
@@ -102,12 +100,12 @@ impl Prometheus {
         )
         .unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], support::free_port()));
-        let log = fs::File::create(folder.join("log")).unwrap();
+        let log = fs::File::create(folder.path().join("log")).unwrap();
         let child = Command::new("prometheus")
             .arg(format!("--config.file={}", config.display()))
             .arg(format!(
                 "--storage.tsdb.path={}",
-                folder.join("data").display()
+                folder.path().join("data").display()
             ))
             .arg(format!("--web.listen-address={address}"))
             .stdout(Stdio::null())
@@ -148,10 +146,9 @@ impl Drop for Prometheus {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
-            let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+            let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
             eprintln!("prometheus wrote:\n{log}");
         }
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -222,7 +219,9 @@ fn a_real_prometheus_answers_every_query_of_the_dashboard_and_of_the_rules() {
         let moved = prometheus.query("sum(trueline:records:rate5m) > 0")?;
         let alerts = prometheus
             .query("ALERTS{alertname=\"TruelineMiscalibrated\",alertstate=\"firing\"}")?;
-        (!moved.is_empty() && !alerts.is_empty()).then_some(())
+        let mut names = recorded().into_iter();
+        let all = names.all(|(name, _)| prometheus.query(&name).is_some_and(|r| !r.is_empty()));
+        (all && !moved.is_empty() && !alerts.is_empty()).then_some(())
     });
     let up = prometheus.query("up{job=\"trueline\"} == 1").unwrap();
     assert_eq!(up.len(), 1, "the scrape failed: {up:?}");
@@ -238,17 +237,19 @@ fn a_real_prometheus_answers_every_query_of_the_dashboard_and_of_the_rules() {
             format!("group by ({label}) ({})", substituted(&metric)),
         ));
     }
-    asked.extend(rules("trueline_rules.yml", "record"));
-    for (name, _) in rules("trueline_rules.yml", "record") {
+    asked.extend(recorded());
+    for (name, _) in recorded() {
         asked.push((format!("recorded {name}"), name));
     }
     for (name, expr) in ALERT_FILES.iter().flat_map(|file| rules(file, "alert")) {
         // `absent` answers only when there is nothing to answer about; `up` was seen above. Workers
         // without a judge are not to be seen beside one; the rule's own test has them.
         if !expr.starts_with("absent(") && name != "TruelineJudgeMissing" {
-            // A server that began just now has nothing of an hour ago, and few moments on a grid.
+            // A server that began just now has nothing of an hour or a day ago, and few moments on
+            // a grid.
             let young = expr
                 .replace(" offset 1h", "")
+                .replace(" offset 1d", "")
                 .replace("[15m:15s]", "[15m:1s]");
             asked.push((name, without_thresholds(&young)));
         }

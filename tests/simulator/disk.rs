@@ -13,7 +13,7 @@ use std::ffi::{CStr, OsStr, c_char, c_int, c_long, c_void};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use tempfile::TempDir;
 
 thread_local! {
     /// Bytes that still fit, if that matters; `None` outside of simulations.
@@ -22,18 +22,15 @@ thread_local! {
     static UNSYNCED: RefCell<BTreeMap<PathBuf, u64>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Where the state directories of one simulation are. Their names have one length.
-pub fn root() -> PathBuf {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+/// A folder for the state directories of one simulation. All their names have one length.
+pub fn root() -> TempDir {
     let shared = Path::new("/dev/shm");
-    let base = if shared.is_dir() {
-        shared.to_path_buf()
+    let root = if shared.is_dir() {
+        TempDir::with_prefix_in("trueline-simulator-", shared)
     } else {
-        std::env::temp_dir()
+        TempDir::with_prefix("trueline-simulator-")
     };
-    base.join(format!("trueline-simulator-{:010}", std::process::id()))
-        .join(format!("{number:010}"))
+    root.expect("a folder")
 }
 
 /// The disk that the host which runs next has: full, or with room for this many bytes.
@@ -167,8 +164,7 @@ pub unsafe extern "C" fn rename(old: *const c_char, new: *const c_char) -> c_int
 fn a_full_disk_takes_a_part_and_power_takes_what_was_not_synced() {
     use std::io::Write;
     let folder = root();
-    fs::create_dir_all(&folder).expect("a folder");
-    let path = folder.join("file");
+    let path = folder.path().join("file");
     room(150);
     let mut file = fs::File::create(&path).expect("a file");
     file.write_all(&[1; 100]).expect("room for 100 bytes");
@@ -176,10 +172,9 @@ fn a_full_disk_takes_a_part_and_power_takes_what_was_not_synced() {
     let error = file.write_all(&[2; 100]).expect_err("room for 50 more");
     assert_eq!(error.raw_os_error(), Some(ENOSPC));
     assert_eq!(fs::read(&path).expect("bytes").len(), 150);
-    let moved = folder.join("moved");
+    let moved = folder.path().join("moved");
     fs::rename(&path, &moved).expect("renamed");
-    lose(&folder, 0.5);
+    lose(folder.path(), 0.5);
     assert_eq!(fs::read(&moved).expect("bytes").len(), 125);
     end();
-    fs::remove_dir_all(&folder).expect("removed");
 }

@@ -1,12 +1,17 @@
 //! Journals as a disk keeps them: segments by their place, appended to.
 
+use super::memory_store::MemoryBackend;
 use super::records::origin;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use trueline::collect::Origin;
-use trueline::collect::join::{JoinState, JournalDelta, JournalError};
+use trueline::collect::join::{JoinState, JournalDelta, JournalError, SpillBackend};
 use trueline::monitor::restore::Segment;
 use trueline::monitor::{Engine, Plan, Snapshot};
+
+/// A place for predictions that memory has no room for, and how many engines share the memory.
+type Spills = (Arc<dyn SpillBackend>, usize);
 
 /// Segments by join, partition and number.
 #[derive(Default)]
@@ -35,10 +40,15 @@ impl Disk {
 
     /// Snapshot, journals and all, and a new engine from it.
     pub fn restart(&mut self, engine: &mut Engine, plan: Plan) -> Engine {
+        self.restart_spilling(engine, plan, None)
+    }
+
+    fn restart_spilling(&mut self, engine: &mut Engine, plan: Plan, to: Option<Spills>) -> Engine {
         self.append(engine.take_journals());
-        let snapshot = engine.snapshot();
+        let bytes = postcard::to_stdvec(&engine.snapshot()).expect("to be stored");
+        let snapshot: Snapshot = postcard::from_bytes(&bytes).expect("as it was stored");
         let segments = self.segments(&snapshot);
-        restore_joined(plan, snapshot, &segments)
+        restore(plan, snapshot, &segments, to)
     }
 }
 
@@ -47,6 +57,9 @@ pub struct Feed {
     pub engine: Engine,
     offsets: [i64; 2],
     disk: Disk,
+    spills: bool,
+    /// Most predictions that were spilled before a record.
+    pub spilled: usize,
 }
 
 impl Feed {
@@ -58,11 +71,22 @@ impl Feed {
             engine,
             offsets: [0; 2],
             disk: Disk::default(),
+            spills: false,
+            spilled: 0,
         }
+    }
+
+    /// One that spills predictions.
+    pub fn spilling(plan: Plan) -> Feed {
+        let mut feed = Feed::new(plan);
+        feed.engine.spill_to(Arc::new(MemoryBackend), 1);
+        feed.spills = true;
+        feed
     }
 
     /// Where the next record of a source is read.
     pub fn next(&mut self, source: u16) -> Origin {
+        self.spilled = self.spilled.max(self.engine.spilled().0);
         let offset = &mut self.offsets[usize::from(source)];
         *offset += 1;
         origin(source, 0, *offset - 1)
@@ -70,8 +94,13 @@ impl Feed {
 
     /// Snapshot, journals and all, and a new engine from it.
     pub fn restart(&mut self) {
-        let plan = self.engine.plan().clone();
-        self.engine = self.disk.restart(&mut self.engine, plan);
+        self.restart_under(self.engine.plan().clone());
+    }
+
+    /// The same under another plan.
+    pub fn restart_under(&mut self, plan: Plan) {
+        let to = (self.spills).then(|| (Arc::new(MemoryBackend) as Arc<dyn SpillBackend>, 1));
+        self.engine = self.disk.restart_spilling(&mut self.engine, plan, to);
     }
 
     /// Fails if a record is in no disposition, or in two.
@@ -84,9 +113,13 @@ impl Feed {
 
 /// An engine from a snapshot and the segments that it marks, by join.
 pub fn restore_joined(plan: Plan, snapshot: Snapshot, segments: &[Vec<Vec<u8>>]) -> Engine {
-    let joins = snapshot.joins.clone();
+    restore(plan, snapshot, segments, None)
+}
+
+fn restore(plan: Plan, s: Snapshot, segments: &[Vec<Vec<u8>>], to: Option<Spills>) -> Engine {
+    let joins = s.joins.clone();
     let segment = segment_of(&joins, segments);
-    let restored = Engine::restore_spilling(plan, snapshot, &segment, None);
+    let restored = Engine::restore_spilling(plan, s, &segment, to);
     restored.expect("a sound snapshot")
 }
 

@@ -16,6 +16,12 @@ pub fn deploy(path: &str) -> PathBuf {
 /// The files of alerts.
 pub const ALERT_FILES: [&str; 2] = ["trueline_model_alerts.yml", "trueline_service_alerts.yml"];
 
+/// Name and expression of each recording rule, of all files.
+pub fn recorded() -> Vec<(String, String)> {
+    let files = ALERT_FILES.iter().chain(&["trueline_rules.yml"]);
+    files.flat_map(|file| rules(file, "record")).collect()
+}
+
 /// Names of all alerts.
 pub fn alerts() -> Vec<String> {
     let all = ALERT_FILES.iter().flat_map(|file| rules(file, "alert"));
@@ -25,33 +31,36 @@ pub fn alerts() -> Vec<String> {
 /// Name and expression of each rule of a file; `key` is `alert` or `record`.
 pub fn rules(file: &str, key: &str) -> Vec<(String, String)> {
     let text = fs::read_to_string(deploy("prometheus").join(file)).unwrap();
-    let mut rules: Vec<(String, String)> = Vec::new();
+    // The kind of rule, its name and its expression.
+    let mut rules: Vec<(String, String, String)> = Vec::new();
     let mut block = None;
     for line in text.lines() {
         let indent = line.len() - line.trim_start().len();
         let line = line.trim();
         if let Some(at) = block {
             if indent > at {
-                let (_, expr) = rules.last_mut().unwrap();
+                let (_, _, expr) = rules.last_mut().unwrap();
                 expr.push_str(line);
                 expr.push(' ');
                 continue;
             }
             block = None;
         }
-        if let Some(name) = line.strip_prefix(&format!("- {key}: ")) {
-            rules.push((name.to_owned(), String::new()));
+        let rule = line.strip_prefix("- ").and_then(|l| l.split_once(": "));
+        if let Some((kind @ ("alert" | "record"), name)) = rule {
+            rules.push((kind.to_owned(), name.to_owned(), String::new()));
         } else if line == "expr: |" {
             block = Some(indent);
         } else if let Some(expr) = line.strip_prefix("expr: ") {
-            rules.last_mut().unwrap().1 = expr.to_owned();
+            rules.last_mut().unwrap().2 = expr.to_owned();
         }
     }
     assert!(
-        !rules.is_empty() && rules.iter().all(|(_, expr)| !expr.is_empty()),
+        !rules.is_empty() && rules.iter().all(|(_, _, expr)| !expr.is_empty()),
         "{file}"
     );
-    rules
+    let of_key = rules.into_iter().filter(|(kind, ..)| kind == key);
+    of_key.map(|(_, name, expr)| (name, expr)).collect()
 }
 
 /// A title and an expression.

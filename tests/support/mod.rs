@@ -36,6 +36,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
+use tempfile::TempPath;
 
 /// Says that `test` did not run and what it lacks; fails it instead where nothing may be skipped.
 pub fn skip(test: &str, lacks: &str) {
@@ -51,6 +52,16 @@ pub fn skip(test: &str, lacks: &str) {
             .open(path);
         let _ = list.and_then(|mut list| writeln!(list, "{line}"));
     }
+}
+
+/// A file whose name ends in this one; it goes when the value does.
+pub fn file(name: &str, bytes: &[u8]) -> TempPath {
+    let name = format!("-{name}");
+    let mut file = tempfile::Builder::new();
+    let file = file.prefix("trueline-").suffix(&name).tempfile();
+    let mut file = file.expect("a temporary file");
+    file.write_all(bytes).expect("it is written");
+    file.into_temp_path()
 }
 
 /// A port on loopback that was free a moment ago. It is below the kernel's ephemeral range, so that

@@ -5,9 +5,10 @@ mod configuration;
 mod faults;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tempfile::TempDir;
 
 use trueline::app::engine_loop::EngineLoop;
 
@@ -110,6 +111,8 @@ pub struct World<'s> {
     bets: bool,
     /// Committed offsets that were seen to be stored, by log.
     stored: BTreeMap<i32, i64>,
+    /// Where the state directories are.
+    _root: TempDir,
 }
 
 /// Runs a scenario.
@@ -181,14 +184,13 @@ impl<'s> World<'s> {
         let receivers = Arc::new(Mutex::new(Receivers::new(scenario.seed)));
         let registry = Arc::new(Mutex::new(Registry::new(scenario.seed)));
         let root = disk::root();
-        let _ = std::fs::remove_dir_all(&root);
         let process = |host: usize| Process {
             site: Site {
                 broker: Arc::clone(&broker),
                 host,
                 jobs: Arc::default(),
                 killed: Arc::default(),
-                folder: root.join(host.to_string()),
+                folder: root.path().join(host.to_string()),
                 parts: Arc::default(),
                 receivers: Arc::clone(&receivers),
                 registry: Arc::clone(&registry),
@@ -201,7 +203,7 @@ impl<'s> World<'s> {
                 (Fleet::Shared, 0 | 1) => "all",
                 (Fleet::Judged | Fleet::Shared, _) => "none",
             },
-            folder: root.join(host.to_string()),
+            folder: root.path().join(host.to_string()),
             engine: None,
             free: Duration::from_secs(1) + Duration::from_millis(37) * host as u32,
             ahead_ms: 0,
@@ -235,6 +237,7 @@ impl<'s> World<'s> {
             healthy: Duration::ZERO,
             bets: true,
             stored: BTreeMap::new(),
+            _root: root,
         }
     }
 
@@ -452,10 +455,6 @@ impl<'s> World<'s> {
             lock(&p.site.fetching).take();
         }
         disk::end();
-        let root = self.processes[0].folder.parent().map(Path::to_path_buf);
-        if let Some(root) = root {
-            let _ = std::fs::remove_dir_all(root);
-        }
     }
 }
 
