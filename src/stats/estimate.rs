@@ -59,7 +59,7 @@ impl Estimate {
     /// the rate with two events more at the mean score: Cestnik's m-estimate (1990) with m = 2.
     /// (Agresti and Caffo 2000 add two events, one of each outcome.) Each end of the 90 % interval
     /// then misses the binned error in about 6 % at most, over 110 points; before, in up to 17 %.
-    /// The residuals of vectors have such a variance along e ([`super::multiclass::interval`]).
+    /// The residuals of vectors have such a variance along e ([`super::multiclass::interval()`]).
     pub fn guarded(level: &Level, n: f64) -> Estimate {
         let mut e = Estimate::of(level, n);
         e.sigma1_squared += shortfall_of(level);
