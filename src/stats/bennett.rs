@@ -312,7 +312,7 @@ mod tests {
             let by_hand = 4.0 * tail(1.2, 0.08, 0.2);
             assert!((p.unwrap() - by_hand).abs() < 1e-12, "{p:?} {by_hand}");
         }
-        // Rare scores of which nothing happens, with log-normal weights.
+        // Rare events that never happen, with log-normal weights.
         let rare = |u: f64| 0.02 * u;
         let one = |seed| judged((seed, 4000, 1.2), rare, |_| 0.0, &Options::default());
         let found: Vec<Evaluation> = (0..20).map(one).filter(|e| e.bounded).collect();

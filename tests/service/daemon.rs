@@ -218,7 +218,7 @@ fn every_metric_of_the_table_has_data_in_a_running_service() {
     produce(&brokers, "coins", "coin", 4_000, |i| {
         f64::from(i as i32 % 8) / 8.0
     });
-    // Predictions whose outcomes come apart, for one in ten never.
+    // Outcomes are records of their own; one in ten never comes.
     let asked = (0..8_000).filter(|i| i % 20 != 1).map(|i| {
         let (id, time_ms) = (i / 2, BEGIN_MS + i * 5);
         match i % 2 {

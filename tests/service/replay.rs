@@ -208,7 +208,7 @@ fn a_file_that_is_missing_ends_with_66_and_one_that_holds_no_event_with_65() {
     );
 }
 
-/// A configuration whose outcomes come apart, within five minutes.
+/// A configuration with separate records of outcomes, which come within five minutes.
 fn joined(name: &str) -> PathBuf {
     let text = r#"
 version = 1

@@ -1,4 +1,4 @@
-//! Files of predictions whose outcomes come apart.
+//! Files of predictions whose outcomes are records of their own.
 
 use super::{file, joined, replay};
 use std::fs;

@@ -1,6 +1,6 @@
-//! Vector views of predictions whose outcomes come apart: in any order of arrival, with repeats,
-//! spills and restarts, the sums of the stream that was not joined, to the bit; late outcomes
-//! revise them exactly; what is missing is told.
+//! Vector views of predictions whose outcomes are records of their own: in any order of arrival,
+//! with repeats, spills and restarts, the sums of the stream that was not joined, to the bit; late
+//! outcomes revise them exactly; what is missing is told.
 
 mod changes;
 mod coverage;
