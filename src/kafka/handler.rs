@@ -98,9 +98,7 @@ pub trait Handler {
 
     /// The group assigns a partition that does not exist. Reported at each assignment, or more
     /// often.
-    fn gone(&mut self, partition: Partition) {
-        let _ = partition;
-    }
+    fn gone(&mut self, _: Partition) {}
 
     /// An error occurred. Consumption continues unless [`KafkaError::is_fatal`]. The same error is
     /// reported at most once in 30 seconds.
