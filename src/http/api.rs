@@ -283,7 +283,7 @@ pub fn brief(window: &WindowReport) -> Value {
             "confidence": e.interval.confidence,
             "detectable": Value::Null,
         });
-        entry["p_value"] = json!(e.tcal.tested());
+        entry["p_value"] = json!(e.tcal.p_value);
     }
     if let Some(e) = window.kernel() {
         entry["kce"] = json!({"value": e.kce, "lower": e.lower, "confidence": e.confidence});

@@ -181,17 +181,13 @@ fn shown_of_vectors(verdict: Verdict, numbers: &Numbers) -> String {
 /// That a vector view has few outcomes to learn from.
 fn few_outcomes(e: &multiclass::Evaluation) -> String {
     let rare = e.information;
-    match (e.tcal.tested(), e.weights) {
-        (None, _) => "not tested: no level of T-Cal has enough outcomes".to_owned(),
-        (_, None) => format!("only {rare:.1} outcomes other than the likeliest are expected"),
-        (_, Some(_)) => format!(
-            "only {rare:.1} outcomes of equal weight other than the likeliest are expected{}",
-            match e.tcal.bounded {
-                true => "; only gross errors are found",
-                false => "",
-            }
-        ),
-    }
+    let of_equal_weight = e.weights.map_or("", |_| " of equal weight");
+    let gross = if e.tcal.bounded {
+        "; only gross errors are found"
+    } else {
+        ""
+    };
+    format!("only {rare:.1} outcomes{of_equal_weight} other than the likeliest are expected{gross}")
 }
 
 /// Two digits of a large number.
@@ -235,7 +231,7 @@ fn vector_numbers(e: &multiclass::Evaluation) -> String {
         i.upper,
         if i.contains_zero { " with 0" } else { "" },
         e.dimension,
-        known(e.tcal.tested(), e.tcal.bounded),
+        known(Some(e.tcal.p_value), e.tcal.bounded),
         e.n
     )
 }

@@ -189,7 +189,7 @@ impl Numbers {
     pub fn p_value(&self) -> Option<f64> {
         match self {
             Numbers::Scores(e) => e.deciding_p_value(),
-            Numbers::Cells(e) => e.tcal.tested(),
+            Numbers::Cells(e) => Some(e.tcal.p_value),
             Numbers::Kernel(e) => e.p_value,
         }
     }

@@ -30,7 +30,7 @@ pub fn json(e: &Evaluation) -> Value {
         "reject": e.tcal.reject,
         "ece_l1": e.ece_l1,
         "tcal": {
-            "p_value": e.tcal.tested(),
+            "p_value": e.tcal.p_value,
             "bounded": e.tcal.bounded,
             "reject": e.tcal.reject,
             "theorem_reject": bound(e.tcal.theorem_reject),

@@ -220,7 +220,7 @@ pub fn vector_figures(e: &multiclass::Evaluation, body: &mut String) {
             format!("{} to {}", number(i.lower), number(i.upper)),
         ),
         ("ECE ℓ1 in total variation", number(e.ece_l1)),
-        ("T-Cal p-value", known(e.tcal.tested(), e.tcal.bounded)),
+        ("T-Cal p-value", known(Some(e.tcal.p_value), e.tcal.bounded)),
         (
             "classes, coordinates",
             format!("{}, {}", e.classes, e.dimension),
@@ -302,7 +302,7 @@ fn vector_sentence(shown: &str, e: &multiclass::Evaluation) -> String {
         "{}: ℓ2-ECE over {} coordinates, p {}.",
         escape(&capital(shown)),
         e.dimension,
-        known(e.tcal.tested(), e.tcal.bounded)
+        known(Some(e.tcal.p_value), e.tcal.bounded)
     )
 }
 

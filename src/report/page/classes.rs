@@ -111,10 +111,7 @@ fn row(c: &ClassResult, scores: &[(f64, bool)]) -> Vec<String> {
 
 /// The page of several classes as one vector.
 pub fn of_cells(name: &str, e: &multiclass::Evaluation, sample: Option<&Vectors>) -> String {
-    let mut body = match e.tcal.tested() {
-        Some(_) => head(name, e.tcal.reject, e.n),
-        None => titled(name, ("wait", "not tested"), e.n),
-    };
+    let mut body = head(name, e.tcal.reject, e.n);
     let i = &e.interval;
     let _ = write!(
         body,
@@ -124,7 +121,7 @@ pub fn of_cells(name: &str, e: &multiclass::Evaluation, sample: Option<&Vectors>
         100.0 * i.confidence,
         number(i.lower),
         number(i.upper),
-        known(e.tcal.tested(), e.tcal.bounded)
+        known(Some(e.tcal.p_value), e.tcal.bounded)
     );
     vector_figures(e, &mut body);
     legend::cells(e, &mut body);
@@ -136,14 +133,10 @@ pub fn of_cells(name: &str, e: &multiclass::Evaluation, sample: Option<&Vectors>
 }
 
 fn head(name: &str, reject: bool, n: usize) -> String {
-    let word = match reject {
+    let (class, word) = match reject {
         true => ("full", "rejected"),
         false => ("soft", "not rejected"),
     };
-    titled(name, word, n)
-}
-
-fn titled(name: &str, (class, word): (&str, &str), n: usize) -> String {
     format!(
         "<h1>Are these probabilities true? <span class=\"badge {class}\">calibration {word}</span></h1>\
          <p class=lead>{} · {} events</p>",

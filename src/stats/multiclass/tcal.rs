@@ -58,7 +58,7 @@ pub struct VectorLevelResult {
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct VectorTCal {
-    /// Adjusted p-value; 1 where nothing was tested ([`VectorTCal::tested`]).
+    /// Adjusted p-value.
     pub p_value: f64,
     /// No level takes part, and the p-value is an upper bound that holds for any weights.
     pub bounded: bool,
@@ -71,22 +71,6 @@ pub struct VectorTCal {
     /// Outcomes were drawn this often, because formulas do not hold for so few; `None` where
     /// formulas served.
     pub replicates: Option<u32>,
-}
-
-impl VectorTCal {
-    /// The p-value; `None` where nothing was tested: levels have variance, none takes part, and
-    /// there is no bound.
-    pub fn tested(&self) -> Option<f64> {
-        // What cannot happen is rejected though no level takes part.
-        let found = self.bounded || self.p_value < 1.0;
-        (found || !self.is_silent()).then_some(self.p_value)
-    }
-
-    /// Whether levels are left out and none takes part.
-    fn is_silent(&self) -> bool {
-        let speaks = |l: &VectorLevelResult| !l.left_out && l.null_sd > 0.0;
-        self.levels.iter().any(|l| l.left_out) && !self.levels.iter().any(speaks)
-    }
 }
 
 /// Finest level: 2¹⁵ slices.

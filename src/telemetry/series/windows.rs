@@ -224,11 +224,9 @@ fn vector_calibration(e: &multiclass::Evaluation, samples: &mut Samples) {
     put(Id::EceL2Lower, e.interval.lower);
     put(Id::EceL2Upper, e.interval.upper);
     put(Id::EceL2ContainsZero, one_if(e.interval.contains_zero));
-    if let Some(p_value) = e.tcal.tested() {
-        put(Id::PValue, p_value);
-        if !e.tcal.bounded {
-            put(Id::TcalPValue, p_value);
-        }
+    put(Id::PValue, e.tcal.p_value);
+    if !e.tcal.bounded {
+        put(Id::TcalPValue, e.tcal.p_value);
     }
     put(Id::TcalReject, one_if(e.tcal.reject));
     put(Id::Reject, one_if(e.tcal.reject));
