@@ -357,7 +357,10 @@ impl Sample<'_> {
             axis,
             curve: corp::cells(self.levels),
             discrete,
-            distances: self.distances,
+            distances: match &clusters {
+                Some(_) => self.distances.map(Distances::of_dependent),
+                None => self.distances,
+            },
             repeated: self.repeated,
             overdispersion: o.overdispersion,
             clusters,

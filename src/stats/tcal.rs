@@ -102,6 +102,28 @@ impl TCal {
         }
     }
 
+    /// Takes the p-values of clustered events: of all levels together and of each. Finer levels
+    /// than these are left out: φ̂ by itself says too little about their null.
+    pub(crate) fn replace(&mut self, p_value: f64, levels: &[f64], alpha: f64) {
+        for (at, level) in self.levels.iter_mut().enumerate() {
+            level.left_out |= at >= levels.len();
+            level.p_value = match level.left_out {
+                true => 1.0,
+                false => levels[at],
+            };
+        }
+        let kept = (0..self.levels.len()).filter(|at| !self.levels[*at].left_out);
+        let p_of = |at: &usize| self.levels[*at].p_value;
+        let least = kept.min_by(|a, b| p_of(a).total_cmp(&p_of(b)));
+        let bar = level_bar(alpha, p_value, least.as_ref().map_or(1.0, p_of), None);
+        for level in &mut self.levels {
+            level.reject = !level.left_out && level.p_value <= bar.min(alpha);
+        }
+        (self.reject, self.p_value) = (p_value <= alpha, p_value);
+        (self.rejecting_level, self.borderline) = (least.filter(|_| self.reject), false);
+        self.scales = self.scales.min(levels.len() as u32);
+    }
+
     fn silent() -> TCal {
         TCal {
             reject: false,

@@ -29,6 +29,8 @@ pub struct ClusterTests {
     pub patterns: usize,
     /// T_d at 2, 4, 8 … cells.
     pub levels: Vec<f64>,
+    /// T-Cal of all these levels, joined.
+    pub tcal: f64,
     /// T-Cal of the levels 2 to 5, joined.
     pub coarse: f64,
     /// T-Cal at 64 cells; 1 where there are fewer.
@@ -79,11 +81,13 @@ pub fn sign_flips(
     let own = |values: &Vec<f64>| ranks(values)[0];
     let ranked: Vec<Vec<f64>> = found.levels.iter().map(|values| ranks(values)).collect();
     // Level l is at index l − 1.
+    let all: Vec<usize> = (0..ranked.len()).collect();
     let coarse = |l: &usize| COARSE.contains(&(*l as u32 + 1));
     let (coarse, fine): (Vec<usize>, Vec<usize>) = (1..ranked.len()).partition(coarse);
     Some(ClusterTests {
         patterns,
         levels: ranked.iter().map(|r| r[0]).collect(),
+        tcal: joint(&ranked, &all),
         coarse: joint(&ranked, &coarse),
         fine: joint(&ranked, &fine),
         smooth: own(&found.smooth),

@@ -4,7 +4,7 @@ use super::super::algebra::{Merge, Overflow, Retract};
 use super::super::attribute::Attribute;
 use super::super::axis::{Axis, Grid};
 use super::super::estimate::Estimate;
-use super::super::evaluation::{Conclusion, DecideBy, Options, evaluate};
+use super::super::evaluation::{Conclusion, DecideBy, Extent, Options, evaluate};
 use super::super::fixed::Score;
 use super::super::levels::{Level, Levels};
 use super::super::rng::Rng;
@@ -190,4 +190,66 @@ fn too_few_buckets_have_no_p_value_and_promise_no_power() {
         assert_eq!(others, [None; 5]);
         assert!(e.tcal.levels.iter().all(|l| l.left_out && !l.reject));
     }
+}
+
+/// Records that came twice, and some with scores that are far too high. φ̂ is off by a fifth, which
+/// at fine levels is several standard deviations: without the flips 30 of 100 were rejected.
+#[test]
+fn t_cal_holds_its_level_where_events_of_one_score_are_a_cluster_and_still_finds_errors() {
+    let rejected = |shift: f64| {
+        let one = |seed: u64| {
+            let mut rng = Rng::new(seed);
+            let mut all: Vec<Event> = Vec::new();
+            for _ in 0..1500 {
+                let z = 0.2 + 0.6 * rng.uniform();
+                let (y, bucket) = (rng.uniform() < z - shift, (rng.bits() % 64) as u32);
+                all.extend([(z, y, bucket); 2]);
+            }
+            let o = Options {
+                decide_by: DecideBy::Tcal,
+                distances: Extent::Cheap,
+                ..Options::default()
+            };
+            let e = evaluate(&sums(&all), &o).unwrap();
+            assert_eq!(e.reject, e.tcal.p_value <= 0.05);
+            let laplace = e.distances.expect("linear cells").laplace;
+            assert_eq!((laplace.p_value, laplace.p_value_bound), (None, 1.0));
+            assert!(e.tcal.levels[6..].iter().all(|l| l.left_out && !l.reject));
+            e.reject
+        };
+        (0..100).filter(|seed| one(*seed)).count()
+    };
+    // Of 100 at 5 %, more than 14 come in less than one of 5,000.
+    let calibrated = rejected(0.0);
+    assert!(calibrated <= 14, "{calibrated}");
+    assert_eq!(rejected(0.15), 100);
+}
+
+/// Each user's outcomes are off by an amount of its own, so φ̂ is large, and one cell is off by
+/// much. A level rejects by its own p-value only, and one that is left out never does.
+#[test]
+fn levels_of_t_cal_reject_by_their_own_p_value_where_clusters_vary() {
+    let mut rejected = 0;
+    for seed in 0..20 {
+        let mut rng = Rng::new(seed);
+        let users: Vec<f64> = (0..64).map(|_| 0.1 * rng.normal()).collect();
+        let one = |i: u32| {
+            let z = 0.2 + 0.6 * rng.uniform();
+            let local = if (0.5..0.515).contains(&z) { 0.35 } else { 0.0 };
+            let chance = z + users[i as usize % 64] + local;
+            (z, rng.uniform() < chance, i % 64)
+        };
+        let all: Vec<Event> = (0..6_400).map(one).collect();
+        let e = evaluate(&sums(&all), &Options::default()).unwrap();
+        assert!(e.clusters.is_some_and(|c| c.factor > 2.0));
+        assert_eq!(e.tcal.scales, 6);
+        for level in &e.tcal.levels {
+            assert!(!level.reject || (!level.left_out && level.p_value <= 0.05));
+        }
+        let at = e.tcal.rejecting_level;
+        assert_eq!(at.is_some(), e.tcal.reject);
+        assert!(at.is_none_or(|at| e.tcal.levels[at].reject));
+        rejected += u32::from(e.tcal.reject);
+    }
+    assert!(rejected > 0);
 }

@@ -56,10 +56,11 @@ pub struct Laplace {
     /// Variance of `squared` under the null given the scores.
     pub null_variance: f64,
     /// P(kCE² ≥ observed) under the null given the scores, by the gamma law of its two moments;
-    /// `None` where ΣV is below [`GAMMA_MIN`]: of rare outcomes the law has steps.
+    /// `None` where ΣV is below [`GAMMA_MIN`], since the law of rare outcomes has steps, and where
+    /// outcomes depend on each other in clusters.
     pub p_value: Option<f64>,
     /// The same by McDiarmid's inequality: exp(−2n t²), t = kCE − √ΣV/n where positive. Valid at
-    /// any n.
+    /// any n; 1 where outcomes depend on each other in clusters.
     pub p_value_bound: f64,
 }
 

@@ -92,6 +92,14 @@ pub struct Distances {
     pub distance: Bounds,
 }
 
+impl Distances {
+    /// Those of dependent outcomes, for which the null law of the kernel error is not known.
+    pub(crate) fn of_dependent(mut self) -> Distances {
+        (self.laplace.p_value, self.laplace.p_value_bound) = (None, 1.0);
+        self
+    }
+}
+
 /// The distances of raw scores in [0, 1]; `None` without events or with nothing wanted.
 pub fn of_scores(sample: &[(f64, bool)], extent: Extent) -> Option<Distances> {
     match extent {

@@ -5,7 +5,7 @@ use super::laws::{dispersion, fisher, student, student_of, two_sided};
 use super::sample::Sample;
 use super::{
     Combined, Cox, Critical, DiscreteTest, InTheLarge, Options, Part, PartResult, Path, ScoreTest,
-    Spiegelhalter, TCal, TCalOptions,
+    Sharing, Spiegelhalter, TCal, TCalOptions,
 };
 use crate::conditional::{INFORMATION_MIN, Statistic};
 use crate::estimate::Estimate;
@@ -55,15 +55,15 @@ impl Sample<'_> {
         let factor = dispersed.map_or(1.0, |(factor, _)| factor);
         let nests = finest.cells.is_multiple_of(self.interval.cells);
         let of_tcal = (clustered.as_ref()).map_or(factor, |c| c.said.dispersion().0.max(factor));
-        let tcal_options = if of_tcal > 1.0 {
+        let mut tcal_options = o.tcal;
+        if of_tcal > 1.0 || clustered.is_some() {
             // Redrawn outcomes, and those of the theorem, are independent.
-            TCalOptions {
-                critical: Critical::Moments,
-                ..o.tcal
-            }
-        } else {
-            o.tcal
-        };
+            tcal_options.critical = Critical::Moments;
+        }
+        if clustered.is_some() {
+            // Sign flips join levels by their ranks.
+            tcal_options.sharing = Sharing::Joint;
+        }
         let forms = Forms::of(finest);
         let least = forms.as_ref().map_or(f64::INFINITY, Forms::least);
         let (mut tcal, mut null) = tcal::tcal_and_null(
@@ -77,13 +77,21 @@ impl Sample<'_> {
             let asked = (o.family, f64::INFINITY);
             tcal::tcal_and_null(self.levels, None, factor, &tcal_options, asked).0
         });
-        if clustered.as_ref().is_some_and(|c| c.said.are_few()) {
-            tcal.leave_out();
-        }
-        if clustered.is_some() {
+        if let Some(clustered) = &clustered {
             // Sign flips say what clusters add, and the stream's own dispersion what they do not
             // see.
             null = null.dispersed(factor);
+            match &clustered.tests {
+                None => tcal.leave_out(),
+                Some(tests) => {
+                    let kept = tests.levels.len().min(tcal.levels.len());
+                    let joint = null.joint_p_value(0..kept).unwrap_or(1.0);
+                    let own = (0..kept).map(|level| null.level_p_value(level));
+                    let levels = own.zip(&tests.levels).map(|(own, flips)| own.max(*flips));
+                    let levels: Vec<f64> = levels.collect();
+                    tcal.replace(joint.max(tests.tcal), &levels, o.tcal.alpha);
+                }
+            }
         }
         let quadratic = |s, statistic: f64, degrees: u32, formula: f64| {
             let formula = match dispersed {
