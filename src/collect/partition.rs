@@ -203,7 +203,7 @@ impl Partitions {
         // The frontier can only move if this partition held it back.
         let held = before.is_none() || before <= self.frontier_ms || self.frontier_ms.is_none();
         if held || self.revoked {
-            self.settle();
+            self.update_frontier();
         }
     }
 
@@ -260,7 +260,7 @@ impl Partitions {
         p.heard_ms = p.heard_ms.max(least);
         p.heard.remove(0);
         if p.reach_ms() > before && (before <= self.frontier_ms || self.revoked) {
-            self.settle();
+            self.update_frontier();
         }
     }
 
@@ -321,6 +321,13 @@ impl Partitions {
         self.revoked = true;
     }
 
+    /// The partition has no record before this offset that was not passed. It changes nothing
+    /// where no record was passed yet.
+    pub fn pass(&mut self, at: PartitionId, offset: i64) {
+        let p = self.at_mut(at);
+        p.next = p.next.map(|next| next.max(offset));
+    }
+
     /// The partition's records start again with other offsets from here.
     pub fn rewind(&mut self, at: PartitionId, offset: i64) {
         self.at_mut(at).next = Some(offset);
@@ -342,7 +349,7 @@ impl Partitions {
     /// The partition's end was reached; returns whether the frontier moved.
     pub fn end(&mut self, at: PartitionId) -> bool {
         self.at_mut(at).life = Life::Idle;
-        self.settle()
+        self.update_frontier()
     }
 
     /// The log of an idle partition has grown: it holds others back until it is read.
@@ -356,7 +363,7 @@ impl Partitions {
     /// The partition holds nobody back until its next record, though it was not read to its end.
     pub fn leave_out(&mut self, at: PartitionId) -> bool {
         self.at_mut(at).life = Life::LeftOut;
-        self.settle()
+        self.update_frontier()
     }
 
     /// Takes back every event time after `to_ms`, as if no such event had come.
@@ -425,7 +432,7 @@ impl Partitions {
         &mut self.all[self.last]
     }
 
-    fn settle(&mut self) -> bool {
+    fn update_frontier(&mut self) -> bool {
         self.revoked = false;
         let (mut least, mut newest) = (None, None);
         for p in self.all.iter().filter(|p| p.is_read()) {

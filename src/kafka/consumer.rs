@@ -19,21 +19,24 @@
 
 mod counts;
 mod members;
+mod next_offsets;
 mod rebalance;
 mod view;
 
 use super::client::Brokers;
 use super::contact::Contact;
 use super::context::Rebalance;
-use super::group_client::{Fetched, GroupClient};
+use super::group_client::GroupClient;
+use super::handler::Fetched;
 use super::native::BATCH;
 use super::offsets::{OffsetRecovery, Position, position_of};
-use super::partition_ends::PartitionEnds;
+use super::partition_ends::{PartitionEnds, Progress};
 use super::start_offsets::StartOffsets;
 use super::throttle::ErrorThrottle;
 use super::topics::Topics;
 use super::{Handler, KafkaError, KafkaOptions, Partition};
 use counts::Counts;
+use next_offsets::NextOffsets;
 use rdkafka::error::KafkaResult;
 use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
@@ -148,14 +151,14 @@ impl Consumer {
         if std::mem::take(&mut self.begun) {
             return 0;
         }
-        let mut n = self.take(BATCH, Duration::ZERO, handler);
+        let (mut n, mut fetched) = self.take(BATCH, Duration::ZERO, handler);
         while n == 0 {
             let left = timeout.saturating_sub(start.elapsed());
             if left.is_zero() {
                 break;
             }
-            self.report_ends(handler, true);
-            n = self.take(1, left.min(WAIT), handler);
+            self.report_ends(handler, fetched == 0);
+            (n, fetched) = self.take(1, left.min(WAIT), handler);
             self.came = n > 0;
             self.serve(handler);
             if std::mem::take(&mut self.begun) {
@@ -165,12 +168,17 @@ impl Consumer {
         n
     }
 
-    /// Hands over one batch.
-    fn take<H: Handler>(&mut self, max: usize, timeout: Duration, handler: &mut H) -> usize {
+    /// Hands over one batch. Answers how many records, and how many of those were fetched.
+    fn take<H: Handler>(
+        &mut self,
+        max: usize,
+        timeout: Duration,
+        handler: &mut H,
+    ) -> (usize, usize) {
         let (next, recovery) = (&mut self.next, &mut self.recovery);
         let (restarted, starts) = (&self.restarted, &self.starts);
         let mut failed: Vec<(i32, String)> = Vec::new();
-        let mut n = 0;
+        let (mut n, mut fetched) = (0, 0);
         self.client.take(max, timeout, &mut |batch| {
             let mut records = Vec::with_capacity(batch.len());
             for &Fetched { record, error } in batch {
@@ -197,6 +205,7 @@ impl Consumer {
                 }
             }
             n += records.len();
+            fetched += batch.len();
             handler.records(&records);
         });
         if n > 0 {
@@ -205,7 +214,7 @@ impl Consumer {
         for (code, text) in failed {
             self.report(KafkaError::Other(format!("{text} (code {code})")), handler);
         }
-        n
+        (n, fetched)
     }
 
     /// After new records, watches for the ends of all assigned partitions again.
@@ -229,14 +238,23 @@ impl Consumer {
         let positions = self.client.position().unwrap_or_default();
         let (client, topics, next) = (&self.client, &self.topics, &self.next);
         let reached = self.ends.take_reached(drained, |p| {
-            let end = client.end(topics.name(p), p.partition)?;
-            let theirs = positions
-                .find_partition(topics.name(p), p.partition)
-                .and_then(|e| e.offset().to_raw());
-            Some((end, next.get(p).max(theirs)))
+            let theirs = positions.find_partition(topics.name(p), p.partition);
+            Some(Progress {
+                end: client.end(topics.name(p), p.partition)?,
+                next: next.get(p),
+                position: theirs.and_then(|e| e.offset().to_raw()),
+            })
         });
-        for p in reached {
-            handler.end_of_partition(p);
+        for reached in reached {
+            let p = reached.partition;
+            if let Some(end) = reached.passed
+                && self.next.pass(p, end)
+            {
+                handler.passed(p, end);
+            }
+            if reached.is_news {
+                handler.end_of_partition(p);
+            }
         }
     }
 
@@ -273,7 +291,7 @@ impl Consumer {
             let events = self.client.serve(&mut |record| {
                 // It reached the client's own queue before its partition was forwarded.
                 if next.claim(record.topic, record.partition, record.offset) {
-                    handler.record(record);
+                    handler.records(&[record]);
                 }
             });
             if let Some(connected) = events.connected {
@@ -400,83 +418,5 @@ impl Drop for Consumer {
         }
         // The client leaves the group when it is dropped.
         self.client.close();
-    }
-}
-
-/// Entry of a partition that is not assigned.
-const UNASSIGNED: i64 = -1;
-
-/// Entry of a partition that is assigned but suspended: no record has such an offset.
-const SUSPENDED: i64 = i64::MAX;
-
-/// By topic and partition, the lowest offset that may come next.
-///
-/// The consumer checks each record against this table, at the cost of one look-up: librdkafka has
-/// had bugs with messages of revoked partitions in batches (issue 3093).
-struct NextOffsets(Vec<Vec<i64>>);
-
-impl NextOffsets {
-    /// A table without assigned partitions, for this number of topics.
-    fn new(topics: usize) -> NextOffsets {
-        NextOffsets(vec![Vec::new(); topics])
-    }
-
-    /// Whether the record may be handed over. If so, the next one must be later.
-    #[inline]
-    fn claim(&mut self, topic: u16, partition: i32, offset: i64) -> bool {
-        match self.0[usize::from(topic)].get_mut(partition as usize) {
-            Some(n) if *n != UNASSIGNED && offset >= *n => {
-                *n = offset + 1;
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// The entry of a partition that is assigned.
-    fn get(&self, p: Partition) -> Option<i64> {
-        let entry = self.0.get(usize::from(p.topic))?.get(p.partition as usize);
-        entry.copied().filter(|&n| n != UNASSIGNED)
-    }
-
-    /// The next offset of a partition that is assigned and not suspended.
-    fn readable(&self, p: Partition) -> Option<i64> {
-        self.get(p).filter(|&n| n != SUSPENDED)
-    }
-
-    /// Assigns a partition from this offset on.
-    fn set(&mut self, p: Partition, offset: i64) {
-        let Ok(number) = usize::try_from(p.partition) else {
-            return;
-        };
-        let topic = &mut self.0[usize::from(p.topic)];
-        if topic.len() <= number {
-            topic.resize(number + 1, UNASSIGNED);
-        }
-        topic[number] = offset;
-    }
-
-    /// Marks a partition as no longer assigned.
-    fn remove(&mut self, p: Partition) {
-        self.set(p, UNASSIGNED);
-    }
-
-    /// Number of assigned partitions.
-    fn count(&self) -> usize {
-        let entries = self.0.iter().flatten();
-        entries.filter(|&&n| n != UNASSIGNED).count()
-    }
-
-    /// All assigned partitions.
-    fn assigned(&self) -> Vec<Partition> {
-        let mut all = Vec::new();
-        for (topic, next) in (0u16..).zip(&self.0) {
-            for (partition, &offset) in (0i32..).zip(next) {
-                if offset != UNASSIGNED {
-                    all.push(Partition { topic, partition });
-                }
-            }
-        }
-        all
     }
 }

@@ -1,9 +1,37 @@
-//! To whom a consumer hands what it reads.
+//! What a consumer reads, and to whom it hands that.
 
-use super::group_client::Record;
-use super::{KafkaError, Partition};
+use super::{Headers, KafkaError, Partition};
 use std::ops::Range;
 use std::time::Duration;
+
+/// One record, borrowed from the client for the duration of the call.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    /// Position of the topic in [`super::KafkaOptions::topics`].
+    pub topic: u16,
+    /// Number of the partition in its topic.
+    pub partition: i32,
+    /// Offset.
+    pub offset: i64,
+    /// Kafka timestamp in ms since 1970, if the record has one.
+    pub timestamp_ms: Option<i64>,
+    /// Key, if there is one.
+    pub key: Option<&'a [u8]>,
+    /// Value; empty for a tombstone.
+    pub payload: &'a [u8],
+    /// Headers.
+    pub headers: Headers<'a>,
+}
+
+/// A record of a batch, or the error of a partition.
+#[derive(Debug, Clone, Copy)]
+pub struct Fetched<'a> {
+    /// The record. That of an error has the offset that was requested, negative if there was none,
+    /// and a text as its value.
+    pub record: Record<'a>,
+    /// 0 for a record, otherwise the error code of librdkafka.
+    pub error: i32,
+}
 
 /// The start of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,15 +45,9 @@ pub struct Begin {
 /// Receives records and events of a consumer, in order. All calls come from
 /// [`super::Consumer::poll`], on the thread of its caller.
 pub trait Handler {
-    /// A record of an assigned partition. Offsets of a partition only increase.
-    fn record(&mut self, record: Record<'_>);
-
-    /// Records that were fetched together, in order.
-    fn records(&mut self, batch: &[Record<'_>]) {
-        for record in batch {
-            self.record(*record);
-        }
-    }
+    /// Records of assigned partitions that were fetched together, in order. Offsets of a partition
+    /// only increase.
+    fn records(&mut self, batch: &[Record<'_>]);
 
     /// A rebalance assigns partitions: [`Handler::assigned`] follows for each.
     fn assigning(&mut self) {}
@@ -37,15 +59,13 @@ pub trait Handler {
 
     /// Whether positions of other partitions of this topic were known before this assignment: a
     /// partition without one was added since.
-    fn was_read(&self, topic: u16) -> bool {
-        let _ = topic;
+    fn was_read(&self, _topic: u16) -> bool {
         false
     }
 
     /// The offset up to which records of this partition are stored, if that is less than what
     /// [`Handler::assigned`] said. Only that may be committed.
-    fn stored(&self, partition: Partition) -> Option<i64> {
-        let _ = partition;
+    fn stored(&self, _partition: Partition) -> Option<i64> {
         None
     }
 
@@ -54,34 +74,31 @@ pub trait Handler {
     fn begins(&mut self, partition: Partition, begin: Begin);
 
     /// Whether a partition that was just assigned stays suspended: assigned but not read.
-    fn is_suspended(&self, partition: Partition) -> bool {
-        let _ = partition;
+    fn is_suspended(&self, _partition: Partition) -> bool {
         false
     }
 
     /// A rebalance revokes these partitions: [`Handler::revoked`] follows for each.
-    fn revoking(&mut self, partitions: &[Partition]) {
-        let _ = partitions;
-    }
+    fn revoking(&mut self, _partitions: &[Partition]) {}
 
     /// A partition was revoked; no record of it follows. `lost`: another member already owns it, so
     /// nothing about it may be written any more.
     fn revoked(&mut self, partition: Partition, lost: bool);
+
+    /// No record before this offset is still to come. What lies just before it is never handed
+    /// over: control records, or those of an aborted transaction.
+    fn passed(&mut self, _partition: Partition, _offset: i64) {}
 
     /// All records that the broker had for this partition at that moment were handed over.
     fn end_of_partition(&mut self, partition: Partition);
 
     /// The log has grown since the end was reported; the new records may be hidden by a
     /// transaction.
-    fn grown(&mut self, partition: Partition) {
-        let _ = partition;
-    }
+    fn grown(&mut self, _partition: Partition) {}
 
     /// A transaction that begins at this offset has hidden all that follows for so long. Reported
     /// once.
-    fn hidden(&mut self, partition: Partition, offset: i64, waited: Duration) {
-        let _ = (partition, offset, waited);
-    }
+    fn hidden(&mut self, _partition: Partition, _offset: i64, _waited: Duration) {}
 
     /// The broker deleted the records of these offsets before they were read. Reading continues
     /// after them.

@@ -7,6 +7,11 @@
 //! frozen or down only seems to have ended, and after an outage the backlog of one partition
 //! arrives a moment before that of the next.
 //!
+//! The last records of a log may be ones that are never handed over: control records, and those of
+//! aborted transactions. Once no fetched record waits, the partition is read up to the end itself,
+//! so that its position does not stay before them: it would lag for ever, and count them as lost
+//! once the broker deletes them.
+//!
 //! A reported end holds until the log grows. Every fetch response shows this, also for records that
 //! an open transaction hides. From then on the partition is watched again.
 //!
@@ -31,10 +36,32 @@ const QUIET: Duration = Duration::from_secs(1);
 /// A leader that did not respond for so long may be away.
 const SILENT: Duration = Duration::from_secs(10);
 
-/// Position of a partition whose end was not reported, and since when.
+/// How far a watched partition was read, and since when.
 struct Open {
     position: i64,
     since: Instant,
+    /// The end was reported; fetched records before it may still wait.
+    reported: bool,
+}
+
+/// A partition that has reached its end.
+pub(super) struct Reached {
+    pub partition: Partition,
+    /// It was not reported before.
+    pub is_news: bool,
+    /// No record waits before this end. What lies between the last record and the end is not handed
+    /// over: control records and those of aborted transactions.
+    pub passed: Option<i64>,
+}
+
+/// How far a partition was read.
+pub(super) struct Progress {
+    /// End of its log.
+    pub end: i64,
+    /// The next record to hand over.
+    pub next: Option<i64>,
+    /// The client's own position.
+    pub position: Option<i64>,
 }
 
 /// A partition whose next records an open transaction hides.
@@ -50,10 +77,10 @@ pub struct Hidden {
     next: Option<i64>,
 }
 
-/// The partitions whose end is still to be reported.
+/// The partitions whose end is watched.
 #[derive(Default)]
 pub(super) struct PartitionEnds {
-    /// No end was reported since the last record or the assignment.
+    /// No end was reported since the last record or the assignment, or not passed yet.
     open: BTreeMap<Partition, Open>,
     /// End offsets of the partitions whose end was reported, at that time.
     ended: BTreeMap<Partition, i64>,
@@ -65,8 +92,7 @@ pub(super) struct PartitionEnds {
 impl PartitionEnds {
     /// Watches for the next end of a partition, starting now.
     pub fn watch(&mut self, p: Partition) {
-        let (position, since) = (-1, Instant::now());
-        self.open.insert(p, Open { position, since });
+        self.open.insert(p, Open::at(-1));
     }
 
     /// Watches a partition that is not watched yet.
@@ -161,36 +187,57 @@ impl PartitionEnds {
         all.filter_map(|(&p, stats)| Some((p, stats.end?)))
     }
 
-    /// Takes out the partitions that have reached their end. `drained`: no fetched record waits to
-    /// be handed over. `state` returns end and position of a partition.
+    /// The partitions that have reached their end. `drained`: no fetched record waits to be handed
+    /// over. `progress` returns how far a partition was read.
     pub fn take_reached(
         &mut self,
         drained: bool,
-        state: impl Fn(Partition) -> Option<(i64, Option<i64>)>,
-    ) -> Vec<Partition> {
+        progress: impl Fn(Partition) -> Option<Progress>,
+    ) -> Vec<Reached> {
         let mut reached = Vec::new();
-        for (&p, open) in &mut self.open {
-            let Some((end, position)) = state(p) else {
-                continue;
+        self.open.retain(|&p, open| {
+            let Some(Progress {
+                end,
+                next,
+                position,
+            }) = progress(p)
+            else {
+                return true;
             };
             let stats = self.stats.get(&p);
             // After starting at a committed offset only the fetcher knows the position before a
             // record.
             let fetched = stats.and_then(|s| s.next).filter(|_| drained);
-            let position = position.max(fetched).unwrap_or(0);
+            let position = next.max(position).max(fetched).unwrap_or(0);
             if position != open.position {
-                let since = Instant::now();
-                *open = Open { position, since };
+                *open = Open::at(position);
             }
             let responded = stats.and_then(|s| s.responded);
-            if position >= end && responded.is_some_and(|at| at >= open.since + QUIET) {
-                reached.push((p, end));
+            if position < end || responded.is_none_or(|at| at < open.since + QUIET) {
+                return true;
             }
+            self.ended.insert(p, end);
+            let is_news = !std::mem::replace(&mut open.reported, true);
+            let passed = (next.max(fetched) >= Some(end)).then_some(end);
+            if is_news || passed.is_some() {
+                reached.push(Reached {
+                    partition: p,
+                    is_news,
+                    passed,
+                });
+            }
+            passed.is_none()
+        });
+        reached
+    }
+}
+
+impl Open {
+    fn at(position: i64) -> Open {
+        Open {
+            position,
+            since: Instant::now(),
+            reported: false,
         }
-        for (p, end) in &reached {
-            self.open.remove(p);
-            self.ended.insert(*p, *end);
-        }
-        reached.into_iter().map(|(p, _)| p).collect()
     }
 }

@@ -5,7 +5,7 @@
 //! new one is judged at its next slide. Detectors, open panes and pending predictions do not depend
 //! on windows and stay.
 
-use super::snapshot::{ModelState, Snapshot};
+use super::snapshot::{ModelState, Snapshot, VerdictState};
 use crate::alert::Alert;
 use crate::judge::{JudgeState, Plan, Undecided, Verdict, WindowVerdict};
 use crate::stats::axis::Grid;
@@ -48,6 +48,39 @@ impl Snapshot {
         }
         Ok(())
     }
+
+    /// The same for verdicts that lie beside the snapshot; call it first.
+    pub fn carry_over_verdicts(&self, plan: &Plan, verdicts: &mut [VerdictState]) {
+        for state in verdicts {
+            let Some(model) = plan.serving(&state.stream.model) else {
+                continue;
+            };
+            let after = ModelState::new(model, 0);
+            let before = self.models.iter().find(|m| m.name == after.name);
+            let Some(before) = before.filter(|m| m.ladder != after.ladder) else {
+                continue;
+            };
+            // Windows of vectors begin empty, as those that are cut otherwise do.
+            let keeps = !state.stream.view.is_vector() && after.fits_other_windows(before);
+            state.windows = match keeps {
+                true => carried(&state.windows, &places(&before.ladder, &after.ladder)),
+                false => Vec::new(),
+            };
+        }
+    }
+}
+
+/// For each window, its place among those before.
+fn places(before: &Ladder, after: &Ladder) -> Vec<Option<usize>> {
+    let place = |window| before.windows.iter().position(|w| w == window);
+    after.windows.iter().map(place).collect()
+}
+
+/// The verdicts of windows that were there before, in their places now.
+fn carried(verdicts: &[WindowVerdict], places: &[Option<usize>]) -> Vec<WindowVerdict> {
+    let verdict = |at: &Option<usize>| at.and_then(|at| verdicts.get(at).copied());
+    let all = places.iter().map(|at| verdict(at).unwrap_or_else(unknown));
+    all.collect()
 }
 
 fn carry_over(
@@ -64,12 +97,8 @@ fn carry_over(
     let mut new = Windows::new(after, PaneSums::Scores(grid));
     new.carry_over(&old, line_ms)?;
     judge.rings = new.state();
-    let place = |window| before.windows.iter().position(|w| w == window);
-    let places = after.windows.iter().map(place);
-    let places: Vec<Option<usize>> = places.collect();
-    let verdict = |at: &Option<usize>| at.and_then(|at| judge.verdicts.get(at).copied());
-    let verdicts = places.iter().map(|at| verdict(at).unwrap_or_else(unknown));
-    let verdicts = verdicts.collect();
+    let places = places(before, after);
+    let verdicts = carried(&judge.verdicts, &places);
     let fits = places
         .iter()
         .map(|at| judge.recalibrations.get((*at)?).cloned()?);

@@ -36,7 +36,7 @@ pub struct LocalShard {
     found: Option<(i64, DeltaBatch)>,
     /// It began with state.
     restored: bool,
-    /// What it had counted when it came, without the streams that were dropped then.
+    /// What it had counted when it came, without what was dropped then.
     brought: Counters,
     /// And of rows of pairs.
     brought_pairs: Vec<PairCounts>,
@@ -94,18 +94,18 @@ impl LocalShard {
     pub fn restore<'s>(
         at: (u16, i32),
         plan: &Plan,
-        snapshot: &Snapshot,
+        mut snapshot: Snapshot,
         segment: SegmentOf<'s, '_>,
         spills: Option<(Arc<dyn SpillBackend>, usize)>,
     ) -> Result<LocalShard, RestoreError> {
         let plan = plan.of_partition();
-        let fit = Fit::new(&plan, snapshot)?;
-        let shard = Shard::restore(plan.clone(), snapshot, &fit, segment, spills)?;
-        let windows = PartitionWindows::restore(plan, snapshot, &fit)?;
+        snapshot.carry_over(&plan).map_err(RestoreError::windows)?;
+        let fit = Fit::new(&plan, &snapshot)?;
+        let shard = Shard::restore(plan.clone(), &snapshot, &fit, segment, spills)?;
+        let windows = PartitionWindows::restore(plan, &snapshot, &fit)?;
         let dropped = [windows.dropped(), shard.view().dropped()].concat();
-        let topics = snapshot.topics.clone();
-        let mut restored = LocalShard::of(at, shard, windows, topics);
-        restored.brought.streams_dropped = snapshot.counters.streams_dropped;
+        let mut restored = LocalShard::of(at, shard, windows, snapshot.topics);
+        restored.brought = snapshot.counters;
         (restored.restored, restored.dropped) = (true, dropped);
         restored.retain_windows();
         Ok(restored)
@@ -120,7 +120,7 @@ impl LocalShard {
         LocalShard {
             source,
             partition,
-            brought: shard.view().counters().clone(),
+            brought: Counters::default(),
             brought_pairs: shard
                 .view()
                 .pair_counts()
@@ -138,8 +138,10 @@ impl LocalShard {
         }
     }
 
-    /// Its deltas follow those of the checkpoint of this epoch, which was taken over.
+    /// Its deltas follow those of the checkpoint of this epoch, which was taken over. Where a part
+    /// of that did not fit, its deltas may be of other panes, and judges take the windows instead.
     pub fn after(mut self, epoch: i64, found: Option<DeltaBatch>) -> LocalShard {
+        let found = found.filter(|_| self.dropped.is_empty());
         self.found = found.map(|deltas| (epoch, deltas));
         self
     }

@@ -195,8 +195,11 @@ impl Monitor {
     fn apply_pane(&mut self, key: &Key, newest_ms: i64, pane: &PaneDelta) -> Option<()> {
         let slot = self.find_or_begin(key)?;
         let stream = self.streams.get_mut(slot)?;
-        stream.last.newest_ms = stream.last.newest_ms.max(newest_ms);
         let model = stream.model;
+        if pane.end_ms - pane.start_ms != self.plan.models[model].ladder.pane_ms {
+            return None;
+        }
+        stream.last.newest_ms = stream.last.newest_ms.max(newest_ms);
         if pane.start_ms >= self.sealed_until_ms[model] {
             stream.pending.merge(pane, self.plan.models[model].grid);
         } else {

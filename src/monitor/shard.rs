@@ -47,6 +47,8 @@ pub struct Batch {
 /// What happens to a partition, besides its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartitionEvent {
+    /// It has no record before this offset that was not taken.
+    Passed(i64),
     /// It has nothing more to read for now: it no longer holds others back.
     Ended,
     /// Its log has grown since its end was reached: it holds others back until it is read.
@@ -170,6 +172,7 @@ impl Shard {
     pub fn on_partition(&mut self, at: PartitionId, what: PartitionEvent) {
         let partitions = self.collector.partitions_mut();
         match what {
+            PartitionEvent::Passed(offset) => partitions.pass(at, offset),
             PartitionEvent::Ended => {
                 partitions.end(at);
             }

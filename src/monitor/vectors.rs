@@ -39,6 +39,9 @@ impl Vectors {
         let at = self.find_or_begin(plan, VersionName::of_stream(stream))?;
         let version = &mut self.versions[at];
         let line_ms = line_ms[version.model];
+        if pane.end_ms - pane.start_ms != plan.models[version.model].ladder.pane_ms {
+            return None;
+        }
         version.apply(stream.view, pane, line_ms, Judge::place)?;
         see(version, newest_ms);
         Some(())

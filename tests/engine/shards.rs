@@ -4,14 +4,22 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::partitions::{PARTITIONS, Record, feed, judged, logs, plan, restored};
-use trueline::collect::Key;
+use crate::support::disk::Disk;
+use crate::support::partitions::{
+    BEGIN_MS, PARTITIONS, Record, feed, judged, logs, plan, restored,
+};
+use crate::support::records::{EVENT, JOIN, label_of, origin};
+use trueline::collect::join::JoinPlan;
+use trueline::collect::{Disposition, Event, Key};
 use trueline::judge::DetectorOptions;
 use trueline::monitor::{
-    Engine, LocalShard, PartitionEvent, RecordSink, Shards, Snapshot, VerdictState,
+    Delta, Engine, LocalShard, Monitor, PartitionEvent, Plan, RecordSink, Shards, Snapshot,
+    VerdictState,
 };
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
+use trueline::stats::view::{Outcome, View};
+use trueline::window::{Ladder, WindowSpec};
 
 const PROCESSES: usize = 3;
 
@@ -85,7 +93,7 @@ fn play(logs: &[Vec<Record>], seed: u64, moves: f64) -> BTreeMap<String, String>
             for (offset, r) in logs[p].iter().enumerate().take(to).skip(from) {
                 feed(shard, p as i32, offset, r);
             }
-            shards.settle();
+            shards.advance();
             if rng.uniform() < 0.1 {
                 write(shards, &mut topic, p as i32);
             }
@@ -119,13 +127,13 @@ fn play(logs: &[Vec<Record>], seed: u64, moves: f64) -> BTreeMap<String, String>
             adopt(&mut all[0], &topic, p as i32);
         }
     }
-    all[0].settle();
+    all[0].advance();
     for (p, log) in (0..).zip(logs) {
         let offset = position(&mut all[0], p);
         assert_eq!(offset + 1, log.len());
         let shard = all[0].get_mut(0, p).expect("ours");
         feed(shard, p, offset, &log[offset]);
-        all[0].settle();
+        all[0].advance();
     }
     all.iter().for_each(assert_conserved);
     judged(all[0].monitor().expect("it judges"))
@@ -214,9 +222,9 @@ fn a_topic_that_is_no_longer_read_holds_no_verdict_of_other_shards() {
     let shard = shards.get_mut(0, 1).expect("ours");
     shard.on_partition((0, 1).into(), PartitionEvent::Ended);
     // The monitor is made again here, and begins at the furthest line.
-    shards.settle();
+    shards.advance();
     read(&mut shards, 0, 0..2_000);
-    shards.settle();
+    shards.advance();
     let line = |shards: &Shards| shards.monitor().expect("it judges").sealed_until_ms()[0];
     let ours = shards.get_mut(0, 0).expect("ours").view().sealed_until_ms()[0];
     assert_eq!(line(&shards), ours);
@@ -279,14 +287,14 @@ fn a_pane_that_comes_after_its_judgement_is_counted_as_missed_by_the_detector() 
     for partition in [0, 1] {
         adopt(&mut shards, &Topic::new(), partition);
     }
-    shards.settle();
+    shards.advance();
     let read = |shards: &mut Shards, partition: i32, range: std::ops::Range<usize>| {
         let shard = shards.get_mut(0, partition).expect("ours");
         for offset in range {
             feed(shard, partition, offset, &all[partition as usize][offset]);
         }
         shard.on_partition((0, partition).into(), PartitionEvent::Ended);
-        shards.settle();
+        shards.advance();
     };
     read(&mut shards, 1, 0..100);
     read(&mut shards, 0, 0..2000);
@@ -322,4 +330,139 @@ fn the_windows_of_a_stream_go_when_it_expires() {
     // A record comes each 40 ms.
     assert!(has_after(0..1_000));
     assert!(!has_after(1_000..3_000));
+}
+
+#[test]
+fn a_partition_keeps_sums_and_predictions_over_other_windows_and_counts_what_other_cells_drop() {
+    let with = |widths: &[(&str, i64)], level: u32| {
+        let windows = widths.iter().map(|(name, ms)| WindowSpec::time(name, *ms));
+        let mut plan = plan();
+        plan.models[0].views = vec![View::Binary];
+        plan.models[0].segmenting.rollup = false;
+        plan.models[0].ladder = Ladder::new(windows.collect(), 2_000).expect("a valid ladder");
+        plan.models[0].grid = Grid::new(Axis::Linear, level);
+        plan.joins = vec![JoinPlan {
+            maturity_ms: 40_000,
+            ..JOIN
+        }];
+        plan
+    };
+    let old = with(&[("6s", 6_000), ("36s", 36_000)], 6);
+    let mut shard = LocalShard::new((0, 0), &old, Vec::new(), None);
+    (0..2).for_each(|source| {
+        shard.assign((source, 0).into());
+    });
+    // A prediction a second. The first hundred have their outcomes at once, the last forty wait.
+    for second in 0..140i64 {
+        let (id, time_ms) = (second.to_le_bytes(), BEGIN_MS + second * 1_000);
+        let event = Event {
+            id: &id,
+            time_ms,
+            ..EVENT
+        };
+        shard.observe(origin(0, 0, second), &event);
+        if second < 100 {
+            shard.label(
+                origin(1, 0, second),
+                &label_of(&id, time_ms, Outcome::Binary(true)),
+            );
+        }
+    }
+    let waiting = shard.view().counters().source(0).pending;
+    assert!(waiting >= 40, "{waiting}");
+    let mut disk = Disk::default();
+    disk.append(shard.take_journals());
+    let snapshot = shard.snapshot();
+    let segments = disk.segments(&snapshot);
+    let resumed = |plan: Plan| {
+        let mut shard = restored((0, 0), &plan, &snapshot, &segments);
+        (0..2).for_each(|source| {
+            shard.assign((source, 0).into());
+        });
+        let dropped = shard.dropped().to_vec();
+        let mut shards = Shards::new(plan, vec![0, 0]);
+        shards.adopt(shard, Vec::new());
+        shards.advance();
+        for source in 0..2 {
+            let (counts, moved) = (shards.counters().source(source), shards.moved(source));
+            assert_eq!(counts.records + moved.brought, counts.disposed());
+        }
+        (shards, dropped)
+    };
+    let n = |shards: &Shards| -> Vec<(String, u64)> {
+        let reports = shards.monitor().into_iter().flat_map(|m| m.reports());
+        let windows = reports.flat_map(|r| r.windows.iter());
+        windows.map(|w| (w.window.clone(), w.n)).collect()
+    };
+    // Those that wait find their outcomes, and a minute more moves all of these into windows.
+    let go_on = |shards: &mut Shards| {
+        let shard = shards.get_mut(0, 0).expect("ours");
+        for second in 100..200i64 {
+            let (id, time_ms) = (second.to_le_bytes(), BEGIN_MS + second * 1_000);
+            if second >= 140 {
+                let event = Event {
+                    id: &id,
+                    time_ms,
+                    ..EVENT
+                };
+                shard.observe(origin(0, 0, second), &event);
+            }
+            let label = label_of(&id, time_ms, Outcome::Binary(true));
+            let end = shard.label(origin(1, 0, second), &label);
+            assert_eq!(end, Disposition::Matched);
+        }
+        shards.advance();
+    };
+    let (mut as_it_was, _) = resumed(old);
+    let wider = with(&[("6s", 6_000), ("36s", 36_000), ("72s", 72_000)], 6);
+    let kept = as_it_was.verdicts(0, 0);
+    let mut verdicts = kept.clone();
+    snapshot.carry_over_verdicts(&wider, &mut verdicts);
+    assert_eq!(verdicts[0].windows[..2], kept[0].windows);
+    assert_eq!(verdicts[0].windows.len(), 3);
+    let (mut wider, dropped) = resumed(wider);
+    assert_eq!((wider.counters().streams_dropped, dropped), (0, Vec::new()));
+    assert_eq!(wider.counters().source(0).pending, waiting);
+    go_on(&mut as_it_was);
+    go_on(&mut wider);
+    let (before, after) = (n(&as_it_was), n(&wider));
+    assert_eq!(after[..2], before[..]);
+    assert_eq!((after[1].1, after[2].1), (36, 72), "{after:?}");
+
+    let (finer, dropped) = resumed(with(&[("6s", 6_000), ("36s", 36_000)], 7));
+    assert_eq!(finer.counters().streams_dropped, 1);
+    let counts = finer.counters().source(0);
+    assert_eq!((counts.pending, counts.expired), (0, waiting));
+    let named = |what: &String| what.starts_with("predictions of *");
+    assert!(dropped.iter().any(named), "{dropped:?}");
+}
+
+#[test]
+fn deltas_of_other_panes_are_not_sent_again_and_a_monitor_refuses_them() {
+    let log = &logs(5, 400)[0];
+    let old = plan();
+    let mut shard = LocalShard::new((0, 0), &old, Vec::new(), None);
+    shard.keep_log();
+    shard.assign((0, 0).into());
+    (log.iter().enumerate()).for_each(|(offset, r)| feed(&mut shard, 0, offset, r));
+    let batch = shard.delta_batch().expect("it keeps a log");
+    let snapshot = shard.snapshot();
+    let sent = |plan: &Plan| {
+        let shard = restored((0, 0), plan, &snapshot, &[]);
+        let mut shard = shard.after(7, Some(batch.clone()));
+        shard.keep_log();
+        shard.delta_batch().expect("it keeps a log")
+    };
+    assert_eq!(sent(&old).deltas, batch.deltas);
+    let mut other = old;
+    let windows = vec![WindowSpec::time("12s", 12_000)];
+    other.models[0].ladder = Ladder::new(windows, 2_000).expect("a valid ladder");
+    let ours = sent(&other);
+    assert_eq!(ours.deltas, []);
+    // Who has read nothing of it lacks what the checkpoint holds.
+    assert_eq!(ours.resumes(8, None), None);
+    let mut monitor = Monitor::new(other);
+    let panes = batch.deltas.into_iter().map(|(_, delta)| delta);
+    let mut panes = panes.filter(|d| matches!(d, Delta::Pane { .. } | Delta::Vector { .. }));
+    assert!(panes.all(|delta| monitor.apply(delta).is_none()));
 }

@@ -102,6 +102,73 @@ fn records_that_were_deleted_before_they_were_read_are_counted_and_the_rest_is_r
     assert_eq!(service.end("TERM"), Some(0));
 }
 
+/// A log may end in control records and in those of aborted transactions, which are never handed
+/// over.
+#[test]
+fn a_partition_that_ends_in_transactions_is_read_to_its_end_and_loses_nothing_with_them() {
+    let name =
+        "a_partition_that_ends_in_transactions_is_read_to_its_end_and_loses_nothing_with_them";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    for state in ["", "topic"] {
+        let topic = format!("trueline-markers-{}", unique());
+        broker.create_topics(&[(&topic, 2)]);
+        let state = match state {
+            "" => String::new(),
+            _ => format!(
+                "[http]\nlisten = \"LISTEN\"\n[state]\ndirectory = \"STATE\"\ntopic = \"{topic}-state\"\n\
+                 interval = \"1s\""
+            ),
+        };
+        let text = config(&broker.bootstrap, &topic, "");
+        let mut service = Service::start(&format!("{text}{state}\n"));
+        let mut sender = broker.transactional(&topic);
+        for commit in [true, false, true, false] {
+            sender.begin();
+            send(&mut sender, &topic, 20);
+            sender.end(commit);
+        }
+        wait_read(&service, 80);
+        // 80 records and 4 markers in each.
+        wait_for("all to be read", LIMIT, || {
+            let idle = service.metric("trueline_partition_idle", &[]);
+            let lag = service.metric("trueline_partition_lag_records", &[]);
+            let seconds = service.metric("trueline_partition_lag_seconds", &[]);
+            (idle == 2.0 && lag == 0.0 && seconds == 0.0).then_some(())
+        });
+        if !state.is_empty() {
+            // What lies behind the last record holds no judge either.
+            let judge = "verdicts = \"all\"\nmissing_after = \"4s\"";
+            let worker = "verdicts = \"none\"";
+            assert_eq!(service.end("TERM"), Some(0));
+            service.rewrite(|text| format!("{text}{worker}\n"));
+            service.start_again();
+            let mut judge = Service::start(&format!("{text}{state}\n{judge}\n"));
+            judge.wait_ready();
+            sender.begin();
+            send(&mut sender, &topic, 1);
+            sender.end(false);
+            std::thread::sleep(Duration::from_secs(8));
+            let (status, said) = judge.get("/ready").expect("an answer");
+            assert_eq!(status, 200, "{said}");
+            assert_eq!(judge.end("TERM"), Some(0));
+        }
+        assert_eq!(service.end("TERM"), Some(0));
+        let end = if state.is_empty() { 84 } else { 86 };
+        (0..2).for_each(|partition| broker.delete_records(&topic, partition, end));
+        service.start_again();
+        service.wait_ready();
+        let before = service.counted("read").expect("an answer") as u64;
+        sender.begin();
+        send(&mut sender, &topic, 10);
+        sender.end(true);
+        wait_read(&service, before + 20);
+        assert_eq!(lost(&service), 0.0);
+        assert_eq!(service.end("TERM"), Some(0));
+    }
+}
+
 #[test]
 fn a_recreated_topic_is_not_read_until_an_offset_is_given() {
     let name = "a_recreated_topic_is_not_read_until_an_offset_is_given";

@@ -61,7 +61,7 @@ pub fn plan() -> Plan {
                     sample: 24,
                     ..KernelOptions::default()
                 },
-                ..JudgeOptions::default()
+                ..JudgeOptions::plain()
             },
         }],
         ..Plan::default()
@@ -144,6 +144,7 @@ pub fn restored(
     segments: &[Vec<Vec<u8>>],
 ) -> LocalShard {
     let segment = segment_of(&snapshot.joins, segments);
+    let snapshot = snapshot.clone();
     LocalShard::restore(at, plan, snapshot, &segment, None).expect("a sound checkpoint")
 }
 

@@ -5,6 +5,7 @@
 //! deleted. It does no work of its own: the [store](super::checkpoint_store) does.
 
 use crate::alert::Alert;
+use crate::collect::Origin;
 use crate::monitor::{ShardView, VerdictState};
 use crate::store::checkpoint::{self, JournalChunk, JournalRange};
 use crate::store::reader::{CheckpointReader, FoundCheckpoint};
@@ -58,6 +59,8 @@ pub struct Superseded {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Progress {
     pub records: u64,
+    /// They change without a record where a log ends in control records.
+    pub positions: Vec<Origin>,
     pub sealed_until_ms: Vec<i64>,
     pub idle: bool,
     pub alerts: Vec<(Alert, Option<String>)>,
@@ -69,6 +72,7 @@ impl Progress {
         let alerts = verdicts.iter().map(|v| (v.alert, v.notified.clone()));
         Progress {
             records: shard.counters().total().records,
+            positions: shard.partitions().positions().collect(),
             sealed_until_ms: shard.sealed_until_ms(),
             idle: shard.partitions().are_idle(),
             alerts: alerts.collect(),

@@ -31,23 +31,19 @@ pub(super) fn shard_of(
     cursor: &mut CheckpointCursor,
     room: Option<Room>,
 ) -> Result<(LocalShard, Vec<VerdictState>), Unusable> {
-    let mut snapshot = found.checkpoint.snapshot;
+    let (mut snapshot, mut verdicts) = (found.checkpoint.snapshot, found.checkpoint.verdicts);
     snapshot.rebind(topics);
-    let segments = match snapshot.joins.is_empty() {
-        true => Vec::new(),
-        false => vec![found.segments],
-    };
+    snapshot.carry_over_verdicts(plan, &mut verdicts);
     let joins = snapshot.joins.len();
-    if joins != segments.len() {
+    if joins > 1 {
         let why = format!("its checkpoint holds {joins} joins where a partition has one");
         return Err(Unusable::Checkpoint(why));
     }
     let segment = |_: &JoinState, mark: usize| {
-        let bytes = segments.first().and_then(|s| s.get(mark));
-        let bytes = bytes.ok_or(JournalError::Torn)?;
+        let bytes = found.segments.get(mark).ok_or(JournalError::Torn)?;
         Ok(Cow::Borrowed(bytes.as_slice()))
     };
-    let shard = match LocalShard::restore(at, plan, &snapshot, &segment, room) {
+    let shard = match LocalShard::restore(at, plan, snapshot, &segment, room) {
         Ok(shard) => shard.after(found.epoch, found.checkpoint.deltas),
         Err(RestoreError::Spill(error)) => return Err(Unusable::Store(error)),
         Err(error) => return Err(Unusable::Checkpoint(error.to_string())),
@@ -56,7 +52,7 @@ pub(super) fn shard_of(
     if !shard.view().has_journals() {
         cursor.begin_journal();
     }
-    cursor.written = Some(Progress::new(shard.view(), &found.checkpoint.verdicts));
+    cursor.written = Some(Progress::new(shard.view(), &verdicts));
     cursor.at_ms = Some(clock::now_ms());
-    Ok((shard, found.checkpoint.verdicts))
+    Ok((shard, verdicts))
 }

@@ -4,17 +4,17 @@
 //! [started](super::super::process_start).
 
 use super::super::process_start::ProcessStart;
-use super::super::{KafkaError, KafkaOptions, Member, Partition};
+use super::super::{KafkaError, KafkaOptions, Partition, Peer};
 use super::Consumer;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 impl Consumer {
     /// Asks for the other processes in the group.
-    pub fn other_members(&self, group: &str, within: Duration) -> Result<Vec<Member>, KafkaError> {
+    pub fn other_members(&self, group: &str, within: Duration) -> Result<Vec<Peer>, KafkaError> {
         let members = self.client.members(group, within);
         let members = members.map_err(KafkaError::from_native)?.into_iter();
-        let members = members.map(|(host, client)| Member {
+        let members = members.map(|(host, client)| Peer {
             start: ProcessStart::of_client(&client),
             host: Some(host),
         });
@@ -28,7 +28,7 @@ impl Consumer {
         &self,
         options: &KafkaOptions,
         within: Duration,
-    ) -> Result<Vec<Member>, KafkaError> {
+    ) -> Result<Vec<Peer>, KafkaError> {
         let list = self.topics.list(&self.assignment());
         let offsets = self.client.committed_afresh(options, list, within)?;
         let starts = offsets.elements().into_iter().filter_map(|e| {
@@ -36,7 +36,7 @@ impl Consumer {
             ProcessStart::of_client(id)
         });
         let starts: BTreeSet<ProcessStart> = starts.collect();
-        let members = starts.into_iter().map(|start| Member {
+        let members = starts.into_iter().map(|start| Peer {
             host: None,
             start: Some(start),
         });
@@ -53,7 +53,7 @@ impl Consumer {
 }
 
 /// Those that are not of this process.
-fn others(members: impl Iterator<Item = Member>) -> Vec<Member> {
+fn others(members: impl Iterator<Item = Peer>) -> Vec<Peer> {
     let ours = ProcessStart::of_this_process();
     members.filter(|m| m.start != Some(ours)).collect()
 }

@@ -3,7 +3,8 @@
 use super::super::offsets::Action;
 use super::super::start_offsets::Start;
 use super::super::{Handler, KafkaError, Partition};
-use super::{Consumer, SUSPENDED};
+use super::Consumer;
+use super::next_offsets::SUSPENDED;
 use rdkafka::error::KafkaResult;
 use rdkafka::{Offset, TopicPartitionList};
 use std::collections::BTreeMap;

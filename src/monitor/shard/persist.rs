@@ -7,7 +7,7 @@ use crate::judge::{Comparisons, Plan};
 use crate::monitor::restore::{Fit, RestoreError, SegmentOf};
 use crate::monitor::snapshot::{ComparedState, ModelState, Snapshot, StreamState};
 use crate::monitor::views::scalars;
-use crate::window::{PackError, Packed};
+use crate::window::PackError;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -98,10 +98,9 @@ impl Shard {
         for (start_ms, views) in &s.late_outcomes {
             stream.add_late_outcomes(*start_ms, views);
         }
-        let open: Result<Vec<_>, PackError> = s.open.iter().map(unpacked).collect();
         let views = scalars(plan).count();
         stream
-            .restore(open.map_err(corrupt)?, views, plan.grid)
+            .restore(s.open.clone(), views, plan.grid)
             .map_err(corrupt)?;
         if slot > SLOT_MAX || !self.collector.restore_stream(slot, stream) {
             return Err(RestoreError::Corrupt(format!("slot of {}", s.title())));
@@ -158,10 +157,13 @@ impl Shard {
                 self.drop_join(state, &s.topics);
             }
         }
-        for (model, before) in (0..).zip(&s.models).filter(|(m, _)| !same(*m)) {
+        let joined = s.joins.iter().any(|state| !state.ids);
+        for (model, before) in (0..).zip(&s.models).filter(|(m, _)| joined && !same(*m)) {
             let now = fit.model(u32::from(model));
-            if now.is_some_and(|now| self.collector.models()[now].maturity_ms > 0) {
+            let gone = now.is_none() && left.contains(&u32::from(model));
+            if gone || now.is_some_and(|now| self.collector.models()[now].maturity_ms > 0) {
                 let why = match in_place(model) {
+                    _ if gone => "its [[model]] changed, and its streams were dropped too",
                     false => {
                         "its [[model]] has another place in the file; write new ones behind it"
                     }
@@ -192,20 +194,13 @@ impl Shard {
 }
 
 fn stream_state(slot: usize, s: &Stream) -> StreamState {
-    let bytes = |p: &Packed| p.as_bytes().to_vec();
-    let pane = |(start, views): (i64, Vec<Packed>)| (start, views.iter().map(bytes).collect());
     StreamState {
         model: s.model as u32,
         newest_ms: s.last.newest_ms,
         late: s.late,
         slot: u32::try_from(slot).ok(),
-        open: s.packed().into_iter().map(pane).collect(),
+        open: s.packed(),
         late_outcomes: s.late_outcomes(),
         ..StreamState::new(&s.key)
     }
-}
-
-fn unpacked((start, views): &(i64, Vec<Vec<u8>>)) -> Result<(i64, Vec<Packed>), PackError> {
-    let views: Result<_, _> = views.iter().map(|b| Packed::from_bytes(b)).collect();
-    Ok((*start, views?))
 }
