@@ -43,7 +43,7 @@ fn plan() -> Plan {
             classes: Vec::new(),
             ladder: Ladder::new(windows, 10_000).expect("a valid ladder"),
             grid: Grid::new(Axis::Linear, 12),
-            judge: JudgeOptions::default(),
+            judge: JudgeOptions::plain(),
         }],
         caps: Caps::default(),
     }

@@ -318,7 +318,7 @@ directory = "{}"
         clock.saw(seen);
     }
     let cost = clock.cost();
-    let counted = engine.engines.counters().total();
+    let counted = engine.topology.counters().total();
     let landed = counted.observed + counted.pending + counted.matched + counted.waiting;
     assert_eq!(
         (counted.records, landed),

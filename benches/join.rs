@@ -83,7 +83,7 @@ fn main() {
         let expect = NewPrediction {
             key: Key::new(Some("m"), id(i).as_bytes()),
             model: 0,
-            subject: 0,
+            slot: 0,
             start_ms,
             time_ms,
             due_ms: i64::MAX,

@@ -82,7 +82,7 @@ impl Feed {
         let expect = NewPrediction {
             key: key(i),
             model: 0,
-            subject: 0,
+            slot: 0,
             start_ms,
             time_ms,
             due_ms: i64::MAX,

@@ -62,7 +62,7 @@ fn plan(views: &[View], kernel: KernelOptions) -> Plan {
             grid: Grid::new(Axis::Linear, 12),
             judge: JudgeOptions {
                 kernel,
-                ..JudgeOptions::default()
+                ..JudgeOptions::plain()
             },
             segmenting: Default::default(),
         }],

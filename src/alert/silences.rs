@@ -241,24 +241,24 @@ mod tests {
 
     #[test]
     fn a_silence_holds_until_it_expires_or_is_lifted() {
-        let mut book = Silences::default();
-        let first = book.draft(matcher("model=a"), (10, 20), "ann", "deploy");
-        book.enter(first.expect("sound"));
-        assert!(book.silence_of(&labels("a"), 19).is_some());
-        assert!(book.silence_of(&labels("b"), 19).is_none());
-        assert!(book.silence_of(&labels("a"), 20).is_none());
-        let second = book.draft(matcher("model=*"), (30, 40), "ann", "");
-        book.enter(second.expect("sound"));
-        assert_eq!(book.silences.len(), 1, "what is over is forgotten");
-        assert_eq!(book.silences[0].id, 2, "a number is not used twice");
-        assert!(book.lift(2) && !book.lift(2));
-        assert!(book.silence_of(&labels("a"), 31).is_none());
+        let mut silences = Silences::default();
+        let first = silences.draft(matcher("model=a"), (10, 20), "ann", "deploy");
+        silences.enter(first.expect("sound"));
+        assert!(silences.silence_of(&labels("a"), 19).is_some());
+        assert!(silences.silence_of(&labels("b"), 19).is_none());
+        assert!(silences.silence_of(&labels("a"), 20).is_none());
+        let second = silences.draft(matcher("model=*"), (30, 40), "ann", "");
+        silences.enter(second.expect("sound"));
+        assert_eq!(silences.silences.len(), 1, "what is over is forgotten");
+        assert_eq!(silences.silences[0].id, 2, "a number is not used twice");
+        assert!(silences.lift(2) && !silences.lift(2));
+        assert!(silences.silence_of(&labels("a"), 31).is_none());
     }
 
     #[test]
     fn what_cannot_be_meant_is_refused() {
-        let book = Silences::default();
-        let draft = |m: Vec<Matcher>, until, by: &str| book.draft(m, (0, until), by, "");
+        let silences = Silences::default();
+        let draft = |m: Vec<Matcher>, until, by: &str| silences.draft(m, (0, until), by, "");
         assert_eq!(draft(Vec::new(), 5, "a"), Err(SilenceError::NoMatcher));
         assert_eq!(
             draft(matcher("model=a"), 0, "a"),
@@ -274,18 +274,18 @@ mod tests {
 
     #[test]
     fn an_acknowledgement_is_of_one_firing() {
-        let mut book = Silences::default();
+        let mut silences = Silences::default();
         let ack = Ack {
             by: "ann".to_owned(),
             note: "rolling back".to_owned(),
             at_ms: 7,
             since_ms: 5,
         };
-        assert!(book.acceptable(&ack).is_ok());
-        book.acknowledge("f".to_owned(), ack);
-        assert!(book.ack_of("f", Some(5)).is_some());
-        assert!(book.ack_of("f", Some(9)).is_none(), "it fired again");
-        book.ended("f");
-        assert!(book.ack_of("f", Some(5)).is_none());
+        assert!(silences.acceptable(&ack).is_ok());
+        silences.acknowledge("f".to_owned(), ack);
+        assert!(silences.ack_of("f", Some(5)).is_some());
+        assert!(silences.ack_of("f", Some(9)).is_none(), "it fired again");
+        silences.ended("f");
+        assert!(silences.ack_of("f", Some(5)).is_none());
     }
 }

@@ -1,15 +1,9 @@
 //! Reads the clocks: the engine's `now`, the time of reading, and the stopwatch for evaluations.
 
 use std::sync::OnceLock;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
-/// Milliseconds since 1970 by this machine's clock.
-pub fn now_ms() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
+pub use crate::telemetry::now_ms;
 
 /// Milliseconds since 1970 by a clock that never steps: the machine's clock at the first call plus
 /// the time that has passed since. Use it for every wait.

@@ -1,9 +1,9 @@
 //! The engine's thread: poll, tick, publish, snapshot, and end in order.
 //!
-//! One thread owns the engines, so they need no lock. The loop never sleeps by itself. While there
-//! is nothing to read the polls of the consumers wait, in total no longer than [`TICK`]; otherwise
-//! they do not wait. Ticks, publications and snapshots follow the clock of this machine and happen
-//! between polls. What a tick finds was decided by event time.
+//! One thread owns what counts and judges, so it needs no lock. The loop never sleeps by itself.
+//! While there is nothing to read the polls of the consumers wait, in total no longer than
+//! [`TICK`]; otherwise they do not wait. Ticks, publications and snapshots follow the clock of this
+//! machine and happen between polls. What a tick finds was decided by event time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,8 +49,8 @@ const DRAIN_WITHIN: Duration = Duration::from_secs(5);
 
 /// Everything that the thread owns.
 pub struct EngineLoop {
-    /// The engines.
-    pub engines: Topology,
+    /// What counts and judges here.
+    pub topology: Topology,
     /// One per source; none where other processes read the sources.
     pub consumers: Vec<SourceConsumer>,
     /// The logs of posted events.
@@ -96,8 +96,8 @@ impl EngineLoop {
     /// there.
     pub fn run(mut self, stop: &Stop) -> Result<(), AppError> {
         let beat = self.published.beat("engine");
-        self.engines.beat_with(&beat);
-        while !stop.asked() && self.engines.fault().is_none() && self.displaced().is_none() {
+        self.topology.beat_with(&beat);
+        while !stop.asked() && self.topology.fault().is_none() && self.displaced().is_none() {
             self.step();
             beat.tick();
         }
@@ -109,13 +109,13 @@ impl EngineLoop {
 
     /// Ends in order, or without saving where the store of pending predictions has failed.
     pub fn end(mut self) -> Result<(), AppError> {
-        let mut fault = self.engines.fault().map(ToString::to_string);
+        let mut fault = self.topology.fault().map(ToString::to_string);
         match &fault {
             None => fault = self.finish().err(),
             Some(error) => self.abort(error),
         }
         let displaced = self.displaced().map(str::to_owned);
-        let judge = self.engines.take_member();
+        let judge = self.topology.take_member();
         consumer::close((std::mem::take(&mut self.consumers), judge));
         self.audit.stop(DRAIN_WITHIN);
         let displaced = displaced.map(AppError::Displaced);
@@ -139,18 +139,18 @@ impl EngineLoop {
         self.timers.records = 0;
         for consumer in &mut self.consumers {
             consumer.pause_or_resume(self.disk_behind, self.start_unsaved);
-            self.timers.records += consumer.poll(&mut self.engines, wait);
+            self.timers.records += consumer.poll(&mut self.topology, wait);
             self.start_unsaved |= std::mem::take(&mut consumer.source.begun);
         }
         if self.start_unsaved {
             self.save_starts();
         }
-        self.engines.tend();
-        self.timers.records += self.engines.follow(wait);
-        if self.engines.fault().is_some() {
+        self.topology.spill_some();
+        self.timers.records += self.topology.follow(wait);
+        if self.topology.fault().is_some() {
             return self.timers.records;
         }
-        self.engines.settle();
+        self.topology.advance();
         self.publish_readiness();
         self.apply_reloads();
         if self.timers.tick.due(TICK) {
@@ -160,7 +160,7 @@ impl EngineLoop {
             self.publish_directory();
             self.publish_sizes();
         }
-        if !self.writes() && self.timers.save.due(self.snapshot_every) {
+        if !self.is_writing() && self.timers.save.due(self.snapshot_every) {
             self.save();
         }
         self.timers.records
@@ -171,10 +171,13 @@ impl EngineLoop {
         let Some(reloads) = &self.reloads else { return };
         while let Ok(request) = reloads.try_recv() {
             // A process that only counts notifies nobody.
-            let alerts = self.alerts.as_mut().filter(|_| !self.engines.counts_only());
+            let alerts = self
+                .alerts
+                .as_mut()
+                .filter(|_| !self.topology.counts_only());
             let result = alerts.map_or(Ok(()), |alerts| alerts.reload(&request.notify));
             if result.is_ok() {
-                self.engines.live(&request.plan);
+                self.topology.reload(&request.plan);
                 publish::alert_rules(&self.published, &request.plan);
                 self.snapshot_every = request.snapshot_every;
             }
@@ -183,15 +186,15 @@ impl EngineLoop {
     }
 
     fn tick(&mut self) {
-        if self.engines.stands_by() {
+        if self.topology.stands_by() {
             self.stop_alerts();
         }
-        let changes = self.engines.tick(clock::steady_ms());
+        let changes = self.topology.tick(clock::steady_ms());
         publish::log(&changes);
         self.audit(&changes);
         self.history.changed(&self.published, &changes);
         if let Some(alerts) = &mut self.alerts
-            && alerts.dispatch(&changes, &mut self.engines, &self.published)
+            && alerts.dispatch(&changes, &mut self.topology, &self.published)
         {
             self.timers.save.bring_forward(self.snapshot_every);
         }
@@ -200,16 +203,16 @@ impl EngineLoop {
         let lost = [journal, notifications, self.audit.lost()];
         self.published
             .update(|facts| facts.alert_writes_lost = lost);
-        if matches!(&self.engines, Topology::Single(e) if e.journal_bytes() > JOURNALS_MAX) {
+        if matches!(&self.topology, Topology::Single(e) if e.journal_bytes() > JOURNALS_MAX) {
             self.timers.save.bring_forward(self.snapshot_every);
         }
         self.publish_taps();
         self.publish_suspended();
         self.publish_facts();
-        publish::reports(&self.published, &self.engines, &mut self.reports);
-        let judged = publish::evaluations(&self.published, &mut self.engines);
+        publish::reports(&self.published, &self.topology, &mut self.reports);
+        let judged = publish::evaluations(&self.published, &mut self.topology);
         self.history.judged(&self.published, judged);
-        let written = self.snapshots.result().or_else(|| self.engines.written());
+        let written = self.snapshots.result().or_else(|| self.topology.written());
         if let Some(written) = written {
             self.saved(&written);
         }
@@ -226,7 +229,7 @@ impl EngineLoop {
                 let topic = self.topics.get(usize::from(o.source)).cloned();
                 (topic.unwrap_or_default(), o.partition, o.offset)
             };
-            self.engines.positions().into_iter().map(named).collect()
+            self.topology.positions().into_iter().map(named).collect()
         });
     }
 
@@ -234,7 +237,7 @@ impl EngineLoop {
     fn publish_taps(&mut self) {
         let seconds = TICK.as_secs_f64();
         let wanted = self.published.taps.wanted(seconds);
-        let (pairs, passed) = self.engines.tap(wanted);
+        let (pairs, passed) = self.topology.tap(wanted);
         if !pairs.is_empty() || passed > 0 {
             publish::pairs(&self.published, &pairs, passed, seconds);
         }
@@ -243,14 +246,14 @@ impl EngineLoop {
     fn publish_facts(&self) {
         let asked = self.registry.as_ref().map(|r| r.counts());
         let asked = asked.unwrap_or_default();
-        let (engines, consumers) = (&self.engines, &self.consumers);
-        publish::facts(&self.published, engines, consumers, &self.topics, asked);
+        let (topology, consumers) = (&self.topology, &self.consumers);
+        publish::facts(&self.published, topology, consumers, &self.topics, asked);
     }
 
     fn publish_sizes(&self) {
         let spill_bytes = self.spill.bytes();
-        publish::size(&self.published, &self.engines, &self.topics, spill_bytes);
-        publish::comparisons(&self.published, &self.engines);
+        publish::size(&self.published, &self.topology, &self.topics, spill_bytes);
+        publish::comparisons(&self.published, &self.topology);
         let history = self.history.facts(&self.published);
         let logs = self.logs.iter().map(|(t, log)| (t.clone(), log.facts()));
         let logs: Vec<_> = logs.collect();
@@ -261,9 +264,9 @@ impl EngineLoop {
     }
 
     fn publish_readiness(&mut self) {
-        let mut changed = self.engines.judges_all();
+        let mut changed = self.topology.judges_all();
         for consumer in &mut self.consumers {
-            changed |= consumer.publish_readiness(&mut self.engines, &self.published);
+            changed |= consumer.publish_readiness(&mut self.topology, &self.published);
         }
         if changed {
             self.publish_suspended();
@@ -272,7 +275,7 @@ impl EngineLoop {
 
     /// Why verdicts stand still, where they do.
     fn stalled(&self) -> Option<(String, String)> {
-        let dog = self.engines.watchdog().filter(|dog| dog.is_stalled())?;
+        let dog = self.topology.watchdog().filter(|dog| dog.is_stalled())?;
         let id = dog.frontier().holder?;
         let topic = self.topics.get(usize::from(id.source));
         let why = format!(
@@ -301,14 +304,14 @@ impl EngineLoop {
     /// and the watermark if it is stalled.
     fn publish_suspended(&mut self) {
         let contested = self.contested();
-        let state = self.engines.suspended();
+        let state = self.topology.suspended();
         let state = state.map(|(topic, partition, why)| ("state of", topic, partition, why));
         let stopped = self.consumers.iter().flat_map(|c| c.source.stopped());
         let stopped = stopped.map(|(topic, partition, why)| ("partition", topic, partition, why));
         let now: BTreeMap<String, String> = state
             .chain(stopped)
             .map(|(what, topic, n, why)| (format!("{what} {topic}/{n}"), why.to_owned()))
-            .chain(self.engines.waits_for())
+            .chain(self.topology.waits_for())
             .chain(self.consumers.iter().flat_map(|c| c.unread()))
             .chain(contested)
             .chain(self.disk_behind.then(journals_unwritten))
@@ -321,7 +324,7 @@ impl EngineLoop {
     /// What another process claims too: the `instance`, or the group, which may have one process
     /// only where each judges what it reads and calls it the whole.
     fn contested(&mut self) -> Vec<(String, String)> {
-        let alone = matches!(self.engines, Topology::Single(_));
+        let alone = matches!(self.topology, Topology::Single(_));
         self.consumers.iter_mut().for_each(|c| c.contend(alone));
         let all = self.consumers.iter().flat_map(SourceConsumer::contested);
         let all: Vec<(String, String)> = all.collect();
@@ -349,10 +352,10 @@ impl EngineLoop {
     /// Hands the state to be written: shards to the state topic, or a snapshot to the disk with
     /// what the journals have gained, and with the names of the topics that it numbers.
     fn save(&mut self) {
-        if self.engines.fault().is_some() {
+        if self.topology.fault().is_some() {
             return;
         }
-        let engine = match &mut self.engines {
+        let engine = match &mut self.topology {
             Topology::Single(engine) => engine,
             moving if moving.may_move() => return moving.write(),
             judge => {
@@ -381,11 +384,11 @@ impl EngineLoop {
         }
         publish::snapshot(&self.published, written);
         match &written.result {
-            Err(why) if self.engines.may_move() => {
+            Err(why) if self.topology.may_move() => {
                 let why = format!("checkpoints cannot be written: {why}");
                 self.published.not_ready("state topic", &why);
             }
-            _ if self.engines.may_move() => self.published.ready("state topic"),
+            _ if self.topology.may_move() => self.published.ready("state topic"),
             _ => {}
         }
         if let Ok(positions) = &written.result {
@@ -413,7 +416,7 @@ impl EngineLoop {
     /// Writes all state as it is now; answers how that ended.
     fn save_and_wait(&mut self) -> Result<(), String> {
         self.wait_saved();
-        if self.writes() {
+        if self.is_writing() {
             return Err("the write before it has not ended".to_owned());
         }
         self.save();
@@ -421,20 +424,20 @@ impl EngineLoop {
     }
 
     /// Whether state is being written.
-    fn writes(&self) -> bool {
-        self.snapshots.busy() || self.engines.writing()
+    fn is_writing(&self) -> bool {
+        self.snapshots.is_writing() || self.topology.is_writing()
     }
 
     /// Waits for the write that is under way; answers how it ended, where there was one.
     fn wait_saved(&mut self) -> Option<Result<(), String>> {
         let written = self.snapshots.wait();
-        let written = written.or_else(|| self.engines.wait_written());
+        let written = written.or_else(|| self.topology.wait_written());
         if let Some(written) = &written {
             self.saved(written);
         }
         match written {
             Some(written) => Some(written.result.map(drop)),
-            None if self.engines.writing() => {
+            None if self.topology.is_writing() => {
                 Some(Err("the broker did not answer in time".to_owned()))
             }
             None => None,

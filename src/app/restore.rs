@@ -1,4 +1,4 @@
-//! The engines at the start, with the state that an earlier process left: one engine, shards that
+//! The topology at the start, with the state that an earlier process left: one engine, shards that
 //! move with their partitions, or the aggregator of what other processes count.
 //!
 //! State that was found and cannot be used is logged and counted here.
@@ -28,7 +28,7 @@ use crate::telemetry::Published;
 /// The published part that is not ready while state is loaded.
 pub const STATE: &str = "state";
 
-/// The engines that a setup asks for, and the names of the topics by number.
+/// The topology that a setup asks for, and the names of the topics by number.
 pub fn restore(
     setup: &Setup,
     dir: &StateDir,
@@ -43,7 +43,7 @@ pub fn restore(
         engine.run_on(pool.runtime());
         return Ok((Topology::Single(Box::new(engine)), topics));
     };
-    let engines = match config.state.verdicts {
+    let topology = match config.state.verdicts {
         Verdicts::All => judges(config, &topics, options, dir, (pool, published))?,
         verdicts => {
             let copartitions = copartitions(&config.sources);
@@ -55,7 +55,7 @@ pub fn restore(
             sharded(shards, &topics, options, dir, spill)?
         }
     };
-    Ok((engines, topics))
+    Ok((topology, topics))
 }
 
 /// By number of the topic, the topic whose partitions its own partitions follow.

@@ -125,7 +125,7 @@ impl App {
         let serving = tokio::spawn(http::serve(
             server,
             Arc::clone(&published),
-            setup.config.http.door.clone(),
+            setup.config.http.access.clone(),
             async move {
                 close.wait().await;
             },
@@ -232,7 +232,7 @@ fn load(
     let spill = SpillStore::new(&setup.config.state.directory);
     let spill = Arc::new(spill.map_err(|error| AppError::Unavailable(error.to_string()))?);
     let pool = Pool::start(setup.config.threads)?;
-    let (engines, topics) = restore(&setup, &dir, &spill, &pool, &published)?;
+    let (topology, topics) = restore(&setup, &dir, &spill, &pool, &published)?;
     let logs = events::open(&setup.config, dir.path())?;
     let intake = Intake::new(&setup.config, &logs)?;
     published.control.on_events(move |post| intake.post(post));
@@ -245,11 +245,11 @@ fn load(
     let registry = registry.map_err(AppError::no_thread)?.map(Arc::new);
     let kafka = config.sources.first().map(|s| &s.kafka);
     let mut notify = config.notify;
-    if engines.counts_only() {
+    if topology.counts_only() {
         // The process that judges sends the notifications.
         notify.sinks.clear();
     }
-    let directory = (config.state.directory.as_path(), &engines);
+    let directory = (config.state.directory.as_path(), &topology);
     let alerts = AlertDispatcher::start(notify, directory, (kafka, &setup.sinks), &published)?;
     let history = HistoryLog::start(dir.watch().clone(), &published)?;
     let directory = config.state.directory.clone();
@@ -266,7 +266,7 @@ fn load(
         audit,
         history,
         alerts: Some(alerts),
-        engines,
+        topology,
         consumers: consumers(sources, registry.as_ref(), &setup.brokers, &logs, &pool)?,
         logs,
         registry,

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -16,6 +16,7 @@ use crate::app::replay::backtest::{self, PolicyOutcome, Signal, Span};
 use crate::app::replay::topics::Range;
 use crate::config::Config;
 use crate::kafka::Watermarks;
+use crate::report::moment::clock;
 use crate::report::table::{self, Cell, Paint};
 use crate::report::{comparison, ledger};
 
@@ -258,13 +259,6 @@ fn json(p: &Policy) -> Value {
         "ledger": o.ledger.iter().map(ledger::json).collect::<Vec<_>>(),
         "comparisons": o.comparisons.iter().map(comparison::json).collect::<Vec<_>>(),
     })
-}
-
-/// A time without its markers.
-fn clock(ms: i64) -> String {
-    let at = UNIX_EPOCH + Duration::from_millis(ms.unsigned_abs());
-    let text = humantime::format_rfc3339_seconds(at).to_string();
-    text.replace('T', " ").replace('Z', "")
 }
 
 fn lasting(ms: i64) -> String {

@@ -8,9 +8,7 @@ mod page;
 pub use args::Args;
 
 use super::exit::{self, Exit, print};
-use super::{
-    classes, distances, estimators, intervals as intervals_text, kernel, recalibrate, report_file,
-};
+use super::{recalibrate, report_file};
 use crate::report::page::classes as classes_page;
 use crate::report::{self, text};
 use crate::stats::attribute::Attribute;
@@ -20,7 +18,8 @@ use crate::stats::evaluation::{
     Evaluation, Sampling, evaluate, evaluate_scores, evaluate_weighted,
 };
 use crate::stats::fixed::Score;
-use crate::stats::kernel::{self as kernel_tests, Options as KernelOptions, Vectors};
+use crate::stats::kernel::binned_tests::BinnedTests;
+use crate::stats::kernel::{self, Options as KernelOptions, Vectors};
 use crate::stats::multiclass::{self, Events};
 use crate::stats::sums::Sums;
 use crate::stats::tolerance::Conclusion;
@@ -30,6 +29,7 @@ use crate::stats::weighted::WeightedEvent;
 use args::{AxisOption, FileView};
 use input::FileSample;
 use page::Raw;
+use serde_json::Value;
 
 /// Evaluates the file and prints the report.
 pub fn run(args: &Args) -> Exit {
@@ -259,11 +259,11 @@ fn report_scores(
         let recalibrated = recalibrated.as_ref();
         let recalibrated = recalibrated.map_or(String::new(), recalibrate::render);
         let distances = e.distances.as_ref();
-        let distances = distances.map_or(String::new(), distances::render);
-        let compared = compared
-            .as_ref()
-            .map_or(String::new(), intervals_text::render);
-        let others = others.map_or(String::new(), |e| estimators::of_scores(&e));
+        let distances = distances.map_or(String::new(), report::distances::text);
+        let compared = compared.as_ref();
+        let compared = compared.map_or(String::new(), report::intervals::text);
+        let others = others.as_ref();
+        let others = others.map_or(String::new(), report::estimators::text_of_scores);
         let view = match (args.view, view) {
             (None, View::Binary) | (Some(_), _) => String::new(),
             (None, view) => format!("view {view}; --view chooses another\n"),
@@ -319,17 +319,8 @@ fn run_cells(
     let name = args.file.display().to_string();
     page::write(args, || classes_page::of_cells(&name, &e, sample))?;
     let binned = sample.and_then(|sample| other::binned(args, sample));
-    let text = if args.json {
-        let mut all = report::vectors::json(&e);
-        if let Some(binned) = &binned {
-            all["estimators"] = report::estimators::of_vectors(binned);
-        }
-        format!("{all:#}\n")
-    } else {
-        let binned = binned.map_or(String::new(), |b| estimators::of_vectors(&b));
-        classes::render(&e) + &binned
-    };
-    print(&text);
+    let (json, text) = (report::vectors::json(&e), report::vectors::text(&e));
+    print_vectors(args, binned.as_ref(), json, text);
     Ok(args.exit(e.tcal.reject))
 }
 
@@ -346,7 +337,7 @@ fn run_classes(args: &Args, sample: &Vectors) -> Result<Exit, (Exit, String)> {
             report::vectors::classwise(&c, sample.len(), args.alpha)
         )
     } else {
-        classes::classwise(&c, args.alpha)
+        report::vectors::classwise_text(&c, args.alpha)
     };
     print(&text);
     Ok(args.exit(c.reject))
@@ -363,22 +354,25 @@ fn kernel_options(args: &Args) -> KernelOptions {
 }
 
 fn run_kernel(args: &Args, sample: &Vectors) -> Exit {
-    let Some(e) = kernel_tests::evaluate(sample, &kernel_options(args)) else {
+    let Some(e) = kernel::evaluate(sample, &kernel_options(args)) else {
         return other::too_few();
     };
     let binned = other::binned(args, sample);
-    let text = if args.json {
-        let mut all = report::kernel::json(&e);
-        if let Some(binned) = &binned {
-            all["estimators"] = report::estimators::of_vectors(binned);
-        }
-        format!("{all:#}\n")
-    } else {
-        let binned = binned.map_or(String::new(), |b| estimators::of_vectors(&b));
-        kernel::render(&e) + &binned
-    };
-    print(&text);
+    let (json, text) = (report::kernel::json(&e), report::kernel::text(&e));
+    print_vectors(args, binned.as_ref(), json, text);
     args.exit(e.reject)
+}
+
+/// Prints an evaluation of vectors, with the binned errors if they are requested.
+fn print_vectors(args: &Args, binned: Option<&BinnedTests>, mut json: Value, mut text: String) {
+    if let Some(binned) = binned {
+        json["estimators"] = report::estimators::of_vectors(binned);
+        text += &report::estimators::text_of_vectors(binned);
+    }
+    match args.json {
+        true => print(&format!("{json:#}\n")),
+        false => print(&text),
+    }
 }
 
 /// Whether calibration is rejected and the error exceeds the tolerance.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::exit::{self, Exit};
 use crate::app::outputs::audit::{self, FOLDER, list};
-use crate::report::html::rfc3339;
+use crate::report::moment::rfc3339;
 use crate::report::record::Record;
 
 const EXAMPLES: &str = "\

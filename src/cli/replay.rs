@@ -6,7 +6,6 @@ mod page;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
 
 use super::exit::{self, Exit};
 use super::progress::ProgressMeter;
@@ -20,6 +19,7 @@ use crate::config::value::Outside;
 use crate::judge::{Change, ComparisonReport, Step, StreamId, StreamReport, WindowReport};
 use crate::kafka::Watermarks;
 use crate::monitor::Engine;
+use crate::report::moment::rfc3339;
 use crate::report::table::{self, Cell};
 use crate::report::{comparison, detector, evaluation, ledger};
 use crate::telemetry::history::History;
@@ -243,13 +243,10 @@ fn title(args: &Args) -> String {
 
 /// A change with its event time.
 fn line(change: &Change) -> String {
-    let at = UNIX_EPOCH + Duration::from_millis(change.at_ms.unsigned_abs());
+    let at = rfc3339(change.at_ms);
     format!(
-        "{}  {}  {}  {}",
-        humantime::format_rfc3339_seconds(at),
-        change.stream,
-        change.window,
-        change.sentence
+        "{at}  {}  {}  {}",
+        change.stream, change.window, change.sentence
     )
 }
 

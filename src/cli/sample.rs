@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::app::sample::{
     Decimals, JoinFacts, OUTCOMES_MAX, SHARES, SourceFacts, TopicFacts, quantile,
 };
-use crate::report::html::rfc3339;
+use crate::report::moment::rfc3339;
 
 /// Above this share of outcomes that come too late, a longer maturity is proposed.
 const LATE_SHARE: f64 = 0.001;

@@ -39,7 +39,7 @@ impl Service {
         })?;
         Ok(Server {
             url: format!("http://{}", reachable(config.http.listen)),
-            token: config.http.door.token.or(token),
+            token: config.http.access.token.or(token),
         })
     }
 }

@@ -15,7 +15,7 @@ use crate::app::outputs::state_dir::{StateDir, in_use};
 use crate::config::bounds::human;
 use crate::decode::parse_time;
 use crate::monitor::snapshot::StreamState;
-use crate::report::html::rfc3339;
+use crate::report::moment::rfc3339;
 use crate::store::inspect::{FileReport, FileRole, Inspection, inspect};
 use crate::store::{self, Loaded, transfer};
 

@@ -16,7 +16,7 @@ use crate::app::cluster::reader::lease_key;
 use crate::config::bounds::human;
 use crate::kafka::{self, Bound, KafkaError, KafkaOptions, RangeReader, Span, Step, Watermarks};
 use crate::monitor::Snapshot;
-use crate::report::html::rfc3339;
+use crate::report::moment::rfc3339;
 use crate::store::reader::FoundCheckpoint;
 use crate::store::topic_report::{Claim, PartitionReport, TopicReport};
 

@@ -137,7 +137,7 @@ impl Amendments {
                 .full_vector(shape.row_layout(), shape.classes, &mut row);
             let rank = whole.map(|w| w.rank);
             self.vectors.push(LateVector {
-                slot: r.now.subject as usize,
+                slot: r.now.slot as usize,
                 source: plan.predictions,
                 time_ms: r.now.time_ms,
                 values: ranked.values.to_vec(),
@@ -151,7 +151,7 @@ impl Amendments {
         }
         let list = self
             .scores
-            .entry((r.now.subject as usize, r.now.start_ms))
+            .entry((r.now.slot as usize, r.now.start_ms))
             .or_default();
         let both = r.now.against(now).zip(old).take(shape.views.len());
         for ((score, now), (_, was)) in both {

@@ -16,9 +16,9 @@
 //! Always: every record is counted once; an event counts for all views of its stream or for none.
 
 use super::amend::Amendments;
-use super::counters::{Counters, Disposition, Reason, Refusal};
+use super::counters::Counters;
 use super::deduplication::{Deduplication, IdPlan};
-use super::event::{Event, Origin};
+use super::event::{Disposition, EVENT_TIMES_MS, Event, Origin, Reason, Refusal};
 use super::join::{JoinPlan, Joins};
 use super::pairing::Pairing;
 use super::partition::Partitions;
@@ -40,12 +40,6 @@ mod tapping;
 mod upkeep;
 
 pub use joining::MaturedVector;
-
-/// 2000-01-01, before which no event time is believed: a clock that was never set says 1970.
-const TIME_MIN_MS: i64 = 946_684_800_000;
-
-/// 2100-01-01; later event times are rejected: a time in the wrong unit is usually far beyond it.
-const TIME_MAX_MS: i64 = 4_102_444_800_000;
 
 /// Longest model, version or segment name; longer ones are rejected, so that memory has a bound.
 const NAME_MAX: usize = 512;
@@ -488,5 +482,5 @@ fn ways(joins: &[JoinPlan], ids: &[IdPlan]) -> Vec<Way> {
 #[inline]
 pub(super) fn believes(time_ms: i64, arrival_ms: Option<i64>, ahead_max_ms: i64) -> bool {
     let ahead = |arrival: i64| time_ms > arrival.saturating_add(ahead_max_ms);
-    (TIME_MIN_MS..TIME_MAX_MS).contains(&time_ms) && !arrival_ms.is_some_and(ahead)
+    EVENT_TIMES_MS.contains(&time_ms) && !arrival_ms.is_some_and(ahead)
 }

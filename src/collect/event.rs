@@ -1,22 +1,22 @@
-//! What comes in: an event or an outcome, where it was read, and the names of its stream.
+//! What comes in, an event or an outcome, where it was read, and how its record ends.
 //!
 //! An [`Event`] borrows everything from the record it was decoded from: nothing is copied on the
 //! hot path.
 //!
-//! Every event has three [`Names`], of its model, its version and its segment. Most events belong
-//! to the stream of the previous event or to one of a thousand others. Names are short. So the
-//! first and last bytes of each name, at most sixteen, are read once as two words. The hash is made
-//! of these words, and they are the whole name if it is no longer than that. Comparisons with a
-//! [`Key`] then do not read the text, which is elsewhere in memory, and do not call `memcmp`, which
-//! costs more than the comparison.
-//!
-//! The hash is a folded multiplication of two words, as in wyhash, unkeyed: the cap on streams
-//! bounds what chosen collisions can cost. Equality is always that of all bytes.
+//! Every record, decoded or not, ends in exactly one [`Disposition`]. Each event of a record with
+//! several events counts as a record.
 
+use super::key::Names;
 use crate::stats::clusters::Bucket;
-use crate::stats::view::{Outcome, Prediction};
+use crate::stats::view::{Outcome, Prediction, ViewError};
 use crate::stats::weight::Weight;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// Event times that are accepted, 2000-01-01 to 2100-01-01: later than every way of writing
+/// "unknown" (0, −1) and than a clock that was never set, earlier than microseconds mistaken for
+/// milliseconds.
+pub const EVENT_TIMES_MS: Range<i64> = 946_684_800_000..4_102_444_800_000;
 
 /// A decoded record.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -67,13 +67,6 @@ impl<'a> Event<'a> {
     }
 }
 
-impl Label<'_> {
-    /// The class that happened; of a binary outcome, 0 or 1.
-    pub fn class(&self) -> u32 {
-        self.outcome.class()
-    }
-}
-
 /// A partition of a source topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PartitionId {
@@ -121,209 +114,238 @@ impl Origin {
     }
 }
 
-/// Bytes of a name that its [`ends`] cover.
-const SHORT: u64 = 16;
-
-/// Three names, borrowed, with what is compared first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Names<'a> {
-    /// Model, version, segment.
-    text: [&'a str; 3],
-    mark: Mark,
+/// Why a record is rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Reason {
+    /// Not what the decoder expects: broken JSON, a row with too few fields.
+    Malformed,
+    /// A field that is needed is not there.
+    MissingField,
+    /// A score or probability is NaN or infinite.
+    ScoreNotFinite,
+    /// A score or probability is below 0 or above 1.
+    ScoreOutOfRange,
+    /// A score or probability is not a number.
+    ScoreNotNumber,
+    /// The probabilities do not sum to 1.
+    VectorSum,
+    /// The vector has not one probability for each class.
+    VectorLength,
+    /// A class that the model does not have.
+    UnknownClass,
+    /// The outcome is neither true nor false, nor a class.
+    BadOutcome,
+    /// A score where the model's views need a vector of probabilities, or the reverse.
+    WrongShape,
+    /// No model name.
+    EmptyKey,
+    /// The record, or a name in it, is too large.
+    TooLarge,
+    /// Event time before 2000, after 2100, or too far ahead of the broker's.
+    TimeOutOfRange,
+    /// Event time that cannot be read.
+    BadTime,
+    /// A model that the configuration does not name.
+    UnknownModel,
+    /// A second outcome of one prediction that says something else, where that is not allowed.
+    Contradiction,
+    /// The registry has no schema under the record's id, or one that cannot be used.
+    UnknownSchema,
+    /// The weight is zero, negative, not finite, too large, or too small for its resolution.
+    BadWeight,
 }
 
-/// Lengths and ends of the names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Mark {
-    ends: [(u64, u64); 3],
-    /// All three in one word, which tells apart those that are not [`LONG`].
-    lengths: u64,
-}
+impl Reason {
+    /// All reasons, in the order of their discriminants.
+    pub const ALL: [Reason; 18] = [
+        Reason::Malformed,
+        Reason::MissingField,
+        Reason::ScoreNotFinite,
+        Reason::ScoreOutOfRange,
+        Reason::ScoreNotNumber,
+        Reason::VectorSum,
+        Reason::VectorLength,
+        Reason::UnknownClass,
+        Reason::BadOutcome,
+        Reason::WrongShape,
+        Reason::EmptyKey,
+        Reason::TooLarge,
+        Reason::TimeOutOfRange,
+        Reason::BadTime,
+        Reason::UnknownModel,
+        Reason::Contradiction,
+        Reason::UnknownSchema,
+        Reason::BadWeight,
+    ];
 
-/// Among the lengths: some name may be longer than [`SHORT`], and must be compared itself.
-const LONG: u64 = 1 << 63;
-
-impl Mark {
-    #[inline]
-    fn new(text: [&str; 3]) -> Mark {
-        // Not `map`, which the compiler calls as a function here: a twentieth of an event's time.
-        let [model, version, segment] = text;
-        let [i, j, k] = [
-            model.len() as u64,
-            version.len() as u64,
-            segment.len() as u64,
-        ];
-        let long = if i | j | k > SHORT { LONG } else { 0 };
-        Mark {
-            ends: [ends(model), ends(version), ends(segment)],
-            lengths: (i ^ j << 20 ^ k << 40) & !LONG | long,
+    /// Its name, as in labels, headers and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reason::Malformed => "malformed",
+            Reason::MissingField => "missing_field",
+            Reason::ScoreNotFinite => "score_not_finite",
+            Reason::ScoreOutOfRange => "score_out_of_range",
+            Reason::ScoreNotNumber => "score_not_number",
+            Reason::VectorSum => "vector_sum",
+            Reason::VectorLength => "vector_length",
+            Reason::UnknownClass => "unknown_class",
+            Reason::BadOutcome => "bad_outcome",
+            Reason::WrongShape => "wrong_shape",
+            Reason::EmptyKey => "empty_key",
+            Reason::TooLarge => "too_large",
+            Reason::TimeOutOfRange => "time_out_of_range",
+            Reason::BadTime => "bad_time",
+            Reason::UnknownModel => "unknown_model",
+            Reason::Contradiction => "contradiction",
+            Reason::UnknownSchema => "unknown_schema",
+            Reason::BadWeight => "bad_weight",
         }
     }
 
-    /// Compares word by word. The derived comparison reads the words in other pieces than they were
-    /// just written in, and so waits until the writes reach the cache. Names that differ mostly do
-    /// in their last bytes; these are compared first, so the branch is well predicted.
-    #[inline]
-    fn is(&self, o: &Mark) -> bool {
-        let last = |i: usize| self.ends[i].1 == o.ends[i].1;
-        let first = |i: usize| self.ends[i].0 == o.ends[i].0;
-        last(0)
-            && last(2)
-            && last(1)
-            && self.lengths == o.lengths
-            && first(0)
-            && first(2)
-            && first(1)
-    }
-}
-
-/// Names of a stream. See the module.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
-    mark: Mark,
-    /// Model, version and segment, one after the other.
-    text: Box<str>,
-    /// Where the version and the segment begin.
-    cuts: [usize; 2],
-}
-
-impl<'a> Names<'a> {
-    /// Takes names as a record has them.
-    #[inline]
-    pub fn new(model: &'a str, version: &'a str, segment: &'a str) -> Names<'a> {
-        let text = [model, version, segment];
-        Names {
-            text,
-            mark: Mark::new(text),
-        }
-    }
-
-    /// Hash of all bytes.
-    #[inline]
-    pub fn hash(&self) -> u32 {
-        let [(a, b), (c, d), (e, f)] = self.mark.ends;
-        let words = fold(a, b) ^ fold(c, d).rotate_left(21) ^ fold(e, f).rotate_left(42);
-        let mut h = fold(words, self.mark.lengths);
-        if self.mark.lengths & LONG != 0 {
-            h = hash_long(h, self.text);
-        }
-        (h >> 32) as u32
-    }
-
-    /// Model, version and segment.
-    pub fn text(&self) -> [&'a str; 3] {
-        self.text
-    }
-
-    /// Model and version, without the segment.
-    pub fn group(&self) -> Names<'a> {
-        Names::new(self.text[0], self.text[1], "")
-    }
-
-    /// The names as a key of its own.
-    pub fn to_key(&self) -> Key {
-        let [model, version, _] = self.text.map(str::len);
-        Key {
-            mark: self.mark,
-            text: self.text.concat().into(),
-            cuts: [model, model + version],
+    /// What is wrong and what to do, where the record itself is not at hand to be quoted.
+    pub fn words(self) -> &'static str {
+        match self {
+            Reason::Malformed => "not a JSON object; write one object a record",
+            Reason::MissingField => "the outcome is missing; every record must carry one",
+            Reason::ScoreNotFinite => "the score is not finite; send a probability from 0 to 1",
+            Reason::ScoreOutOfRange => "the score is outside 0 to 1; send a probability",
+            Reason::ScoreNotNumber => "the score is not a number; send it without quotes",
+            Reason::VectorSum => "the probabilities do not sum to 1; send them after the softmax",
+            Reason::VectorLength => {
+                "the vector has not one probability for each of the model's `classes`; make them agree"
+            }
+            Reason::UnknownClass => {
+                "the outcome or a view names a class that the vector does not have; see `classes` and `views`"
+            }
+            Reason::BadOutcome => "the outcome is neither 0 or 1 nor a class; see `fields.outcome`",
+            Reason::WrongShape => {
+                "a view of this model needs a vector of probabilities, or one score; `binary` in `views` is for \
+                 scores and two classes: of more, list the `classes` in the [[model]], see `views` and `fields`"
+            }
+            Reason::EmptyKey => "the model's name or the message key is empty; fill it in",
+            Reason::TooLarge => "model, version or segment are longer than 512 bytes; shorten them",
+            Reason::TimeOutOfRange => {
+                "the event time is before 2000, after 2100, or further ahead of the record's own than \
+                 `future_max`; check the clock and `time_unit`"
+            }
+            Reason::BadTime => "the event time cannot be read; see `fields.time` and `time_unit`",
+            Reason::UnknownModel => {
+                "no [[model]] has this name, and there is none named \"*\"; add one of them"
+            }
+            Reason::UnknownSchema => {
+                "the schema registry does not have the record's schema; register it and see [registry]"
+            }
+            Reason::BadWeight => {
+                "the weight is not above 0 and below 65536, in steps of 1/65536; see `fields.weight`"
+            }
+            Reason::Contradiction => {
+                "another outcome of this prediction came before; send one, or set `repeated`"
+            }
         }
     }
 }
 
-impl Key {
-    /// A key of these names.
-    pub fn new(model: &str, version: &str, segment: &str) -> Key {
-        Names::new(model, version, segment).to_key()
-    }
-
-    /// Name of the model.
-    pub fn model(&self) -> &str {
-        &self.text[..self.cuts[0]]
-    }
-
-    /// Version of the model.
-    pub fn version(&self) -> &str {
-        &self.text[self.cuts[0]..self.cuts[1]]
-    }
-
-    /// Segment.
-    pub fn segment(&self) -> &str {
-        &self.text[self.cuts[1]..]
-    }
-
-    /// The names.
-    pub fn names(&self) -> Names<'_> {
-        Names::new(self.model(), self.version(), self.segment())
-    }
-
-    /// Whether these are its names.
-    #[inline]
-    pub fn is(&self, names: &Names<'_>) -> bool {
-        let short = names.mark.lengths & LONG == 0;
-        self.mark.is(&names.mark) && (short || self.names().text == names.text)
-    }
-
-    /// Heap bytes held.
-    pub fn bytes(&self) -> usize {
-        self.text.len()
+impl From<ViewError> for Reason {
+    fn from(e: ViewError) -> Reason {
+        match e {
+            ViewError::NotFinite => Reason::ScoreNotFinite,
+            ViewError::OutOfRange => Reason::ScoreOutOfRange,
+            ViewError::VectorSum => Reason::VectorSum,
+            ViewError::VectorLength => Reason::VectorLength,
+            ViewError::UnknownClass => Reason::UnknownClass,
+            ViewError::Shape => Reason::WrongShape,
+        }
     }
 }
 
-impl Serialize for Key {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        [self.model(), self.version(), self.segment()].serialize(to)
+/// Which cap refused a good record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Refusal {
+    /// It would have begun a stream above the cap on streams.
+    Streams,
+    /// It would have opened a pane above the cap on open panes of its stream, or on their bytes
+    /// over all streams.
+    Panes,
+    /// A sum of its cell would overflow.
+    Sums,
+    /// The cap on waiting predictions, or on waiting outcomes, is reached.
+    Pending,
+}
+
+impl Refusal {
+    /// All refusals, in the order of their discriminants.
+    pub const ALL: [Refusal; 4] = [
+        Refusal::Streams,
+        Refusal::Panes,
+        Refusal::Sums,
+        Refusal::Pending,
+    ];
+
+    /// Its name, as in labels and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Refusal::Streams => "streams",
+            Refusal::Panes => "panes",
+            Refusal::Sums => "sums",
+            Refusal::Pending => "pending",
+        }
     }
 }
 
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Key, D::Error> {
-        let [model, version, segment] = <[String; 3]>::deserialize(from)?;
-        Ok(Key::new(&model, &version, &segment))
-    }
+/// How a record ended, for now. A pending or waiting record ends later, in one of the states in
+/// brackets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Disposition {
+    /// Added to the sums.
+    Observed,
+    /// A prediction that is not mature (observed, expired, refused).
+    Pending,
+    /// An outcome whose prediction is pending.
+    Matched,
+    /// An outcome whose prediction has not come (matched, orphaned, rejected).
+    Waiting,
+    /// A prediction or outcome that was there already.
+    Duplicate,
+    /// A prediction of the id of another, with other scores.
+    Conflict,
+    /// An outcome that corrected the sums of a mature prediction.
+    Revised,
+    /// Its pane was sealed already.
+    Late,
+    /// It cannot be used.
+    Rejected(Reason),
+    /// It could be used, but for a cap.
+    Refused(Refusal),
+    /// Its offset is below the position: it was counted in an earlier reading.
+    Replayed,
 }
 
-/// The first and last eight bytes, which overlap where there are fewer than sixteen; of fewer than
-/// eight the first and last four, and of fewer than four all.
-#[inline]
-fn ends(name: &str) -> (u64, u64) {
-    let bytes = name.as_bytes();
-    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
-        return (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
+impl Disposition {
+    /// The state of the record as in labels; reasons have a label of their own.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Disposition::Observed => "observed",
+            Disposition::Pending => "pending",
+            Disposition::Matched => "matched",
+            Disposition::Waiting => "waiting",
+            Disposition::Duplicate => "duplicate",
+            Disposition::Conflict => "conflict",
+            Disposition::Revised => "revised",
+            Disposition::Late => "late",
+            Disposition::Rejected(_) => "rejected",
+            Disposition::Refused(_) => "refused",
+            Disposition::Replayed => "replayed",
+        }
     }
-    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
-        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
-        return (first.into(), last.into());
-    }
-    match *bytes {
-        [] => (0, 0),
-        [a] => (a.into(), 0),
-        [a, b] => (a.into(), b.into()),
-        [a, b, ref rest @ ..] => (u64::from(a) << 8 | u64::from(b), rest[0].into()),
-    }
-}
-
-#[cold]
-fn hash_long(mut h: u64, names: [&str; 3]) -> u64 {
-    // The last eight bytes of each, whole or not, are among the ends.
-    for eight in names.iter().flat_map(|name| name.as_bytes().as_chunks().0) {
-        h = fold(h, u64::from_le_bytes(*eight));
-    }
-    h
-}
-
-#[inline]
-fn fold(a: u64, b: u64) -> u64 {
-    let (a, b) = (a ^ 0xa076_1d64_78bd_642f, b ^ 0xe703_7ed1_a0b4_28db);
-    let wide = u128::from(a) * u128::from(b);
-    (wide as u64) ^ (wide >> 64) as u64
-}
-
-/// What has the names of a stream.
-pub trait Named {
-    /// The names.
-    fn key(&self) -> &Key;
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_in_the_order_of_the_discriminants() {
+        assert!((0..).zip(Reason::ALL).all(|(i, r)| r as usize == i));
+        assert!((0..).zip(Refusal::ALL).all(|(i, r)| r as usize == i));
+    }
+}

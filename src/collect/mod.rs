@@ -5,8 +5,9 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`event`] | what comes in, and the names of its stream |
-//! | [`counters`] | how each record ends, and how often |
+//! | [`event`] | what comes in, and how each record ends |
+//! | [`key`] | the names of a stream |
+//! | [`counters`] | how many records ended in each way |
 //! | [`shape`] | what the stage knows of a model, and how it reads an event by it |
 //! | [`partition`] | offsets and event time of source partitions: the watermark |
 //! | [`stream`] | one stream with its open panes |
@@ -24,6 +25,7 @@ pub mod counters;
 pub mod deduplication;
 pub mod event;
 pub mod join;
+pub mod key;
 pub mod last_seen;
 pub mod pairing;
 pub mod partition;
@@ -38,9 +40,10 @@ pub mod vector_panes;
 
 pub use amend::LateVector;
 pub use collector::{Bounds, Collector, MaturedVector};
-pub use counters::{Counters, Disposition, Reason, Refusal, SourceCounters};
+pub use counters::{Counters, SourceCounters};
 pub use deduplication::IdPlan;
-pub use event::{Event, Key, Label, Named, Names, Origin, PartitionId};
+pub use event::{Disposition, EVENT_TIMES_MS, Event, Label, Origin, PartitionId, Reason, Refusal};
+pub use key::{Key, Named, Names};
 pub use last_seen::LastSeen;
 pub use pairing::{PairCounts, PairShape, Pairing, PairingState};
 pub use partition::{PartitionState, Partitions};

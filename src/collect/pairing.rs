@@ -62,7 +62,7 @@ pub struct PairShape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenRow {
     key: [u64; 2],
-    /// Slot of the subject.
+    /// Slot of the stream.
     slot: u32,
     /// Event time after the start of the pane.
     offset_ms: u32,
@@ -193,7 +193,7 @@ impl Pairing {
         }
     }
 
-    /// Adds an observation of a subject in the pane from `start_ms`; `seen` has all views of the
+    /// Adds an observation of a stream in the pane from `start_ms`; `seen` has all views of the
     /// model.
     pub fn observe(&mut self, start_ms: i64, time_ms: i64, slot: usize, key: Key, seen: &[Scored]) {
         for (place, &view) in (0u32..).zip(&self.shape.views) {

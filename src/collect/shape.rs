@@ -1,7 +1,6 @@
 //! What the first stage knows of a model, and how it reads an event by it.
 
-use super::counters::Reason;
-use super::event::Event;
+use super::event::{Event, Reason};
 use super::join::{self, JoinPlan, Matured, RowLayout};
 use super::pairing::PairShape;
 use super::segment::Segmenting;

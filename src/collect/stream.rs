@@ -10,8 +10,8 @@
 //! all streams. At a cap, a pane is opened only within the lateness and a little more, so that
 //! panes ahead of the watermark do not take the room of the panes that it waits for.
 
-use super::counters::Refusal;
-use super::event::{Key, Named};
+use super::event::Refusal;
+use super::key::{Key, Named};
 use super::last_seen::LastSeen;
 use super::segment::Part;
 use crate::stats::algebra::Overflow;
@@ -70,7 +70,6 @@ pub struct PaneDelta {
     /// Events that came too late since the delta before.
     pub late: u64,
     /// Sums for each view, in the order of the model's.
-    #[serde(with = "crate::window::hex::views")]
     pub views: Vec<Packed>,
     /// Predictions whose outcome never came, for each view.
     pub unlabelled: Vec<Unlabelled>,

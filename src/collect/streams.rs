@@ -28,7 +28,7 @@
 //! names; a `HashMap` would need an owned key for each look-up. It is an open-addressing table of
 //! slot numbers, at least half empty.
 
-use super::event::{Key, Named, Names};
+use super::key::{Key, Named, Names};
 use super::segment::{OTHER, Part, Segmenting};
 use super::shape::ModelShape;
 use super::stream::Stream;

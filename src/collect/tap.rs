@@ -4,7 +4,7 @@
 //! for, and counts those that it let pass. So its cost does not depend on the traffic. A tap does
 //! not change what is counted.
 
-use super::counters::Disposition;
+use super::event::Disposition;
 use crate::stats::view::View;
 
 /// A prediction with its outcome.

@@ -8,8 +8,8 @@
 //! their order. Later events count as late in the pane that seals next.
 
 use crate::window::{
-    EmptySums, LateOutcomes, PackError, Pane, PaneState, PaneSums, RetainedVector, Revision,
-    Unlabelled, VectorEvent, ViewSums,
+    EmptySums, LateOutcomes, PackError, Pane, PaneState, PaneSums, RetainedVector, Unlabelled,
+    VectorCorrection, VectorEvent, ViewSums,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ impl VectorPanes {
 
     /// Takes a late outcome into an open pane; answers whether there was room for it, or `None`
     /// where the pane of its prediction is not open.
-    pub fn revise(&mut self, r: &Revision<'_>) -> Option<bool> {
+    pub fn revise(&mut self, r: &VectorCorrection<'_>) -> Option<bool> {
         let pane = self.open.get_mut(&self.start_of(r.time_ms))?;
         Some(r.apply(&mut pane.sums, &mut pane.unlabelled))
     }

@@ -2,7 +2,7 @@
 
 use crate::collect::join::JoinPlan;
 use crate::decode::{DecodeOptions, LabelOptions};
-use crate::http::DoorOptions;
+use crate::http::AccessOptions;
 use crate::kafka::KafkaOptions;
 use crate::store::event_log::LogLimits;
 use std::net::SocketAddr;
@@ -66,7 +66,7 @@ pub struct HttpOptions {
     /// Most streams whose cells are exported as series.
     pub cell_streams_max: usize,
     /// Which requests are let in.
-    pub door: DoorOptions,
+    pub access: AccessOptions,
 }
 
 /// Snapshots.

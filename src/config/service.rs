@@ -10,7 +10,7 @@ use super::document::Record;
 use super::problem::Problems;
 use super::value::{Value, nearest};
 use super::{EventOptions, HttpOptions, StateOptions, Verdicts};
-use crate::http::DoorOptions;
+use crate::http::AccessOptions;
 use crate::store::event_log::LogLimits;
 
 /// Address and limits of the HTTP server.
@@ -28,7 +28,7 @@ pub fn http(root: &Record, problems: &mut Problems<'_>) -> HttpOptions {
         listen,
         series_max: root.child("limits").count("series_max"),
         cell_streams_max: root.child("limits").count("cell_series_streams"),
-        door: DoorOptions {
+        access: AccessOptions {
             hosts: root.child("http").strings("hosts"),
             token: root.child("http").owned("token"),
             event_bytes_max: root

@@ -179,34 +179,8 @@ pub struct LabelOptions {
     pub packing: Packing,
 }
 
-impl Default for LabelOptions {
-    /// Flat records `{"id", "time_ms", "outcome"}`.
-    fn default() -> LabelOptions {
-        LabelOptions {
-            model: None,
-            id: IdField::Path("id".into()),
-            time: Some(TimeField {
-                path: "time_ms".into(),
-                unit: TimeUnit::Milliseconds,
-                zone_s: None,
-            }),
-            outcome: "outcome".into(),
-            outcome_map: Vec::new(),
-            classes: Vec::new(),
-            record_bytes_max: RECORD_BYTES_MAX,
-            ahead_ms_max: Some(AHEAD_MS_MAX),
-            packing: Packing::default(),
-        }
-    }
-}
-
 /// 1 MiB, the broker's own default of `message.max.bytes`.
 pub const RECORD_BYTES_MAX: usize = 1 << 20;
-/// Earliest accepted event time, 2000-01-01: later than every way of writing "unknown" (0, −1) and
-/// every unit mistaken for a larger one.
-pub const TIME_EARLIEST_MS: i64 = 946_684_800_000;
-/// Latest accepted event time, 2100-01-01: earlier than microseconds mistaken for milliseconds.
-pub const TIME_LATEST_MS: i64 = 4_102_444_800_000;
 /// One day: more than any time zone mistaken for UTC.
 pub const AHEAD_MS_MAX: i64 = 86_400_000;
 

@@ -8,11 +8,11 @@ mod checks;
 mod compile;
 
 use super::number::Number;
-use super::options::{TIME_EARLIEST_MS, TIME_LATEST_MS, TimeUnit};
+use super::options::TimeUnit;
 use super::rejection::Rejection;
 use super::time;
 use super::value::{Value, Values};
-use crate::collect::{Event, Label, Reason};
+use crate::collect::{EVENT_TIMES_MS, Event, Label, Reason};
 use crate::stats::clusters::Bucket;
 use crate::stats::view::{Outcome, Prediction};
 use std::collections::HashMap;
@@ -338,7 +338,7 @@ impl Shape {
                 self.names[time.slot].as_str(),
             ),
         };
-        if !(TIME_EARLIEST_MS..=TIME_LATEST_MS).contains(&time_ms) {
+        if !EVENT_TIMES_MS.contains(&time_ms) {
             return Err(self.time_outside(field, time_ms));
         }
         match (self.ahead_ms_max, timestamp_ms) {
@@ -406,7 +406,7 @@ impl Shape {
 
     #[cold]
     fn time_outside(&self, field: &str, time_ms: i64) -> Rejection {
-        let accepted = |ms: i64| (TIME_EARLIEST_MS..=TIME_LATEST_MS).contains(&ms);
+        let accepted = |ms: i64| EVENT_TIMES_MS.contains(&ms);
         let unit = match self.time.as_ref().map(|time| time.unit) {
             // Read as if each number were this unit, a thousand times too long or too short.
             Some(TimeUnit::Milliseconds) if accepted(time_ms.saturating_mul(1000)) => "seconds",
@@ -420,7 +420,7 @@ impl Shape {
             Some(TimeUnit::Microseconds) if accepted(time_ms / 1000) => "nanoseconds",
             _ => "",
         };
-        let side = match time_ms < TIME_EARLIEST_MS {
+        let side = match time_ms < EVENT_TIMES_MS.start {
             true => "before the earliest",
             false => "after the latest",
         };

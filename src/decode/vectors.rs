@@ -19,24 +19,17 @@ use super::columns::{Columns, Labels};
 use super::rows::Rows;
 use super::scores::{self, Sample, parse_score, parse_weight};
 use super::scores_error::{ScoresError, empty};
-use crate::stats::clusters::Bucket;
 use crate::stats::kernel::Vectors;
 use crate::stats::view::ViewError;
-use crate::stats::weighted::WeightedEvent;
 
 /// Content of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Table {
-    /// Scores of one class with their outcomes.
-    Scores(Vec<(f64, bool)>),
-    /// Scores, outcomes and weights.
-    Weighted(Vec<WeightedEvent>),
-    /// Scores, outcomes and clusters.
-    Clustered(Vec<(f64, bool, Bucket)>),
-    /// Probabilities of all classes, with the true class.
-    Vectors(Vectors),
-    /// Probabilities of all classes, with the true class and the weight.
-    WeightedVectors(Vectors, Vec<f64>),
+    /// Scores of one class.
+    Scores(Sample),
+    /// Probabilities of all classes with the true class, and the weights if the file has a column
+    /// of them.
+    Vectors(Vectors, Option<Vec<f64>>),
 }
 
 /// Reads a whole sample of either kind; `name` is the name of the file in messages. A table has
@@ -70,7 +63,7 @@ fn in_columns(path: &Path, container: Container, columns: &Columns) -> Result<Ta
     }
     match sample.is_empty() {
         true => Err(empty(&name)),
-        false => Ok(Table::Scores(sample)),
+        false => Ok(Table::Scores(Sample::Plain(sample))),
     }
 }
 
@@ -94,11 +87,7 @@ fn table(name: &str, mut rows: Rows<'_>, columns: &Columns) -> Result<Table, Sco
     if unnamed || listed || !columns.classes.is_empty() {
         return read_vectors(name, &mut rows, columns);
     }
-    Ok(match scores::read_rows(name, &mut rows, columns)? {
-        Sample::Plain(sample) => Table::Scores(sample),
-        Sample::Weighted(sample) => Table::Weighted(sample),
-        Sample::Clustered(sample) => Table::Clustered(sample),
-    })
+    scores::read_rows(name, &mut rows, columns).map(Table::Scores)
 }
 
 /// Most classes of a file. A row with more is more likely a mistake.
@@ -162,10 +151,7 @@ fn read_vectors(name: &str, rows: &mut Rows<'_>, columns: &Columns) -> Result<Ta
     if sample.is_empty() {
         return Err(empty(name));
     }
-    Ok(match weight {
-        None => Table::Vectors(sample),
-        Some(_) => Table::WeightedVectors(sample, weights),
-    })
+    Ok(Table::Vectors(sample, weight.map(|_| weights)))
 }
 
 fn fault(e: ViewError, row: &[f64]) -> String {
@@ -202,12 +188,13 @@ mod tests {
     #[test]
     fn the_header_tells_vectors_from_scores() {
         let text = "label,p1,p0,p2\n2,0.3,0.5,0.2\n";
-        let Ok(Table::Vectors(v)) = read("v.csv", text.as_bytes(), &Columns::default()) else {
+        let Ok(Table::Vectors(v, None)) = read("v.csv", text.as_bytes(), &Columns::default())
+        else {
             panic!("read as scores");
         };
         assert_eq!((v.row(0), v.outcome(0)), (&[0.5, 0.3, 0.2][..], 2));
         let text = "p0,weight,p1,label\n0.25,2.5,0.75,1\n";
-        let Ok(Table::WeightedVectors(v, w)) = read("v.csv", text.as_bytes(), &Columns::default())
+        let Ok(Table::Vectors(v, Some(w))) = read("v.csv", text.as_bytes(), &Columns::default())
         else {
             panic!("read without weights");
         };
@@ -222,7 +209,7 @@ mod tests {
         );
         let text = "score,label,p0\n0.5,1,0\n";
         let table = read("v.csv", text.as_bytes(), &Columns::default());
-        assert_eq!(table, Ok(Table::Scores(vec![(0.5, true)])));
+        assert_eq!(table, Ok(Table::Scores(Sample::Plain(vec![(0.5, true)]))));
     }
 
     #[test]
@@ -238,7 +225,7 @@ mod tests {
         let csv = "p_dog,truth,p_cat\n0.3,dog,0.7\n0.5,0,0.5\n";
         let json = "{\"p_dog\":0.3,\"truth\":\"dog\",\"p_cat\":0.7}\n\n{\"p_dog\":0.5,\"truth\":0,\"p_cat\":0.5}\n";
         for text in [csv, json] {
-            let Ok(Table::Vectors(v)) = read("v", text.as_bytes(), &columns) else {
+            let Ok(Table::Vectors(v, None)) = read("v", text.as_bytes(), &columns) else {
                 panic!("{:?}", read("v", text.as_bytes(), &columns));
             };
             assert_eq!(
@@ -267,7 +254,13 @@ mod tests {
         };
         let text = "{\"prediction\":{\"p\":0.25},\"y\":\"spam\"}\n{\"prediction\":{\"p\":1},\"y\":\"ham\"}\n";
         let table = read("s.jsonl", text.as_bytes(), &scores);
-        assert_eq!(table, Ok(Table::Scores(vec![(0.25, true), (1.0, false)])));
+        assert_eq!(
+            table,
+            Ok(Table::Scores(Sample::Plain(vec![
+                (0.25, true),
+                (1.0, false)
+            ])))
+        );
         let third = format!("{text}{{\"prediction\":{{\"p\":1}},\"y\":\"eggs\"}}\n");
         let told = read("s.jsonl", third.as_bytes(), &scores).expect_err("a third label");
         assert!(
@@ -281,7 +274,7 @@ mod tests {
     fn a_list_in_json_lines_has_the_probabilities_of_all_classes() {
         let text = "{\"score\":[0.25,0.75],\"label\":1}\n{\"score\":[0.5,0.5],\"label\":0}\n";
         let whole = read("v.jsonl", text.as_bytes(), &Columns::default());
-        let Ok(Table::Vectors(v)) = &whole else {
+        let Ok(Table::Vectors(v, None)) = &whole else {
             panic!("{whole:?}");
         };
         assert_eq!((v.row(0), v.outcome(0)), (&[0.25, 0.75][..], 1));
@@ -290,7 +283,7 @@ mod tests {
             classes: places.to_vec(),
             ..Columns::default()
         };
-        let Ok(Table::Vectors(v)) = read("v.jsonl", text.as_bytes(), &places) else {
+        let Ok(Table::Vectors(v, None)) = read("v.jsonl", text.as_bytes(), &places) else {
             panic!("places of an array are columns");
         };
         assert_eq!((v.row(0), v.outcome(0)), (&[0.75, 0.25][..], 1));
@@ -300,7 +293,7 @@ mod tests {
             ..Columns::default()
         };
         let table = read("s.jsonl", one.as_bytes(), &path);
-        assert_eq!(table, Ok(Table::Scores(vec![(0.25, true)])));
+        assert_eq!(table, Ok(Table::Scores(Sample::Plain(vec![(0.25, true)]))));
         for (row, said) in [
             ("[0.4,0.3,0.3]", "the list has 3 items and the first one 2"),
             ("[1]", "the list has 1 items and the first one 2"),

@@ -4,12 +4,11 @@
 //! of 200 survives a restart. A body must have `content-type: application/json`, which a page of
 //! another site cannot send without a preflight request.
 
-use crate::report::html::rfc3339;
+use crate::report::moment::rfc3339;
 use hyper::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::api::brief;
 use super::path::{Route, encode_id, page_path};
@@ -18,16 +17,16 @@ use super::sources;
 use crate::alert::{Ack, AlertState, Deployment, Matcher, Severity, Silence, Silences};
 use crate::judge::{ANY_MODEL, StreamReport, alarm};
 use crate::report::holding::holding;
-use crate::telemetry::Published;
 use crate::telemetry::control::{AlertRequest, AlertResponse};
 use crate::telemetry::facts::{AlertFacts, Facts};
+use crate::telemetry::{Published, now_ms};
 
 /// Longest body of a request.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// Alerts that are not inactive, or all, the most urgent first, each with its streams.
 pub fn list(published: &Published, all: bool) -> Value {
-    let (book, now_ms) = (published.control.book(), now_ms());
+    let (silences, now_ms) = (published.control.silences(), now_ms());
     let alerts = Arc::clone(&published.facts().alerts);
     let mut alerts: Vec<&AlertFacts> = alerts
         .iter()
@@ -36,7 +35,7 @@ pub fn list(published: &Published, all: bool) -> Value {
     alerts.sort_by_key(|a| (a.state.urgency(), a.severity != Severity::Page));
     let alerts = alerts
         .iter()
-        .map(|a| alert(a, published, &book, now_ms, all));
+        .map(|a| alert(a, published, &silences, now_ms, all));
     let alerts: Vec<Value> = alerts.collect();
     let concerns = published.concerns(now_ms);
     let concerns: Vec<Value> = concerns.iter().map(sources::concern).collect();
@@ -59,7 +58,7 @@ pub(super) fn keeps_open(
 fn alert(
     alert: &AlertFacts,
     published: &Published,
-    book: &Silences,
+    silences: &Silences,
     now_ms: i64,
     all: bool,
 ) -> Value {
@@ -70,11 +69,11 @@ fn alert(
         .iter()
         .filter(|r| r.alert.state == AlertState::Firing);
     let silence_of =
-        |r: &Arc<StreamReport>| book.silence_of(&r.id.labels(r.alert.severity), now_ms);
+        |r: &Arc<StreamReport>| silences.silence_of(&r.id.labels(r.alert.severity), now_ms);
     // An alert is silenced if all of its streams are.
-    let silences: Option<Vec<&Silence>> = firing.clone().map(silence_of).collect();
-    let silence = silences.and_then(|all| all.into_iter().max_by_key(|s| s.until_ms));
-    let ack = book.ack_of(&alert.fingerprint, alert.since_ms);
+    let each: Option<Vec<&Silence>> = firing.clone().map(silence_of).collect();
+    let silence = each.and_then(|all| all.into_iter().max_by_key(|s| s.until_ms));
+    let ack = silences.ack_of(&alert.fingerprint, alert.since_ms);
     let facts = published.facts();
     let streams = reports.iter().map(|r| {
         let mut entry = stream(r, silence_of(r));
@@ -96,7 +95,7 @@ fn alert(
         "streams": streams.collect::<Vec<Value>>(),
         "silenced": silence.map(silence_json),
         "acknowledged": ack.map(ack_json),
-        "deployment": book.deployment_of(&alert.model, &alert.version).map(deployment_json),
+        "deployment": silences.deployment_of(&alert.model, &alert.version).map(deployment_json),
         "links": {
             "runbook": "/runbooks/TruelineMiscalibrated",
             "ack": format!("/api/v1/alerts/{}/ack", alert.fingerprint),
@@ -133,8 +132,8 @@ fn stream(report: &StreamReport, silence: Option<&Silence>) -> Value {
 
 /// Deployments, the newest first.
 pub fn deployments(published: &Published) -> Value {
-    let book = published.control.book();
-    let all = book.deployments.iter().rev().map(deployment_json);
+    let silences = published.control.silences();
+    let all = silences.deployments.iter().rev().map(deployment_json);
     let all: Vec<Value> = all.collect();
     json!({ "count": all.len(), "deployments": all })
 }
@@ -152,8 +151,8 @@ fn deployment_json(d: &Deployment) -> Value {
 
 /// Silences that have not expired.
 pub fn silences(published: &Published) -> Value {
-    let (book, now_ms) = (published.control.book(), now_ms());
-    let alive = book.silences.iter().filter(|s| s.until_ms > now_ms);
+    let (silences, now_ms) = (published.control.silences(), now_ms());
+    let alive = silences.silences.iter().filter(|s| s.until_ms > now_ms);
     let all: Vec<Value> = alive.map(silence_json).collect();
     json!({ "count": all.len(), "silences": all })
 }
@@ -323,10 +322,4 @@ fn silence_request(body: &[u8]) -> Result<AlertRequest, String> {
 
 fn parse<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, String> {
     serde_json::from_slice(body).map_err(|e| format!("the body cannot be read: {e}"))
-}
-
-/// The clock of this machine, which requests refer to.
-pub(super) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |s| i64::try_from(s.as_millis()).unwrap_or(i64::MAX))
 }

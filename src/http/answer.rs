@@ -1,13 +1,12 @@
 //! Answers: from a method, a path and the published state to a whole response, without IO, but that
 //! an explanation reads the record of a change.
 
-use crate::report::html::rfc3339;
+use crate::report::moment::rfc3339;
 use hyper::header::{ALLOW, HeaderValue};
 use hyper::{Method, StatusCode, Uri};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 
-use super::alerts::now_ms;
 use super::path::{self, Route, page_path, route};
 use super::recalibration::{self, NoTable};
 use super::response::{
@@ -17,7 +16,7 @@ use super::standing::Filter;
 use super::{alerts, api, history, page, routes, runbooks, sources};
 use crate::judge::StreamReport;
 use crate::telemetry::facts::AlertFacts;
-use crate::telemetry::{Published, scrape};
+use crate::telemetry::{Published, now_ms, scrape};
 
 /// Pairs a second of a tap that does not say.
 const RATE: u32 = 10;
@@ -62,17 +61,15 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
         Route::Stream(parts) => stream(&parts, published),
         Route::Reliability(parts) => reliability(&parts, query, published),
         Route::Recalibration(parts) => recalibration(&parts, query, published),
-        Route::Page(parts) => {
-            match path::find(&parts, published).and_then(|id| published.report(&id)) {
-                Some(report) => html(page::stream(
-                    &report,
-                    published,
-                    path::query(query, "window").as_deref(),
-                    now_ms(),
-                )),
-                None => no_stream(&parts),
-            }
-        }
+        Route::Page(parts) => match path::find(&parts, published) {
+            Some(report) => html(page::stream(
+                &report,
+                published,
+                path::query(query, "window").as_deref(),
+                now_ms(),
+            )),
+            None => no_stream(&parts),
+        },
         Route::Alerts => {
             let all = path::query(query, "all").is_some_and(|v| v != "0");
             ok(&alerts::list(published, all))
@@ -80,20 +77,8 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
         Route::Silences => ok(&alerts::silences(published)),
         Route::Deployments => ok(&alerts::deployments(published)),
         Route::Runbooks => html(runbooks::list()),
-        Route::Runbook(name) => match runbooks::one(&name) {
-            Some(page) => html(page),
-            None => {
-                let what = format!("no runbook is called {name}");
-                error(StatusCode::NOT_FOUND, &what, "see /runbooks for all names")
-            }
-        },
-        Route::Guide(name) => match runbooks::guide(&name) {
-            Some(page) => html(page),
-            None => {
-                let what = format!("no page of the guide is called {name}");
-                error(StatusCode::NOT_FOUND, &what, "see /runbooks for all names")
-            }
-        },
+        Route::Runbook(name) => document(runbooks::one(&name), "runbook", &name),
+        Route::Guide(name) => document(runbooks::guide(&name), "page of the guide", &name),
         Route::Reload
         | Route::Events(_)
         | Route::Tap
@@ -102,6 +87,17 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
         | Route::Deploy(_)
         | Route::Silence(_)
         | Route::Unknown => nothing_at(uri.path()),
+    }
+}
+
+/// A document of a name, if there is one.
+fn document(page: Option<String>, noun: &str, name: &str) -> Answer {
+    match page {
+        Some(page) => html(page),
+        None => {
+            let what = format!("no {noun} is called {name}");
+            error(StatusCode::NOT_FOUND, &what, "see /runbooks for all names")
+        }
     }
 }
 
@@ -224,7 +220,7 @@ pub fn busy_explaining() -> Answer {
 
 /// What a stream said over time.
 fn past(parts: &[String], query: Option<&str>, published: &Published) -> Answer {
-    let Some(report) = path::find(parts, published).and_then(|id| published.report(&id)) else {
+    let Some(report) = path::find(parts, published) else {
         return no_stream(parts);
     };
     let window = path::query(query, "window");
@@ -350,7 +346,7 @@ fn ready(published: &Published) -> Answer {
 }
 
 fn stream(parts: &[String], published: &Published) -> Answer {
-    match path::find(parts, published).and_then(|id| published.report(&id)) {
+    match path::find(parts, published) {
         Some(report) => ok(&api::stream(&report, published)),
         None => no_stream(parts),
     }
@@ -371,7 +367,7 @@ fn compared(model: Option<&str>, published: &Published) -> Answer {
 }
 
 fn reliability(parts: &[String], query: Option<&str>, published: &Published) -> Answer {
-    let Some(report) = path::find(parts, published).and_then(|id| published.report(&id)) else {
+    let Some(report) = path::find(parts, published) else {
         return no_stream(parts);
     };
     let window = path::query(query, "window");
@@ -390,7 +386,7 @@ fn no_window(report: &StreamReport, window: Option<&str>) -> Answer {
 
 /// What would mend a stream, as JSON or as a table for download.
 fn recalibration(parts: &[String], query: Option<&str>, published: &Published) -> Answer {
-    let Some(report) = path::find(parts, published).and_then(|id| published.report(&id)) else {
+    let Some(report) = path::find(parts, published) else {
         return no_stream(parts);
     };
     let window = path::query(query, "window");

@@ -5,13 +5,13 @@
 //! (for reading). A window that was not evaluated has `evaluation: null`, as its metrics are
 //! withdrawn; a field that is undefined for a sample is `null`, never a number that means nothing.
 
-use crate::report::html::rfc3339;
+use crate::report::moment::rfc3339;
 use serde_json::{Value, json};
 
 use super::path::{encode, encode_id, page_path};
 use super::standing::{Filter, Standing, counts};
 use crate::alert::Severity;
-use crate::judge::{ComparisonReport, Coverage, StreamReport, WindowReport};
+use crate::judge::{ComparisonReport, Coverage, Numbers, StreamReport, WindowReport};
 use crate::report::{comparison, detector, evaluation, kernel, ledger, vectors};
 use crate::stats::axis::Axis;
 use crate::stats::corp;
@@ -262,33 +262,29 @@ fn coverage(c: &Coverage) -> Value {
 /// A window with the few numbers that a list shows.
 pub fn brief(window: &WindowReport) -> Value {
     let mut entry = window_facts(window);
-    if let Some(e) = window.scores() {
-        entry["ece_l1"] = json!(e.ece_l1);
-        entry["ece_l2"] = json!({
-            "estimate_squared": e.interval.estimate_squared,
-            "lower": e.interval.lower,
-            "upper": e.interval.upper,
-            "confidence": e.interval.confidence,
-            "detectable": e.detectable_ece_l2,
-        });
-        entry["p_value"] = json!(e.deciding_p_value());
-        entry["direction"] = json!(e.direction.as_str());
-    }
-    if let Some(e) = window.cells() {
-        entry["ece_l1"] = json!(e.ece_l1);
-        entry["ece_l2"] = json!({
-            "estimate_squared": e.interval.estimate_squared,
-            "lower": e.interval.lower,
-            "upper": e.interval.upper,
-            "confidence": e.interval.confidence,
-            "detectable": Value::Null,
-        });
-        entry["p_value"] = json!(e.tcal.p_value);
-    }
-    if let Some(e) = window.kernel() {
-        entry["kce"] = json!({"value": e.kce, "lower": e.lower, "confidence": e.confidence});
-        entry["p_value"] = json!(e.p_value);
-    }
+    let Some(e) = window.evaluated() else {
+        return entry;
+    };
+    entry["p_value"] = json!(e.p_value());
+    let ece_l1 = match e {
+        Numbers::Scores(e) => {
+            entry["direction"] = json!(e.direction.as_str());
+            e.ece_l1
+        }
+        Numbers::Cells(e) => e.ece_l1,
+        Numbers::Kernel(e) => {
+            entry["kce"] = json!({"value": e.kce, "lower": e.lower, "confidence": e.confidence});
+            return entry;
+        }
+    };
+    entry["ece_l1"] = json!(ece_l1);
+    entry["ece_l2"] = json!({
+        "estimate_squared": e.ece_squared(),
+        "lower": e.lower(),
+        "upper": e.upper(),
+        "confidence": e.confidence(),
+        "detectable": e.scores().and_then(|e| e.detectable_ece_l2),
+    });
     entry
 }
 

@@ -1,6 +1,6 @@
 //! The history of a stream as JSON.
 
-use crate::report::html::rfc3339;
+use crate::report::moment::rfc3339;
 use serde_json::{Value, json};
 
 use super::api::identity;

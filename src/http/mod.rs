@@ -36,13 +36,13 @@
 //! thread, so a request is slow only if its own response is large. Changes and explanations wait
 //! for the disk, on threads of their own.
 
+mod access;
 mod alerts;
 pub mod answer;
 mod api;
 mod bodies;
 pub mod client;
 mod connections;
-mod door;
 mod events;
 mod history;
 mod page;
@@ -56,7 +56,7 @@ mod sources;
 mod stall;
 mod standing;
 
+pub use access::AccessOptions;
 pub use connections::{CONNECTIONS_MAX, PEER_MAX};
-pub use door::DoorOptions;
 pub use path::page_path;
 pub use server::{POSTS_MAX, serve};

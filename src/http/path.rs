@@ -5,10 +5,11 @@
 //! `team%2Ffraud/v1//binary`). The whole id may also be one encoded part, in the form of logs and
 //! labels.
 
-use std::fmt::Write;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::judge::StreamId;
+use crate::judge::{StreamId, StreamReport};
 use crate::telemetry::Published;
+use std::sync::Arc;
 
 /// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,8 +166,8 @@ fn parts(id: &str) -> Option<Vec<String>> {
     parts.filter(|parts| matches!(parts.len(), 1 | 4))
 }
 
-/// The published stream that these parts name.
-pub fn find(parts: &[String], published: &Published) -> Option<StreamId> {
+/// The published report of the stream that these parts name.
+pub fn find(parts: &[String], published: &Published) -> Option<Arc<StreamReport>> {
     if let [model, version, segment, view] = parts {
         let id = StreamId {
             model: model.clone(),
@@ -174,12 +175,11 @@ pub fn find(parts: &[String], published: &Published) -> Option<StreamId> {
             segment: segment.clone(),
             view: view.parse().ok()?,
         };
-        return published.report(&id).map(|_| id);
+        return published.report(&id);
     }
     let whole = parts.first()?;
-    let reports = published.reports();
-    let found = reports.iter().find(|r| r.id.to_string() == *whole)?;
-    Some(found.id.clone())
+    let mut reports = published.reports().into_iter();
+    reports.find(|r| r.id.to_string() == *whole)
 }
 
 /// The encoded parts of a stream, joined by slashes.
@@ -195,22 +195,24 @@ pub fn page_path(id: &StreamId) -> String {
     format!("/streams/{}", encode_id(id))
 }
 
-/// Percent-encodes all but the unreserved characters of RFC 3986 and the two that are common in
-/// segments and always safe inside a part, `=` and `,`, and the `:` of a class view.
+/// The unreserved characters of RFC 3986 stay in a part, and those that are common in segments and
+/// always safe: `=` and `,`, and the `:` of a class view.
+const PART: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'=')
+    .remove(b',')
+    .remove(b':');
+
+/// Percent-encodes a part of a path.
 pub fn encode(part: &str) -> String {
-    let mut out = String::with_capacity(part.len());
-    for &byte in part.as_bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~=,:".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
     // A part of dots alone would be resolved away by the client.
-    if !out.is_empty() && out.bytes().all(|b| b == b'.') {
-        return out.replace('.', "%2E");
+    match part.bytes().all(|b| b == b'.') {
+        true => part.replace('.', "%2E"),
+        false => utf8_percent_encode(part, PART).to_string(),
     }
-    out
 }
 
 /// Undoes percent-encoding; `None` where it is broken or not UTF-8.
@@ -285,6 +287,7 @@ mod tests {
             assert_eq!(decode(&encoded).as_deref(), Some(part));
         }
         assert_eq!(encode(".."), "%2E%2E");
+        assert_eq!(encode("a-._~=,:é/"), "a-._~=,:%C3%A9%2F");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A request head may have 16 KiB and must arrive within ten seconds. A connection lives five
 //! minutes at most; then it must close after its current response, and is dropped if it does not.
 //! [`Connections`] says who may connect and whose connection ends for another, and
-//! [`door`](super::door) which requests are let in. [`Bodies`] bounds what responses hold that
+//! [`access`](super::access) which requests are let in. [`Bodies`] bounds what responses hold that
 //! clients are slow to read, and a client that reads nothing is given up ([`Taken`]). What waits
 //! for the disk or for the engine does so on a thread of its own. The listener is passed in already
 //! bound, so that a port in use is detected before anything starts.
@@ -30,9 +30,9 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
+use super::access::{self, AccessOptions};
 use super::bodies::Bodies;
 use super::connections::{CONNECTIONS_MAX, Connections, Place};
-use super::door::{self, DoorOptions};
 use super::path::{Route, route};
 use super::response::{self, Answer};
 use super::stall::Taken;
@@ -83,12 +83,12 @@ impl hyper::body::Body for Lines {
 pub async fn serve(
     listener: TcpListener,
     published: Arc<Published>,
-    door: DoorOptions,
+    access: AccessOptions,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let served = Arc::new(Served {
         published,
-        door,
+        access,
         posts: Semaphore::new(POSTS_MAX),
         explanations: Arc::new(Semaphore::new(EXPLANATIONS_MAX)),
         bodies: Bodies::default(),
@@ -122,7 +122,7 @@ pub async fn serve(
 /// What requests are answered from, and who is let in.
 struct Served {
     published: Arc<Published>,
-    door: DoorOptions,
+    access: AccessOptions,
     /// Places of requests with events.
     posts: Semaphore,
     /// Places of explanations.
@@ -227,8 +227,8 @@ async fn respond(
     served: &Arc<Served>,
 ) -> Response<Body> {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let actor = door::actor(request.headers()).to_owned();
-    let refused = door::refusal(&method, request.uri(), request.headers(), &served.door);
+    let actor = access::actor(request.headers()).to_owned();
+    let refused = access::refusal(&method, request.uri(), request.headers(), &served.access);
     let response = match refused {
         Some(refused) => refused.map(Either::Left),
         None => match admitted(request, served).await.into_parts() {
@@ -349,7 +349,7 @@ async fn take_events(
         Ok(post) => post,
         Err(refused) => return refused,
     };
-    let most = served.door.event_bytes_max;
+    let most = served.access.event_bytes_max;
     let body = timeout(HEAD_WITHIN, Limited::new(body, most).collect()).await;
     match body {
         Ok(Ok(body)) => post.body = body.to_bytes().to_vec(),

@@ -1,12 +1,12 @@
 //! The sources: what was read, what became of it, and what is wrong, for the page and as JSON.
 
-use crate::report::html::rfc3339;
+use crate::report::moment::rfc3339;
 use serde_json::{Value, json};
 
 use crate::collect::Reason;
 use crate::telemetry::Published;
+use crate::telemetry::concerns::Concern;
 use crate::telemetry::facts::SourceFacts;
-use crate::telemetry::intake::Concern;
 
 /// Records of a source that are not read yet, and the greatest delay of its partitions in ms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

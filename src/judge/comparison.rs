@@ -40,18 +40,6 @@ pub struct CompareOptions {
     pub alpha: f64,
 }
 
-impl Default for CompareOptions {
-    /// Each to each, a minute, a million rows, 95 %.
-    fn default() -> CompareOptions {
-        CompareOptions {
-            champion: None,
-            wait_ms: 60_000,
-            rows_max: 1_000_000,
-            alpha: 0.05,
-        }
-    }
-}
-
 impl CompareOptions {
     /// Whether two versions have the same outcome in a view.
     pub fn takes(view: View) -> bool {

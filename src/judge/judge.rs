@@ -38,9 +38,7 @@ use super::verdict::{Numbers, Undecided, Verdict};
 use crate::alert::{Alert, Condition};
 use crate::stats::axis::Grid;
 use crate::stats::sequential::Outcome;
-use crate::window::{
-    EmptySums, Ladder, PackError, Packed, Pane, PaneSums, Total, Unlabelled, Windows,
-};
+use crate::window::{EmptySums, Ladder, PackError, Packed, Pane, PaneSums, Unlabelled, Windows};
 use std::sync::Arc;
 
 mod alerts;
@@ -436,13 +434,6 @@ impl Judge {
             return Some(Undecided::TooFew);
         }
         (self.windows.late(index, end_ms) > n).then_some(Undecided::Late)
-    }
-
-    /// The sums of the panes that window `index` holds, with its report. They cover fewer events
-    /// than the report if a pane was dropped after the judgement.
-    pub fn total(&self, index: usize) -> Result<(&WindowReport, Total), PackError> {
-        let report = &self.report.windows[index];
-        Ok((report, self.windows.total(index, report.end_ms)?))
     }
 
     /// Sets the result of a class among all classes in one window.

@@ -35,22 +35,13 @@ pub struct JudgeOptions {
 }
 
 impl JudgeOptions {
-    /// Hold times of alerts.
-    pub fn holds(&self) -> Holds {
-        Holds {
-            pending_ms: self.pending_ms,
-            keep_firing_ms: self.keep_firing_ms,
-            flap_within_ms: self.flap_within_ms,
-        }
-    }
-}
-
-impl Default for JudgeOptions {
+    /// Options without a configuration file.
+    ///
     /// 500 events: the least n at which the default test was measured to hold its level. An hour
     /// without events is stale; alerts have no hold times. There is no detector, so windows raise
     /// alerts. The defaults of a configuration file differ: a detector raises alerts, and windows
     /// do not.
-    fn default() -> JudgeOptions {
+    pub fn plain() -> JudgeOptions {
         JudgeOptions {
             evaluation: Options::default(),
             min_events: 500,
@@ -63,6 +54,15 @@ impl Default for JudgeOptions {
             detector: None,
             compare: None,
             kernel: KernelOptions::default(),
+        }
+    }
+
+    /// Hold times of alerts.
+    pub fn holds(&self) -> Holds {
+        Holds {
+            pending_ms: self.pending_ms,
+            keep_firing_ms: self.keep_firing_ms,
+            flap_within_ms: self.flap_within_ms,
         }
     }
 }

@@ -283,7 +283,7 @@ mod tests {
         before: Option<&Arc<Recalibration>>,
         window: JudgedWindow,
     ) -> Option<Arc<Recalibration>> {
-        Recalibration::step(before, window, &JudgeOptions::default(), || total(5000)).unwrap()
+        Recalibration::step(before, window, &JudgeOptions::plain(), || total(5000)).unwrap()
     }
 
     #[test]
@@ -293,12 +293,10 @@ mod tests {
         let kept = first.as_ref().unwrap();
         assert_eq!((kept.fitted.end_ms, kept.judged.is_none()), (60, true));
         // Slides between change nothing, and ask for no total.
-        let between = Recalibration::step(
-            Some(kept),
-            window(50, bad),
-            &JudgeOptions::default(),
-            || Err("asked"),
-        );
+        let between =
+            Recalibration::step(Some(kept), window(50, bad), &JudgeOptions::plain(), || {
+                Err("asked")
+            });
         assert_eq!(between, Ok(first.clone()));
         let next = step(Some(kept), window(60, bad)).unwrap();
         assert_eq!((next.fitted.start_ms, next.fitted.end_ms), (60, 120));

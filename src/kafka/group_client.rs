@@ -3,6 +3,7 @@
 //! The trait keeps the types of rdkafka for lists of partitions and for errors.
 
 use super::context::{Context, Events};
+use super::handler::{Fetched, Record};
 use super::native::{BatchQueue, Message};
 use super::quiet::{Quiet, create, reader_config};
 use super::topics::Topics;
@@ -17,35 +18,6 @@ use std::time::Duration;
 
 /// Most events that one call handles, so that records are read too while a log writes without end.
 const EVENTS_MAX: usize = 1000;
-
-/// One record, borrowed from the client for the duration of the call.
-#[derive(Debug, Clone, Copy)]
-pub struct Record<'a> {
-    /// Position of the topic in [`super::KafkaOptions::topics`].
-    pub topic: u16,
-    /// Number of the partition in its topic.
-    pub partition: i32,
-    /// Offset.
-    pub offset: i64,
-    /// Kafka timestamp in ms since 1970, if the record has one.
-    pub timestamp_ms: Option<i64>,
-    /// Key, if there is one.
-    pub key: Option<&'a [u8]>,
-    /// Value; empty for a tombstone.
-    pub payload: &'a [u8],
-    /// Headers.
-    pub headers: Headers<'a>,
-}
-
-/// A record of a batch, or the error of a partition.
-#[derive(Debug, Clone, Copy)]
-pub struct Fetched<'a> {
-    /// The record. That of an error has the offset that was requested, negative if there was none,
-    /// and a text as its value.
-    pub record: Record<'a>,
-    /// 0 for a record, otherwise the error code of librdkafka.
-    pub error: i32,
-}
 
 /// A member of a consumer group that reads committed records.
 pub trait GroupClient: Send {
@@ -135,16 +107,16 @@ pub trait GroupClient: Send {
 }
 
 /// The member of a group that the program has.
-pub(super) struct Member {
+pub(super) struct GroupMember {
     // Dropped before the client; see the safety argument in `native`.
     queue: BatchQueue<Context>,
     client: Arc<BaseConsumer<Context>>,
     topics: Topics,
 }
 
-impl Member {
+impl GroupMember {
     /// Joins the group. Returns at once, whether or not a broker can be reached.
-    pub fn new(options: &KafkaOptions) -> Result<Member, KafkaError> {
+    pub fn new(options: &KafkaOptions) -> Result<GroupMember, KafkaError> {
         let context = Context::new(options.token(), options.rebootstrap());
         let client: BaseConsumer<Context> = options
             .consumer_config()
@@ -157,7 +129,7 @@ impl Member {
         client
             .subscribe(&subscribed)
             .map_err(KafkaError::from_native)?;
-        Ok(Member {
+        Ok(GroupMember {
             queue,
             client,
             topics: Topics::new(options),
@@ -165,7 +137,7 @@ impl Member {
     }
 }
 
-impl GroupClient for Member {
+impl GroupClient for GroupMember {
     fn serve(&mut self, early: &mut dyn FnMut(Record<'_>)) -> Events {
         let context = self.client.context();
         context.rebootstrap.run_due(self.client.client());

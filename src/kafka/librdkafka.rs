@@ -1,7 +1,7 @@
 //! The client of the program: librdkafka.
 
 use super::client::{Brokers, FollowState, ReadState, WriteState};
-use super::group_client::{GroupClient, Member};
+use super::group_client::{GroupClient, GroupMember};
 use super::state_follower::StateFollower;
 use super::state_topic::StateTopic;
 use super::state_writer::StateWriter;
@@ -14,7 +14,7 @@ pub struct Librdkafka;
 
 impl Brokers for Librdkafka {
     fn join(&self, options: &KafkaOptions) -> Result<Box<dyn GroupClient>, KafkaError> {
-        Ok(Box::new(Member::new(options)?))
+        Ok(Box::new(GroupMember::new(options)?))
     }
 
     fn state_reader(

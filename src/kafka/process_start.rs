@@ -6,15 +6,13 @@
 //! say, and exactly one of two processes is the later one. A client id that `[kafka.options]` sets
 //! carries no start.
 
+use crate::report::moment::YEAR_10000_MS;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What a client id with a start begins with.
 const PREFIX: &str = "trueline-";
-
-/// The begin of the year 10000, beyond which no time can be printed.
-const END_MS: u64 = 253_402_300_800_000;
 
 /// When a process started, in an order that all processes of a group agree on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,7 +45,10 @@ impl ProcessStart {
     pub fn of_client(id: &str) -> Option<ProcessStart> {
         let (at_ms, nonce) = id.strip_prefix(PREFIX)?.split_once('-')?;
         Some(ProcessStart {
-            at_ms: at_ms.parse().ok().filter(|ms| *ms < END_MS)?,
+            at_ms: at_ms
+                .parse()
+                .ok()
+                .filter(|ms| *ms < YEAR_10000_MS.unsigned_abs())?,
             nonce: u32::from_str_radix(nonce, 16).ok()?,
         })
     }

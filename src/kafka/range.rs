@@ -14,17 +14,15 @@
 use super::context::Context;
 use super::probe::probe;
 use super::{KafkaError, KafkaOptions};
+use crate::report::moment::{YEAR_10000_MS, rfc3339_millis};
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::{Offset, TopicPartitionList};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Longest duration of one request.
 const REQUEST: Duration = Duration::from_secs(15);
-
-/// First time whose year has five digits.
-const YEAR_10000_MS: u64 = 253_402_300_800_000;
 
 /// One end of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,15 +101,9 @@ impl fmt::Display for Gap {
             ),
             Missing::Until { from_ms, oldest_ms } => {
                 let gap = Duration::from_millis(oldest_ms.abs_diff(from_ms));
-                let at = match u64::try_from(oldest_ms)
-                    .ok()
-                    .filter(|ms| *ms < YEAR_10000_MS)
-                {
-                    Some(ms) => {
-                        humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(ms))
-                            .to_string()
-                    }
-                    None => format!(
+                let at = match oldest_ms {
+                    0..YEAR_10000_MS => rfc3339_millis(oldest_ms),
+                    _ => format!(
                         "{oldest_ms} ms, which is not a valid time; the producer may use another unit"
                     ),
                 };

@@ -22,9 +22,10 @@ use super::options::{MissingState, StartAt};
 use super::process_start::ProcessStart;
 use super::topics::Topics;
 use super::{KafkaOptions, Partition};
+use crate::telemetry::now_ms;
 use rdkafka::{Offset, TopicPartitionList};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Longest wait for one answer when partitions are assigned.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
@@ -293,11 +294,6 @@ fn resolve(
     }
     let (first, end) = client.watermarks(topic, partition, within).ok()?;
     Some(if at == StartAt::Earliest { first } else { end })
-}
-
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use super::liveness::{At, Freshness};
 use super::monitor::{Monitor, MonitorView, comparisons};
 use super::restore::{Fit, RestoreError};
 use super::retained::{Contribution, PartitionWindows};
-use super::shards::{advance, earliest, judged_until};
+use super::shards::{advance_to, earliest, judged_until};
 use super::snapshot::{FollowedState, ModelState, Snapshot};
 use super::watchdog::{Frontier, Watchdog};
 use crate::collect::{Counters, Key, Origin, PartitionId};
@@ -218,12 +218,12 @@ impl Aggregator {
     }
 
     /// Judges up to the time that all partitions that are waited for have passed.
-    pub fn settle(&mut self) {
+    pub fn advance(&mut self) {
         if self.shards.values().any(|s| s.lacks) {
             self.rebuild();
         }
         let lines = self.lines();
-        advance(&mut self.monitor, &lines);
+        advance_to(&mut self.monitor, &lines);
     }
 
     /// Time up to which each model can be judged: the least event time reached by a partition that

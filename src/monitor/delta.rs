@@ -15,7 +15,7 @@ use crate::collect::{Key, LateVector, PaneDelta};
 use crate::judge::StreamId;
 use crate::stats::axis::Grid;
 use crate::stats::sums::Sums;
-use crate::window::{Correction, LateOutcomes, PackError, Packed, PaneState, Unlabelled, hex};
+use crate::window::{Correction, LateOutcomes, PackError, Packed, PaneState, Unlabelled};
 use serde::{Deserialize, Serialize};
 
 /// Merged panes that are kept unpacked. Shards that advance together merge into one or two.
@@ -64,10 +64,8 @@ pub enum Delta {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PackedCorrection {
     /// Sums that are taken out.
-    #[serde(with = "hex::packed")]
     minus: Packed,
     /// Sums that are put in.
-    #[serde(with = "hex::packed")]
     plus: Packed,
     /// Scores whose outcome has come, and whether one had been implied.
     labelled: Vec<(f64, bool)>,

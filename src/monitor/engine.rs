@@ -22,10 +22,8 @@ use crate::collect::join::{
 };
 use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionId, PartitionState};
 use crate::judge::{
-    AccountReport, Change, ComparisonReport, Plan, Runtime, StreamId, StreamReport,
-    WindowJudgement, WindowReport,
+    AccountReport, Change, ComparisonReport, Plan, Runtime, StreamId, StreamReport, WindowJudgement,
 };
-use crate::stats::sums::Sums;
 use std::collections::BTreeSet;
 use std::iter::once;
 use std::sync::Arc;
@@ -192,11 +190,6 @@ impl Engine {
             let names = [key.model(), key.version(), key.segment()];
             blank.contains(&names)
         })
-    }
-
-    /// See [`MonitorView::totals`].
-    pub fn totals(&self) -> impl Iterator<Item = (&StreamId, &WindowReport, Sums)> {
-        self.monitor.view().totals()
     }
 
     /// Comparisons of versions that scored the same ids.

@@ -188,7 +188,7 @@ impl Shards {
 
     /// Verdicts and alerts of the streams of a shard, to go with it.
     pub fn verdicts(&mut self, source: u16, partition: i32) -> Vec<VerdictState> {
-        self.settle();
+        self.advance();
         if self.get_mut(source, partition).is_none() {
             return Vec::new();
         }
@@ -199,7 +199,7 @@ impl Shards {
     }
 
     /// Brings the monitor up to what the shards have sealed.
-    pub fn settle(&mut self) {
+    pub fn advance(&mut self) {
         let lines = self.lines();
         self.shards.iter_mut().for_each(|s| s.follow(&lines));
         let Some(monitor) = &mut self.monitor else {
@@ -218,7 +218,7 @@ impl Shards {
         }
         let lines = self.lines();
         if let Some(monitor) = &mut self.monitor {
-            advance(monitor, &lines);
+            advance_to(monitor, &lines);
         }
     }
 
@@ -259,7 +259,7 @@ impl Shards {
     /// Advances the clock to `now_ms`: withdraws stale values and expires unused streams. Returns
     /// all changes since the last call.
     pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
-        self.settle();
+        self.advance();
         if let Some(monitor) = &mut self.monitor {
             let due_ms = self.shards.iter().map(|s| s.view().due_ms());
             let due_ms = earliest(due_ms, self.plan.models.len());
@@ -453,7 +453,7 @@ impl Shards {
 }
 
 /// Advances a monitor to the lines of its models.
-pub(super) fn advance(monitor: &mut Monitor, lines: &[i64]) {
+pub(super) fn advance_to(monitor: &mut Monitor, lines: &[i64]) {
     for (model, &line_ms) in lines.iter().enumerate() {
         if line_ms > monitor.view().sealed_until_ms()[model] {
             monitor.advance(model, line_ms);

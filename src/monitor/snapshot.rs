@@ -29,7 +29,7 @@ use crate::judge::{
 };
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::view::View;
-use crate::window::{Ladder, LateOutcomes};
+use crate::window::{Ladder, LateOutcomes, Packed};
 use serde::{Deserialize, Serialize};
 
 /// Everything that is needed to continue as if nothing had stopped.
@@ -346,8 +346,7 @@ pub struct StreamState {
     /// shard counts.
     pub slot: Option<u32>,
     /// Open panes: begin, and packed sums for each view.
-    #[serde(with = "crate::window::hex::panes")]
-    pub open: Vec<(i64, Vec<Vec<u8>>)>,
+    pub open: Vec<(i64, Vec<Packed>)>,
     /// Late outcomes that go with panes that are not sealed: begin of the pane, and sums for each
     /// view.
     pub late_outcomes: Vec<(i64, Vec<LateOutcomes>)>,

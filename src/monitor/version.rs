@@ -6,11 +6,11 @@
 
 use super::delta::PaneWalk;
 use super::snapshot::VersionState;
-use super::views::{VersionName, blank, revision, vectors};
+use super::views::{VersionName, blank, correction, vectors};
 use crate::collect::{LastSeen, LateVector, VectorPanes};
 use crate::judge::{ModelPlan, Plan};
 use crate::stats::view::View;
-use crate::window::{EmptySums, PackError, Pane, PaneState, Revision};
+use crate::window::{EmptySums, PackError, Pane, PaneState, VectorCorrection};
 
 /// A version. See the module.
 #[derive(Debug, Clone)]
@@ -172,12 +172,12 @@ impl<S> Version<S> {
     pub fn revise(
         &mut self,
         late: &LateVector,
-        revise: impl Fn(&mut S, &Revision<'_>) -> bool,
+        revise: impl Fn(&mut S, &VectorCorrection<'_>) -> bool,
     ) -> u64 {
-        let revision = revision(late);
+        let correction = correction(late);
         let took = self.views.iter_mut().map(|v| {
-            let waiting = v.panes.revise(&revision);
-            waiting.unwrap_or_else(|| revise(&mut v.sink, &revision))
+            let waiting = v.panes.revise(&correction);
+            waiting.unwrap_or_else(|| revise(&mut v.sink, &correction))
         });
         took.map(|took| u64::from(!took)).sum()
     }

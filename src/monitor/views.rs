@@ -4,7 +4,7 @@ use crate::collect::{Event, Key, LateVector, ROLL_UP};
 use crate::judge::{ModelPlan, StreamId};
 use crate::stats::multiclass::sums::Shape;
 use crate::stats::view::View;
-use crate::window::{Revision, ViewShape, ViewSums};
+use crate::window::{VectorCorrection, ViewShape, ViewSums};
 use std::sync::Arc;
 
 /// The name of a version; its events with segments and its events without form two versions.
@@ -88,8 +88,8 @@ pub fn scalars(plan: &ModelPlan) -> impl Iterator<Item = View> {
 }
 
 /// What a late outcome changes.
-pub fn revision(late: &LateVector) -> Revision<'_> {
-    Revision {
+pub fn correction(late: &LateVector) -> VectorCorrection<'_> {
+    VectorCorrection {
         time_ms: late.time_ms,
         vector: late.vector(),
         before: late.before,

@@ -11,11 +11,12 @@
 //!
 //! List each Alertmanager of a cluster as a separate sink, as for Prometheus.
 
-use super::notification::{ALERT_NAME, Notification, Status, moment};
+use super::notification::{ALERT_NAME, Notification, Status};
 use super::options::{SinkOptions, Texts};
 use super::post::Post;
 use super::receiver::{Failure, Receiver};
 use crate::alert::Severity;
+use crate::report::moment::rfc3339_millis;
 use serde_json::{Map, Value, json};
 
 /// Intervals until `endsAt`. Prometheus uses four as well (`rules/alerting.go`).
@@ -50,8 +51,8 @@ impl Alertmanager {
         json!({
             "labels": labels(notification, notification.severity),
             "annotations": self.annotations(notification),
-            "startsAt": moment(notification.since_ms.min(ends_ms)),
-            "endsAt": moment(ends_ms),
+            "startsAt": rfc3339_millis(notification.since_ms.min(ends_ms)),
+            "endsAt": rfc3339_millis(ends_ms),
             "generatorURL": notification.page,
         })
     }
@@ -83,12 +84,7 @@ impl Alertmanager {
 }
 
 impl Receiver for Alertmanager {
-    fn send(
-        &mut self,
-        _: &str,
-        notification: &Notification,
-        now_ms: i64,
-    ) -> Result<String, Failure> {
+    fn send(&mut self, notification: &Notification, now_ms: i64) -> Result<String, Failure> {
         let mut alerts = Vec::new();
         if let Some(was) = notification.was {
             let before = Notification {

@@ -12,8 +12,8 @@ pub struct AlertControl(pub(super) Arc<Dispatcher>);
 
 impl AlertControl {
     /// Silences and acknowledgements.
-    pub fn book(&self) -> Arc<Silences> {
-        self.0.book()
+    pub fn silences(&self) -> Arc<Silences> {
+        self.0.silences()
     }
 
     /// Adds a silence.
@@ -25,7 +25,7 @@ impl AlertControl {
         note: &str,
     ) -> Result<Silence, String> {
         let mut journal = lock(&self.0.journal);
-        let draft = journal.state().book.draft(matchers, span_ms, by, note);
+        let draft = journal.state().silences.draft(matchers, span_ms, by, note);
         let silence = draft.map_err(|e: SilenceError| e.to_string())?;
         self.append(&mut journal, &Entry::Silenced(silence.clone()))?;
         Ok(silence)
@@ -34,7 +34,7 @@ impl AlertControl {
     /// Lifts a silence. Returns whether it existed.
     pub fn lift(&self, id: u64) -> Result<bool, String> {
         let mut journal = lock(&self.0.journal);
-        let known = journal.state().book.silences.iter().any(|s| s.id == id);
+        let known = journal.state().silences.silences.iter().any(|s| s.id == id);
         if known {
             self.append(&mut journal, &Entry::Lifted { id })?;
         }
@@ -44,7 +44,7 @@ impl AlertControl {
     /// Acknowledges an alert.
     pub fn acknowledge(&self, fingerprint: &str, ack: Ack) -> Result<(), String> {
         let mut journal = lock(&self.0.journal);
-        let acceptable = journal.state().book.acceptable(&ack);
+        let acceptable = journal.state().silences.acceptable(&ack);
         acceptable.map_err(|e| e.to_string())?;
         let entry = Entry::Acknowledged {
             fingerprint: fingerprint.to_owned(),

@@ -80,7 +80,12 @@ impl Deduplicator {
 
     /// Whether the notification must be sent; fills in `was`, and has it follow those before it.
     /// Call [`Deduplicator::record`] once it is queued.
-    pub fn admits(&self, notification: &mut Notification, book: &Silences, now_ms: i64) -> bool {
+    pub fn admits(
+        &self,
+        notification: &mut Notification,
+        silences: &Silences,
+        now_ms: i64,
+    ) -> bool {
         let last = self.last.get(&notification.fingerprint);
         let (since_ms, at_ms) = (notification.since_ms, notification.at_ms);
         if notification.status == Status::Resolved {
@@ -88,7 +93,7 @@ impl Deduplicator {
             let ends = |l: &LastFiring| l.since_ms <= since_ms || l.at_ms <= at_ms;
             return last.is_some_and(|l| l.firing && ends(l));
         }
-        if notification.is_silenced(book, now_ms) {
+        if notification.is_silenced(silences, now_ms) {
             return false;
         }
         notification.was = None;

@@ -27,7 +27,7 @@ pub const CHANNEL_MAX: usize = 4_096;
 const HALT: Duration = Duration::from_secs(60);
 
 /// Connects to the topic of a sink, for sinks that need one.
-pub type TopicSinks<'a> = &'a dyn Fn(&SinkOptions) -> Result<Option<Box<dyn TopicSink>>, String>;
+pub type TopicSinks<'a> = &'a dyn Fn(&SinkOptions) -> Result<Option<TopicSink>, String>;
 
 /// A command of the engine's thread.
 pub(super) enum Command {
@@ -75,8 +75,8 @@ type SinkThread = (Arc<Sink>, Arc<dyn Running>);
 /// Journal and sinks, shared by the handles and the threads.
 pub(super) struct Dispatcher {
     pub(super) journal: Arc<Mutex<AlertJournal>>,
-    /// A copy of the journal's book, which can be read without waiting for the disk.
-    book: RwLock<Arc<Silences>>,
+    /// A copy of the journal's silences, which can be read without waiting for the disk.
+    silences: RwLock<Arc<Silences>>,
     sinks: RwLock<Vec<Arc<Sink>>>,
     /// Threads of the sinks, and of removed sinks that still send.
     threads: Mutex<Vec<SinkThread>>,
@@ -96,7 +96,7 @@ impl Dispatcher {
         (clock, seed): (fn() -> i64, u64),
     ) -> Result<Arc<Dispatcher>, String> {
         let dispatcher = Dispatcher {
-            book: RwLock::new(Arc::new(journal.state().book.clone())),
+            silences: RwLock::new(Arc::new(journal.state().silences.clone())),
             write_errors: journal.write_errors(),
             journal: Arc::new(Mutex::new(journal)),
             sinks: RwLock::default(),
@@ -113,14 +113,17 @@ impl Dispatcher {
     }
 
     /// Silences and acknowledgements.
-    pub(super) fn book(&self) -> Arc<Silences> {
-        Arc::clone(&self.book.read().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn silences(&self) -> Arc<Silences> {
+        Arc::clone(&self.silences.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Publishes the book of the journal.
+    /// Publishes the silences of the journal.
     pub(super) fn publish(&self, journal: &AlertJournal) {
-        let book = Arc::new(journal.state().book.clone());
-        *self.book.write().unwrap_or_else(PoisonError::into_inner) = book;
+        let silences = Arc::new(journal.state().silences.clone());
+        *self
+            .silences
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = silences;
     }
 
     /// The current sinks.

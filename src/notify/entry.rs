@@ -86,8 +86,9 @@ pub struct TransferredAlert {
 /// The state that the journal records.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    /// Silences and acknowledgements.
-    pub book: Silences,
+    /// Silences, acknowledgements and deployments.
+    #[serde(rename = "book")]
+    pub silences: Silences,
     /// Undelivered notifications, oldest first, each with the sinks that still need it.
     pub undelivered: VecDeque<(Notification, Vec<String>)>,
     /// The last notification of each alert.
@@ -122,19 +123,19 @@ impl State {
                 });
                 self.done(sink, key, missed);
             }
-            Entry::Silenced(silence) => self.book.enter(silence.clone()),
+            Entry::Silenced(silence) => self.silences.enter(silence.clone()),
             Entry::Lifted { id } => {
-                self.book.lift(*id);
+                self.silences.lift(*id);
             }
             Entry::Acknowledged { fingerprint, ack } => {
-                self.book.acknowledge(fingerprint.clone(), ack.clone());
+                self.silences.acknowledge(fingerprint.clone(), ack.clone());
             }
-            Entry::Deployed(deployment) => self.book.deploy(deployment.clone()),
+            Entry::Deployed(deployment) => self.silences.deploy(deployment.clone()),
             Entry::Acquired(alert) => {
                 let fingerprint = alert.notification.fingerprint.clone();
                 self.released.remove(&fingerprint);
                 if let Some(ack) = &alert.ack {
-                    self.book.acknowledge(fingerprint.clone(), ack.clone());
+                    self.silences.acknowledge(fingerprint.clone(), ack.clone());
                 }
                 self.notified
                     .insert(fingerprint.clone(), alert.sinks.clone());
@@ -155,7 +156,7 @@ impl State {
                 self.notified.remove(fingerprint);
                 self.missed.remove(fingerprint);
                 self.last.remove(fingerprint);
-                self.book.ended(fingerprint);
+                self.silences.ended(fingerprint);
             }
         }
     }
@@ -164,7 +165,7 @@ impl State {
         let fingerprint = notification.fingerprint.clone();
         self.released.remove(&fingerprint);
         if notification.status == Status::Resolved {
-            self.book.ended(&fingerprint);
+            self.silences.ended(&fingerprint);
             self.notified.remove(&fingerprint);
             self.missed.remove(&fingerprint);
         } else {
@@ -297,6 +298,7 @@ mod tests {
         assert!(knows(&state, 5) && !knows(&state, 5 + HOUR_MS));
         // A copy of the state has all of it.
         let text = serde_json::to_string(&Entry::State(state.clone())).expect("JSON");
+        assert!(text.contains(r#""book":{"#), "earlier journals say so");
         let copy: Entry = serde_json::from_str(&text).expect("an entry");
         assert_eq!(copy, Entry::State(state.clone()));
         let ended = second.resolved(3, "well");

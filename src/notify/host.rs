@@ -24,7 +24,7 @@ pub trait Host: Debug + Send + Sync {
         &self,
         sink: &SinkOptions,
         texts: &Texts,
-        topic: Option<Box<dyn TopicSink>>,
+        topic: Option<TopicSink>,
     ) -> Result<Box<dyn Receiver>, String>;
 }
 
@@ -68,7 +68,7 @@ impl Host for Threads {
         &self,
         sink: &SinkOptions,
         texts: &Texts,
-        topic: Option<Box<dyn TopicSink>>,
+        topic: Option<TopicSink>,
     ) -> Result<Box<dyn Receiver>, String> {
         receivers::of(sink, texts, topic)
     }

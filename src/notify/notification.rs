@@ -411,9 +411,9 @@ impl Notification {
     }
 
     /// Whether every stream of the alert is silenced.
-    pub fn is_silenced(&self, book: &Silences, now_ms: i64) -> bool {
+    pub fn is_silenced(&self, silences: &Silences, now_ms: i64) -> bool {
         let mut labels = self.stream_labels();
-        labels.all(|labels| book.silence_of(&labels, now_ms).is_some())
+        labels.all(|labels| silences.silence_of(&labels, now_ms).is_some())
     }
 
     /// The labels of the streams; those of the alert itself where none is known.
@@ -471,16 +471,4 @@ const NOTHING_KNOWN: &str =
 /// Name of the record of a stream's change.
 fn record(stream: &StreamId, at_ms: i64, state: &str) -> String {
     format!("{}-{at_ms}-{state}", stream.fingerprint())
-}
-
-/// A time in UTC (RFC 3339); outside the years 1970 to 9999 a number.
-pub fn moment(ms: i64) -> String {
-    const YEAR_10000_MS: i64 = 253_402_300_800_000;
-    match u64::try_from(ms) {
-        Ok(positive) if ms < YEAR_10000_MS => {
-            let moment = std::time::UNIX_EPOCH + std::time::Duration::from_millis(positive);
-            humantime::format_rfc3339_millis(moment).to_string()
-        }
-        _ => format!("{ms} ms"),
-    }
 }

@@ -58,9 +58,9 @@ pub struct Notifier {
     firing: BTreeMap<String, Notified>,
     /// What sinks missed since the last comparison.
     missed: Arc<NewlyMissed>,
-    /// `firing` changed since the last [`Notifier::transfers`], which used `transfers_book`.
+    /// `firing` changed since the last [`Notifier::transfers`], which used `transfers_silences`.
     changed: bool,
-    transfers_book: Option<Arc<Silences>>,
+    transfers_silences: Option<Arc<Silences>>,
     commands: Option<CommandSender>,
     dispatcher: Arc<Dispatcher>,
     /// Options of the current sinks.
@@ -118,7 +118,7 @@ impl Notifier {
             firing,
             missed,
             changed: true,
-            transfers_book: None,
+            transfers_silences: None,
             commands: Some(CommandSender::new(sender, &bell)),
             dispatcher,
             options: (options.sinks.clone(), options.texts.clone()),
@@ -171,23 +171,23 @@ impl Notifier {
     }
 
     /// Silences and acknowledgements.
-    pub fn book(&self) -> Arc<Silences> {
-        self.dispatcher.book()
+    pub fn silences(&self) -> Arc<Silences> {
+        self.dispatcher.silences()
     }
 
     /// Queues a notification unless it was already sent or is silenced. Returns whether it was
     /// queued.
     pub fn notify(&mut self, mut notification: Notification, now_ms: i64) -> bool {
-        let book = self.book();
+        let silences = self.silences();
         // The change of severity may have been silenced, or old: then all have to learn of it.
         let (fingerprint, severity) = (&notification.fingerprint, notification.severity);
         notification.joined &= !self.dedup.has_other_severity(fingerprint, severity);
         let admitted = match notification.joined {
             true => {
                 self.dedup.follow(&mut notification);
-                self.has_news(&notification, now_ms) && !notification.is_silenced(&book, now_ms)
+                self.has_news(&notification, now_ms) && !notification.is_silenced(&silences, now_ms)
             }
-            false => self.dedup.admits(&mut notification, &book, now_ms),
+            false => self.dedup.admits(&mut notification, &silences, now_ms),
         };
         if !admitted {
             return false;
@@ -247,7 +247,7 @@ impl Notifier {
         now_ms: i64,
     ) -> bool {
         if self.dedup.has_other_severity(fingerprint, severity) {
-            return self.book().silence_of(labels, now_ms).is_none();
+            return self.silences().silence_of(labels, now_ms).is_none();
         }
         let Some(notified) = self.firing.get(fingerprint) else {
             return false;
@@ -286,22 +286,22 @@ impl Notifier {
     /// What another process needs to take over each firing alert, by fingerprint; `None` if nothing
     /// changed since the last call.
     pub fn transfers(&mut self) -> Option<BTreeMap<String, String>> {
-        let book = self.book();
+        let silences = self.silences();
         let same = self
-            .transfers_book
+            .transfers_silences
             .as_ref()
-            .is_some_and(|b| Arc::ptr_eq(b, &book));
+            .is_some_and(|b| Arc::ptr_eq(b, &silences));
         if same && !std::mem::take(&mut self.changed) {
             return None;
         }
         let mut all = BTreeMap::new();
         for (fingerprint, notified) in &self.firing {
-            let transferred = notified.transferred(book.acks.get(fingerprint).cloned());
+            let transferred = notified.transferred(silences.acks.get(fingerprint).cloned());
             if let Ok(text) = serde_json::to_string(&transferred) {
                 all.insert(fingerprint.clone(), text);
             }
         }
-        self.transfers_book = Some(book);
+        self.transfers_silences = Some(silences);
         Some(all)
     }
 
@@ -467,15 +467,16 @@ pub fn try_once(
     now_ms: i64,
 ) -> Result<String, String> {
     let mut receiver = receivers::of(sink, &options.texts, topic_sinks(sink)?)?;
-    let sent = receiver.send(&sink.name, notification, now_ms);
+    let sent = receiver.send(notification, now_ms);
     sent.map_err(|failure| failure.to_string())
 }
 
 /// Links of a stream whose page has the path `page`.
 pub fn links(options: &NotifyOptions, page: &str) -> Links {
     let base = options.external_url.trim_end_matches('/');
+    let runbooks = options.runbook_url.trim_end_matches('/');
     Links {
         page: format!("{base}{page}"),
-        runbook: options.runbook(super::notification::ALERT_NAME),
+        runbook: format!("{runbooks}/{}.md", super::notification::ALERT_NAME),
     }
 }

@@ -72,7 +72,7 @@ impl Opsgenie {
 }
 
 impl Receiver for Opsgenie {
-    fn send(&mut self, _: &str, notification: &Notification, _: i64) -> Result<String, Failure> {
+    fn send(&mut self, notification: &Notification, _: i64) -> Result<String, Failure> {
         if notification.status == Status::Resolved {
             return self.close(notification, notification.severity);
         }

@@ -108,10 +108,3 @@ pub struct NotifyOptions {
     /// The sinks.
     pub sinks: Vec<SinkOptions>,
 }
-
-impl NotifyOptions {
-    /// Address of a runbook.
-    pub fn runbook(&self, alert: &str) -> String {
-        format!("{}/{alert}.md", self.runbook_url.trim_end_matches('/'))
-    }
-}

@@ -4,11 +4,12 @@
 //! PagerDuty does not notify again of a key that is open. So the key has the severity in it, and an
 //! alert whose severity changes triggers a new key before the old one is resolved.
 
-use super::notification::{Notification, Status, moment};
+use super::notification::{Notification, Status};
 use super::options::{SinkOptions, Texts};
 use super::post::Post;
 use super::receiver::{Failure, Receiver};
 use crate::alert::Severity;
+use crate::report::moment::rfc3339_millis;
 use serde_json::{Value, json};
 
 /// Where events are sent. An account in Europe has another address.
@@ -50,7 +51,7 @@ impl PagerDuty {
                     Severity::Warn => "warning",
                     Severity::Page => "critical",
                 },
-                "timestamp": moment(notification.since_ms),
+                "timestamp": rfc3339_millis(notification.since_ms),
                 "component": notification.alert,
                 "class": "calibration",
                 "custom_details": {
@@ -78,7 +79,7 @@ impl PagerDuty {
 }
 
 impl Receiver for PagerDuty {
-    fn send(&mut self, _: &str, notification: &Notification, _: i64) -> Result<String, Failure> {
+    fn send(&mut self, notification: &Notification, _: i64) -> Result<String, Failure> {
         let sent = self.post.json(&self.event(notification).to_string(), &[])?;
         if let (Status::Firing, Some(was)) = (notification.status, notification.was) {
             let end = self.resolve(notification, was);

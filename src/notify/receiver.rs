@@ -2,25 +2,16 @@
 
 use super::notification::Notification;
 use std::fmt;
-use std::time::Duration;
 
-/// Writes records to a topic. The application provides it, because the edges for Kafka and for
-/// alerts do not know each other.
-pub trait TopicSink: Send {
-    /// Writes one record and waits for the brokers. Returns its position, or why it was not
-    /// written.
-    fn write(&mut self, key: &str, body: &str, timeout: Duration) -> Result<String, String>;
-}
+/// Writes one record, of a key and a value, to a topic and waits for the brokers. Returns its
+/// position, or why it was not written. The application provides it, because the edges for Kafka
+/// and for alerts do not know each other.
+pub type TopicSink = Box<dyn FnMut(&str, &str) -> Result<String, String> + Send>;
 
 /// Who gets the notifications of a sink.
 pub trait Receiver: Send {
     /// Sends one notification. Returns the response in one line.
-    fn send(
-        &mut self,
-        sink: &str,
-        notification: &Notification,
-        now_ms: i64,
-    ) -> Result<String, Failure>;
+    fn send(&mut self, notification: &Notification, now_ms: i64) -> Result<String, Failure>;
 
     /// Whether firing alerts must be sent again and again.
     fn needs_resend(&self) -> bool {

@@ -10,16 +10,18 @@ use super::receiver::{Failure, Receiver, TopicSink};
 use super::webhook::{Webhook, body};
 use super::{slack, teams};
 use serde_json::Value;
-use std::time::Duration;
 
 /// The receiver of these options. [`Kind::Kafka`] needs a `topic`.
 pub fn of(
     options: &SinkOptions,
     texts: &Texts,
-    topic: Option<Box<dyn TopicSink>>,
+    topic: Option<TopicSink>,
 ) -> Result<Box<dyn Receiver>, String> {
     if options.dry_run {
-        return Ok(Box::new(Dry(texts.clone())));
+        return Ok(Box::new(Dry {
+            sink: options.name.clone(),
+            texts: texts.clone(),
+        }));
     }
     Ok(match options.kind {
         Kind::Alertmanager => Box::new(Alertmanager::new(options, texts)?),
@@ -30,28 +32,31 @@ pub fn of(
         Kind::Opsgenie => Box::new(Opsgenie::new(options, texts)?),
         Kind::Kafka => {
             let topic = topic.ok_or("no connection to the topic was provided")?;
-            Box::new(Records(topic, texts.clone(), options.timeout))
+            Box::new(Records(topic, texts.clone()))
         }
     })
 }
 
 /// Logs what would be sent.
-struct Dry(Texts);
+struct Dry {
+    sink: String,
+    texts: Texts,
+}
 
 impl Receiver for Dry {
-    fn send(&mut self, sink: &str, n: &Notification, _: i64) -> Result<String, Failure> {
-        let body = body(n, &self.0);
-        tracing::info!(sink, body, "dry run: notification not sent");
+    fn send(&mut self, n: &Notification, _: i64) -> Result<String, Failure> {
+        let body = body(n, &self.texts);
+        tracing::info!(sink = self.sink, body, "dry run: notification not sent");
         Ok("dry run, nothing was sent".to_owned())
     }
 }
 
-/// A Kafka topic, with the timeout of a write.
-struct Records(Box<dyn TopicSink>, Texts, Duration);
+/// A Kafka topic.
+struct Records(TopicSink, Texts);
 
 impl Receiver for Records {
-    fn send(&mut self, _: &str, n: &Notification, _: i64) -> Result<String, Failure> {
-        let written = self.0.write(&n.fingerprint, &body(n, &self.1), self.2);
+    fn send(&mut self, n: &Notification, _: i64) -> Result<String, Failure> {
+        let written = (self.0)(&n.fingerprint, &body(n, &self.1));
         written.map_err(Failure::Temporary)
     }
 }
@@ -78,7 +83,7 @@ impl Hook {
 }
 
 impl Receiver for Hook {
-    fn send(&mut self, _: &str, n: &Notification, _: i64) -> Result<String, Failure> {
+    fn send(&mut self, n: &Notification, _: i64) -> Result<String, Failure> {
         let message = (self.message)(n, &self.texts).to_string();
         self.post.json(&message, &[])
     }

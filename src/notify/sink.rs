@@ -270,7 +270,7 @@ impl Worker {
             Next::End => return self.end(),
             Next::Wait => return self.resend_at.map_or(Again::Rung, Again::Until),
             Next::Send(notification) => {
-                let result = self.receiver.send(&self.sink.name, &notification, now_ms);
+                let result = self.receiver.send(&notification, now_ms);
                 (Some(notification), result)
             }
             Next::Resend => match self.resend(now_ms) {

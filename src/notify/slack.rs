@@ -3,9 +3,10 @@
 //! Each change is one message with the colour of its severity, the numbers as fields, and links to
 //! the page and the runbook.
 
-use super::notification::{Notification, Status, moment};
+use super::notification::{Notification, Status};
 use super::options::Texts;
 use crate::alert::Severity;
+use crate::report::moment::rfc3339_millis;
 use serde_json::{Value, json};
 
 /// The message of a notification.
@@ -35,7 +36,7 @@ pub fn message(notification: &Notification, texts: &Texts) -> Value {
             "text": format!("{}\n<{}|runbook>", escape(&texts.description.fill(notification)), notification.runbook),
             "fields": [
                 field("severity", notification.severity.to_string()),
-                field("since", moment(notification.since_ms)),
+                field("since", rfc3339_millis(notification.since_ms)),
                 field("l2-ECE", ece),
                 field("n", format!("{} over {}", notification.n, notification.window)),
             ],

@@ -1,8 +1,9 @@
 //! Microsoft Teams: a webhook of its Workflows, which posts an Adaptive Card to a channel.
 
-use super::notification::{Notification, Status, moment};
+use super::notification::{Notification, Status};
 use super::options::Texts;
 use crate::alert::Severity;
+use crate::report::moment::rfc3339_millis;
 use serde_json::{Value, json};
 
 /// The message of a notification.
@@ -34,7 +35,7 @@ pub fn message(notification: &Notification, texts: &Texts) -> Value {
                         "type": "FactSet",
                         "facts": [
                             fact("severity", notification.severity.to_string()),
-                            fact("since", moment(notification.since_ms)),
+                            fact("since", rfc3339_millis(notification.since_ms)),
                             fact("streams", escape(&notification.streams_in_words())),
                         ],
                     },

@@ -4,8 +4,9 @@
 //! the configuration is read. There are no conditions and no loops: the placeholders `what` and
 //! `status` tell a firing alert from a resolved one. An undefined value reads `-`.
 
-use super::notification::{Notification, moment};
+use super::notification::Notification;
 use crate::judge::sentence::p_value;
+use crate::report::moment::rfc3339_millis;
 
 /// All placeholders.
 pub const PLACEHOLDERS: [&str; 31] = [
@@ -136,9 +137,9 @@ fn value(name: &str, notification: &Notification) -> String {
         "verdict" => notification.verdict.clone(),
         "what" => or_dash(&notification.what),
         "direction" => or_dash(&notification.direction),
-        "since" => moment(notification.since_ms),
-        "at" => moment(notification.at_ms),
-        "onset" => notification.onset_ms.map_or("-".to_owned(), moment),
+        "since" => rfc3339_millis(notification.since_ms),
+        "at" => rfc3339_millis(notification.at_ms),
+        "onset" => notification.onset_ms.map_or("-".to_owned(), rfc3339_millis),
         "n" => notification.n.to_string(),
         "ece" => number(notification.ece),
         "ece_lower" => number(notification.ece_lower),
@@ -163,7 +164,11 @@ fn deployed(notification: &Notification) -> String {
         } else {
             format!(": {}", d.note)
         };
-        format!(" Deployed at {} by {}{note}.", moment(d.at_ms), d.by)
+        format!(
+            " Deployed at {} by {}{note}.",
+            rfc3339_millis(d.at_ms),
+            d.by
+        )
     })
 }
 

@@ -103,11 +103,14 @@ impl Running for Ended {
     }
 }
 
-impl Receiver for Bench {
-    fn send(&mut self, sink: &str, n: &Notification, _: i64) -> Result<String, Failure> {
-        match lock(&self.answers).pop_front() {
+/// The receiver of the sink of this name.
+struct Inbox(Bench, String);
+
+impl Receiver for Inbox {
+    fn send(&mut self, n: &Notification, _: i64) -> Result<String, Failure> {
+        match lock(&self.0.answers).pop_front() {
             Some(Ok(())) => {
-                lock(&self.came).push((sink.to_owned(), n.key.clone()));
+                lock(&self.0.came).push((self.1.clone(), n.key.clone()));
                 Ok(String::new())
             }
             Some(Err(())) => Err(Failure::Permanent("never".to_owned())),
@@ -133,11 +136,11 @@ impl Host for Bench {
 
     fn receiver(
         &self,
-        _: &SinkOptions,
+        sink: &SinkOptions,
         _: &Texts,
-        _: Option<Box<dyn TopicSink>>,
+        _: Option<TopicSink>,
     ) -> Result<Box<dyn Receiver>, String> {
-        Ok(Box::new(self.clone()))
+        Ok(Box::new(Inbox(self.clone(), sink.name.clone())))
     }
 }
 

@@ -38,12 +38,7 @@ impl Webhook {
 }
 
 impl Receiver for Webhook {
-    fn send(
-        &mut self,
-        _: &str,
-        notification: &Notification,
-        now_ms: i64,
-    ) -> Result<String, Failure> {
+    fn send(&mut self, notification: &Notification, now_ms: i64) -> Result<String, Failure> {
         let body = body(notification, &self.texts);
         let timestamp = now_ms.div_euclid(1000).to_string();
         let signature = match &self.secret {

@@ -1,13 +1,15 @@
-//! The distances from calibration as JSON: the key `distances` of an evaluation. Measures that were
-//! not wanted are null.
+//! The distances from calibration: the key `distances` of an evaluation's JSON, where measures that
+//! were not wanted are null, and the lines below its text.
 //!
 //! Every measure is on the scale of scores. `error` is how far a value may be off that of the raw
 //! scores because cells stood for them (0 where they did not); `low` and `high` are proved ends;
 //! `sampling_95` is how far n events may be from their law with 95 % certainty on each side,
 //! whatever the law.
 
+use super::text::p;
 use crate::stats::distance::{Distances, sandwich};
 use serde_json::{Value, json};
+use std::fmt::Write;
 
 /// Certainty of the sampling bars.
 const ALPHA: f64 = 0.05;
@@ -44,6 +46,59 @@ pub fn json(d: &Distances, n: u64) -> Value {
     })
 }
 
+/// The lines below the text of an evaluation: one a measure, each ending in a newline.
+pub fn text(d: &Distances) -> String {
+    let mut out = String::from("\ndistance from calibration\n");
+    let plus = |error: f64| {
+        if error > 0.0 {
+            format!(" ± {error:.5} by cells")
+        } else {
+            String::new()
+        }
+    };
+    let k = &d.laplace;
+    let significance = k
+        .p_value
+        .map_or(String::new(), |x| format!(", p = {}", p(x)));
+    let upper = d
+        .upper
+        .map_or(String::new(), |u| format!(", upper distance {u:.5}"));
+    let at_most = if d.interval_exact { "" } else { "at most " };
+    let lower = d
+        .lower
+        .map(|l| format!("{:.5}{}{upper}", l.value, plus(l.error)));
+    let interval = match d.interval {
+        Some(i) => format!("{at_most}{i:.5}; surrogate {:.5}", d.surrogate),
+        None => format!("at most {:.5}", d.surrogate),
+    };
+    let (low, high) = (d.distance.low, d.distance.high);
+    let rows = [
+        (
+            "true distance",
+            Some(format!("{low:.5} to {high:.5}, whatever the features")),
+        ),
+        ("lower distance", lower),
+        (
+            "smooth error",
+            Some(format!("{:.5}{}", d.smooth, plus(d.smooth_error))),
+        ),
+        ("interval error", Some(interval)),
+        (
+            "Laplace kernel error",
+            Some(format!("{:.5}{significance}", k.error())),
+        ),
+        ("smECE", d.smooth_ece.map(|s| format!("{:.5}", s.value))),
+    ];
+    let rows = rows
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    for (name, value) in rows {
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{name:<22}{value}");
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,5 +123,19 @@ mod tests {
         let v = d.map_or(Value::Null, |d| json(&d, 1));
         assert!(v["laplace"]["p_value"].is_null() && v["laplace"]["unbiased_squared"].is_null());
         assert!(v["lower"].is_null() && v["smooth"]["value"] == 0.0);
+    }
+
+    #[test]
+    fn each_measure_has_a_line_of_its_own() {
+        let d = of_scores(&[(0.3, true), (0.5, false)], Extent::All);
+        let text = d.map_or(String::new(), |d| super::text(&d));
+        for name in [
+            "true distance",
+            "smooth error",
+            "smECE",
+            "upper distance 0.10000",
+        ] {
+            assert!(text.contains(name), "{text}");
+        }
     }
 }

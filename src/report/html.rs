@@ -1,4 +1,4 @@
-//! Numbers, times and text as HTML pages show them, and the style of these.
+//! Numbers and text as HTML pages show them, and the style of these.
 
 /// The style of all pages.
 pub const STYLE: &str = include_str!("style.css");
@@ -6,23 +6,6 @@ pub const STYLE: &str = include_str!("style.css");
 /// The text, or a dash if it is empty.
 pub fn or_none(text: &str) -> &str {
     if text.is_empty() { "–" } else { text }
-}
-
-/// A moment as people read it, in UTC; what lies outside the years 1970 to 9999 stays a number.
-pub fn rfc3339(ms: i64) -> String {
-    const YEAR_10000_MS: i64 = 253_402_300_800_000;
-    match u64::try_from(ms) {
-        Ok(positive) if ms < YEAR_10000_MS => {
-            let moment = std::time::UNIX_EPOCH + std::time::Duration::from_millis(positive);
-            humantime::format_rfc3339_seconds(moment).to_string()
-        }
-        _ => format!("{ms} ms"),
-    }
-}
-
-/// Date and time without the zone.
-pub fn clock(ms: i64) -> String {
-    rfc3339(ms).replace('T', " ").replace('Z', "")
 }
 
 /// A number with four significant digits, in scientific notation below 0.0001.

@@ -1,4 +1,4 @@
-//! Intervals by resampling as JSON: the key `intervals` of `trueline evaluate --compare-intervals`.
+//! Intervals by resampling: what `trueline evaluate --compare-intervals` adds, as JSON and as text.
 //! Ends are on the ℓ2-ECE scale.
 
 use crate::stats::comparison::intervals::{Compared, Ends};
@@ -16,4 +16,18 @@ pub fn json(c: &Compared) -> Value {
         "subsampling": ends(&c.subsampling),
         "hulc": ends(&c.hulc),
     })
+}
+
+/// One line each, below the report with our own.
+pub fn text(c: &Compared) -> String {
+    let line = |name: &str, e: &Ends| format!("{name:<22}{:.5} to {:.5}\n", e.lower, e.upper);
+    format!(
+        "\nother {:.0} % intervals of the ℓ2-ECE at {} cells, {} redrawn samples\n{}{}{}",
+        100.0 * c.confidence,
+        c.cells,
+        c.replicates,
+        line("bootstrap", &c.bootstrap),
+        line("subsampling", &c.subsampling),
+        line("HulC", &c.hulc),
+    )
 }

@@ -4,8 +4,9 @@
 //!
 //! | file | shows |
 //! |---|---|
+//! | [`moment`] | a moment as text |
 //! | [`evaluation`], [`text`] | an evaluation of scores, as JSON and as text |
-//! | [`vectors`], [`kernel`] | evaluations of vectors |
+//! | [`vectors`], [`kernel`] | evaluations of vectors, likewise |
 //! | [`distances`], [`intervals`], [`offline`] | what `trueline evaluate` computes besides |
 //! | [`detector`], [`comparison`], [`recalibration`] | the other outputs of a stream |
 //! | [`holding`] | what keeps an alert open |
@@ -27,6 +28,7 @@ pub mod kernel;
 pub mod ledger;
 pub mod legend;
 pub mod markdown;
+pub mod moment;
 pub mod offline;
 pub mod page;
 pub mod recalibration;

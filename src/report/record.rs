@@ -437,7 +437,7 @@ mod tests {
             segment: String::new(),
             view: View::Binary,
         };
-        let (mut judge, options) = (Judge::new(id, &ladder, grid), JudgeOptions::default());
+        let (mut judge, options) = (Judge::new(id, &ladder, grid), JudgeOptions::plain());
         let mut changes = Vec::new();
         for pane in 1..=10 {
             let mut sums = Sums::new(grid);

@@ -1,7 +1,10 @@
-//! Several classes at once as JSON: `trueline evaluate --view top_k:k`, `full` and `classes`.
+//! Several classes at once: `trueline evaluate --view top_k:k`, `full` and `classes`, as JSON and
+//! as text.
 
+use super::text::{known, p, span};
 use crate::stats::multiclass::{Classwise, Evaluation};
 use serde_json::{Value, json};
+use std::fmt::Write;
 
 /// A vector view, tested by cells.
 pub fn json(e: &Evaluation) -> Value {
@@ -75,4 +78,142 @@ pub fn classwise(c: &Classwise, n: usize, alpha: f64) -> Value {
         "reject": c.reject,
         "classes": c.classes.iter().map(class).collect::<Vec<_>>(),
     })
+}
+
+/// A vector view: verdict, interval, levels.
+pub fn text(e: &Evaluation) -> String {
+    let (alpha, not) = (e.alpha, if e.tcal.reject { "" } else { "not " });
+    let bound = match e.tcal.bounded {
+        true => format!(
+            ", p at most {} (a bound for any weights),",
+            p(e.tcal.p_value)
+        ),
+        false => String::new(),
+    };
+    let by_levels = (!e.tcal.bounded).then_some(e.tcal.p_value);
+    let i = &e.interval;
+    let span = span(i.lower, i.upper, i.contains_zero);
+    let weights = e
+        .weights
+        .map(|w| format!(", effective number of events {:.1}", w.effective));
+    let mut out = format!(
+        "calibration {not}rejected at α = {alpha}{bound} in the view {}\n\n\
+         {:<22}{} of {} classes{}\n\
+         {:<22}p = {} over {} levels\n\
+         {:<22}{:.5}, {} % interval {span}, {} slices, median of {} events a cell\n\
+         {:<22}{:.5} in total variation\n\n\
+         {:>9} {:>9} {:>9} {:>12} {:>12} {:>12}\n",
+        e.view,
+        "events",
+        e.n,
+        e.classes,
+        weights.unwrap_or_default(),
+        "T-Cal",
+        known(by_levels),
+        e.tcal.levels.len(),
+        "ℓ2-ECE",
+        i.estimate_squared.max(0.0).sqrt(),
+        100.0 * i.confidence,
+        i.slices,
+        i.median_count,
+        "ℓ1-ECE",
+        e.ece_l1,
+        "slices",
+        "occupied",
+        "shared",
+        "debiased",
+        "null sd",
+        "p",
+    );
+    for l in &e.tcal.levels {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            out,
+            "{:>9} {:>9} {:>9} {:>12.3e} {:>12.3e} {:>12}",
+            l.slices,
+            l.occupied,
+            l.shared,
+            l.debiased,
+            l.null_sd,
+            known((!l.left_out).then_some(l.p_value))
+        );
+    }
+    out
+}
+
+/// Every class against the rest.
+pub fn classwise_text(c: &Classwise, alpha: f64) -> String {
+    let verdict = if c.reject { "rejected" } else { "not rejected" };
+    let mut out = format!(
+        "calibration {verdict} at α = {alpha} over all classes, p = {}\n\n{:>6} {:>12} {:>12} {:>14}\n",
+        p(c.p_value),
+        "class",
+        "p",
+        "adjusted",
+        "mean residual"
+    );
+    for c in &c.classes {
+        let mark = if c.reject { "  rejects" } else { "" };
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            out,
+            "{:>6} {:>12} {:>12} {:>+14.5}{mark}",
+            c.class,
+            p(c.p_value),
+            p(c.adjusted),
+            c.mean_residual
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::{Numbers, Undecided, Verdict, shown};
+    use crate::stats::kernel::Vectors;
+    use crate::stats::multiclass::{Events, VectorView, evaluate_events};
+    use std::sync::Arc;
+
+    /// Ten of 4000 events have the weight 500, and their information is that of less than two
+    /// outcomes.
+    fn heavy(happens: fn(u32) -> bool) -> Evaluation {
+        let (mut all, mut weights) = (Vectors::new(2), Vec::new());
+        for i in 0..4000 {
+            let z = (f64::from(i) + 0.5) / 4000.0;
+            all.push(&[z, 1.0 - z], u32::from(!happens(i))).unwrap();
+            weights.push(if i % 400 == 0 { 500.0 } else { 1.0 });
+        }
+        let events = Events::weighted(&all, VectorView::Full, &weights);
+        evaluate_events(&events, 0.05, 0.9, None).unwrap()
+    }
+
+    #[test]
+    fn where_no_level_has_a_law_the_p_value_is_a_bound_and_says_so() {
+        for (happens, not) in [
+            ((|i| i < 2000) as fn(u32) -> bool, ""),
+            (|i| i * 1777 % 4000 < i, "not "),
+        ] {
+            let e = heavy(happens);
+            let text = super::text(&e);
+            let begin = format!("calibration {not}rejected at α = 0.05, p at most ");
+            assert!(text.starts_with(&begin), "{text}");
+            assert!(text.contains("p = – over "), "{text}");
+            let json = super::json(&e);
+            assert_eq!(json["tcal"]["bounded"], true);
+            assert!(json["tcal"]["p_value"].is_number() && e.tcal.reject == not.is_empty());
+            assert!(json["tcal"]["levels"][0]["p_value"].is_null());
+            let verdict = Verdict::Undecided(Undecided::FewOutcomes);
+            let said = shown(verdict, &Numbers::Cells(Arc::new(e)));
+            match not {
+                "" => assert!(said.contains("with so few outcomes its size"), "{said}"),
+                _ => assert!(
+                    said.starts_with("only 1.")
+                        && said.contains("of equal weight")
+                        && said.ends_with("only gross errors are found"),
+                    "{said}"
+                ),
+            }
+        }
+    }
 }

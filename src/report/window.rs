@@ -4,8 +4,9 @@
 use std::fmt::Write;
 
 use super::diagram::{history, reliability};
-use super::html::{capital, clock, escape, number, significance, thousands};
+use super::html::{capital, escape, number, significance, thousands};
 use super::legend;
+use super::moment::clock;
 use crate::alert::AlertState;
 use crate::judge::{
     Coverage, HistoryPoint, Numbers, Recalibration, Undecided, Verdict, WindowReport, shown,

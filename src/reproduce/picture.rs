@@ -2,6 +2,7 @@
 //! bars of one standard error, those beside them rings. Below stands what the table says in words.
 
 use super::report::Table;
+use crate::report::html::escape;
 use std::fmt::Write;
 
 const WIDTH: f64 = 800.0;
@@ -235,10 +236,4 @@ fn series(
         out,
         "<polyline points=\"{line}\" fill=\"none\" stroke=\"{colour}\" stroke-opacity=\"0.6\"/>"
     );
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
 }

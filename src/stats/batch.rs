@@ -7,7 +7,7 @@
 //! the last bit, however they are split into batches (a test below compares them with
 //! [`Sums::observe`]).
 //!
-//! All views of a subject share one buffer, in rows of one entry for each view, so an event counts
+//! All views of a stream share one buffer, in rows of one entry for each view, so an event counts
 //! for all of them or for none.
 //!
 //! Sums are accessible only through [`BatchedSums::flush`] or [`BatchedSums::into_sums`], so

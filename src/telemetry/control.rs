@@ -177,7 +177,7 @@ pub enum EventAnswer {
 }
 
 type Reload = Box<dyn Fn() -> Reloaded + Send + Sync>;
-type ReadBook = Box<dyn Fn() -> Arc<Silences> + Send + Sync>;
+type ReadSilences = Box<dyn Fn() -> Arc<Silences> + Send + Sync>;
 type Explain = Box<dyn Fn(&[String]) -> Option<Explanation> + Send + Sync>;
 type HandleAlert = Box<dyn Fn(AlertRequest) -> AlertResponse + Send + Sync>;
 type TakeEvents = Box<dyn Fn(&EventPost) -> EventAnswer + Send + Sync>;
@@ -186,7 +186,7 @@ type TakeEvents = Box<dyn Fn(&EventPost) -> EventAnswer + Send + Sync>;
 #[derive(Default)]
 pub struct Control {
     reload: OnceLock<Reload>,
-    book: OnceLock<ReadBook>,
+    silences: OnceLock<ReadSilences>,
     alerts: OnceLock<HandleAlert>,
     explain: OnceLock<Explain>,
     events: OnceLock<TakeEvents>,
@@ -212,13 +212,13 @@ impl Control {
     }
 
     /// Registers the source of silences and acknowledgements.
-    pub fn on_book(&self, read: impl Fn() -> Arc<Silences> + Send + Sync + 'static) {
-        let _ = self.book.set(Box::new(read));
+    pub fn on_silences(&self, read: impl Fn() -> Arc<Silences> + Send + Sync + 'static) {
+        let _ = self.silences.set(Box::new(read));
     }
 
     /// Silences and acknowledgements; empty if nothing is registered.
-    pub fn book(&self) -> Arc<Silences> {
-        self.book.get().map(|read| read()).unwrap_or_default()
+    pub fn silences(&self) -> Arc<Silences> {
+        self.silences.get().map(|read| read()).unwrap_or_default()
     }
 
     /// Registers the handler of requests about alerts.

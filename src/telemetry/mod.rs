@@ -4,10 +4,10 @@
 //! the one table in [`metrics`]. [`log`] sets up `tracing` and limits what frequent call sites may
 //! write. Every floor above the core may use this module; it uses none of the other edges.
 
+pub mod concerns;
 pub mod control;
 pub mod facts;
 pub mod history;
-pub mod intake;
 pub mod log;
 pub mod metrics;
 pub mod published;
@@ -15,5 +15,5 @@ pub mod scrape;
 mod series;
 pub mod taps;
 
-pub use published::{Limits, Published};
+pub use published::{Limits, Published, now_ms};
 pub use series::windows::verdict_words;

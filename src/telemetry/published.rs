@@ -24,10 +24,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use dashmap::DashMap;
 
+use super::concerns::{Concern, CountHistory, unread, wrong_partition};
 use super::control::Control;
 use super::facts::Facts;
 use super::history::History;
-use super::intake::{Concern, Intake, unread, wrong_partition};
 use super::taps::Taps;
 use crate::alert::Severity;
 use crate::judge::{StreamId, StreamReport};
@@ -147,7 +147,15 @@ pub struct Published {
     pub taps: Taps,
     /// What windows said over time.
     pub history: History,
-    intake: Mutex<Intake>,
+    counts: Mutex<CountHistory>,
+}
+
+/// Milliseconds since 1970 by this machine's clock.
+pub fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    })
 }
 
 impl Default for Published {
@@ -176,7 +184,7 @@ impl Published {
             control: Control::default(),
             taps: Taps::default(),
             history: History::default(),
-            intake: Mutex::default(),
+            counts: Mutex::default(),
         }
     }
 
@@ -244,10 +252,10 @@ impl Published {
 
     /// Remembers what the sources have counted up to now, for [`Published::concerns`]; returns what
     /// began and what ceased to be wrong with them.
-    pub fn observe_intake(&self, now_ms: i64) -> (Vec<Concern>, Vec<Concern>) {
-        lock(&self.intake).observe(now_ms, &self.facts().sources);
+    pub fn observe_counts(&self, now_ms: i64) -> (Vec<Concern>, Vec<Concern>) {
+        lock(&self.counts).observe(now_ms, &self.facts().sources);
         let now = self.concerns(now_ms);
-        lock(&self.intake).changes(now)
+        lock(&self.counts).changes(now)
     }
 
     /// What is wrong with the records that come.
@@ -261,7 +269,7 @@ impl Published {
         }
         all.extend(stopped.into_iter().map(|(topic, n)| unread(topic, n)));
         all.extend(self.unreachable());
-        all.extend(lock(&self.intake).concerns(now_ms, &facts.sources));
+        all.extend(lock(&self.counts).concerns(now_ms, &facts.sources));
         all
     }
 

@@ -46,63 +46,16 @@ impl<'de> Deserialize<'de> for Bytes {
     }
 }
 
-/// Packed sums.
-pub mod packed {
-    use super::*;
-
-    /// Writes packed sums.
-    pub fn serialize<S: Serializer>(packed: &Packed, s: S) -> Result<S::Ok, S::Error> {
-        super::serialize(packed.as_bytes(), s)
-    }
-
-    /// Reads what [`serialize`] wrote.
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Packed, D::Error> {
-        let bytes = super::deserialize(d)?;
-        Packed::from_bytes(&bytes).map_err(|_| D::Error::custom("not packed sums"))
+impl Serialize for Packed {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        serialize(self.as_bytes(), s)
     }
 }
 
-/// Packed sums of several views.
-pub mod views {
-    use super::*;
-
-    /// Writes the sums of each view.
-    pub fn serialize<S: Serializer>(views: &[Packed], s: S) -> Result<S::Ok, S::Error> {
-        s.collect_seq(views.iter().map(|p| Bytes(p.as_bytes().to_vec())))
-    }
-
-    /// Reads what [`serialize`] wrote.
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Packed>, D::Error> {
-        let views = Vec::<Bytes>::deserialize(d)?;
-        let one = |b: &Bytes| Packed::from_bytes(&b.0);
-        let all: Result<_, _> = views.iter().map(one).collect();
-        all.map_err(|_| D::Error::custom("not packed sums"))
-    }
-}
-
-/// The open panes of a stream: begin, and packed sums of each view.
-pub mod panes {
-    use super::*;
-
-    type Panes = Vec<(i64, Vec<Vec<u8>>)>;
-
-    /// Writes open panes.
-    pub fn serialize<S: Serializer>(panes: &Panes, s: S) -> Result<S::Ok, S::Error> {
-        let one = |(start, views): &(i64, Vec<Vec<u8>>)| {
-            let views: Vec<Bytes> = views.iter().cloned().map(Bytes).collect();
-            (*start, views)
-        };
-        s.collect_seq(panes.iter().map(one))
-    }
-
-    /// Reads what [`serialize`] wrote.
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Panes, D::Error> {
-        let panes = Vec::<(i64, Vec<Bytes>)>::deserialize(d)?;
-        let one = |(start, views): (i64, Vec<Bytes>)| {
-            let views = views.into_iter().map(|b| b.0);
-            (start, views.collect())
-        };
-        Ok(panes.into_iter().map(one).collect())
+impl<'de> Deserialize<'de> for Packed {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Packed, D::Error> {
+        let packed = Packed::from_bytes(&deserialize(d)?);
+        packed.map_err(|_| D::Error::custom("not packed sums"))
     }
 }
 
@@ -129,6 +82,8 @@ pub fn bytes(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::axis::{Axis, Grid};
+    use crate::stats::sums::Sums;
 
     #[test]
     fn all_bytes_go_through_text_and_back() {
@@ -144,5 +99,18 @@ mod tests {
         let ours = postcard::to_stdvec(&Bytes(list.clone())).unwrap();
         assert_eq!(ours, postcard::to_stdvec(&list).unwrap());
         assert_eq!(postcard::from_bytes::<Bytes>(&ours).unwrap().0, list);
+    }
+
+    #[test]
+    fn packed_sums_are_written_as_their_bytes_and_broken_ones_are_refused() {
+        let packed = Packed::new(&Sums::new(Grid::new(Axis::Linear, 4)));
+        let bytes = packed.as_bytes().to_vec();
+        let ours = postcard::to_stdvec(&packed).unwrap();
+        assert_eq!(ours, postcard::to_stdvec(&bytes).unwrap());
+        assert_eq!(postcard::from_bytes::<Packed>(&ours).unwrap(), packed);
+        let json = serde_json::to_string(&packed).unwrap();
+        assert_eq!(json, format!("\"{}\"", text(&bytes)));
+        assert_eq!(serde_json::from_str::<Packed>(&json).unwrap(), packed);
+        assert!(serde_json::from_str::<Packed>("\"\"").is_err());
     }
 }

@@ -32,7 +32,9 @@ pub mod width;
 pub use late_outcomes::LateOutcomes;
 pub use pack::Packed;
 pub use pack_error::PackError;
-pub use pane::{Correction, EmptySums, Pane, PaneState, PaneSums, Revision, SumsState, Total};
+pub use pane::{
+    Correction, EmptySums, Pane, PaneState, PaneSums, SumsState, Total, VectorCorrection,
+};
 pub use ring::{RUNNING_BYTES_MAX, Ring, RingState, Windows};
 pub use unlabelled::{COVERAGE_CELLS, Unlabelled};
 pub use view_sums::{FullVector, RetainedVector, VectorEvent, ViewShape, ViewSums, ViewSumsState};

@@ -185,7 +185,7 @@ pub struct Correction {
 
 /// A late outcome of a vector that was counted, or left out because it had no outcome.
 #[derive(Debug, Clone, Copy)]
-pub struct Revision<'a> {
+pub struct VectorCorrection<'a> {
     /// Event time of the prediction.
     pub time_ms: i64,
     /// Its vector.
@@ -237,7 +237,7 @@ impl Pane {
     }
 
     /// Takes a late outcome; answers whether there was room for it.
-    pub(super) fn revise(&mut self, r: &Revision<'_>) -> bool {
+    pub(super) fn revise(&mut self, r: &VectorCorrection<'_>) -> bool {
         match &mut self.sums {
             PaneSums::Scores(_) => false,
             PaneSums::Vector(sums) => r.apply(Arc::make_mut(sums), &mut self.unlabelled),
@@ -267,7 +267,7 @@ impl Correction {
     }
 }
 
-impl Revision<'_> {
+impl VectorCorrection<'_> {
     /// Changes what a pane holds; answers whether there was room for it.
     pub fn apply(&self, sums: &mut ViewSums, unlabelled: &mut Unlabelled) -> bool {
         if self.before.is_none() || self.implied {
@@ -311,7 +311,7 @@ pub struct PaneState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum SumsState {
     /// Packed sums of scores.
-    Scores(#[serde(with = "super::hex")] Vec<u8>),
+    Scores(Packed),
     /// Sums of vectors.
     Vector(ViewSumsState),
 }
@@ -319,7 +319,7 @@ pub enum SumsState {
 impl From<&PaneSums> for SumsState {
     fn from(sums: &PaneSums) -> SumsState {
         match sums {
-            PaneSums::Scores(packed) => SumsState::Scores(packed.as_bytes().to_vec()),
+            PaneSums::Scores(packed) => SumsState::Scores(packed.clone()),
             PaneSums::Vector(sums) => SumsState::Vector(sums.state()),
         }
     }
@@ -341,8 +341,7 @@ impl PaneState {
     /// The pane; an error where it is not of the kind and shape of `empty`.
     pub fn restore(self, empty: &EmptySums) -> Result<Pane, PackError> {
         let sums = match (self.sums, empty) {
-            (SumsState::Scores(bytes), PaneSums::Scores(grid)) => {
-                let packed = Packed::from_bytes(&bytes)?;
+            (SumsState::Scores(packed), PaneSums::Scores(grid)) => {
                 packed.unpack(*grid)?;
                 PaneSums::Scores(packed)
             }
@@ -365,7 +364,7 @@ impl PaneState {
     /// About how many bytes it takes.
     pub fn bytes(&self) -> usize {
         match &self.sums {
-            SumsState::Scores(bytes) => bytes.len(),
+            SumsState::Scores(packed) => packed.as_bytes().len(),
             SumsState::Vector(state) => state.bytes(),
         }
     }

@@ -19,7 +19,7 @@
 //! Windows by count have no slides: the pane whose stretch holds the begin of the new one takes it.
 
 use super::pack_error::PackError;
-use super::pane::{Correction, EmptySums, Pane, PaneSums, Revision};
+use super::pane::{Correction, EmptySums, Pane, PaneSums, VectorCorrection};
 use super::ring::Windows;
 use super::width::Width;
 use std::collections::VecDeque;
@@ -41,7 +41,7 @@ impl Windows {
 
     /// Takes a late outcome into the pane that holds its vector, in every window; answers whether
     /// there was room for it in all of them.
-    pub fn revise(&mut self, r: &Revision<'_>) -> bool {
+    pub fn revise(&mut self, r: &VectorCorrection<'_>) -> bool {
         let mut took = true;
         for ring in &mut self.rings {
             if let Some(pane) = ring.pane_at(r.time_ms) {

@@ -26,7 +26,7 @@ fn engine(views: Vec<View>, classes: &[&str], name: &str) -> Engine {
             classes: classes.iter().map(|&c| c.to_owned()).collect(),
             ladder: Ladder::new(vec![WindowSpec::time("5m", 300_000)], 10_000).expect("a ladder"),
             grid: Grid::new(Axis::Linear, 12),
-            judge: JudgeOptions::default(),
+            judge: JudgeOptions::plain(),
         }],
         ..Plan::default()
     })

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use trueline::decode::columns::Columns;
+use trueline::decode::scores::Sample;
 use trueline::decode::vectors::{self, Table, plain_columns};
 use trueline::decode::{
     Content, DecodeOptions, FieldOrConst, FileReader, IdField, PredictionField, TimeField, TimeUnit,
@@ -40,7 +41,7 @@ const PLAIN: [&str; 5] = [
 fn every_writer_and_container_gives_the_sample_of_the_csv() {
     let columns = Columns::default();
     let wanted = text("plain.csv", &columns);
-    assert!(matches!(&wanted, Table::Scores(sample) if sample.len() == 60));
+    assert!(matches!(&wanted, Table::Scores(Sample::Plain(sample)) if sample.len() == 60));
     for name in PLAIN {
         assert_eq!(columnar(name, &columns), Ok(wanted.clone()), "{name}");
         // The same by columns of numbers, in batches.
@@ -51,7 +52,7 @@ fn every_writer_and_container_gives_the_sample_of_the_csv() {
         while let Some((scores, labels)) = plain.advance().expect("sound") {
             sample.extend(scores.iter().copied().zip(labels.iter().copied()));
         }
-        assert_eq!(Table::Scores(sample), wanted, "{name}");
+        assert_eq!(Table::Scores(Sample::Plain(sample)), wanted, "{name}");
     }
     assert!(vectors::read_columnar(&path("plain.csv"), &columns).is_none());
 }
@@ -63,14 +64,14 @@ fn categories_decimals_weights_and_lists_are_what_their_text_says() {
         ..Columns::default()
     };
     let wanted = text("words.csv", &columns);
-    assert!(matches!(&wanted, Table::Weighted(_)));
+    assert!(matches!(&wanted, Table::Scores(Sample::Weighted(_))));
     assert_eq!(columnar("words.parquet", &columns), Ok(wanted));
     let listed = Columns {
         score: "probs".to_owned(),
         ..Columns::default()
     };
     let wanted = text("vectors.csv", &Columns::default());
-    assert!(matches!(&wanted, Table::Vectors(_)));
+    assert!(matches!(&wanted, Table::Vectors(_, None)));
     assert_eq!(columnar("vectors.parquet", &listed), Ok(wanted));
     let said = columnar("uneven.parquet", &Columns::default()).expect_err("three items");
     let words = "uneven.parquet: row 3: the list has 3 items and the first one 2";
@@ -191,8 +192,10 @@ fn a_file_that_is_cut_off_is_an_error() {
                     "{name}:{end}: {e}"
                 ),
                 // A stream may end between two batches.
-                Ok(Table::Scores(part)) => {
-                    let Table::Scores(all) = &whole else { panic!() };
+                Ok(Table::Scores(Sample::Plain(part))) => {
+                    let Table::Scores(Sample::Plain(all)) = &whole else {
+                        panic!()
+                    };
                     assert!(
                         name == "plain.arrows" && all.starts_with(&part),
                         "{name}:{end}"

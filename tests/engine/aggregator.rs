@@ -167,7 +167,7 @@ impl<'l> Fleet<'l> {
             feed(shard, p, offset, r);
         }
         let owner = self.owner[p as usize];
-        self.workers[owner].settle();
+        self.workers[owner].advance();
     }
 
     fn each_judge(&mut self, mut act: impl FnMut(&mut Aggregator)) {
@@ -176,11 +176,11 @@ impl<'l> Fleet<'l> {
     }
 
     fn judge(&mut self) {
-        self.aggregator.settle();
+        self.aggregator.advance();
         let changes = self.aggregator.tick(NOW_MS);
         say(&mut self.said, changes);
         for judge in &mut self.judges {
-            judge.settle();
+            judge.advance();
             say(&mut self.shared, judge.tick(NOW_MS));
         }
     }

@@ -44,7 +44,7 @@ fn plan(ids_max: usize) -> Plan {
                 sample: 24,
                 ..KernelOptions::default()
             },
-            ..JudgeOptions::default()
+            ..JudgeOptions::plain()
         },
     };
     Plan {
@@ -338,16 +338,16 @@ fn ids_move_with_their_partition() {
                 feed(shard, p, offset, r);
             }
         }
-        processes.iter_mut().for_each(Shards::settle);
+        processes.iter_mut().for_each(Shards::advance);
     }
     for p in (0..PARTITIONS).filter(|p| owners[*p] == 1) {
         carry(&mut processes, p, 1, 0);
     }
-    processes[0].settle();
+    processes[0].advance();
     for (p, log) in logs.iter().enumerate() {
         let shard = processes[0].get_mut(0, p as i32).expect("ours");
         feed(shard, p, log.len() - 1, &log[log.len() - 1]);
-        processes[0].settle();
+        processes[0].advance();
     }
     assert!(judged(processes[0].monitor().expect("it judges")) == expected);
     let counted = processes.iter().map(|s| s.counters().source(0).duplicate);

@@ -29,7 +29,7 @@ fn plan(budget: Option<&str>) -> Plan {
             segmenting: Segmenting::default(),
             judge: JudgeOptions {
                 detector: budget.map(options),
-                ..JudgeOptions::default()
+                ..JudgeOptions::plain()
             },
         }],
         ..Plan::default()

@@ -42,7 +42,7 @@ fn plan() -> Plan {
             grid: Grid::new(Axis::Linear, 6),
             judge: JudgeOptions {
                 min_events: 10,
-                ..JudgeOptions::default()
+                ..JudgeOptions::plain()
             },
         }],
         caps: Caps::default(),
@@ -100,7 +100,7 @@ fn window(monitor: MonitorView<'_>) -> &WindowReport {
 
 /// What stands in every window, and up to where.
 fn said(engine: &Engine) -> Vec<String> {
-    let all = engine.totals();
+    let all = engine.monitor().totals();
     all.map(|(id, w, sums)| format!("{id} {} {} {} {sums:?}", w.end_ms, w.n, w.verdict))
         .collect()
 }
@@ -282,7 +282,7 @@ fn a_shard_of_uncounted_records_holds_no_verdict_of_the_others_here_or_at_the_ju
             let at_ms = BEGIN_MS + i * 100;
             feed.good(all.get_mut(0, 0).expect("ours"), 0, at_ms);
             feed.other(all.get_mut(0, 1).expect("ours"), 1, at_ms, i % 2 == 0);
-            all.settle();
+            all.advance();
         }
     }
     let at: Vec<At> = vec![(0, 0), (0, 1)];
@@ -291,7 +291,7 @@ fn a_shard_of_uncounted_records_holds_no_verdict_of_the_others_here_or_at_the_ju
         judge.take(at, 1, shard.snapshot(), deltas).expect("usable");
         judge.set_freshness(at, Freshness::Behind);
     }
-    judge.settle();
+    judge.advance();
     shards.tick(0);
     judge.tick(0);
     for (placed, monitor) in [

@@ -100,7 +100,7 @@ fn quarters(score: u8) -> [(Score, u32); 1] {
 
 fn new<'v>(
     plan: &JoinPlan,
-    (key, subject): (Key, u32),
+    (key, slot): (Key, u32),
     time_ms: i64,
     views: &'v [(Score, u32)],
 ) -> NewPrediction<'v> {
@@ -108,7 +108,7 @@ fn new<'v>(
     NewPrediction {
         key,
         model: 0,
-        subject,
+        slot,
         start_ms,
         time_ms,
         due_ms: due_ms(plan, start_ms),
@@ -144,7 +144,7 @@ fn mature(joiner: &mut Joiner, plan: &JoinPlan, line_ms: i64) -> Joined {
         };
         let (z, _) = m.against(1).next().unwrap();
         let score = (z.value() * 4.0) as u8;
-        let before = out.insert(m.subject as u8, (m.start_ms, score, m.outcome));
+        let before = out.insert(m.slot as u8, (m.start_ms, score, m.outcome));
         assert_eq!(before, None, "one id matured twice");
     });
     out
@@ -338,19 +338,19 @@ fn a_journal_puts_no_prediction_of_a_stream_that_expired_into_the_next_one_of_it
         feed(&mut joiner, &plan, &predicted(id, 500));
     }
     assert_eq!(mature(&mut joiner, &plan, 1000).len(), 2);
-    joiner.end_subject(1);
+    joiner.end_stream(1);
     let views = quarters(2);
     joiner.predict(&plan, &new(&plan, (key(4), 1), 1500, &views), (0, 0));
-    joiner.end_subject(3);
+    joiner.end_stream(3);
     disk.append(joiner.take_journal(0, 0, |_| i64::MIN));
     // The watermark is moved back to before the first two.
     let mut back = disk.replay(&joiner, &plan, i64::MIN, i64::MIN);
     let mut pending = BTreeMap::new();
-    back.each_pending(|subject, n| *pending.entry(subject).or_insert(0) += n);
+    back.each_pending(|slot, n| *pending.entry(slot).or_insert(0) += n);
     assert_eq!(pending, BTreeMap::from([(1, 1), (2, 1)]));
     assert_eq!(back.pending(), 2);
     // The last operation of a journal may be the end of a stream.
-    joiner.end_subject(1);
+    joiner.end_stream(1);
     disk.append(joiner.take_journal(0, 0, |_| i64::MIN));
     let back = disk.replay(&joiner, &plan, i64::MIN, i64::MIN);
     assert_eq!(back.pending(), 1);

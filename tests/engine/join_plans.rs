@@ -25,7 +25,7 @@ fn model(name: &str, lateness_ms: i64) -> ModelPlan {
         classes: Vec::new(),
         ladder: Ladder::new(windows, lateness_ms).expect("a valid ladder"),
         grid: Grid::new(Axis::Linear, 6),
-        judge: JudgeOptions::default(),
+        judge: JudgeOptions::plain(),
     }
 }
 

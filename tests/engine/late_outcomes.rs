@@ -35,7 +35,7 @@ fn plan(maturity_ms: i64, missing: Missing, revise: bool) -> Plan {
             judge: JudgeOptions {
                 detector: Some(DetectorOptions::alone("1 per 30d".parse().unwrap(), 0.05)),
                 stale_after_ms: i64::MAX,
-                ..JudgeOptions::default()
+                ..JudgeOptions::plain()
             },
         }],
         joins: vec![JoinPlan {
@@ -126,7 +126,7 @@ fn take(feed: &mut Feed, record: &Record) {
 fn finish(feed: &mut Feed) -> Vec<(String, Sums)> {
     feed.engine.finish();
     feed.conserved();
-    let totals = feed.engine.totals();
+    let totals = feed.engine.monitor().totals();
     totals.map(|(_, w, s)| (w.window.clone(), s)).collect()
 }
 
@@ -350,7 +350,11 @@ fn an_outcome_of_a_stream_without_events_for_long_goes_into_no_other_stream() {
     assert_eq!(engine.counters().source(1).revised, 50);
     for (version, n) in [("old", 50), ("new", 0)] {
         let of = |w: &(&StreamId, &WindowReport, Sums)| w.0.version == version;
-        let mut all = engine.totals().filter(of).filter(|w| w.1.window == "24h");
+        let mut all = engine
+            .monitor()
+            .totals()
+            .filter(of)
+            .filter(|w| w.1.window == "24h");
         assert_eq!(all.next().expect("a window").2.n(), n, "{version}");
     }
     let mut new = engine.reports().filter(|r| r.id.version == "new");
@@ -402,7 +406,7 @@ fn versions(plan: Plan, own: bool) -> Engine {
 fn an_outcome_that_comes_with_a_prediction_revises_others_as_one_apart_does() {
     let plan = || plan(MINUTE, Missing::Drop, true);
     let totals = |engine: &Engine| -> Vec<(String, String, Sums)> {
-        let all = engine.totals();
+        let all = engine.monitor().totals();
         all.map(|(id, w, s)| (id.to_string(), w.window.clone(), s))
             .collect()
     };
@@ -478,7 +482,7 @@ fn a_partition_with_nothing_to_read_holds_no_prediction_back_from_the_detector()
     }
     for id in 200..1000 {
         read(&mut shards, 0, id);
-        shards.settle();
+        shards.advance();
     }
     let report = shards.reports().next().expect("a stream");
     let detector = report.detector.as_ref().expect("a detector");

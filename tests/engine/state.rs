@@ -33,7 +33,7 @@ pub(crate) fn plan() -> Plan {
             grid: Grid::new(Axis::Linear, 6),
             judge: JudgeOptions {
                 min_events: 10,
-                ..JudgeOptions::default()
+                ..JudgeOptions::plain()
             },
         }],
         joins: vec![JoinPlan {

@@ -62,7 +62,7 @@ fn plan() -> Plan {
                 stale_after_ms: STALE_MS,
                 window_alerts: false,
                 detector: Some(DetectorOptions::alone("1 per 30d".parse().unwrap(), 0.05)),
-                ..JudgeOptions::default()
+                ..JudgeOptions::plain()
             },
         }],
         ..Plan::default()
@@ -259,14 +259,14 @@ fn judged_by_checkpoints(plan: &Plan, range: Range<i64>) -> (Aggregator, Vec<Cha
         if i % TICK != 0 {
             continue;
         }
-        worker.settle();
+        worker.advance();
         let shard = worker.get_mut(0, 0).expect("ours");
         let deltas = shard.delta_batch();
         shard.deltas_stored(deltas.as_ref().expect("it counts").next);
         let taken = judge.take((0, 0), 1, shard.snapshot(), deltas);
         taken.expect("usable");
         judge.set_freshness((0, 0), Freshness::Behind);
-        judge.settle();
+        judge.advance();
         let new = judge.tick(now_ms(i));
         changes.extend(new.into_iter().filter(|_| range.contains(&i)));
     }

@@ -28,7 +28,7 @@ fn engine_of(window: &str, width_ms: i64) -> Engine {
             classes: Vec::new(),
             ladder: Ladder::new(windows, 1_000).expect("a valid ladder"),
             grid: Grid::new(Axis::Linear, 6),
-            judge: JudgeOptions::default(),
+            judge: JudgeOptions::plain(),
         }],
         joins: vec![JoinPlan {
             maturity_ms: 10_000,

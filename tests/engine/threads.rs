@@ -38,7 +38,7 @@ fn plan() -> Plan {
             judge: JudgeOptions {
                 min_events: 100,
                 detector: Some(DetectorOptions::alone(budget, 0.05)),
-                ..JudgeOptions::default()
+                ..JudgeOptions::plain()
             },
         }],
         ..Plan::default()

@@ -79,7 +79,7 @@ fn record(name: &str, engine: &Engine, changes: &[Change]) -> String {
         stream(r, &mut out);
         lines.extend(out.lines().map(str::to_owned));
     }
-    lines.extend(engine.totals().map(|(id, w, sums)| {
+    lines.extend(engine.monitor().totals().map(|(id, w, sums)| {
         let bytes = Packed::new(&sums).as_bytes().to_vec();
         format!("{id} {} sums {:016x}", w.window, hash(bytes))
     }));
@@ -129,7 +129,7 @@ fn model(views: Vec<View>, grid: Grid, windows: Vec<WindowSpec>) -> ModelPlan {
             min_events: 50,
             detector: Some(DetectorOptions::alone("1 per 30d".parse().unwrap(), 0.05)),
             stale_after_ms: i64::MAX,
-            ..JudgeOptions::default()
+            ..JudgeOptions::plain()
         },
     }
 }

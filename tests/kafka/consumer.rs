@@ -29,21 +29,23 @@ struct Tally {
 }
 
 impl Handler for Tally {
-    fn record(&mut self, record: Record<'_>) {
-        self.repeated += usize::from(!self.seen.insert((record.partition, record.offset)));
-        match self
-            .decoder
-            .decode(record.payload, record.key, record.timestamp_ms)
-        {
-            Ok(event) => match self.models.get_mut(event.model) {
-                Some(count) => *count += 1,
-                None => drop(self.models.insert(event.model.to_owned(), 1)),
-            },
-            Err(rejection) => {
-                self.rejected += 1;
-                let reason = rejection.reason.as_str();
-                self.dead
-                    .send(&self.topic, &record, reason, &rejection.detail);
+    fn records(&mut self, batch: &[Record<'_>]) {
+        for record in batch {
+            self.repeated += usize::from(!self.seen.insert((record.partition, record.offset)));
+            match self
+                .decoder
+                .decode(record.payload, record.key, record.timestamp_ms)
+            {
+                Ok(event) => match self.models.get_mut(event.model) {
+                    Some(count) => *count += 1,
+                    None => drop(self.models.insert(event.model.to_owned(), 1)),
+                },
+                Err(rejection) => {
+                    self.rejected += 1;
+                    let reason = rejection.reason.as_str();
+                    self.dead
+                        .send(&self.topic, record, reason, &rejection.detail);
+                }
             }
         }
     }

@@ -235,14 +235,14 @@ fn last_state(service: &Service) -> (BTreeMap<i32, i64>, BTreeMap<String, Stream
         .expect("a snapshot that can be read")
         .expect("a snapshot");
     let offsets = snapshot.partitions.positions();
-    let subjects = snapshot.streams.into_iter().map(|mut subject| {
+    let streams = snapshot.streams.into_iter().map(|mut stream| {
         // Which model came first is the brokers' affair.
-        subject.slot = None;
-        (subject.name.clone(), subject)
+        stream.slot = None;
+        (stream.name.clone(), stream)
     });
     (
         offsets.map(|at| (at.partition, at.offset)).collect(),
-        subjects.collect(),
+        streams.collect(),
     )
 }
 

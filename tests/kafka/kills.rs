@@ -39,9 +39,9 @@ pub(super) fn known(service: &Service) -> Known {
         .expect("a snapshot that can be read")
         .expect("a snapshot");
     let positions = snapshot.partitions.positions();
-    let subjects = snapshot.streams.into_iter().map(|mut subject| {
-        subject.slot = None;
-        (subject.name.clone(), subject)
+    let streams = snapshot.streams.into_iter().map(|mut stream| {
+        stream.slot = None;
+        (stream.name.clone(), stream)
     });
     let counters = snapshot.counters.sources();
     (
@@ -49,7 +49,7 @@ pub(super) fn known(service: &Service) -> Known {
             .map(|p| ((p.source, p.partition), p.offset))
             .collect(),
         counters.map(|(_, c)| c.clone()).collect(),
-        subjects.collect(),
+        streams.collect(),
     )
 }
 

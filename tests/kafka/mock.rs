@@ -31,19 +31,21 @@ struct Log {
 }
 
 impl Handler for Log {
-    fn record(&mut self, r: Record<'_>) {
-        let p = Partition {
-            topic: r.topic,
-            partition: r.partition,
-        };
-        if !self.assigned.contains(&p) {
-            self.outside += 1;
+    fn records(&mut self, batch: &[Record<'_>]) {
+        for r in batch {
+            let p = Partition {
+                topic: r.topic,
+                partition: r.partition,
+            };
+            if !self.assigned.contains(&p) {
+                self.outside += 1;
+            }
+            let text = String::from_utf8_lossy(r.payload).into_owned();
+            if self.records.insert((p, r.offset), text).is_some() {
+                self.repeated += 1;
+            }
+            self.fresh += 1;
         }
-        let text = String::from_utf8_lossy(r.payload).into_owned();
-        if self.records.insert((p, r.offset), text).is_some() {
-            self.repeated += 1;
-        }
-        self.fresh += 1;
     }
     fn assigned(&mut self, p: Partition) -> Option<i64> {
         self.assigned.insert(p);

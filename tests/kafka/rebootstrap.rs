@@ -144,7 +144,7 @@ fn no_coordinator() -> Vec<u8> {
 struct Nothing;
 
 impl Handler for Nothing {
-    fn record(&mut self, _: Record<'_>) {}
+    fn records(&mut self, _: &[Record<'_>]) {}
     fn assigned(&mut self, _: Partition) -> Option<i64> {
         None
     }

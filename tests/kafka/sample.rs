@@ -59,7 +59,7 @@ fn records_are_shown_field_by_field_and_rejections_with_their_reasons() {
     let topic = format!("trueline-sample-{}", unique());
     broker.create_topics(&[(&topic, 3)]);
     let mut sender = broker.producer();
-    let at = trueline::report::html::rfc3339(now_ms() - 7000);
+    let at = trueline::report::moment::rfc3339(now_ms() - 7000);
     for i in 0..300 {
         let model = if i % 10 == 0 { "other" } else { "fraud" };
         let record = match i % 30 {

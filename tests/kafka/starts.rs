@@ -9,7 +9,7 @@ use crate::support::broker::{Broker, unique};
 use crate::support::sender::Sender;
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
-use trueline::report::html::rfc3339;
+use trueline::report::moment::rfc3339;
 
 const EACH: u64 = 1000;
 

@@ -208,8 +208,8 @@ fn an_alert_says_what_keeps_it_open_and_who_looks_after_it() {
     let report = published
         .report(&id("rare", "", "", View::Class(3)))
         .expect("published");
-    let mut book = Silences::default();
-    book.acks.insert(
+    let mut silences = Silences::default();
+    silences.acks.insert(
         report.id.fingerprint(),
         Ack {
             by: "ann".to_owned(),
@@ -218,7 +218,7 @@ fn an_alert_says_what_keeps_it_open_and_who_looks_after_it() {
             since_ms: report.alert.since_ms.expect("it fires"),
         },
     );
-    book.enter(Silence {
+    silences.enter(Silence {
         id: 3,
         matchers: vec!["model=team*".parse::<Matcher>().expect("a matcher")],
         from_ms: now_ms(),
@@ -226,8 +226,8 @@ fn an_alert_says_what_keeps_it_open_and_who_looks_after_it() {
         by: "bob".to_owned(),
         note: "release".to_owned(),
     });
-    let book = Arc::new(book);
-    published.control.on_book(move || Arc::clone(&book));
+    let silences = Arc::new(silences);
+    published.control.on_silences(move || Arc::clone(&silences));
     let server = Server::start(published);
     let page = server.get("/streams/rare///class:3").body;
     for words in [
@@ -266,7 +266,7 @@ fn rejecting(published: &Published) {
         detail: "no field <label>".to_owned(),
     }));
     published.update(|facts| facts.sources.push(source));
-    published.observe_intake(now_ms());
+    published.observe_counts(now_ms());
 }
 
 #[test]

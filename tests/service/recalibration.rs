@@ -29,7 +29,7 @@ fn plan() -> Plan {
             classes: Vec::new(),
             ladder: Ladder::new(window, 0).unwrap(),
             grid: Grid::new(Axis::Linear, 12),
-            judge: JudgeOptions::default(),
+            judge: JudgeOptions::plain(),
         }],
         ..Plan::default()
     }

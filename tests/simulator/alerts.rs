@@ -149,7 +149,7 @@ pub fn at_the_end(engine: &EngineLoop, receivers: &Receivers, fleet: Fleet) -> R
 /// Whether an alert of the model was bad later than what was told last.
 fn is_later(engine: &EngineLoop, model: &str, last: Option<&Notification>) -> bool {
     let ended = last.filter(|n| n.status == Status::Resolved);
-    let reports = engine.engines.monitors().flat_map(|m| m.reports());
+    let reports = engine.topology.monitors().flat_map(|m| m.reports());
     let bad = reports.filter(|r| r.id.model == model);
     let bad = bad.filter_map(|r| r.alert.bad_ms).max();
     ended.is_none_or(|n| bad > n.bad_ms)

@@ -180,7 +180,7 @@ impl Committed {
 
 /// No evaluated verdict is older than it may be, unless the process says that it is not ready.
 pub fn young(engine: &EngineLoop) -> Result<(), String> {
-    let Topology::Single(single) = &engine.engines else {
+    let Topology::Single(single) = &engine.topology else {
         // A shard by itself sets the first records after a long gap aside.
         return Ok(());
     };
@@ -253,7 +253,7 @@ pub fn compare<'e>(
         by_topic.for_each(|(n, sum)| sum.add(&all.source(n)));
     };
     for engine in counting {
-        match &engine.engines {
+        match &engine.topology {
             Topology::Single(e) => add(&e.counters()),
             Topology::Sharded(m) => {
                 let all = m.shards().all().iter();
@@ -264,11 +264,11 @@ pub fn compare<'e>(
     }
     dispositions(&counters[0], committed, future)?;
     joined(&counters[1..], committed)?;
-    windows(&engine.engines, committed)?;
+    windows(&engine.topology, committed)?;
     let (reference, changes) = committed.reference(config);
     let mut expected = judged(reference.monitor());
     let mut found: BTreeMap<String, String> = BTreeMap::new();
-    for (what, said) in engine.engines.monitors().flat_map(judged) {
+    for (what, said) in engine.topology.monitors().flat_map(judged) {
         if found.insert(what.clone(), said).is_some() {
             return Err(format!("{what} is judged twice"));
         }
@@ -276,7 +276,7 @@ pub fn compare<'e>(
     // Records of the third model are late or not, by when they were read.
     expected.retain(|k, _| !k.starts_with("c/"));
     found.retain(|k, _| !k.starts_with("c/"));
-    let whole = match &engine.engines {
+    let whole = match &engine.topology {
         Topology::Single(_) => true,
         // A process whose partitions move bets on those that it has.
         Topology::Sharded(_) => false,
@@ -285,7 +285,7 @@ pub fn compare<'e>(
     if !whole {
         expected.retain(|k, _| !k.ends_with(" detector"));
     }
-    if matches!(engine.engines, Topology::Judges(_)) {
+    if matches!(engine.topology, Topology::Judges(_)) {
         // It seals when checkpoints come, and an outcome that corrects a pane before that is not
         // missed.
         expected.retain(|k, _| !(k.starts_with("d/") && k.ends_with(" detector")));
@@ -377,10 +377,10 @@ fn joined(all: &[SourceCounters], committed: &Committed) -> Result<(), String> {
 }
 
 /// Counts the events of each window by hand.
-fn windows(engines: &Topology, committed: &Committed) -> Result<(), String> {
+fn windows(topology: &Topology, committed: &Committed) -> Result<(), String> {
     let good = committed.counted();
     let mut compared = 0;
-    for (id, report, sums) in engines.monitors().flat_map(MonitorView::totals) {
+    for (id, report, sums) in topology.monitors().flat_map(MonitorView::totals) {
         let Some(model) = MODELS.iter().position(|m| *m == id.model) else {
             continue;
         };

@@ -426,7 +426,7 @@ impl Waits {
         let assigned = consumer.consumer.assignment();
         self.0
             .retain(|n, _| assigned.iter().any(|p| p.partition == *n));
-        let positions = engine.engines.positions();
+        let positions = engine.topology.positions();
         let position = |p: i32| {
             let mut all = positions.iter();
             let here = all.find(|o| (o.source, o.partition) == (0, p));

@@ -217,21 +217,21 @@ impl Running for Ended {
 /// The connection of a process to a receiver.
 struct Connection {
     site: Site,
-    resends: bool,
+    sink: String,
 }
 
 impl Receiver for Connection {
-    fn send(&mut self, sink: &str, n: &Notification, _: i64) -> Result<String, Failure> {
-        let durable = lock(&self.site.parts).full || self.site.has_recorded(sink, &n.key);
+    fn send(&mut self, n: &Notification, _: i64) -> Result<String, Failure> {
+        let durable = lock(&self.site.parts).full || self.site.has_recorded(&self.sink, &n.key);
         let mut receivers = lock(&self.site.receivers);
         if !durable && receivers.wrong.is_none() {
             receivers.wrong = Some(format!("{} was sent and is not on disk", n.key));
         }
-        receivers.take(self.site.host, sink, n)
+        receivers.take(self.site.host, &self.sink, n)
     }
 
     fn needs_resend(&self) -> bool {
-        self.resends
+        SINKS.last() == Some(&self.sink.as_str())
     }
 }
 
@@ -259,11 +259,11 @@ impl Host for Site {
         &self,
         sink: &SinkOptions,
         _: &Texts,
-        _: Option<Box<dyn TopicSink>>,
+        _: Option<TopicSink>,
     ) -> Result<Box<dyn Receiver>, String> {
         Ok(Box::new(Connection {
             site: self.clone(),
-            resends: SINKS.last() == Some(&sink.name.as_str()),
+            sink: sink.name.clone(),
         }))
     }
 }

@@ -101,7 +101,7 @@ const BEGIN_MS: i64 = 1_700_000_000_000 / 3_600_000 * 3_600_000;
 fn plan(sampling: Sampling, joined: bool) -> Plan {
     let mut judge = JudgeOptions {
         stale_after_ms: i64::MAX,
-        ..JudgeOptions::default()
+        ..JudgeOptions::plain()
     };
     judge.evaluation.sampling = sampling;
     judge.evaluation.tcal.alpha = 0.001;
@@ -163,7 +163,7 @@ fn a_stream_of_sampled_negatives_is_judged_on_its_own_scale_joined_or_not() {
     let (mut whole, mut joined) = (fed(told, false), fed(told, true));
     assert_eq!(verdict(&mut whole), Verdict::Calibrated);
     assert_eq!(verdict(&mut joined), Verdict::Calibrated);
-    let sums = |e: &Engine| e.totals().next().expect("a window").2;
+    let sums = |e: &Engine| e.monitor().totals().next().expect("a window").2;
     assert!(sums(&whole) == sums(&joined), "the same sums, to the bit");
     let report = whole.reports().next().expect("a stream");
     let e = report.windows[0].scores().cloned().expect("numbers");

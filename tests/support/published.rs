@@ -115,7 +115,7 @@ fn recalibrated() -> Arc<Recalibration> {
             verdict: Verdict::Miscalibrated,
         };
         let total = || Ok::<Sums, ()>(sums(10_000, |u| u, over_confident));
-        let stepped = Recalibration::step(before, window, &JudgeOptions::default(), total);
+        let stepped = Recalibration::step(before, window, &JudgeOptions::plain(), total);
         stepped.unwrap().unwrap()
     };
     let first = step(None, end_ms - 600_000);

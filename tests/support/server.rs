@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
-use trueline::http::DoorOptions;
+use trueline::http::AccessOptions;
 use trueline::telemetry::Published;
 
 /// A running server; stops when dropped.
@@ -36,7 +36,7 @@ impl Server {
         let task = runtime.spawn(trueline::http::serve(
             listener,
             shared,
-            DoorOptions::default(),
+            AccessOptions::default(),
             async {
                 let _ = stopped.await;
             },

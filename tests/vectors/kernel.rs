@@ -47,7 +47,7 @@ fn plan(classes: usize, keeping: KernelOptions) -> Plan {
             judge: JudgeOptions {
                 min_events: 50,
                 kernel: keeping,
-                ..JudgeOptions::default()
+                ..JudgeOptions::plain()
             },
             segmenting: Default::default(),
         }],

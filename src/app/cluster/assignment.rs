@@ -255,7 +255,7 @@ impl Assignment {
         let mut left = std::mem::take(&mut self.departures);
         let came = std::mem::take(&mut self.arrivals);
         if !left.is_empty() {
-            self.shards.settle();
+            self.shards.advance();
             self.shards.without_reports(&mut left);
         }
         Moves { came, left }
@@ -271,7 +271,7 @@ impl Assignment {
 
     /// Whether checkpoints are being written.
     pub fn is_writing(&self) -> bool {
-        self.store.busy()
+        self.store.is_writing()
     }
 
     /// What became of the checkpoints handed over last, once, if it is known.

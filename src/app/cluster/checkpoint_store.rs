@@ -114,7 +114,7 @@ impl CheckpointStore {
         self.beat = Some(beat);
     }
 
-    fn lives(&self) {
+    fn beat(&self) {
         self.beat.iter().for_each(Beat::tick);
     }
 
@@ -138,7 +138,7 @@ impl CheckpointStore {
         topics: &[String],
         plan: &Plan,
     ) -> Result<Taken, KafkaError> {
-        self.lives();
+        self.beat();
         let start = Instant::now();
         let topic = topics.get(usize::from(source)).cloned().unwrap_or_default();
         let groups = &self.options.groups;
@@ -148,7 +148,7 @@ impl CheckpointStore {
         let (epoch, reader) = self.options.claim(
             (self.claims.as_ref(), self.state.as_ref()),
             (state_partition, &prefix),
-            (start, &|| self.lives()),
+            (start, &|| self.beat()),
         )?;
         let cursor = CheckpointCursor {
             group,
@@ -260,12 +260,12 @@ impl CheckpointStore {
     }
 
     /// Whether a batch is being written.
-    pub fn busy(&self) -> bool {
+    pub fn is_writing(&self) -> bool {
         self.writing.busy()
     }
 
     /// Hands over the shards that have changed since they were last written. It is an error to do
-    /// so while [`busy`](CheckpointStore::busy).
+    /// so while [`is_writing`](CheckpointStore::is_writing).
     pub fn write(&mut self, shards: &mut [LocalShard], verdicts: &BTreeMap<At, Vec<VerdictState>>) {
         let mut letter = Vec::new();
         for shard in shards {
@@ -387,7 +387,7 @@ impl CheckpointStore {
         verdicts: &[VerdictState],
         others: &mut [LocalShard],
     ) {
-        self.lives();
+        self.beat();
         // The batch under way may be of this shard too; its cursor is still here.
         let before = self.wait(others, self.leaving.left());
         self.leaving.keep(before);

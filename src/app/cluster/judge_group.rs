@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use super::assignment::Moves;
 use super::checkpoint_store::CheckpointAge;
 use super::follower::{AGAIN, TURN};
-use super::judge_member::{GroupHandler, Member, Tasks, checkpoint_of};
+use super::judge_member::{GroupHandler, Membership, Tasks, checkpoint_of};
 use super::judge_store::JudgeStore;
 use super::judge_task::JudgeTask;
 use super::judge_topic::judge_topic;
@@ -52,7 +52,7 @@ pub struct JudgeGroup {
     pub(super) store: JudgeStore,
     consumer: Option<Consumer>,
     link: Option<Box<dyn FollowState>>,
-    member: Member,
+    member: Membership,
     tried: Option<Instant>,
 }
 
@@ -72,7 +72,7 @@ impl JudgeGroup {
             topics,
             consumer: None,
             link: None,
-            member: Member::default(),
+            member: Membership::default(),
             tried: None,
         })
     }
@@ -272,7 +272,7 @@ impl JudgeGroup {
 
     /// Whether checkpoints are being written.
     pub(super) fn is_writing(&self) -> bool {
-        self.store.busy()
+        self.store.is_writing()
     }
 
     /// What became of the checkpoints handed over last, once, if it is known.

@@ -28,7 +28,7 @@ pub(super) type Tasks = BTreeMap<i32, JudgeTask>;
 
 /// What a member of the group knows besides its tasks.
 #[derive(Default)]
-pub(super) struct Member {
+pub(super) struct Membership {
     /// Claims of our tasks.
     pub(super) claims: BTreeMap<i32, i64>,
     /// Judge partitions that are assigned and not judged, each with the reason.
@@ -100,7 +100,7 @@ pub(super) struct GroupHandler<'a> {
     pub(super) plan: &'a Plan,
     pub(super) topics: &'a [String],
     pub(super) store: &'a mut JudgeStore,
-    pub(super) member: &'a mut Member,
+    pub(super) member: &'a mut Membership,
     pub(super) tasks: &'a mut Tasks,
 }
 
@@ -174,7 +174,7 @@ impl GroupHandler<'_> {
         self.store.wait_to_leave(&mut self.member.counts);
         let checkpoint = checkpoint_of(task, &self.member.notified);
         let due = self.store.is_due(partition, task.revision());
-        let (Some(checkpoint), true, false) = (checkpoint, due, self.store.busy()) else {
+        let (Some(checkpoint), true, false) = (checkpoint, due, self.store.is_writing()) else {
             return;
         };
         let last = (partition, task.revision(), checkpoint);
@@ -185,10 +185,9 @@ impl GroupHandler<'_> {
             );
         }
     }
-}
 
-impl Handler for GroupHandler<'_> {
-    fn record(&mut self, record: Record<'_>) {
+    /// Hands a record of the topic to the task of its partition.
+    fn take(&mut self, record: &Record<'_>) {
         let (partition, offset) = (record.partition, record.offset);
         let key = record.key.unwrap_or_default();
         let claim = self.member.claims.get(&partition);
@@ -213,6 +212,14 @@ impl Handler for GroupHandler<'_> {
             if after_claim && !task.is_read() {
                 task.end(0, counts);
             }
+        }
+    }
+}
+
+impl Handler for GroupHandler<'_> {
+    fn records(&mut self, batch: &[Record<'_>]) {
+        for record in batch {
+            self.take(record);
         }
     }
 

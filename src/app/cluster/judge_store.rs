@@ -99,7 +99,7 @@ impl JudgeStore {
         self.beat = Some(beat);
     }
 
-    fn lives(&self) {
+    fn beat(&self) {
         self.beat.iter().for_each(Beat::tick);
     }
 
@@ -123,7 +123,7 @@ impl JudgeStore {
         let (epoch, reader) = self.options.claim(
             (self.claims.as_ref(), self.reader.as_ref()),
             (partition, &self.prefix(partition)),
-            (start, &|| self.lives()),
+            (start, &|| self.beat()),
         )?;
         let cursor = Cursor {
             epoch,
@@ -161,7 +161,7 @@ impl JudgeStore {
     }
 
     /// Whether a batch is being written.
-    pub(super) fn busy(&self) -> bool {
+    pub(super) fn is_writing(&self) -> bool {
         self.writing.busy()
     }
 
@@ -182,7 +182,7 @@ impl JudgeStore {
     }
 
     /// Hands over checkpoints of these revisions. It is an error to do so while
-    /// [`busy`](JudgeStore::busy).
+    /// [`is_writing`](JudgeStore::is_writing).
     pub(super) fn write(&mut self, all: Vec<(i32, u64, PartitionCheckpoint)>) {
         let mut sent = Vec::new();
         for (state_partition, revision, checkpoint) in all {
@@ -248,7 +248,7 @@ impl JudgeStore {
 
     /// Waits for the batch under way before a judge partition is given up.
     pub(super) fn wait_to_leave(&mut self, counts: &mut CheckpointCounts) {
-        self.lives();
+        self.beat();
         let before = self.wait(self.leaving.left(), counts);
         self.leaving.keep(before);
     }

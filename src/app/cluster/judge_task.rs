@@ -257,7 +257,7 @@ impl JudgeTask {
         for (at, _, freshness) in all {
             self.aggregator.set_freshness(at, freshness);
         }
-        self.aggregator.settle();
+        self.aggregator.advance();
         (self.news, self.began) = (false, true);
     }
 

@@ -49,17 +49,17 @@ impl CheckpointOptions {
         &self,
         (claims, state): (&dyn WriteState, &dyn ReadState),
         (state_partition, prefix): (i32, &str),
-        (start, lives): (Instant, &dyn Fn()),
+        (start, beat): (Instant, &dyn Fn()),
     ) -> Result<(i64, CheckpointReader), KafkaError> {
         let within = self.restore_within;
         let claim: KeyedRecord = (claim_key(prefix), Some(self.claimant()));
-        lives();
-        let epoch = claims.put(&[(state_partition, &claim)], within, lives)?;
+        beat();
+        let epoch = claims.put(&[(state_partition, &claim)], within, beat)?;
         let epoch = epoch.first().copied().unwrap_or_default();
-        lives();
+        beat();
         let mut reader = CheckpointReader::new(prefix.to_owned());
         let left = within.saturating_sub(start.elapsed());
-        state.read(state_partition, epoch, left, lives, &mut |key, value| {
+        state.read(state_partition, epoch, left, beat, &mut |key, value| {
             reader.read(key, value);
         })?;
         Ok((epoch, reader))

@@ -89,7 +89,7 @@ impl Topology {
 
     /// Moves some predictions that exceed memory since a shard arrived to the store: one step per
     /// call, so that nothing else waits long.
-    pub fn tend(&mut self) {
+    pub fn spill_some(&mut self) {
         match self {
             Topology::Single(engine) => {
                 engine.spill_some();
@@ -100,9 +100,9 @@ impl Topology {
     }
 
     /// Brings what is judged up to what was read.
-    pub fn settle(&mut self) {
+    pub fn advance(&mut self) {
         if let Topology::Sharded(m) = self {
-            m.shards_mut().settle();
+            m.shards_mut().advance();
         }
     }
 
@@ -275,7 +275,7 @@ impl Topology {
     }
 
     /// See [`Engine::reload`].
-    pub fn live(&mut self, new: &Plan) {
+    pub fn reload(&mut self, new: &Plan) {
         match self {
             Topology::Single(engine) => engine.reload(new),
             Topology::Sharded(m) => m.shards_mut().reload(new),
@@ -405,7 +405,7 @@ impl Topology {
     }
 
     /// Whether checkpoints are being written.
-    pub fn writing(&self) -> bool {
+    pub fn is_writing(&self) -> bool {
         match self {
             Topology::Single(_) => false,
             Topology::Sharded(m) => m.is_writing(),

@@ -111,23 +111,23 @@ impl SourceConsumer {
     }
 
     /// Reads what the broker has, waiting at most `wait` for it. Returns the number of records.
-    pub fn poll(&mut self, engines: &mut Topology, wait: Duration) -> usize {
+    pub fn poll(&mut self, topology: &mut Topology, wait: Duration) -> usize {
         let source = &mut self.source;
         source.records.reading_ms = Some(clock::reading_ms());
         let passed = std::mem::replace(&mut self.polled, Instant::now()).elapsed();
         if self.contest.as_ref().is_none_or(|c| c.reached) {
             let session = Duration::from_millis(self.options.kafka.session_ms());
             let after = contest::grace(session) + GIVE_BACK;
-            source.let_go(engines, passed.min(STEP_MAX), after);
+            source.let_go(topology, passed.min(STEP_MAX), after);
         }
-        let mut handler = SourceHandler { source, engines };
+        let mut handler = SourceHandler { source, topology };
         handler.drain_queue();
         if let Some(dead_letters) = &handler.source.records.dead_letters {
             dead_letters.rebootstrap();
         }
         let records = &handler.source.records;
         let ours = |source: u16| records.numbered().any(|(_, number)| number == source);
-        if let Some(why) = handler.engines.must_claim_again(ours)
+        if let Some(why) = handler.topology.must_claim_again(ours)
             && self.recreate_at.is_none()
         {
             handler.error(KafkaError::Fatal(why));
@@ -139,7 +139,7 @@ impl SourceConsumer {
             self.fenced = true;
             // Who was fenced while it took the `instance` back waits again.
             (self.returning, self.contest) = (false, None);
-            self.give_up(engines);
+            self.give_up(topology);
             return 0;
         }
         match self.recreate_at {
@@ -153,7 +153,7 @@ impl SourceConsumer {
                 0
             }
             Some(_) => {
-                self.recreate(engines);
+                self.recreate(topology);
                 0
             }
         }
@@ -233,12 +233,12 @@ impl SourceReader {
     }
 }
 
-/// A source that borrows the engines for one poll.
+/// A source that borrows what counts its records for one poll.
 pub struct SourceHandler<'a> {
     /// The source.
     pub source: &'a mut SourceReader,
-    /// The engines.
-    pub engines: &'a mut Topology,
+    /// What counts its records.
+    pub topology: &'a mut Topology,
 }
 
 impl SourceHandler<'_> {
@@ -265,7 +265,7 @@ impl SourceHandler<'_> {
         place: Option<usize>,
     ) -> Progress {
         let records = &mut self.source.records;
-        match self.engines.sink_of(records.partition_id(partition)) {
+        match self.topology.sink_of(records.partition_id(partition)) {
             Some(sink) => records.read_at(sink, record, place),
             None => Progress::Done,
         }
@@ -292,7 +292,7 @@ impl SourceHandler<'_> {
 
     fn on_partition(&mut self, partition: Partition, what: PartitionEvent) {
         let id = self.source.records.partition_id(partition);
-        self.engines.on_partition(id, what);
+        self.topology.on_partition(id, what);
     }
 
     /// The same once the records of the partition that wait for a schema are counted: they came
@@ -307,10 +307,6 @@ impl SourceHandler<'_> {
 }
 
 impl Handler for SourceHandler<'_> {
-    fn record(&mut self, record: Record<'_>) {
-        self.take(&record, None);
-    }
-
     fn records(&mut self, batch: &[Record<'_>]) {
         self.source.records.decode(batch);
         for (place, record) in batch.iter().enumerate() {
@@ -320,24 +316,24 @@ impl Handler for SourceHandler<'_> {
 
     fn assigning(&mut self) {
         self.source.lost_since = None;
-        self.engines.assigning();
+        self.topology.assigning();
     }
 
     fn assigned(&mut self, partition: Partition) -> Option<i64> {
         self.source.reset(partition);
         self.source.unassigned.remove(&partition);
         let id = self.source.records.partition_id(partition);
-        let offset = self.engines.assign(id);
+        let offset = self.topology.assign(id);
         if let Some(offset) = offset {
             // What was restored is stored; what one engine has read since is not.
             let stored = self.source.stored.entry(partition).or_insert(offset);
-            if self.engines.may_move() {
+            if self.topology.may_move() {
                 *stored = offset;
             }
         }
         let (topic, partition) = self.source.place(partition);
         tracing::info!(topic, partition, offset, "partition assigned");
-        if let Some(error) = self.engines.take_trouble() {
+        if let Some(error) = self.topology.take_trouble() {
             // The consumer rejoins the group and tries again.
             self.error(KafkaError::Fatal(error.to_string()));
         }
@@ -354,7 +350,7 @@ impl Handler for SourceHandler<'_> {
             .source
             .records
             .partition_id(Partition { topic, partition });
-        self.engines.was_read(id.source)
+        self.topology.was_read(id.source)
     }
 
     fn begins(&mut self, partition: Partition, begin: Begin) {
@@ -378,21 +374,25 @@ impl Handler for SourceHandler<'_> {
 
     fn is_suspended(&self, partition: Partition) -> bool {
         let id = self.source.records.partition_id(partition);
-        self.engines.suspends(id)
+        self.topology.suspends(id)
     }
 
     fn revoking(&mut self, partitions: &[Partition]) {
-        self.source.releasing(partitions, self.engines);
+        self.source.releasing(partitions, self.topology);
     }
 
     fn revoked(&mut self, partition: Partition, lost: bool) {
         self.source.reset(partition);
-        self.source.release(partition, self.engines, lost);
+        self.source.release(partition, self.topology, lost);
         if lost {
             self.source.lose();
         }
         let (topic, partition) = self.source.place(partition);
         tracing::info!(topic, partition, lost, "partition revoked");
+    }
+
+    fn passed(&mut self, partition: Partition, offset: i64) {
+        self.after_queued(partition, PartitionEvent::Passed(offset));
     }
 
     fn end_of_partition(&mut self, partition: Partition) {

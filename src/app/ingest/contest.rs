@@ -15,7 +15,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::kafka::{Member, ProcessStart};
+use crate::kafka::{Peer, ProcessStart};
 
 /// How often the members of the group are asked for.
 const ASK_EVERY: Duration = Duration::from_secs(2);
@@ -46,7 +46,7 @@ pub enum Decision {
     /// Take the name back.
     Return,
     /// Stop, because of this process.
-    Stop(Member),
+    Stop(Peer),
 }
 
 /// Two processes where there may be one.
@@ -55,7 +55,7 @@ pub struct Contest {
     /// What both claim.
     pub claim: Claim,
     /// The others, as far as they are known.
-    pub others: Vec<Member>,
+    pub others: Vec<Peer>,
     /// The brokers have answered the last question. Until they do, others may come and go unseen.
     pub reached: bool,
     grace: Duration,
@@ -87,7 +87,7 @@ impl Contest {
     }
 
     /// Takes an answer of the group; says what to do.
-    pub fn decide(&mut self, others: Vec<Member>) -> Decision {
+    pub fn decide(&mut self, others: Vec<Peer>) -> Decision {
         self.others = others;
         self.reached = true;
         let over = self.since.elapsed() >= self.grace;
@@ -123,7 +123,7 @@ impl Contest {
 }
 
 /// What a process that started at `ours` does; `over`: the grace period is.
-fn decide(claim: Claim, ours: ProcessStart, others: &[Member], over: bool) -> Decision {
+fn decide(claim: Claim, ours: ProcessStart, others: &[Peer], over: bool) -> Decision {
     let earlier = others.iter().find(|m| m.start.is_some_and(|s| s < ours));
     let unknown = others.iter().find(|m| m.start.is_none());
     match (claim, earlier, unknown) {
@@ -144,8 +144,8 @@ mod tests {
         ProcessStart { at_ms, nonce }
     }
 
-    fn member(start: Option<ProcessStart>) -> Member {
-        Member { host: None, start }
+    fn member(start: Option<ProcessStart>) -> Peer {
+        Peer { host: None, start }
     }
 
     #[test]

@@ -19,7 +19,6 @@ pub mod decode_threads;
 mod decoded;
 pub mod record;
 pub mod schema_queue;
-pub mod stats;
 
 /// The configuration in a text, for tests.
 #[cfg(test)]

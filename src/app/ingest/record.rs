@@ -17,9 +17,9 @@
 
 use super::decode_threads::DecodeThreads;
 use super::schema_queue::Progress;
-use super::stats::ReplayStats;
 use crate::app::error::AppError;
 use crate::app::pool::Pool;
+use crate::app::replay::stats::ReplayStats;
 use crate::app::setup::source_error;
 use crate::collect::{Disposition, Origin, PartitionId, Reason};
 use crate::config::SourceOptions;

@@ -66,7 +66,7 @@ struct Requests {
 /// Accepts silences, acknowledgements, ends of alerts and deployments.
 pub fn accept_requests(control: &AlertControl, orders: Sender<Order>, published: &Arc<Published>) {
     let reader = control.clone();
-    published.control.on_book(move || reader.book());
+    published.control.on_silences(move || reader.silences());
     let requests = Requests {
         control: control.clone(),
         orders: Mutex::new(orders),

@@ -1,29 +1,20 @@
 //! The topic that receives notifications: the client of the brokers for a sink of the kind `kafka`.
 
-use std::time::Duration;
-
 use crate::kafka::{KafkaOptions, Topic};
 use crate::notify::{Kind, SinkOptions, TopicSink};
-
-/// A topic that receives notifications.
-struct AlertTopic(Topic);
-
-impl TopicSink for AlertTopic {
-    fn write(&mut self, key: &str, body: &str, _: Duration) -> Result<String, String> {
-        let (partition, offset) = self.0.write(key, body)?;
-        Ok(format!("partition {partition}, offset {offset}"))
-    }
-}
 
 /// The topic of a sink, on the brokers of the sources; `None` for a sink of another kind.
 pub fn topic_sink(
     kafka: Option<&KafkaOptions>,
     sink: &SinkOptions,
-) -> Result<Option<Box<dyn TopicSink>>, String> {
+) -> Result<Option<TopicSink>, String> {
     let (Kind::Kafka, false, Some(kafka)) = (sink.kind, sink.dry_run, kafka) else {
         return Ok(None);
     };
     let topic = Topic::new(kafka, &sink.address, sink.timeout);
     let topic = topic.map_err(|e| format!("sink {}: {e}", sink.name))?;
-    Ok(Some(Box::new(AlertTopic(topic))))
+    Ok(Some(Box::new(move |key: &str, body: &str| {
+        let (partition, offset) = topic.write(key, body)?;
+        Ok(format!("partition {partition}, offset {offset}"))
+    })))
 }

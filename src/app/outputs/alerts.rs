@@ -245,8 +245,8 @@ impl AlertDispatcher {
         let mut notification = Notification::firing(id, begun, (&worst.id, &facts), at_ms, links);
         notification.bad_ms = group.bad_ms;
         notification.list(&ranked, |id| self.links(id).page);
-        let book = self.notifier.book();
-        let deployment = book.deployment_of(&worst.id.model, &worst.id.version);
+        let silences = self.notifier.silences();
+        let deployment = silences.deployment_of(&worst.id.model, &worst.id.version);
         notification.deployment = deployment.cloned();
         let caveats = lookup.caveats(&worst.id.model);
         notification.evidence.push_str(&caveats);

@@ -10,7 +10,7 @@ use crate::app::cluster::topology::Topology;
 use crate::collect::Counters;
 use crate::collect::join::{JoinPlan, WrongPartition};
 use crate::judge::{StreamId, StreamReport};
-use crate::telemetry::intake::ABSENT_MIN;
+use crate::telemetry::concerns::ABSENT_MIN;
 
 /// Where outcomes may have missed their predictions.
 const WRONG_PARTITION: &str = ". Outcomes wait on another partition than their predictions (see \

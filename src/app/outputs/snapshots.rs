@@ -75,11 +75,12 @@ impl SnapshotStore {
     }
 
     /// Whether a snapshot is being written.
-    pub fn busy(&self) -> bool {
+    pub fn is_writing(&self) -> bool {
         self.writing.busy()
     }
 
-    /// Hands over a snapshot. It is an error to call this while [`busy`](SnapshotStore::busy).
+    /// Hands over a snapshot. It is an error to call this while
+    /// [`is_writing`](SnapshotStore::is_writing).
     pub fn write(&mut self, snapshot: Snapshot, positions: Vec<Origin>, deltas: Vec<JournalDelta>) {
         let job = SnapshotJob {
             snapshot,

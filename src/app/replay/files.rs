@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::session::{Listeners, Progress, Session, Tally};
 use crate::app::error::AppError;
 use crate::app::ingest::record::{self, Taken};
-use crate::app::ingest::stats::ReplayStats;
+use crate::app::replay::stats::ReplayStats;
 use crate::collect::PartitionId;
 use crate::config::{Config, SourceOptions};
 use crate::decode::{Content, DecodeOptions, FileError, FileReader, LabelOptions, Row};

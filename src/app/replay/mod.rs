@@ -8,6 +8,7 @@
 pub mod backtest;
 mod files;
 mod session;
+pub mod stats;
 pub mod topics;
 
 use super::error::AppError;

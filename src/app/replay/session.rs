@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::app::error::AppError;
-use crate::app::ingest::stats::ReplayStats;
 use crate::app::pool::Pool;
+use crate::app::replay::stats::ReplayStats;
 use crate::collect::{Reason, Refusal};
 use crate::judge::Change;
 use crate::monitor::{Engine, Plan};

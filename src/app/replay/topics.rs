@@ -16,7 +16,7 @@ use super::session::{Listeners, Progress, Session, Tally};
 use crate::app::error::AppError;
 use crate::app::ingest::record::RecordReader;
 use crate::app::ingest::schema_queue::Progress as Reading;
-use crate::app::ingest::stats::ReplayStats;
+use crate::app::replay::stats::ReplayStats;
 use crate::collect::PartitionId;
 use crate::config::{Config, Input};
 use crate::kafka::{self, Bound, Gap, KafkaOptions, RangeReader, Record, Span, Step, Watermarks};

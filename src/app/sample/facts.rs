@@ -171,7 +171,7 @@ fn fields_of(e: &Event<'_>, classes: &[String]) -> Vec<(&'static str, String)> {
     more("version", e.version.to_owned());
     more("segment", e.segment.to_owned());
     more("id", String::from_utf8_lossy(e.id).into_owned());
-    more("time", crate::report::html::rfc3339(e.time_ms));
+    more("time", crate::report::moment::rfc3339(e.time_ms));
     match e.prediction {
         Prediction::Score(score) => more("score", score.to_string()),
         Prediction::Vector(all) => more("probabilities", format!("{all:?}")),
@@ -251,7 +251,7 @@ impl RecordSink for Observer<'_> {
                 place: Observer::place(topic, origin),
                 fields: vec![
                     ("id", String::from_utf8_lossy(label.id).into_owned()),
-                    ("time", crate::report::html::rfc3339(label.time_ms)),
+                    ("time", crate::report::moment::rfc3339(label.time_ms)),
                     ("outcome", text_of(label.outcome, &self.facts.classes)),
                 ],
             });

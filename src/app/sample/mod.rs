@@ -21,7 +21,7 @@ use crate::app::clock;
 use crate::app::error::AppError;
 use crate::app::ingest::record::RecordReader;
 use crate::app::ingest::schema_queue::Progress;
-use crate::app::ingest::stats::ReplayStats;
+use crate::app::replay::stats::ReplayStats;
 use crate::collect::join::JoinPlan;
 use crate::config::{Config, Input, SourceOptions};
 use crate::kafka::{self, Bound, KafkaOptions, RangeReader, Record, Span, Step, Watermarks};

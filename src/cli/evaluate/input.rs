@@ -3,7 +3,7 @@
 use super::args::{Args, Discrete, FileView, Method};
 use crate::cli::exit::Exit;
 use crate::decode::columns::without_positive;
-use crate::decode::scores;
+use crate::decode::scores::{self, Sample};
 use crate::decode::vectors::{self, Table};
 #[cfg(feature = "columnar")]
 use crate::stats::batch::BatchedSums;
@@ -40,7 +40,7 @@ pub enum FileSample {
 pub fn read(args: &Args, path: &Path) -> Result<FileSample, (Exit, String)> {
     let table = read_table(args, path)?;
     check_labels(args, path, &table)?;
-    let several = matches!(table, Table::Vectors(_) | Table::WeightedVectors(..));
+    let several = matches!(table, Table::Vectors(..));
     if several && args.sampling() != Sampling::default() {
         let name = path.display();
         let text = format!("{name} has several classes; rates of negatives apply to one class");
@@ -96,10 +96,10 @@ const FULL: &str = "more events than one window can count; split the file";
 fn view(args: &Args, path: &Path, table: Table) -> Result<FileSample, (Exit, String)> {
     let name = path.display();
     match (table, args.view) {
-        (Table::Scores(sample), None | Some(FileView::Scalar(View::Binary))) => {
+        (Table::Scores(Sample::Plain(sample)), None | Some(FileView::Scalar(View::Binary))) => {
             Ok(FileSample::Scores(sample, View::Binary))
         }
-        (Table::Weighted(_) | Table::WeightedVectors(..), _)
+        (Table::Scores(Sample::Weighted(_)) | Table::Vectors(_, Some(_)), _)
             if args.method == Method::Paper || args.discrete == Discrete::On =>
         {
             let text = format!(
@@ -108,7 +108,7 @@ fn view(args: &Args, path: &Path, table: Table) -> Result<FileSample, (Exit, Str
             );
             Err((Exit::Usage, text))
         }
-        (Table::Clustered(_), _)
+        (Table::Scores(Sample::Clustered(_)), _)
             if args.method == Method::Paper || args.discrete == Discrete::On =>
         {
             let text = format!(
@@ -117,22 +117,21 @@ fn view(args: &Args, path: &Path, table: Table) -> Result<FileSample, (Exit, Str
             );
             Err((Exit::Usage, text))
         }
-        (Table::Clustered(sample), None | Some(FileView::Scalar(View::Binary))) => {
+        (Table::Scores(Sample::Clustered(sample)), None | Some(FileView::Scalar(View::Binary))) => {
             Ok(FileSample::Clustered(sample))
         }
-        (Table::Weighted(sample), None | Some(FileView::Scalar(View::Binary))) => {
+        (Table::Scores(Sample::Weighted(sample)), None | Some(FileView::Scalar(View::Binary))) => {
             Ok(FileSample::Weighted(sample, View::Binary))
         }
-        (Table::Scores(_) | Table::Weighted(_) | Table::Clustered(_), Some(_)) => Err((
+        (Table::Scores(_), Some(_)) => Err((
             Exit::Usage,
             format!(
                 "{name} has scores of one class; this view needs the columns p0, p1, … of all classes"
             ),
         )),
-        (
-            Table::Vectors(sample) | Table::WeightedVectors(sample, _),
-            Some(FileView::Cells(VectorView::TopK(k))),
-        ) if k >= sample.classes() => {
+        (Table::Vectors(sample, _), Some(FileView::Cells(VectorView::TopK(k))))
+            if k >= sample.classes() =>
+        {
             let classes = sample.classes();
             let text = format!(
                 "{name} has {classes} classes, and top_k:{k} would be all of them: give a count below {classes}, or \
@@ -140,31 +139,31 @@ fn view(args: &Args, path: &Path, table: Table) -> Result<FileSample, (Exit, Str
             );
             Err((Exit::Usage, text))
         }
-        (Table::Vectors(mut sample), Some(view)) if !matches!(view, FileView::Scalar(_)) => {
+        (Table::Vectors(mut sample, None), Some(view)) if !matches!(view, FileView::Scalar(_)) => {
             sample.normalise();
             Ok(FileSample::Vectors(sample, view))
         }
-        (Table::Vectors(sample), view) => {
+        (Table::Vectors(sample, None), view) => {
             let (scores, view) = project(path, &sample, view)?;
             Ok(FileSample::Scores(scores, view))
         }
-        (Table::WeightedVectors(mut sample, weights), Some(FileView::Cells(view))) => {
+        (Table::Vectors(mut sample, Some(weights)), Some(FileView::Cells(view))) => {
             sample.normalise();
             let events = Events::weighted(&sample, view, &weights);
             Ok(FileSample::WeightedVectors(events))
         }
-        (Table::WeightedVectors(mut sample, weights), Some(FileView::Kernel)) => {
+        (Table::Vectors(mut sample, Some(weights)), Some(FileView::Kernel)) => {
             sample.normalise();
             Ok(FileSample::WeightedKernel(sample, weights))
         }
-        (Table::WeightedVectors(..), Some(FileView::Classes)) => {
+        (Table::Vectors(_, Some(_)), Some(FileView::Classes)) => {
             let text = format!(
                 "{name} has weights, which this view does not support: use kernel, top_k:<count>, full, top_label or \
                  class:<index>, or drop the column"
             );
             Err((Exit::Usage, text))
         }
-        (Table::WeightedVectors(sample, weights), view) => {
+        (Table::Vectors(sample, Some(weights)), view) => {
             let (scores, view) = project(path, &sample, view)?;
             let weighted = scores.into_iter().zip(weights);
             let weighted = weighted.map(|((z, y), w)| (z, y, w)).collect();
@@ -229,10 +228,10 @@ fn read_table(args: &Args, path: &Path) -> Result<Table, (Exit, String)> {
 /// Errs where the label of `--positive` never occurs.
 fn check_labels(args: &Args, path: &Path, table: &Table) -> Result<(), (Exit, String)> {
     let positive = match table {
-        Table::Scores(sample) => sample.iter().any(|e| e.1),
-        Table::Weighted(sample) => sample.iter().any(|e| e.1),
-        Table::Clustered(sample) => sample.iter().any(|e| e.1),
-        Table::Vectors(_) | Table::WeightedVectors(..) => true,
+        Table::Scores(Sample::Plain(sample)) => sample.iter().any(|e| e.1),
+        Table::Scores(Sample::Weighted(sample)) => sample.iter().any(|e| e.1),
+        Table::Scores(Sample::Clustered(sample)) => sample.iter().any(|e| e.1),
+        Table::Vectors(..) => true,
     };
     match without_positive(&args.columns.names()) {
         Some(why) if !positive => Err((Exit::Data, format!("{}: {why}", path.display()))),

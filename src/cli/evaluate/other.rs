@@ -4,7 +4,6 @@
 use super::args::{Args, FileView, KERNEL_EVENTS, Method, OtherTest, SMOOTHNESS};
 use super::input::FileSample;
 use crate::cli::exit::{self, Exit, print};
-use crate::cli::{kernel, offline};
 use crate::report;
 use crate::report::estimators::OfScores;
 use crate::stats::comparison::classical;
@@ -61,7 +60,7 @@ pub fn run(args: &Args, sample: &FileSample) -> Exit {
     let text = if args.json {
         format!("{:#}\n", report::offline::json(&outcome))
     } else {
-        offline::render(&outcome)
+        report::offline::text(&outcome)
     };
     print(&text);
     args.exit(outcome.reject)
@@ -224,7 +223,7 @@ pub fn weighted_kernel(
     let text = if args.json {
         format!("{:#}\n", report::kernel::weighted_json(&e))
     } else {
-        kernel::weighted(&e)
+        report::kernel::weighted_text(&e)
     };
     print(&text);
     args.exit(e.reject)

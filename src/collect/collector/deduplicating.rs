@@ -1,8 +1,7 @@
 //! The collector's side of ids: a record that carries its outcome is counted once.
 
 use super::Collector;
-use crate::collect::counters::Disposition;
-use crate::collect::event::{Event, Origin};
+use crate::collect::event::{Disposition, Event, Origin};
 use crate::collect::join::{JoinState, JournalError};
 use crate::collect::seen_ids::{Repeat, SeenId};
 use std::borrow::Cow;

@@ -7,12 +7,12 @@
 //! ([`crate::collect::amend`]). Models without such views pay one comparison a prediction.
 
 use super::{Collector, Way, believes};
-use crate::collect::counters::{Disposition, Reason, Refusal};
-use crate::collect::event::{self, Event, Label, Origin};
+use crate::collect::event::{Disposition, Event, Label, Origin, Reason, Refusal};
 use crate::collect::join::{
     JoinPlan, Key, Labelled, Matured, MaturityEvent, Missing, NewPrediction, Predicted, Revision,
     attribute_view, full_vector,
 };
+use crate::collect::key;
 use crate::collect::pairing::Pairing;
 use crate::collect::rank::rank;
 use crate::collect::segment::Part;
@@ -30,7 +30,7 @@ pub struct MaturedVector<'a> {
     /// Slot of its stream.
     pub slot: usize,
     /// Names of its stream.
-    pub key: &'a event::Key,
+    pub key: &'a key::Key,
     /// Event time.
     pub time_ms: i64,
     /// Its vector.
@@ -98,7 +98,7 @@ impl Collector {
         let expect = NewPrediction {
             key,
             model: model as u16,
-            subject: slot as u32,
+            slot: slot as u32,
             start_ms,
             time_ms: time,
             due_ms: self.models[model].due_ms(start_ms, plan.maturity_ms),
@@ -156,7 +156,7 @@ impl Collector {
             source.end(Disposition::Waiting, labelled(met));
         }
         if let Some(replaced) = instead {
-            if let Some(stream) = self.streams.get_mut(replaced.subject as usize) {
+            if let Some(stream) = self.streams.get_mut(replaced.slot as usize) {
                 stream.end_pending();
             }
             let after = if replaced.differs {
@@ -216,7 +216,7 @@ impl Collector {
         let fixed = self.joins.plan(join).model.as_deref();
         let model = label.model.or(fixed).and_then(|name| self.model_of(name));
         let key = Key::new(name, label.id);
-        let outcome = (label.time_ms, label.class());
+        let outcome = (label.time_ms, label.outcome.class());
         let model = model.map(|m| m as u16);
         let end = labelled(self.attach((join, origin.partition), key, model, outcome));
         self.reach_joined(origin.source, end, label.time_ms, label.arrival_ms);
@@ -253,7 +253,7 @@ impl Collector {
         if self.models[usize::from(matured.model)].has_vectors() {
             self.show_matured(plan, matured, end, show);
         }
-        let other = end == Some(Disposition::Observed) && self.is_other(matured.subject as usize);
+        let other = end == Some(Disposition::Observed) && self.is_other(matured.slot as usize);
         let source = self.counters.source_mut(plan.predictions);
         source.implied += u64::from(implied);
         source.other += u64::from(other);
@@ -276,7 +276,7 @@ impl Collector {
         end: Option<Disposition>,
         show: Show<'_>,
     ) {
-        let (slot, mut row) = (matured.subject as usize, std::mem::take(&mut self.row));
+        let (slot, mut row) = (matured.slot as usize, std::mem::take(&mut self.row));
         let (Some(Disposition::Observed) | None, Some(stream)) = (end, self.streams.get(slot))
         else {
             return;
@@ -309,7 +309,7 @@ impl Collector {
     /// outcome was implied comes with it.
     fn settle(&mut self, missing: Missing, m: &Matured<'_>) -> (Option<Disposition>, bool) {
         let refused = |refusal| (Some(Disposition::Refused(refusal)), false);
-        let slot = m.subject as usize;
+        let slot = m.slot as usize;
         let Some(stream) = self.streams.get_mut(slot) else {
             return refused(Refusal::Streams);
         };
@@ -429,7 +429,7 @@ fn count_late(
     r: &Revision<'_>,
 ) {
     let model = usize::from(r.now.model);
-    let (Some(shape), Some(stream)) = (models.get(model), streams.get_mut(r.now.subject as usize))
+    let (Some(shape), Some(stream)) = (models.get(model), streams.get_mut(r.now.slot as usize))
     else {
         return;
     };

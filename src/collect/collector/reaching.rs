@@ -1,7 +1,7 @@
 //! The collector's side of event time: how far a record brings its partition.
 
 use super::Collector;
-use crate::collect::counters::{Disposition, Refusal};
+use crate::collect::event::{Disposition, Refusal};
 
 impl Collector {
     /// The partition of a record that is in no sum has come to this time.

@@ -1,8 +1,7 @@
 //! The collector's side of a tap: the pairs that it forms, for clients that look.
 
 use super::Collector;
-use crate::collect::counters::Disposition;
-use crate::collect::event::{Event, Label};
+use crate::collect::event::{Disposition, Event, Label};
 use crate::collect::join::Key;
 use crate::collect::shape::project;
 use crate::collect::tap::{Pair, Tap};
@@ -64,7 +63,7 @@ impl Collector {
         end: Disposition,
     ) {
         if self.tap.is_some() && matches!(end, Disposition::Matched | Disposition::Revised) {
-            let ours = Some((label.time_ms, label.class()));
+            let ours = Some((label.time_ms, label.outcome.class()));
             self.tap_held(join, partition, key, label.id, ours);
         }
     }
@@ -88,7 +87,7 @@ impl Collector {
                 continue;
             }
             tap.take(|| {
-                let stream = self.streams.get(held.subject as usize)?;
+                let stream = self.streams.get(held.slot as usize)?;
                 let views = self.models[stream.model].views.iter().copied();
                 // One that came late is kept with less than its time.
                 let (outcome_ms, outcome) = ours.or(held.outcome)?;

@@ -57,7 +57,7 @@ impl Collector {
         let pairings = self.pairings.iter_mut().flatten();
         pairings.for_each(|pairing| pairing.retain(stays));
         for slot in unused {
-            self.joins.end_subject(slot as u32);
+            self.joins.end_stream(slot as u32);
             self.streams.remove(slot);
             gone(slot);
         }

@@ -12,10 +12,10 @@ use crate::stats::fixed::Score;
 /// Value of [`Row::outcome`] while no outcome has come.
 const NONE: u32 = u32::MAX;
 
-/// Value of [`Row::subject`] once the prediction was removed.
+/// Value of [`Row::slot`] once the prediction was removed.
 const REMOVED: u32 = u32::MAX;
 
-/// Flags beside the slot of a subject; slots stay far below 2³⁰.
+/// Flags beside the slot of a stream; slots stay far below 2³⁰.
 const SIBLINGS: u32 = 1 << 31;
 const LATE_OUTCOME: u32 = 1 << 30;
 
@@ -39,8 +39,8 @@ pub(super) struct CohortMeta {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub key: Key,
-    /// Slot of the subject, with flags.
-    subject: u32,
+    /// Slot of the stream, with flags.
+    slot: u32,
     /// Event time after the start of the pane.
     offset_ms: u32,
     /// Class of the outcome, or [`NONE`].
@@ -51,28 +51,28 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Slot of the subject.
-    pub fn subject(&self) -> u32 {
-        self.subject & !(SIBLINGS | LATE_OUTCOME)
+    /// Slot of the stream.
+    pub fn slot(&self) -> u32 {
+        self.slot & !(SIBLINGS | LATE_OUTCOME)
     }
 
     /// Whether siblings of this prediction may lie in other cohorts.
     pub fn has_siblings(&self) -> bool {
-        self.subject & SIBLINGS > 0
+        self.slot & SIBLINGS > 0
     }
 
     pub fn mark_siblings(&mut self) {
-        self.subject |= SIBLINGS;
+        self.slot |= SIBLINGS;
     }
 
     /// Whether a sibling has an outcome that was late for this prediction, so that it revises this
     /// one at maturity.
     pub fn has_late_outcome(&self) -> bool {
-        self.subject & LATE_OUTCOME > 0
+        self.slot & LATE_OUTCOME > 0
     }
 
     pub fn mark_late_outcome(&mut self) {
-        self.subject |= LATE_OUTCOME;
+        self.slot |= LATE_OUTCOME;
     }
 }
 
@@ -102,11 +102,11 @@ impl Cohort {
     }
 
     /// Adds a prediction without outcome; returns its row.
-    pub fn push(&mut self, key: Key, subject: u32, time_ms: i64, entries: &[(Score, u32)]) -> u32 {
+    pub fn push(&mut self, key: Key, slot: u32, time_ms: i64, entries: &[(Score, u32)]) -> u32 {
         self.reserve(entries.len());
         self.rows.push(Row {
             key,
-            subject,
+            slot,
             offset_ms: u32::try_from(time_ms - self.start_ms).unwrap_or(u32::MAX),
             outcome: NONE,
             lag: 0,
@@ -119,7 +119,7 @@ impl Cohort {
 
     /// Removes a prediction that an earlier one of the same key replaces; its row stays, empty.
     pub fn remove(&mut self, row: u32) {
-        self.rows[row as usize].subject = REMOVED;
+        self.rows[row as usize].slot = REMOVED;
         self.live -= 1;
     }
 
@@ -162,7 +162,7 @@ impl Cohort {
     /// The rows that were not removed.
     pub fn rows(&self) -> impl Iterator<Item = u32> {
         let all = (0u32..).zip(&self.rows);
-        all.filter(|(_, r)| r.subject != REMOVED).map(|(i, _)| i)
+        all.filter(|(_, r)| r.slot != REMOVED).map(|(i, _)| i)
     }
 
     pub fn row(&self, row: u32) -> &Row {
@@ -211,7 +211,7 @@ impl Cohort {
             key: r.key,
             time_ms: self.time_ms(row),
             model: self.model,
-            subject: r.subject(),
+            slot: r.slot(),
             start_ms: self.start_ms,
             outcome: (r.outcome != NONE).then_some(r.outcome),
             scores: self.scores(row),
@@ -227,7 +227,7 @@ impl Cohort {
     /// Encodes a row without its key.
     pub fn encode(&self, row: u32, to: &mut Vec<u8>) {
         let r = self.row(row);
-        for word in [r.subject, r.offset_ms, r.outcome, r.lag] {
+        for word in [r.slot, r.offset_ms, r.outcome, r.lag] {
             to.extend(word.to_le_bytes());
         }
         for (z, k) in self.scores(row).iter().zip(self.classes(row)) {
@@ -242,7 +242,7 @@ impl Cohort {
         let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let row = Row {
             key,
-            subject: word(0)?,
+            slot: word(0)?,
             offset_ms: word(4)?,
             outcome: word(8)?,
             lag: word(12)?,

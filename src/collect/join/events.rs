@@ -13,8 +13,8 @@ pub struct NewPrediction<'a> {
     pub key: Key,
     /// Index of the model's plan.
     pub model: u16,
-    /// Slot of the subject.
-    pub subject: u32,
+    /// Slot of the stream.
+    pub slot: u32,
     /// Start of the pane.
     pub start_ms: i64,
     /// Event time.
@@ -34,8 +34,8 @@ pub struct NewPrediction<'a> {
 /// A retained prediction.
 #[derive(Debug, Clone, Copy)]
 pub struct Retained<'a> {
-    /// Slot of the subject.
-    pub subject: u32,
+    /// Slot of the stream.
+    pub slot: u32,
     /// Event time.
     pub time_ms: i64,
     /// The score for each view.
@@ -56,8 +56,8 @@ impl Retained<'_> {
 /// A prediction that an earlier one of the same key has replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replaced {
-    /// Its subject.
-    pub subject: u32,
+    /// Slot of its stream.
+    pub slot: u32,
     /// Whether the scores differ.
     pub differs: bool,
     /// Whether its outcome waits again: that is late for the earlier one, and no sibling has it.

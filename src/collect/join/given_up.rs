@@ -17,7 +17,7 @@
 use super::events::Revision;
 use super::key::Key;
 use super::matured::Matured;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// Most rows of a joiner.
@@ -45,7 +45,7 @@ const FEW: usize = 4;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Row {
     model: u16,
-    subject: u32,
+    slot: u32,
     start_ms: i64,
     time_ms: i64,
     /// It stands for 2^level predictions.
@@ -59,10 +59,35 @@ struct Row {
 /// See the module. It is saved with the snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct GivenUp {
+    #[serde(with = "rows")]
     rows: BTreeMap<[u64; 2], Row>,
     level: u8,
     /// No row has a lower level: most outcomes need no look-up.
     least: u8,
+}
+
+/// In JSON the key of a row is one number, because a list cannot be a key.
+mod rows {
+    use super::*;
+
+    type Rows = BTreeMap<[u64; 2], Row>;
+
+    pub fn serialize<S: Serializer>(rows: &Rows, s: S) -> Result<S::Ok, S::Error> {
+        if !s.is_human_readable() {
+            return rows.serialize(s);
+        }
+        let number = |[high, low]: [u64; 2]| u128::from(high) << 64 | u128::from(low);
+        s.collect_map(rows.iter().map(|(&key, row)| (number(key), row)))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Rows, D::Error> {
+        if !d.is_human_readable() {
+            return Rows::deserialize(d);
+        }
+        let rows = BTreeMap::<u128, Row>::deserialize(d)?.into_iter();
+        let key = |number: u128| [(number >> 64) as u64, number as u64];
+        Ok(rows.map(|(number, row)| (key(number), row)).collect())
+    }
 }
 
 impl GivenUp {
@@ -76,9 +101,9 @@ impl GivenUp {
         }
     }
 
-    /// Keeps those for whose model, subject and pane `keep` says so.
+    /// Keeps those for whose model, slot and pane `keep` says so.
     pub fn retain(&mut self, keep: impl Fn(u16, u32, i64) -> bool) {
-        let kept = |r: &Row| keep(r.model, r.subject, r.start_ms);
+        let kept = |r: &Row| keep(r.model, r.slot, r.start_ms);
         self.rows.retain(|_, row| kept(row));
     }
 
@@ -94,7 +119,7 @@ impl GivenUp {
         let entries = m.scores.len().min(ENTRIES_MAX);
         let row = Row {
             model: m.model,
-            subject: m.subject,
+            slot: m.slot,
             start_ms: m.start_ms,
             time_ms: m.time_ms,
             level: self.level,
@@ -150,7 +175,7 @@ impl GivenUp {
                 now: Matured {
                     key,
                     model: row.model,
-                    subject: row.subject,
+                    slot: row.slot,
                     start_ms: row.start_ms,
                     time_ms: row.time_ms,
                     outcome: Some(class),
@@ -187,7 +212,7 @@ mod tests {
         Matured {
             key: Key::new(None, &id.to_le_bytes()).of_version("1"),
             model: 0,
-            subject: 3,
+            slot: 3,
             start_ms,
             time_ms: start_ms,
             outcome: None,
@@ -217,6 +242,18 @@ mod tests {
         assert!((0.85..1.15).contains(&share), "{share}");
         ours.evict(0, 1, ROWS_MAX);
         assert!(ours.rows.is_empty() && ours.level < theirs.level);
+    }
+
+    #[test]
+    fn a_sample_goes_through_json_and_back() {
+        let mut sample = GivenUp::default();
+        (0..100).for_each(|id| sample.add(&matured(id, 0), ROWS_MAX));
+        let text = serde_json::to_string(&sample).unwrap();
+        assert_eq!(serde_json::from_str::<GivenUp>(&text).unwrap(), sample);
+        let bytes = postcard::to_stdvec(&sample).unwrap();
+        let plain = (&sample.rows, sample.level, sample.least);
+        assert_eq!(bytes, postcard::to_stdvec(&plain).unwrap());
+        assert_eq!(postcard::from_bytes::<GivenUp>(&bytes).unwrap(), sample);
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl Index {
             entries: e.views.len(),
         };
         self.add(e.key, (e.model, e.start_ms), meta, |cohort| {
-            Some(cohort.push(e.key, e.subject, e.time_ms, e.views))
+            Some(cohort.push(e.key, e.slot, e.time_ms, e.views))
         })
     }
 

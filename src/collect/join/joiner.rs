@@ -20,7 +20,7 @@ mod journaling;
 mod restore;
 
 use super::cohort::stored_ms;
-use super::ended_subjects::EndedSubjects;
+use super::ended_streams::EndedStreams;
 use super::events::{
     Labelled, MaturityEvent, NewPrediction, Predicted, Replaced, Retained, Revision, SpillBudget,
 };
@@ -48,11 +48,11 @@ pub struct Joiner {
     /// Buffer for the siblings of one id.
     siblings: Vec<Location>,
     /// Used while the journal is replayed.
-    ended: EndedSubjects,
+    ended: EndedStreams,
 }
 
 impl Joiner {
-    /// Calls `each` with the slot of each subject and the number of its pending predictions, pane
+    /// Calls `each` with the slot of each stream and the number of its pending predictions, pane
     /// by pane.
     pub fn each_pending(&mut self, each: impl FnMut(u32, u64)) {
         self.predictions.each_pending(each);
@@ -77,8 +77,8 @@ impl Joiner {
             Some(_) if waiting >= plan.pending_max && self.hands_back(e) => {
                 return Predicted::Refused;
             }
-            Some((false, same, subject)) => Some(Replaced {
-                subject,
+            Some((false, same, slot)) => Some(Replaced {
+                slot,
                 differs: !same,
                 waits: false,
             }),
@@ -93,7 +93,7 @@ impl Joiner {
             model: e.model,
             start_ms: e.start_ms,
             offset_ms: u32::try_from(e.time_ms - e.start_ms).unwrap_or(u32::MAX),
-            subject: e.subject,
+            slot: e.slot,
             key: e.key,
             entries: Entries::Given(e.views),
             full_vector: e.full_vector.1 as u16,
@@ -125,7 +125,7 @@ impl Joiner {
     }
 
     /// The retained prediction of the same key: whether it stays, whether its scores are the same,
-    /// and its subject.
+    /// and its slot.
     fn earlier(&mut self, e: &NewPrediction<'_>) -> Option<(bool, bool, u32)> {
         let at = self.predictions.find(e.key)?;
         let cohort = self.predictions.cohort(at)?;
@@ -144,7 +144,7 @@ impl Joiner {
             Ordering::Equal => entries().partial_cmp(theirs()) != Some(Ordering::Greater),
             order => order == Ordering::Less,
         };
-        Some((stays, same, cohort.row(at.row).subject()))
+        Some((stays, same, cohort.row(at.row).slot()))
     }
 
     /// Attaches the outcomes of its siblings to a new prediction, and the outcome that was waiting

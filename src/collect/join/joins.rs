@@ -344,12 +344,12 @@ impl Joins {
         }
     }
 
-    /// Calls `each` with the source, the slot of the subject and the number of pending predictions,
+    /// Calls `each` with the source, the slot of the stream and the number of pending predictions,
     /// pane by pane.
     pub fn each_pending(&mut self, mut each: impl FnMut(u16, u32, u64)) {
         for ((join, _), joiner) in &mut self.joiners {
             let source = self.plans[usize::from(*join)].predictions;
-            joiner.each_pending(|subject, n| each(source, subject, n));
+            joiner.each_pending(|slot, n| each(source, slot, n));
         }
     }
 
@@ -388,20 +388,20 @@ impl Joins {
         oldest.min()
     }
 
-    /// Forgets predictions that were given up, but for those for whose model and subject `keep`
-    /// says so.
+    /// Forgets predictions that were given up, but for those for whose model and slot `keep` says
+    /// so.
     pub fn retain_given_up(&mut self, keep: impl Fn(u16, u32) -> bool) {
         for joiner in self.joiners.values_mut() {
             joiner
                 .given_up_mut()
-                .retain(|model, subject, _| keep(model, subject));
+                .retain(|model, slot, _| keep(model, slot));
         }
     }
 
-    /// See [`Joiner::end_subject`].
-    pub fn end_subject(&mut self, subject: u32) {
+    /// See [`Joiner::end_stream`].
+    pub fn end_stream(&mut self, slot: u32) {
         for joiner in self.joiners.values_mut() {
-            joiner.end_subject(subject);
+            joiner.end_stream(slot);
         }
     }
 

@@ -229,7 +229,7 @@ mod tests {
             model: 1,
             start_ms: 7000,
             offset_ms: 5,
-            subject: 3,
+            slot: 3,
             key: Key([1, 2]),
             entries: Entries::Encoded(&[9; 24]),
             full_vector: 0,
@@ -255,7 +255,7 @@ mod tests {
             model: 2,
             start_ms: 7000,
             offset_ms: 5,
-            subject: 3,
+            slot: 3,
             key: Key([5, 2]),
             entries: Entries::Encoded(&[7; 48]),
             full_vector: 3,
@@ -265,7 +265,7 @@ mod tests {
             content: 4,
             time_ms: -7,
         },
-        Op::EndSubject { subject: 3 },
+        Op::EndStream { slot: 3 },
     ];
 
     fn written() -> (Vec<u8>, JournalMark) {

@@ -16,8 +16,8 @@ pub struct Matured<'a> {
     pub key: Key,
     /// Index of the model's plan.
     pub model: u16,
-    /// Slot of the subject.
-    pub subject: u32,
+    /// Slot of the stream.
+    pub slot: u32,
     /// Start of the pane.
     pub start_ms: i64,
     /// Event time.

@@ -44,7 +44,7 @@
 //!   prediction of that model is retained here.
 
 mod cohort;
-mod ended_subjects;
+mod ended_streams;
 mod events;
 pub mod full_vector;
 mod given_up;

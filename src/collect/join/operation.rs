@@ -1,7 +1,7 @@
 //! The operations of a journal and their encoding, little-endian.
 //!
 //! ```text
-//! 1 predict     model u16 │ pane start i64 │ offset u32 │ subject u32 │ key 16 │ entries u16 │ (score f64 │ class u32)…
+//! 1 predict     model u16 │ pane start i64 │ offset u32 │ slot u32 │ key 16 │ entries u16 │ (score f64 │ class u32)…
 //! 2 outcome     model u16 │ pane start i64 │ key 16 │ class u32 │ time i64
 //! 3 wait        key 16 │ class u32 │ time i64 │ model u16, or 0xffff for any
 //! 4 end wait    key 16                               the prediction of a waiting outcome came, or cannot come
@@ -9,7 +9,7 @@
 //!                                                    retained, and outcomes that wait for it wait for any model
 //! 6 predict     as 1, with the number of entries of the full vector, u16, after the number of entries
 //! 7 seen        key 12 │ content u32 │ time i64      a counted record, in the journal of ids
-//! 8 end subject subject u32                          its stream has expired: nothing of it before this is
+//! 8 end stream  slot u32                             it has expired: nothing of it before this is
 //!                                                    retained, and its slot may become another stream's
 //! ```
 
@@ -26,7 +26,7 @@ pub(in crate::collect) enum Op<'a> {
         start_ms: i64,
         /// Event time after the start of the pane.
         offset_ms: u32,
-        subject: u32,
+        slot: u32,
         key: Key,
         entries: Entries<'a>,
         /// How many of the entries are a [full vector](super::full_vector).
@@ -54,8 +54,8 @@ pub(in crate::collect) enum Op<'a> {
         content: u32,
         time_ms: i64,
     },
-    EndSubject {
-        subject: u32,
+    EndStream {
+        slot: u32,
     },
 }
 
@@ -134,7 +134,7 @@ impl<'a> Op<'a> {
                 model,
                 start_ms,
                 offset_ms,
-                subject,
+                slot,
                 key,
                 entries,
                 full_vector,
@@ -143,7 +143,7 @@ impl<'a> Op<'a> {
                 to.extend(model.to_le_bytes());
                 to.extend(start_ms.to_le_bytes());
                 to.extend(offset_ms.to_le_bytes());
-                to.extend(subject.to_le_bytes());
+                to.extend(slot.to_le_bytes());
                 encode_key(*key, to);
                 to.extend((entries.len() as u16).to_le_bytes());
                 if *full_vector > 0 {
@@ -190,9 +190,9 @@ impl<'a> Op<'a> {
                 to.extend(content.to_le_bytes());
                 to.extend(time_ms.to_le_bytes());
             }
-            Op::EndSubject { subject } => {
+            Op::EndStream { slot } => {
                 to.push(8);
-                to.extend(subject.to_le_bytes());
+                to.extend(slot.to_le_bytes());
             }
         }
     }
@@ -231,8 +231,8 @@ impl<'a> Op<'a> {
                     time_ms: i64::from_le_bytes(take(from)?),
                 }
             }
-            8 => Op::EndSubject {
-                subject: u32::from_le_bytes(take(from)?),
+            8 => Op::EndStream {
+                slot: u32::from_le_bytes(take(from)?),
             },
             _ => return Err(JournalError::Corrupt),
         })
@@ -242,7 +242,7 @@ impl<'a> Op<'a> {
         let model = u16::from_le_bytes(take(from)?);
         let start_ms = i64::from_le_bytes(take(from)?);
         let offset_ms = u32::from_le_bytes(take(from)?);
-        let subject = u32::from_le_bytes(take(from)?);
+        let slot = u32::from_le_bytes(take(from)?);
         let key = decode_key(from)?;
         let entries = usize::from(u16::from_le_bytes(take(from)?));
         let full_vector = if full {
@@ -254,7 +254,7 @@ impl<'a> Op<'a> {
             model,
             start_ms,
             offset_ms,
-            subject,
+            slot,
             key,
             entries: Entries::Encoded(slice(from, entries * 12)?),
             full_vector,

@@ -167,7 +167,7 @@ impl Predictions {
         let retained = |at: &Location| {
             let cohort = self.cohort(*at)?;
             Some(Retained {
-                subject: cohort.row(at.row).subject(),
+                slot: cohort.row(at.row).slot(),
                 time_ms: cohort.time_ms(at.row),
                 scores: cohort.scores(at.row),
                 outcome: cohort.outcome(at.row),
@@ -231,16 +231,16 @@ impl Predictions {
         }
     }
 
-    /// Calls `each` with the slot of each subject and the number of its pending predictions, pane
+    /// Calls `each` with the slot of each stream and the number of its pending predictions, pane
     /// by pane.
     pub fn each_pending(&mut self, mut each: impl FnMut(u32, u64)) {
         let mut count = |cohort: &Cohort| {
-            let mut subjects: BTreeMap<u32, u64> = BTreeMap::new();
+            let mut slots: BTreeMap<u32, u64> = BTreeMap::new();
             for row in cohort.rows() {
-                *subjects.entry(cohort.row(row).subject()).or_default() += 1;
+                *slots.entry(cohort.row(row).slot()).or_default() += 1;
             }
-            for (subject, n) in subjects {
-                each(subject, n);
+            for (slot, n) in slots {
+                each(slot, n);
             }
         };
         for cohort in self.index.cohorts().filter(|c| !c.is_mature()) {
@@ -368,13 +368,13 @@ impl Predictions {
         }
     }
 
-    /// Removes the predictions of some subjects. None may be mature.
+    /// Removes the predictions of some streams, by slot. None may be mature.
     #[cold]
     pub fn remove_of(&mut self, is_one: impl Fn(u32) -> bool) {
         let mut keys: Vec<Key> = Vec::new();
         let mut collect = |cohort: &Cohort| {
             let rows = cohort.rows().map(|row| cohort.row(row));
-            keys.extend(rows.filter(|row| is_one(row.subject())).map(|row| row.key));
+            keys.extend(rows.filter(|row| is_one(row.slot())).map(|row| row.key));
         };
         self.index.cohorts().for_each(&mut collect);
         for pane in self.spilled.panes(|_, _| true) {

@@ -7,6 +7,7 @@
 
 use crate::decode::sink;
 use crate::decode::value::Kind;
+use crate::report::moment::{YEAR_10000_MS, rfc3339_millis};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Float16Type, Float32Type,
@@ -180,17 +181,13 @@ pub(super) fn time_ms(values: &ArrayRef, at: usize) -> Option<(i64, bool)> {
     Some((ms, zoned))
 }
 
-/// A time as text; one before 1970 stays a number, which no time check accepts as text.
+/// A time as text; one outside the years 1970 to 9999 stays a number, which no time check accepts
+/// as text.
 pub(super) fn rfc3339((ms, zoned): (i64, bool)) -> String {
-    let Ok(positive) = u64::try_from(ms) else {
-        return ms.to_string();
-    };
-    let moment = std::time::UNIX_EPOCH + std::time::Duration::from_millis(positive);
-    // The years after 9999 have no such text.
-    if positive >= 253_402_300_800_000 {
+    if !(0..YEAR_10000_MS).contains(&ms) {
         return ms.to_string();
     }
-    let text = humantime::format_rfc3339_millis(moment).to_string();
+    let text = rfc3339_millis(ms);
     match zoned {
         true => text,
         false => text.trim_end_matches('Z').to_owned(),

@@ -8,7 +8,8 @@ use crate::alert::{AlertState, Severity, Silences};
 use crate::http::path::{encode, page_path};
 use crate::judge::sentence::because;
 use crate::judge::{StreamReport, alarm, shown as shown_numbers};
-use crate::report::html::{clock, escape, number, or_none, thousands};
+use crate::report::html::{escape, number, or_none, thousands};
+use crate::report::moment::clock;
 use crate::telemetry::Published;
 use crate::telemetry::facts::AlertFacts;
 use crate::telemetry::history::HistoryAlert;
@@ -44,16 +45,17 @@ impl Shown {
     }
 
     /// Whether all of its streams are silenced.
-    fn is_silenced(&self, book: &Silences, now_ms: i64) -> bool {
+    fn is_silenced(&self, silences: &Silences, now_ms: i64) -> bool {
         let silenced = |r: &Arc<StreamReport>| {
             let labels = r.id.labels(r.alert.severity);
-            book.silence_of(&labels, now_ms).is_some()
+            silences.silence_of(&labels, now_ms).is_some()
         };
         !self.reports.is_empty() && self.reports.iter().all(silenced)
     }
 
-    fn is_acknowledged(&self, book: &Silences) -> bool {
-        book.ack_of(&self.alert.fingerprint, self.alert.since_ms)
+    fn is_acknowledged(&self, silences: &Silences) -> bool {
+        silences
+            .ack_of(&self.alert.fingerprint, self.alert.since_ms)
             .is_some()
     }
 }
@@ -63,14 +65,14 @@ type Group<'a> = (&'a str, &'a dyn Fn(&Shown) -> bool);
 
 /// The page.
 pub fn alerts(published: &Published, now_ms: i64) -> String {
-    let book = published.control.book();
+    let silences = published.control.silences();
     let all = Arc::clone(&published.facts().alerts);
     let open = |a: &&AlertFacts| matches!(a.state, AlertState::Firing | AlertState::Pending);
     let open = all.iter().filter(open);
     let mut open: Vec<Shown> = open.map(|a| Shown::of(a, published)).collect();
     open.sort_by_key(|s| (s.alert.severity != Severity::Page, s.alert.since_ms));
-    let silenced = |s: &Shown| s.is_silenced(&book, now_ms);
-    let acked = |s: &Shown| s.is_acknowledged(&book);
+    let silenced = |s: &Shown| s.is_silenced(&silences, now_ms);
+    let acked = |s: &Shown| s.is_acknowledged(&silences);
     let mut body = String::from("<h1>Alerts</h1>");
     super::sources::warning(published, now_ms, &mut body);
     let groups: [Group<'_>; 4] = [
@@ -82,16 +84,16 @@ pub fn alerts(published: &Published, now_ms: i64) -> String {
     for (name, is_of) in groups {
         let group: Vec<&Shown> = open.iter().filter(|s| is_of(s)).collect();
         if name == "Firing" || !group.is_empty() {
-            table(name, &group, &book, now_ms, &mut body);
+            table(name, &group, &silences, now_ms, &mut body);
         }
     }
     ended(published, now_ms, &mut body);
-    deployments(&book, &mut body);
-    silences(&book, now_ms, &mut body);
+    deployments(&silences, &mut body);
+    silence_list(&silences, now_ms, &mut body);
     super::page("alerts · trueline", "/alerts", &body)
 }
 
-fn table(name: &str, group: &[&Shown], book: &Silences, now_ms: i64, body: &mut String) {
+fn table(name: &str, group: &[&Shown], silences: &Silences, now_ms: i64, body: &mut String) {
     let _ = write!(
         body,
         "<h2>{name} <span class=soft>{}</span></h2>",
@@ -105,7 +107,7 @@ fn table(name: &str, group: &[&Shown], book: &Silences, now_ms: i64, body: &mut 
         "<table class=wide><thead><tr><th>alert<th>severity<th>since (UTC)<th>what is known<th>who<tbody>",
     );
     for shown in group.iter().take(GROUP_MAX) {
-        row(shown, book, now_ms, body);
+        row(shown, silences, now_ms, body);
     }
     body.push_str("</table>");
     if group.len() > GROUP_MAX {
@@ -117,7 +119,7 @@ fn table(name: &str, group: &[&Shown], book: &Silences, now_ms: i64, body: &mut 
     }
 }
 
-fn row(shown: &Shown, book: &Silences, now_ms: i64, body: &mut String) {
+fn row(shown: &Shown, silences: &Silences, now_ms: i64, body: &mut String) {
     let alert = &shown.alert;
     let Some(worst) = shown.reports.first() else {
         return;
@@ -144,7 +146,7 @@ fn row(shown: &Shown, book: &Silences, now_ms: i64, body: &mut String) {
         size(worst),
         page_path(&worst.id)
     );
-    if !owner(alert, worst, book, now_ms, body) && shown.fires() {
+    if !owner(alert, worst, silences, now_ms, body) && shown.fires() {
         body.push_str("nobody yet");
     }
 }
@@ -203,12 +205,12 @@ fn size(report: &StreamReport) -> String {
 pub(super) fn owner(
     alert: &AlertFacts,
     report: &StreamReport,
-    book: &Silences,
+    silences: &Silences,
     now_ms: i64,
     body: &mut String,
 ) -> bool {
-    let ack = book.ack_of(&alert.fingerprint, alert.since_ms);
-    let silence = book.silence_of(&report.id.labels(report.alert.severity), now_ms);
+    let ack = silences.ack_of(&alert.fingerprint, alert.since_ms);
+    let silence = silences.silence_of(&report.id.labels(report.alert.severity), now_ms);
     if let Some(ack) = ack {
         let _ = write!(
             body,
@@ -266,14 +268,14 @@ fn ended(published: &Published, now_ms: i64, body: &mut String) {
 }
 
 /// The last deployments that were marked.
-fn deployments(book: &Silences, body: &mut String) {
-    if book.deployments.is_empty() {
+fn deployments(silences: &Silences, body: &mut String) {
+    if silences.deployments.is_empty() {
         return;
     }
     body.push_str(
         "<h2>Deployments</h2><table class=wide><thead><tr><th>model<th>at (UTC)<th>by<th>note<tbody>",
     );
-    for d in book.deployments.iter().rev().take(ENDED_MAX) {
+    for d in silences.deployments.iter().rev().take(ENDED_MAX) {
         let version = d
             .version
             .as_ref()
@@ -292,8 +294,8 @@ fn deployments(book: &Silences, body: &mut String) {
 }
 
 /// Silences that have not expired.
-fn silences(book: &Silences, now_ms: i64, body: &mut String) {
-    let alive: Vec<_> = book
+fn silence_list(silences: &Silences, now_ms: i64, body: &mut String) {
+    let alive: Vec<_> = silences
         .silences
         .iter()
         .filter(|s| s.until_ms > now_ms)

@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use crate::alert::Severity;
 use crate::http::sources::{Lag, rejected};
-use crate::report::html::{clock, escape, thousands};
+use crate::report::html::{escape, thousands};
+use crate::report::moment::clock;
 use crate::telemetry::Published;
+use crate::telemetry::concerns::Concern;
 use crate::telemetry::facts::{Role, SourceFacts};
-use crate::telemetry::intake::Concern;
 
 /// What is wrong, in the line of the program's health.
 pub(super) fn badges(published: &Published, now_ms: i64, body: &mut String) {

@@ -15,7 +15,8 @@ use crate::judge::detector_report::{HELD, WAITS, kind};
 use crate::judge::{DetectorReport, HistoryPoint, StreamReport};
 use crate::monitor::activity::Unjudged;
 use crate::report::comparison;
-use crate::report::html::{clock, escape, number, or_none, thousands};
+use crate::report::html::{escape, number, or_none, thousands};
+use crate::report::moment::clock;
 use crate::telemetry::Published;
 use crate::telemetry::facts::AlertFacts;
 use crate::telemetry::history::{HistoryAlert, StreamHistory};
@@ -132,7 +133,7 @@ fn alert(report: &StreamReport, published: &Published, now_ms: i64, body: &mut S
          <dt>since<dd>{since} UTC<dt>part of<dd>the alert <a href=/alerts>{name}</a><dt>looked after<dd>",
         alert.state.as_str()
     );
-    if !owner(&ours, report, &published.control.book(), now_ms, body) {
+    if !owner(&ours, report, &published.control.silences(), now_ms, body) {
         let _ = write!(
             body,
             "nobody yet; <code>trueline alert ack {name} --by NAME</code>"

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use crate::http::path::encode;
 use crate::judge::{HistoryPoint, Undecided, Verdict, WindowReport};
-use crate::report::html::{clock, escape};
+use crate::report::html::escape;
+use crate::report::moment::clock;
 use crate::report::{recalibration, window as shown};
 
 /// One window; `path` is the encoded id of its stream, `past` what the window said before.

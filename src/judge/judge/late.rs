@@ -4,7 +4,7 @@
 //! time, counts them as missed.
 
 use super::Judge;
-use crate::window::{Correction, PackError, Pane, Revision, Windows};
+use crate::window::{Correction, PackError, Pane, VectorCorrection, Windows};
 
 impl Judge {
     /// Takes a correction of a sealed pane.
@@ -18,7 +18,7 @@ impl Judge {
     }
 
     /// Takes a late outcome of a vector; answers whether there was room for it.
-    pub fn revise(&mut self, r: &Revision<'_>) -> bool {
+    pub fn revise(&mut self, r: &VectorCorrection<'_>) -> bool {
         self.unseen_late += 1;
         self.windows.revise(r)
     }

@@ -29,7 +29,7 @@ fn plan() -> Plan {
                 streams: 8.0,
                 ..DetectorOptions::alone(budget, 0.05)
             }),
-            ..JudgeOptions::default()
+            ..JudgeOptions::plain()
         },
     };
     let mut plan = Plan {

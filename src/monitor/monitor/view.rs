@@ -36,10 +36,12 @@ impl<'a> MonitorView<'a> {
     /// less than the report's where a pane was dropped after the judgement.
     pub fn totals(self) -> impl Iterator<Item = (&'a StreamId, &'a WindowReport, Sums)> {
         self.0.judges().flat_map(|judge| {
-            let id = &judge.report().id;
-            (0..judge.report().windows.len()).filter_map(move |i| match judge.total(i) {
-                Ok((report, Total::Scores(sums))) => Some((id, report, sums)),
-                _ => None,
+            let (report, windows) = (judge.report(), judge.windows());
+            (report.windows.iter().enumerate()).filter_map(move |(i, window)| {
+                match windows.total(i, window.end_ms) {
+                    Ok(Total::Scores(sums)) => Some((&report.id, window, sums)),
+                    _ => None,
+                }
             })
         })
     }

@@ -17,11 +17,15 @@ fn notification(status: Status, since_ms: i64, at_ms: i64, severity: Severity) -
 }
 
 /// Sends what must be sent; returns for each notification whether it was.
-fn send(dedup: &mut Deduplicator, notifications: &[Notification], book: &Silences) -> Vec<bool> {
+fn send(
+    dedup: &mut Deduplicator,
+    notifications: &[Notification],
+    silences: &Silences,
+) -> Vec<bool> {
     let mut answers = Vec::new();
     for notification in notifications {
         let mut notification = notification.clone();
-        let admitted = dedup.admits(&mut notification, book, 50);
+        let admitted = dedup.admits(&mut notification, silences, 50);
         if admitted {
             dedup.record(&notification);
         }
@@ -43,19 +47,19 @@ fn changes_that_the_engine_repeats_after_a_crash_are_not_sent_again() {
         notification(Firing, 40, 40, Warn),
     ];
     let mut dedup = Deduplicator::default();
-    let book = Silences::default();
-    assert_eq!(send(&mut dedup, &story, &book), [true; 5]);
+    let silences = Silences::default();
+    assert_eq!(send(&mut dedup, &story, &silences), [true; 5]);
     for from in 0..story.len() {
         for to in from..=story.len() {
             let mut after = Deduplicator::after(story.iter());
-            let again = send(&mut after, &story[from..to], &book);
+            let again = send(&mut after, &story[from..to], &silences);
             assert!(!again.contains(&true), "{from}..{to}: {again:?}");
         }
     }
     // After a crash at any point exactly the rest is sent.
     for sent in 0..=story.len() {
         let mut after = Deduplicator::after(story[..sent].iter());
-        let rest = send(&mut after, &story, &book);
+        let rest = send(&mut after, &story, &silences);
         let wanted: Vec<bool> = (0..story.len()).map(|i| i >= sent).collect();
         assert_eq!(rest, wanted, "{sent}");
     }
@@ -70,25 +74,32 @@ fn a_severity_that_rises_at_the_moment_of_the_begin_is_sent_and_one_that_falls_t
         notification(Firing, 10, 20, Warn),
     ];
     let mut dedup = Deduplicator::default();
-    let book = Silences::default();
+    let silences = Silences::default();
     let sent = [true, true, false, true];
-    assert_eq!(send(&mut dedup, &story, &book), sent);
+    assert_eq!(send(&mut dedup, &story, &silences), sent);
     // Made again after a crash.
-    assert_eq!(send(&mut dedup, &story, &book), [false; 4]);
+    assert_eq!(send(&mut dedup, &story, &silences), [false; 4]);
     let mut dedup = Deduplicator::after(story[..1].iter());
-    assert_eq!(send(&mut dedup, &story, &book), [false, true, false, true]);
+    assert_eq!(
+        send(&mut dedup, &story, &silences),
+        [false, true, false, true]
+    );
 }
 
 #[test]
 fn a_severity_that_was_silenced_when_it_rose_is_another_than_sinks_know() {
     let mut dedup = Deduplicator::default();
-    let book = Silences::default();
+    let silences = Silences::default();
     let fingerprint = notification(Firing, 10, 20, Warn).fingerprint;
     let has = |dedup: &Deduplicator, severity| dedup.has_other_severity(&fingerprint, severity);
     assert!(!has(&dedup, Page));
-    send(&mut dedup, &[notification(Firing, 10, 10, Warn)], &book);
+    send(&mut dedup, &[notification(Firing, 10, 10, Warn)], &silences);
     assert!(has(&dedup, Page) && !has(&dedup, Warn));
-    send(&mut dedup, &[notification(Resolved, 10, 30, Warn)], &book);
+    send(
+        &mut dedup,
+        &[notification(Resolved, 10, 30, Warn)],
+        &silences,
+    );
     assert!(!has(&dedup, Page));
 }
 
@@ -100,9 +111,9 @@ fn an_alert_that_left_and_begins_again_here_is_notified() {
     // Meanwhile its next owner notified the end, and let the stream go.
     assert_eq!(dedup.firing_since(&first.fingerprint), None);
     assert_eq!(dedup.fired_since(&first.fingerprint), Some(10));
-    let book = Silences::default();
+    let silences = Silences::default();
     let again = notification(Firing, 90, 90, Page);
-    assert_eq!(send(&mut dedup, &[again], &book), [true]);
+    assert_eq!(send(&mut dedup, &[again], &silences), [true]);
     assert_eq!(dedup.firing_since(&first.fingerprint), Some(90));
 }
 
@@ -112,7 +123,7 @@ fn an_alert_that_the_clock_ended_is_notified_again_once_it_is_bad_later_than_was
     let mut ended = notification(Resolved, 10, 50, Warn);
     ended.bad_ms = Some(30);
     let begun = [notification(Firing, 10, 10, Warn), ended];
-    let book = Silences::default();
+    let silences = Silences::default();
     let fingerprint = begun[0].fingerprint.clone();
     let since = |dedup: &Deduplicator| dedup.firing_since(&fingerprint);
     assert!(Deduplicator::after(begun.iter()).is_unsent(&fingerprint, 10, Warn));
@@ -126,11 +137,14 @@ fn an_alert_that_the_clock_ended_is_notified_again_once_it_is_bad_later_than_was
             notification(Resolved, since_ms, 70, Warn),
         ];
         let mut dedup = Deduplicator::after(begun.iter());
-        assert_eq!(send(&mut dedup, &goes_on[..3], &book), [false, false, true]);
+        assert_eq!(
+            send(&mut dedup, &goes_on[..3], &silences),
+            [false, false, true]
+        );
         assert_eq!(since(&dedup), Some(known));
         assert!(!dedup.is_unsent(&fingerprint, since_ms, Warn));
         assert_eq!(
-            send(&mut dedup, &goes_on, &book),
+            send(&mut dedup, &goes_on, &silences),
             [false, false, false, true]
         );
     }
@@ -138,7 +152,7 @@ fn an_alert_that_the_clock_ended_is_notified_again_once_it_is_bad_later_than_was
     let mut falls = notification(Firing, 10, 45, Warn);
     falls.bad_ms = Some(30);
     let mut dedup = Deduplicator::after(begun.iter());
-    assert_eq!(send(&mut dedup, &[falls], &book), [false]);
+    assert_eq!(send(&mut dedup, &[falls], &silences), [false]);
     // It had begun again at 60 before the crash, which knows one long firing.
     let again = [begun.as_slice(), &[notification(Firing, 60, 60, Warn)]].concat();
     let one = [
@@ -147,7 +161,7 @@ fn an_alert_that_the_clock_ended_is_notified_again_once_it_is_bad_later_than_was
         notification(Resolved, 10, 70, Page),
     ];
     let mut dedup = Deduplicator::after(again.iter());
-    assert_eq!(send(&mut dedup, &one, &book), [false, true, true]);
+    assert_eq!(send(&mut dedup, &one, &silences), [false, true, true]);
 }
 
 #[test]
@@ -165,13 +179,13 @@ fn no_key_comes_twice_however_often_changes_are_made_again() {
         })
         .collect();
     let mut rng = crate::stats::rng::Rng::new(7);
-    let (mut sent, book) = (0, Silences::default());
+    let (mut sent, silences) = (0, Silences::default());
     for _ in 0..2_000 {
         let mut dedup = Deduplicator::default();
         let mut keys = std::collections::BTreeSet::new();
         for _ in 0..40 {
             let mut change = changes[(rng.bits() % changes.len() as u64) as usize].clone();
-            if dedup.admits(&mut change, &book, 50) {
+            if dedup.admits(&mut change, &silences, 50) {
                 dedup.record(&change);
                 sent += 1;
                 assert!(keys.insert(change.key.clone()), "{}", change.key);
@@ -183,9 +197,9 @@ fn no_key_comes_twice_however_often_changes_are_made_again() {
 
 #[test]
 fn a_silence_suppresses_firing_notifications_and_not_resolutions() {
-    let mut book = Silences::default();
+    let mut silences = Silences::default();
     let matcher = "model=*".parse().expect("a matcher");
-    let silence = book.draft(vec![matcher], (0, 100), "ann", "");
+    let silence = silences.draft(vec![matcher], (0, 100), "ann", "");
     let mut dedup = Deduplicator::default();
     let none = Silences::default();
     let begun = notification(Firing, 10, 10, Warn);
@@ -193,16 +207,16 @@ fn a_silence_suppresses_firing_notifications_and_not_resolutions() {
         send(&mut dedup, std::slice::from_ref(&begun), &none),
         [true]
     );
-    book.enter(silence.expect("sound"));
+    silences.enter(silence.expect("sound"));
     let worse = notification(Firing, 10, 20, Page);
     let ended = notification(Resolved, 10, 30, Page);
     assert_eq!(
-        send(&mut dedup, &[worse.clone(), ended], &book),
+        send(&mut dedup, &[worse.clone(), ended], &silences),
         [false, true]
     );
     let next = notification(Firing, 60, 60, Page);
     assert_eq!(
-        send(&mut dedup, std::slice::from_ref(&next), &book),
+        send(&mut dedup, std::slice::from_ref(&next), &silences),
         [false]
     );
     assert!(
@@ -216,7 +230,7 @@ fn a_silence_suppresses_firing_notifications_and_not_resolutions() {
         send(
             &mut Deduplicator::default(),
             &[quiet, notification(Resolved, 80, 90, Warn)],
-            &book
+            &silences
         ),
         [false; 2]
     );

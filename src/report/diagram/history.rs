@@ -7,7 +7,8 @@
 use std::fmt::Write;
 
 use crate::judge::{HistoryError, HistoryPoint, Verdict};
-use crate::report::html::{clock, number};
+use crate::report::html::number;
+use crate::report::moment::clock;
 
 /// The drawing is stretched to the width of the page; labels are text beside it.
 const WIDTH: f64 = 1000.0;

@@ -6,7 +6,8 @@ use std::fmt::Write;
 use super::{document, measures, recalibration, table};
 use crate::alert::AlertState;
 use crate::judge::{HistoryPoint, StreamReport, Verdict, WindowReport};
-use crate::report::html::{clock, escape, number, significance, thousands};
+use crate::report::html::{escape, number, significance, thousands};
+use crate::report::moment::clock;
 use crate::report::window::{badge, section};
 use crate::stats::discrimination::Discrimination;
 

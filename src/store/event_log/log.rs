@@ -11,9 +11,10 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use super::frame::{Frame, Request};
 use super::keys::{Keys, Known};
 use super::segment::{self, Segment};
-use super::shared::{Shared, now_ms};
+use super::shared::Shared;
 use super::{LogError, LogLimits, LogReader, Receipt, Refusal, failed};
 use crate::telemetry::facts::EventLogFacts;
+use crate::telemetry::now_ms;
 
 /// Requests that may wait for the writer; those that take their body at the same time are few.
 const WAITING_MAX: usize = 64;

@@ -6,13 +6,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::keys::Keys;
 use super::segment::{self, Segment};
 use super::{LogError, LogLimits, failed};
 use crate::store::file::{KEEP, replace};
 use crate::telemetry::facts::REFUSALS;
+use crate::telemetry::now_ms;
 
 /// Name of the file with the offset up to which the engine has read.
 const CONSUMED: &str = "consumed";
@@ -167,10 +167,4 @@ fn stored(path: &Path, first: u64) -> Option<u64> {
         tracing::warn!(%file, first, "unreadable; the log counts as read up to its first event");
     }
     offset.or(Some(first))
-}
-
-/// Milliseconds since 1970.
-pub(super) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX))
 }

@@ -29,6 +29,25 @@ fn labels(d: &mut LabelDecoder, payload: &[u8]) -> Vec<Result<LabelSeen, Reason>
         .collect()
 }
 
+/// Flat records `{"id", "time_ms", "outcome"}`.
+fn flat() -> LabelOptions {
+    LabelOptions {
+        model: None,
+        id: IdField::Path("id".into()),
+        time: Some(TimeField {
+            path: "time_ms".into(),
+            unit: TimeUnit::Milliseconds,
+            zone_s: None,
+        }),
+        outcome: "outcome".into(),
+        outcome_map: Vec::new(),
+        classes: Vec::new(),
+        record_bytes_max: 1 << 20,
+        ahead_ms_max: Some(86_400_000),
+        packing: Packing::default(),
+    }
+}
+
 fn label_decoder(format: Format, text: &str, rows: Option<&str>) -> LabelDecoder {
     let path = |name: &str| match rows {
         Some(rows) => format!("{rows}.{name}"),
@@ -42,7 +61,7 @@ fn label_decoder(format: Format, text: &str, rows: Option<&str>) -> LabelDecoder
             envelope: Envelope::None,
             rows: rows.map(str::to_owned),
         },
-        ..LabelOptions::default()
+        ..flat()
     })
     .unwrap();
     d.learn(7, &schema(format, text));
@@ -87,7 +106,7 @@ fn an_outcome_alone_is_the_same_in_every_format() {
     assert_eq!(labels(&mut d, &avro), [Err(Reason::MissingField)]);
     let mut d = LabelDecoder::new(&LabelOptions {
         packing: options(Format::Avro).packing,
-        ..LabelOptions::default()
+        ..flat()
     })
     .unwrap();
     assert_eq!(
@@ -107,7 +126,7 @@ fn a_truth_value_alone_is_an_outcome_of_two_classes_and_of_no_more() {
         let options = LabelOptions {
             id: IdField::Path("id".into()),
             classes: classes.iter().map(|c| (*c).to_owned()).collect(),
-            ..LabelOptions::default()
+            ..flat()
         };
         let mut d = LabelDecoder::new(&options).unwrap();
         let record = format!("{{\"id\":\"a\",\"outcome\":true,\"time_ms\":{NOW}}}");

@@ -150,7 +150,7 @@ fn reference(bytes: &[u8]) -> Option<Said> {
         Some(serde_json::Value::Number(n)) if n.as_f64() == Some(1.0) => Some(true),
         _ => return None,
     };
-    (946_684_800_000..=4_102_444_800_000)
+    (946_684_800_000..4_102_444_800_000)
         .contains(&time)
         .then_some(Said {
             model,

@@ -63,7 +63,11 @@ fn end(feed: &mut Feed) -> End {
     for (source, c) in feed.engine.counters().sources() {
         assert_eq!(c.conflict, 0, "two versions of one id of {source}: {c:?}");
     }
-    let totals = feed.engine.totals().filter(|(_, w, _)| w.window == "10m");
+    let totals = feed
+        .engine
+        .monitor()
+        .totals()
+        .filter(|(_, w, _)| w.window == "10m");
     let positives = |s: &Sums| s.occupied().map(|(_, c)| c.y).sum();
     let totals = totals.map(|(id, _, s)| (id.version.clone(), s.n(), positives(&s)));
     let mut totals: Vec<_> = totals.collect();

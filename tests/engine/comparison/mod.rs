@@ -84,7 +84,7 @@ fn plan(champion: Option<&str>, rows_max: usize, joins: Vec<JoinPlan>) -> Plan {
                     alpha: ALPHA,
                 }),
                 stale_after_ms: i64::MAX,
-                ..JudgeOptions::default()
+                ..JudgeOptions::plain()
             },
         }],
         joins,

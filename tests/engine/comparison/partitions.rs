@@ -58,7 +58,7 @@ fn played(
             for (r, offset) in log.take_while(|(r, _)| r.time_ms <= now_ms) {
                 observe_in(lane, (p, offset), r);
             }
-            shards.settle();
+            shards.advance();
             if rng.uniform() < 0.2 {
                 let lane = shards.get_mut(0, p).expect("ours");
                 written.insert(p, lane.snapshot());

@@ -42,6 +42,7 @@ fn result(engine: &mut Engine, mut changes: Vec<Change>) -> Result {
     let mut reports: Vec<_> = engine.reports().cloned().collect();
     reports.sort_by(|a, b| a.id.cmp(&b.id));
     let mut sums: Vec<_> = engine
+        .monitor()
         .totals()
         .map(|(id, report, sums)| (format!("{id} {}", report.window), sums))
         .collect();
@@ -181,7 +182,7 @@ proptest! {
         let total = engine.counters().total();
         prop_assert_eq!((total.observed, total.late), (accepted.len() as u64, late));
         let plan = plan();
-        for (id, report, sums) in engine.totals() {
+        for (id, report, sums) in engine.monitor().totals() {
             let grid = sums.grid();
             let within = |begin: i64| {
                 let mut sums = Sums::new(grid);
@@ -232,7 +233,7 @@ proptest! {
             feed(&mut engine, 0, offset, record);
         }
         engine.finish();
-        for (id, report, sums) in engine.totals().filter(|(_, w, _)| w.window == "last:40") {
+        for (id, report, sums) in engine.monitor().totals().filter(|(_, w, _)| w.window == "last:40") {
             let mine = |r: &&Record| MODELS[r.model] == (id.model.as_str(), id.version.as_str());
             let times: Vec<i64> = r.iter().filter(mine).map(|r| r.time_ms).collect();
             let holds = |start: i64| times.iter().filter(|&&t| t >= start).count();

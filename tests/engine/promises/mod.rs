@@ -48,7 +48,7 @@ fn plan() -> Plan {
             min_events: 10,
             pending_ms: 2_000,
             keep_firing_ms: 2_000,
-            ..JudgeOptions::default()
+            ..JudgeOptions::plain()
         },
     };
     let logit = Axis::Logit {

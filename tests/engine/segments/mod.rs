@@ -40,7 +40,7 @@ fn plan(segmenting: Segmenting, streams_max: usize) -> Plan {
             grid: grid(),
             judge: JudgeOptions {
                 min_events: 10,
-                ..JudgeOptions::default()
+                ..JudgeOptions::plain()
             },
         }],
         caps: Caps {
@@ -63,7 +63,7 @@ fn rolled(max: usize) -> Segmenting {
 type Totals = BTreeMap<(StreamId, String), (i64, u64, Sums)>;
 
 fn totals(engine: &Engine) -> Totals {
-    let all = engine.totals();
+    let all = engine.monitor().totals();
     all.map(|(id, w, sums)| ((id.clone(), w.window.clone()), (w.start_ms, w.n, sums)))
         .collect()
 }

@@ -125,7 +125,7 @@ fn memory_that_more_share_is_given_back_in_steps_with_records_and_without() {
         let expect = NewPrediction {
             key: Key::new(None, &next.to_le_bytes()),
             model: 0,
-            subject: 0,
+            slot: 0,
             start_ms: 0,
             time_ms: 1,
             due_ms: PANE_MS,

@@ -142,7 +142,7 @@ impl Side {
         let expect = NewPrediction {
             key: Key::new(None, &id.to_le_bytes()).of_version(&version.to_string()),
             model,
-            subject: u32::from(id),
+            slot: u32::from(id),
             start_ms,
             time_ms,
             due_ms: start_ms + 3 * PANE_MS,
@@ -209,7 +209,7 @@ impl Side {
 
     fn pending(&mut self) -> BTreeMap<u32, u64> {
         let mut all = BTreeMap::new();
-        let each = |_, subject, n| *all.entry(subject).or_default() += n;
+        let each = |_, slot, n| *all.entry(slot).or_default() += n;
         self.joins.each_pending(each);
         all
     }

@@ -13,7 +13,7 @@ use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::sums::Sums;
 use trueline::store::checkpoint::{PartitionCheckpoint, prefix};
 use trueline::store::reader::CheckpointReader;
-use trueline::window::{Packed, PaneState, SumsState};
+use trueline::window::{PaneState, SumsState};
 
 /// The checkpoints of a group as they lie in its topic.
 pub fn checkpoints(
@@ -57,10 +57,10 @@ pub fn known(snapshot: &Snapshot) -> Known {
             .for_each(|v| v.judge.verdicts.clear());
         (version.name.clone(), version)
     });
-    let subjects = snapshot.streams.iter().cloned().map(|mut subject| {
-        subject.slot = None;
-        subject.model = 0;
-        (subject.name.clone(), subject)
+    let streams = snapshot.streams.iter().cloned().map(|mut stream| {
+        stream.slot = None;
+        stream.model = 0;
+        (stream.name.clone(), stream)
     });
     (
         positions
@@ -71,7 +71,7 @@ pub fn known(snapshot: &Snapshot) -> Known {
             .sources()
             .map(|(_, c)| c.clone())
             .collect(),
-        subjects.collect(),
+        streams.collect(),
         vectors.collect(),
     )
 }
@@ -81,9 +81,9 @@ pub type Held = BTreeMap<(String, usize, i64), (Sums, u64, Vec<u64>)>;
 
 pub fn hold(held: &mut Held, snapshot: &Snapshot) {
     let grid = Grid::new(Axis::Linear, 12);
-    for subject in &snapshot.streams {
+    for stream in &snapshot.streams {
         // A stream without a sealed pane has no windows yet.
-        let windows = subject.judges.first().map_or(&[][..], |j| &j.rings);
+        let windows = stream.judges.first().map_or(&[][..], |j| &j.rings);
         for (window, ring) in windows.iter().enumerate() {
             let panes = ring.panes.iter().chain(&ring.gathering);
             for pane in panes {
@@ -98,10 +98,9 @@ pub fn hold(held: &mut Held, snapshot: &Snapshot) {
                     panic!("sums of scores")
                 };
                 let slide = start_ms - start_ms.rem_euclid(SLIDE);
-                let entry = held.entry((subject.name.clone(), window, slide));
+                let entry = held.entry((stream.name.clone(), window, slide));
                 let (all, lates, open) = entry.or_insert_with(|| (Sums::new(grid), 0, vec![0; 32]));
-                let packed = Packed::from_bytes(sums).expect("sound sums");
-                packed.merge_into(all).expect("sums that fit");
+                sums.merge_into(all).expect("sums that fit");
                 *lates += late;
                 let counts = unlabelled.dropped().into_iter().chain(unlabelled.implied());
                 open.iter_mut().zip(counts).for_each(|(a, b)| *a += b);

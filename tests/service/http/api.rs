@@ -118,7 +118,7 @@ fn judged_vectors() -> Engine {
 
 /// Options whose tolerance 2000 events can show to be kept.
 fn wide() -> JudgeOptions {
-    let mut options = JudgeOptions::default();
+    let mut options = JudgeOptions::plain();
     options.evaluation.tolerance = Tolerance::absolute(0.5);
     options
 }

@@ -39,7 +39,7 @@ impl World<'_> {
         let Some(engine) = &p.engine else {
             return Ok(());
         };
-        if let Some(fault) = engine.engines.fault() {
+        if let Some(fault) = engine.topology.fault() {
             return Err(format!("store of pending predictions: {fault}"));
         }
         if let Some(wrong) = lock(&self.broker).wrong {
@@ -49,7 +49,7 @@ impl World<'_> {
         if let Some(wrong) = wrong.filter(|_| alerts::come_once(self.scenario.fleet)) {
             return Err(wrong);
         }
-        if let Topology::Judges(judges) = &engine.engines {
+        if let Topology::Judges(judges) = &engine.topology {
             let whole = judges.aggregators().all(|a| a.rebuilt() == 0);
             if !whole && self.scenario.circumstance == Some(Circumstance::Frozen) {
                 return Err(
@@ -77,12 +77,12 @@ impl World<'_> {
                 }
             }
         }
-        let total = engine.engines.counters().total();
-        if matches!(engine.engines, Topology::Single(_)) {
+        let total = engine.topology.counters().total();
+        if matches!(engine.topology, Topology::Single(_)) {
             if total.records != total.disposed() {
                 return Err(format!("a record has not one disposition: {total:?}"));
             }
-            let mark = engine.engines.watchdog().map(|dog| dog.frontier());
+            let mark = engine.topology.watchdog().map(|dog| dog.frontier());
             let watermark = mark.and_then(|mark| mark.time_ms);
             if watermark < p.watermark {
                 return Err(format!(
@@ -105,7 +105,7 @@ impl World<'_> {
             });
             self.healthy = self.healthy.max(self.now + SETTLED + heard);
         }
-        let held_ms = engine.engines.watchdog().map_or(0, |dog| dog.held_ms());
+        let held_ms = engine.topology.watchdog().map_or(0, |dog| dog.held_ms());
         // The judge of others waits for their next checkpoint.
         let wait_s = match self.scenario.fleet {
             Fleet::Single | Fleet::Moving => 0,
@@ -123,7 +123,7 @@ impl World<'_> {
         if p.contests.is_some_and(|since| self.now < since + DECIDED) {
             self.healthy = self.healthy.max(self.now + SETTLED);
         }
-        let mark = engine.engines.watchdog().map(|dog| dog.frontier());
+        let mark = engine.topology.watchdog().map(|dog| dog.frontier());
         let ahead = is_ahead(engine, self.scenario, self.now);
         let settled = self.now > self.healthy && self.now > BEGIN + SETTLED;
         if settled && held_ms > bound_ms && !ahead {
@@ -192,16 +192,16 @@ impl World<'_> {
         };
         let ends: Vec<i64> = logs.flatten().map(seen).collect();
         let log = |o: &Origin| i32::from(o.source) * self.scenario.partitions + o.partition;
-        let positions = engine.engines.positions();
+        let positions = engine.topology.positions();
         let positions: BTreeMap<i32, i64> = positions.iter().map(|o| (log(o), o.offset)).collect();
         let read = (0..)
             .zip(&ends)
             .all(|(p, end)| positions.get(&p).copied().unwrap_or(0) >= *end);
         let held = engine
-            .engines
+            .topology
             .watchdog()
             .is_none_or(|dog| dog.frontier().holder.is_some());
-        let waits = match engine.engines.role() {
+        let waits = match engine.topology.role() {
             Role::Judge(facts) => {
                 let behind = facts.partitions[Freshness::Behind as usize] > 0;
                 behind || facts.tasks.is_some_and(|n| n < JUDGE_PARTITIONS)
@@ -224,8 +224,8 @@ impl World<'_> {
         let ends: Vec<i64> = logs.flatten().map(Log::end).collect();
         format!(
             "positions {:?}, ends {ends:?}, watermark {:?}, not ready {:?}",
-            engine.engines.positions(),
-            engine.engines.watchdog().map(|dog| dog.frontier()),
+            engine.topology.positions(),
+            engine.topology.watchdog().map(|dog| dog.frontier()),
             engine.published.missing()
         )
     }
@@ -268,7 +268,7 @@ impl World<'_> {
 /// clock was ahead they must not be, nor where no partition has several of them in a row.
 fn is_ahead(engine: &EngineLoop, scenario: &Scenario, now: Duration) -> bool {
     let ahead = |f: &Fault| matches!(f, Fault::Clock { ahead_ms, .. } if *ahead_ms > AHEAD_MS);
-    let mark = engine.engines.watchdog().map(|dog| dog.frontier());
+    let mark = engine.topology.watchdog().map(|dog| dog.frontier());
     mark.and_then(|mark| mark.time_ms) > Some(clock::wall_ms(now) + AHEAD_MS)
         && scenario.faults.iter().any(|(_, f)| ahead(f))
         && (0..scenario.partitions).any(|log| ahead_in_a_row(scenario, log) >= WITNESSES)
@@ -297,7 +297,7 @@ fn committed(
     engine: &EngineLoop,
     folder: &Path,
 ) -> Result<(), String> {
-    if !matches!(engine.engines, Topology::Single(_)) {
+    if !matches!(engine.topology, Topology::Single(_)) {
         return Ok(());
     }
     let broker = lock(broker);

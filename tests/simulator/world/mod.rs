@@ -150,7 +150,7 @@ pub fn count(scenario: &Scenario) -> Counts {
     world.play();
     assert_eq!(world.failure, None);
     let engine = world.processes[0].engine.as_ref();
-    let evaluations = engine.map_or(0, |e| e.engines.counters().evaluations);
+    let evaluations = engine.map_or(0, |e| e.topology.counters().evaluations);
     let heads = |topic: &str| {
         let broker = lock(&world.broker);
         let logs = broker.topics.get(topic).into_iter().flatten();

@@ -38,7 +38,7 @@ pub fn plan(budget: &str, tolerance: f64, min_events: u64) -> Plan {
                 detector: Some(DetectorOptions::alone(budget.parse().unwrap(), tolerance)),
                 min_events,
                 stale_after_ms: i64::MAX,
-                ..JudgeOptions::default()
+                ..JudgeOptions::plain()
             },
         }],
         ..Plan::default()

@@ -39,7 +39,7 @@ fn plan() -> Plan {
                 // As a configuration without a word about it.
                 detector: Some(DetectorOptions::alone("1 per 30d".parse().unwrap(), 0.05)),
                 stale_after_ms: i64::MAX,
-                ..JudgeOptions::default()
+                ..JudgeOptions::plain()
             },
         }],
         joins: vec![JoinPlan {

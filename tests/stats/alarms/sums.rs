@@ -36,7 +36,7 @@ fn what_the_detector_is_shown_is_a_lower_bound_within_a_millionth_an_event() {
                 }
             }
             engine.finish();
-            let (_, _, sums) = engine.totals().next().expect("one window");
+            let (_, _, sums) = engine.monitor().totals().next().expect("one window");
             let found = odds.likelihoods(&sums);
             assert_eq!(found.n, n as u64);
             for (found, exact) in found.directed.iter().zip(exact) {

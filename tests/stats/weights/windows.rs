@@ -47,7 +47,7 @@ fn plan(joined: bool) -> Plan {
             grid: Grid::new(Axis::Linear, 8).weighted(),
             judge: JudgeOptions {
                 stale_after_ms: i64::MAX,
-                ..JudgeOptions::default()
+                ..JudgeOptions::plain()
             },
         }],
         joins: joined.then_some(join).into_iter().collect(),
@@ -95,7 +95,7 @@ fn totals(engine: &mut Engine) -> BTreeMap<(String, String), Sums> {
     for (source, c) in engine.counters().sources() {
         assert_eq!(c.records, c.disposed(), "source {source}");
     }
-    let all = engine.totals();
+    let all = engine.monitor().totals();
     all.map(|(id, w, s)| ((id.segment.clone(), w.window.clone()), s))
         .collect()
 }

@@ -26,7 +26,7 @@ fn each_probability_of_a_pending_vector_takes_twelve_bytes() {
             let expect = NewPrediction {
                 key: Key::new(None, &i.to_le_bytes()),
                 model: 0,
-                subject: 0,
+                slot: 0,
                 start_ms: time_ms - time_ms.rem_euclid(1000),
                 time_ms,
                 due_ms: i64::MAX,

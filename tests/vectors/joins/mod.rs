@@ -55,7 +55,7 @@ fn plan(views: &[View], joins: Vec<JoinPlan>, lateness_ms: i64) -> Plan {
                 min_events: 50,
                 stale_after_ms: i64::MAX,
                 kernel: KEEPING,
-                ..JudgeOptions::default()
+                ..JudgeOptions::plain()
             },
             segmenting: Default::default(),
         }],

@@ -98,7 +98,7 @@ impl Group {
             }
         }
         self.logs[p] = logs;
-        self.shards(p).settle();
+        self.shards(p).advance();
         for shards in &self.all {
             for source in 0..2 {
                 let (counts, moved) = (shards.counters().source(source), shards.moved(source));
@@ -177,7 +177,7 @@ fn pending_vectors_move_with_their_partitions_and_lose_no_bit() {
                 group.adopt(p, 0);
             }
         }
-        group.all[0].settle();
+        group.all[0].advance();
         for p in 0..PARTITIONS as usize {
             group.read(p, i64::MAX);
         }

@@ -38,7 +38,7 @@ fn plan_of(classes: usize, views: &[View], windows: Vec<WindowSpec>, lateness_ms
             grid: Grid::new(Axis::Linear, 8),
             judge: JudgeOptions {
                 min_events: 50,
-                ..JudgeOptions::default()
+                ..JudgeOptions::plain()
             },
             segmenting: Default::default(),
         }],

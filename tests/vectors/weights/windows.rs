@@ -41,7 +41,7 @@ fn plan(joined: bool) -> Plan {
             judge: JudgeOptions {
                 stale_after_ms: i64::MAX,
                 min_events: 600,
-                ..JudgeOptions::default()
+                ..JudgeOptions::plain()
             },
         }],
         joins: joined.then_some(join).into_iter().collect(),

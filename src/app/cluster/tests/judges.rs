@@ -2,7 +2,7 @@
 
 use super::{Topic, options};
 use crate::app::cluster::judge_group::JudgeGroup;
-use crate::app::cluster::judge_member::{GroupHandler, Member, Tasks};
+use crate::app::cluster::judge_member::{GroupHandler, Membership, Tasks};
 use crate::app::cluster::judge_store::JudgeStore;
 use crate::app::cluster::judge_task::JudgeTask;
 use crate::app::cluster::judges::Judges;
@@ -44,7 +44,7 @@ fn as_judge(topic: &Topic, act: impl FnOnce(&mut GroupHandler<'_>)) {
         plan: &Plan::default(),
         topics: &["t".to_owned()],
         store: &mut JudgeStore::new(&options.checkpoints, 4).expect("a store"),
-        member: &mut Member::default(),
+        member: &mut Membership::default(),
         tasks: &mut Tasks::new(),
     });
 }
@@ -79,7 +79,7 @@ fn a_judge_partition_is_read_once_its_own_claim_comes_though_it_never_ends() {
         };
         handler.assigned(at);
         for (offset, is_read) in [(6, false), (7, true), (8, true)] {
-            handler.record(Record {
+            handler.records(&[Record {
                 topic: 0,
                 partition: 2,
                 offset,
@@ -87,7 +87,7 @@ fn a_judge_partition_is_read_once_its_own_claim_comes_though_it_never_ends() {
                 key: Some(b"of somebody"),
                 payload: b"x",
                 headers: Headers::default(),
-            });
+            }]);
             assert_eq!(handler.tasks[&2].is_read(), is_read, "at {offset}");
         }
     });

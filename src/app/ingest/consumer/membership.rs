@@ -54,11 +54,11 @@ impl SourceConsumer {
 
     /// Publishes whether it is ready: the group has assigned partitions, or none, to it. Until then
     /// `/ready` has the last error. Returns whether the assignment changed.
-    pub fn publish_readiness(&mut self, engines: &mut Topology, published: &Published) -> bool {
+    pub fn publish_readiness(&mut self, topology: &mut Topology, published: &Published) -> bool {
         let changed = std::mem::take(&mut self.source.assignment_changed);
         let error = self.source.last_error.take().map(|e| e.to_string());
         if changed | self.consumer.take_recounted() {
-            self.release_unassigned(engines);
+            self.release_unassigned(topology);
         }
         let lost = self.source.lost_since.is_some();
         let joined = self.consumer.joined() && !lost;
@@ -74,29 +74,29 @@ impl SourceConsumer {
 
     /// Releases partitions that the snapshot has and the group assigned to another member. They
     /// would hold the watermark back. One that no longer exists is not waited for.
-    fn release_unassigned(&mut self, engines: &mut Topology) {
+    fn release_unassigned(&mut self, topology: &mut Topology) {
         let assigned = self.consumer.assignment();
         self.source.gone.retain(|p| self.consumer.is_gone(*p));
-        for origin in engines.positions() {
+        for origin in topology.positions() {
             let id = origin.partition_id();
             if let Some(partition) = self.source.records.partition(id)
                 && !assigned.contains(&partition)
             {
                 if self.consumer.is_gone(partition) {
-                    self.source.drop_gone(partition, engines);
+                    self.source.drop_gone(partition, topology);
                 } else {
-                    self.source.release(partition, engines, true);
+                    self.source.release(partition, topology, true);
                 }
             }
         }
     }
 
     /// Gives up all partitions of a consumer that cannot continue.
-    pub(super) fn give_up(&mut self, engines: &mut Topology) {
+    pub(super) fn give_up(&mut self, topology: &mut Topology) {
         let all = self.consumer.assignment();
-        self.source.releasing(&all, engines);
+        self.source.releasing(&all, topology);
         for partition in all {
-            self.source.release(partition, engines, true);
+            self.source.release(partition, topology, true);
             self.source.queue.clear(partition);
         }
         // The next owner finds out for itself.
@@ -105,8 +105,8 @@ impl SourceConsumer {
         self.source.assignment_changed = true;
     }
 
-    pub(super) fn recreate(&mut self, engines: &mut Topology) {
-        self.give_up(engines);
+    pub(super) fn recreate(&mut self, topology: &mut Topology) {
+        self.give_up(topology);
         match Consumer::new(&self.options.kafka, self.brokers.as_ref()) {
             Ok(consumer) => {
                 let old = std::mem::replace(&mut self.consumer, consumer);
@@ -156,22 +156,22 @@ impl SourceReader {
     /// Releases a partition that is no longer assigned. A group may assign partitions in two rounds
     /// and give the same ones back. If no other process can count the partition, it holds the
     /// others back for a while; otherwise its remaining records would be late when it comes back.
-    pub(super) fn release(&mut self, partition: Partition, engines: &mut Topology, lost: bool) {
+    pub(super) fn release(&mut self, partition: Partition, topology: &mut Topology, lost: bool) {
         let id = self.records.partition_id(partition);
         if self.unassigned.contains_key(&partition) {
             return;
         }
-        if engines.expect(id) {
+        if topology.expect(id) {
             self.unassigned.insert(partition, Some(Duration::ZERO));
         } else {
-            engines.revoke(id, lost);
+            topology.revoke(id, lost);
         }
     }
 
     /// Nothing waits for a partition that no longer exists; its sums stay.
-    fn drop_gone(&mut self, partition: Partition, engines: &mut Topology) {
+    fn drop_gone(&mut self, partition: Partition, topology: &mut Topology) {
         self.unassigned.insert(partition, None);
-        engines.drop_gone(self.records.partition_id(partition));
+        topology.drop_gone(self.records.partition_id(partition));
         if !self.gone.insert(partition) {
             return;
         }
@@ -189,13 +189,13 @@ impl SourceReader {
     }
 
     /// These partitions are released next.
-    pub(super) fn releasing(&self, all: &[Partition], engines: &mut Topology) {
-        engines.revoking(all.iter().map(|p| self.records.partition_id(*p)));
+    pub(super) fn releasing(&self, all: &[Partition], topology: &mut Topology) {
+        topology.revoking(all.iter().map(|p| self.records.partition_id(*p)));
     }
 
     /// Adds the time that has passed to each partition that is held, and lets those go that have
     /// been held for `after`.
-    pub(super) fn let_go(&mut self, engines: &mut Topology, passed: Duration, after: Duration) {
+    pub(super) fn let_go(&mut self, topology: &mut Topology, passed: Duration, after: Duration) {
         for (partition, held) in &mut self.unassigned {
             let Some(time) = held else {
                 continue;
@@ -203,7 +203,7 @@ impl SourceReader {
             *time += passed;
             if *time >= after {
                 *held = None;
-                engines.revoke(self.records.partition_id(*partition), true);
+                topology.revoke(self.records.partition_id(*partition), true);
             }
         }
     }

@@ -129,7 +129,7 @@ mod tests {
     use crate::app::ingest::contest::{Claim, Contest};
     use crate::app::pool::Pool;
     use crate::collect::PartitionId;
-    use crate::kafka::{KafkaError, Member};
+    use crate::kafka::{KafkaError, Peer};
     use crate::monitor::{Engine, PartitionEvent};
     use crate::store::event_log::{EventLog, LogLimits};
     use crate::telemetry::Published;
@@ -163,7 +163,7 @@ windows = ["1m"]
         let (source, brokers) = (config.sources[0].clone(), Arc::new(LogBrokers::new(logs)));
         let consumer = SourceConsumer::new(source, 0, None, brokers, &Pool::default());
         let mut consumer = consumer.expect("a consumer");
-        let mut engines = Topology::Single(Box::new(Engine::new(config.plan)));
+        let mut topology = Topology::Single(Box::new(Engine::new(config.plan)));
         let published = Published::default();
         let ready = |p: &Published| !p.missing().contains_key("kafka clicks");
         let said = |c: &SourceConsumer| c.unread().collect::<Vec<_>>();
@@ -174,11 +174,11 @@ windows = ["1m"]
             source: 0,
             partition: 1,
         };
-        engines.on_partition(gone, PartitionEvent::Rewound(5));
-        assert_eq!(engines.positions().len(), 1);
+        topology.on_partition(gone, PartitionEvent::Rewound(5));
+        assert_eq!(topology.positions().len(), 1);
         published.not_ready("kafka clicks", "joining");
-        consumer.poll(&mut engines, Duration::ZERO);
-        assert!(consumer.publish_readiness(&mut engines, &published));
+        consumer.poll(&mut topology, Duration::ZERO);
+        assert!(consumer.publish_readiness(&mut topology, &published));
         assert!(ready(&published));
         assert_eq!(said(&consumer), []);
         // It was let go already. Two answers are needed, as a broker may lag.
@@ -190,19 +190,19 @@ windows = ["1m"]
         let begun = Instant::now();
         while !consumer.source.gone.contains(&partition) {
             assert!(begun.elapsed() < AWAY, "it is never gone");
-            consumer.poll(&mut engines, Duration::from_millis(10));
-            consumer.publish_readiness(&mut engines, &published);
+            consumer.poll(&mut topology, Duration::from_millis(10));
+            consumer.publish_readiness(&mut topology, &published);
         }
 
         // The group takes its partitions away.
         consumer.source.lose();
         published.not_ready("kafka clicks", "lost");
         consumer.source.assignment_changed = true;
-        consumer.publish_readiness(&mut engines, &published);
+        consumer.publish_readiness(&mut topology, &published);
         assert!(!ready(&published));
         assert_eq!(said(&consumer), [], "it may come back at once");
         // Nobody is there unless the group names somebody, or gives a part back.
-        let stranger = Member {
+        let stranger = Peer {
             host: None,
             start: None,
         };
@@ -217,7 +217,7 @@ windows = ["1m"]
         let refused = KafkaError::Other("another assignor".to_owned());
         consumer.source.last_error = Some(refused);
         for _ in 0..2 {
-            consumer.publish_readiness(&mut engines, &published);
+            consumer.publish_readiness(&mut topology, &published);
             let [(part, why)] = &said(&consumer)[..] else {
                 panic!("one part");
             };
@@ -228,7 +228,7 @@ windows = ["1m"]
         // It has joined again.
         consumer.source.lost_since = None;
         consumer.source.assignment_changed = true;
-        consumer.publish_readiness(&mut engines, &published);
+        consumer.publish_readiness(&mut topology, &published);
         assert!(ready(&published));
         assert_eq!(consumer.other_members(), 1);
         assert_eq!((said(&consumer), consumer.trouble.take()), (vec![], None));

@@ -36,9 +36,9 @@ impl Joiner {
         self.waiting.forget_model(model);
     }
 
-    /// Records in the journal that nothing is retained of a subject, because its stream has
-    /// expired: what comes later in its slot may be of another stream.
-    pub fn end_subject(&mut self, subject: u32) {
-        self.journal.write(&Op::EndSubject { subject }, i64::MIN);
+    /// Records in the journal that nothing is retained of a stream, because it has expired: what
+    /// comes later in its slot may be of another one.
+    pub fn end_stream(&mut self, slot: u32) {
+        self.journal.write(&Op::EndStream { slot }, i64::MIN);
     }
 }

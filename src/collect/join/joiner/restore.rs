@@ -6,7 +6,7 @@
 //! has expired is removed.
 
 use super::Joiner;
-use crate::collect::join::ended_subjects::EndedSubjects;
+use crate::collect::join::ended_streams::EndedStreams;
 use crate::collect::join::events::NewPrediction;
 use crate::collect::join::journal::{self, Journal, JournalMark};
 use crate::collect::join::operation::{JournalError, Op};
@@ -60,7 +60,7 @@ impl Joiner {
         retained_from: impl Fn(u16) -> i64,
         due_ms: impl Fn(u16, i64) -> i64,
     ) -> Result<(), JournalError> {
-        if !matches!(op, Op::EndSubject { .. }) {
+        if !matches!(op, Op::EndStream { .. }) {
             self.remove_ended();
         }
         match op {
@@ -77,7 +77,7 @@ impl Joiner {
                 model,
                 start_ms,
                 offset_ms,
-                subject,
+                slot,
                 key,
                 entries,
                 full_vector,
@@ -91,7 +91,7 @@ impl Joiner {
                 let e = NewPrediction {
                     key,
                     model,
-                    subject,
+                    slot,
                     start_ms,
                     time_ms: start_ms + i64::from(offset_ms),
                     due_ms: due_ms(model, start_ms),
@@ -102,7 +102,7 @@ impl Joiner {
                 // The outcome of a later prediction that is late for this one: it waits if the
                 // journal says so.
                 let _ = self.predictions.insert(&e, outcome);
-                self.ended.saw(subject);
+                self.ended.saw(slot);
             }
             Op::Outcome {
                 model,
@@ -127,7 +127,7 @@ impl Joiner {
                 self.predictions.evict_model(model);
                 self.waiting.forget_model(model);
             }
-            Op::EndSubject { subject } => self.ended.end(subject),
+            Op::EndStream { slot } => self.ended.end(slot),
             Op::Seen { .. } => return Err(JournalError::Corrupt),
         }
         Ok(())
@@ -140,17 +140,16 @@ impl Joiner {
         sealed_until: impl Fn(u16) -> i64,
     ) {
         self.remove_ended();
-        self.ended = EndedSubjects::default();
+        self.ended = EndedStreams::default();
         self.predictions.finish_restore(sealed_until);
         self.journal = Journal::resume(marks);
     }
 
-    /// Removes the predictions of subjects that ended.
+    /// Removes the predictions of streams that ended.
     fn remove_ended(&mut self) {
         let ended = self.ended.take();
         if !ended.is_empty() {
-            self.predictions
-                .remove_of(|subject| ended.contains(&subject));
+            self.predictions.remove_of(|slot| ended.contains(&slot));
         }
     }
 }

@@ -42,7 +42,7 @@ const INSIDE: [&str; 5] = [
 
 /// Who is let in.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct DoorOptions {
+pub struct AccessOptions {
     /// Names of this server, besides those that no public name can be.
     pub hosts: Vec<String>,
     /// What changes and the tap need, if anything.
@@ -51,10 +51,10 @@ pub struct DoorOptions {
     pub event_bytes_max: usize,
 }
 
-impl std::fmt::Debug for DoorOptions {
+impl std::fmt::Debug for AccessOptions {
     /// Omits the token.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DoorOptions")
+        f.debug_struct("AccessOptions")
             .field("hosts", &self.hosts)
             .field("event_bytes_max", &self.event_bytes_max)
             .finish_non_exhaustive()
@@ -66,7 +66,7 @@ pub fn refusal(
     method: &Method,
     uri: &Uri,
     headers: &HeaderMap,
-    door: &DoorOptions,
+    access: &AccessOptions,
 ) -> Option<Answer> {
     let route = route(uri.path());
     if matches!(route, Route::Live | Route::Ready) {
@@ -75,7 +75,7 @@ pub fn refusal(
     let text = |name| headers.get(name).and_then(|v| v.to_str().ok());
     let host = text(HOST).or(uri.authority().map(|a| a.as_str()));
     if let Some(host) = host
-        && !is_ours(name_of(host), &door.hosts)
+        && !is_ours(name_of(host), &access.hosts)
     {
         let what = format!("`{}` is no name of this server", name_of(host));
         let hint = "add it to `hosts` in [http], or use the address";
@@ -117,7 +117,7 @@ pub fn refusal(
             return Some(error(StatusCode::UNSUPPORTED_MEDIA_TYPE, what, hint));
         }
     }
-    let token = door
+    let token = access
         .token
         .as_deref()
         .filter(|_| changes || matches!(route, Route::Tap))?;
@@ -173,7 +173,7 @@ mod tests {
         method: Method,
         path: &'static str,
         headers: &[(&'static str, &str)],
-        door: &DoorOptions,
+        access: &AccessOptions,
     ) -> u16 {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
@@ -182,17 +182,17 @@ mod tests {
                 HeaderValue::from_str(value).expect("a value"),
             );
         }
-        let refused = refusal(&method, &Uri::from_static(path), &map, door);
+        let refused = refusal(&method, &Uri::from_static(path), &map, access);
         refused.map_or(200, |answer| answer.status().as_u16())
     }
 
     #[test]
     fn foreign_names_and_pages_are_refused_everywhere_but_for_probes() {
-        let door = DoorOptions {
+        let access = AccessOptions {
             hosts: vec!["trueline.example.com".to_owned()],
-            ..DoorOptions::default()
+            ..AccessOptions::default()
         };
-        let get = |path, host: &str| status(Method::GET, path, &[("host", host)], &door);
+        let get = |path, host: &str| status(Method::GET, path, &[("host", host)], &access);
         for host in [
             "127.0.0.1:9464",
             "[::1]:9464",
@@ -217,7 +217,7 @@ mod tests {
                 ("origin", origin),
                 ("content-type", "application/json"),
             ];
-            status(Method::POST, "/-/reload", &headers, &door)
+            status(Method::POST, "/-/reload", &headers, &access)
         };
         assert_eq!(from("http://localhost:9464"), 200);
         for origin in ["http://evil.example", "null", "http://localhost:9465"] {
@@ -227,13 +227,13 @@ mod tests {
 
     #[test]
     fn changes_need_what_no_foreign_page_can_send_and_the_token_if_there_is_one() {
-        let open = DoorOptions::default();
-        let closed = DoorOptions {
+        let open = AccessOptions::default();
+        let closed = AccessOptions {
             token: Some("secret".to_owned()),
-            ..DoorOptions::default()
+            ..AccessOptions::default()
         };
-        let post = |headers: &[(&'static str, &str)], door| {
-            status(Method::POST, "/-/reload", headers, door)
+        let post = |headers: &[(&'static str, &str)], access| {
+            status(Method::POST, "/-/reload", headers, access)
         };
         assert_eq!(post(&[], &open), 415);
         assert_eq!(post(&[("content-type", "text/plain")], &open), 415);

@@ -6,14 +6,14 @@ use std::time::{Duration, UNIX_EPOCH};
 
 /// Another process in the group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
+pub struct Peer {
     /// Its address as the broker sees it, where it says so.
     pub host: Option<String>,
     /// When it started; `None` if it does not say.
     pub start: Option<ProcessStart>,
 }
 
-impl fmt::Display for Member {
+impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a process")?;
         if let Some(host) = &self.host {

@@ -94,13 +94,13 @@ impl Totals {
 
 /// What each source had counted, minute by minute.
 #[derive(Debug, Default)]
-pub struct Intake {
+pub struct CountHistory {
     sources: BTreeMap<String, VecDeque<(i64, Totals)>>,
     /// What was wrong when it was last asked for changes, by source and rule.
     known: BTreeMap<(String, &'static str), Concern>,
 }
 
-impl Intake {
+impl CountHistory {
     /// Remembers the counters, once a minute.
     pub fn observe(&mut self, now_ms: i64, sources: &[SourceFacts]) {
         for source in sources {
@@ -324,25 +324,29 @@ mod tests {
 
     /// The rules that hold after the last of these, which are some minutes apart.
     fn rules(story: &[(i64, SourceFacts)]) -> Vec<&'static str> {
-        let mut intake = Intake::default();
+        let mut history = CountHistory::default();
         let (mut now, mut last) = (0, Vec::new());
         for (minutes, source) in story {
             now += minutes * MINUTE_MS;
             last = vec![source.clone()];
-            intake.observe(now, &last);
+            history.observe(now, &last);
         }
-        intake.concerns(now, &last).iter().map(|c| c.rule).collect()
+        history
+            .concerns(now, &last)
+            .iter()
+            .map(|c| c.rule)
+            .collect()
     }
 
     #[test]
     fn what_begins_and_ends_to_be_wrong_is_a_change_and_what_stays_is_none() {
-        let mut intake = Intake::default();
+        let mut history = CountHistory::default();
         let concern = |words: &str| Concern {
             words: words.to_owned(),
             ..unread("labels", 1)
         };
         let mut count = |now: &[Concern]| {
-            let (came, went) = intake.changes(now.to_vec());
+            let (came, went) = history.changes(now.to_vec());
             (came.len(), went.len())
         };
         assert_eq!(count(&[concern("5 %")]), (1, 0));
@@ -436,7 +440,7 @@ mod tests {
             of("repaid", None, 5000, 0),
             of("chargebacks", None, 0, 0),
         ];
-        let found = Intake::default().concerns(0, &sources);
+        let found = CountHistory::default().concerns(0, &sources);
         let found: Vec<_> = found.iter().map(|c| (c.rule, c.source.as_str())).collect();
         assert_eq!(found, [("TruelineOutcomesAbsent", "fraud")]);
     }
