@@ -168,7 +168,8 @@ impl Consumer {
         n
     }
 
-    /// Hands over one batch. Answers how many records, and how many of those were fetched.
+    /// Hands over one batch. Answers how many records were handed over, and how many were fetched:
+    /// those of partitions that are not read now, and errors, are fetched only.
     fn take<H: Handler>(
         &mut self,
         max: usize,

@@ -22,12 +22,13 @@ use crate::repeats::RepeatedScores;
 /// Occupied cells from which buckets hold enough of them to be alike.
 const CELLS_MANY: usize = 128;
 
-/// Fewest occupied cells, where scores are narrow or rare: buckets differ more then, which the
-/// number of effective buckets says.
+/// Fewest occupied cells, where scores are narrow or rare: twice the fewest effective buckets that
+/// are tested, since buckets of few cells differ more.
 const CELLS_MIN: usize = 16;
 
-/// Distinct scores from which fewer than [`CELLS_MANY`] cells suffice. A tree or a table with as
-/// few leaves as cells has errors of its own in them, which would not be found.
+/// Distinct scores from which fewer than [`CELLS_MANY`] cells suffice: four times as many, because
+/// their number is estimated from a sample. A tree or a table with as few leaves as cells has
+/// errors of its own in them, which would not be found.
 const SCORES_MIN: f64 = 512.0;
 
 /// The sums of buckets of whole finest cells, where events of one score count as a cluster; `None`
