@@ -275,11 +275,21 @@ impl Numbers {
         let exceeds = self.lower() > tau || tau <= 0.0;
         if self.reject() && exceeds {
             Conclusion::Miscalibrated
-        } else if self.kernel().is_none() && self.upper() <= tau {
+        } else if self.kernel().is_none() && self.upper() <= tau && !self.shows_finer(tau) {
             Conclusion::Calibrated
         } else {
             Conclusion::Inconclusive
         }
+    }
+
+    /// Whether the test of a vector view shows an error beyond τ that is finer than the interval's
+    /// slices.
+    fn shows_finer(&self, tau: f64) -> bool {
+        let shows = |e: &multiclass::Evaluation| {
+            let mut levels = e.tcal.levels.iter().filter(|l| !l.left_out);
+            e.tcal.reject && levels.any(|l| l.p_value <= e.alpha && l.debiased > tau * tau)
+        };
+        self.cells().is_some_and(shows)
     }
 
     /// Heap bytes held.
@@ -301,6 +311,8 @@ impl Numbers {
 mod tests {
     use super::*;
     use crate::stats::kernel::Vectors;
+    use crate::stats::rng::Rng;
+    use crate::stats::view::VectorView;
 
     #[test]
     fn the_kernel_test_never_calls_a_model_calibrated() {
@@ -330,5 +342,39 @@ mod tests {
         }));
         let verdict = numbers.verdict(&Tolerance::absolute(0.05));
         assert_eq!(verdict, Verdict::Undecided(Undecided::Inconclusive));
+    }
+
+    /// Rows of a table err by .06 of two classes each, here one way and there the other.
+    #[test]
+    fn an_error_finer_than_the_slices_is_not_called_calibrated() {
+        let mut rng = Rng::new(31);
+        let table: Vec<([f64; 3], f64)> = (0..3000)
+            .map(|_| {
+                let (a, b) = (0.1 + 0.4 * rng.uniform(), 0.1 + 0.3 * rng.uniform());
+                let error = if rng.bits().is_multiple_of(2) {
+                    0.06
+                } else {
+                    -0.06
+                };
+                ([a, b, 1.0 - a - b], error)
+            })
+            .collect();
+        let verdict = |errs: f64| {
+            let (mut rng, mut all) = (Rng::new(32), Vectors::new(3));
+            for _ in 0..20_000 {
+                let (row, error) = &table[(3000.0 * rng.uniform()) as usize];
+                let (first, second) = (row[0] + errs * error, row[1] - errs * error);
+                let u = rng.uniform();
+                let class = u32::from(u >= first) + u32::from(u >= first + second);
+                assert!(all.push(row, class).is_ok());
+            }
+            let e = multiclass::evaluate(&all, VectorView::Full, 0.05, 0.9, None);
+            let e = e.expect("there are events");
+            assert!(e.interval.upper <= 0.05, "{:?}", e.interval);
+            assert_eq!(e.tcal.reject, errs > 0.0);
+            Numbers::Cells(Arc::new(e)).verdict(&Tolerance::absolute(0.05))
+        };
+        assert_eq!(verdict(0.0), Verdict::Calibrated);
+        assert_eq!(verdict(1.0), Verdict::Undecided(Undecided::Inconclusive));
     }
 }

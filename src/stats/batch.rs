@@ -64,10 +64,10 @@ impl BatchedSums {
         }
     }
 
-    /// Adds one event, which has one entry for each view.
+    /// Adds one event, which has one entry for each view; one without entries changes nothing.
     #[inline]
     pub fn observe(&mut self, event: &[Scored]) -> Result<(), Overflow> {
-        debug_assert_eq!(event.len(), self.sums.len());
+        debug_assert!(event.is_empty() || event.len() == self.sums.len());
         let end = self.used + event.len();
         if end > self.rows.len() {
             return self.observe_in_room(event);

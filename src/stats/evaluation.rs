@@ -87,7 +87,7 @@ pub fn evaluate(sums: &Sums, o: &Options) -> Option<Evaluation> {
     let mut cells = o
         .interval_cells
         .unwrap_or(interval::default_cells(levels.n() as u64));
-    let repeated = sums.repeats().measure();
+    let repeated = sums.repeats().measure(sums.n());
     let discrete = match sums.clusters() {
         // It takes outcomes as independent.
         Some(_) => None,
@@ -156,7 +156,7 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
         .interval_cells
         .unwrap_or(interval::default_cells(n))
         .max(1);
-    let repeated = Repeats::from_scores(sample).measure();
+    let repeated = Repeats::from_scores(sample).measure(sample.len() as u64);
     let discrete = discrete_of_scores(sample, o.discrete, o.tcal.alpha, o.tcal.seed);
     let unnamed = (repeated.as_ref().filter(|_| discrete.is_none() && !paper))
         .and_then(|r| clusters::by_score(levels.finest(), finest, r));
@@ -275,9 +275,11 @@ impl Sample<'_> {
         let paper = matches!(o.null_reach, NullReach::Paper { .. });
         let exact = !paper && interval::needs_exact_ends(self.interval);
         let (level, interval) = if exact {
+            // A model of a few grades has few cells and many outcomes.
+            let few = interval::is_of_few_cells(self.interval);
             let level = match o.interval_cells {
-                Some(_) => self.interval,
-                None => coarsest,
+                None if !few => coarsest,
+                _ => self.interval,
             };
             let exact = interval::exact(level, effective, o.confidence, dispersion * weighting);
             (level, exact)

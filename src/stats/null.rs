@@ -144,6 +144,16 @@ const SKEW_NONE: f64 = 1e-6;
 /// series of the incomplete gamma function grow longer with the root of the shape.
 const SHAPE_LARGE: f64 = 150.0;
 
+/// Upper regularised incomplete gamma function; `None` outside its domain. The series of the
+/// library takes steps in proportion to the root of the shape, and beyond 10¹⁶ it never ends.
+pub(crate) fn gamma_upper(shape: f64, x: f64) -> Option<f64> {
+    const SHAPE_LONG: f64 = 1e5;
+    if shape > SHAPE_LONG {
+        return Some(temme_upper(shape, x));
+    }
+    checked_gamma_ur(shape, x).ok()
+}
+
 /// Upper regularised incomplete gamma function for a large shape, by Temme's uniform expansion: ½
 /// erfc(η√(a/2)) + e^{−aη²/2}/√(2πa)·C₀(η), η²/2 = λ − 1 − ln λ, λ = x/a. \[Temme 1979; DLMF 8.12\]
 fn temme_upper(shape: f64, x: f64) -> f64 {

@@ -13,11 +13,15 @@
 //! the set of events, whatever the order of events and merges. With s sampled events and a share r
 //! of repeats about s·r are seen: of 5000 events 312 are sampled, and of 2 % repeats 6.
 //!
-//! **Criterion.** Models repeat scores of their own: rounded ones, trees, saturated ends. Three
+//! **Criterion.** Models repeat scores of their own: rounded ones, trees, saturated ends. Some
 //! things separate these, and outcomes are suspected to repeat only where none of them speaks
 //! against it.
 //!
-//! * *Weight.* Events count with V = z(1−z), as in T_d; what repeats at 0 and 1 has none.
+//! * *Weight.* Events count with V = z(1−z), as in T_d. Scores of 0 and 1 have none and are left
+//!   out.
+//! * *One value.* A score of more than a 64th of the events, such as a fallback, is left out unless
+//!   all are like that: such a score is sampled with all its events or none, and the shares would
+//!   be its own. Its outcomes can be tested as those of a value.
 //! * *Chance.* Scores of d decimals or b significant bits (the most that the sample needs) are
 //!   multiples of a step δ. Where the distinct scores lie g apart, a share q = δ/g of the multiples
 //!   is taken; with λ = −ln(1 − q) events on each, a share 1 − q/λ of them repeats by chance.
@@ -62,6 +66,9 @@ pub const DISAGREEING_MIN: f64 = 5.0;
 
 /// Share of repeats, by weight, up to which a tree or a table is unlikely.
 const FEW: f64 = 0.1;
+
+/// A score with more than this fraction of the events is frequent.
+const FREQUENT: u64 = 64;
 
 /// Normal quantile beyond which outcomes of one score agree too often, 95 %.
 const AGREEING: f64 = 1.645;
@@ -250,9 +257,13 @@ impl Repeats {
         Ok(())
     }
 
-    /// What repeats; `None` where no score with variance is sampled.
-    pub fn measure(&self) -> Option<RepeatedScores> {
+    /// What repeats among `n` events; `None` where no score with variance is sampled.
+    pub fn measure(&self, n: u64) -> Option<RepeatedScores> {
         let (level, counts) = self.parts();
+        let inner = counts.iter().filter(|c| c.score > 0 && c.score < ONE);
+        let (light, heavy): (Vec<ScoreCount>, Vec<ScoreCount>) =
+            inner.partition(|c| c.n <= n / FREQUENT);
+        let counts = if light.is_empty() { heavy } else { light };
         let (mut events, mut repeats, mut weight, mut repeated) = (0, 0, 0.0, 0.0);
         let (mut d, mut variance, mut disagreeing, mut by_chance) = (0.0, 0.0, 0.0, 0.0);
         let (mut unanimous, mut by_luck) = (true, 0.0);
@@ -275,7 +286,6 @@ impl Repeats {
                 by_luck += (z.powf(n) + (1.0 - z).powf(n)).ln();
             }
             match c.n {
-                _ if v <= 0.0 => {}
                 1 => once += 1.0,
                 2 => twice += 1.0,
                 _ => more += 1.0,
@@ -310,7 +320,8 @@ impl PartialEq for Repeats {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RepeatedScores {
-    /// Share of events whose score another event had before, in [0, 1).
+    /// Share of events whose score another event had before, in [0, 1); here and below without
+    /// scores of 0 and 1 and without frequent ones.
     pub share: f64,
     /// The same with events weighted by V.
     pub weighted_share: f64,

@@ -105,7 +105,7 @@ fn suspected(seed: u64, again: f64) -> bool {
             sample.push(event);
         }
     }
-    let measured = Repeats::from_scores(&sample).measure();
+    let measured = Repeats::from_scores(&sample).measure(sample.len() as u64);
     measured.is_some_and(|m| m.is_suspicious())
 }
 

@@ -22,7 +22,7 @@
 //! proved is kCE ≤ √(1.5·lower).
 
 use super::points::Points;
-use statrs::function::gamma::checked_gamma_ur;
+use crate::null::gamma_upper;
 
 /// Σ x_i x_j e^{−|z_i−z_j|/ν} over all pairs, the diagonal included; `z` ascending, `nu` positive.
 pub fn exponential_sum(z: impl Iterator<Item = (f64, f64)>, nu: f64) -> f64 {
@@ -110,16 +110,21 @@ pub fn laplace(points: &Points, nu: f64) -> Laplace {
 /// outcomes has steps.
 pub const GAMMA_MIN: f64 = 10.0;
 
-/// P(G ≥ x) of a gamma law with the given mean and variance; `None` without variance.
+/// P(G ≥ x) of a gamma law with the given mean and variance; `None` without variance, or where it
+/// is within rounding of none.
 pub fn gamma_p_value(x: f64, mean: f64, variance: f64) -> Option<f64> {
-    if !(variance > 0.0 && mean > 0.0) {
+    if !(mean > 0.0 && variance > ROUNDING * mean * mean) {
         return None;
     }
     if x <= 0.0 {
         return Some(1.0);
     }
-    checked_gamma_ur(mean * mean / variance, x * mean / variance).ok()
+    gamma_upper(mean * mean / variance, x * mean / variance)
 }
+
+/// Share of the squared mean up to which a variance is what rounding left: of one event with all of
+/// the uncertainty and z = ½ the variance is 0.
+const ROUNDING: f64 = 1e-12;
 
 /// Block of an ordered sample from which the kernel sum of any union of neighbouring blocks
 /// follows: the exact, mergeable form for a sliding window kept as a balanced tree over scores.
@@ -197,6 +202,23 @@ mod tests {
             }
             assert!((blocks[0].total() - want).abs() < 1e-9);
         }
+    }
+
+    /// The variance is rounding, and the shape of a gamma law of such moments 10¹⁸ and more.
+    #[test]
+    fn one_event_with_all_of_the_uncertainty_has_no_gamma_law() {
+        for certain in [1e-20, 1e-18, 1e-40, 1.0 - 1e-16] {
+            let sample: Vec<(f64, bool)> = (0..100).map(|_| (certain, certain > 0.5)).collect();
+            let sample = [sample, vec![(0.5, false)]].concat();
+            let l = laplace(&Points::from_scores(&sample).unwrap(), 1.0);
+            assert_eq!(l.p_value, None, "{l:?}");
+        }
+        for shape in [1e6, 1e12, 1e17, 1e30] {
+            assert_eq!(gamma_p_value(1.0, 1.0, 1.0 / shape).is_some(), shape < 1e12);
+        }
+        // A large shape is nearly normal: one deviation above the mean.
+        let p = gamma_p_value(1.001, 1.0, 1e-6).unwrap();
+        assert!((p - 0.158_655).abs() < 1e-4, "{p}");
     }
 
     #[test]

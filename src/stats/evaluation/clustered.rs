@@ -6,6 +6,7 @@ use crate::clusters::{self, ClusterSums, ClusterTests, Clusters};
 use crate::estimate::{self, Estimate};
 use crate::interval;
 use crate::levels::{Level, Levels};
+use crate::null::normal_upper_quantile;
 
 /// The clusters of a sample, tested.
 pub(super) struct Clustered<'a> {
@@ -100,6 +101,20 @@ impl<'a> Clustered<'a> {
             sigma1_squared: widened,
             ..e
         };
-        interval::normal(level, n, o.confidence, o.null_reach, zero, e)
+        let mut of = interval::normal(level, n, o.confidence, o.null_reach, zero, e);
+        if o.null_reach == NullReach::Conditional {
+            of.upper = of.upper.max(self.mean_upper(level, n, o.confidence));
+        }
+        of
+    }
+
+    /// Upper end of |mean residual|, and the ℓ2-ECE is at least that. The variance of T goes with
+    /// the errors that are found: where noise that cells share makes these small, the upper end of
+    /// T alone is too low.
+    fn mean_upper(&self, level: &Level, n: f64, confidence: f64) -> f64 {
+        let cells = level.occupied.iter();
+        let (u, u2) = cells.fold((0.0, 0.0), |(u, u2), c| (u + c.u, u2 + c.u2));
+        let z = normal_upper_quantile(0.5 * (1.0 - confidence));
+        (u.abs() + z * (self.dispersion(confidence) * u2).sqrt()) / n
     }
 }

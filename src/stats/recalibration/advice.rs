@@ -28,7 +28,7 @@ pub const ERRORS_MIN: f64 = 2.0;
 
 /// Which map to apply, or why none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Advice {
     /// This one.
@@ -94,33 +94,14 @@ impl Advice {
             Advice::NoGain => "no_gain",
         }
     }
-
-    const ALL: [Advice; 7] = [
-        Advice::Apply(Method::Logistic),
-        Advice::Apply(Method::Beta),
-        Advice::Apply(Method::Isotonic),
-        Advice::TooFewToFit,
-        Advice::TooFewToJudge,
-        Advice::Unfitted,
-        Advice::NoGain,
-    ];
-
-    /// Its place among all, for who keeps it as a number.
-    pub(super) fn code(self) -> u8 {
-        Advice::ALL.iter().position(|a| *a == self).unwrap_or(0) as u8
-    }
-
-    pub(super) fn of_code(code: u8) -> Option<Advice> {
-        Advice::ALL.get(usize::from(code)).copied()
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::measures::Measures;
     use super::*;
+    use crate::evaluation::Options;
     use crate::recalibration::map::Map;
-    use crate::recalibration::{Unfit, logistic::Logistic};
+    use crate::recalibration::{Cut, Measures, Point, Unfit, logistic::Logistic};
 
     fn fits(n: u64, positives: u64) -> Fits {
         let map = Map::Logistic(Logistic {
@@ -142,8 +123,13 @@ mod tests {
     }
 
     fn trial(mean: f64) -> Option<Trial> {
+        let one = Point {
+            z: 0.5,
+            n: 1.0,
+            y: 1.0,
+        };
         Some(Trial {
-            recalibrated: Measures::of_numbers([0.0; 7]),
+            recalibrated: Measures::of(&[one], &Cut::Scores, &Options::default()),
             log_loss: gain(mean, 0.01),
             brier: gain(mean, 0.01),
         })
@@ -186,12 +172,5 @@ mod tests {
         // Isotonic alone, of too few events.
         let free = [None, None, trial(1.0)];
         assert_eq!(of(&fits(999, 500), (2000, 500), free), Advice::Unfitted);
-    }
-
-    #[test]
-    fn every_advice_has_a_code_of_its_own() {
-        for advice in Advice::ALL {
-            assert_eq!(Advice::of_code(advice.code()), Some(advice));
-        }
     }
 }

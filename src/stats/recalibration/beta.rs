@@ -16,7 +16,7 @@ use super::unfit::Unfit;
 
 /// logit P(y=1) = a·ln z − b·ln(1−z) + c.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Beta {
     /// Weight of ln z, at least 0.
     pub a: f64,

@@ -22,7 +22,7 @@ pub const BLOCKS_MAX: usize = 256;
 
 /// Neighbouring points with one rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Block {
     /// Least score.
     pub low: f64,
@@ -34,7 +34,7 @@ pub struct Block {
 
 /// A rising function of the score.
 #[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Isotonic {
     /// Blocks by rising score and rate; at least one.
     pub blocks: Vec<Block>,

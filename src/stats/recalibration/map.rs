@@ -8,7 +8,7 @@ use super::unfit::Unfit;
 
 /// The families, from stiff to free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Method {
     /// Intercept and slope on the log-odds.
@@ -35,7 +35,7 @@ impl Method {
 
 /// A fitted map.
 #[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Map {
     /// Intercept and slope on the log-odds.
@@ -80,42 +80,11 @@ impl Map {
             Map::Isotonic(m) => m.rate(z),
         }
     }
-
-    /// Its parameters in order: intercept, slope; a, b, c; or low, high, rate of each block.
-    pub fn numbers(&self) -> Vec<f64> {
-        match self {
-            Map::Logistic(m) => vec![m.intercept, m.slope],
-            Map::Beta(m) => vec![m.a, m.b, m.c],
-            Map::Isotonic(m) => (m.blocks.iter())
-                .flat_map(|b| [b.low, b.high, b.rate])
-                .collect(),
-        }
-    }
-
-    /// The map of these parameters; `None` where their number is wrong.
-    pub fn of_numbers(method: Method, numbers: &[f64]) -> Option<Map> {
-        match (method, numbers) {
-            (Method::Logistic, &[intercept, slope]) => {
-                Some(Map::Logistic(Logistic { intercept, slope }))
-            }
-            (Method::Beta, &[a, b, c]) => Some(Map::Beta(Beta { a, b, c })),
-            (Method::Isotonic, all) if !all.is_empty() && all.len().is_multiple_of(3) => {
-                let block = |b: &[f64]| Block {
-                    low: b[0],
-                    high: b[1],
-                    rate: b[2],
-                };
-                let blocks = all.chunks_exact(3).map(block).collect();
-                Some(Map::Isotonic(Isotonic { blocks }))
-            }
-            _ => None,
-        }
-    }
 }
 
 /// All three families, fitted to the same events.
 #[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Fits {
     /// Number of events.
     pub n: u64,
@@ -139,6 +108,16 @@ impl Fits {
     /// The map of a family.
     pub fn map(&self, method: Method) -> Option<&Map> {
         self.maps[method as usize].as_ref().ok()
+    }
+
+    /// Whether each map is of its family, and an isotonic one has blocks.
+    pub fn are_whole(&self) -> bool {
+        let whole = |(map, method): (&Result<Map, Unfit>, Method)| match map {
+            Ok(Map::Isotonic(m)) if m.blocks.is_empty() => false,
+            Ok(map) => map.method() == method,
+            Err(_) => true,
+        };
+        self.maps.iter().zip(Method::ALL).all(whole)
     }
 
     /// Heap bytes held.
@@ -238,14 +217,5 @@ mod tests {
         }];
         assert_eq!(Map::fit(Method::Isotonic, &same), Err(Unfit::Reversed));
         assert_eq!(Map::fit(Method::Logistic, &same), Err(Unfit::Alike));
-    }
-
-    #[test]
-    fn parameters_make_the_same_map_again() {
-        for map in Fits::of(&points(|z| z * z)).maps.into_iter().flatten() {
-            let again = Map::of_numbers(map.method(), &map.numbers());
-            assert_eq!(again, Some(map));
-        }
-        assert_eq!(Map::of_numbers(Method::Logistic, &[1.0]), None);
     }
 }

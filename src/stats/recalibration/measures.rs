@@ -84,7 +84,7 @@ fn cell(p: &Point, index: u64) -> LevelCell {
 
 /// How true the scores of a sample are.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Measures {
     /// Mean log loss in nats, scores clipped at 2⁻³².
     pub log_loss: f64,
@@ -101,9 +101,6 @@ pub struct Measures {
     /// p-value of T-Cal.
     pub p_value: f64,
 }
-
-/// Measures in a row, for who keeps them as numbers.
-pub const MEASURES: usize = 7;
 
 impl Measures {
     /// The measures of points, at least one event in all.
@@ -145,41 +142,6 @@ impl Measures {
     pub fn ece_l2(&self) -> f64 {
         self.ece_l2_squared.max(0.0).sqrt()
     }
-
-    /// All in a row.
-    pub fn numbers(&self) -> [f64; MEASURES] {
-        [
-            self.log_loss,
-            self.brier,
-            self.ece_l1,
-            self.ece_l2_squared,
-            self.lower,
-            self.upper,
-            self.p_value,
-        ]
-    }
-
-    /// The measures of such a row.
-    pub fn of_numbers(row: [f64; MEASURES]) -> Measures {
-        let [
-            log_loss,
-            brier,
-            ece_l1,
-            ece_l2_squared,
-            lower,
-            upper,
-            p_value,
-        ] = row;
-        Measures {
-            log_loss,
-            brier,
-            ece_l1,
-            ece_l2_squared,
-            lower,
-            upper,
-            p_value,
-        }
-    }
 }
 
 /// What a score costs an event by its outcome, 0 or 1.
@@ -201,7 +163,7 @@ impl Costs {
 
 /// A mean of paired differences, positive where the second is better.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Gain {
     /// The mean.
     pub mean: f64,
@@ -211,7 +173,7 @@ pub struct Gain {
 
 /// One map on trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Trial {
     /// How true the recalibrated scores are.
     pub recalibrated: Measures,

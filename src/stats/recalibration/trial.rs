@@ -7,13 +7,13 @@
 
 use super::advice::Advice;
 use super::map::{Fits, Method};
-use super::measures::{Costs, Cut, Gain, MEASURES, Measures, Trial};
+use super::measures::{Costs, Cut, Gain, Measures, Trial};
 use super::point::Point;
 use crate::evaluation::Options;
 
 /// All maps on trial over the same events.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Judgement {
     /// Number of events.
     pub n: u64,
@@ -26,9 +26,6 @@ pub struct Judgement {
     /// Which to apply.
     pub advice: Advice,
 }
-
-/// Numbers of a judgement in a row.
-const NUMBERS: usize = 3 + MEASURES + 3 * (1 + MEASURES + 4);
 
 impl Judgement {
     /// Judges the fits on points that they were not fitted to; `None` without events.
@@ -82,58 +79,6 @@ impl Judgement {
     pub fn trial(&self, method: Method) -> Option<&Trial> {
         self.trials[method as usize].as_ref()
     }
-
-    /// All in a row; counts are below 2⁵³.
-    pub fn numbers(&self) -> Vec<f64> {
-        let mut row = vec![
-            self.n as f64,
-            self.positives as f64,
-            f64::from(self.advice.code()),
-        ];
-        row.extend(self.original.numbers());
-        for trial in &self.trials {
-            row.push(f64::from(u8::from(trial.is_some())));
-            let Some(t) = trial else {
-                row.extend([0.0; MEASURES + 4]);
-                continue;
-            };
-            row.extend(t.recalibrated.numbers());
-            row.extend([t.log_loss.mean, t.log_loss.standard_error]);
-            row.extend([t.brier.mean, t.brier.standard_error]);
-        }
-        row
-    }
-
-    /// The judgement of such a row; `None` where it is none.
-    pub fn of_numbers(row: &[f64]) -> Option<Judgement> {
-        let row: &[f64; NUMBERS] = row.try_into().ok()?;
-        let (head, rest) = row.split_first_chunk::<3>()?;
-        let (original, rest) = rest.split_first_chunk::<MEASURES>()?;
-        let trial = |at: usize| {
-            let part = rest.get(at * (MEASURES + 5)..)?;
-            let (is_some, part) = part.split_first()?;
-            let (recalibrated, part) = part.split_first_chunk::<MEASURES>()?;
-            let [loss, loss_error, brier, brier_error, ..] = *part else {
-                return None;
-            };
-            let gain = |mean, standard_error| Gain {
-                mean,
-                standard_error,
-            };
-            (*is_some > 0.0).then(|| Trial {
-                recalibrated: Measures::of_numbers(*recalibrated),
-                log_loss: gain(loss, loss_error),
-                brier: gain(brier, brier_error),
-            })
-        };
-        Some(Judgement {
-            n: head[0] as u64,
-            positives: head[1] as u64,
-            advice: Advice::of_code(head[2] as u8)?,
-            original: Measures::of_numbers(*original),
-            trials: [trial(0), trial(1), trial(2)],
-        })
-    }
 }
 
 /// Mean and standard error of what events cost less under `after`.
@@ -181,26 +126,9 @@ mod tests {
     }
 
     #[test]
-    fn a_judgement_is_the_same_after_it_was_a_row_of_numbers() {
-        let points: Vec<Point> = (0..50)
-            .map(|i| {
-                let z = (f64::from(i) + 0.5) / 50.0;
-                Point {
-                    z,
-                    n: 100.0,
-                    y: (100.0 * z * z).round(),
-                }
-            })
-            .collect();
-        let fits = Fits::of(&points);
-        let judged = Judgement::of(&fits, &points, &Cut::Scores, &Options::default());
-        assert!(judged.is_some());
-        let again = judged.and_then(|j| Judgement::of_numbers(&j.numbers()));
-        assert_eq!(judged, again);
-        assert_eq!(Judgement::of_numbers(&[1.0, 2.0]), None);
-        assert_eq!(
-            Judgement::of(&fits, &[], &Cut::Scores, &Options::default()),
-            None
-        );
+    fn no_events_have_no_judgement() {
+        let fits = Fits::of(&of(&[(0.25, 8.0, 2.0), (0.75, 8.0, 6.0)]));
+        let judged = Judgement::of(&fits, &[], &Cut::Scores, &Options::default());
+        assert_eq!(judged, None);
     }
 }

@@ -2,7 +2,7 @@
 
 /// Why a map could not be fitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Unfit {
     /// All outcomes are alike.
@@ -18,15 +18,6 @@ pub enum Unfit {
 }
 
 impl Unfit {
-    /// All reasons.
-    pub const ALL: [Unfit; 5] = [
-        Unfit::OneOutcome,
-        Unfit::Alike,
-        Unfit::Parted,
-        Unfit::Unsettled,
-        Unfit::Reversed,
-    ];
-
     /// Its name, as in JSON.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -40,7 +40,8 @@ fn repeats(events: &[Scored]) -> Repeats {
 
 fn suspicious(sets: u64, make: impl Fn(u64) -> Vec<Scored>) -> u64 {
     let found = |seed: &u64| {
-        let measured = repeats(&make(*seed)).measure();
+        let events = make(*seed);
+        let measured = repeats(&events).measure(events.len() as u64);
         measured.is_some_and(|m| m.is_suspicious())
     };
     (1..=sets).filter(found).count() as u64
@@ -82,7 +83,8 @@ fn the_sample_depends_on_the_events_and_not_on_their_order_or_split() {
 
 #[test]
 fn shares_are_those_of_the_events() {
-    let found = repeats(&events(3, 200_000, 0.05, |u| u)).measure().unwrap();
+    let found = repeats(&events(3, 200_000, 0.05, |u| u));
+    let found = found.measure(200_000).unwrap();
     assert!((0.03..0.07).contains(&found.share), "{found:?}");
     assert!(found.by_chance < 0.5, "{found:?}");
     // 20,000 events on 10,000 values: 1 − (1 − e⁻²)/2 of them repeat.
@@ -90,11 +92,12 @@ fn shares_are_those_of_the_events() {
         |u: f64| (u * 1e4).round() / 1e4,
         |u: f64| (u * 8192.0).round() / 8192.0,
     ] {
-        let rounded = repeats(&events(3, 2_000, 0.0, score)).measure().unwrap();
+        let rounded = repeats(&events(3, 2_000, 0.0, score));
+        let rounded = rounded.measure(2_000).unwrap();
         let (seen, chance) = (rounded.repeats as f64, rounded.by_chance);
         assert!((seen - chance).abs() < 3.0 * chance.sqrt(), "{rounded:?}");
     }
-    assert_eq!(Repeats::default().measure(), None);
+    assert_eq!(Repeats::default().measure(0), None);
 }
 
 #[test]
@@ -193,4 +196,37 @@ fn rounded_scores_that_err_are_seldom_suspicious() {
             assert!(found <= 9, "{name}, {to}, {n}: {found}");
         }
     }
+}
+
+/// A fifth of the events have one fallback score; its hash decides whether it is sampled.
+#[test]
+fn a_frequent_value_is_no_repeat_whether_or_not_it_is_sampled() {
+    for fallback in (1..100).map(|i| f64::from(i) / 100.0) {
+        let score = |u: f64| if u < 0.2 { fallback } else { (u - 0.2) / 0.8 };
+        let truth = |z: f64| if z == fallback { 1.0 - z } else { z };
+        let all = repeats(&erring(5, 5_000, 0.0, score, truth));
+        let found = all.measure(5_000).unwrap();
+        assert!(
+            found.share < 0.02 && !found.is_suspicious(),
+            "{fallback}: {found:?}"
+        );
+        assert!(!found.are_clusters(10.0), "{fallback}: {found:?}");
+    }
+    // Of a few grades each is frequent, and they are what there is.
+    let grades = repeats(&events(5, 5_000, 0.0, |u| (u * 16.0).floor() / 16.0 + 0.01));
+    assert!(grades.measure(5_000).is_none_or(|found| found.share > 0.9));
+}
+
+#[test]
+fn zeros_say_nothing_of_repeats() {
+    let with = |zeros: f64, s: u64| {
+        let score = move |u: f64| match u < zeros {
+            true => 0.0,
+            false => ((0.05 + 0.9 * (u - zeros) / (1.0 - zeros)) * 1e6).round() / 1e6,
+        };
+        events(s, 5_000, 0.0, score)
+    };
+    assert!(suspicious(100, |s| with(0.1, s)) <= 3);
+    let of = |zeros| repeats(&with(zeros, 3)).measure(5_000).unwrap().share;
+    assert!((of(0.1) - of(0.0)).abs() < 0.02);
 }
