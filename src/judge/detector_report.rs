@@ -43,7 +43,8 @@ pub struct DetectorReport {
     /// Confidence of the sequences.
     pub confidence: f64,
     /// Confidence sequences. During an alarm they cover the time since its first one; otherwise the
-    /// time since the last alarm ended, or since the stream began.
+    /// time since the detector last started over: at its begin, and after an alarm, a hold and a
+    /// deployment.
     pub bounds: Bounds,
     /// End of the newest pane taken.
     pub at_ms: i64,
@@ -100,13 +101,14 @@ pub const WAITS: &str = "an alarm is due, but predictions still lack their outco
                          explain it if they differ from those in time; it waits for them, for one \
                          maturity at most";
 
-/// An alarm, its end or a hold, in words.
-pub fn sentence(stream: &str, report: &DetectorReport) -> String {
+/// An alarm, its end, or a hold and its end, in words; `was_held` says whether the detector was on
+/// hold before.
+pub fn sentence(stream: &str, report: &DetectorReport, was_held: bool) -> String {
     if report.held_ms.is_some() {
         return format!("the detector of {stream} holds: {HELD}");
     }
     let Some(alarm) = &report.alarm else {
-        if report.quiet_events == 0 {
+        if was_held {
             return format!("the detector of {stream} watches again: late outcomes do not differ");
         }
         return format!(
@@ -205,4 +207,32 @@ fn span(ms: f64) -> String {
     let fits = units.into_iter().find(|(_, size)| seconds >= 2.0 * size);
     let (unit, size) = fits.unwrap_or(("seconds", 1.0));
     format!("{:.0} {unit}", seconds / size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::DetectorOptions;
+    use crate::stats::axis::{Axis, Grid};
+    use crate::stats::fixed::Score;
+    use crate::stats::sequential::Budget;
+    use crate::stats::sums::Sums;
+
+    #[test]
+    fn the_end_of_a_hold_is_not_the_end_of_an_alarm() {
+        let grid = Grid::new(Axis::Linear, 4);
+        let options = DetectorOptions::alone(Budget::default(), 0.05);
+        let mut detector = Detector::new(options.odds(grid), options, 1.0);
+        let mut pane = Sums::new(grid);
+        let score = Score::new(0.5).expect("a score");
+        pane.observe(score, true).expect("room");
+        detector.observe(&pane, (0, 60_000));
+        let mut report = detector.report().expect("a pane was shown");
+        // The pane that ends a hold counts already.
+        assert_eq!(report.quiet_events, 1);
+        assert!(sentence("m", &report, true).contains("watches again"));
+        assert!(sentence("m", &report, false).contains("is clear"));
+        report.held_ms = Some(0);
+        assert!(sentence("m", &report, true).contains("holds"));
+    }
 }

@@ -78,7 +78,8 @@ impl Deduplicator {
         dedup
     }
 
-    /// Whether the notification must be sent; fills in `was`, and has it follow those before it.
+    /// Whether the notification must be sent; fills in `was`, and has it follow those before it. An
+    /// end gets the severity that was notified last: sinks do not know a later one.
     /// Call [`Deduplicator::record`] once it is queued.
     pub fn admits(
         &self,
@@ -89,9 +90,12 @@ impl Deduplicator {
         let last = self.last.get(&notification.fingerprint);
         let (since_ms, at_ms) = (notification.since_ms, notification.at_ms);
         if notification.status == Status::Resolved {
+            let Some(l) = last.filter(|l| l.firing) else {
+                return false;
+            };
             self.follow(notification);
-            let ends = |l: &LastFiring| l.since_ms <= since_ms || l.at_ms <= at_ms;
-            return last.is_some_and(|l| l.firing && ends(l));
+            notification.severity = l.severity;
+            return l.since_ms <= since_ms || l.at_ms <= at_ms;
         }
         if notification.is_silenced(silences, now_ms) {
             return false;

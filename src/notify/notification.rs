@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::grouping::GroupId;
 use crate::alert::{AlertState, Deployment, Labels, Matcher, Severity, Silences};
 use crate::judge::detector_report::{DetectorReport, alarm_numbers};
-use crate::judge::{Facts, Numbers, StreamId, StreamReport, WindowReport, alarm};
+use crate::judge::{
+    Facts, Numbers, StreamId, StreamReport, Undecided, Verdict, WindowReport, alarm,
+};
 use crate::stats::direction::Direction;
 
 /// Most streams that a notification lists.
@@ -51,7 +53,7 @@ pub struct Notification {
     pub alert: String,
     /// Firing or resolved.
     pub status: Status,
-    /// Its severity; of a resolved alert, the last one.
+    /// Its severity; of a resolved alert, the one that was notified last.
     pub severity: Severity,
     /// The previous severity, if only the severity changed.
     pub was: Option<Severity>,
@@ -123,7 +125,8 @@ pub struct Notification {
     /// The newest deployment of the model that was marked.
     #[serde(default)]
     pub deployment: Option<Deployment>,
-    /// Name of the record of the change, for `trueline explain`.
+    /// What `trueline explain` is to be given: the key of the record of the stream's change, or the
+    /// stream's fingerprint, which means its newest record.
     #[serde(default)]
     pub record: String,
     /// Address of the stream's page.
@@ -170,19 +173,21 @@ pub struct Links {
 
 impl Notification {
     /// The notification of an alert that fires, from what is known of the stream that speaks for
-    /// it.
+    /// it. `own`: the stream itself changed then, and so that change has a record.
     pub fn firing(
         group: &GroupId,
         (since_ms, severity): (i64, Severity),
         (id, facts): (&StreamId, &Facts),
-        at_ms: i64,
+        (at_ms, own): (i64, bool),
         links: Links,
     ) -> Notification {
         let mut notification = Notification::blank(group, (id, facts), links);
         notification.severity = severity;
         notification.at_ms = at_ms;
         notification.since_ms = since_ms;
-        notification.record = record(id, at_ms, facts.alert.severity.as_str());
+        if own {
+            notification.record = record(id, at_ms, facts.alert.severity.as_str());
+        }
         notification.name_change();
         notification
     }
@@ -311,7 +316,7 @@ impl Notification {
             residual_upper: alarm.map(|a| a.residual.1),
             evidence: String::new(),
             deployment: None,
-            record: String::new(),
+            record: id.fingerprint(),
             page: links.page,
             runbook: links.runbook,
             labels: vec![id.labels(facts.alert.severity)],
@@ -332,13 +337,23 @@ impl Notification {
                 100.0 * self.confidence.unwrap_or_default(),
                 number(self.tolerance),
             ),
-            _ => format!("no window has a verdict yet (n = {n} over {window})"),
+            _ => format!("{} (n = {n} over {window})", self.no_numbers()),
         };
         let alarm = detector.and_then(|d| Some((d.alarm.as_ref()?, d.log_threshold)));
         if let Some((alarm, log_threshold)) = alarm {
             said += &format!("; detector: {}", alarm_numbers(alarm, log_threshold));
         }
         said
+    }
+
+    /// Why it has no interval: its stream is young, or the numbers were withdrawn because data
+    /// stopped, or a restart left too few panes to compute them again.
+    pub fn no_numbers(&self) -> &'static str {
+        let young = [Undecided::TooFew, Undecided::Immature].map(Verdict::Undecided);
+        match young.iter().any(|v| v.to_string() == self.verdict) {
+            true => "no window has a verdict yet",
+            false => "no window has numbers now",
+        }
     }
 
     /// A notification to test the sinks with.
@@ -472,3 +487,6 @@ const NOTHING_KNOWN: &str =
 fn record(stream: &StreamId, at_ms: i64, state: &str) -> String {
     format!("{}-{at_ms}-{state}", stream.fingerprint())
 }
+
+#[cfg(test)]
+mod tests;

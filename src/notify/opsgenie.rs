@@ -2,7 +2,9 @@
 //!
 //! An alert is created with an alias and closed by it. Opsgenie counts a second alert of an open
 //! alias and keeps its priority. So the alias has the severity in it, and an alert whose severity
-//! changes is created under a new alias before the old one is closed.
+//! changes is created under a new alias before the old one is closed. The end closes the aliases of
+//! all severities: a change of severity may have missed this integration, so more than one may be
+//! open, and Opsgenie accepts a request to close one that is not.
 
 use super::notification::{Notification, Status};
 use super::options::{SinkOptions, Texts};
@@ -11,6 +13,7 @@ use super::post::Post;
 use super::receiver::{Failure, Receiver};
 use crate::alert::Severity;
 use serde_json::{Value, json};
+use std::iter::once;
 
 /// Where alerts are sent. An account in Europe has another address.
 pub const ADDRESS: &str = "https://api.opsgenie.com";
@@ -62,27 +65,68 @@ impl Opsgenie {
         })
     }
 
-    fn close(&self, notification: &Notification, severity: Severity) -> Result<String, Failure> {
-        let alias = dedup_key(notification, severity);
-        let path = format!("/{alias}/close?identifierType=alias");
-        let body = json!({ "source": "trueline", "note": notification.what }).to_string();
-        let headers = [("authorization", self.authorization.as_str())];
-        self.post.json_at(&path, &body, &headers)
+    /// The paths and bodies of what is sent, in order.
+    fn requests(&self, notification: &Notification) -> Vec<(String, Value)> {
+        let close = |severity: &Severity| {
+            let alias = dedup_key(notification, *severity);
+            let path = format!("/{alias}/close?identifierType=alias");
+            let body = json!({ "source": "trueline", "note": notification.what });
+            (path, body)
+        };
+        if notification.status == Status::Resolved {
+            return Severity::ALL.iter().map(close).collect();
+        }
+        let before = notification.was.iter().map(close);
+        let created = (String::new(), self.alert(notification));
+        once(created).chain(before).collect()
     }
 }
 
 impl Receiver for Opsgenie {
     fn send(&mut self, notification: &Notification, _: i64) -> Result<String, Failure> {
-        if notification.status == Status::Resolved {
-            return self.close(notification, notification.severity);
+        let headers = [("authorization", self.authorization.as_str())];
+        let mut sent = String::new();
+        for (path, body) in self.requests(notification) {
+            sent = match self.post.json_at(&path, &body.to_string(), &headers) {
+                // Some that answer for Opsgenie know no alias that is not open.
+                Err(Failure::Temporary(why)) if !path.is_empty() && why.starts_with("404") => why,
+                answer => answer?,
+            };
         }
-        let alert = self.alert(notification).to_string();
-        let sent = self
-            .post
-            .json(&alert, &[("authorization", &self.authorization)])?;
-        match notification.was {
-            Some(was) => self.close(notification, was),
-            None => Ok(sent),
+        Ok(sent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notify::tests::{firing, options};
+
+    #[test]
+    fn an_end_closes_what_was_created_whichever_severity_it_has() {
+        let options = options(&["s"]);
+        let integration = Opsgenie::new(&options.sinks[0], &options.texts).expect("a client");
+        let paths = |n: &Notification| -> Vec<String> {
+            let requests = integration.requests(n).into_iter();
+            requests.map(|(path, _)| path).collect()
+        };
+        let warned = firing(1, 10);
+        let close = |severity| {
+            let alias = dedup_key(&warned, severity);
+            format!("/{alias}/close?identifierType=alias")
+        };
+        let (warn, page) = (close(Severity::Warn), close(Severity::Page));
+        assert_eq!(paths(&warned), [""]);
+        let paged = Notification {
+            severity: Severity::Page,
+            was: Some(Severity::Warn),
+            ..warned.clone()
+        };
+        assert_eq!(paths(&paged), ["", &warn]);
+        // That it rose may have been silenced, or the integration may have refused it.
+        for last in [&warned, &paged] {
+            let closed = paths(&last.resolved(20, "well"));
+            assert_eq!(closed, [warn.as_str(), page.as_str()]);
         }
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! The first event of an alert triggers it and its end resolves it, by the same `dedup_key`.
 //! PagerDuty does not notify again of a key that is open. So the key has the severity in it, and an
-//! alert whose severity changes triggers a new key before the old one is resolved.
+//! alert whose severity changes triggers a new key before the old one is resolved. The end resolves
+//! the keys of all severities: a change of severity may have missed this service, so more than one
+//! may be open, and PagerDuty ignores a resolution of one that is not.
 
 use super::notification::{Notification, Status};
 use super::options::{SinkOptions, Texts};
@@ -11,6 +13,7 @@ use super::receiver::{Failure, Receiver};
 use crate::alert::Severity;
 use crate::report::moment::rfc3339_millis;
 use serde_json::{Value, json};
+use std::iter::once;
 
 /// Where events are sent. An account in Europe has another address.
 pub const ADDRESS: &str = "https://events.pagerduty.com/v2/enqueue";
@@ -35,10 +38,17 @@ impl PagerDuty {
         })
     }
 
-    fn event(&self, notification: &Notification) -> Value {
+    /// What is sent, in order.
+    fn events(&self, notification: &Notification) -> Vec<Value> {
+        let resolve = |severity: &Severity| self.resolve(notification, *severity);
         if notification.status == Status::Resolved {
-            return self.resolve(notification, notification.severity);
+            return Severity::ALL.iter().map(resolve).collect();
         }
+        let before = notification.was.iter().map(resolve);
+        once(self.trigger(notification)).chain(before).collect()
+    }
+
+    fn trigger(&self, notification: &Notification) -> Value {
         let summary = self.texts.summary.fill(notification);
         json!({
             "routing_key": self.routing_key,
@@ -80,10 +90,9 @@ impl PagerDuty {
 
 impl Receiver for PagerDuty {
     fn send(&mut self, notification: &Notification, _: i64) -> Result<String, Failure> {
-        let sent = self.post.json(&self.event(notification).to_string(), &[])?;
-        if let (Status::Firing, Some(was)) = (notification.status, notification.was) {
-            let end = self.resolve(notification, was);
-            return self.post.json(&end.to_string(), &[]);
+        let mut sent = String::new();
+        for event in self.events(notification) {
+            sent = self.post.json(&event.to_string(), &[])?;
         }
         Ok(sent)
     }
@@ -92,4 +101,37 @@ impl Receiver for PagerDuty {
 /// Identifies an alert at a severity.
 pub fn dedup_key(notification: &Notification, severity: Severity) -> String {
     format!("{}-{severity}", notification.fingerprint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notify::tests::{firing, options};
+
+    #[test]
+    fn an_end_resolves_what_was_triggered_whichever_severity_it_has() {
+        let options = options(&["s"]);
+        let service = PagerDuty::new(&options.sinks[0], &options.texts).expect("a client");
+        let sent = |n: &Notification| -> Vec<String> {
+            let events = service.events(n).into_iter();
+            let event = |e: Value| format!("{} {}", e["event_action"], e["dedup_key"]);
+            events.map(|e| event(e).replace('"', "")).collect()
+        };
+        let warned = firing(1, 10);
+        let key = |severity| dedup_key(&warned, severity);
+        let (warn, page) = (key(Severity::Warn), key(Severity::Page));
+        assert_eq!(sent(&warned), [format!("trigger {warn}")]);
+        let paged = Notification {
+            severity: Severity::Page,
+            was: Some(Severity::Warn),
+            ..warned.clone()
+        };
+        let changed = [format!("trigger {page}"), format!("resolve {warn}")];
+        assert_eq!(sent(&paged), changed);
+        // That it rose may have been silenced, or the service may have refused it.
+        let both = [format!("resolve {warn}"), format!("resolve {page}")];
+        for last in [warned, paged] {
+            assert_eq!(sent(&last.resolved(20, "well")), both);
+        }
+    }
 }

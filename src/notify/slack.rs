@@ -25,7 +25,7 @@ pub fn message(notification: &Notification, texts: &Texts) -> Value {
         (Some(lower), Some(upper)) => {
             format!("{} [{lower:.4}, {upper:.4}]", number(notification.ece))
         }
-        _ => "no window has a verdict yet".to_owned(),
+        _ => notification.no_numbers().to_owned(),
     };
     json!({
         "text": escape(&texts.summary.fill(notification)),

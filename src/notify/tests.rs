@@ -145,7 +145,7 @@ impl Host for Bench {
 }
 
 /// Sinks of these names, with queues of one notification.
-fn options(sinks: &[&str]) -> NotifyOptions {
+pub(super) fn options(sinks: &[&str]) -> NotifyOptions {
     let sink = |name: &&str| SinkOptions {
         name: (*name).to_owned(),
         kind: Kind::Webhook,
@@ -176,7 +176,7 @@ fn options(sinks: &[&str]) -> NotifyOptions {
 }
 
 /// An alert that fires since then, by number.
-fn firing(alert: u8, since_ms: i64) -> Notification {
+pub(super) fn firing(alert: u8, since_ms: i64) -> Notification {
     let links = Links {
         page: String::new(),
         runbook: String::new(),

@@ -1,10 +1,10 @@
 //! Sends notifications of alerts: connects the engine with [`crate::notify`].
 //!
-//! This runs on the engine's thread and never waits. After each tick the changes become notices.
-//! Once a second the firing alerts are compared with the sent notifications. This finds alerts
-//! whose silence has ended, and notified alerts that no longer fire because their streams are gone
-//! or a crash took them back. Once a minute, and at once for a new sink, it finds firing alerts
-//! that a sink did not get.
+//! This runs on the engine's thread and never waits. After each tick the changes become
+//! notifications. Once a second the firing alerts are compared with the sent notifications. This
+//! finds alerts whose silence has ended, and notified alerts that no longer fire because their
+//! streams are gone or a crash took them back. Once a minute, and at once for a new sink, it finds
+//! firing alerts that a sink did not get.
 //!
 //! Where streams move between processes, the state of a notification moves with its stream. The
 //! process that gives up a stream neither resolves nor repeats its alert from then on; the next
@@ -86,9 +86,14 @@ impl AlertDispatcher {
         let notifier = notifier.map_err(|e| AppError::Unavailable(format!("alerts: {e}")))?;
         let (sender, orders) = channel();
         accept_requests(&notifier.control(), sender, published);
+        // Without the streams that fire already, the first one that changes would be all of its
+        // alert.
+        let mut groups = AlertGroups::new(group_by(&options, divided));
+        let notified = |fingerprint: &str| notifier.firing_since(fingerprint);
+        groups.sync(engine.reports().map(Arc::as_ref), notified);
         Ok(AlertDispatcher {
             notifier,
-            groups: AlertGroups::new(group_by(&options, divided)),
+            groups,
             options,
             kafka: kafka.cloned(),
             divided,
@@ -123,7 +128,7 @@ impl AlertDispatcher {
         published: &Published,
     ) -> bool {
         let now_ms = clock::now_ms();
-        let left = self.follow_moves(engine);
+        let left = self.follow_migrations(engine);
         let caught_up = self.caught_up(engine, published, now_ms);
         let lookup = Lookup::of(engine);
         // The checkpoint holds the last change of a stream that left, and its next owner sends it.
@@ -226,7 +231,7 @@ impl AlertDispatcher {
     }
 
     /// The notification of an alert that fires. `known` is what was known of a stream at its
-    /// change.
+    /// change, at `at_ms`.
     fn firing(
         &self,
         id: &GroupId,
@@ -237,12 +242,14 @@ impl AlertDispatcher {
         let group = self.groups.get(id)?;
         let ranked = group.ranked(|id| lookup.report(id));
         let (worst, _) = ranked.first()?;
-        let facts = match known.filter(|(id, _)| **id == worst.id) {
+        let own = known.filter(|(id, _)| **id == worst.id);
+        let facts = match own {
             Some((_, facts)) => facts.clone(),
             None => alarm::facts(worst, worst.alert, None)?.as_ref().clone(),
         };
         let (begun, links) = ((group.since_ms, group.severity), self.links(&worst.id));
-        let mut notification = Notification::firing(id, begun, (&worst.id, &facts), at_ms, links);
+        let (speaker, change) = ((&worst.id, &facts), (at_ms, own.is_some()));
+        let mut notification = Notification::firing(id, begun, speaker, change, links);
         notification.bad_ms = group.bad_ms;
         notification.list(&ranked, |id| self.links(id).page);
         let silences = self.notifier.silences();
@@ -254,15 +261,15 @@ impl AlertDispatcher {
     }
 
     /// Passes moved streams to the notifier; returns the streams that left.
-    fn follow_moves(&mut self, engine: &mut Topology) -> Vec<StreamId> {
-        let moves = engine.moves();
+    fn follow_migrations(&mut self, engine: &mut Topology) -> Vec<StreamId> {
+        let migrations = engine.take_migrations();
         let by = self.groups.by();
-        for id in &moves.left {
+        for id in &migrations.left {
             self.groups.remove(id);
             self.notifier.release(&by.group_of(id).fingerprint());
         }
         let mut came: BTreeMap<String, AlertHandover> = BTreeMap::new();
-        for memory in moves.came {
+        for memory in migrations.came {
             let fingerprint = by.group_of(&memory.stream).fingerprint();
             let handover = came.entry(fingerprint.clone()).or_insert(AlertHandover {
                 fingerprint,
@@ -274,7 +281,7 @@ impl AlertDispatcher {
         }
         came.values()
             .for_each(|handover| self.notifier.acquire(handover));
-        moves.left
+        migrations.left
     }
 
     /// Sends notifications of firing alerts that are missing.
@@ -361,7 +368,7 @@ impl AlertDispatcher {
         let (facts, max_age_ms) = (published.facts(), self.options.max_age_ms);
         if let Role::Judge(judge) = facts.role {
             let read_ms = facts.watermark.as_ref().and_then(|w| w.time_ms);
-            let read_ms = read_ms.map(|ms| ms.saturating_add(engine.lateness_ms()));
+            let read_ms = read_ms.map(|ms| ms.saturating_add(engine.plan().lateness_ms()));
             let recent = read_ms.is_some_and(|ms| now_ms.saturating_sub(ms) <= max_age_ms);
             let [_, behind, ..] = judge.partitions;
             return recent || behind == 0;
@@ -413,13 +420,13 @@ impl AlertDispatcher {
         }
     }
 
-    /// Journal lines that could not be written, and notices that were dropped because a queue was
-    /// full.
+    /// Journal lines that could not be written, and notifications that were dropped because a queue
+    /// was full.
     pub fn lost(&self) -> (u64, u64) {
         (self.notifier.write_errors(), self.notifier.dropped())
     }
 
-    /// Ends within the given time. Undelivered notices stay on disk.
+    /// Ends within the given time. Undelivered notifications stay on disk.
     pub fn stop(self, within: Duration) {
         self.notifier.stop(within);
     }
@@ -462,26 +469,4 @@ fn in_order<'c>(changes: &'c [Change], left: &[StreamId]) -> Vec<&'c Change> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn notifications_do_not_wait_for_a_partition_that_nothing_can_be_read_of() {
-        let partition = |lag_ms: Option<i64>, unread: bool| PartitionFacts {
-            lag_ms,
-            unread,
-            ..PartitionFacts::default()
-        };
-        let recent = |partitions: &[PartitionFacts]| are_recent(partitions, 100);
-        let (read, behind) = (partition(Some(100), false), partition(Some(101), false));
-        let unknown = partition(None, false);
-        assert!(recent(std::slice::from_ref(&read)));
-        assert!(!recent(&[]) && !recent(&[unknown]));
-        // It is suspended, or an open transaction hides its records.
-        for unread in [partition(None, true), partition(Some(9_999), true)] {
-            assert!(recent(std::slice::from_ref(&unread)));
-            assert!(recent(&[read.clone(), unread.clone()]));
-            assert!(!recent(&[read.clone(), unread, behind.clone()]));
-        }
-    }
-}
+mod tests;

@@ -134,10 +134,11 @@ fn alert(report: &StreamReport, published: &Published, now_ms: i64, body: &mut S
         alert.state.as_str()
     );
     if !owner(&ours, report, &published.control.silences(), now_ms, body) {
-        let _ = write!(
-            body,
-            "nobody yet; <code>trueline alert ack {name} --by NAME</code>"
-        );
+        body.push_str("nobody yet");
+        // One that does not fire cannot be acknowledged.
+        if alert.state == AlertState::Firing {
+            let _ = write!(body, "; <code>trueline alert ack {name} --by NAME</code>");
+        }
     }
     body.push_str("</dl>");
     let words = keeps_open(report, &facts, |ms| format!("{} UTC", clock(ms)));
@@ -242,10 +243,9 @@ fn detector(report: &DetectorReport, body: &mut String) {
             number(bounds.mean.1),
             number(bounds.ece2_lower.sqrt()),
             thousands(bounds.n),
-            match (&report.alarm, report.alarms) {
-                (Some(_), _) => "since the alarm began",
-                (None, 0) => "since the stream began",
-                (None, _) => "since its last alarm ended",
+            match &report.alarm {
+                Some(_) => "since the alarm began",
+                None => "since the detector last started over",
             }
         );
     }

@@ -210,6 +210,9 @@ fn a_silence_suppresses_firing_notifications_and_not_resolutions() {
     silences.enter(silence.expect("sound"));
     let worse = notification(Firing, 10, 20, Page);
     let ended = notification(Resolved, 10, 30, Page);
+    let mut told = ended.clone();
+    assert!(dedup.admits(&mut told, &silences, 50));
+    assert_eq!(told.severity, Warn, "nobody was notified that it rose");
     assert_eq!(
         send(&mut dedup, &[worse.clone(), ended], &silences),
         [false, true]

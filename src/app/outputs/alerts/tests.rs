@@ -1,0 +1,199 @@
+use super::*;
+use crate::alert::{Alert, Severity};
+use crate::collect::{Disposition, Event, Origin, PartitionId, Segmenting};
+use crate::judge::JudgeOptions;
+use crate::monitor::{Engine, ModelPlan, Plan, RecordSink};
+use crate::notify::{AlertJournal, Status, Template, Texts, Threads};
+use crate::stats::axis::{Axis, Grid};
+use crate::stats::view::{Outcome, Prediction, View};
+use crate::window::{Ladder, WindowSpec};
+use Severity::{Page, Warn};
+use tempfile::TempDir;
+
+const AT_MS: i64 = 1_700_000_064_000;
+const SECOND_MS: i64 = 1_000;
+
+fn plan() -> Plan {
+    let windows = vec![WindowSpec::time("6s", 6 * SECOND_MS)];
+    let model = ModelPlan {
+        name: "*".to_owned(),
+        segmenting: Segmenting::default(),
+        views: vec![View::Binary],
+        classes: Vec::new(),
+        ladder: Ladder::new(windows, SECOND_MS).expect("a ladder"),
+        grid: Grid::new(Axis::Linear, 6),
+        judge: JudgeOptions::plain(),
+    };
+    Plan {
+        models: vec![model],
+        ..Plan::default()
+    }
+}
+
+/// The alert of a stream that fires with this severity, or does not any more.
+fn alert(severity: Option<Severity>) -> Alert {
+    let state = severity.map_or(AlertState::Resolved, |_| AlertState::Firing);
+    Alert {
+        state,
+        since_ms: Some(AT_MS),
+        bad_ms: Some(AT_MS),
+        severity: severity.unwrap_or_default(),
+        ..Alert::default()
+    }
+}
+
+/// A restored engine with versions 1 and 2 of a model, of which those with a severity fire.
+fn engine(severities: [Option<Severity>; 2]) -> Topology {
+    let mut engine = Engine::new(plan());
+    let (source, partition) = (0, 0);
+    engine.assign(PartitionId { source, partition });
+    for (offset, version) in (0..).zip(["1", "2"]) {
+        let origin = Origin {
+            source,
+            partition,
+            offset,
+        };
+        let event = Event {
+            model: "m",
+            version,
+            segment: "",
+            id: b"",
+            time_ms: AT_MS,
+            arrival_ms: None,
+            prediction: Prediction::Score(0.5),
+            outcome: Some(Outcome::Binary(true)),
+            weight: None,
+            cluster: None,
+        };
+        assert_eq!(engine.observe(origin, &event), Disposition::Observed);
+    }
+    engine.finish();
+    let mut snapshot = engine.snapshot();
+    for stream in &mut snapshot.streams {
+        let severity = severities[usize::from(stream.version == "2")];
+        for judge in &mut stream.judges {
+            judge.alert = alert(severity);
+        }
+    }
+    let engine = Engine::restore(plan(), snapshot).expect("it fits");
+    Topology::Single(Box::new(engine))
+}
+
+fn id(version: &str) -> StreamId {
+    StreamId {
+        model: "m".to_owned(),
+        version: version.to_owned(),
+        segment: String::new(),
+        view: View::Binary,
+    }
+}
+
+/// Starts, takes the change of a stream within the first second, or else compares, and stops.
+/// Returns what was notified last.
+fn told_after_start(
+    folder: &TempDir,
+    mut engine: Topology,
+    change: Option<(&str, i64, Option<Severity>)>,
+) -> Notification {
+    let text = || Template::parse("").expect("a template");
+    let options = NotifyOptions {
+        external_url: String::new(),
+        runbook_url: String::new(),
+        texts: Texts {
+            summary: text(),
+            description: text(),
+        },
+        group_by: GroupBy::default(),
+        max_age_ms: i64::MAX,
+        sinks: Vec::new(),
+    };
+    let published = Arc::new(Published::default());
+    let host: Arc<dyn Host> = Arc::new(Threads);
+    let place = (folder.path(), &engine);
+    let started = AlertDispatcher::start(options, place, (None, &host), &published);
+    let mut alerts = started.expect("it starts");
+    match change {
+        Some((version, at_ms, severity)) => {
+            let stream = id(version);
+            let report = engine.reports().find(|r| r.id == stream);
+            let (report, to) = (report.expect("its report"), alert(severity));
+            let change = Change {
+                window: "6s".to_owned(),
+                at_ms,
+                step: Step::Stream {
+                    from: report.alert,
+                    to,
+                },
+                sentence: String::new(),
+                facts: alarm::facts(report, to, None),
+                stream,
+            };
+            // However slow the machine is.
+            alerts.compared = Instant::now() + Duration::from_secs(3_600);
+            alerts.dispatch(&[change], &mut engine, &published);
+        }
+        None => {
+            let now = (clock::now_ms(), true);
+            alerts.compare(&engine, &Lookup::of(&engine), now);
+        }
+    }
+    alerts.stop(Duration::from_secs(60));
+    let (journal, _) = AlertJournal::open(folder.path()).expect("a journal");
+    let told = journal.state().last.values().next();
+    told.cloned().expect("a notification")
+}
+
+#[test]
+fn streams_that_fired_before_a_restart_belong_to_their_alert_at_once() {
+    let folder = TempDir::with_prefix("trueline-alerts-").expect("a folder");
+    let told = |fire, change| told_after_start(&folder, engine(fire), change);
+    let paged = told([Some(Page), None], None);
+    assert_eq!((paged.severity, paged.was), (Page, None));
+    // It joins as a warning, which is no news.
+    let joins = Some(("2", AT_MS + SECOND_MS, Some(Warn)));
+    assert_eq!(told([Some(Page), None], joins), paged);
+    let ends = |version| Some((version, AT_MS + 2 * SECOND_MS, None));
+    let fallen = told([Some(Page), Some(Warn)], ends("1"));
+    assert_eq!((fallen.severity, fallen.was), (Warn, Some(Page)));
+    let ended = told([None, Some(Warn)], ends("2"));
+    assert_eq!(ended.status, Status::Resolved);
+    assert_eq!(ended.what, "calibrated again");
+}
+
+#[test]
+fn the_record_is_that_of_the_streams_own_change_or_its_newest() {
+    let told = |fire, change| {
+        let folder = TempDir::with_prefix("trueline-alerts-").expect("a folder");
+        let paged = told_after_start(&folder, engine([Some(Page), None]), None);
+        assert_eq!(paged.record, id("1").fingerprint(), "it is only compared");
+        told_after_start(&folder, engine(fire), Some(change)).record
+    };
+    let at_ms = AT_MS + SECOND_MS;
+    let (one, two) = (id("1").fingerprint(), id("2").fingerprint());
+    // The other one changes, and this one speaks for the alert from then on.
+    assert_eq!(told([Some(Page), Some(Warn)], ("1", at_ms, None)), two);
+    let falls = told([Some(Page), None], ("1", at_ms, Some(Warn)));
+    assert_eq!(falls, format!("{one}-{at_ms}-warn"));
+    let ends = told([Some(Page), None], ("1", at_ms, None));
+    assert_eq!(ends, format!("{one}-{at_ms}-resolved"));
+}
+
+#[test]
+fn notifications_do_not_wait_for_a_partition_that_nothing_can_be_read_of() {
+    let partition = |lag_ms: Option<i64>, unread: bool| PartitionFacts {
+        lag_ms,
+        unread,
+        ..PartitionFacts::default()
+    };
+    let recent = |partitions: &[PartitionFacts]| are_recent(partitions, 100);
+    let (read, behind) = (partition(Some(100), false), partition(Some(101), false));
+    let unknown = partition(None, false);
+    assert!(recent(std::slice::from_ref(&read)));
+    assert!(!recent(&[]) && !recent(&[unknown]));
+    // It is suspended, or an open transaction hides its records.
+    for unread in [partition(None, true), partition(Some(9_999), true)] {
+        assert!(recent(std::slice::from_ref(&unread)));
+        assert!(recent(&[read.clone(), unread.clone()]));
+        assert!(!recent(&[read.clone(), unread, behind.clone()]));
+    }
+}
