@@ -19,30 +19,23 @@ use super::outputs::alerts::AlertDispatcher;
 use super::outputs::audit::AuditLog;
 use super::outputs::history::HistoryLog;
 use super::outputs::publish;
-use super::outputs::snapshots::{SnapshotStore, Written};
+use super::outputs::snapshots::SnapshotStore;
 use super::reload::ReloadRequest;
 use super::stop::Stop;
 use super::timers::Timers;
 use crate::collect::Origin;
 use crate::judge::{Change, StreamReport};
-use crate::monitor::Snapshot;
 use crate::registry::Registry;
 use crate::store::spill::SpillStore;
 use crate::telemetry::Published;
+
+mod saving;
 
 /// Time between two ticks: short compared with any slide, long compared with the cost of a tick.
 const TICK: Duration = Duration::from_millis(100);
 /// Time between two publications of sizes and comparisons, which walk over all state; scrapes come
 /// every few seconds.
 const SIZES: Duration = Duration::from_secs(1);
-/// Bytes of join journals that may wait for the disk in memory before the consumers pause.
-const UNWRITTEN_MAX: usize = 256 << 20;
-/// Bytes of join journals from which a snapshot does not wait for its time.
-const JOURNALS_MAX: usize = 64 << 20;
-/// Pause before the starts of partitions are stored again; each failure is a line in the log.
-const SAVE_PAUSE: Duration = Duration::from_secs(1);
-/// The published part that is not ready while the starts of partitions are not stored.
-const STARTS: &str = "start offsets";
 /// How long queued notifications and audit entries may take at the end. The rest of the
 /// notifications is sent after the next start.
 const DRAIN_WITHIN: Duration = Duration::from_secs(5);
@@ -75,6 +68,8 @@ pub struct EngineLoop {
     pub reports: Vec<Arc<StreamReport>>,
     /// When periodic work was last done.
     pub timers: Timers,
+    /// Bytes of journals that were handed over and are not known to be written.
+    pub unwritten: usize,
     /// The consumers are paused because the disk is behind.
     pub disk_behind: bool,
     /// The consumers are paused because partitions begin at positions that are not stored yet.
@@ -138,7 +133,8 @@ impl EngineLoop {
         };
         self.timers.records = 0;
         for consumer in &mut self.consumers {
-            consumer.pause_or_resume(self.disk_behind, self.start_unsaved);
+            let unsaved = self.start_unsaved || self.topology.deltas_full();
+            consumer.pause_or_resume(self.disk_behind, unsaved);
             self.timers.records += consumer.poll(&mut self.topology, wait);
             self.start_unsaved |= std::mem::take(&mut consumer.source.begun);
         }
@@ -203,9 +199,6 @@ impl EngineLoop {
         let lost = [journal, notifications, self.audit.lost()];
         self.published
             .update(|facts| facts.alert_writes_lost = lost);
-        if matches!(&self.topology, Topology::Single(e) if e.journal_bytes() > JOURNALS_MAX) {
-            self.timers.save.bring_forward(self.snapshot_every);
-        }
         self.publish_taps();
         self.publish_suspended();
         self.publish_facts();
@@ -216,6 +209,8 @@ impl EngineLoop {
         if let Some(written) = written {
             self.saved(&written);
         }
+        self.pause_while_unwritten();
+        self.save_early();
     }
 
     /// Hands the changes of alerts to the audit log.
@@ -275,14 +270,14 @@ impl EngineLoop {
 
     /// Why verdicts stand still, where they do.
     fn stalled(&self) -> Option<(String, String)> {
-        let dog = self.topology.watchdog().filter(|dog| dog.is_stalled())?;
-        let id = dog.frontier().holder?;
+        let watchdog = self.topology.watchdog().filter(|w| w.is_stalled())?;
+        let id = watchdog.frontier().holder?;
         let topic = self.topics.get(usize::from(id.source));
         let why = format!(
             "it has stood still for {} s and nothing is judged: it waits for partition {}/{}; see \
              trueline_partition_lag_records, trueline_records_awaiting_schema and \
              trueline_partition_transaction_seconds",
-            dog.held_ms() / 1000,
+            watchdog.stalled_for_ms() / 1000,
             topic.map_or("?", String::as_str),
             id.partition
         );
@@ -314,7 +309,7 @@ impl EngineLoop {
             .chain(self.topology.waits_for())
             .chain(self.consumers.iter().flat_map(|c| c.unread()))
             .chain(contested)
-            .chain(self.disk_behind.then(journals_unwritten))
+            .chain(self.disk_behind.then(EngineLoop::journals_unwritten))
             .chain(self.logs_failed())
             .chain(self.stalled())
             .collect();
@@ -346,101 +341,6 @@ impl EngineLoop {
             self.directory_lost = true;
             tracing::error!(why, "state directory");
             self.published.not_ready("state", &why);
-        }
-    }
-
-    /// Hands the state to be written: shards to the state topic, or a snapshot to the disk with
-    /// what the journals have gained, and with the names of the topics that it numbers.
-    fn save(&mut self) {
-        if self.topology.fault().is_some() {
-            return;
-        }
-        let engine = match &mut self.topology {
-            Topology::Single(engine) => engine,
-            moving if moving.may_move() => return moving.write(),
-            judge => {
-                if let Some(snapshot) = judge.snapshot() {
-                    self.snapshots.write(snapshot, Vec::new(), Vec::new());
-                }
-                return;
-            }
-        };
-        let deltas = engine.take_journals();
-        let snapshot = Snapshot {
-            topics: self.topics.clone(),
-            ..engine.snapshot()
-        };
-        self.snapshots.write(snapshot, engine.positions(), deltas);
-    }
-
-    /// Publishes the result of a write, commits its offsets, and pauses reading while the disk is
-    /// behind.
-    fn saved(&mut self, written: &Written) {
-        let behind = written.unwritten > UNWRITTEN_MAX;
-        if behind != self.disk_behind {
-            self.disk_behind = behind;
-            let unwritten = written.unwritten;
-            tracing::warn!(unwritten, paused = behind, "state is not on disk");
-        }
-        publish::snapshot(&self.published, written);
-        match &written.result {
-            Err(why) if self.topology.may_move() => {
-                let why = format!("checkpoints cannot be written: {why}");
-                self.published.not_ready("state topic", &why);
-            }
-            _ if self.topology.may_move() => self.published.ready("state topic"),
-            _ => {}
-        }
-        if let Ok(positions) = &written.result {
-            for consumer in &mut self.consumers {
-                consumer.commit(positions);
-            }
-        }
-    }
-
-    /// Stores where new partitions begin before their first record is read. Until that succeeds
-    /// nothing is read.
-    fn save_starts(&mut self) {
-        let saved = self.save_and_wait();
-        self.start_unsaved = saved.is_err();
-        match saved {
-            Ok(()) => self.published.ready(STARTS),
-            Err(why) => {
-                let why = format!("where new partitions begin could not be stored: {why}");
-                self.published.not_ready(STARTS, &why);
-                std::thread::sleep(SAVE_PAUSE);
-            }
-        }
-    }
-
-    /// Writes all state as it is now; answers how that ended.
-    fn save_and_wait(&mut self) -> Result<(), String> {
-        self.wait_saved();
-        if self.is_writing() {
-            return Err("the write before it has not ended".to_owned());
-        }
-        self.save();
-        self.wait_saved().unwrap_or(Ok(()))
-    }
-
-    /// Whether state is being written.
-    fn is_writing(&self) -> bool {
-        self.snapshots.is_writing() || self.topology.is_writing()
-    }
-
-    /// Waits for the write that is under way; answers how it ended, where there was one.
-    fn wait_saved(&mut self) -> Option<Result<(), String>> {
-        let written = self.snapshots.wait();
-        let written = written.or_else(|| self.topology.wait_written());
-        if let Some(written) = &written {
-            self.saved(written);
-        }
-        match written {
-            Some(written) => Some(written.result.map(drop)),
-            None if self.topology.is_writing() => {
-                Some(Err("the broker did not answer in time".to_owned()))
-            }
-            None => None,
         }
     }
 
@@ -479,16 +379,6 @@ impl EngineLoop {
         self.wait_saved();
         self.stop_alerts();
     }
-}
-
-/// Why nothing is read while too much of the join journals is in memory only.
-fn journals_unwritten() -> (String, String) {
-    let mib = UNWRITTEN_MAX >> 20;
-    let why = format!(
-        "more than {mib} MiB of join journals are not written, and nothing is read until they are; check where the \
-         state is written"
-    );
-    ("state journals".to_owned(), why)
 }
 
 #[cfg(test)]

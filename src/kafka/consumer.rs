@@ -67,6 +67,10 @@ pub struct Consumer {
     /// A partition begins here, and the caller has not stored that yet.
     begun: bool,
     counts: Counts,
+    /// Topics without a partition: they do not exist, or may not be read.
+    missing: BTreeSet<u16>,
+    /// A broker has said so of a topic since partitions were last counted.
+    doubted: bool,
     /// When these were last asked for.
     counted: Instant,
     /// They were asked for since the caller last looked.
@@ -109,6 +113,8 @@ impl Consumer {
             starts: StartOffsets::new(options),
             begun: false,
             counts: Counts::default(),
+            missing: BTreeSet::new(),
+            doubted: false,
             counted: Instant::now(),
             recounted: false,
             brokers: options.brokers.clone(),
@@ -151,14 +157,14 @@ impl Consumer {
         if std::mem::take(&mut self.begun) {
             return 0;
         }
-        let (mut n, mut fetched) = self.take(BATCH, Duration::ZERO, handler);
+        let (mut n, mut fetched) = self.fetch(BATCH, Duration::ZERO, handler);
         while n == 0 {
             let left = timeout.saturating_sub(start.elapsed());
             if left.is_zero() {
                 break;
             }
             self.report_ends(handler, fetched == 0);
-            (n, fetched) = self.take(1, left.min(WAIT), handler);
+            (n, fetched) = self.fetch(1, left.min(WAIT), handler);
             self.came = n > 0;
             self.serve(handler);
             if std::mem::take(&mut self.begun) {
@@ -168,9 +174,9 @@ impl Consumer {
         n
     }
 
-    /// Hands over one batch. Answers how many records were handed over, and how many were fetched:
-    /// those of partitions that are not read now, and errors, are fetched only.
-    fn take<H: Handler>(
+    /// Fetches one batch and hands it over. Answers how many records were handed over, and how many
+    /// were fetched: those of partitions that are not read now, and errors, are fetched only.
+    fn fetch<H: Handler>(
         &mut self,
         max: usize,
         timeout: Duration,
@@ -180,7 +186,7 @@ impl Consumer {
         let (restarted, starts) = (&self.restarted, &self.starts);
         let mut failed: Vec<(i32, String)> = Vec::new();
         let (mut n, mut fetched) = (0, 0);
-        self.client.take(max, timeout, &mut |batch| {
+        self.client.fetch(max, timeout, &mut |batch| {
             let mut records = Vec::with_capacity(batch.len());
             for &Fetched { record, error } in batch {
                 if error == 0 {
@@ -249,7 +255,7 @@ impl Consumer {
         for reached in reached {
             let p = reached.partition;
             if let Some(end) = reached.passed
-                && self.next.pass(p, end)
+                && self.next.skip_to(p, end)
             {
                 handler.passed(p, end);
             }
@@ -327,6 +333,7 @@ impl Consumer {
             }
             for (code, text) in events.errors {
                 let error = self.explain(code, text);
+                self.doubted |= matches!(error, KafkaError::Topic { .. });
                 self.report(error, handler);
             }
             if events.rebalances.is_empty() {

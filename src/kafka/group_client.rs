@@ -33,9 +33,9 @@ pub trait GroupClient: Send {
 
     /// Hands over at most `max` records of forwarded partitions, in one batch or several, and waits
     /// for `max` of them until the timeout.
-    fn take(&mut self, max: usize, timeout: Duration, batch: &mut dyn FnMut(&[Fetched<'_>]));
+    fn fetch(&mut self, max: usize, timeout: Duration, batch: &mut dyn FnMut(&[Fetched<'_>]));
 
-    /// Lets [`take`](GroupClient::take) hand over the records of a partition.
+    /// Lets [`fetch`](GroupClient::fetch) hand over the records of a partition.
     fn forward(&self, topic: &str, partition: i32);
 
     /// Undoes [`forward`](GroupClient::forward).
@@ -100,7 +100,12 @@ pub trait GroupClient: Send {
     ) -> KafkaResult<TopicPartitionList>;
 
     /// The first offset of a partition, and the one after its last.
-    fn watermarks(&self, topic: &str, partition: i32, within: Duration) -> KafkaResult<(i64, i64)>;
+    fn offset_bounds(
+        &self,
+        topic: &str,
+        partition: i32,
+        within: Duration,
+    ) -> KafkaResult<(i64, i64)>;
 
     /// The client is dropped next: rebalances are no longer reported.
     fn close(&self);
@@ -179,12 +184,12 @@ impl GroupClient for GroupMember {
         Ok(members.collect())
     }
 
-    fn take(&mut self, max: usize, timeout: Duration, batch: &mut dyn FnMut(&[Fetched<'_>])) {
-        let taken = self.queue.take(max, timeout);
-        let mut fetched = Vec::with_capacity(taken.len());
+    fn fetch(&mut self, max: usize, timeout: Duration, batch: &mut dyn FnMut(&[Fetched<'_>])) {
+        let messages = self.queue.fetch(max, timeout);
+        let mut fetched = Vec::with_capacity(messages.len());
         // Within a batch the handle of a topic identifies it.
         let mut last: Option<(usize, Option<u16>)> = None;
-        for m in taken.iter() {
+        for m in messages.iter() {
             let topic = match last {
                 Some((id, topic)) if id == m.topic_id() => topic,
                 _ => {
@@ -291,7 +296,12 @@ impl GroupClient for GroupMember {
         self.client.offsets_for_times(times, within)
     }
 
-    fn watermarks(&self, topic: &str, partition: i32, within: Duration) -> KafkaResult<(i64, i64)> {
+    fn offset_bounds(
+        &self,
+        topic: &str,
+        partition: i32,
+        within: Duration,
+    ) -> KafkaResult<(i64, i64)> {
         self.client.fetch_watermarks(topic, partition, within)
     }
 

@@ -52,6 +52,10 @@ pub trait Handler {
     /// A rebalance assigns partitions: [`Handler::assigned`] follows for each.
     fn assigning(&mut self) {}
 
+    /// A topic of which no partition is assigned has none: it does not exist, or may not be read.
+    /// Called whenever that is found.
+    fn missing(&mut self, _topic: u16) {}
+
     /// A partition was assigned. Returns the offset to read first, usually that of the snapshot.
     /// `None`: no position is known. [`Handler::begins`] follows once the start is found, or
     /// [`Handler::suspended`].

@@ -51,7 +51,7 @@ pub use partition_ends::Hidden;
 pub use peer::Peer;
 pub use probe::{Probe, probe};
 pub use process_start::ProcessStart;
-pub use range::{Bound, Gap, Span, Watermarks, resolve};
+pub use range::{Bound, Gap, OffsetBounds, Span, resolve};
 pub use range_reader::{RangeReader, Step};
 pub use state_topic::StateTopic;
 pub use topic::Topic;

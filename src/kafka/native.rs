@@ -125,9 +125,9 @@ impl<C: ConsumerContext + 'static> BatchQueue<C> {
         (high >= 0).then_some(high)
     }
 
-    /// Takes at most `max` (and at most [`BATCH`]) messages. librdkafka waits for `max` of them
+    /// Fetches at most `max` (and at most [`BATCH`]) messages. librdkafka waits for `max` of them
     /// until the timeout, not for the first; to wait for something, ask for one.
-    pub fn take(&mut self, max: usize, timeout: Duration) -> Batch<'_> {
+    pub fn fetch(&mut self, max: usize, timeout: Duration) -> Batch<'_> {
         let max = max.min(self.messages.len());
         let ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
         // SAFETY: queue and client are alive; the array holds at least `max` pointers.

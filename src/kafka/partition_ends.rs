@@ -1,6 +1,6 @@
 //! Detects that a partition has been read to its end.
 //!
-//! The end of a partition is the watermark that comes with every fetch response. It is reported
+//! The end of a partition is the end offset that comes with every fetch response. It is reported
 //! once the leader of the partition has responded again a while after the end was reached
 //! ([`QUIET`]); the time of its last response is part of librdkafka's statistics. Both conditions
 //! matter, because a partition at its end does not delay the others. A partition whose broker is

@@ -3,8 +3,8 @@
 //! People give a time or an offset. The reader needs a half-open range of offsets for each
 //! partition, fixed before the first record. The brokers resolve a time to the first record whose
 //! timestamp is not before it. The ends of the logs are requested once and stored in
-//! [`Watermarks`], so that reading the same range again returns the same records even if more were
-//! written.
+//! [`OffsetBounds`], so that reading the same range again returns the same records even if more
+//! were written.
 //!
 //! Records of a range that retention has deleted are reported as a [`Gap`]. For a range by offset
 //! the number of records is known. For a range by time the gap is known once the oldest remaining
@@ -60,7 +60,7 @@ pub struct Span {
 }
 
 /// First offset and end of every requested log, by brokers, topic and partition.
-pub type Watermarks = BTreeMap<(String, String, i32), (i64, i64)>;
+pub type OffsetBounds = BTreeMap<(String, String, i32), (i64, i64)>;
 
 /// Records of a range that no longer exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,7 +141,7 @@ pub fn resolve(
     options: &KafkaOptions,
     from: &Bound,
     to: &[Bound],
-    seen: &mut Watermarks,
+    seen: &mut OffsetBounds,
 ) -> Result<Vec<Span>, KafkaError> {
     let probed = probe(options, REQUEST);
     if let Some(problem) = probed.problems.into_iter().next() {
@@ -158,20 +158,20 @@ pub fn resolve(
         let ends = offsets_of_time(&client, name, partitions, to)?;
         for partition in 0..partitions {
             let key = (options.brokers.clone(), name.clone(), partition);
-            let marks = match seen.get(&key) {
-                Some(marks) => *marks,
+            let bounds = match seen.get(&key) {
+                Some(bounds) => *bounds,
                 None => {
-                    let marks = client.fetch_watermarks(name, partition, REQUEST);
-                    let marks = marks.map_err(KafkaError::from_native)?;
-                    *seen.entry(key).or_insert(marks)
+                    let bounds = client.fetch_watermarks(name, partition, REQUEST);
+                    let bounds = bounds.map_err(KafkaError::from_native)?;
+                    *seen.entry(key).or_insert(bounds)
                 }
             };
-            let begin = offset_of(from, name, partition, &begins, marks);
-            let end = offset_of(to, name, partition, &ends, marks);
+            let begin = offset_of(from, name, partition, &begins, bounds);
+            let end = offset_of(to, name, partition, &ends, bounds);
             let (Some(begin), Some(end)) = (begin, end) else {
                 continue;
             };
-            spans.push(span((topic, name, partition), from, (begin, end), marks));
+            spans.push(span((topic, name, partition), from, (begin, end), bounds));
         }
     }
     Ok(spans)

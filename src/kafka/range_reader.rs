@@ -29,8 +29,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Longest wait before errors are handled again.
 const WAIT: Duration = Duration::from_millis(100);
-/// Bytes to take from the queue of a partition at once.
-const TAKE_BYTES: usize = 256 << 10;
+/// Bytes to fetch from the queue of a partition at once.
+const FETCH_BYTES: usize = 256 << 10;
 /// Codes of librdkafka for the end of a partition and for a missing offset.
 const PARTITION_EOF: i32 = RDKafkaErrorCode::PartitionEOF as i32;
 const OFFSET_RESET: i32 = RDKafkaErrorCode::AutoOffsetReset as i32;
@@ -49,14 +49,14 @@ struct PartitionReader {
     // Dropped before the client; see the safety argument in `native`.
     queue: BatchQueue<Context>,
     span: Span,
-    /// Records taken from the queue and not handed over.
+    /// Records fetched from the queue and not handed over.
     waiting: VecDeque<Owned>,
     /// No further record is needed.
     done: bool,
     /// Its end was queued as a step.
     end_queued: bool,
-    /// Records to take at once.
-    take: usize,
+    /// Records to fetch at once.
+    fetch_max: usize,
 }
 
 /// Merges the ranges of all partitions.
@@ -136,7 +136,7 @@ impl RangeReader {
                 waiting: VecDeque::new(),
                 done,
                 end_queued: false,
-                take: 1,
+                fetch_max: 1,
             });
         }
         self.client.assign(&list).map_err(KafkaError::from_native)
@@ -167,8 +167,8 @@ impl RangeReader {
     fn fill(&mut self, index: usize) -> Result<(), KafkaError> {
         let mut since = Instant::now();
         while self.partitions[index].waiting.is_empty() && !self.partitions[index].done {
-            let taken = self.take(index, Duration::ZERO)?;
-            if taken > 0 || self.partitions[index].done || self.take(index, WAIT)? > 0 {
+            let fetched = self.fetch(index, Duration::ZERO)?;
+            if fetched > 0 || self.partitions[index].done || self.fetch(index, WAIT)? > 0 {
                 since = Instant::now();
                 continue;
             }
@@ -195,11 +195,11 @@ impl RangeReader {
         Ok(())
     }
 
-    /// Takes records from the queue of a partition. Returns the number of messages, used or not.
-    fn take(&mut self, index: usize, wait: Duration) -> Result<usize, KafkaError> {
+    /// Fetches records from the queue of a partition. Returns the number of messages, used or not.
+    fn fetch(&mut self, index: usize, wait: Duration) -> Result<usize, KafkaError> {
         let reader = &mut self.partitions[index];
-        let max = if wait.is_zero() { reader.take } else { 1 };
-        let batch = reader.queue.take(max, wait);
+        let max = if wait.is_zero() { reader.fetch_max } else { 1 };
+        let batch = reader.queue.fetch(max, wait);
         let (mut n, mut bytes, mut failed) = (0, 0, None);
         for message in batch.iter() {
             n += 1;
@@ -227,7 +227,7 @@ impl RangeReader {
         }
         drop(batch);
         if n > 0 && bytes > 0 {
-            reader.take = (TAKE_BYTES / (bytes / n).max(1)).clamp(1, super::native::BATCH);
+            reader.fetch_max = (FETCH_BYTES / (bytes / n).max(1)).clamp(1, super::native::BATCH);
         }
         let span = &reader.span;
         if let Some((code, text)) = failed {

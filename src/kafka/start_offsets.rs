@@ -292,7 +292,7 @@ fn resolve(
         }
         // All records are older.
     }
-    let (first, end) = client.watermarks(topic, partition, within).ok()?;
+    let (first, end) = client.offset_bounds(topic, partition, within).ok()?;
     Some(if at == StartAt::Earliest { first } else { end })
 }
 

@@ -296,10 +296,10 @@ impl ReadState for StateTopic {
             Some(until) => until,
             None => {
                 poll_idle(&self.client);
-                let marks = self
+                let bounds = self
                     .client
                     .fetch_watermarks(&self.topic, partition, REQUEST);
-                let (_, end) = marks.map_err(KafkaError::from_native)?;
+                let (_, end) = bounds.map_err(KafkaError::from_native)?;
                 end - 1
             }
         };

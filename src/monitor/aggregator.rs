@@ -16,7 +16,7 @@
 //! Deltas are missing if checkpoints were compacted away before they were read, if a process that
 //! judged by itself wrote them, or if the topic is another one, in which epochs begin again. The
 //! aggregator then rebuilds the monitor from the windows of all partitions. Sums are exact at once.
-//! The slides up to the furthest line are not judged; they are [counted](Aggregator::skipped).
+//! The slides up to the furthest watermark are not judged; they are [counted](Aggregator::skipped).
 //!
 //! Always: every delta is applied once, or is in the windows from which the monitor was rebuilt.
 //! Judgements depend on the checkpoints and on the partitions that were waited for, not on when
@@ -25,11 +25,11 @@
 
 use super::activity::Activity;
 use super::delta_log::{DeltaBatch, LogPosition};
-use super::liveness::{At, Freshness};
+use super::liveness::Freshness;
 use super::monitor::{Monitor, MonitorView, comparisons};
 use super::restore::{Fit, RestoreError};
 use super::retained::{Contribution, PartitionWindows};
-use super::shards::{advance_to, earliest, judged_until};
+use super::shards::{advance_to, earliest, fold, judged_until};
 use super::snapshot::{FollowedState, ModelState, Snapshot};
 use super::watchdog::{Frontier, Watchdog};
 use crate::collect::{Counters, Key, Origin, PartitionId};
@@ -52,7 +52,7 @@ struct RemoteShard {
     /// The monitor lacks something that its windows have.
     lacks: bool,
     /// Verdicts do not wait for it.
-    passed: bool,
+    not_awaited: bool,
     /// Verdicts do not wait for it, though it has records that no checkpoint in use holds.
     left_out: bool,
 }
@@ -68,7 +68,7 @@ impl RemoteShard {
 pub struct Aggregator {
     plan: Plan,
     topics: Vec<String>,
-    shards: BTreeMap<At, RemoteShard>,
+    shards: BTreeMap<PartitionId, RemoteShard>,
     monitor: Monitor,
     watchdog: Watchdog,
     changes: Vec<Change>,
@@ -110,7 +110,8 @@ impl Aggregator {
                 applied: Some(applied),
                 ..RemoteShard::default()
             };
-            Some(((u16::try_from(source).ok()?, partition), shard))
+            let source = u16::try_from(source).ok()?;
+            Some((PartitionId { source, partition }, shard))
         };
         let shards = followed.applied.into_iter().filter_map(shard).collect();
         let fit = Fit::new(&plan, &snapshot)?;
@@ -129,10 +130,10 @@ impl Aggregator {
     /// It marks each partition whose sums the monitor lacks: a judge that continues from it takes
     /// the windows of that partition.
     pub fn snapshot(&self) -> Snapshot {
-        let applied = |(at, shard): (&At, &RemoteShard)| {
-            let topic = self.topics.get(usize::from(at.0))?.clone();
+        let applied = |(at, shard): (&PartitionId, &RemoteShard)| {
+            let topic = self.topics.get(usize::from(at.source))?.clone();
             let lacking = shard.lacks.then_some(LogPosition::NOWHERE);
-            Some((topic, at.1, lacking.or(shard.applied)?))
+            Some((topic, at.partition, lacking.or(shard.applied)?))
         };
         let mut snapshot = Snapshot {
             followed: Some(FollowedState {
@@ -151,7 +152,7 @@ impl Aggregator {
     /// why it cannot be used.
     pub fn take(
         &mut self,
-        at: At,
+        at: PartitionId,
         epoch: i64,
         mut snapshot: Snapshot,
         deltas: Option<DeltaBatch>,
@@ -211,10 +212,16 @@ impl Aggregator {
 
     /// Says how up to date the checkpoint of a partition is: verdicts wait for those that are
     /// behind.
-    pub fn set_freshness(&mut self, at: At, freshness: Freshness) {
+    pub fn set_freshness(&mut self, at: PartitionId, freshness: Freshness) {
         let shard = self.shards.entry(at).or_default();
-        shard.passed = freshness != Freshness::Behind;
+        shard.not_awaited = freshness != Freshness::Behind;
         shard.left_out = matches!(freshness, Freshness::Stale | Freshness::Missing);
+    }
+
+    /// Forgets the partitions that only a snapshot has, and neither the source nor the topic: their
+    /// checkpoint would be waited for forever.
+    pub fn drop_gone(&mut self, exists: impl Fn(&PartitionId) -> bool) {
+        self.shards.retain(|at, s| s.state.is_some() || exists(at));
     }
 
     /// Judges up to the time that all partitions that are waited for have passed.
@@ -222,21 +229,21 @@ impl Aggregator {
         if self.shards.values().any(|s| s.lacks) {
             self.rebuild();
         }
-        let lines = self.lines();
-        advance_to(&mut self.monitor, &lines);
+        let watermarks_ms = self.watermarks_ms();
+        advance_to(&mut self.monitor, &watermarks_ms);
     }
 
     /// Time up to which each model can be judged: the least event time reached by a partition that
     /// is waited for, but at most the latest time that any partition has sealed. If none is waited
     /// for, that latest time.
-    fn lines(&self) -> Vec<i64> {
+    fn watermarks_ms(&self) -> Vec<i64> {
         let n = self.plan.models.len();
         let reached = |s: &RemoteShard| match &s.state {
             Some(state) => state.reached_ms.clone(),
             // Nothing is known of it.
             None => vec![i64::MIN; n],
         };
-        let waited = self.shards.values().filter(|s| !s.passed);
+        let waited = self.shards.values().filter(|s| !s.not_awaited);
         let sealed = self.states().map(|s| s.sealed_until_ms.clone());
         judged_until(sealed, waited.map(reached), n)
     }
@@ -244,17 +251,17 @@ impl Aggregator {
     /// How far event time has come over all partitions, and which one holds it.
     fn frontier(&self) -> Frontier {
         let known = self.shards.values();
-        let known = known.filter_map(|s| Some((&s.state.as_ref()?.partitions, !s.passed)));
+        let known = known.filter_map(|s| Some((&s.state.as_ref()?.partitions, !s.not_awaited)));
         let all = Frontier::of(known);
         let unknown = self
             .shards
             .iter()
-            .find(|(_, s)| !s.passed && s.state.is_none());
+            .find(|(_, s)| !s.not_awaited && s.state.is_none());
         match unknown {
             None => all,
-            Some((&(source, partition), _)) => Frontier {
+            Some((at, _)) => Frontier {
                 time_ms: None,
-                holder: all.time_ms.map(|_| PartitionId { source, partition }),
+                holder: all.time_ms.map(|_| *at),
             },
         }
     }
@@ -277,23 +284,22 @@ impl Aggregator {
         }
         let parts: Vec<_> = self.shards.values().filter_map(RemoteShard::part).collect();
         let monitor = Monitor::rebuild(&self.monitor, &parts, verdicts);
+        let oldest_ms = parts.iter().map(|part| part.windows.oldest_ms());
+        let oldest_ms = fold(oldest_ms, self.plan.models.len(), i64::MAX, i64::min);
         drop(parts);
         for shard in self.shards.values_mut() {
             (shard.windows, shard.lacks) = (None, false);
         }
-        let lines = self.monitor.view().sealed_until_ms().iter();
-        for ((model, was), is) in self
-            .plan
-            .models
-            .iter()
-            .zip(lines)
-            .zip(monitor.view().sealed_until_ms())
-        {
-            // A model that was never judged misses nothing.
-            if *was > i64::MIN {
-                let panes = (is - was) / model.ladder.pane_ms;
-                self.skipped += panes.unsigned_abs();
-            }
+        let sealed_until_ms = |of: &Monitor| of.view().sealed_until_ms().to_vec();
+        let was_ms = sealed_until_ms(&self.monitor);
+        for (i, is_ms) in sealed_until_ms(&monitor).into_iter().enumerate() {
+            // A model that was never judged misses what its windows hold.
+            let was_ms = match was_ms[i] {
+                i64::MIN => oldest_ms[i].min(is_ms),
+                was_ms => was_ms,
+            };
+            let panes = (is_ms - was_ms) / self.plan.models[i].ladder.pane_ms;
+            self.skipped += panes.unsigned_abs();
         }
         let mut old = std::mem::replace(&mut self.monitor, monitor);
         old.view().add_counts_to(&mut self.before);
@@ -308,13 +314,14 @@ impl Aggregator {
         let due_ms = self.states().map(|s| s.due_ms.clone());
         let due_ms = earliest(due_ms, models);
         let expire_after_ms = self.plan.caps.expire_after_ms;
-        let lines = self.monitor.view().sealed_until_ms().to_vec();
+        let sealed_until_ms = self.monitor.view().sealed_until_ms().to_vec();
         let plan = &self.plan;
         // A stream that had no event for as long as streams are kept does not begin again.
         let recent = |a: &Activity<&Key>| {
             plan.serves(a.of.model()).is_some_and(|model| {
                 let ladder = &plan.models[model].ladder;
-                let past = ladder.is_past(a.last.newest_ms, lines[model], expire_after_ms);
+                let past =
+                    ladder.is_past(a.last.newest_ms, sealed_until_ms[model], expire_after_ms);
                 a.last.newest_ms > i64::MIN && !past
             })
         };
@@ -384,14 +391,14 @@ impl Aggregator {
 
     /// Whether a partition's checkpoint says that it was read to its end, or as far as open
     /// transactions let it; `None` if there is none.
-    pub fn idle(&self, at: At) -> Option<bool> {
+    pub fn idle(&self, at: PartitionId) -> Option<bool> {
         let state = self.shards.get(&at)?.state.as_ref()?;
         Some(state.partitions.are_idle())
     }
 
     /// Whether a partition's checkpoint says that its worker no longer waits for an open
     /// transaction.
-    pub fn leaves_out(&self, at: At) -> bool {
+    pub fn leaves_out(&self, at: PartitionId) -> bool {
         let state = self.shards.get(&at).and_then(|s| s.state.as_ref());
         state.is_some_and(|s| s.partitions.states().any(|p| p.left_out))
     }

@@ -22,8 +22,13 @@
 //!
 //! A [`DeltaLog`] keeps deltas until the checkpoint that carries them is stored, and then for a
 //! while, up to [`KEPT_BYTES`], so that a judge may miss checkpoints that the broker compacted away
-//! and still find every delta. If no checkpoint can be stored, the log is cut at [`UNSENT_BYTES`];
-//! the judge then resumes from the windows and counts the slides that it skipped.
+//! and still find every delta.
+//!
+//! A log has [room](DeltaLog::is_full) for as many bytes as the windows of its partition take, so
+//! that its checkpoint at most doubles. Half full, it asks for its checkpoint; full, it asks that
+//! nothing more is read. What was read by then may still seal a pane of each stream, for which
+//! there is [`OVERRUN_BYTES`]. A log that is longer is cut: the judge then resumes from the windows
+//! and counts the slides that it skipped.
 
 use super::delta::Delta;
 use serde::{Deserialize, Serialize};
@@ -32,8 +37,11 @@ use std::collections::VecDeque;
 /// Stored deltas are kept as long as all deltas take no more than this.
 const KEPT_BYTES: usize = 64 << 10;
 
-/// Most bytes of deltas of a partition that wait for the broker.
+/// Least room for the deltas of a partition that wait for the broker.
 const UNSENT_BYTES: usize = 16 << 20;
+
+/// Deltas beyond its room at which a log is cut.
+const OVERRUN_BYTES: usize = 64 << 20;
 
 /// Most earlier checkpoints that a batch names: as many takeovers in a row may pass before a judge
 /// reads one.
@@ -105,7 +113,7 @@ impl DeltaBatch {
 }
 
 /// Deltas that a judge elsewhere may not have yet. See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct DeltaLog {
     origins: Vec<LogPosition>,
     /// Number of the first delta.
@@ -114,6 +122,24 @@ pub struct DeltaLog {
     bytes: usize,
     /// Deltas before this number are stored.
     stored: u64,
+    /// Bytes that it may take.
+    room: usize,
+    /// Deltas that were cut before they were stored.
+    cut: u64,
+}
+
+impl Default for DeltaLog {
+    fn default() -> DeltaLog {
+        DeltaLog {
+            origins: Vec::new(),
+            from: 0,
+            deltas: VecDeque::new(),
+            bytes: 0,
+            stored: 0,
+            room: UNSENT_BYTES,
+            cut: 0,
+        }
+    }
 }
 
 impl DeltaLog {
@@ -128,8 +154,8 @@ impl DeltaLog {
     }
 
     /// The log of a partition that resumes from the checkpoint of this epoch, which has these
-    /// deltas.
-    pub fn resume(epoch: i64, found: DeltaBatch) -> DeltaLog {
+    /// deltas, and windows of so many bytes.
+    pub fn resume(epoch: i64, found: DeltaBatch, windows_bytes: usize) -> DeltaLog {
         let next = found.next;
         let mut origins = vec![LogPosition { epoch, next }];
         origins.extend(found.origins.into_iter().take(ORIGINS_MAX - 1));
@@ -140,29 +166,57 @@ impl DeltaLog {
             stored: found.from,
             ..DeltaLog::default()
         };
-        log.extend(found.deltas.into_iter().map(|(_, delta)| delta));
+        let deltas = found.deltas.into_iter().map(|(_, delta)| delta);
+        log.extend(deltas, || windows_bytes);
         log
     }
 
-    /// Takes deltas, in order.
-    pub fn extend(&mut self, deltas: impl IntoIterator<Item = Delta>) {
+    /// Takes deltas, in order; the windows of the partition take so many bytes.
+    pub fn extend(
+        &mut self,
+        deltas: impl IntoIterator<Item = Delta>,
+        windows_bytes: impl FnOnce() -> usize,
+    ) {
+        let before = self.bytes;
         for delta in deltas {
             self.bytes += delta.bytes();
             self.deltas.push_back(delta);
         }
+        if self.bytes > before && self.is_due() {
+            self.room = UNSENT_BYTES.max(windows_bytes());
+        }
         self.trim();
+    }
+
+    /// Whether the next checkpoint must not wait for its time.
+    pub fn is_due(&self) -> bool {
+        self.bytes > self.room / 2
+    }
+
+    /// Whether nothing more may be read until a checkpoint is stored.
+    pub fn is_full(&self) -> bool {
+        self.bytes > self.room
+    }
+
+    /// How many deltas were cut since the last call, which no checkpoint has.
+    pub fn take_cut(&mut self) -> u64 {
+        std::mem::take(&mut self.cut)
     }
 
     fn trim(&mut self) {
         while let Some(oldest) = self.deltas.front() {
             let stored = self.from < self.stored;
-            let most = if stored { KEPT_BYTES } else { UNSENT_BYTES };
+            let most = match stored {
+                true => KEPT_BYTES,
+                false => self.room + OVERRUN_BYTES,
+            };
             if self.bytes <= most {
                 break;
             }
             self.bytes -= oldest.bytes();
             self.deltas.pop_front();
             self.from += 1;
+            self.cut += u64::from(!stored);
         }
     }
 
@@ -195,17 +249,29 @@ mod tests {
     use super::*;
     use crate::collect::Key;
 
-    fn batch(origins: &[LogPosition], from: u64, n: u64) -> DeltaBatch {
-        let delta = Delta::Correction {
+    /// Bytes of each delta here.
+    const EACH: usize = 128;
+
+    fn delta() -> Delta {
+        Delta::Correction {
             key: Key::new("", "", ""),
             start_ms: 0,
             views: Vec::new(),
-        };
+        }
+    }
+
+    /// So many bytes of deltas more, of a partition whose windows take so many.
+    fn extend(log: &mut DeltaLog, bytes: usize, windows_bytes: usize) {
+        let deltas = std::iter::repeat_with(delta).take(bytes.div_ceil(EACH));
+        log.extend(deltas, || windows_bytes);
+    }
+
+    fn batch(origins: &[LogPosition], from: u64, n: u64) -> DeltaBatch {
         DeltaBatch {
             origins: origins.to_vec(),
             from,
             next: from + n,
-            deltas: (from..from + n).map(|i| (i, delta.clone())).collect(),
+            deltas: (from..from + n).map(|i| (i, delta())).collect(),
             ..DeltaBatch::default()
         }
     }
@@ -245,7 +311,7 @@ mod tests {
     fn deltas_that_follow_windows_are_of_no_use_to_who_has_read_nothing() {
         let mut log = DeltaLog::after_windows();
         assert_eq!(log.batch(Vec::new(), Vec::new()).resumes(7, None), None);
-        log.extend([batch(&[], 0, 1).deltas[0].1.clone()]);
+        extend(&mut log, 1, 0);
         let first = log.batch(Vec::new(), Vec::new());
         assert_eq!(first.resumes(7, None), None);
         assert_eq!(resumes(&first, position(7, 1)), Some(1));
@@ -258,8 +324,8 @@ mod tests {
     #[test]
     fn who_takes_over_sends_what_the_last_checkpoint_had_again_until_it_is_stored() {
         let found = batch(&[position(5, 11)], 10, 5);
-        let mut log = DeltaLog::resume(6, found.clone());
-        log.extend([found.deltas[0].1.clone()]);
+        let mut log = DeltaLog::resume(6, found, 0);
+        extend(&mut log, 1, 0);
         let first = log.batch(Vec::new(), Vec::new());
         assert_eq!(
             (&first.origins[..], first.from, first.next),
@@ -274,8 +340,43 @@ mod tests {
         assert_eq!(resumes(&first, position(5, 11)), Some(11));
         assert_eq!(resumes(&first, position(5, 12)), None);
         let takeovers = (8..40).fold(first, |found, epoch| {
-            DeltaLog::resume(epoch, found).batch(Vec::new(), Vec::new())
+            DeltaLog::resume(epoch, found, 0).batch(Vec::new(), Vec::new())
         });
         assert_eq!(takeovers.origins.len(), ORIGINS_MAX);
+    }
+
+    #[test]
+    fn a_log_asks_for_its_checkpoint_half_full_and_for_a_pause_when_full() {
+        const MIB: usize = 1 << 20;
+        assert_eq!(delta().bytes(), EACH);
+        let mut log = DeltaLog::default();
+        extend(&mut log, 8 * MIB, 0);
+        assert!(!log.is_due());
+        extend(&mut log, EACH, 0);
+        assert!(log.is_due() && !log.is_full());
+        let handed = log.batch(Vec::new(), Vec::new()).next;
+        extend(&mut log, 8 * MIB + EACH, 0);
+        assert!(log.is_full());
+        log.stored_until(handed);
+        assert!(log.is_due() && !log.is_full());
+        // Larger windows give it more room.
+        extend(&mut log, EACH, 20 * MIB);
+        assert!(!log.is_due());
+        assert_eq!(log.take_cut(), 0);
+    }
+
+    #[test]
+    fn what_is_cut_before_it_is_stored_is_counted_once() {
+        let mut log = DeltaLog::default();
+        extend(&mut log, UNSENT_BYTES + OVERRUN_BYTES, 0);
+        assert_eq!(log.take_cut(), 0);
+        extend(&mut log, 3 * EACH, 0);
+        assert_eq!((log.take_cut(), log.take_cut()), (3, 0));
+        let batch = log.batch(Vec::new(), Vec::new());
+        assert_eq!(batch.from, 3);
+        // What goes once it is stored was not cut.
+        log.stored_until(batch.next);
+        assert!(log.bytes() <= KEPT_BYTES);
+        assert_eq!(log.take_cut(), 0);
     }
 }

@@ -10,7 +10,7 @@ use super::delta::Delta;
 use super::delta_log::{DeltaBatch, DeltaLog};
 use super::restore::{Fit, RestoreError, SegmentOf};
 use super::retained::{Contribution, PartitionWindows};
-use super::shard::{Batch, Shard, ShardHolder, ShardUpkeep, ShardView};
+use super::shard::{DeltaSink, Shard, ShardHolder, ShardUpkeep, ShardView};
 use super::snapshot::Snapshot;
 use crate::collect::join::{JournalDelta, SpillBackend};
 use crate::collect::{Counters, PairCounts, PartitionId};
@@ -20,16 +20,12 @@ use std::sync::Arc;
 
 /// One partition: its shard, its windows, and its deltas on their way. See the module.
 pub struct LocalShard {
-    /// Number of its topic.
-    pub source: u16,
-    /// Its number in the topic.
-    pub partition: i32,
+    /// Which one, of the topic with whose partitions others go.
+    pub at: PartitionId,
     shard: Shard,
-    windows: PartitionWindows,
+    sealed: Sealed,
     /// Names of the topics as the shard numbers them.
     topics: Vec<String>,
-    /// Deltas for the monitor of this process.
-    deltas: Vec<Delta>,
     /// Deltas for a judge in another process.
     log: Option<DeltaLog>,
     /// The deltas of the checkpoint that was taken over, and its epoch.
@@ -41,6 +37,24 @@ pub struct LocalShard {
     /// And of rows of pairs.
     brought_pairs: Vec<PairCounts>,
     dropped: Vec<String>,
+}
+
+/// What was sealed of the partition: its windows, and what the monitor of this process lacks.
+pub(super) struct Sealed {
+    windows: PartitionWindows,
+    deltas: Vec<Delta>,
+}
+
+impl DeltaSink for Sealed {
+    fn take(&mut self, delta: Delta) -> u64 {
+        let lost = self.windows.apply(&delta);
+        self.deltas.push(delta);
+        lost
+    }
+
+    fn advance(&mut self, model: usize, until_ms: i64) {
+        self.windows.advance(model, until_ms);
+    }
 }
 
 impl Plan {
@@ -55,20 +69,15 @@ impl Plan {
 }
 
 impl ShardHolder for LocalShard {
-    #[inline]
-    fn shard(&mut self) -> &mut Shard {
-        &mut self.shard
-    }
+    type Sink = Sealed;
 
-    #[cold]
-    fn seal(&mut self) {
-        while let Some(batch) = self.shard.drain() {
-            self.take(batch);
-        }
+    #[inline]
+    fn parts(&mut self) -> (&mut Shard, &mut Sealed) {
+        (&mut self.shard, &mut self.sealed)
     }
 
     fn let_others_go(&mut self) {
-        self.seal();
+        self.shard.drain_into(&mut self.sealed);
         self.hand_over();
     }
 }
@@ -77,7 +86,7 @@ impl LocalShard {
     /// A partition that has no state. `spills` is a place for pending predictions that memory has
     /// no room for, with the number of shards that share the memory.
     pub fn new(
-        (source, partition): (u16, i32),
+        at: PartitionId,
         plan: &Plan,
         topics: Vec<String>,
         spills: Option<(Arc<dyn SpillBackend>, usize)>,
@@ -87,12 +96,12 @@ impl LocalShard {
             shard.upkeep().spill_to(spills, shared_by);
         }
         let windows = PartitionWindows::new(plan.of_partition());
-        LocalShard::of((source, partition), shard, windows, topics)
+        LocalShard::of(at, shard, windows, topics)
     }
 
     /// A partition that resumes from its checkpoint.
     pub fn restore<'s>(
-        at: (u16, i32),
+        at: PartitionId,
         plan: &Plan,
         mut snapshot: Snapshot,
         segment: SegmentOf<'s, '_>,
@@ -112,14 +121,13 @@ impl LocalShard {
     }
 
     fn of(
-        (source, partition): (u16, i32),
+        at: PartitionId,
         shard: Shard,
         windows: PartitionWindows,
         topics: Vec<String>,
     ) -> LocalShard {
         LocalShard {
-            source,
-            partition,
+            at,
             brought: Counters::default(),
             brought_pairs: shard
                 .view()
@@ -128,9 +136,11 @@ impl LocalShard {
                 .map(|c| c.1)
                 .collect(),
             shard,
-            windows,
+            sealed: Sealed {
+                windows,
+                deltas: Vec::new(),
+            },
             topics,
-            deltas: Vec::new(),
             log: None,
             found: None,
             restored: false,
@@ -154,58 +164,34 @@ impl LocalShard {
     /// The input has ended: seals everything.
     pub fn finish(&mut self) {
         for model in 0..self.shard.view().due_ms().len() {
-            let line_ms = self.shard.view().last_line_ms(model, i64::MAX);
-            self.seal_until(model, line_ms);
+            let watermark_ms = self.shard.view().last_watermark_ms(model, i64::MAX);
+            self.shard.seal_until(model, watermark_ms, &mut self.sealed);
         }
         self.correct();
     }
 
-    /// Seals the panes that the other shards of this process have passed (`lines`, by model), if
-    /// the partition was read to its end and predictions wait in it. Otherwise these panes would
-    /// stay open until its next record, and detectors do not see the events of a pane that was
-    /// judged before they came.
-    pub(super) fn follow(&mut self, lines: &[i64]) {
+    /// Seals the panes that the other shards of this process have passed (`watermarks_ms`, by
+    /// model), if the partition was read to its end and predictions wait in it. Otherwise these
+    /// panes would stay open until its next record, and detectors do not see the events of a pane
+    /// that was judged before they came.
+    pub(super) fn follow(&mut self, watermarks_ms: &[i64]) {
         if !self.shard.view().partitions().are_idle() {
             return;
         }
-        for (model, line_ms) in lines.iter().enumerate() {
-            if self.shard.view().waits_before(model, *line_ms) {
-                self.seal_until(model, *line_ms);
+        for (model, watermark_ms) in watermarks_ms.iter().enumerate() {
+            if self.shard.view().waits_before(model, *watermark_ms) {
+                self.shard
+                    .seal_until(model, *watermark_ms, &mut self.sealed);
             }
         }
     }
 
-    fn seal_until(&mut self, model: usize, line_ms: i64) {
-        let mut at_ms = i64::MIN;
-        while at_ms < line_ms {
-            let batch = self.shard.seal(model, line_ms);
-            at_ms = batch.sealed.map_or(line_ms, |(_, until_ms)| until_ms);
-            self.take(batch);
-        }
-    }
-
-    fn take(&mut self, batch: Batch) {
-        for delta in &batch.deltas {
-            let lost = self.windows.apply(delta);
-            if let Some(source) = delta.source() {
-                self.shard.upkeep().count_no_cell(source, lost);
-            }
-        }
-        if let Some((model, until_ms)) = batch.sealed {
-            self.windows.advance(model, until_ms);
-        }
-        self.deltas.extend(batch.deltas);
-    }
-
-    /// See [`ShardUpkeep::hand_over`].
     fn hand_over(&mut self) {
-        let batch = self.shard.upkeep().hand_over();
-        self.take(batch);
+        self.shard.upkeep().hand_over(&mut self.sealed);
     }
 
     fn correct(&mut self) {
-        let batch = self.shard.upkeep().take_corrections();
-        self.take(batch);
+        self.shard.correct(&mut self.sealed);
     }
 
     /// See [`ShardUpkeep::hold_ahead`].
@@ -223,7 +209,7 @@ impl LocalShard {
 
     /// Keeps the windows of the streams that the shard has.
     fn retain_windows(&mut self) {
-        let (shard, windows) = (&self.shard, &mut self.windows);
+        let (shard, windows) = (&self.shard, &mut self.sealed.windows);
         let streams = shard.view().activity().map(|a| a.of.names().text());
         let streams: BTreeSet<_> = streams.collect();
         let versions: Vec<_> = shard.view().vector_activity().map(|a| a.of).collect();
@@ -243,8 +229,19 @@ impl LocalShard {
     pub fn log_deltas(&mut self) {
         self.hand_over();
         if let Some(log) = &mut self.log {
-            log.extend(self.deltas.drain(..));
+            let Sealed { windows, deltas } = &mut self.sealed;
+            log.extend(deltas.drain(..), || windows.bytes());
         }
+    }
+
+    /// The log of its deltas, where another process judges.
+    pub fn log(&self) -> Option<&DeltaLog> {
+        self.log.as_ref()
+    }
+
+    /// How many deltas its log has cut since the last call, which no checkpoint has.
+    pub fn take_cut(&mut self) -> u64 {
+        self.log.as_mut().map_or(0, DeltaLog::take_cut)
     }
 
     /// The deltas for its next checkpoint; nothing where this process judges.
@@ -282,7 +279,7 @@ impl LocalShard {
             topics: self.topics.clone(),
             ..self.shard.view().snapshot()
         };
-        self.windows.save_to(&mut snapshot);
+        self.sealed.windows.save_to(&mut snapshot);
         snapshot
     }
 
@@ -297,14 +294,14 @@ impl LocalShard {
             sealed_until_ms: self.shard.view().sealed_until_ms(),
             streams: self.shard.view().activity().collect(),
             versions: self.shard.view().vector_activity().collect(),
-            windows: &self.windows,
+            windows: &self.sealed.windows,
         }
     }
 
     /// Keeps its deltas from now on for a judge in another process.
     pub fn keep_log(&mut self) {
         self.log = Some(match self.found.take() {
-            Some((epoch, deltas)) => DeltaLog::resume(epoch, deltas),
+            Some((epoch, deltas)) => DeltaLog::resume(epoch, deltas, self.sealed.windows.bytes()),
             None if self.restored => DeltaLog::after_windows(),
             None => DeltaLog::default(),
         });
@@ -313,7 +310,7 @@ impl LocalShard {
     /// Takes out the deltas for the monitor of this process.
     pub fn take_deltas(&mut self) -> Vec<Delta> {
         self.hand_over();
-        std::mem::take(&mut self.deltas)
+        std::mem::take(&mut self.sealed.deltas)
     }
 
     /// What it had counted when it came.
@@ -328,13 +325,13 @@ impl LocalShard {
 
     /// Panes held, open and in windows.
     pub fn panes(&self) -> usize {
-        self.shard.view().panes() + self.windows.panes()
+        self.shard.view().panes() + self.sealed.windows.panes()
     }
 
     /// Heap bytes of all state.
     pub fn bytes(&self) -> usize {
         let log = self.log.as_ref().map_or(0, DeltaLog::bytes);
-        self.shard.view().bytes() + self.windows.bytes() + log
+        self.shard.view().bytes() + self.sealed.windows.bytes() + log
     }
 
     /// Where rows of pairs went here, by model that has pairs: its name, the counts, and how many

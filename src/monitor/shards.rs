@@ -20,14 +20,14 @@
 //! Published counters are those of this process, for each shard since it came. A shard brings and
 //! takes along predictions and outcomes that are still open; these are counted as moved.
 
+use super::delta_log::DeltaLog;
 use super::local_shard::LocalShard;
 use super::monitor::{Monitor, MonitorView, comparisons};
 use super::retained::Contribution;
 use super::shard::ShardView;
 use super::snapshot::VerdictState;
 use super::watchdog::{Frontier, Watchdog};
-use crate::collect::join::SpillError;
-use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionState, SourceCounters};
+use crate::collect::{Counters, Pair, PairCounts, PartitionId, SourceCounters};
 use crate::judge::{
     Change, ComparisonReport, Plan, Runtime, StreamId, StreamReport, WindowJudgement,
 };
@@ -121,17 +121,18 @@ impl Shards {
         self.shards.iter_mut().any(|s| s.upkeep().spill_some());
     }
 
-    /// The source with whose partitions those of `source` go.
-    pub fn copartition(&self, source: u16) -> u16 {
-        let known = self.copartitions.get(usize::from(source));
-        known.copied().unwrap_or(source)
+    /// The partition with which one goes.
+    pub fn copartition(&self, at: PartitionId) -> PartitionId {
+        let known = self.copartitions.get(usize::from(at.source));
+        let source = known.copied().unwrap_or(at.source);
+        PartitionId { source, ..at }
     }
 
     /// The shard of a partition of any source.
     #[inline]
-    pub fn get_mut(&mut self, source: u16, partition: i32) -> Option<&mut LocalShard> {
-        let lead = self.copartition(source);
-        let is = |s: &LocalShard| s.partition == partition && s.source == lead;
+    pub fn get_mut(&mut self, at: PartitionId) -> Option<&mut LocalShard> {
+        let lead = self.copartition(at);
+        let is = |s: &LocalShard| s.at == lead;
         if !self.shards.get(self.last).is_some_and(is) {
             self.last = self.shards.iter().position(is)?;
         }
@@ -146,6 +147,19 @@ impl Shards {
     /// All shards, to be written.
     pub fn all_mut(&mut self) -> &mut [LocalShard] {
         &mut self.shards
+    }
+
+    /// Whether checkpoints must not wait for their time: that many deltas wait for them.
+    pub fn deltas_due(&self) -> bool {
+        let mut logs = self.shards.iter().filter_map(LocalShard::log);
+        logs.any(DeltaLog::is_due)
+    }
+
+    /// Whether nothing more may be read until checkpoints are stored: their deltas take all the
+    /// memory that they may.
+    pub fn deltas_full(&self) -> bool {
+        let mut logs = self.shards.iter().filter_map(LocalShard::log);
+        logs.any(DeltaLog::is_full)
     }
 
     /// Takes a shard in, with verdicts and alerts of its streams where they came along.
@@ -165,8 +179,8 @@ impl Shards {
     }
 
     /// Lets a shard go.
-    pub fn release(&mut self, source: u16, partition: i32) -> Option<LocalShard> {
-        self.get_mut(source, partition)?;
+    pub fn release(&mut self, at: PartitionId) -> Option<LocalShard> {
+        self.get_mut(at)?;
         let shard = self.shards.remove(self.last);
         self.before.streams_dropped += shard.streams_dropped();
         self.stale = true;
@@ -187,9 +201,9 @@ impl Shards {
     }
 
     /// Verdicts and alerts of the streams of a shard, to go with it.
-    pub fn verdicts(&mut self, source: u16, partition: i32) -> Vec<VerdictState> {
+    pub fn verdicts(&mut self, at: PartitionId) -> Vec<VerdictState> {
         self.advance();
-        if self.get_mut(source, partition).is_none() {
+        if self.get_mut(at).is_none() {
             return Vec::new();
         }
         let shard = self.shards[self.last].view();
@@ -200,8 +214,10 @@ impl Shards {
 
     /// Brings the monitor up to what the shards have sealed.
     pub fn advance(&mut self) {
-        let lines = self.lines();
-        self.shards.iter_mut().for_each(|s| s.follow(&lines));
+        let watermarks_ms = self.watermarks_ms();
+        self.shards
+            .iter_mut()
+            .for_each(|s| s.follow(&watermarks_ms));
         let Some(monitor) = &mut self.monitor else {
             self.shards.iter_mut().for_each(LocalShard::log_deltas);
             return;
@@ -216,16 +232,16 @@ impl Shards {
                 }
             }
         }
-        let lines = self.lines();
+        let watermarks_ms = self.watermarks_ms();
         if let Some(monitor) = &mut self.monitor {
-            advance_to(monitor, &lines);
+            advance_to(monitor, &watermarks_ms);
         }
     }
 
     /// Time up to which each model can be judged: the least event time reached by a shard that is
     /// being read, but at most the latest sealed time of any shard. If all are read to their ends,
     /// that latest time.
-    fn lines(&self) -> Vec<i64> {
+    fn watermarks_ms(&self) -> Vec<i64> {
         let all = || self.shards.iter().map(LocalShard::view);
         let live = all()
             .filter(|s| !s.partitions().are_idle())
@@ -284,7 +300,7 @@ impl Shards {
     fn hold_ahead(&mut self) {
         let waiting = self.monitor().map_or(0, MonitorView::pending_bytes);
         let full = waiting >= self.plan.caps.open_bytes_max;
-        let common_ms = full.then(|| self.lines());
+        let common_ms = full.then(|| self.watermarks_ms());
         for shard in &mut self.shards {
             // One that is behind may come far until the next tick.
             let sealed_ms = shard.view().sealed_until_ms();
@@ -405,24 +421,6 @@ impl Shards {
         all
     }
 
-    /// The lateness of the model that allows most.
-    pub fn lateness_ms(&self) -> i64 {
-        let lateness = self.plan.models.iter().map(|m| m.ladder.lateness_ms);
-        lateness.max().unwrap_or(0)
-    }
-
-    /// How far each partition was read.
-    pub fn partitions(&self) -> Vec<PartitionState> {
-        let all = self.shards.iter().map(|s| s.view().partitions());
-        all.flat_map(|p| p.states()).collect()
-    }
-
-    /// The next offset of each partition that was read.
-    pub fn positions(&self) -> Vec<Origin> {
-        let all = self.shards.iter().map(|s| s.view().partitions());
-        all.flat_map(|p| p.positions()).collect()
-    }
-
     /// Panes held, those of shards and of the windows over them alike.
     pub fn panes(&self) -> usize {
         let shards = self.shards.iter();
@@ -434,29 +432,13 @@ impl Shards {
         let shards = self.shards.iter();
         shards.map(LocalShard::bytes).sum::<usize>() + self.monitor().map_or(0, MonitorView::bytes)
     }
-
-    /// Predictions that are retained for their outcomes, or for revisions.
-    pub fn retained(&self) -> usize {
-        self.shards.iter().map(|s| s.view().retained()).sum()
-    }
-
-    /// Retained predictions that are not in memory, and bytes that those take which are.
-    pub fn spilled(&self) -> (usize, usize) {
-        let all = self.shards.iter().map(|s| s.view().spilled());
-        all.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
-    }
-
-    /// Why the store of pending predictions of a shard failed, if one did.
-    pub fn fault(&self) -> Option<&SpillError> {
-        self.shards.iter().find_map(|s| s.view().fault())
-    }
 }
 
-/// Advances a monitor to the lines of its models.
-pub(super) fn advance_to(monitor: &mut Monitor, lines: &[i64]) {
-    for (model, &line_ms) in lines.iter().enumerate() {
-        if line_ms > monitor.view().sealed_until_ms()[model] {
-            monitor.advance(model, line_ms);
+/// Advances a monitor to the watermarks of its models.
+pub(super) fn advance_to(monitor: &mut Monitor, watermarks_ms: &[i64]) {
+    for (model, &watermark_ms) in watermarks_ms.iter().enumerate() {
+        if watermark_ms > monitor.view().sealed_until_ms()[model] {
+            monitor.advance(model, watermark_ms);
         }
     }
     monitor.compare_streams();
@@ -486,14 +468,14 @@ pub(super) fn judged_until(
     both.map(|(furthest, least)| furthest.min(least)).collect()
 }
 
-/// By model, what the lines come to.
+/// By model, what the times come to.
 pub(super) fn fold(
-    lines: impl Iterator<Item = Vec<i64>>,
+    times_ms: impl Iterator<Item = Vec<i64>>,
     models: usize,
     first: i64,
     f: impl Fn(i64, i64) -> i64,
 ) -> Vec<i64> {
-    lines.fold(vec![first; models], |all, one| {
+    times_ms.fold(vec![first; models], |all, one| {
         all.into_iter().zip(one).map(|(a, b)| f(a, b)).collect()
     })
 }

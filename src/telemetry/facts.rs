@@ -195,6 +195,8 @@ pub struct CheckpointCounts {
     pub refused: u64,
     /// Claims of other processes that followed ours while we held the partition.
     pub superseded: u64,
+    /// Deltas that memory had no room for before a checkpoint with them was written.
+    pub deltas_cut: u64,
     /// How long the last take-over took.
     pub restore_seconds: f64,
 }

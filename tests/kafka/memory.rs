@@ -263,13 +263,20 @@ fn predictions_that_spill_stay_below_the_bound() {
     let service = Service::start(&late::spilling(&config));
     service.wait_ready();
     let mut sender = broker.producer();
-    send(&mut sender, &topics, &records);
-    // While they are sent: a fast process is done soon after.
     let mut spilled: f64 = 0.0;
-    wait_for("all records to be counted", LIMIT, || {
+    let mut counted = || {
         let scrape = service.scrape()?;
         spilled = spilled.max(scrape.sum("trueline_predictions_spilled", &[]));
-        (scrape.sum("trueline_records_read_total", &[]) >= records.len() as f64).then_some(())
+        Some(scrape.sum("trueline_records_read_total", &[]))
+    };
+    // While they are sent: a fast process is done soon after.
+    for some in records.chunks(records.len() / 30) {
+        send(&mut sender, &topics, some);
+        sender.flush();
+        counted();
+    }
+    wait_for("all records to be counted", LIMIT, || {
+        (counted()? >= records.len() as f64).then_some(())
     });
     let (peak, bound) = (service.peak_bytes(), MemoryBound::of(&config_of(&service)));
     println!(

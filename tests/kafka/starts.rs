@@ -391,6 +391,53 @@ fn a_state_topic_that_is_deleted_fails_readiness() {
 }
 
 #[test]
+fn an_outcome_topic_that_is_missing_is_named_and_waited_for() {
+    let name = "an_outcome_topic_that_is_missing_is_named_and_waited_for";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let topic = format!("trueline-missing-{}", unique());
+    let outcomes = format!("{topic}-outcomes");
+    broker.create_topics(&[(&topic, 2)]);
+    let source = format!(
+        "[source.outcomes]\ntopics = [\"{outcomes}\"]\noutcome = \"y\"\nmaturity = \"1m\"\n\
+         on_missing = \"negative\""
+    );
+    let fields = "{ id = \"id\", score = \"score\", time = \"time_ms\" }";
+    let text = config(&broker.bootstrap, &topic, &source, "")
+        .replace("{ score = \"score\", time = \"time_ms\" }", fields)
+        .replace("lateness = \"30m\"\n", "");
+    let mut service = Service::start(&text);
+    let mut sender = broker.producer();
+    let begin = support::late::now_ms() - 20 * support::late::MINUTE;
+    for i in 0..EACH as i64 {
+        let at = begin + i * support::late::MINUTE / 60;
+        let text = format!(r#"{{"id":"{i}","model":"m","score":0.5,"time_ms":{at}}}"#);
+        sender.send(&topic, (i % 2) as i32, text.as_bytes());
+    }
+    sender.flush();
+    wait_read(&service, EACH);
+    service.wait_not_ready(&[&format!("kafka topic `{outcomes}`"), "create it"]);
+    // Longer than a partition is held that may go elsewhere.
+    std::thread::sleep(Duration::from_secs(35));
+    service.wait_not_ready(&[&outcomes]);
+    let implied = || service.metric("trueline_records_implied_total", &[]);
+    assert_eq!(implied(), 0.0);
+
+    broker.create_topics(&[(&outcomes, 1)]);
+    service.wait_ready();
+    let mut sender = broker.producer();
+    let outcome = format!(r#"{{"id":"7","model":"m","y":1,"time_ms":{begin}}}"#);
+    sender.send(&outcomes, 0, outcome.as_bytes());
+    sender.flush();
+    wait_for("outcomes to be implied", LIMIT, || {
+        (implied() > 0.0).then_some(())
+    });
+    assert_eq!(service.counted("read"), Some(EACH as f64 + 1.0));
+    assert_eq!(service.end("TERM"), Some(0));
+}
+
+#[test]
 fn a_source_that_is_added_leaves_group_and_state_of_the_others() {
     let name = "a_source_that_is_added_leaves_group_and_state_of_the_others";
     let Some(broker) = Broker::any(name) else {

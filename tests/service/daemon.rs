@@ -196,10 +196,11 @@ fn continuous(i: i64) -> f64 {
 }
 
 /// Metrics that are there only with a state topic, or where something cannot be read.
-const ONLY_WITH_STATE_TOPIC: [&str; 7] = [
+const ONLY_WITH_STATE_TOPIC: [&str; 8] = [
     "trueline_checkpoints_total",
     "trueline_checkpoint_written_bytes_total",
     "trueline_claims_superseded_total",
+    "trueline_checkpoint_deltas_cut_total",
     "trueline_checkpoint_read_bytes_total",
     "trueline_checkpoint_timestamp_seconds",
     "trueline_checkpoint_restore_seconds",

@@ -79,14 +79,14 @@ impl Feed {
     /// One that spills predictions.
     pub fn spilling(plan: Plan) -> Feed {
         let mut feed = Feed::new(plan);
-        feed.engine.spill_to(Arc::new(MemoryBackend), 1);
+        feed.engine.upkeep().spill_to(Arc::new(MemoryBackend), 1);
         feed.spills = true;
         feed
     }
 
     /// Where the next record of a source is read.
     pub fn next(&mut self, source: u16) -> Origin {
-        self.spilled = self.spilled.max(self.engine.spilled().0);
+        self.spilled = self.spilled.max(self.engine.shard().spilled().0);
         let offset = &mut self.offsets[usize::from(source)];
         *offset += 1;
         origin(source, 0, *offset - 1)

@@ -3,7 +3,7 @@
 use super::disk::segment_of;
 use std::collections::BTreeMap;
 
-use trueline::collect::{Event, Origin, Segmenting};
+use trueline::collect::{Event, Origin, PartitionId, Segmenting};
 use trueline::judge::JudgeOptions;
 use trueline::monitor::snapshot::VectorViewState;
 use trueline::monitor::{LocalShard, ModelPlan, MonitorView, Plan, RecordSink, Snapshot};
@@ -138,7 +138,7 @@ pub fn feed(sink: &mut impl RecordSink, partition: i32, offset: usize, r: &Recor
 
 /// The shard of a partition, from its checkpoint with the journal segments that it marks.
 pub fn restored(
-    at: (u16, i32),
+    at: PartitionId,
     plan: &Plan,
     snapshot: &Snapshot,
     segments: &[Vec<Vec<u8>>],

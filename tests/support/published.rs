@@ -399,6 +399,7 @@ fn facts(facts: &mut Facts) {
             read_bytes: 20_000,
             refused: 1,
             superseded: 1,
+            deltas_cut: 3,
             restore_seconds: 0.06,
         },
         last_ms: vec![("scored".to_owned(), 0, Some(now_ms()))],

@@ -12,10 +12,10 @@ use std::time::Duration;
 use super::checkpoint_store::{CheckpointAge, CheckpointStore, Taken};
 use super::cursor::Superseded;
 use crate::app::outputs::snapshots::Written;
+use crate::collect::PartitionId;
 use crate::collect::join::SpillError;
 use crate::judge::StreamId;
 use crate::kafka::KafkaError;
-use crate::monitor::liveness::At;
 use crate::monitor::{Shards, VerdictState};
 use crate::telemetry::facts::CheckpointCounts;
 use crate::telemetry::published::Beat;
@@ -30,12 +30,12 @@ pub struct Assignment {
     /// Names of the topics by number.
     topics: Vec<String>,
     /// Partitions that are assigned and must not be read, with the reason.
-    suspended: BTreeMap<At, String>,
+    suspended: BTreeMap<PartitionId, String>,
     trouble: Option<KafkaError>,
     /// Why a partition of this rebalance could not be taken over: no broker is waited for again.
     away: Option<String>,
     /// What is known of the streams of partitions that this rebalance takes.
-    leaving: BTreeMap<At, Vec<VerdictState>>,
+    leaving: BTreeMap<PartitionId, Vec<VerdictState>>,
     /// Why the store of pending predictions failed while a partition was taken over.
     fault: Option<SpillError>,
     /// What people were notified of alerts that fire, by fingerprint, to go along with their
@@ -48,7 +48,7 @@ pub struct Assignment {
 
 /// How streams moved.
 #[derive(Debug, Default)]
-pub struct Moves {
+pub struct Migrations {
     /// Streams that came with what was known of them, in order.
     pub came: Vec<VerdictState>,
     /// Streams that have no partition left here.
@@ -84,8 +84,8 @@ impl Assignment {
     }
 
     /// Verdicts and alerts of the streams of a shard with what was notified of them, to go with it.
-    fn verdicts(&mut self, (source, partition): At) -> Vec<VerdictState> {
-        let mut all = self.shards.verdicts(source, partition);
+    fn verdicts(&mut self, at: PartitionId) -> Vec<VerdictState> {
+        let mut all = self.shards.verdicts(at);
         if !self.notified.is_empty() {
             for verdict in &mut all {
                 verdict.notified = self.notified.get(&verdict.stream.fingerprint()).cloned();
@@ -107,11 +107,11 @@ impl Assignment {
     /// A rebalance takes these partitions: [`Assignment::revoke`] follows for each. What is known
     /// of their streams goes along as it is now: without the first partition, the verdicts on the
     /// others would have to be made again.
-    pub fn revoking(&mut self, all: impl Iterator<Item = At>) {
+    pub fn revoking(&mut self, all: impl Iterator<Item = PartitionId>) {
         self.store.begin_leaving();
         self.leaving.clear();
         for at in all {
-            if self.shards.copartition(at.0) == at.0 {
+            if self.shards.copartition(at) == at {
                 let verdicts = self.verdicts(at);
                 self.leaving.insert(at, verdicts);
             }
@@ -119,19 +119,16 @@ impl Assignment {
     }
 
     /// Takes a partition over; answers the offset to seek to, where one is known.
-    pub fn assign(&mut self, source: u16, partition: i32) -> Option<i64> {
-        let at = (self.shards.copartition(source), partition);
-        if at.0 == source {
+    pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
+        if self.shards.copartition(at) == at {
             self.take_over(at);
         }
-        self.shards
-            .get_mut(source, partition)?
-            .assign((source, partition).into())
+        self.shards.get_mut(at)?.assign(at)
     }
 
-    fn take_over(&mut self, at: At) {
+    fn take_over(&mut self, at: PartitionId) {
         // What was ours in an assignment that was lost without notice is not ours any more.
-        self.shards.release(at.0, at.1);
+        self.shards.release(at);
         self.store.forget(at);
         self.suspended.remove(&at);
         self.leaving.remove(&at);
@@ -142,18 +139,20 @@ impl Assignment {
         let shards = self.shards.all().len() + 1;
         self.store.share(shards);
         self.shards.share_memory(shards);
-        let topic = self.topics.get(usize::from(at.0));
+        let (topic, partition) = (self.topics.get(usize::from(at.source)), at.partition);
         match self.store.take_over(at, &self.topics, self.shards.plan()) {
             Ok(Taken::Shard(shard, verdicts)) => {
                 self.arrivals.extend(verdicts.iter().cloned());
                 self.shards.adopt(*shard, verdicts);
+                // The new one was restored with the share of the joins alone.
+                self.shards.share_memory(shards);
             }
             Ok(Taken::Suspended(why)) => {
-                tracing::error!(topic, partition = at.1, why, "partition is not read");
+                tracing::error!(topic, partition, why, "partition is not read");
                 self.suspended.insert(at, why);
             }
             Ok(Taken::Broken(error)) => {
-                tracing::error!(topic, partition = at.1, %error, "partition could not be taken over");
+                tracing::error!(topic, partition, %error, "partition could not be taken over");
                 self.suspended.insert(at, error.to_string());
                 self.fault = Some(error);
             }
@@ -166,9 +165,8 @@ impl Assignment {
     }
 
     /// Gives a partition up; `lost` if the group has given it away already.
-    pub fn revoke(&mut self, source: u16, partition: i32, lost: bool) {
-        let at = (source, partition);
-        if self.shards.copartition(source) != source {
+    pub fn revoke(&mut self, at: PartitionId, lost: bool) {
+        if self.shards.copartition(at) != at {
             return;
         }
         self.suspended.remove(&at);
@@ -176,7 +174,7 @@ impl Assignment {
         let verdicts = verdicts.unwrap_or_else(|| self.verdicts(at));
         let streams = verdicts.iter().map(|v| v.stream.clone());
         self.departures.extend(streams);
-        let shard = self.shards.release(source, partition);
+        let shard = self.shards.release(at);
         self.shards.share_memory(self.shards.all().len());
         if let Some(mut shard) = shard
             && !lost
@@ -188,16 +186,15 @@ impl Assignment {
     }
 
     /// Whether a partition that is assigned must not be read.
-    pub fn suspends(&self, source: u16, partition: i32) -> bool {
-        let at = (self.shards.copartition(source), partition);
-        self.suspended.contains_key(&at)
+    pub fn suspends(&self, at: PartitionId) -> bool {
+        self.suspended.contains_key(&self.shards.copartition(at))
     }
 
     /// Partitions that are assigned and are not read, by topic, each with the reason.
     pub fn suspended(&self) -> impl Iterator<Item = (&str, i32, &str)> {
         self.suspended.iter().map(|(at, why)| {
-            let topic = self.topics.get(usize::from(at.0));
-            (topic.map_or("", String::as_str), at.1, why.as_str())
+            let topic = self.topics.get(usize::from(at.source));
+            (topic.map_or("", String::as_str), at.partition, why.as_str())
         })
     }
 
@@ -208,8 +205,9 @@ impl Assignment {
         let mut due = self
             .store
             .superseded()
-            .filter(|(at, _, s)| ours(at.0) && s.since.elapsed() >= after);
-        due.next().map(|((_, partition), topic, other)| {
+            .filter(|(at, _, s)| ours(at.source) && s.since.elapsed() >= after);
+        due.next().map(|(at, topic, other)| {
+            let partition = at.partition;
             format!(
                 "{topic}/{partition} was claimed by {} at offset {} of the state topic, and the group has left it \
                  here: claiming it again",
@@ -222,7 +220,7 @@ impl Assignment {
     /// what that means.
     pub fn superseded(&self) -> Vec<(String, String)> {
         let after = self.store.claims_again_after();
-        let why = |((_, partition), topic, other): (At, &str, &Superseded)| {
+        let why = |(at, topic, other): (PartitionId, &str, &Superseded)| {
             let why = format!(
                 "{} claimed it at offset {} of the state topic; a judge ignores what this process writes of it. This \
                  process claims it again within {} s, unless the group gives it away",
@@ -230,7 +228,7 @@ impl Assignment {
                 other.offset,
                 after.saturating_sub(other.since.elapsed()).as_secs() + 1
             );
-            (format!("claim of {topic}/{partition}"), why)
+            (format!("claim of {topic}/{}", at.partition), why)
         };
         self.store.superseded().map(why).collect()
     }
@@ -240,9 +238,9 @@ impl Assignment {
         self.trouble.take()
     }
 
-    /// Why the store of pending predictions failed, if it did.
+    /// Why the store of pending predictions failed while a partition was taken over, if it did.
     pub fn fault(&self) -> Option<&SpillError> {
-        self.fault.as_ref().or_else(|| self.shards.fault())
+        self.fault.as_ref()
     }
 
     /// What people were notified of alerts that fire, by fingerprint.
@@ -251,20 +249,19 @@ impl Assignment {
     }
 
     /// Streams that came or left since the last call.
-    pub fn moves(&mut self) -> Moves {
+    pub fn take_migrations(&mut self) -> Migrations {
         let mut left = std::mem::take(&mut self.departures);
         let came = std::mem::take(&mut self.arrivals);
         if !left.is_empty() {
             self.shards.advance();
             self.shards.without_reports(&mut left);
         }
-        Moves { came, left }
+        Migrations { came, left }
     }
 
     /// Hands over all shards that have changed.
     pub fn write(&mut self) {
-        let at = |s: &crate::monitor::LocalShard| (s.source, s.partition);
-        let all: Vec<At> = self.shards.all().iter().map(at).collect();
+        let all: Vec<PartitionId> = self.shards.all().iter().map(|s| s.at).collect();
         let verdicts = all.into_iter().map(|at| (at, self.verdicts(at))).collect();
         self.store.write(self.shards.all_mut(), &verdicts);
     }

@@ -4,7 +4,7 @@ use super::checkpoint_records::{self, CheckpointRecords, Known, MADE_AGAIN, begi
 use super::cursor::{CheckpointCursor, Progress};
 use super::foreign::{self, SeenClaim};
 use super::judge_topic::JudgeTopicWriter;
-use crate::collect::Origin;
+use crate::collect::{Origin, PartitionId};
 use crate::kafka::WriteState;
 use crate::monitor::{LocalShard, VerdictState};
 use crate::store::checkpoint::{CHUNK_BYTES, PartitionCheckpoint, claim_key};
@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 
 /// A shard on its way to the topic.
 pub(super) struct Outgoing {
-    pub(super) source: u16,
-    pub(super) partition: i32,
+    pub(super) at: PartitionId,
     pub(super) records: CheckpointRecords,
     pub(super) positions: Vec<Origin>,
     pub(super) progress: Progress,
@@ -67,8 +66,7 @@ pub(super) fn outgoing(
     let needs = marks.next().map_or(0, |m| m.segment);
     cursor.prune(needs);
     Some(Outgoing {
-        source: shard.source,
-        partition: shard.partition,
+        at: shard.at,
         positions: shard.view().partitions().positions().collect(),
         deltas_until: deltas.as_ref().map_or(0, |d| d.next),
         records: CheckpointRecords {
@@ -79,7 +77,7 @@ pub(super) fn outgoing(
             checkpoint: PartitionCheckpoint {
                 snapshot,
                 verdicts: verdicts.to_vec(),
-                epochs: cursor.lineage.clone(),
+                epochs: cursor.journal_epochs.clone(),
                 deltas,
             },
             drops: cursor.drops(),

@@ -81,8 +81,9 @@ pub(super) fn write<'c>(
         return Err(MADE_AGAIN.to_owned());
     }
     let heads = put(writer, &heads, offsets)?;
-    // What stays is in nobody's way.
-    let _ = put(writer, &drops, offsets);
+    if !drops.is_empty() {
+        put(writer, &drops, offsets)?;
+    }
     Ok(Sent { bytes, heads })
 }
 

@@ -25,9 +25,9 @@ use crate::app::AppError;
 use crate::app::clock;
 use crate::app::outputs::snapshots::Written;
 use crate::app::worker::Background;
+use crate::collect::PartitionId;
 use crate::collect::join::{SpillBackend, SpillError};
 use crate::kafka::{KafkaError, ReadState, WriteState};
-use crate::monitor::liveness::At;
 use crate::monitor::{LocalShard, Plan, VerdictState};
 use crate::store::FormatError;
 use crate::store::checkpoint::{self, CHUNK_BYTES, JournalRange};
@@ -57,13 +57,13 @@ pub struct CheckpointStore {
     options: CheckpointOptions,
     state: Box<dyn ReadState>,
     claims: Arc<dyn WriteState>,
-    hand: Arc<Mutex<BatchWriter>>,
+    batch_writer: Arc<Mutex<BatchWriter>>,
     writing: Background<Answer>,
     counts: CheckpointCounts,
     /// For the shards that are made here.
     room: Option<Room>,
     /// How far each partition is stored.
-    cursors: BTreeMap<At, CheckpointCursor>,
+    cursors: BTreeMap<PartitionId, CheckpointCursor>,
     leaving: Leaving,
     /// The heartbeat of the thread that waits here.
     beat: Option<Beat>,
@@ -83,7 +83,7 @@ impl CheckpointStore {
         let judges = judges
             .map(|n| JudgeTopicWriter::new(&options, n))
             .transpose();
-        let hand = BatchWriter {
+        let batch_writer = BatchWriter {
             writer: writer.map_err(failed)?,
             foreign: ForeignClaims::new(reader().map_err(failed)?),
             judges: judges.map_err(failed)?,
@@ -95,7 +95,7 @@ impl CheckpointStore {
             writing: Background::new(options.workers.worker("checkpoints")?),
             options,
             claims,
-            hand: Arc::new(Mutex::new(hand)),
+            batch_writer: Arc::new(Mutex::new(batch_writer)),
             counts: CheckpointCounts::default(),
             room: None,
             cursors: BTreeMap::new(),
@@ -134,17 +134,17 @@ impl CheckpointStore {
     /// error passes: the broker is away or slow.
     pub fn take_over(
         &mut self,
-        (source, partition): At,
+        at: PartitionId,
         topics: &[String],
         plan: &Plan,
     ) -> Result<Taken, KafkaError> {
         self.beat();
         let start = Instant::now();
-        let topic = topics.get(usize::from(source)).cloned().unwrap_or_default();
-        let groups = &self.options.groups;
-        let group = groups.get(usize::from(source)).cloned().unwrap_or_default();
-        let prefix = checkpoint::prefix(&self.options.namespace, &topic, partition);
-        let state_partition = self.state.state_partition(partition, topics)?;
+        let of_source = |all: &[String]| all.get(usize::from(at.source)).cloned();
+        let topic = of_source(topics).unwrap_or_default();
+        let group = of_source(&self.options.groups).unwrap_or_default();
+        let prefix = checkpoint::prefix(&self.options.namespace, &topic, at.partition);
+        let state_partition = self.state.state_partition(at.partition, topics)?;
         let (epoch, reader) = self.options.claim(
             (self.claims.as_ref(), self.state.as_ref()),
             (state_partition, &prefix),
@@ -156,7 +156,7 @@ impl CheckpointStore {
             state_partition,
             prefix,
             epoch,
-            lineage: vec![JournalRange {
+            journal_epochs: vec![JournalRange {
                 segment: 0,
                 offset: 0,
                 epoch,
@@ -166,20 +166,19 @@ impl CheckpointStore {
             ..CheckpointCursor::default()
         };
         self.counts.read_bytes += reader.bytes();
-        let taken = self.open((source, partition), topics, plan, &reader, cursor);
+        let taken = self.open(at, topics, plan, &reader, cursor);
         self.counts.restore_seconds = start.elapsed().as_secs_f64();
         taken
     }
 
     fn open(
         &mut self,
-        (source, partition): At,
+        at: PartitionId,
         topics: &[String],
         plan: &Plan,
         reader: &CheckpointReader,
         mut cursor: CheckpointCursor,
     ) -> Result<Taken, KafkaError> {
-        let at = (source, partition);
         let why = match reader.newest() {
             Ok(Some(found)) => {
                 for (key, fault) in &found.refused {
@@ -205,7 +204,7 @@ impl CheckpointStore {
             }
             Ok(None) => match self
                 .state
-                .committed(&cursor.group, &cursor.topic, partition)?
+                .committed(&cursor.group, &cursor.topic, at.partition)?
             {
                 None => return Ok(self.fresh(at, topics, plan, cursor)),
                 Some(offset) => format!(
@@ -228,7 +227,7 @@ impl CheckpointStore {
         if self.options.fresh {
             tracing::error!(
                 topic = cursor.topic,
-                partition,
+                partition = at.partition,
                 why,
                 "partition begins without its state"
             );
@@ -242,21 +241,27 @@ impl CheckpointStore {
     }
 
     /// A partition that begins without state.
-    fn fresh(&mut self, at: At, topics: &[String], plan: &Plan, cursor: CheckpointCursor) -> Taken {
+    fn fresh(
+        &mut self,
+        at: PartitionId,
+        topics: &[String],
+        plan: &Plan,
+        cursor: CheckpointCursor,
+    ) -> Taken {
         self.cursors.insert(at, cursor);
         let shard = LocalShard::new(at, plan, topics.to_vec(), self.room.clone());
         Taken::Shard(Box::new(shard), Vec::new())
     }
 
     /// The partition is another process's: how far it is stored is no longer known here.
-    pub fn forget(&mut self, at: At) {
+    pub fn forget(&mut self, at: PartitionId) {
         self.cursors.remove(&at);
     }
 
     /// Topic and partition of each shard, and when its last checkpoint was written or read.
     pub fn ages(&self) -> impl Iterator<Item = CheckpointAge<'_>> {
         let all = self.cursors.iter();
-        all.map(|(at, cursor)| (cursor.topic.as_str(), at.1, cursor.at_ms))
+        all.map(|(at, cursor)| (cursor.topic.as_str(), at.partition, cursor.at_ms))
     }
 
     /// Whether a batch is being written.
@@ -266,16 +271,33 @@ impl CheckpointStore {
 
     /// Hands over the shards that have changed since they were last written. It is an error to do
     /// so while [`is_writing`](CheckpointStore::is_writing).
-    pub fn write(&mut self, shards: &mut [LocalShard], verdicts: &BTreeMap<At, Vec<VerdictState>>) {
-        let mut letter = Vec::new();
+    pub fn write(
+        &mut self,
+        shards: &mut [LocalShard],
+        verdicts: &BTreeMap<PartitionId, Vec<VerdictState>>,
+    ) {
+        let mut changed = Vec::new();
         for shard in shards {
-            let at = (shard.source, shard.partition);
-            let verdicts = verdicts.get(&at).map_or(&[][..], Vec::as_slice);
-            if let Some(cursor) = self.cursors.get_mut(&at) {
-                letter.extend(outgoing(shard, cursor, verdicts));
-            }
+            let verdicts = verdicts.get(&shard.at).map_or(&[][..], Vec::as_slice);
+            changed.extend(self.outgoing(shard, verdicts));
         }
-        self.send(letter);
+        self.send(changed);
+    }
+
+    /// A shard as it is now; `None` where nothing happened since it was last written.
+    fn outgoing(&mut self, shard: &mut LocalShard, verdicts: &[VerdictState]) -> Option<Outgoing> {
+        let cursor = self.cursors.get_mut(&shard.at)?;
+        let cut = shard.take_cut();
+        if cut > 0 {
+            tracing::error!(
+                topic = cursor.topic,
+                partition = shard.at.partition,
+                deltas = cut,
+                "no checkpoint could be written for too long; the judge skips slides of the partition"
+            );
+            self.counts.deltas_cut += cut;
+        }
+        outgoing(shard, cursor, verdicts)
     }
 
     fn send(&mut self, shards: Vec<Outgoing>) {
@@ -285,15 +307,15 @@ impl CheckpointStore {
             *first = cursor.epoch.min(*first);
         }
         let batch = Batch { shards, epochs };
-        let hand = Arc::clone(&self.hand);
+        let writer = Arc::clone(&self.batch_writer);
         self.writing.start(move || {
-            let mut hand = hand.lock().unwrap_or_else(PoisonError::into_inner);
-            hand.write(batch)
+            let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+            writer.write(batch)
         });
     }
 
     /// Partitions that another process has claimed while they are held here.
-    pub fn superseded(&self) -> impl Iterator<Item = (At, &str, &Superseded)> {
+    pub fn superseded(&self) -> impl Iterator<Item = (PartitionId, &str, &Superseded)> {
         let all = self.cursors.iter();
         all.filter_map(|(at, cursor)| {
             Some((*at, cursor.topic.as_str(), cursor.superseded.as_ref()?))
@@ -337,14 +359,14 @@ impl CheckpointStore {
             self.counts.written_bytes += answer.bytes;
         }
         for sent in answer.sent {
-            let at = (sent.source, sent.partition);
-            let cursor = self.cursors.get_mut(&at);
+            let cursor = self.cursors.get_mut(&sent.at);
             let Some(cursor) = cursor.filter(|c| c.epoch == sent.records.epoch) else {
                 continue;
             };
             if answer.result.is_err() {
                 let newer = std::mem::take(&mut cursor.unwritten);
                 cursor.unwritten = sent.records.pieces.into_iter().chain(newer).collect();
+                cursor.old.extend(sent.records.drops);
                 continue;
             }
             cursor.number = sent.records.number;
@@ -358,7 +380,7 @@ impl CheckpointStore {
             cursor.written = Some(sent.progress);
             cursor.at_ms = Some(at_ms);
             let mut shards = shards.iter_mut();
-            if let Some(shard) = shards.find(|s| (s.source, s.partition) == at) {
+            if let Some(shard) = shards.find(|s| s.at == sent.at) {
                 shard.deltas_stored(sent.deltas_until);
             }
             positions.extend(sent.positions);
@@ -391,12 +413,12 @@ impl CheckpointStore {
         // The batch under way may be of this shard too; its cursor is still here.
         let before = self.wait(others, self.leaving.left());
         self.leaving.keep(before);
-        let at = (shard.source, shard.partition);
+        let at = shard.at;
         let topic = self.cursors.get(&at).map(|c| c.topic.clone());
         let late = |why: &str| {
             tracing::warn!(
                 topic,
-                partition = at.1,
+                partition = at.partition,
                 why,
                 "last checkpoint not written; the taker reads more again"
             );
@@ -404,8 +426,7 @@ impl CheckpointStore {
         if self.writing.busy() {
             return late("the batch before takes too long");
         }
-        let cursor = self.cursors.get_mut(&at);
-        let Some(last) = cursor.and_then(|cursor| outgoing(shard, cursor, verdicts)) else {
+        let Some(last) = self.outgoing(shard, verdicts) else {
             return;
         };
         self.send(vec![last]);

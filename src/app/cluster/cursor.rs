@@ -28,7 +28,8 @@ pub struct CheckpointCursor {
     pub(super) superseded: Option<Superseded>,
     /// Number of the last checkpoint that was written.
     pub(super) number: u64,
-    pub(super) lineage: Vec<JournalRange>,
+    /// Which epoch wrote each stretch of the journal, oldest first.
+    pub(super) journal_epochs: Vec<JournalRange>,
     /// Pieces of the journal that lie in the topic.
     pub(super) pieces: BTreeSet<JournalChunk>,
     /// Keys of earlier epochs, to be taken away once they are superseded.
@@ -100,7 +101,7 @@ impl CheckpointCursor {
     pub(super) fn resume(&mut self, reader: &CheckpointReader, found: &FoundCheckpoint) {
         self.old = reader.keys_of_other_epochs(self.epoch);
         self.pieces = reader.journal_chunks().collect();
-        self.lineage.clone_from(&found.checkpoint.epochs);
+        self.journal_epochs.clone_from(&found.checkpoint.epochs);
         let marks = found
             .checkpoint
             .snapshot
@@ -109,8 +110,8 @@ impl CheckpointCursor {
             .flat_map(|j| &j.marks);
         let end = marks.last().map_or((0, 0), |m| (m.segment, m.len));
         // What others wrote from there on is not ours.
-        self.lineage.retain(|s| (s.segment, s.offset) < end);
-        self.lineage.push(JournalRange {
+        self.journal_epochs.retain(|s| (s.segment, s.offset) < end);
+        self.journal_epochs.push(JournalRange {
             segment: end.0,
             offset: end.1,
             epoch: self.epoch,
@@ -119,7 +120,7 @@ impl CheckpointCursor {
 
     /// Whatever others wrote of a journal is not part of what is written from here on.
     pub(super) fn begin_journal(&mut self) {
-        self.lineage = vec![JournalRange {
+        self.journal_epochs = vec![JournalRange {
             segment: 0,
             offset: 0,
             epoch: self.epoch,
@@ -135,8 +136,8 @@ impl CheckpointCursor {
             .min()
             .map_or(needs, |n| n.min(needs));
         let over = |pair: &[JournalRange]| (pair[1].segment, pair[1].offset) <= (first, 0);
-        while self.lineage.windows(2).next().is_some_and(over) {
-            self.lineage.remove(0);
+        while self.journal_epochs.windows(2).next().is_some_and(over) {
+            self.journal_epochs.remove(0);
         }
     }
 
@@ -151,9 +152,9 @@ impl CheckpointCursor {
             return Vec::new();
         }
         let first = self.needed.iter().min().copied().unwrap_or(0);
-        let lineage = &self.lineage;
+        let epochs = &self.journal_epochs;
         let unneeded = |&(segment, offset, epoch): &JournalChunk| {
-            segment < first || checkpoint::epoch_at(lineage, segment, offset) != Some(epoch)
+            segment < first || checkpoint::epoch_at(epochs, segment, offset) != Some(epoch)
         };
         let gone: Vec<JournalChunk> = self.pieces.iter().copied().filter(unneeded).collect();
         let mut keys = std::mem::take(&mut self.old);
@@ -181,7 +182,7 @@ mod tests {
     fn pieces_of_the_journal_go_when_neither_of_the_last_two_checkpoints_needs_them() {
         let mut cursor = CheckpointCursor {
             epoch: 9,
-            lineage: vec![stretch(0, 0, 5), stretch(0, 6, 9)],
+            journal_epochs: vec![stretch(0, 0, 5), stretch(0, 6, 9)],
             // The one at (0, 6) of epoch 5 was written by the dead behind its last checkpoint.
             pieces: [(0, 0, 5), (0, 3, 5), (0, 6, 5), (0, 6, 9), (1, 0, 9)].into(),
             old: vec!["5/head/0".to_owned()],
@@ -196,14 +197,14 @@ mod tests {
         assert_eq!(cursor.drops(), ["5/head/0", "5/journal/0/6"]);
         // The next checkpoint needs nothing of the first segment, the one before still does.
         cursor.prune(1);
-        assert_eq!(cursor.lineage.len(), 2);
+        assert_eq!(cursor.journal_epochs.len(), 2);
         cursor.needed = [0, 1].into();
         assert!(cursor.drops().is_empty());
         cursor.needed = [1, 1].into();
         let gone = ["5/journal/0/0", "5/journal/0/3", "9/journal/0/6"];
         assert_eq!(cursor.drops(), gone);
         cursor.prune(1);
-        assert_eq!(cursor.lineage, [stretch(0, 6, 9)]);
+        assert_eq!(cursor.journal_epochs, [stretch(0, 6, 9)]);
         assert_eq!(cursor.pieces.iter().collect::<Vec<_>>(), [&(1, 0, 9)]);
     }
 
@@ -252,6 +253,6 @@ mod tests {
         }];
         cursor.resume(&CheckpointReader::new(String::new()), &found);
         let all = [stretch(0, 0, 5), stretch(2, 10, 9), stretch(2, 30, 20)];
-        assert_eq!(cursor.lineage, all);
+        assert_eq!(cursor.journal_epochs, all);
     }
 }

@@ -24,7 +24,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::assignment::Moves;
+use super::assignment::Migrations;
 use super::checkpoint_store::CheckpointAge;
 use super::follower::{AGAIN, TURN};
 use super::judge_member::{GroupHandler, Membership, Tasks, checkpoint_of};
@@ -133,12 +133,13 @@ impl JudgeGroup {
             return;
         }
         for (partition, task) in std::mem::take(tasks) {
-            self.member.moves.left.extend(task.streams());
+            self.member.migrations.left.extend(task.streams());
             self.store.forget(partition);
         }
         self.member.claims.clear();
         self.member.suspended.clear();
         self.member.superseded.clear();
+        self.member.lose();
         if let Some(consumer) = self.consumer.take() {
             // Leaving may take as long as the brokers are away.
             let leave = std::thread::Builder::new().name("leave".to_owned());
@@ -208,6 +209,8 @@ impl JudgeGroup {
                 None => why.clone(),
             };
             all.push(("judges".to_owned(), why));
+        } else if let Some(why) = self.member.thrown_out() {
+            all.push(("judges".to_owned(), why));
         } else if !joined {
             all.push((
                 "judges".to_owned(),
@@ -236,8 +239,8 @@ impl JudgeGroup {
     }
 
     /// Streams that came or left since the last call.
-    pub(super) fn moves(&mut self) -> Moves {
-        std::mem::take(&mut self.member.moves)
+    pub(super) fn take_migrations(&mut self) -> Migrations {
+        std::mem::take(&mut self.member.migrations)
     }
 
     /// What people were notified of alerts that fire, by fingerprint of a stream.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use super::assignment::Moves;
+use super::assignment::Migrations;
 use super::judge_store::JudgeStore;
 use super::judge_task::JudgeTask;
 use super::judge_topic::judge_topic;
@@ -38,14 +38,39 @@ pub(super) struct Membership {
     /// Why the consumer is of no more use, or does nothing.
     pub(super) trouble: Option<String>,
     pub(super) failed: bool,
+    /// When the group threw it out, or it left because it failed, if no assignment has come since.
+    pub(super) lost_since: Option<Instant>,
+    /// The error that made it leave, or the last one since then.
+    pub(super) refused: Option<String>,
     /// Another member has taken the `instance`.
     pub(super) fencing: Fencing,
     /// What people were notified of alerts that fire, by fingerprint of a stream.
     pub(super) notified: BTreeMap<String, String>,
-    pub(super) moves: Moves,
+    pub(super) migrations: Migrations,
     pub(super) counts: CheckpointCounts,
 }
 
+impl Membership {
+    /// It has no place in the group until the next assignment.
+    pub(super) fn lose(&mut self) {
+        self.lost_since.get_or_insert_with(Instant::now);
+    }
+
+    /// Why nothing is judged, where the group has not let it in again for a while.
+    pub(super) fn thrown_out(&self) -> Option<String> {
+        let time = self.lost_since?.elapsed();
+        let why = self.refused.as_deref();
+        let why = format!(
+            "this process lost all judge partitions {} s ago, and the group has given it none since: {}",
+            time.as_secs(),
+            why.unwrap_or("it does not answer the request to join")
+        );
+        (time >= AWAY).then_some(why)
+    }
+}
+
+/// How long a group may take to let a member in again before that is reported.
+const AWAY: Duration = Duration::from_secs(30);
 /// How often a member waits twice as long as the time before, once it is fenced again.
 const DOUBLINGS: u32 = 3;
 /// A member that was not fenced for so long waits no longer than the first time.
@@ -120,7 +145,7 @@ impl GroupHandler<'_> {
             Ok((mut task, verdicts)) => {
                 task.begin(1);
                 self.member.claims.insert(partition, taken.epoch);
-                self.member.moves.came.extend(verdicts);
+                self.member.migrations.came.extend(verdicts);
                 self.tasks.insert(partition, task);
             }
             Err(why) => {
@@ -165,7 +190,7 @@ impl GroupHandler<'_> {
     fn drop_task(&mut self, partition: i32) -> Option<JudgeTask> {
         self.member.claims.remove(&partition);
         let task = self.tasks.remove(&partition)?;
-        self.member.moves.left.extend(task.streams());
+        self.member.migrations.left.extend(task.streams());
         Some(task)
     }
 
@@ -223,6 +248,10 @@ impl Handler for GroupHandler<'_> {
         }
     }
 
+    fn assigning(&mut self) {
+        (self.member.lost_since, self.member.refused) = (None, None);
+    }
+
     fn assigned(&mut self, partition: Partition) -> Option<i64> {
         let partition = partition.partition;
         self.drop_task(partition);
@@ -248,6 +277,9 @@ impl Handler for GroupHandler<'_> {
     fn revoked(&mut self, partition: Partition, lost: bool) {
         let partition = partition.partition;
         tracing::info!(partition, lost, "judge partition revoked");
+        if lost {
+            self.member.lose();
+        }
         self.member.suspended.remove(&partition);
         self.member.superseded.remove(&partition);
         if let Some(task) = self.drop_task(partition)
@@ -279,6 +311,9 @@ impl Handler for GroupHandler<'_> {
     }
 
     fn error(&mut self, error: KafkaError) {
+        if error.is_fatal() || self.member.lost_since.is_some() {
+            self.member.refused = Some(error.to_string());
+        }
         if error.is_fatal() {
             tracing::error!(%error, "the member of the judges failed and joins again");
             if matches!(error, KafkaError::Fenced(_)) && !self.member.failed {

@@ -10,9 +10,10 @@ use super::lengths::{Lengths, Place};
 use super::options::{FollowerOptions, with_beat};
 use super::reader::{Arrival, JudgeLease, Replaced, StateTopicReader};
 use crate::app::clock;
+use crate::collect::PartitionId;
 use crate::judge::{Change, Plan, StreamId, StreamReport, WindowJudgement};
 use crate::monitor::Aggregator;
-use crate::monitor::liveness::{At, Freshness, PartitionLiveness};
+use crate::monitor::liveness::{Freshness, PartitionLiveness};
 use crate::monitor::{RestoreError, Snapshot, VerdictState};
 use crate::telemetry::facts::CheckpointCounts;
 use crate::telemetry::published::Beat;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 
 /// A topic partition that belongs to a checkpointed partition: the checkpointed partition, the
 /// number of the topic, and its name with the partition.
-pub(super) type Part = (At, u16, Place);
+pub(super) type Part = (PartitionId, u16, Place);
 
 /// See the module.
 pub struct JudgeTask {
@@ -32,7 +33,7 @@ pub struct JudgeTask {
     reader: StateTopicReader,
     liveness: PartitionLiveness,
     /// Partitions whose length the brokers do not report.
-    unknown: BTreeSet<At>,
+    unknown: BTreeSet<PartitionId>,
     /// Its topic was made again while it was read.
     rewound: bool,
     /// Checkpoints came since it was looked.
@@ -171,8 +172,8 @@ impl JudgeTask {
             }
             Err(why) => {
                 counts.refused += 1;
-                let topic = self.name(at.0);
-                crate::warn_limited!(topic, partition = at.1, why, "checkpoint cannot be used");
+                let (topic, partition) = (self.name(at.source), at.partition);
+                crate::warn_limited!(topic, partition, why, "checkpoint cannot be used");
                 self.liveness.refuse(at, why, now_ms);
             }
         }
@@ -205,7 +206,7 @@ impl JudgeTask {
     }
 
     /// There is such a partition of a source.
-    pub(super) fn expect(&mut self, at: At) {
+    pub(super) fn expect(&mut self, at: PartitionId) {
         self.liveness.expect(at, clock::steady_ms());
     }
 
@@ -214,23 +215,22 @@ impl JudgeTask {
         let all = self.liveness.all(clock::steady_ms());
         all.flat_map(|(at, ..)| {
             let group = (0u16..).zip(&self.options.copartitions);
-            let group = group.filter(move |(_, lead)| **lead == at.0);
-            group.map(move |(source, _)| (at, source, (self.name(source).to_owned(), at.1)))
+            let group = group.filter(move |(_, lead)| **lead == at.source);
+            let place = move |source| (self.name(source).to_owned(), at.partition);
+            group.map(move |(source, _)| (at, source, place(source)))
         })
         .collect()
     }
 
     /// Whether a partition's worker no longer waits for an open transaction.
-    pub(super) fn leaves_out(&self, at: At) -> bool {
+    pub(super) fn leaves_out(&self, at: PartitionId) -> bool {
         self.aggregator.leaves_out(at)
     }
 
     /// Up to where each partition of a source is in checkpoints.
-    pub(super) fn positions(&self) -> BTreeMap<At, i64> {
+    pub(super) fn positions(&self) -> BTreeMap<PartitionId, i64> {
         let positions = self.aggregator.positions().into_iter();
-        positions
-            .map(|o| ((o.source, o.partition), o.offset))
-            .collect()
+        positions.map(|o| (o.partition_id(), o.offset)).collect()
     }
 
     /// Finds the partitions that verdicts wait for, from the sources' offsets at the brokers, and
@@ -240,13 +240,18 @@ impl JudgeTask {
         let (parts, positions) = (self.parts(), self.positions());
         let unknown = parts.iter().filter(|(.., place)| !lengths.knows(place));
         self.unknown = unknown.map(|(at, ..)| *at).collect();
-        let all: Vec<At> = self.liveness.all(now_ms).map(|(at, ..)| at).collect();
+        let all: Vec<PartitionId> = self.liveness.all(now_ms).map(|(at, ..)| at).collect();
         for at in all {
             let idle = self.aggregator.idle(at);
             let unended = idle == Some(false);
             let idle = idle.unwrap_or(false);
             let uncovered = |(_, source, place): &Part| {
-                let position = positions.get(&(*source, place.1)).copied();
+                let position = positions
+                    .get(&PartitionId {
+                        source: *source,
+                        ..at
+                    })
+                    .copied();
                 lengths.uncovered(place, position, idle)
             };
             let mine = parts.iter().filter(|(of, ..)| *of == at);
@@ -254,6 +259,8 @@ impl JudgeTask {
             self.liveness.set_uncovered(at, uncovered, unended, now_ms);
         }
         let all: Vec<_> = self.liveness.all(now_ms).collect();
+        let exists = |at: &PartitionId| all.iter().any(|(known, ..)| known == at);
+        self.aggregator.drop_gone(exists);
         for (at, _, freshness) in all {
             self.aggregator.set_freshness(at, freshness);
         }
@@ -319,7 +326,7 @@ impl JudgeTask {
         let topic = &self.options.checkpoints.topic;
         let mut all = Vec::new();
         for (at, known, freshness) in self.liveness.all(clock::steady_ms()) {
-            let part = format!("partition {}/{}", self.name(at.0), at.1);
+            let part = format!("partition {}/{}", self.name(at.source), at.partition);
             let n = known.uncovered;
             let why = match (freshness, known.written_ms, &known.fault) {
                 (Freshness::Covered, ..) => continue,
@@ -362,7 +369,7 @@ impl JudgeTask {
     pub(super) fn standing(
         &self,
         now_ms: i64,
-    ) -> impl Iterator<Item = (At, u64, Option<i64>, Freshness)> {
+    ) -> impl Iterator<Item = (PartitionId, u64, Option<i64>, Freshness)> {
         let all = self.liveness.all(now_ms);
         all.map(|(at, known, freshness)| (at, known.uncovered, known.written_ms, freshness))
     }

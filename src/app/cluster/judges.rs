@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::assignment::Moves;
+use super::assignment::Migrations;
 use super::checkpoint_store::CheckpointAge;
 use super::follower::Follower;
 use super::judge_group::JudgeGroup;
@@ -19,11 +19,11 @@ use super::options::FollowerOptions;
 use crate::app::AppError;
 use crate::app::clock;
 use crate::app::outputs::snapshots::Written;
-use crate::collect::{Counters, Origin};
+use crate::collect::{Counters, Origin, PartitionId};
 use crate::judge::{Change, ComparisonReport, Plan, StreamId, WindowJudgement};
 use crate::kafka::{Consumer, FollowState, KafkaError};
 use crate::monitor::Aggregator;
-use crate::monitor::liveness::{At, Freshness};
+use crate::monitor::liveness::Freshness;
 use crate::monitor::watchdog::Watchdog;
 use crate::monitor::{MonitorView, RestoreError, Snapshot};
 use crate::telemetry::facts::CheckpointCounts;
@@ -152,8 +152,8 @@ impl Judges {
             self.counted = Some(Instant::now());
         }
         let partitions = self.partitions.iter();
-        let all = partitions.flat_map(|(source, n)| (0..*n).map(|p| (*source, p)));
-        for at in all.collect::<Vec<At>>() {
+        let all = partitions.flat_map(|(source, n)| (0..*n).map(|p| (*source, p).into()));
+        for at in all.collect::<Vec<PartitionId>>() {
             self.tasks.values_mut().for_each(|task| task.expect(at));
         }
         let mut wanted = Wanted::default();
@@ -161,7 +161,7 @@ impl Judges {
             let positions = task.positions();
             for (at, source, place) in task.parts() {
                 // Where a checkpoint goes on from is past the begin.
-                if !positions.contains_key(&(source, at.1)) {
+                if !positions.contains_key(&PartitionId { source, ..at }) {
                     wanted.begins.insert(place.clone());
                 }
                 // A record behind an open transaction is waited for like any other, until the
@@ -244,7 +244,7 @@ impl Judges {
             return Role::Standby;
         }
         let (now_ms, steady_ms) = (clock::now_ms(), clock::steady_ms());
-        let mut worst: BTreeMap<At, (u64, Option<i64>, Freshness)> = BTreeMap::new();
+        let mut worst: BTreeMap<PartitionId, (u64, Option<i64>, Freshness)> = BTreeMap::new();
         let all = self
             .tasks
             .values()
@@ -289,7 +289,7 @@ impl Judges {
                     .flat_map(|task| task.standing(steady_ms));
                 let name = |source: u16| self.topics.get(usize::from(source));
                 let ages = all.filter_map(|(at, _, written_ms, _)| {
-                    Some((name(at.0)?.as_str(), at.1, written_ms))
+                    Some((name(at.source)?.as_str(), at.partition, written_ms))
                 });
                 (&self.counts, ages.collect())
             }
@@ -314,9 +314,9 @@ impl Judges {
     }
 
     /// Streams that came or left since the last call.
-    pub fn moves(&mut self) -> Moves {
+    pub fn take_migrations(&mut self) -> Migrations {
         self.group_mut()
-            .map_or_else(Moves::default, JudgeGroup::moves)
+            .map_or_else(Migrations::default, JudgeGroup::take_migrations)
     }
 
     /// What people were notified of alerts that fire, by fingerprint, to go along when their
@@ -354,10 +354,10 @@ impl Judges {
         self.group_mut()?.wait_written()
     }
 
-    /// The watermark that has stood still for longest.
+    /// The frontier that has stood still for longest.
     pub fn watchdog(&self) -> Option<&Watchdog> {
         let all = self.aggregators().map(Aggregator::watchdog);
-        all.max_by_key(|dog| dog.held_ms())
+        all.max_by_key(|watchdog| watchdog.stalled_for_ms())
     }
 
     /// What was judged here; records are counted where they are read.
@@ -380,9 +380,9 @@ impl Judges {
 
     /// Up to where each partition of a source is judged by all tasks.
     pub fn positions(&self) -> Vec<Origin> {
-        let mut least: BTreeMap<At, Origin> = BTreeMap::new();
+        let mut least: BTreeMap<PartitionId, Origin> = BTreeMap::new();
         for origin in self.aggregators().flat_map(Aggregator::positions) {
-            let known = least.entry((origin.source, origin.partition));
+            let known = least.entry(origin.partition_id());
             let known = known.or_insert(origin);
             known.offset = known.offset.min(origin.offset);
         }
@@ -399,10 +399,9 @@ impl Judges {
         self.aggregators().map(Aggregator::bytes).sum()
     }
 
-    /// How late events may be of the model that waits longest.
-    pub fn lateness_ms(&self) -> i64 {
-        let models = self.plan.models.iter();
-        models.map(|m| m.ladder.lateness_ms).max().unwrap_or(0)
+    /// What is monitored.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
     }
 
     /// Takes over what may change in a plan at run time.

@@ -17,7 +17,7 @@
 //! Memory: the records of one checkpoint for each partition. Journals of pending predictions are
 //! skipped.
 
-use crate::monitor::liveness::At;
+use crate::collect::PartitionId;
 use crate::store::checkpoint::prefix;
 use crate::store::reader::{CheckpointReader, FoundCheckpoint};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub struct Arrival {
     /// Its partition.
-    pub at: At,
+    pub at: PartitionId,
     /// When it was written, milliseconds since 1970.
     pub at_ms: Option<i64>,
     /// The checkpoint, or why it cannot be used.
@@ -74,7 +74,7 @@ struct StatePartition {
     open: bool,
     /// It was read to its end once.
     ended: bool,
-    readers: BTreeMap<At, PartitionReader>,
+    readers: BTreeMap<PartitionId, PartitionReader>,
 }
 
 /// See the module.
@@ -130,7 +130,7 @@ impl StateTopicReader {
 
     /// Whether the newest checkpoint of a partition is ignored: it is of an earlier claim than one
     /// before it.
-    pub fn ignores(&self, at: At) -> bool {
+    pub fn ignores(&self, at: PartitionId) -> bool {
         let readers = self.all.iter().filter_map(|h| h.readers.get(&at));
         readers.into_iter().any(|r| r.ignores)
     }
@@ -201,7 +201,15 @@ impl StateTopicReader {
         if value.is_some() && rest.contains("/head/") {
             reader.ignores = ignored;
         }
-        if value.is_none() || ignored {
+        if value.is_none() {
+            reader.reader.read(key, value);
+            if state_partition.open {
+                // It may have been none of ours, and in the way of checkpoints that came.
+                arrivals.extend(reader.open(at));
+            }
+            return arrivals;
+        }
+        if ignored {
             return arrivals;
         }
         // The topic of judges has no claims: who writes under a later one has made it.
@@ -241,7 +249,7 @@ impl StateTopicReader {
     }
 
     /// The partition that a key is of, its prefix, and what follows that.
-    fn parted(&self, key: &[u8]) -> Option<(At, String, String)> {
+    fn parted(&self, key: &[u8]) -> Option<(PartitionId, String, String)> {
         let key = std::str::from_utf8(key).ok()?;
         self.topics.iter().find_map(|(source, group, topic)| {
             let rest = key.strip_prefix(group.as_str())?.strip_prefix('/')?;
@@ -249,7 +257,7 @@ impl StateTopicReader {
             let (partition, rest) = rest.split_once('/')?;
             let partition: i32 = partition.parse().ok()?;
             let prefix = prefix(group, topic, partition);
-            Some(((*source, partition), prefix, rest.to_owned()))
+            Some(((*source, partition).into(), prefix, rest.to_owned()))
         })
     }
 }
@@ -268,7 +276,7 @@ impl StatePartition {
 }
 
 impl PartitionReader {
-    fn open(&mut self, at: At) -> Option<Arrival> {
+    fn open(&mut self, at: PartitionId) -> Option<Arrival> {
         let found = match self.reader.newest() {
             Ok(None) => return None,
             Ok(Some(found)) => {
@@ -340,7 +348,7 @@ mod tests {
     }
 
     fn known(arrival: Arrival) -> u64 {
-        assert_eq!(arrival.at, (2, 4));
+        assert_eq!(arrival.at, (2, 4).into());
         let found = arrival.found.expect("sound");
         found.checkpoint.snapshot.counters.evaluations
     }
@@ -397,13 +405,27 @@ mod tests {
         assert_eq!(log.checkpoint(old, 1, 10), [10]);
         let new = log.claim();
         // The giver was frozen, and goes on.
-        assert!(!log.state_partitions.ignores((2, 4)));
+        assert!(!log.state_partitions.ignores((2, 4).into()));
         assert!(log.checkpoint(old, 2, 20).is_empty());
-        assert!(log.state_partitions.ignores((2, 4)));
+        assert!(log.state_partitions.ignores((2, 4).into()));
         assert_eq!(log.checkpoint(new, 1, 30), [30]);
-        assert!(!log.state_partitions.ignores((2, 4)));
+        assert!(!log.state_partitions.ignores((2, 4).into()));
         assert!(log.checkpoint(old, 3, 40).is_empty());
         assert_eq!(log.checkpoint(new, 2, 50), [50]);
+    }
+
+    #[test]
+    fn a_key_that_is_none_of_ours_is_in_the_way_of_checkpoints_until_it_is_deleted() {
+        let mut log = Log::new(&[]);
+        let (epoch, stray) = (log.claim(), "g/x/t/4/stray".to_owned());
+        log.put(&(stray.clone(), Some(vec![1])));
+        assert!(log.checkpoint(epoch, 1, 10).is_empty());
+        let came = log.state_partitions.end(0);
+        assert!(came.len() == 1 && came[0].found.is_err(), "{came:?}");
+        assert_eq!(log.put(&(stray, None)), [10]);
+        assert_eq!(log.checkpoint(epoch, 2, 20), [20]);
+        // One that a worker deletes brings nothing.
+        assert!(log.put(&("g/x/t/4/0/head/1".to_owned(), None)).is_empty());
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use super::cursor::{CheckpointCursor, Progress};
 use crate::app::clock;
 use crate::app::dropped::report_dropped;
+use crate::collect::PartitionId;
 use crate::collect::join::{JoinState, JournalError, SpillBackend, SpillError};
-use crate::monitor::liveness::At;
 use crate::monitor::{LocalShard, Plan, RestoreError, VerdictState};
 use crate::store::reader::FoundCheckpoint;
 use std::borrow::Cow;
@@ -24,7 +24,7 @@ pub(super) enum Unusable {
 
 /// The shard that a checkpoint holds.
 pub(super) fn shard_of(
-    at: At,
+    at: PartitionId,
     found: FoundCheckpoint,
     topics: &[String],
     plan: &Plan,

@@ -9,12 +9,13 @@ use crate::kafka::{
     Brokers, Ends, FollowState, Followed, GroupClient, KafkaError, KafkaOptions, ReadState,
     WriteState,
 };
-use crate::monitor::{Plan, Shards};
+use crate::monitor::{PartitionEvent, Plan, RecordSink, Shards};
 use crate::telemetry::Published;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+mod deltas;
 mod judges;
 
 /// An empty topic that numbers what is written.
@@ -28,6 +29,11 @@ struct Topic {
     silent: Arc<AtomicBool>,
     /// Who follows the topic was told that it has ended.
     ended: Arc<AtomicBool>,
+    /// Of each partition a key of an earlier claim lies there.
+    used: Arc<AtomicBool>,
+    /// Nothing can be deleted.
+    keeps: Arc<AtomicBool>,
+    deleted: Arc<Mutex<Vec<String>>>,
 }
 
 impl Topic {
@@ -66,12 +72,15 @@ impl ReadState for Topic {
 
     fn read(
         &self,
-        _: i32,
+        of: i32,
         _: i64,
         _: Duration,
         _: &dyn Fn(),
-        _: &mut dyn FnMut(&[u8], Option<&[u8]>),
+        each: &mut dyn FnMut(&[u8], Option<&[u8]>),
     ) -> Result<(), KafkaError> {
+        if self.used.load(Ordering::Relaxed) {
+            each(format!("g/t/{of}/-7/body/0/0").as_bytes(), Some(b"x"));
+        }
         self.reached()
     }
 
@@ -97,6 +106,12 @@ impl WriteState for Topic {
         let claims = records.iter().filter(|(_, r)| r.0.ends_with("claim"));
         self.claims.fetch_add(claims.count(), Ordering::Relaxed);
         self.reached()?;
+        let deleted = records.iter().filter(|(_, r)| r.1.is_none());
+        let deleted: Vec<String> = deleted.map(|(_, r)| r.0.clone()).collect();
+        if !deleted.is_empty() && self.keeps.load(Ordering::Relaxed) {
+            return Err(absent());
+        }
+        self.deleted.lock().expect("no panic").extend(deleted);
         let offset = |_| self.next.fetch_add(1, Ordering::Relaxed);
         Ok(records.iter().map(offset).collect())
     }
@@ -222,15 +237,15 @@ fn assignment(topic: &Topic, workers: impl Workers + 'static) -> Assignment {
 fn assign(assignment: &mut Assignment, partitions: i32) {
     assignment.assigning();
     for p in 0..partitions {
-        assignment.assign(0, p);
+        assignment.assign((0, p).into());
     }
 }
 
 /// A rebalance that takes these partitions.
 fn revoke(assignment: &mut Assignment, partitions: &[i32]) {
-    assignment.revoking(partitions.iter().map(|p| (0, *p)));
+    assignment.revoking(partitions.iter().map(|p| (0, *p).into()));
     for p in partitions {
-        assignment.revoke(0, *p, false);
+        assignment.revoke((0, *p).into(), false);
     }
 }
 
@@ -243,7 +258,7 @@ fn a_broker_that_is_away_is_waited_for_once_in_a_rebalance() {
     assert_eq!(topic.claims(), 1);
     assert!(assignment.take_trouble().is_some());
     assert_eq!(assignment.suspended().count(), 4);
-    assert!((0..4).all(|p| assignment.suspends(0, p)));
+    assert!((0..4).all(|p| assignment.suspends((0, p).into())));
     // Whoever joins again claims all of them.
     topic.set_away(false);
     assign(&mut assignment, 4);
@@ -301,6 +316,33 @@ fn nothing_more_is_stored_in_a_state_topic_that_was_made_again() {
 }
 
 #[test]
+fn what_a_failed_batch_did_not_delete_is_deleted_with_the_next() {
+    let topic = Topic::default();
+    topic.used.store(true, Ordering::Relaxed);
+    let mut assignment = assignment(&topic, Threads);
+    assign(&mut assignment, 1);
+    let at = (0, 0).into();
+    // The key goes with the third checkpoint, which is not the first that is tried.
+    for (offset, keeps, is_ok, deleted) in [
+        (1, true, true, 0),
+        (2, true, true, 0),
+        (3, true, false, 0),
+        (4, true, false, 0),
+        (5, false, true, 1),
+        (6, false, true, 1),
+    ] {
+        topic.keeps.store(keeps, Ordering::Relaxed);
+        let sink = assignment.shards_mut().get_mut(at).expect("a shard");
+        sink.on_partition(at, PartitionEvent::Rewound(offset));
+        assignment.write();
+        let written = assignment.wait_written().expect("a batch");
+        assert_eq!(written.result.is_ok(), is_ok, "{offset}: {written:?}");
+        let keys = topic.deleted.lock().expect("no panic");
+        assert_eq!(keys.len(), deleted, "{offset}: {keys:?}");
+    }
+}
+
+#[test]
 fn offsets_that_grow_or_are_not_known_are_those_of_the_same_topic() {
     let known = Known::from([(0, 7), (1, 3)]);
     for (written, again) in [(8, false), (-1, false), (7, true), (0, true)] {
@@ -318,7 +360,7 @@ fn the_heart_beats_with_each_partition_that_is_taken_over() {
     for p in 0..2 {
         std::thread::sleep(Duration::from_millis(50));
         let before = beat.silence();
-        assignment.assign(0, p);
+        assignment.assign((0, p).into());
         assert!(beat.silence() < before);
     }
 }

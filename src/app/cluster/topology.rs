@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::assignment::{Assignment, Moves};
+use super::assignment::{Assignment, Migrations};
 use super::checkpoint_store::CheckpointAge;
 use super::judges::Judges;
 use super::options::with_beat;
@@ -23,7 +23,9 @@ use crate::kafka::Consumer;
 use crate::monitor::activity::Unjudged;
 use crate::monitor::shards::Moved;
 use crate::monitor::watchdog::Watchdog;
-use crate::monitor::{Engine, MonitorView, PartitionEvent, Plan, RecordSink, Snapshot};
+use crate::monitor::{
+    Engine, LocalShard, MonitorView, PartitionEvent, Plan, RecordSink, ShardView, Snapshot,
+};
 use crate::telemetry::facts::{CheckpointCounts, EngineFacts, Role};
 use crate::telemetry::published::Beat;
 
@@ -46,7 +48,7 @@ impl Topology {
     pub fn sink_of(&mut self, at: PartitionId) -> Option<&mut dyn RecordSink> {
         match self {
             Topology::Single(engine) => Some(engine.as_mut()),
-            Topology::Sharded(m) => Some(m.shards_mut().get_mut(at.source, at.partition)?),
+            Topology::Sharded(m) => Some(m.shards_mut().get_mut(at)?),
             Topology::Judges(_) => None,
         }
     }
@@ -77,7 +79,7 @@ impl Topology {
         }
     }
 
-    /// The watermark, and for how long it has stood still; `None` of a worker whose judge watches
+    /// The frontier, and for how long it has stood still; `None` of a worker whose judge watches
     /// it.
     pub fn watchdog(&self) -> Option<&Watchdog> {
         match self {
@@ -92,7 +94,7 @@ impl Topology {
     pub fn spill_some(&mut self) {
         match self {
             Topology::Single(engine) => {
-                engine.spill_some();
+                engine.upkeep().spill_some();
             }
             Topology::Sharded(m) => m.shards_mut().spill_some(),
             Topology::Judges(_) => {}
@@ -116,11 +118,11 @@ impl Topology {
     }
 
     /// Streams that came or left since the last call.
-    pub fn moves(&mut self) -> Moves {
+    pub fn take_migrations(&mut self) -> Migrations {
         match self {
-            Topology::Single(_) => Moves::default(),
-            Topology::Sharded(m) => m.moves(),
-            Topology::Judges(judges) => judges.moves(),
+            Topology::Single(_) => Migrations::default(),
+            Topology::Sharded(m) => m.take_migrations(),
+            Topology::Judges(judges) => judges.take_migrations(),
         }
     }
 
@@ -145,6 +147,25 @@ impl Topology {
             Topology::Sharded(m) => m.carry(notified),
             Topology::Judges(judges) => judges.carry(notified),
         }
+    }
+
+    /// What is monitored.
+    pub fn plan(&self) -> &Plan {
+        match self {
+            Topology::Single(engine) => engine.plan(),
+            Topology::Sharded(m) => m.shards().plan(),
+            Topology::Judges(judges) => judges.plan(),
+        }
+    }
+
+    /// What is counted; nothing in a judge.
+    pub fn shards(&self) -> impl Iterator<Item = ShardView<'_>> {
+        let (one, several) = match self {
+            Topology::Single(engine) => (Some(engine.shard()), &[][..]),
+            Topology::Sharded(m) => (None, m.shards().all()),
+            Topology::Judges(_) => (None, &[][..]),
+        };
+        one.into_iter().chain(several.iter().map(LocalShard::view))
     }
 
     /// What judges; nothing in a worker.
@@ -319,81 +340,64 @@ impl Topology {
 
     /// How far each partition was read.
     pub fn partitions(&self) -> Vec<PartitionState> {
-        match self {
-            Topology::Single(engine) => engine.partitions().collect(),
-            Topology::Sharded(m) => m.shards().partitions(),
-            Topology::Judges(_) => Vec::new(),
-        }
-    }
-
-    /// See [`Engine::lateness_ms`].
-    pub fn lateness_ms(&self) -> i64 {
-        match self {
-            Topology::Sharded(m) => m.shards().lateness_ms(),
-            Topology::Single(engine) => engine.lateness_ms(),
-            Topology::Judges(judges) => judges.lateness_ms(),
-        }
+        self.shards()
+            .flat_map(|s| s.partitions().states())
+            .collect()
     }
 
     /// The next offset of each partition that was read.
     pub fn positions(&self) -> Vec<Origin> {
-        match self {
-            Topology::Single(engine) => engine.positions(),
-            Topology::Sharded(m) => m.shards().positions(),
-            Topology::Judges(judges) => judges.positions(),
+        if let Topology::Judges(judges) = self {
+            return judges.positions();
         }
+        let all = self.shards().flat_map(|s| s.partitions().positions());
+        all.collect()
     }
 
     /// What state takes: panes, those of shards and of the windows over them alike, heap bytes, and
     /// predictions that are retained for their outcomes, or for revisions.
     pub fn usage(&self) -> EngineFacts {
-        let (panes, bytes, retained, (spilled, pending_bytes)) = match self {
-            Topology::Single(e) => (e.panes(), e.bytes(), e.retained(), e.spilled()),
-            Topology::Sharded(m) => {
-                let s = m.shards();
-                (s.panes(), s.bytes(), s.retained(), s.spilled())
-            }
-            Topology::Judges(judges) => (judges.panes(), judges.bytes(), 0, (0, 0)),
+        let (panes, bytes) = match self {
+            Topology::Single(e) => (e.panes(), e.bytes()),
+            Topology::Sharded(m) => (m.shards().panes(), m.shards().bytes()),
+            Topology::Judges(judges) => (judges.panes(), judges.bytes()),
         };
-        EngineFacts {
+        let mut facts = EngineFacts {
             panes: panes as u64,
             state_bytes: bytes as u64,
-            retained: retained as u64,
-            spilled: spilled as u64,
-            pending_bytes: pending_bytes as u64,
             ..EngineFacts::default()
+        };
+        for shard in self.shards() {
+            let (spilled, pending_bytes) = shard.spilled();
+            facts.retained += shard.retained() as u64;
+            facts.spilled += spilled as u64;
+            facts.pending_bytes += pending_bytes as u64;
         }
+        facts
     }
 
     /// Of each join, a sample of the outcomes that wait, and those of them whose prediction waits
     /// on another partition of this process.
     pub fn wrong_partitions(&self) -> Vec<WrongPartition> {
-        match self {
-            Topology::Single(engine) => wrong_partitions(&[engine.joins()]),
-            Topology::Sharded(m) => {
-                let all = m.shards().all().iter().map(|s| s.view().joins());
-                wrong_partitions(&all.collect::<Vec<_>>())
-            }
-            Topology::Judges(_) => Vec::new(),
-        }
+        let all: Vec<_> = self.shards().map(ShardView::joins).collect();
+        wrong_partitions(&all)
     }
 
     /// The joins of this process; none where it counts nothing.
     pub fn joins(&self) -> &[JoinPlan] {
         match self {
-            Topology::Single(engine) => engine.joins().plans(),
-            Topology::Sharded(m) => &m.shards().plan().joins,
             Topology::Judges(_) => &[],
+            _ => &self.plan().joins,
         }
     }
 
     /// Why the store of pending predictions failed, if it did.
     pub fn fault(&self) -> Option<&SpillError> {
-        match self {
-            Topology::Single(engine) => engine.fault(),
+        let taken_over = match self {
             Topology::Sharded(m) => m.fault(),
-            Topology::Judges(_) => None,
-        }
+            Topology::Single(_) | Topology::Judges(_) => None,
+        };
+        taken_over.or_else(|| self.shards().find_map(ShardView::fault))
     }
 
     /// Takes out the member of the group of judges, for the end.
@@ -402,6 +406,21 @@ impl Topology {
             Topology::Single(_) | Topology::Sharded(_) => None,
             Topology::Judges(judges) => judges.take_member(),
         }
+    }
+
+    /// See [`Shards::deltas_due`](crate::monitor::Shards::deltas_due).
+    pub fn deltas_due(&self) -> bool {
+        matches!(self, Topology::Sharded(m) if m.shards().deltas_due())
+    }
+
+    /// See [`Shards::deltas_full`](crate::monitor::Shards::deltas_full).
+    pub fn deltas_full(&self) -> bool {
+        matches!(self, Topology::Sharded(m) if m.shards().deltas_full())
+    }
+
+    /// Bytes of the journals of joins and ids that were not handed over to be written.
+    pub fn journal_bytes(&self) -> usize {
+        self.shards().map(ShardView::journal_bytes).sum()
     }
 
     /// Whether checkpoints are being written.

@@ -1,7 +1,9 @@
 //! Tests of the engine's loop, over a log of posted events.
 
+use super::saving::UNWRITTEN_MAX;
 use super::*;
 use crate::app::ingest::config;
+use crate::app::outputs::snapshots::Written;
 use crate::app::{App, Setup};
 use std::time::Instant;
 
@@ -64,5 +66,42 @@ fn nothing_is_read_while_too_much_of_the_journals_is_in_memory_and_ready_says_so
     engine.publish_suspended();
     assert!(!engine.published.missing().contains_key("state journals"));
     read_one(&mut engine);
+    engine.end().expect("it ends in order");
+}
+
+#[test]
+fn journals_that_a_write_has_not_finished_with_pause_reading_too() {
+    let folder = tempfile::TempDir::with_prefix("trueline-hangs-").expect("a folder");
+    let text = CONFIG
+        .replace("STATE", &folder.path().display().to_string())
+        .replace("outcome = \"y\" }", "outcome = \"y\", id = \"id\" }");
+    let mut engine = App::engine_loop(Setup::of(config(&text))).expect("it loads");
+    let log = Arc::clone(&engine.logs["scores"]);
+    // The first one comes with the start, which is stored at once.
+    for id in ["a", "b"] {
+        let event = r#"{"model":"m","at":1700000000000,"p":0.5,"y":1,"id":"ID"}"#.replace("ID", id);
+        log.append(None, 0, vec![event]).expect("room");
+        read_one(&mut engine);
+        engine.wait_saved();
+        assert_eq!(engine.unwritten, 0);
+    }
+    // The journal of its ids.
+    let bytes = engine.topology.journal_bytes();
+    assert!(bytes > 0);
+    engine.save();
+    assert_eq!(
+        (engine.unwritten, engine.topology.journal_bytes()),
+        (bytes, 0)
+    );
+    // As if that write did not end.
+    engine.unwritten = UNWRITTEN_MAX + 1;
+    engine.pause_while_unwritten();
+    assert!(engine.disk_behind && engine.is_writing());
+    engine
+        .wait_saved()
+        .expect("a write")
+        .expect("it is written");
+    assert_eq!(engine.unwritten, 0);
+    assert!(!engine.disk_behind);
     engine.end().expect("it ends in order");
 }

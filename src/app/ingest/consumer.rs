@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use super::contest::{self, Contest};
 use super::record::RecordReader;
-use super::schema_queue::{Item, Progress, SchemaQueue};
+use super::schema_queue::{Item, Reading, SchemaQueue};
 use crate::app::clock;
 use crate::app::cluster::topology::Topology;
 use crate::app::error::AppError;
@@ -68,6 +68,8 @@ pub struct SourceConsumer {
     /// The last error since the group threw this process out.
     trouble: Option<String>,
     paused: bool,
+    /// The log says that it is paused.
+    pause_logged: bool,
     /// Since when the schema queue is behind: it was full and is not empty yet.
     schemas_behind: Option<Instant>,
 }
@@ -101,6 +103,7 @@ impl SourceConsumer {
             ready: false,
             trouble: None,
             paused: false,
+            pause_logged: false,
             schemas_behind: None,
         })
     }
@@ -180,14 +183,14 @@ pub struct SourceReader {
     /// Partitions begin at positions that are not stored yet.
     pub begun: bool,
     /// Unassigned partitions, each with how long it has held others back so far; `None` if it no
-    /// longer does.
+    /// longer does, or does until it is assigned.
     pub unassigned: BTreeMap<Partition, Option<Duration>>,
     /// Partitions that the log has named as gone.
     pub gone: BTreeSet<Partition>,
     /// The offset of each partition up to which its records are stored, and may be committed.
     pub stored: BTreeMap<Partition, i64>,
-    /// Since when the group has this process thrown out: it took all partitions away, or the
-    /// consumer failed, and no assignment has come since.
+    /// When the group threw this process out: it took all partitions away, or the consumer failed,
+    /// and no assignment has come since.
     pub lost_since: Option<Instant>,
     /// The last error. An error that needs an operator is not replaced by those that follow from
     /// it.
@@ -216,12 +219,12 @@ impl SourceReader {
 
     /// Topics and partitions of this process whose reading stopped, with the reason.
     pub fn stopped(&self) -> impl Iterator<Item = (&str, i32, &str)> {
-        let all = self.stopped.iter().map(|(p, why)| (self.place(*p), why));
+        let all = self.stopped.iter().map(|(p, why)| (self.name_of(*p), why));
         all.map(|((topic, partition), why)| (topic, partition, why.as_str()))
     }
 
     /// Topic and number of a partition, for the log.
-    fn place(&self, partition: Partition) -> (&str, i32) {
+    fn name_of(&self, partition: Partition) -> (&str, i32) {
         (self.records.topic(partition.topic), partition.partition)
     }
 
@@ -252,33 +255,28 @@ impl SourceHandler<'_> {
             Item::Record(owned) => self.read(partition, &owned.record(), None),
             Item::Event(what) => {
                 self.on_partition(partition, *what);
-                Progress::Done
+                Reading::Done
             }
         });
         self.source.queue = queue;
     }
 
-    fn read(
-        &mut self,
-        partition: Partition,
-        record: &Record<'_>,
-        place: Option<usize>,
-    ) -> Progress {
+    fn read(&mut self, partition: Partition, record: &Record<'_>, index: Option<usize>) -> Reading {
         let records = &mut self.source.records;
         match self.topology.sink_of(records.partition_id(partition)) {
-            Some(sink) => records.read_at(sink, record, place),
-            None => Progress::Done,
+            Some(sink) => records.read_at(sink, record, index),
+            None => Reading::Done,
         }
     }
 
-    /// Counts a record, at this place of its batch, or queues it.
-    fn take(&mut self, record: &Record<'_>, place: Option<usize>) {
+    /// Counts a record, at this index of its batch, or queues it.
+    fn admit(&mut self, record: &Record<'_>, index: Option<usize>) {
         let partition = Partition {
             topic: record.topic,
             partition: record.partition,
         };
         let waits = self.source.queue.has(partition);
-        if waits || self.read(partition, record, place) == Progress::AwaitingSchema {
+        if waits || self.read(partition, record, index) == Reading::AwaitingSchema {
             if waits {
                 self.source.records.ask_ahead(record);
             } else {
@@ -309,14 +307,27 @@ impl SourceHandler<'_> {
 impl Handler for SourceHandler<'_> {
     fn records(&mut self, batch: &[Record<'_>]) {
         self.source.records.decode(batch);
-        for (place, record) in batch.iter().enumerate() {
-            self.take(record, Some(place));
+        for (index, record) in batch.iter().enumerate() {
+            self.admit(record, Some(index));
         }
     }
 
     fn assigning(&mut self) {
         self.source.lost_since = None;
         self.topology.assigning();
+    }
+
+    fn missing(&mut self, topic: u16) {
+        let partition = 0;
+        let first = Partition { topic, partition };
+        let id = self.source.records.partition_id(first);
+        let mut joins = self.topology.joins().iter();
+        // Without their outcomes predictions would mature as if those had not happened. So nothing
+        // passes the first partition until it is assigned.
+        let is_outcomes = joins.any(|j| j.outcomes == id.source && j.predictions != id.source);
+        if is_outcomes && self.topology.expect(id) {
+            self.source.unassigned.insert(first, None);
+        }
     }
 
     fn assigned(&mut self, partition: Partition) -> Option<i64> {
@@ -331,7 +342,7 @@ impl Handler for SourceHandler<'_> {
                 *stored = offset;
             }
         }
-        let (topic, partition) = self.source.place(partition);
+        let (topic, partition) = self.source.name_of(partition);
         tracing::info!(topic, partition, offset, "partition assigned");
         if let Some(error) = self.topology.take_trouble() {
             // The consumer rejoins the group and tries again.
@@ -345,11 +356,8 @@ impl Handler for SourceHandler<'_> {
     }
 
     fn was_read(&self, topic: u16) -> bool {
-        let partition = 0;
-        let id = self
-            .source
-            .records
-            .partition_id(Partition { topic, partition });
+        let (partition, records) = (0, &self.source.records);
+        let id = records.partition_id(Partition { topic, partition });
         self.topology.was_read(id.source)
     }
 
@@ -357,7 +365,7 @@ impl Handler for SourceHandler<'_> {
         self.source.begun = true;
         self.source.stopped.remove(&partition);
         self.on_partition(partition, PartitionEvent::Rewound(begin.offset));
-        let (topic, partition) = self.source.place(partition);
+        let (topic, partition) = self.source.name_of(partition);
         let offset = begin.offset;
         match begin.without_sums_of {
             None => tracing::info!(topic, partition, offset, "partition begins"),
@@ -387,7 +395,7 @@ impl Handler for SourceHandler<'_> {
         if lost {
             self.source.lose();
         }
-        let (topic, partition) = self.source.place(partition);
+        let (topic, partition) = self.source.name_of(partition);
         tracing::info!(topic, partition, lost, "partition revoked");
     }
 
@@ -404,7 +412,7 @@ impl Handler for SourceHandler<'_> {
     }
 
     fn hidden(&mut self, partition: Partition, offset: i64, waited: Duration) {
-        let (topic, number) = self.source.place(partition);
+        let (topic, number) = self.source.name_of(partition);
         tracing::error!(
             topic,
             partition = number,
@@ -420,7 +428,7 @@ impl Handler for SourceHandler<'_> {
         if let Some(all) = self.source.lost.get_mut(usize::from(partition.topic)) {
             *all += lost;
         }
-        let ((topic, partition), Range { start, end }) = (self.source.place(partition), offsets);
+        let ((topic, partition), Range { start, end }) = (self.source.name_of(partition), offsets);
         tracing::error!(
             topic,
             partition,
@@ -433,7 +441,7 @@ impl Handler for SourceHandler<'_> {
 
     fn rewound(&mut self, partition: Partition, offset: i64) {
         self.after_queued(partition, PartitionEvent::Rewound(offset));
-        let (topic, partition) = self.source.place(partition);
+        let (topic, partition) = self.source.name_of(partition);
         tracing::error!(
             topic,
             partition,
@@ -443,7 +451,7 @@ impl Handler for SourceHandler<'_> {
     }
 
     fn suspended(&mut self, partition: Partition, why: &str) {
-        let (topic, number) = self.source.place(partition);
+        let (topic, number) = self.source.name_of(partition);
         tracing::error!(
             topic,
             partition = number,
@@ -461,7 +469,7 @@ impl Handler for SourceHandler<'_> {
         if !self.source.gone.insert(partition) {
             return;
         }
-        let (topic, partition) = self.source.place(partition);
+        let (topic, partition) = self.source.name_of(partition);
         tracing::error!(
             topic,
             partition,

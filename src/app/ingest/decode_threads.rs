@@ -83,7 +83,7 @@ impl DecodeThreads {
         }))
     }
 
-    /// Decodes a batch; [`rows`](DecodeThreads::rows) then knows its records by their place in it.
+    /// Decodes a batch; [`rows`](DecodeThreads::rows) then knows its records by their index in it.
     /// A batch that is too small for that is left to the caller.
     pub fn decode(&mut self, batch: &[Record<'_>]) {
         self.chunks.clear();
@@ -104,21 +104,21 @@ impl DecodeThreads {
         });
         self.chunks.resize(records.len().div_ceil(CHUNK), (0, 0));
         for (number, lane) in self.lanes.iter().enumerate() {
-            for (place, &chunk) in lane.taken.iter().enumerate() {
-                self.chunks[chunk] = (number, place);
+            for (index, &chunk) in lane.taken.iter().enumerate() {
+                self.chunks[chunk] = (number, index);
             }
         }
     }
 
-    /// Calls `take` with each row of a record of the batch, and answers their number; `None` where
+    /// Calls `each` with each row of a record of the batch, and answers their number; `None` where
     /// the caller is to decode it.
     pub fn rows(
         &self,
         record: usize,
-        take: impl FnMut(usize, Result<Content<'_>, Rejection>),
+        each: impl FnMut(usize, Result<Content<'_>, Rejection>),
     ) -> Option<usize> {
-        let &(lane, place) = self.chunks.get(record / CHUNK)?;
-        self.lanes[lane].decoded[place].rows(record % CHUNK, take)
+        let &(lane, index) = self.chunks.get(record / CHUNK)?;
+        self.lanes[lane].decoded[index].rows(record % CHUNK, each)
     }
 
     /// Lets all decoders know a schema.
@@ -141,13 +141,13 @@ impl Lane {
     fn trim(&mut self) {
         let used = self.taken.len();
         let (mut held, mut kept) = (0, used);
-        for (place, decoded) in self.decoded.iter_mut().enumerate() {
-            if place >= used {
+        for (index, decoded) in self.decoded.iter_mut().enumerate() {
+            if index >= used {
                 decoded.clear();
             }
             held += decoded.held();
             if held <= DECODED_BYTES_MAX {
-                kept = kept.max(place + 1);
+                kept = kept.max(index + 1);
             }
         }
         self.decoded.truncate(kept);
@@ -332,8 +332,8 @@ windows = ["1m"]
                     })
                     .collect();
                 reader.decode(&own);
-                for (place, record) in own.iter().enumerate() {
-                    reader.read_at(&mut engine, record, Some(place));
+                for (index, record) in own.iter().enumerate() {
+                    reader.read_at(&mut engine, record, Some(index));
                 }
                 shared += own.len() * usize::from(own.len() >= SHARED_MIN && threads > 1);
             }
@@ -368,7 +368,7 @@ windows = ["1m"]
         };
         let (small, large) = (of_rows(1), of_rows(1000));
         assert!(large.len() <= SHARED_RECORD_BYTES_MAX);
-        // Small records come before large ones, and fewer each time: each place had the large ones
+        // Small records come before large ones, and fewer each time: each index had the large ones
         // once.
         for chunks in (0..20).rev() {
             let payloads = vec![&small; chunks * CHUNK].into_iter();

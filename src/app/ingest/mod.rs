@@ -3,11 +3,11 @@
 //! ```text
 //!  Kafka ──► consumer (handler) ───────────┐
 //!                │ schema_queue            │
-//!  topic range (replay) ──────────────────►├─► record ─► decoder ─► take ─► Engine
-//!  files (replay) ───────────────────────────────────────────────────►┘
+//!  topic range (replay) ──────────────────►├─► record ─► decoder ─► dispatch ─► Engine
+//!  files (replay) ───────────────────────────────────────────────────────►┘
 //! ```
 //!
-//! [`record::take`] is the only way in: every decoded record passes it, whichever input it came
+//! [`record::dispatch`] is the only way in: every decoded record passes it, whichever input it came
 //! from. [`record`] decodes the records of a topic, for a consumer and for a replay alike; where
 //! there are [`decode_threads`], they share a batch of a consumer before its records are counted.
 //! [`consumer`] adds what a member of a consumer group needs: assignments, records that wait for a

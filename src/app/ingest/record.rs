@@ -1,9 +1,9 @@
 //! From the records of one source to the engine: decode, count, report what is rejected.
 //!
-//! Every decoded record passes [`take`], the one way into the engine, whichever input it came from:
-//! it is observed, joined or counted as rejected, the statistics of a replay are taken, and the
-//! caller learns whether the record has to be reported as rejected. A record of a partition that
-//! this process does not own never comes here and is not counted: its owner counts it.
+//! Every decoded record passes [`dispatch`], the one way into the engine, whichever input it came
+//! from: it is observed, joined or counted as rejected, the statistics of a replay are taken, and
+//! the caller learns whether the record has to be reported as rejected. A record of a partition
+//! that this process does not own never comes here and is not counted: its owner counts it.
 //!
 //! A [`RecordReader`] serves a member of a consumer group and a replay of a topic range alike. A
 //! record that is no event costs one counter and, where a topic is configured for them, one dead
@@ -16,7 +16,7 @@
 //! row.
 
 use super::decode_threads::DecodeThreads;
-use super::schema_queue::Progress;
+use super::schema_queue::Reading;
 use crate::app::error::AppError;
 use crate::app::pool::Pool;
 use crate::app::replay::stats::ReplayStats;
@@ -129,18 +129,18 @@ impl RecordReader {
     }
 
     /// Counts a record where its partition is counted, unless its schema is still being fetched.
-    pub fn read(&mut self, sink: &mut (impl RecordSink + ?Sized), record: &Record<'_>) -> Progress {
+    pub fn read(&mut self, sink: &mut (impl RecordSink + ?Sized), record: &Record<'_>) -> Reading {
         self.read_at(sink, record, None)
     }
 
-    /// The same of a record at this place of the batch that was [decoded](RecordReader::decode)
+    /// The same of a record at this index of the batch that was [decoded](RecordReader::decode)
     /// last.
     pub fn read_at(
         &mut self,
         sink: &mut (impl RecordSink + ?Sized),
         record: &Record<'_>,
-        place: Option<usize>,
-    ) -> Progress {
+        index: Option<usize>,
+    ) -> Reading {
         let id = self.partition_id(Partition {
             topic: record.topic,
             partition: record.partition,
@@ -148,11 +148,11 @@ impl RecordReader {
         let origin = (id.at(record.offset), self.arrival_ms(record));
         let stats = &mut self.stats;
         let (mut replayed, mut rejected, mut first) = (false, 0, None);
-        let mut take = |row: usize, decoded: Result<Content<'_>, Rejection>| {
+        let mut each = |row: usize, decoded: Result<Content<'_>, Rejection>| {
             if row > 0 && !replayed {
                 sink.next_row(origin.0);
             }
-            match self::take(sink, stats.as_mut(), origin, decoded) {
+            match dispatch(sink, stats.as_mut(), origin, decoded) {
                 Taken::Counted => {}
                 Taken::Replayed => replayed = true,
                 Taken::Rejected(rejection) => {
@@ -161,8 +161,8 @@ impl RecordReader {
                 }
             }
         };
-        let threads = self.threads.as_mut().zip(place);
-        let shared = threads.and_then(|(threads, place)| threads.rows(place, &mut take));
+        let threads = self.threads.as_mut().zip(index);
+        let shared = threads.and_then(|(threads, index)| threads.rows(index, &mut each));
         let rows = match shared {
             Some(rows) => rows,
             None => {
@@ -173,10 +173,10 @@ impl RecordReader {
                 };
                 let (topic, registry) = (record.topic, self.registry.as_deref());
                 match prepare(&mut self.decoder, (topic, record.payload), registry, learn) {
-                    Ok(Progress::Done) => self.decoder.decode(topic, &raw(record), take),
-                    Ok(Progress::AwaitingSchema) => return Progress::AwaitingSchema,
+                    Ok(Reading::Done) => self.decoder.decode(topic, &raw(record), each),
+                    Ok(Reading::AwaitingSchema) => return Reading::AwaitingSchema,
                     Err(rejection) => {
-                        take(0, Err(rejection));
+                        each(0, Err(rejection));
                         1
                     }
                 }
@@ -191,7 +191,7 @@ impl RecordReader {
             }
             self.report(record, &rejection);
         }
-        Progress::Done
+        Reading::Done
     }
 
     /// When a record arrived: at its timestamp, which a producer's clock may have set, and no later
@@ -244,26 +244,26 @@ pub enum Taken {
 /// Hands one decoded record, or one row of it, to what counts its partition. Where it was read
 /// live, it arrived no later than the caller says.
 #[inline]
-pub fn take(
+pub fn dispatch(
     sink: &mut (impl RecordSink + ?Sized),
     stats: Option<&mut ReplayStats>,
     (origin, arrival_ms): (Origin, Option<i64>),
-    decoded: Result<Content<'_>, Rejection>,
+    mut decoded: Result<Content<'_>, Rejection>,
 ) -> Taken {
-    let disposition = match decoded {
-        Ok(Content::Event(mut event)) => {
+    let disposition = match &mut decoded {
+        Ok(Content::Event(event)) => {
             event.arrival_ms = arrival_ms;
             if let Some(stats) = stats {
                 stats.event(event.time_ms);
             }
-            sink.observe(origin, &event)
+            sink.observe(origin, event)
         }
-        Ok(Content::Outcome(mut label)) => {
+        Ok(Content::Outcome(label)) => {
             label.arrival_ms = arrival_ms;
             if let Some(stats) = stats {
                 stats.outcome(label.time_ms);
             }
-            sink.label(origin, &label)
+            sink.label(origin, label)
         }
         Err(rejection) => return reject(sink, (origin, arrival_ms), rejection),
     };
@@ -287,11 +287,11 @@ pub fn take(
 fn reject(
     sink: &mut (impl RecordSink + ?Sized),
     (origin, arrival_ms): (Origin, Option<i64>),
-    rejection: Rejection,
+    rejection: &Rejection,
 ) -> Taken {
     match sink.reject(origin, arrival_ms, rejection.reason) {
         Disposition::Replayed => Taken::Replayed,
-        _ => Taken::Rejected(rejection),
+        _ => Taken::Rejected(rejection.clone()),
     }
 }
 
@@ -315,16 +315,16 @@ pub fn prepare(
     (topic, payload): (u16, &[u8]),
     registry: Option<&Registry>,
     mut each: impl FnMut(Needed, &SchemaText),
-) -> Result<Progress, Rejection> {
+) -> Result<Reading, Rejection> {
     // One of events, and one of outcomes.
     while let Some(needed) = decoder.lacks(topic, payload) {
         let Some(schema) = schema(registry, needed.id)? else {
-            return Ok(Progress::AwaitingSchema);
+            return Ok(Reading::AwaitingSchema);
         };
         decoder.learn(needed, &schema);
         each(needed, &schema);
     }
-    Ok(Progress::Done)
+    Ok(Reading::Done)
 }
 
 /// What decoding reads of a record.

@@ -3,19 +3,19 @@
 //! A record that cannot be decoded *yet* must be neither lost nor skipped: the engine's position of
 //! a partition says that every record before it is counted. Everything that follows such a record
 //! in its partition therefore waits behind it, while other partitions continue. When the queue
-//! holds more than [`PARKED_BYTES_MAX`] bytes the consumer is paused; a batch of at most 1024
+//! holds more than [`SCHEMA_QUEUE_BYTES_MAX`] bytes the consumer is paused; a batch of at most 1024
 //! records that was already fetched still comes on top. Nothing of the queue is in a snapshot.
 //! Positions lie before the first waiting record, so all of them are read again after a stop, a
 //! crash or a rebalance.
 
-use crate::config::bounds::PARKED_BYTES_MAX;
+use crate::config::bounds::SCHEMA_QUEUE_BYTES_MAX;
 use crate::kafka::{Owned, Partition};
 use crate::monitor::PartitionEvent;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Whether a record has been processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum Reading {
     /// It has been counted.
     Done,
     /// Its schema is being fetched.
@@ -87,11 +87,11 @@ impl SchemaQueue {
     }
 
     /// Passes the items of each partition to `process`, in order, up to the first that must wait.
-    pub fn drain(&mut self, mut process: impl FnMut(Partition, &Item) -> Progress) {
+    pub fn drain(&mut self, mut process: impl FnMut(Partition, &Item) -> Reading) {
         let mut queues = std::mem::take(&mut self.queues);
         for (&partition, queue) in &mut queues {
             while let Some(item) = queue.front() {
-                if process(partition, item) == Progress::AwaitingSchema {
+                if process(partition, item) == Reading::AwaitingSchema {
                     break;
                 }
                 if let Some(item) = queue.pop_front() {
@@ -121,7 +121,7 @@ impl SchemaQueue {
 
     /// Whether the source should pause.
     pub fn is_full(&self) -> bool {
-        self.bytes > PARKED_BYTES_MAX
+        self.bytes > SCHEMA_QUEUE_BYTES_MAX
     }
 
     /// Number of waiting records.
@@ -166,10 +166,10 @@ mod tests {
         assert_eq!(queue.records(), 3);
         let mut seen = Vec::new();
         queue.drain(|partition, item| match item {
-            Item::Record(r) if r.record().offset == 6 => Progress::AwaitingSchema,
+            Item::Record(r) if r.record().offset == 6 => Reading::AwaitingSchema,
             Item::Record(r) => {
                 seen.push((partition.partition, r.record().offset));
-                Progress::Done
+                Reading::Done
             }
             Item::Event(what) => {
                 let offset = match what {
@@ -177,7 +177,7 @@ mod tests {
                     _ => -1,
                 };
                 seen.push((partition.partition, offset));
-                Progress::Done
+                Reading::Done
             }
         });
         assert_eq!(seen, [(1, 5), (2, 1), (2, -1), (2, 0)]);
@@ -186,7 +186,7 @@ mod tests {
             let mut ends = 0;
             queue.drain(|_, item| {
                 ends += usize::from(matches!(item, Item::Event(PartitionEvent::Ended)));
-                Progress::Done
+                Reading::Done
             });
             (ends, queue.bytes)
         };

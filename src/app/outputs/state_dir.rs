@@ -155,9 +155,13 @@ impl DirWatch {
 
     /// Why the directory can no longer be used, if it cannot.
     pub fn fault(&self) -> Option<String> {
-        let now = fs::metadata(self.path.join(LOCK));
-        let intact = now.is_ok_and(|file| identity(&file) == self.held);
-        (!intact).then(|| {
+        let lost = match fs::metadata(self.path.join(LOCK)) {
+            Ok(file) => identity(&file) != self.held,
+            // A network volume that does not answer now may answer later; writes say if it does
+            // not.
+            Err(error) => matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+        };
+        lost.then(|| {
             format!(
                 "the state directory {} was deleted or replaced under this process; what was read since is in memory \
                  only, and nothing is written or committed any more: restart with the directory as it was, or set \

@@ -31,12 +31,12 @@ impl NextOffsets {
     }
 
     /// No record comes before this offset. Answers whether the next one could have.
-    pub fn pass(&mut self, p: Partition, offset: i64) -> bool {
-        let passes = self.readable(p).is_some_and(|next| next < offset);
-        if passes {
+    pub fn skip_to(&mut self, p: Partition, offset: i64) -> bool {
+        let skips = self.readable(p).is_some_and(|next| next < offset);
+        if skips {
             self.set(p, offset);
         }
-        passes
+        skips
     }
 
     /// The entry of a partition that is assigned.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const COUNT_WITHIN: Duration = Duration::from_secs(2);
 /// Pause before it is asked for again, until two answers are the same.
 const COUNT_AGAIN: Duration = Duration::from_secs(2);
-/// The same while the leader of a partition is away.
+/// The same while the leader of a partition is away, or a topic is missing.
 const COUNT_LEADERLESS: Duration = Duration::from_secs(10);
 /// How often restarted partitions are forwarded.
 const FORWARD_EVERY: Duration = Duration::from_millis(50);
@@ -147,16 +147,27 @@ impl Consumer {
         }
     }
 
-    /// Finds out how many partitions the subscribed topics have. A member keeps partitions that no
-    /// longer exist. A new client is not given them, unless it has an `instance`.
+    /// Finds out how many partitions the topics have. A member keeps partitions that no longer
+    /// exist. A new client is not given them, unless it has an `instance`. The client joins the
+    /// group without a topic that is missing, and reports that once.
     fn count_partitions<H: Handler>(&mut self, handler: &mut H) {
-        for number in 0..self.topics.subscribed() {
-            let name = &self.topics.names[usize::from(number)];
-            if let Ok(count) = self.client.partitions(name, COUNT_WITHIN) {
+        for (number, name) in (0..).zip(&self.topics.names) {
+            let Ok(count) = self.client.partitions(name, COUNT_WITHIN) else {
+                continue;
+            };
+            if number < self.topics.subscribed() {
                 self.counts.take(number, count);
             }
+            match count {
+                0 => self.missing.insert(number),
+                _ => self.missing.remove(&number),
+            };
         }
-        (self.counted, self.recounted) = (Instant::now(), true);
+        (self.counted, self.recounted, self.doubted) = (Instant::now(), true, false);
+        let assigned = self.assignment();
+        let is_assigned = |topic: u16| assigned.iter().any(|p| p.topic == topic);
+        let missing = self.missing.iter().filter(|topic| !is_assigned(**topic));
+        missing.for_each(|topic| handler.missing(*topic));
         let gone = self.assignment().into_iter();
         let gone: Vec<_> = gone.filter(|p| self.is_gone(*p)).collect();
         for p in gone {
@@ -172,12 +183,16 @@ impl Consumer {
     }
 
     /// Finds it out a second time, a moment later, as a broker that lags may answer with fewer.
-    /// Asks on while a leader is away too: the client keeps partitions that no longer exist.
+    /// Asks on while a leader is away too: the client keeps partitions that no longer exist. And
+    /// while a topic is missing, or once a broker says that one is.
     pub(super) fn count_again<H: Handler>(&mut self, handler: &mut H) {
         let waited = self.counted.elapsed();
-        let is_due = match self.counts.is_unconfirmed() {
+        let is_due = match self.counts.is_unconfirmed() || self.doubted {
             true => waited >= COUNT_AGAIN,
-            false => waited >= COUNT_LEADERLESS && self.leaderless().next().is_some(),
+            false => {
+                let is_asked = !self.missing.is_empty() || self.leaderless().next().is_some();
+                waited >= COUNT_LEADERLESS && is_asked
+            }
         };
         if is_due && self.cut_off().is_none() {
             self.count_partitions(handler);
@@ -210,7 +225,7 @@ impl Consumer {
     pub(super) fn recover<H: Handler>(&mut self, handler: &mut H) {
         let (client, topics) = (&self.client, &self.topics);
         let ends = |p: Partition, within: Duration| {
-            let ends = client.watermarks(topics.name(p), p.partition, within);
+            let ends = client.offset_bounds(topics.name(p), p.partition, within);
             ends.map_err(KafkaError::from_native)
         };
         let Some((p, position, action)) = self.recovery.next(ends) else {

@@ -45,6 +45,13 @@ impl Consumer {
         self.counts.is_gone(self.topics.lead(p), p.partition)
     }
 
+    /// The topics without a partition when they were last counted: they do not exist, or may not be
+    /// read.
+    pub fn missing(&self) -> impl Iterator<Item = &str> {
+        let all = self.missing.iter();
+        all.map(|number| self.topics.names[usize::from(*number)].as_str())
+    }
+
     /// Whether partitions were counted since this was last asked: some may be
     /// [gone](Consumer::is_gone).
     pub fn take_recounted(&mut self) -> bool {

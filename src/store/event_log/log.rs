@@ -220,10 +220,10 @@ impl Writer {
     /// Which requests of a group are appended, and the frame with them.
     fn plan<'a>(&self, group: &'a [Append]) -> (Vec<Outcome>, Frame<'a>) {
         let state = self.shared.lock();
-        let last_ms = state.segments.iter().rev().map(|s| s.last_ms).max();
         let mut frame = Frame {
             base: state.end(),
-            at_ms: now_ms().max(last_ms.unwrap_or(0)),
+            // Not later: a clock that was ahead once would set the time of all that follows.
+            at_ms: now_ms(),
             requests: Vec::new(),
         };
         let mut outcomes = Vec::new();

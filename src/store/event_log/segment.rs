@@ -9,7 +9,7 @@ use super::frame::{self, Frame, HEAD};
 use super::{LogError, failed};
 
 /// Begins each file and tells its format.
-const MAGIC: &[u8; 8] = b"TLEVNT1\n";
+pub(super) const MAGIC: &[u8; 8] = b"TLEVNT1\n";
 /// End of the names.
 const EXTENSION: &str = "events";
 

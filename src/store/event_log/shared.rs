@@ -94,7 +94,9 @@ impl Shared {
         }
         let old = now_ms().saturating_sub(self.limits.keep_ms);
         let by_all = state.read_by_all();
-        while state.deletable(by_all).is_some_and(|s| s.last_ms < old) {
+        // What is before an old segment is old, even if a clock that was ahead dated it later.
+        let is_old = |state: &State| state.segments.iter().any(|s| s.last_ms < old);
+        while state.deletable(by_all).is_some() && is_old(&state) {
             self.delete_oldest(&mut state)?;
         }
         Ok(())

@@ -330,6 +330,30 @@ fn the_first_event_since_a_time_is_found() {
 }
 
 #[test]
+fn a_clock_that_was_ahead_once_dates_no_later_event() {
+    let folder = TempDir::with_prefix("trueline-log-clock-").expect("a folder");
+    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
+    append(&log, 0..1, None).expect("there is room");
+    drop(log);
+    let file = only_file(folder.path());
+    let bytes = fs::read(&file).expect("it is there");
+    let magic = segment::MAGIC.len();
+    let (mut frame, _) = frame::at(&bytes, magic).expect("a frame");
+    frame.at_ms += 5 * 3_600_000;
+    let ahead_ms = frame.at_ms;
+    let dated = [&bytes[..magic], &frame.write().expect("it fits")].concat();
+    fs::write(&file, dated).expect("written");
+    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
+    append(&log, 1..2, None).expect("there is room");
+    let mut times = Vec::new();
+    let mut each = |_, at_ms: i64, _: &[u8]| times.push(at_ms);
+    let mut reader = log.reader();
+    while reader.read(1, &mut each).expect("it reads") > 0 {}
+    assert_eq!(times[0], ahead_ms);
+    assert!(times[1] < ahead_ms - 4 * 3_600_000, "{times:?}");
+}
+
+#[test]
 fn a_log_that_was_deleted_under_the_process_acknowledges_nothing() {
     let folder = TempDir::with_prefix("trueline-log-deleted-").expect("a folder");
     let log = EventLog::open(folder.path(), LIMITS).expect("it opens");

@@ -38,7 +38,7 @@ table! {
     DetectorMissed Stream Counter "trueline_detector_outcomes_missed_total" "outcomes" ["how"]
         "Outcomes that arrived (added) or changed (revised) after the detector had consumed their pane. They correct windows, not the detector.";
     AnytimeEvents Stream Gauge "trueline_anytime_events" "events" []
-        "Events behind the anytime-valid bounds: since the stream, its present alarm, or the end of its last alarm began.";
+        "Events behind the anytime-valid bounds: since the present alarm began, or since the detector last started over, as it does after an alarm, a hold and a deployment.";
     AnytimeResidualLower Stream Gauge "trueline_anytime_residual_mean_lower" "1" []
         "Lower bound of the mean of outcome minus score, simultaneously valid at all times.";
     AnytimeResidualUpper Stream Gauge "trueline_anytime_residual_mean_upper" "1" []
@@ -299,6 +299,8 @@ table! {
         "When the partition's state was last written to or read from the state topic. It is written only after a change.";
     CheckpointRestore Process Gauge "trueline_checkpoint_restore_seconds" "seconds" []
         "Time taken to restore the last partition that was assigned.";
+    CheckpointDeltasCut Process Counter "trueline_checkpoint_deltas_cut_total" "deltas" []
+        "Sealed panes and corrections that a worker dropped because checkpoints could not be written for too long. The judge skips their slides.";
     ClaimsSuperseded Process Counter "trueline_claims_superseded_total" "claims" []
         "Claims of other processes to a partition that the group has assigned to this one. It claims the partition again after a session.";
     PartitionSuspended Process Gauge "trueline_partition_suspended" "0 or 1" ["topic", "partition"]
@@ -312,7 +314,7 @@ table! {
     JudgeUncovered Process Gauge "trueline_judge_uncovered_records" "records" []
         "Records on the brokers that no checkpoint in use contains.";
     JudgePanesSkipped Process Counter "trueline_judge_panes_skipped_total" "panes" []
-        "Panes without a verdict because checkpoints were compacted away before the judge read them. Sums are exact again from the next checkpoint.";
+        "Panes without a verdict because the judge did not read all deltas: checkpoints were compacted away before, were written before the judge began, or lacked deltas (`trueline_checkpoint_deltas_cut_total`). Sums are exact again from the next checkpoint.";
     JudgeTasks Process Gauge "trueline_judge_tasks" "judge partitions" []
         "Judge partitions that this process judges, where several processes judge (`judge_partitions`). Their sum over the processes is `judge_partitions` while every model is judged.";
     EvaluationSeconds Process Histogram "trueline_evaluation_seconds" "seconds" []

@@ -125,6 +125,7 @@ fn checkpoints(facts: &CheckpointFacts, families: &mut Families) {
     families.put(Id::CheckpointBytesWritten, &[], counts.written_bytes as f64);
     families.put(Id::CheckpointBytesRead, &[], counts.read_bytes as f64);
     families.put(Id::ClaimsSuperseded, &[], counts.superseded as f64);
+    families.put(Id::CheckpointDeltasCut, &[], counts.deltas_cut as f64);
     families.put(Id::CheckpointRestore, &[], counts.restore_seconds);
     for (topic, partition, at_ms) in &facts.last_ms {
         if let Some(ms) = at_ms {

@@ -10,9 +10,9 @@ use crate::app::cluster::lengths::Lengths;
 use crate::app::cluster::options::FollowerOptions;
 use crate::app::{Threads, clock};
 use crate::judge::Runtime;
-use crate::kafka::{Handler, Headers, Partition, Record};
+use crate::kafka::{Handler, Headers, KafkaError, Partition, Record};
 use crate::monitor::Plan;
-use crate::monitor::liveness::{At, Freshness};
+use crate::monitor::liveness::Freshness;
 use crate::store::checkpoint::{PartitionCheckpoint, records};
 use crate::telemetry::facts::{CheckpointCounts, Role};
 use std::sync::atomic::Ordering;
@@ -138,7 +138,7 @@ fn a_judge_of_several_says_that_all_is_stored_while_nothing_comes() {
 
 #[test]
 fn a_partition_whose_length_nobody_says_is_waited_for_and_then_named() {
-    let (hour, at): (Duration, At) = (Duration::from_secs(3600), (0, 3));
+    let (hour, at) = (Duration::from_secs(3600), (0, 3).into());
     for (missing_after, freshness) in [
         (hour, Freshness::Behind),
         (Duration::ZERO, Freshness::Missing),
@@ -185,6 +185,76 @@ fn a_judge_of_several_names_a_state_topic_that_was_made_again_without_that_of_ju
             named.push(why.ends_with("if state was made again, delete state-judges too"));
         }
         assert_eq!(named, [false, judge_partitions.is_some(), false]);
+    }
+}
+
+#[test]
+fn a_judge_that_is_not_let_in_again_for_a_while_says_so_until_it_is() {
+    as_judge(&Topic::default(), |handler| {
+        let at = Partition {
+            topic: 0,
+            partition: 2,
+        };
+        handler.assigned(at);
+        handler.revoked(at, false);
+        assert!(handler.member.lost_since.is_none());
+        handler.revoked(at, true);
+        assert_eq!(
+            handler.member.thrown_out(),
+            None,
+            "it may come back at once"
+        );
+        handler.member.lost_since = Instant::now().checked_sub(Duration::from_secs(40));
+        let why = handler.member.thrown_out().expect("it lasts");
+        assert!(
+            why.contains(" 40 s ago") && why.ends_with("to join"),
+            "{why}"
+        );
+        handler.error(KafkaError::Other("another assignor".to_owned()));
+        handler.revoked(at, true);
+        let why = handler.member.thrown_out().expect("since the first time");
+        assert!(why.ends_with("another assignor"), "{why}");
+        handler.assigning();
+        assert_eq!(handler.member.thrown_out(), None);
+    });
+}
+
+#[test]
+fn a_partition_that_only_the_snapshot_of_a_judge_has_is_forgotten() {
+    let options = follower(&Topic::default(), Duration::ZERO);
+    let (mut task, mut counts) = (read_task(&options), CheckpointCounts::default());
+    let checkpoint = records(&PartitionCheckpoint::default(), "g/t/3/", 0, 1);
+    let (body, head) = checkpoint.expect("encoded");
+    for (offset, (key, value)) in (0..).zip(body.iter().chain([&head])) {
+        let keyed = (key.as_bytes(), value.as_deref());
+        task.take((0, offset), None, keyed, &mut counts);
+    }
+    task.look(&Lengths::default());
+    let known = |task: &JudgeTask| {
+        let followed = task.aggregator().snapshot().followed;
+        followed.map_or(0, |f| f.applied.len())
+    };
+    assert_eq!(known(&task), 1);
+    // Partition 3 exists at the source, or it does not.
+    for (exists, left) in [(true, 1), (false, 0)] {
+        let again = JudgeTask::new(
+            &Plan::default(),
+            &["t".to_owned()],
+            &options,
+            task.snapshot(),
+        );
+        let mut again = again.expect("it fits");
+        again.begin(1);
+        // The topic is as long as it was.
+        let last = (0, body.len() as i64);
+        again.take(last, None, (b"of somebody", None), &mut counts);
+        again.end(0, &mut counts);
+        if exists {
+            again.expect((0, 3).into());
+        }
+        assert_eq!(known(&again), 1);
+        again.look(&Lengths::default());
+        assert_eq!(known(&again), left);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Partitions that are given to a process and taken from it.
 
 use super::Topology;
-use crate::collect::PartitionId;
+use crate::collect::{Origin, PartitionId};
 use crate::kafka::KafkaError;
 use crate::monitor::{Engine, PartitionEvent, RecordSink};
 
@@ -16,7 +16,7 @@ impl Topology {
     /// A rebalance takes these partitions: [`Topology::revoke`] follows for each.
     pub fn revoking(&mut self, all: impl Iterator<Item = PartitionId>) {
         if let Topology::Sharded(m) = self {
-            m.revoking(all.map(|at| (at.source, at.partition)));
+            m.revoking(all);
         }
     }
 
@@ -25,7 +25,7 @@ impl Topology {
     pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
         match self {
             Topology::Single(engine) => engine.assign(at),
-            Topology::Sharded(m) => m.assign(at.source, at.partition),
+            Topology::Sharded(m) => m.assign(at),
             Topology::Judges(_) => None,
         }
     }
@@ -43,13 +43,14 @@ impl Topology {
     /// Whether positions of a topic were known at the last snapshot of one engine. Where partitions
     /// move, a process cannot know what others have read.
     pub fn was_read(&self, source: u16) -> bool {
-        let known = |engine: &Engine| engine.positions().iter().any(|o| o.source == source);
+        let is = |o: Origin| o.source == source;
+        let known = |engine: &Engine| engine.shard().partitions().positions().any(is);
         matches!(self, Topology::Single(engine) if known(engine))
     }
 
     /// Whether a partition that is assigned must not be read.
     pub fn suspends(&self, at: PartitionId) -> bool {
-        matches!(self, Topology::Sharded(m) if m.suspends(at.source, at.partition))
+        matches!(self, Topology::Sharded(m) if m.suspends(at))
     }
 
     /// Partitions that are assigned and are not read for good, by topic, each with the reason.
@@ -82,7 +83,7 @@ impl Topology {
     pub fn revoke(&mut self, at: PartitionId, lost: bool) {
         match self {
             Topology::Single(engine) => engine.on_partition(at, PartitionEvent::Revoked),
-            Topology::Sharded(m) => m.revoke(at.source, at.partition, lost),
+            Topology::Sharded(m) => m.revoke(at, lost),
             Topology::Judges(_) => {}
         }
     }

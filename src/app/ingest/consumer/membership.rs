@@ -18,9 +18,9 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 
 impl SourceConsumer {
-    /// Pauses while the disk is behind, starts of partitions are not stored, or the schema queue is
-    /// full, and resumes afterwards.
-    pub fn pause_or_resume(&mut self, disk_behind: bool, start_unsaved: bool) {
+    /// Pauses while the disk is behind, something must be stored first (`unsaved`), or the schema
+    /// queue is full, and resumes afterwards.
+    pub fn pause_or_resume(&mut self, disk_behind: bool, unsaved: bool) {
         let queue = &self.source.queue;
         let schemas_behind = match self.schemas_behind {
             Some(_) => !queue.is_empty(),
@@ -28,19 +28,20 @@ impl SourceConsumer {
         };
         self.schemas_behind =
             schemas_behind.then(|| self.schemas_behind.unwrap_or_else(Instant::now));
-        let paused = disk_behind || start_unsaved || schemas_behind;
+        let paused = disk_behind || unsaved || schemas_behind;
         if paused == self.paused || self.recreate_at.is_some() {
             return;
         }
         self.paused = paused;
         let topics = self.source.records.topics().join(",");
-        match paused {
-            // A moment at every first start.
-            true if !disk_behind && !schemas_behind => {
-                tracing::debug!(topics, "reading waits until its start is stored");
-            }
-            true => tracing::warn!(topics, disk_behind, schemas_behind, "reading is paused"),
-            false => tracing::info!(topics, "reading goes on"),
+        if disk_behind || schemas_behind {
+            self.pause_logged = true;
+            tracing::warn!(topics, disk_behind, schemas_behind, "reading is paused");
+        } else if paused {
+            // A moment at every first start, and often where a worker catches up.
+            tracing::debug!(topics, "reading waits until state is stored");
+        } else if std::mem::take(&mut self.pause_logged) {
+            tracing::info!(topics, "reading goes on");
         }
         let done = if paused {
             self.consumer.pause()
@@ -175,7 +176,7 @@ impl SourceReader {
         if !self.gone.insert(partition) {
             return;
         }
-        let (topic, partition) = self.place(partition);
+        let (topic, partition) = self.name_of(partition);
         tracing::error!(
             topic,
             partition,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::SourceConsumer;
 use crate::app::setup::part;
-use crate::kafka::Partition;
+use crate::kafka::{KafkaError, Partition};
 
 /// A broker that does not answer for so long is away: longer than partitions take to change their
 /// leader.
@@ -15,7 +15,22 @@ impl SourceConsumer {
     /// Parts of what it reads that are not read or left out, each with the reason.
     pub fn unread(&self) -> impl Iterator<Item = (String, String)> {
         let all = self.hidden().chain(self.away());
-        all.chain(self.thrown_out()).chain(self.awaits_schemas())
+        let all = all.chain(self.thrown_out()).chain(self.awaits_schemas());
+        all.chain(self.missing())
+    }
+
+    /// Topics that are not read because they have no partitions, each with the reason. Before the
+    /// group has accepted the member, the source as a whole is not ready.
+    fn missing(&self) -> impl Iterator<Item = (String, String)> {
+        let all = self.consumer.missing().filter(|_| self.ready);
+        all.map(|topic| {
+            let error = KafkaError::Topic {
+                topic: topic.to_owned(),
+                detail: "it does not exist, or this user may not read it".to_owned(),
+                key: "topics",
+            };
+            (format!("kafka {topic}"), error.to_string())
+        })
     }
 
     /// The partitions that nothing is read of because their broker has not answered for a while.
@@ -129,7 +144,7 @@ mod tests {
     use crate::app::ingest::contest::{Claim, Contest};
     use crate::app::pool::Pool;
     use crate::collect::PartitionId;
-    use crate::kafka::{KafkaError, Peer};
+    use crate::kafka::Peer;
     use crate::monitor::{Engine, PartitionEvent};
     use crate::store::event_log::{EventLog, LogLimits};
     use crate::telemetry::Published;

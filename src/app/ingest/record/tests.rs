@@ -41,7 +41,7 @@ fn framed_and_plain_json_are_read_from_topics_of_predictions_and_of_outcomes() {
                 payload,
                 headers: Headers::default(),
             };
-            assert_eq!(reader.read(&mut engine, &record), Progress::Done);
+            assert_eq!(reader.read(&mut engine, &record), Reading::Done);
         }
         assert!(reader.last_rejections.iter().all(Option::is_none));
         let total = engine.counters().total();
@@ -69,7 +69,7 @@ fn a_record_that_is_read_again_is_not_counted_again_though_its_first_row_is_reje
         headers: Headers::default(),
     };
     for _ in 0..2 {
-        assert_eq!(reader.read(&mut engine, &record), Progress::Done);
+        assert_eq!(reader.read(&mut engine, &record), Reading::Done);
     }
     let total = engine.counters().total();
     assert_eq!((total.observed, total.replayed), (1, 2));

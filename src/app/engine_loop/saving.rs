@@ -1,0 +1,146 @@
+//! Saving: what is written and when, and what pauses reading until it is.
+//!
+//! A save does not wait for its time while much waits for it in memory: journals of joins and ids,
+//! or deltas for a judge in another process. If a write takes long, or fails, reading pauses before
+//! they take more memory than they may.
+
+use super::EngineLoop;
+use crate::app::cluster::topology::Topology;
+use crate::app::outputs::publish;
+use crate::app::outputs::snapshots::Written;
+use crate::monitor::Snapshot;
+use std::time::Duration;
+
+/// Bytes of journals that may wait for the disk in memory before the consumers pause.
+pub(super) const UNWRITTEN_MAX: usize = 256 << 20;
+/// Bytes of journals from which a save does not wait for its time.
+const JOURNALS_MAX: usize = 64 << 20;
+/// Least time between two saves that do not wait for theirs, and pause before the starts of
+/// partitions are stored again; each failure is a line in the log.
+const SAVE_PAUSE: Duration = Duration::from_secs(1);
+/// The published part that is not ready while the starts of partitions are not stored.
+const STARTS: &str = "start offsets";
+
+impl EngineLoop {
+    /// Hands the state to be written: shards to the state topic, or a snapshot to the disk with
+    /// what the journals have gained, and with the names of the topics that it numbers.
+    pub(super) fn save(&mut self) {
+        if self.topology.fault().is_some() {
+            return;
+        }
+        self.unwritten += self.topology.journal_bytes();
+        let engine = match &mut self.topology {
+            Topology::Single(engine) => engine,
+            moving if moving.may_move() => return moving.write(),
+            judge => {
+                if let Some(snapshot) = judge.snapshot() {
+                    self.snapshots.write(snapshot, Vec::new(), Vec::new());
+                }
+                return;
+            }
+        };
+        let deltas = engine.take_journals();
+        let snapshot = Snapshot {
+            topics: self.topics.clone(),
+            ..engine.snapshot()
+        };
+        let positions = engine.shard().partitions().positions();
+        self.snapshots.write(snapshot, positions.collect(), deltas);
+    }
+
+    /// Publishes the result of a write, and commits its offsets.
+    pub(super) fn saved(&mut self, written: &Written) {
+        self.unwritten = written.unwritten;
+        self.pause_while_unwritten();
+        publish::snapshot(&self.published, written);
+        match &written.result {
+            Err(why) if self.topology.may_move() => {
+                let why = format!("checkpoints cannot be written: {why}");
+                self.published.not_ready("state topic", &why);
+            }
+            _ if self.topology.may_move() => self.published.ready("state topic"),
+            _ => {}
+        }
+        if let Ok(positions) = &written.result {
+            for consumer in &mut self.consumers {
+                consumer.commit(positions);
+            }
+        }
+    }
+
+    /// Pauses reading while too much of the journals is in memory only: handed over and not known
+    /// to be written, or written by records since.
+    pub(super) fn pause_while_unwritten(&mut self) {
+        let unwritten = self.unwritten + self.topology.journal_bytes();
+        let behind = unwritten > UNWRITTEN_MAX;
+        if behind != self.disk_behind {
+            self.disk_behind = behind;
+            tracing::warn!(unwritten, paused = behind, "state is not on disk");
+        }
+    }
+
+    /// Brings the next save forward if much waits for it. What the one under way writes still
+    /// counts as waiting, so that is left to end.
+    pub(super) fn save_early(&mut self) {
+        let waiting = self.topology.journal_bytes() > JOURNALS_MAX || self.topology.deltas_due();
+        if waiting && !self.is_writing() && self.timers.hurry.due(SAVE_PAUSE) {
+            self.timers.save.bring_forward(self.snapshot_every);
+        }
+    }
+
+    /// Stores where new partitions begin before their first record is read. Until that succeeds
+    /// nothing is read.
+    pub(super) fn save_starts(&mut self) {
+        let saved = self.save_and_wait();
+        self.start_unsaved = saved.is_err();
+        match saved {
+            Ok(()) => self.published.ready(STARTS),
+            Err(why) => {
+                let why = format!("where new partitions begin could not be stored: {why}");
+                self.published.not_ready(STARTS, &why);
+                std::thread::sleep(SAVE_PAUSE);
+            }
+        }
+    }
+
+    /// Writes all state as it is now; answers how that ended.
+    pub(super) fn save_and_wait(&mut self) -> Result<(), String> {
+        self.wait_saved();
+        if self.is_writing() {
+            return Err("the write before it has not ended".to_owned());
+        }
+        self.save();
+        self.wait_saved().unwrap_or(Ok(()))
+    }
+
+    /// Whether state is being written.
+    pub(super) fn is_writing(&self) -> bool {
+        self.snapshots.is_writing() || self.topology.is_writing()
+    }
+
+    /// Waits for the write that is under way; answers how it ended, where there was one.
+    pub(super) fn wait_saved(&mut self) -> Option<Result<(), String>> {
+        let written = self.snapshots.wait();
+        let written = written.or_else(|| self.topology.wait_written());
+        if let Some(written) = &written {
+            self.saved(written);
+        }
+        match written {
+            Some(written) => Some(written.result.map(drop)),
+            None if self.topology.is_writing() => {
+                Some(Err("the broker did not answer in time".to_owned()))
+            }
+            None => None,
+        }
+    }
+
+    /// Why nothing is read while too much of the journals is in memory only.
+    pub(super) fn journals_unwritten() -> (String, String) {
+        let mib = UNWRITTEN_MAX >> 20;
+        let why = format!(
+            "more than {mib} MiB of journals are not written, and nothing is read until they are; check where the \
+             state is written"
+        );
+        ("state journals".to_owned(), why)
+    }
+}
