@@ -106,9 +106,9 @@ impl Feed {
             .label(0, 0, key, None, i64::MAX / 2, 1, &[2], |_, _| ())
     }
 
-    fn mature(&mut self, line_ms: i64) -> u64 {
+    fn mature(&mut self, watermark_ms: i64) -> u64 {
         let mut matured = 0;
-        self.joins.mature(0, line_ms, &[2], |_, event| {
+        self.joins.mature(0, watermark_ms, &[2], |_, event| {
             matured += u64::from(matches!(event, MaturityEvent::Matured(_)));
         });
         matured
@@ -176,7 +176,7 @@ fn run(n: u64, cap: usize) {
         &feed.joins,
     );
     keep(&mut feed.joins);
-    let line_ms = more as i64 * feed.step;
+    let watermark_ms = more as i64 * feed.step;
     let states = feed.joins.states();
     feed.joins = joins(&store);
     let start = Instant::now();
@@ -189,8 +189,8 @@ fn run(n: u64, cap: usize) {
             state,
             segment,
             &[RowLayout::scores(1)],
-            |_| line_ms,
-            |_| line_ms,
+            |_| watermark_ms,
+            |_| watermark_ms,
             |_, _| i64::MAX,
         );
         restored.expect("a sound journal");

@@ -7,8 +7,8 @@
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use trueline::collect::{Event, Origin};
-use trueline::judge::{Caps, JudgeOptions, ModelPlan, Plan};
+use trueline::collect::{Caps, Event, Origin};
+use trueline::judge::{JudgeOptions, ModelPlan, Plan};
 use trueline::monitor::{Engine, RecordSink};
 use trueline::stats::algebra::Merge;
 use trueline::stats::axis::{Axis, Grid};

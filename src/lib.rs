@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Two pure stages do the work. A [`monitor::Shard`] counts the records of its partitions in open
-//! panes of event time; when the watermark passes a pane, its integer sums leave as a
+//! panes of event time. When the watermark passes a pane, its integer sums leave as a
 //! [`monitor::Delta`]. A [`monitor::Monitor`] adds the deltas of all shards to windows and judges
 //! each window whenever it slides. One process, partitions that move between processes, and workers
 //! with a separate judge are the same two types, placed differently: see [`monitor`].
@@ -21,10 +21,11 @@
 //! | word | meaning |
 //! |---|---|
 //! | score, outcome | the probability that a model gave, and what happened |
-//! | stream | one segment of one version of a model; each of its *views* is tested by itself |
+//! | view | what of a prediction is tested: its score, one class, the whole vector |
+//! | stream | one view of one segment of one version of a model; the `Stream`s of both stages hold all views of a segment |
 //! | pane | the sums of a stream over a short stretch of event time |
-//! | frontier | the event time that all partitions have reached |
-//! | watermark, sealed | the frontier less a model's lateness; a pane before it is sealed |
+//! | frontier | the least event time of the partitions that are being read |
+//! | watermark, sealed | the frontier minus a model's lateness; a pane before it is sealed |
 //! | window, slide | a length of event time over which a verdict is given, and how often |
 //! | delta | a sealed pane, or a correction of one, on its way from a shard to the monitor |
 //! | verdict | calibrated, miscalibrated or undecided, with an interval and a p-value |
@@ -34,8 +35,9 @@
 //!
 //! * Judgements depend on the records alone: not on the order in which partitions are read (within
 //!   `lateness` and `maturity`), on restarts, or on which process counts which partition. Sums are
-//!   integers, so this holds to the bit. Ticks of the clock only withdraw values. Until its next
-//!   slide a window that was stale is immature after a restart.
+//!   integers, so this holds to the bit. Ticks of the clock only withdraw values. One exception: a
+//!   window that is stale, though a prediction came that waits for its outcome, shows `immature`
+//!   after a restart, until its next slide.
 //! * Every record ends in exactly one disposition, and is counted once.
 //! * A snapshot holds sums and offsets of one moment: nothing is lost and nothing counts twice.
 //! * The core (floors 0 to 2) has no clock, socket, file or log, and does not panic. It starts no

@@ -11,7 +11,7 @@
 //!           └─────── one thread, "engine" ────────┘       (tokio, one thread)
 //!                             └ decodes and judges with a pool of threads
 //!                             ▲ schemas ◄─ registry client (one thread, HTTP), where records need them
-//!                               ├► alerts ─► notices (one thread, disk) ─► sinks (a thread each)
+//!                               ├► alerts ─► notifications (one thread, disk) ─► sinks (a thread each)
 //!                               ├► audit log (one thread, disk)
 //!                               └► snapshots (one thread, disk) ─► commit
 //! ```

@@ -144,7 +144,7 @@ fn restore_engine(
     let Some(loaded) = dir.load()? else {
         tracing::info!("no snapshot found, starting without state");
         let mut engine = Engine::new(plan);
-        engine.spill_to(Arc::clone(spill) as _, 1);
+        engine.upkeep().spill_to(Arc::clone(spill) as _, 1);
         return Ok((engine, topics));
     };
     report_refused(&loaded, published);
@@ -170,8 +170,9 @@ fn restore_engine(
     let mut engine = restored?;
     report_dropped("snapshot", engine.dropped().iter(), READ_AGAIN);
     // Logs may have grown meanwhile.
-    engine.resume();
-    let (streams, partitions) = (engine.reports().count(), engine.positions().len());
+    engine.upkeep().resume();
+    let partitions = engine.shard().partitions().positions().count();
+    let streams = engine.reports().count();
     let file = loaded.path.display();
     tracing::info!(%file, streams, partitions, "restored from a snapshot");
     Ok((engine, topics))

@@ -276,6 +276,7 @@ fn load(
         published,
         reports: Vec::new(),
         timers: Timers::default(),
+        unwritten: 0,
         disk_behind: false,
         start_unsaved: false,
         directory_lost: false,

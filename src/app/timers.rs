@@ -8,6 +8,8 @@ pub struct Timers {
     pub(super) tick: Timer,
     pub(super) sizes: Timer,
     pub(super) save: Timer,
+    /// The last save that did not wait for its time.
+    pub(super) hurry: Timer,
     /// Records of the last step.
     pub(super) records: usize,
 }
@@ -20,6 +22,7 @@ impl Default for Timers {
             tick: Timer::default(),
             sizes,
             save: Timer::default(),
+            hurry: Timer::default(),
             records: 0,
         }
     }

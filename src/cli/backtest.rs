@@ -15,7 +15,7 @@ use crate::app::replay::Progress;
 use crate::app::replay::backtest::{self, PolicyOutcome, Signal, Span};
 use crate::app::replay::topics::Range;
 use crate::config::Config;
-use crate::kafka::Watermarks;
+use crate::kafka::OffsetBounds;
 use crate::report::moment::clock;
 use crate::report::table::{self, Cell, Paint};
 use crate::report::{comparison, ledger};
@@ -79,7 +79,7 @@ pub fn run(args: &Args) -> Exit {
     };
     let meter = ProgressMeter::new(if range.is_some() { "records" } else { "bytes" });
     let rounds = configs.len() as u64;
-    let (mut policies, mut seen) = (Vec::new(), Watermarks::new());
+    let (mut policies, mut seen) = (Vec::new(), OffsetBounds::new());
     for (i, (config, path)) in configs.into_iter().zip(&args.configs).enumerate() {
         let progress = |done, total| meter.set((i as u64, rounds), done, total);
         let mut input = input(args, range.as_ref(), &mut seen);
@@ -115,7 +115,7 @@ pub fn run(args: &Args) -> Exit {
     exit
 }
 
-fn input<'a>(args: &'a Args, range: Option<&'a Range>, seen: &'a mut Watermarks) -> Input<'a> {
+fn input<'a>(args: &'a Args, range: Option<&'a Range>, seen: &'a mut OffsetBounds) -> Input<'a> {
     match range {
         Some(range) => Input::Topics { range, seen },
         None => Input::Files(args.input.file_input()),

@@ -29,7 +29,7 @@ use crate::stats::weighted::WeightedEvent;
 use args::{AxisOption, FileView};
 use input::FileSample;
 use page::Raw;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Evaluates the file and prints the report.
 pub fn run(args: &Args) -> Exit {
@@ -249,7 +249,7 @@ fn report_scores(
             all["estimators"] = report::estimators::of_scores(others);
         }
         if let Some(c) = &compared {
-            all["intervals"] = report::intervals::json(c);
+            all["intervals"] = json!(c);
         }
         if let Some(recalibrated) = &recalibrated {
             all["recalibration"] = recalibrate::json(recalibrated);

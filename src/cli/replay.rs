@@ -17,7 +17,7 @@ use crate::collect::{Reason, Refusal};
 use crate::config::Config;
 use crate::config::value::Outside;
 use crate::judge::{Change, ComparisonReport, Step, StreamId, StreamReport, WindowReport};
-use crate::kafka::Watermarks;
+use crate::kafka::OffsetBounds;
 use crate::monitor::Engine;
 use crate::report::moment::rfc3339;
 use crate::report::table::{self, Cell};
@@ -125,7 +125,7 @@ fn start(args: &Args) -> Result<(), Exit> {
             meter.suspend(|| exit::print_line(format_args!("{}", line(change))));
         }
     };
-    let mut seen = Watermarks::new();
+    let mut seen = OffsetBounds::new();
     let mut input = match &range {
         Some(range) => Input::Topics {
             range,

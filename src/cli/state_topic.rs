@@ -14,7 +14,7 @@ use crate::alert::AlertState;
 use crate::app::clock;
 use crate::app::cluster::reader::lease_key;
 use crate::config::bounds::human;
-use crate::kafka::{self, Bound, KafkaError, KafkaOptions, RangeReader, Span, Step, Watermarks};
+use crate::kafka::{self, Bound, KafkaError, KafkaOptions, OffsetBounds, RangeReader, Span, Step};
 use crate::monitor::Snapshot;
 use crate::report::moment::rfc3339;
 use crate::store::reader::FoundCheckpoint;
@@ -78,7 +78,7 @@ fn read(kafka: KafkaOptions, topic: &str, judge: &str) -> Result<Vec<StatePartit
         ..kafka
     };
     let (from, to) = (Bound::Earliest, [Bound::Latest]);
-    let spans = kafka::resolve(&options, &from, &to, &mut Watermarks::new())?;
+    let spans = kafka::resolve(&options, &from, &to, &mut OffsetBounds::new())?;
     spans
         .into_iter()
         .map(|span| read_partition(&options, span, judge))

@@ -5,10 +5,10 @@
 //! so any number of collectors may feed one judge. Here one collector feeds it from the same
 //! thread.
 //!
-//! A model's panes seal together: all that end at or before the model's watermark, the frontier
-//! less its lateness, rounded down to a pane. An event for a pane before that line is late. The
-//! line moves with the events themselves and not with the clock or with ticks, so a replay draws it
-//! where the live run did.
+//! A model's panes seal together: all that end at or before its *watermark*: the frontier minus its
+//! lateness, rounded down to a pane. An event for a pane before it is late. The watermark moves
+//! with the events themselves and not with the clock or with ticks, so a replay has it where the
+//! live run had it.
 //!
 //! The files below hold its methods for joins, ids that come twice, compared versions, event time,
 //! taps, and what its holder does besides giving it records (`upkeep`).
@@ -16,6 +16,7 @@
 //! Always: every record is counted once; an event counts for all views of its stream or for none.
 
 use super::amend::Amendments;
+use super::caps::Caps;
 use super::counters::Counters;
 use super::deduplication::{Deduplication, IdPlan};
 use super::event::{Disposition, EVENT_TIMES_MS, Event, Origin, Reason, Refusal};
@@ -44,35 +45,20 @@ pub use joining::MaturedVector;
 /// Longest model, version or segment name; longer ones are rejected, so that memory has a bound.
 const NAME_MAX: usize = 512;
 
-/// Bounds of the collector.
+/// What the records of a source are.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
-    /// Most streams.
-    pub streams_max: usize,
-    /// Most open panes of a stream.
-    pub open_panes_max: usize,
-    /// Most bytes of open panes of all streams, beyond those within the lateness.
-    pub open_bytes_max: usize,
-    /// How far an event may be ahead of its arrival.
-    pub future_max_ms: i64,
-    /// Most ids that are remembered.
-    pub ids_max: usize,
-}
-
-/// How records of a source are taken.
-#[derive(Debug, Clone, Copy)]
-enum Way {
-    /// Each by itself, with its outcome.
-    Alone,
-    /// The same, but each id once.
-    Once,
-    /// As predictions or outcomes of a join.
+enum SourceKind {
+    /// Each has its outcome.
+    Plain,
+    /// The same, and each id counts once.
+    Deduplicated,
+    /// Predictions or outcomes of a join.
     Joined(u16),
 }
 
 /// What an event needs to know of its model, in a quarter of a cache line.
 #[derive(Debug, Clone, Copy)]
-struct FastPath {
+struct ModelFacts {
     pane_ms: i64,
     /// There is one view, the binary one, of scores as they come.
     plain: bool,
@@ -80,9 +66,9 @@ struct FastPath {
     paired: bool,
 }
 
-impl FastPath {
-    fn new(shape: &ModelShape) -> FastPath {
-        FastPath {
+impl ModelFacts {
+    fn new(shape: &ModelShape) -> ModelFacts {
+        ModelFacts {
             pane_ms: shape.pane_ms,
             paired: shape.compare.is_some(),
             plain: shape.views == [View::Binary]
@@ -111,11 +97,11 @@ impl FastPath {
 #[derive(Debug)]
 pub struct Collector {
     models: Vec<ModelShape>,
-    bounds: Bounds,
-    /// How records of each source are taken.
-    ways: Vec<Way>,
+    caps: Caps,
+    /// What the records of each source are.
+    kinds: Vec<SourceKind>,
     /// What an event needs to know of its model.
-    paths: Vec<FastPath>,
+    facts: Vec<ModelFacts>,
     /// Begin of the oldest pane of each model that is not sealed.
     sealed_until_ms: Vec<i64>,
     /// Frontier at which the next pane of any model seals.
@@ -154,15 +140,15 @@ impl Collector {
     /// A collector without state.
     pub fn new(
         models: Vec<ModelShape>,
-        bounds: Bounds,
+        caps: Caps,
         joins: Vec<JoinPlan>,
         ids: &[IdPlan],
     ) -> Collector {
         Collector {
-            ways: ways(&joins, ids),
+            kinds: source_kinds(&joins, ids),
             unnamed: unnamed_models(&joins, &models),
             joins: Joins::new(joins),
-            deduplication: Deduplication::new(ids, bounds.ids_max),
+            deduplication: Deduplication::new(ids, caps.ids_max),
             classes: models.iter().map(ModelShape::outcomes).collect(),
             expected: Vec::new(),
             order: Vec::new(),
@@ -174,11 +160,11 @@ impl Collector {
                 .map(|m| m.compare.clone().map(Pairing::new))
                 .collect(),
             tap: None,
-            paths: models.iter().map(FastPath::new).collect(),
+            facts: models.iter().map(ModelFacts::new).collect(),
             sealed_until_ms: vec![i64::MIN; models.len()],
             due_ms: i64::MIN,
             models,
-            bounds,
+            caps,
             partitions: Partitions::default(),
             counters: Counters::default(),
             streams: Streams::default(),
@@ -191,15 +177,15 @@ impl Collector {
     /// Takes a decoded record.
     #[inline]
     pub fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
-        let end = match self.way_of(origin.source) {
+        let end = match self.kind_of(origin.source) {
             _ if !self.partitions.advance(origin) => Disposition::Replayed,
-            Way::Alone => self.take(origin.source, event),
-            Way::Once => self.take_once(origin, event),
-            Way::Joined(join) => self.expect(join, origin, event),
+            SourceKind::Plain => self.observe_alone(origin.source, event),
+            SourceKind::Deduplicated => self.observe_once(origin, event),
+            SourceKind::Joined(join) => self.expect(join, origin, event),
         };
         self.counters.source_mut(origin.source).count(end);
         if end != Disposition::Observed {
-            self.pass(origin.source, end, event.time_ms, event.arrival_ms);
+            self.advance_uncounted(origin.source, end, event.time_ms, event.arrival_ms);
         }
         end
     }
@@ -217,7 +203,7 @@ impl Collector {
             Disposition::Replayed
         };
         self.counters.source_mut(origin.source).count(end);
-        self.pass(origin.source, end, i64::MIN, arrival_ms);
+        self.advance_uncounted(origin.source, end, i64::MIN, arrival_ms);
         end
     }
 
@@ -229,18 +215,18 @@ impl Collector {
     }
 
     #[inline]
-    fn way_of(&self, source: u16) -> Way {
-        let way = self.ways.get(usize::from(source));
-        way.copied().unwrap_or(Way::Alone)
+    fn kind_of(&self, source: u16) -> SourceKind {
+        let kind = self.kinds.get(usize::from(source));
+        kind.copied().unwrap_or(SourceKind::Plain)
     }
 
     #[inline]
-    fn take(&mut self, source: u16, event: &Event<'_>) -> Disposition {
-        if !believes(event.time_ms, event.arrival_ms, self.bounds.future_max_ms) {
+    fn observe_alone(&mut self, source: u16, event: &Event<'_>) -> Disposition {
+        if !believes(event.time_ms, event.arrival_ms, self.caps.future_max_ms) {
             return Disposition::Rejected(Reason::TimeOutOfRange);
         }
         match self.stream_of(event, false) {
-            Ok(slot) => self.land(source, slot, event),
+            Ok(slot) => self.add(source, slot, event),
             Err(end) => end,
         }
     }
@@ -259,7 +245,7 @@ impl Collector {
     fn begin(&mut self, event: &Event<'_>, joined: bool) -> Result<usize, Disposition> {
         let model = self.admit(event, joined).map_err(Disposition::Rejected)?;
         let names = event.names();
-        let (shape, streams_max) = (&self.models[model], self.bounds.streams_max);
+        let (shape, streams_max) = (&self.models[model], self.caps.streams_max);
         let slot = self.streams.begin(&names, model, shape, streams_max);
         slot.ok_or(Disposition::Refused(Refusal::Streams))
     }
@@ -291,17 +277,17 @@ impl Collector {
     }
 
     #[inline]
-    fn land(&mut self, source: u16, slot: usize, event: &Event<'_>) -> Disposition {
+    fn add(&mut self, source: u16, slot: usize, event: &Event<'_>) -> Disposition {
         let Some(stream) = self.streams.get_mut(slot) else {
             return Disposition::Refused(Refusal::Streams);
         };
-        let (path, time) = (self.paths[stream.model], event.time_ms);
-        let only = match path.only(event) {
+        let (facts, time) = (self.facts[stream.model], event.time_ms);
+        let only = match facts.only(event) {
             Ok(only) => only,
             Err(reason) => return Disposition::Rejected(reason),
         };
-        // An open pane is not before the line.
-        if let (Some(one), Some(pane)) = (only, stream.current(time, path.pane_ms)) {
+        // An open pane is not before the watermark.
+        if let (Some(one), Some(pane)) = (only, stream.current(time, facts.pane_ms)) {
             if let Err(refusal) = pane.observe_one(one) {
                 return Disposition::Refused(refusal);
             }
@@ -309,11 +295,11 @@ impl Collector {
             if stream.part == Part::Other {
                 self.counters.source_mut(source).other += 1;
             }
-        } else if let Err(end) = self.land_elsewhere(source, slot, event, only) {
+        } else if let Err(end) = self.add_slow(source, slot, event, only) {
             return end;
         }
         self.reach(source, time, event.arrival_ms);
-        if path.paired {
+        if facts.paired {
             self.pair(slot, event, only);
         }
         if self.tap.is_some() {
@@ -322,11 +308,11 @@ impl Collector {
         Disposition::Observed
     }
 
-    /// [`Collector::land`] of an event with several views or an attribute, or in another pane than
-    /// the event before. It is a function of its own because inside `land` it made every event a
+    /// [`Collector::add`] of an event with several views or an attribute, or in another pane than
+    /// the event before. It is a function of its own because inside `add` it made every event a
     /// fifth slower.
     #[inline(never)]
-    fn land_elsewhere(
+    fn add_slow(
         &mut self,
         source: u16,
         slot: usize,
@@ -374,7 +360,7 @@ impl Collector {
     /// The partition of the record at hand has come to this time.
     #[inline]
     fn reach(&mut self, source: u16, time_ms: i64, arrival_ms: Option<i64>) {
-        let ahead_max_ms = self.bounds.future_max_ms;
+        let ahead_max_ms = self.caps.future_max_ms;
         if self.partitions.observe(time_ms, arrival_ms, ahead_max_ms) {
             self.counters.source_mut(source).ahead += 1;
         }
@@ -382,19 +368,19 @@ impl Collector {
 
     /// Makes the pane of a stream that begins at `start_ms` the current one, if there is room for
     /// it. When the open panes of all streams have reached their cap in bytes, there is room only a
-    /// little beyond the sealed line, or, if the caller [says so](Collector::hold_ahead), a little
+    /// little beyond what is sealed, or, if the caller [says so](Collector::hold_ahead), a little
     /// beyond where all partitions have come.
     fn open_pane(&mut self, slot: usize, start_ms: i64) -> Result<(), Refusal> {
         let stream = self.streams.get_mut(slot).ok_or(Refusal::Streams)?;
         let (model, shape) = (stream.model, &self.models[stream.model]);
-        let full = self.open_bytes >= self.bounds.open_bytes_max;
+        let full = self.open_bytes >= self.caps.open_bytes_max;
         let from_ms = match &self.common_ms {
             Some(common_ms) => Some(common_ms[model]),
             None => full.then_some(self.sealed_until_ms[model]),
         };
         let ahead_ms = shape.lateness_ms + IN_STEP_PANES * shape.pane_ms;
         let room = OpenRoom {
-            panes_max: self.bounds.open_panes_max,
+            panes_max: self.caps.open_panes_max,
             until_ms: from_ms.map_or(i64::MAX, |ms| ms.saturating_add(ahead_ms)),
         };
         let before = stream.packed_bytes();
@@ -411,50 +397,52 @@ impl Collector {
             .is_some_and(|frontier| frontier >= self.due_ms)
     }
 
-    /// The line before which `model`'s panes can be sealed, if it has moved.
-    pub fn line(&self, model: usize) -> Option<i64> {
-        let line = self.line_at(model, self.partitions.frontier_ms()?);
-        (line > self.sealed_until_ms[model]).then_some(line)
+    /// The watermark of `model`, before which panes can be sealed, if it has moved.
+    pub fn watermark_ms(&self, model: usize) -> Option<i64> {
+        let watermark_ms = self.watermark_at(model, self.partitions.frontier_ms()?);
+        (watermark_ms > self.sealed_until_ms[model]).then_some(watermark_ms)
     }
 
-    /// The line of `model` where event time has come to `time_ms`.
-    pub fn line_at(&self, model: usize, time_ms: i64) -> i64 {
-        self.models[model].line_at(time_ms)
+    /// The watermark of `model` where event time has come to `time_ms`.
+    pub fn watermark_at(&self, model: usize, time_ms: i64) -> i64 {
+        self.models[model].watermark_at(time_ms)
     }
 
-    /// Takes out all panes of `model` that begin before `line_ms`, stream by stream.
+    /// Takes out all panes of `model` that begin before `watermark_ms`, stream by stream.
     pub fn take_panes(
         &mut self,
         model: usize,
-        line_ms: i64,
+        watermark_ms: i64,
         mut each: impl FnMut(&Stream, PaneDelta),
     ) {
         let shape = &self.models[model];
         let empty = (shape.views.len(), shape.grid);
         for (_, stream) in self.streams.iter_mut().filter(|(_, s)| s.model == model) {
             let before = stream.packed_bytes();
-            while let Some(pane) = stream.seal(line_ms, shape.pane_ms, empty) {
+            while let Some(pane) = stream.seal(watermark_ms, shape.pane_ms, empty) {
                 each(stream, pane);
             }
             self.open_bytes = self.open_bytes + stream.packed_bytes() - before;
         }
     }
 
-    /// The end of the oldest open pane of a model with roll-ups, if that is before `line_ms`. The
-    /// second stage then merges the panes of one stretch of time after the other.
-    pub fn next_end_ms(&self, model: usize, line_ms: i64) -> i64 {
+    /// The end of the oldest open pane of a model with roll-ups, if that is before `watermark_ms`.
+    /// The second stage then merges the panes of one stretch of time after the other.
+    pub fn next_end_ms(&self, model: usize, watermark_ms: i64) -> i64 {
         let shape = &self.models[model];
         if !shape.segmenting.rollup {
-            return line_ms;
+            return watermark_ms;
         }
         let streams = self.streams.iter().filter(|(_, s)| s.model == model);
         let oldest = streams.filter_map(|(_, s)| s.oldest_ms()).min();
-        oldest.map_or(line_ms, |oldest| line_ms.min(oldest + shape.pane_ms))
+        oldest.map_or(watermark_ms, |oldest| {
+            watermark_ms.min(oldest + shape.pane_ms)
+        })
     }
 
-    /// Moves `model`'s line. The caller has taken all panes before it.
-    pub fn close(&mut self, model: usize, line_ms: i64) {
-        self.sealed_until_ms[model] = self.sealed_until_ms[model].max(line_ms);
+    /// Moves `model`'s watermark. The caller has taken all panes before it.
+    pub fn close(&mut self, model: usize, watermark_ms: i64) {
+        self.sealed_until_ms[model] = self.sealed_until_ms[model].max(watermark_ms);
         let due = |(shape, closed): (&ModelShape, &i64)| {
             closed.saturating_add(shape.pane_ms + shape.lateness_ms + shape.maturity_ms)
         };
@@ -463,19 +451,21 @@ impl Collector {
     }
 }
 
-/// How records are taken, by source; those of others are taken alone.
-fn ways(joins: &[JoinPlan], ids: &[IdPlan]) -> Vec<Way> {
-    let once = ids.iter().map(|plan| (plan.source, Way::Once));
+/// What records are, by source; those of others are plain.
+fn source_kinds(joins: &[JoinPlan], ids: &[IdPlan]) -> Vec<SourceKind> {
+    let once = ids
+        .iter()
+        .map(|plan| (plan.source, SourceKind::Deduplicated));
     let joined = (0u16..).zip(joins).flat_map(|(join, plan)| {
-        [plan.predictions, plan.outcomes].map(|source| (source, Way::Joined(join)))
+        [plan.predictions, plan.outcomes].map(|source| (source, SourceKind::Joined(join)))
     });
-    let mut ways = Vec::new();
-    for (source, way) in once.chain(joined) {
+    let mut kinds = Vec::new();
+    for (source, kind) in once.chain(joined) {
         let index = usize::from(source);
-        ways.resize(ways.len().max(index + 1), Way::Alone);
-        ways[index] = way;
+        kinds.resize(kinds.len().max(index + 1), SourceKind::Plain);
+        kinds[index] = kind;
     }
-    ways
+    kinds
 }
 
 /// Whether the event time is in this century and not too far ahead of the event's arrival.

@@ -67,11 +67,11 @@ impl Deduplication {
     }
 
     /// Remembers a record; returns how many ids were forgotten too early to make room.
-    pub fn insert(&mut self, origin: Origin, id: SeenId, line_ms: i64) -> u64 {
+    pub fn insert(&mut self, origin: Origin, id: SeenId, sealed_until_ms: i64) -> u64 {
         let horizon_ms = self.horizon_ms(origin.source).unwrap_or(0);
-        let floor_ms = line_ms.saturating_sub(horizon_ms);
+        let floor_ms = sealed_until_ms.saturating_sub(horizon_ms);
         let evicted = match self.len >= (self.ids_max / self.shared_by).max(1) {
-            true => self.make_room(line_ms),
+            true => self.make_room(sealed_until_ms),
             false => 0,
         };
         if !self.journals.contains_key(&origin.source) {
@@ -88,10 +88,10 @@ impl Deduplication {
     /// Forgets ids that are past their time, and then the oldest of the largest partitions until
     /// that is enough.
     #[cold]
-    fn make_room(&mut self, line_ms: i64) -> u64 {
+    fn make_room(&mut self, sealed_until_ms: i64) -> u64 {
         for ((source, _), seen) in &mut self.partitions {
             let horizon_ms = self.horizons.get(usize::from(*source)).copied().flatten();
-            seen.forget(line_ms.saturating_sub(horizon_ms.unwrap_or(0)));
+            seen.forget(sealed_until_ms.saturating_sub(horizon_ms.unwrap_or(0)));
         }
         self.len = self.partitions.values().map(SeenIds::len).sum();
         let most = (self.ids_max / self.shared_by).max(1);
@@ -124,16 +124,21 @@ impl Deduplication {
     }
 
     /// What the journals have that was not taken before.
-    pub fn take_journals(&mut self, line_ms: i64) -> Vec<JournalDelta> {
+    pub fn take_journals(&mut self, sealed_until_ms: i64) -> Vec<JournalDelta> {
         let mut all = Vec::new();
         let (numbers, horizons) = (&self.journals, &self.horizons);
         for ((source, partition), seen) in &mut self.partitions {
             let number = numbers.get(source).copied().unwrap_or(u16::MAX);
             let horizon_ms = horizons.get(usize::from(*source)).copied().flatten();
-            let floor_ms = line_ms.saturating_sub(horizon_ms.unwrap_or(0));
+            let floor_ms = sealed_until_ms.saturating_sub(horizon_ms.unwrap_or(0));
             all.extend(seen.take_journal(number, *partition, floor_ms));
         }
         all
+    }
+
+    /// Bytes that the journals wrote since they were last taken.
+    pub fn journal_bytes(&self) -> usize {
+        self.partitions.values().map(SeenIds::journal_bytes).sum()
     }
 
     /// How far the journals go.
@@ -169,14 +174,14 @@ impl Deduplication {
     pub fn restore<'s>(
         &mut self,
         state: &JoinState,
-        line_ms: i64,
+        sealed_until_ms: i64,
         segment: impl Fn(usize) -> Result<Cow<'s, [u8]>, JournalError>,
     ) -> Result<bool, JournalError> {
         let source = state.predictions;
         let Some(horizon_ms) = self.horizon_ms(source) else {
             return Ok(false);
         };
-        let floor_ms = line_ms.saturating_sub(horizon_ms);
+        let floor_ms = sealed_until_ms.saturating_sub(horizon_ms);
         let mut seen = SeenIds::default();
         for (i, mark) in state.marks.iter().enumerate() {
             seen.replay(&segment(i)?, mark, floor_ms)?;
@@ -196,9 +201,9 @@ mod tests {
     use crate::collect::join::SEGMENT_BYTES;
     use crate::stats::view::Prediction;
 
-    /// Takes an event whose id and event time are a number, at a line; returns how many ids were
-    /// forgotten too early.
-    fn insert(all: &mut Deduplication, partition: i32, i: i64, line_ms: i64) -> u64 {
+    /// Takes an event whose id and event time are a number, at a watermark; returns how many ids
+    /// were forgotten too early.
+    fn insert(all: &mut Deduplication, partition: i32, i: i64, sealed_until_ms: i64) -> u64 {
         let event = Event {
             model: "m",
             version: "",
@@ -216,7 +221,7 @@ mod tests {
             partition,
             offset: i,
         };
-        all.insert(origin, SeenId::of(&event, 0), line_ms)
+        all.insert(origin, SeenId::of(&event, 0), sealed_until_ms)
     }
 
     #[test]

@@ -96,9 +96,9 @@ impl From<(u16, i32)> for PartitionId {
 /// Where a record was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Origin {
-    /// Index of the source in the configuration.
+    /// Number of the topic, as in [`PartitionId`].
     pub source: u16,
-    /// Partition of the source.
+    /// Number of the partition in its topic.
     pub partition: i32,
     /// Offset of the record; in a list of positions, the offset of the next record to read.
     pub offset: i64,

@@ -9,8 +9,11 @@
 //! | [`key`] | the names of a stream |
 //! | [`counters`] | how many records ended in each way |
 //! | [`shape`] | what the stage knows of a model, and how it reads an event by it |
-//! | [`partition`] | offsets and event time of source partitions: the watermark |
-//! | [`stream`] | one stream with its open panes |
+//! | `caps` | bounds on memory and time |
+//! | [`partition`] | offsets and event time of source partitions: the frontier |
+//! | [`segment`] | which segments a version keeps, and what they are called |
+//! | [`stream`] | one segment of one version with its open panes |
+//! | [`vector_panes`] | the open panes of one vector view |
 //! | [`streams`] | which streams there may be, and the table that is searched by their names |
 //! | [`last_seen`] | when a stream was last seen |
 //! | [`join`] | predictions that wait for their outcomes; `amend`: what late outcomes change |
@@ -20,6 +23,7 @@
 //! | [`tap`] | pairs of prediction and outcome, shown as they form |
 
 mod amend;
+mod caps;
 pub mod collector;
 pub mod counters;
 pub mod deduplication;
@@ -39,7 +43,8 @@ pub mod tap;
 pub mod vector_panes;
 
 pub use amend::LateVector;
-pub use collector::{Bounds, Collector, MaturedVector};
+pub use caps::Caps;
+pub use collector::{Collector, MaturedVector};
 pub use counters::{Counters, SourceCounters};
 pub use deduplication::IdPlan;
 pub use event::{Disposition, EVENT_TIMES_MS, Event, Label, Origin, PartitionId, Reason, Refusal};

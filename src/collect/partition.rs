@@ -2,13 +2,13 @@
 //!
 //! The event time of a partition is the newest among its accepted events, and never later than the
 //! arrival of the record that brought it. The *frontier* is the least event time of the live
-//! partitions: before it, less the lateness, no more events are expected. A partition whose end was
-//! reached is idle and holds no other back until its next record, or until its log grows. When all
-//! are idle, the frontier is the newest event of any partition. A partition that was assigned and
-//! not yet read stops the frontier, as its event time is unknown. A revoked partition stops holding
-//! others back at the next event or end, not at the call. A broker that lets a session expire may
-//! revoke all partitions, one after the other, and give them back; the last one revoked must then
-//! not move the frontier past the others.
+//! partitions. Minus the lateness it is the watermark, before which no more events are expected. A
+//! partition whose end was reached is idle and holds no other back until its next record, or until
+//! its log grows. When all are idle, the frontier is the newest event of any partition. A partition
+//! that was assigned and not yet read stops the frontier, as its event time is unknown. A revoked
+//! partition stops holding others back at the next event or end, not at the call. A broker that
+//! lets a session expire may revoke all partitions, one after the other, and give them back; the
+//! last one revoked must then not move the frontier past the others.
 //!
 //! Uncounted records (unreadable, of a model that is not watched, refused) must advance their
 //! partition too. Otherwise a partition with one such record a second would hold the frontier
@@ -18,14 +18,15 @@
 //! than the longest of the other partitions. Heard times only keep a partition from holding others
 //! back: the frontier never passes the newest event of any partition. Both depend on the records
 //! alone. A single arrival may be wrong by as much as the reader lags, because the time of reading
-//! replaces a wrong timestamp. So the heard time is the least of [`WITNESSES`] different arrivals
-//! of such records in a row; a reader that lags takes many records at once, with one arrival.
+//! replaces a wrong timestamp. So the heard time is the least of [`CONFIRMATIONS`] different
+//! arrivals of such records in a row; a reader that lags takes many records at once, with one
+//! arrival.
 //!
 //! A time that is ahead of its partition's time by more than a bound is *set aside*: otherwise one
 //! record with a wrong clock would make all later records late. The partition accepts such a time
-//! once another partition has reached it, or once [`WITNESSES`] records in a row are as far ahead.
-//! The first event of a partition is compared with the other partitions only. The very first event
-//! of all partitions is accepted, and so are events without arrival, which come from files.
+//! once another partition has reached it, or once [`CONFIRMATIONS`] records in a row are as far
+//! ahead. The first event of a partition is compared with the other partitions only. The very first
+//! event of all partitions is accepted, and so are events without arrival, which come from files.
 //!
 //! A partition that an open transaction has held back for too long is *left out* until its next
 //! record.
@@ -54,7 +55,7 @@ enum Life {
 }
 
 /// Records in a row that must be far ahead of their partition before it follows them.
-pub const WITNESSES: usize = 3;
+pub const CONFIRMATIONS: usize = 3;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Partition {
@@ -235,7 +236,7 @@ impl Partitions {
         }
         p.ahead_next = p.next;
         p.ahead.push(time_ms);
-        if p.ahead.len() < WITNESSES {
+        if p.ahead.len() < CONFIRMATIONS {
             return true;
         }
         let least = p.ahead.iter().copied().min().unwrap_or(time_ms);
@@ -253,7 +254,7 @@ impl Partitions {
             return;
         }
         p.heard.push(arrival_ms);
-        if p.heard.len() < WITNESSES {
+        if p.heard.len() < CONFIRMATIONS {
             return;
         }
         let (before, least) = (p.reach_ms(), p.heard.iter().copied().min());
@@ -323,7 +324,7 @@ impl Partitions {
 
     /// The partition has no record before this offset that was not passed. It changes nothing
     /// where no record was passed yet.
-    pub fn pass(&mut self, at: PartitionId, offset: i64) {
+    pub fn skip_to(&mut self, at: PartitionId, offset: i64) {
         let p = self.at_mut(at);
         p.next = p.next.map(|next| next.max(offset));
     }

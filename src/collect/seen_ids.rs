@@ -6,10 +6,10 @@
 //! before and their event times differ by the horizon at most, and a *conflict* if that one had
 //! another prediction or outcome. Neither is counted in any sum; the first that was counted stays.
 //!
-//! An id is remembered as long as a duplicate of it could be counted: until the line (every event
-//! before it is late) is a horizon past the id's event time. So the records of the partition alone
-//! decide which records are duplicates. The exception is the cap on ids: beyond it, the ids with
-//! the oldest event times are forgotten, and counted.
+//! An id is remembered as long as a duplicate of it could be counted: until the watermark (every
+//! event before it is late) is a horizon past the id's event time. So the records of the partition
+//! alone decide which records are duplicates. The exception is the cap on ids: beyond it, the ids
+//! with the oldest event times are forgotten, and counted.
 //!
 //! Names and id are kept as 96 bits of SipHash-1-3. Two different ids of one partition are taken
 //! for one with probability 2⁻⁹⁶ a pair: of ten million remembered ids, one record in 10²² is lost.
@@ -213,6 +213,11 @@ impl SeenIds {
         let deltas = self.journal.take(number, partition);
         self.journal.release(floor_ms);
         deltas
+    }
+
+    /// Bytes that the journal wrote since it was last taken.
+    pub fn journal_bytes(&self) -> usize {
+        self.journal.bytes()
     }
 
     /// The marks of the journal, for a snapshot.

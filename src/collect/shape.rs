@@ -33,7 +33,7 @@ pub struct ModelShape {
     /// How long its predictions wait for their outcomes; 0 where these come together.
     pub maturity_ms: i64,
     /// How long a sealed pane is held by some window.
-    pub held_ms: i64,
+    pub retention_ms: i64,
     /// Its segments.
     pub segmenting: Segmenting,
     /// How its negatives were sampled; scores of the view `binary` are carried accordingly.
@@ -66,10 +66,10 @@ impl ModelShape {
         time_ms - time_ms.rem_euclid(self.pane_ms)
     }
 
-    /// The line before which panes can be sealed where event time has come to `time_ms`.
-    pub fn line_at(&self, time_ms: i64) -> i64 {
-        let watermark = time_ms.saturating_sub(self.lateness_ms + self.maturity_ms);
-        watermark.saturating_sub(watermark.rem_euclid(self.pane_ms))
+    /// The watermark, before which panes can be sealed, where event time has come to `time_ms`.
+    pub fn watermark_at(&self, time_ms: i64) -> i64 {
+        let at_ms = time_ms.saturating_sub(self.lateness_ms + self.maturity_ms);
+        at_ms.saturating_sub(at_ms.rem_euclid(self.pane_ms))
     }
 
     /// Event time up to which outcomes of a pane's predictions are on time.

@@ -168,17 +168,17 @@ impl Stream {
         self.pending -= 1;
     }
 
-    /// Seals the oldest pane if it begins before `line_ms`. A pane with only late outcomes of older
-    /// predictions is sealed with `views` views without events.
+    /// Seals the oldest pane if it begins before `watermark_ms`. A pane with only late outcomes of
+    /// older predictions is sealed with `views` views without events.
     pub fn seal(
         &mut self,
-        line_ms: i64,
+        watermark_ms: i64,
         pane_ms: i64,
         (views, grid): (usize, Grid),
     ) -> Option<PaneDelta> {
         let late_ms = self.late_outcomes.first_key_value().map(|(ms, _)| *ms);
         let start_ms = self.oldest_ms().into_iter().chain(late_ms).min()?;
-        if start_ms >= line_ms {
+        if start_ms >= watermark_ms {
             return None;
         }
         let (views, unlabelled) = match self.oldest_ms() == Some(start_ms) {

@@ -131,8 +131,8 @@ impl VectorPanes {
     }
 
     /// Changes the cap of cells of panes that open from now on.
-    pub fn cap(&mut self, cells_max: usize) {
-        Arc::make_mut(&mut self.blank).cap(cells_max);
+    pub fn set_cells_max(&mut self, cells_max: usize) {
+        Arc::make_mut(&mut self.blank).set_cells_max(cells_max);
     }
 
     /// Whether any event would find room.
@@ -233,10 +233,10 @@ mod tests {
         for mut panes in [before, after] {
             assert_eq!((panes.oldest_ms(), panes.len()), (Some(0), 2));
             assert!(panes.seal(0).is_none());
-            let first = panes.seal(1000).expect("a pane before the line");
+            let first = panes.seal(1000).expect("a pane before the watermark");
             assert_eq!((first.start_ms, first.end_ms, first.late), (0, 1000, 2));
             assert_eq!(first.sums.n(), 2);
-            let second = panes.seal(2000).expect("a pane before the line");
+            let second = panes.seal(2000).expect("a pane before the watermark");
             assert_eq!(
                 (second.start_ms, second.late, second.sums.n()),
                 (1000, 0, 1)
@@ -254,10 +254,10 @@ mod tests {
         }
         one.miss();
         for count in [&mut one, &mut other] {
-            let pane = count.seal(1000).expect("a pane before the line");
+            let pane = count.seal(1000).expect("a pane before the watermark");
             both.merge(&pane);
         }
-        let pane = both.seal(1000).expect("a pane before the line");
+        let pane = both.seal(1000).expect("a pane before the watermark");
         assert_eq!((pane.sums.n(), pane.late), (3, 1));
     }
 }

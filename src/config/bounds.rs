@@ -106,7 +106,7 @@ pub(super) const FETCH_BYTES: u64 = 128 << 20;
 /// Copies of the panes of a partition while its checkpoint is written.
 const COPIES: u64 = 4;
 /// Bytes of records of a source that may wait for their schemas before it is paused.
-pub const PARKED_BYTES_MAX: usize = 16 << 20;
+pub const SCHEMA_QUEUE_BYTES_MAX: usize = 16 << 20;
 /// Bytes that a thread keeps of what it decodes of a batch, before it leaves the rest to the
 /// engine's.
 pub const DECODED_BYTES_MAX: usize = 2 << 20;
@@ -166,11 +166,11 @@ impl MemoryBound {
         let streams = config.plan.models.iter().map(stream_bytes);
         let read = config.sources.iter().filter(|s| s.input == Input::Kafka);
         let queues = read.map(|s| {
-            let parked = match s.decode.packing.format {
+            let waiting = match s.decode.packing.format {
                 Format::Json => 0,
-                _ => PARKED_BYTES_MAX as u64,
+                _ => SCHEMA_QUEUE_BYTES_MAX as u64,
             };
-            fetched_bytes(s) + decoded_bytes(config) + parked
+            fetched_bytes(s) + decoded_bytes(config) + waiting
         });
         let streams_max = config.plan.caps.streams_max as u64;
         let held = config

@@ -4,9 +4,9 @@
 //! length, a view of classes without classes. Each problem is recorded with the position of the
 //! value to change, and binding continues, so that one run reports everything.
 
-use crate::collect::Segmenting;
+use crate::collect::{Caps, Segmenting};
 use crate::judge::ANY_MODEL as ANY;
-use crate::judge::{Caps, CompareOptions, JudgeOptions, ModelPlan, Plan};
+use crate::judge::{CompareOptions, JudgeOptions, ModelPlan, Plan};
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::discrete::DiscreteMode;
 use crate::stats::distance::Extent;

@@ -76,6 +76,18 @@ impl Decoder {
         key: Option<&'a [u8]>,
         timestamp_ms: Option<i64>,
     ) -> Result<Event<'a>, Rejection> {
+        self.decode_as(payload, key, timestamp_ms, |event| event)
+    }
+
+    /// [`Decoder::decode`], with what `content` makes of the event.
+    #[inline]
+    pub fn decode_as<'a, T>(
+        &'a mut self,
+        payload: &'a [u8],
+        key: Option<&'a [u8]>,
+        timestamp_ms: Option<i64>,
+        content: impl FnOnce(Event<'a>) -> T,
+    ) -> Result<T, Rejection> {
         let (matched, bytes) = self.fields.find(payload)?;
         if matched.others {
             self.remember_names(bytes);
@@ -85,7 +97,7 @@ impl Decoder {
         let known = (matched.same, self.fields.layouts.remembered());
         let names = self.shape.names_beside(known, &values, segment)?;
         self.shape
-            .event_named(names, values, vector, (key, timestamp_ms))
+            .event_named(names, values, vector, (key, timestamp_ms), content)
     }
 
     #[cold]

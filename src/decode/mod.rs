@@ -11,6 +11,20 @@
 //! Avro or Protobuf record yields the same event as the equivalent JSON, to the bit. `cargo bench
 //! --bench decode` measures the cost of each.
 //!
+//! | file | holds |
+//! |---|---|
+//! | `options` | the configured shape of a record |
+//! | `source`, `decoder` | the records of one source; one record, from bytes to an event |
+//! | `fields`, `path` | the wanted fields of a record, in any format and envelope |
+//! | `scan`, `layout`, `words` | JSON: the scanner, remembered layouts, eight bytes at a time |
+//! | `frame`, `avro`, `avro_schema`, `protobuf`, `sink` | the other formats, written as JSON values |
+//! | `value`, `number`, `time`, `classes` | values, and what they mean |
+//! | `shape`, `rejection` | the checks, and why a record fails them |
+//! | `file`, `columnar` | files of events for `replay` and `backtest`; Parquet and Arrow |
+//! | `line_ends`, `quotes` | CSV: line ends of Windows, quotes that are never closed |
+//! | `rows`, [`columns`], `headers`, `unique` | the rows and columns that `evaluate` reads |
+//! | [`scores`], [`vectors`], `scores_error` | the samples that `evaluate` makes of them |
+//!
 //! Invariants: an accepted record is well formed in every byte. Its score has the bits of the
 //! number in the record. Its time, score, vector, classes and outcome are in range. Nothing is
 //! clamped, rounded or guessed. Tests compare the decoder with serde_json and with the libraries of

@@ -214,11 +214,10 @@ fn event<'a>(
     raw: &Raw<'a>,
     row: Option<usize>,
 ) -> Result<Content<'a>, Rejection> {
-    let event = match row {
-        None => decoder.decode(raw.payload, raw.key, raw.timestamp_ms),
-        Some(row) => decoder.event(raw, row),
-    };
-    event.map(Content::Event)
+    match row {
+        None => decoder.decode_as(raw.payload, raw.key, raw.timestamp_ms, Content::Event),
+        Some(row) => decoder.event(raw, row).map(Content::Event),
+    }
 }
 
 fn outcome<'a>(

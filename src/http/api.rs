@@ -291,7 +291,7 @@ pub fn brief(window: &WindowReport) -> Value {
 /// The occupied cells of the reliability diagram.
 fn cells(e: &Evaluation) -> Value {
     let occupied = e.reliability.iter().filter(|cell| cell.n > 0);
-    evaluation::reliability(occupied)
+    json!(occupied.collect::<Vec<_>>())
 }
 
 /// The CORP curve with its band.

@@ -4,9 +4,9 @@
 //! minutes at most; then it must close after its current response, and is dropped if it does not.
 //! [`Connections`] says who may connect and whose connection ends for another, and
 //! [`access`](super::access) which requests are let in. [`Bodies`] bounds what responses hold that
-//! clients are slow to read, and a client that reads nothing is given up ([`Taken`]). What waits
-//! for the disk or for the engine does so on a thread of its own. The listener is passed in already
-//! bound, so that a port in use is detected before anything starts.
+//! clients are slow to read, and a client that reads nothing is given up ([`StallGuard`]). What
+//! waits for the disk or for the engine does so on a thread of its own. The listener is passed in
+//! already bound, so that a port in use is detected before anything starts.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -35,7 +35,7 @@ use super::bodies::Bodies;
 use super::connections::{CONNECTIONS_MAX, Connections, Place};
 use super::path::{Route, route};
 use super::response::{self, Answer};
-use super::stall::Taken;
+use super::stall::StallGuard;
 use super::{alerts, answer, events};
 use crate::telemetry::Published;
 
@@ -207,7 +207,7 @@ async fn converse(
         .header_read_timeout(HEAD_WITHIN)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
-        .serve_connection(TokioIo::new(Taken::new(stream)), service);
+        .serve_connection(TokioIo::new(StallGuard::new(stream)), service);
     let mut connection = pin!(connection);
     tokio::select! {
         // An error here is the client's: it hung up, was too slow or spoke no HTTP.

@@ -14,17 +14,17 @@ const STALL_MAX: Duration = Duration::from_secs(30);
 
 /// A stream whose writes fail once the other end has taken nothing for too long.
 #[derive(Debug)]
-pub struct Taken<S> {
+pub struct StallGuard<S> {
     stream: S,
     within: Duration,
     /// Ends when the other end has taken nothing for that time; `None` while nothing waits for it.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Taken<S> {
+impl<S> StallGuard<S> {
     /// Writes of this stream fail after [`STALL_MAX`].
-    pub fn new(stream: S) -> Taken<S> {
-        Taken {
+    pub fn new(stream: S) -> StallGuard<S> {
+        StallGuard {
             stream,
             within: STALL_MAX,
             stalled: None,
@@ -48,7 +48,7 @@ impl<S> Taken<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Taken<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for StallGuard<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -58,7 +58,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Taken<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Taken<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for StallGuard<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -128,14 +128,14 @@ mod tests {
 
     /// How the first write fails that does, within some time.
     async fn failure(waits: usize) -> Option<io::ErrorKind> {
-        let mut taken = Taken {
+        let mut guard = StallGuard {
             within: Duration::from_millis(100),
-            ..Taken::new(Client { waits, left: waits })
+            ..StallGuard::new(Client { waits, left: waits })
         };
         let start = Instant::now();
         while start.elapsed() < Duration::from_millis(400) {
             let write =
-                |context: &mut Context<'_>| Pin::new(&mut taken).poll_write(context, b"response");
+                |context: &mut Context<'_>| Pin::new(&mut guard).poll_write(context, b"response");
             if let Err(error) = poll_fn(write).await {
                 return Some(error.kind());
             }

@@ -9,9 +9,7 @@
 use super::detector::{Detector, Missed};
 use super::timeliness::Timeliness;
 use crate::stats::clusters::RunningClusters;
-use crate::stats::direction::Direction;
 use crate::stats::sequential::detector::{Component, Parts, Place};
-use crate::stats::sequential::evidence::{Best, Evidence, Leaning, Shares};
 use crate::stats::sequential::sequences::{Bin, Gain, Sequences};
 use crate::stats::sequential::stream::{Alarm, StreamDetectorParts};
 use crate::stats::sequential::{StreamDetector, mixture};
@@ -49,30 +47,12 @@ pub struct DetectorState {
     signs: Vec<(u16, [f64; mixture::LEARNT])>,
     since_restart: u64,
     variance: Vec<f64>,
-    bins: Vec<(u64, u64, u128, u128)>,
-    gains: Vec<(f64, f64)>,
+    bins: Vec<Bin>,
+    gains: Vec<Gain>,
     epoch: u64,
     events: u64,
-    alarm: Option<AlarmState>,
+    alarm: Option<Alarm>,
     clusters: RunningClusters,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct AlarmState {
-    at_ms: i64,
-    since_ms: i64,
-    onset_ms: f64,
-    times: u64,
-    delay_events: f64,
-    residual: (f64, f64),
-    staked: f64,
-    log_worth: f64,
-    shares: [f64; 8],
-    scales: [f64; mixture::SCALES],
-    direction: Direction,
-    best: (u16, f64),
-    cells: Vec<(f64, f64, f64)>,
-    onset: (f64, f64),
 }
 
 impl Detector {
@@ -84,8 +64,6 @@ impl Detector {
         let even = [0.5; mixture::LEARNT];
         let signs = (0u16..).zip(&parts.detector.signs);
         let signs = signs.filter(|(_, w)| **w != even).map(|(i, w)| (i, *w));
-        let bins = parts.sequences.bins.iter();
-        let gains = parts.sequences.gains.iter();
         DetectorState {
             account: self.options.account.clone(),
             budget: self.options.budget.to_string(),
@@ -103,12 +81,12 @@ impl Detector {
             signs: signs.collect(),
             since_restart: parts.detector.events,
             variance: parts.detector.variance.to_vec(),
-            bins: bins.map(|b| (b.n, b.y, b.z, b.u2)).collect(),
-            gains: gains.map(|g| (g.sum, g.square)).collect(),
+            bins: parts.sequences.bins,
+            gains: parts.sequences.gains.to_vec(),
             epoch: parts.sequences.epoch,
             events: parts.events,
-            alarm: parts.alarm.as_ref().map(AlarmState::from),
-            clusters: parts.clusters.clone(),
+            alarm: parts.alarm,
+            clusters: parts.clusters,
         }
     }
 }
@@ -123,9 +101,6 @@ impl DetectorState {
         for (index, w) in &self.signs {
             *signs.get_mut(usize::from(*index))? = *w;
         }
-        let bin = |&(n, y, z, u2): &(u64, u64, u128, u128)| Bin { n, y, z, u2 };
-        let gain = |&(sum, square): &(f64, f64)| Gain { sum, square };
-        let gains: Vec<Gain> = self.gains.iter().map(gain).collect();
         Some(StreamDetectorParts {
             detector: Parts {
                 components: self.components.iter().map(component).collect(),
@@ -134,15 +109,15 @@ impl DetectorState {
                 variance: self.variance.as_slice().try_into().ok()?,
             },
             sequences: Sequences {
-                bins: self.bins.iter().map(bin).collect(),
-                gains: gains.try_into().ok()?,
+                bins: self.bins.clone(),
+                gains: self.gains.as_slice().try_into().ok()?,
                 epoch: self.epoch,
             },
             events: self.events,
             alarms: self.alarms,
             staked: self.staked,
             at_stake: self.at_stake,
-            alarm: self.alarm.as_ref().map(AlarmState::alarm),
+            alarm: self.alarm.clone(),
             clusters: self.clusters.clone(),
         })
     }
@@ -162,89 +137,5 @@ impl Detector {
         self.waits_ms = state.waits_ms;
         self.called_ms = state.called_ms;
         Ok(())
-    }
-}
-
-impl From<&Alarm> for AlarmState {
-    fn from(a: &Alarm) -> AlarmState {
-        let Evidence {
-            log_worth,
-            shares,
-            direction,
-            best,
-            cells,
-            onset,
-        } = &a.evidence;
-        AlarmState {
-            at_ms: a.at_ms,
-            since_ms: a.since_ms,
-            onset_ms: a.onset_ms,
-            times: a.times,
-            delay_events: a.delay_events,
-            residual: a.residual,
-            staked: a.staked,
-            log_worth: *log_worth,
-            shares: [
-                shares.intercept_up,
-                shares.intercept_down,
-                shares.slope_up,
-                shares.slope_down,
-                shares.shift_up,
-                shares.shift_down,
-                shares.noise,
-                shares.bumps,
-            ],
-            direction: *direction,
-            best: (best.component, best.share),
-            scales: shares.scales,
-            cells: cells.iter().map(|c| (c.low, c.high, c.lean)).collect(),
-            onset: (onset.event, onset.ms),
-        }
-    }
-}
-
-impl AlarmState {
-    fn alarm(&self) -> Alarm {
-        let [
-            intercept_up,
-            intercept_down,
-            slope_up,
-            slope_down,
-            shift_up,
-            shift_down,
-            noise,
-            bumps,
-        ] = self.shares;
-        let shares = Shares {
-            intercept_up,
-            intercept_down,
-            slope_up,
-            slope_down,
-            shift_up,
-            shift_down,
-            noise,
-            bumps,
-            scales: self.scales,
-        };
-        let (component, share) = self.best;
-        let cell = |&(low, high, lean): &(f64, f64, f64)| Leaning { low, high, lean };
-        let (event, ms) = self.onset;
-        Alarm {
-            at_ms: self.at_ms,
-            since_ms: self.since_ms,
-            onset_ms: self.onset_ms,
-            times: self.times,
-            delay_events: self.delay_events,
-            residual: self.residual,
-            staked: self.staked,
-            evidence: Evidence {
-                log_worth: self.log_worth,
-                direction: self.direction,
-                best: Best { component, share },
-                shares,
-                cells: self.cells.iter().map(cell).collect(),
-                onset: Place { event, ms },
-            },
-        }
     }
 }

@@ -62,9 +62,9 @@ pub struct Judge {
     last_ends: Vec<LastEnd>,
     /// What windows said before they became stalled; empty until any did.
     withheld: Vec<Option<Withheld>>,
-    /// Whether no event has come since a tick found the stream quiet. Panes of earlier events, as
+    /// Whether no event has come since a tick found the stream stale. Panes of earlier events, as
     /// of predictions that mature now, do not bring it back.
-    silent: bool,
+    stale: bool,
     /// Late outcomes since the last pane was sealed.
     unseen_late: u64,
     /// Shared with those that it was handed to: a change copies it, once.
@@ -119,7 +119,7 @@ impl Judge {
             alerts: vec![Alert::default(); ladder.windows.len()],
             last_ends: Vec::new(),
             withheld: Vec::new(),
-            silent: false,
+            stale: false,
             unseen_late: 0,
             report: Arc::new(StreamReport::blank(id, ladder)),
             grid,
@@ -178,42 +178,42 @@ impl Judge {
         }
     }
 
-    /// Tells the newest event time.
-    pub fn seen(&mut self, last_event_ms: i64) {
+    /// Sets the newest event time.
+    pub fn set_last_event_ms(&mut self, last_event_ms: i64) {
         if self.report.last_event_ms != last_event_ms {
             self.edit().last_event_ms = last_event_ms;
-            self.silent = false;
+            self.stale = false;
         }
     }
 
     /// An event came since the last tick, whatever its time.
-    pub fn came(&mut self) {
-        self.silent = false;
+    pub fn note_event(&mut self) {
+        self.stale = false;
     }
 
-    /// Tells when the oldest predictions that wait for outcomes are mature; from the next tick on a
+    /// Sets when the oldest predictions that wait for outcomes are mature; from the next tick on a
     /// window that was never judged is immature until then.
-    pub fn awaits(&mut self, due_ms: Option<i64>) {
+    pub fn set_due_ms(&mut self, due_ms: Option<i64>) {
         if self.report.due_ms != due_ms {
             self.edit().due_ms = due_ms;
         }
     }
 
     /// Changes how many cells of vectors panes that begin from now on have.
-    pub fn cap(&mut self, cells_max: usize) {
-        self.windows.cap(cells_max);
+    pub fn set_cells_max(&mut self, cells_max: usize) {
+        self.windows.set_cells_max(cells_max);
     }
 
     /// Lets the sums that windows keep from slide to slide take so many bytes from now on.
-    pub fn keep(&mut self, bytes: usize) {
-        self.windows.keep(bytes);
+    pub fn set_running_bytes_max(&mut self, bytes: usize) {
+        self.windows.set_running_bytes_max(bytes);
     }
 
     /// Whether time alone can change a window: a window by time still holds panes, or its last
     /// judgement was made before it became empty.
-    pub fn moves(&self) -> bool {
+    pub fn can_slide(&self) -> bool {
         let had = |(i, r): (usize, &WindowReport)| r.n > 0 && self.windows.by_time(i);
-        self.windows.moves() || self.report.windows.iter().enumerate().any(had)
+        self.windows.can_slide() || self.report.windows.iter().enumerate().any(had)
     }
 
     /// Takes the base pane that ends at `end_ms`, if any event fell into it, and judges every
@@ -228,11 +228,11 @@ impl Judge {
         self.unseen_late = 0;
         let before = self.step_detector(pane, changes);
         let sealed = self.windows.seal(pane, end_ms);
-        let stopped = self.silent || (pane.is_none() && self.has_stopped());
+        let stale = self.stale || (pane.is_none() && self.all_stale());
         self.measure_dispersion();
         for index in 0..self.alerts.len() {
             if self.windows.due(index, end_ms, pane.is_some()) || self.fills(index) {
-                self.judge(index, end_ms, (sealed, stopped), options, changes);
+                self.judge(index, end_ms, (sealed, stale), options, changes);
             } else {
                 // The watermark moved.
                 self.give_back(index, end_ms, changes);
@@ -240,7 +240,7 @@ impl Judge {
         }
         // Before panes leave on which the judgements rest.
         if !self.awaits_window() {
-            let condition = match stopped {
+            let condition = match stale {
                 true => Condition::Unknown,
                 false => alarm::condition(&self.report, options.window_alerts),
             };
@@ -269,8 +269,8 @@ impl Judge {
             span_ms: (pane.start_ms, pane.end_ms),
         };
         let outcome = detector.observe(&sums, before.span_ms);
-        let told = outcome != Outcome::Quiet
-            || detector.held_ms().is_some() != before.detector.held_ms().is_some();
+        let was_held = before.detector.held_ms().is_some();
+        let told = outcome != Outcome::Quiet || detector.held_ms().is_some() != was_held;
         self.detector_reported = false;
         // The report is made when it is read, but at once where an alert depends on it.
         if told || self.report.detector.is_none() {
@@ -286,11 +286,11 @@ impl Judge {
                     again: outcome == Outcome::Alarm
                         && report.alarm.as_ref().is_some_and(|a| a.times > 1),
                 },
-                sentence: sentence(&self.report.id.to_string(), report),
+                sentence: sentence(&self.report.id.to_string(), report, was_held),
                 facts: None,
             });
         }
-        self.windows.know(packed, sums);
+        self.windows.cache_unpacked(packed, sums);
         Some(before)
     }
 
@@ -320,17 +320,17 @@ impl Judge {
         self.step_alert(end_ms, condition, options, None, changes);
     }
 
-    /// Judges a window: evaluates it, unless its panes are unusable or the stream has `stopped`.
+    /// Judges a window: evaluates it, unless its panes are unusable or the stream is `stale`.
     fn judge(
         &mut self,
         index: usize,
         end_ms: i64,
-        (sealed, stopped): (Result<(), PackError>, bool),
+        (sealed, stale): (Result<(), PackError>, bool),
         options: &JudgeOptions,
         changes: &mut Vec<Change>,
     ) {
         let begun = self.stopwatch.map(|now| now());
-        let judged = match sealed.and_then(|()| self.evaluate(index, end_ms, stopped, options)) {
+        let judged = match sealed.and_then(|()| self.evaluate(index, end_ms, stale, options)) {
             Ok(judged) => judged,
             Err(_) => Judged::undecided(Undecided::Capacity),
         };
@@ -370,11 +370,11 @@ impl Judge {
         &mut self,
         index: usize,
         end_ms: i64,
-        stopped: bool,
+        stale: bool,
         options: &JudgeOptions,
     ) -> Result<Judged, PackError> {
         let unlabelled = self.windows.unlabelled(index, end_ms);
-        let undecided = match stopped {
+        let undecided = match stale {
             true => Some(Undecided::Stale),
             false => self.undecided(index, end_ms, &unlabelled, options),
         };
@@ -426,8 +426,8 @@ impl Judge {
             return Some(Undecided::Capacity);
         }
         let n = self.windows.n(index, end_ms);
-        let due = n + unlabelled.dropped().iter().sum::<u64>();
-        if due >= options.min_events && (n as f64) < options.coverage_min * due as f64 {
+        let expected = n + unlabelled.dropped().iter().sum::<u64>();
+        if expected >= options.min_events && (n as f64) < options.coverage_min * expected as f64 {
             return Some(Undecided::Coverage);
         }
         if n < options.min_events.max(1) {

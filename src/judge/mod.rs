@@ -13,6 +13,7 @@
 //! | [`judgement`] | one judgement of a window in short, for histories |
 //! | [`alarm`], [`sentence`] | the alert of a stream, and changes in words |
 //! | [`detector`], [`ledger`] | alarms with a guarantee, and their budget |
+//! | [`detector_report`], [`detector_state`] | what a detector says, and what a snapshot keeps of it |
 //! | [`timeliness`] | whether outcomes come too late for the maturity |
 //! | [`family`] | class views adjusted for each other |
 //! | [`comparison`] | versions against each other |
@@ -50,8 +51,8 @@ pub use judge::{Judge, JudgeState, WindowVerdict};
 pub use judgement::{HistoryError, HistoryPoint, WindowJudgement};
 pub use ledger::{AccountReport, Ledger, LedgerState};
 pub use options::JudgeOptions;
-pub use plan::{ANY_MODEL, Caps, ModelPlan, Plan};
-pub use recalibration::{Recalibration, RecalibrationState};
+pub use plan::{ANY_MODEL, ModelPlan, Plan};
+pub use recalibration::Recalibration;
 pub use report::{
     AlertGround, Change, DetectorStep, Facts, Family, Step, StreamReport, WindowReport,
 };

@@ -25,13 +25,13 @@ use super::options::JudgeOptions;
 use super::verdict::Verdict;
 use crate::stats::evaluation::Sampling;
 use crate::stats::levels::Level;
-use crate::stats::recalibration::{Cut, Fits, Judgement, Map, Method, Point, Unfit};
+use crate::stats::recalibration::{Cut, Fits, Judgement, Map, Point};
 use crate::stats::sums::Sums;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Maps fitted to one window.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fitted {
     /// Begin of the window.
     pub start_ms: i64,
@@ -42,7 +42,7 @@ pub struct Fitted {
 }
 
 /// Maps of one window, judged on a later one.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
     /// The maps.
     pub fitted: Arc<Fitted>,
@@ -55,7 +55,7 @@ pub struct Judged {
 }
 
 /// The recalibration of one window. See the module.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recalibration {
     /// Maps that wait for their trial.
     pub fitted: Arc<Fitted>,
@@ -131,6 +131,12 @@ impl Recalibration {
         Some((judged.fitted.fits.map(method)?, judged))
     }
 
+    /// Whether its maps are what a fit makes; those of a snapshot may be others.
+    pub fn is_whole(&self) -> bool {
+        let judged = self.judged.as_ref();
+        self.fitted.fits.are_whole() && judged.is_none_or(|j| j.fitted.fits.are_whole())
+    }
+
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         let judged = self.judged.as_ref();
@@ -141,111 +147,6 @@ impl Recalibration {
 
 fn fitted_bytes(f: &Fitted) -> usize {
     size_of::<Fitted>() + f.fits.bytes()
-}
-
-/// A recalibration in a snapshot: numbers as their bits, so that every format gives them back
-/// exactly.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RecalibrationState {
-    fitted: FittedState,
-    judged: Option<JudgedState>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct FittedState {
-    start_ms: i64,
-    end_ms: i64,
-    n: u64,
-    positives: u64,
-    /// For each method its parameters, or why it has none.
-    maps: Vec<Result<Vec<u64>, String>>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct JudgedState {
-    fitted: FittedState,
-    start_ms: i64,
-    end_ms: i64,
-    numbers: Vec<u64>,
-}
-
-fn to_bits(numbers: &[f64]) -> Vec<u64> {
-    numbers.iter().map(|x| x.to_bits()).collect()
-}
-
-fn of_bits(bits: &[u64]) -> Vec<f64> {
-    bits.iter().map(|&b| f64::from_bits(b)).collect()
-}
-
-impl FittedState {
-    fn of(f: &Fitted) -> FittedState {
-        let map = |m: &Result<Map, Unfit>| match m {
-            Ok(map) => Ok(to_bits(&map.numbers())),
-            Err(why) => Err(why.as_str().to_owned()),
-        };
-        FittedState {
-            start_ms: f.start_ms,
-            end_ms: f.end_ms,
-            n: f.fits.n,
-            positives: f.fits.positives,
-            maps: f.fits.maps.iter().map(map).collect(),
-        }
-    }
-
-    fn fitted(&self) -> Option<Fitted> {
-        let map = |method: Method| match self.maps.get(method as usize)? {
-            Ok(bits) => Map::of_numbers(method, &of_bits(bits)).map(Ok),
-            Err(name) => {
-                let why = Unfit::ALL.into_iter().find(|why| why.as_str() == name);
-                why.map(Err)
-            }
-        };
-        let [logistic, beta, isotonic] = Method::ALL.map(map);
-        Some(Fitted {
-            start_ms: self.start_ms,
-            end_ms: self.end_ms,
-            fits: Fits {
-                n: self.n,
-                positives: self.positives,
-                maps: [logistic?, beta?, isotonic?],
-            },
-        })
-    }
-}
-
-impl RecalibrationState {
-    /// The state of a recalibration.
-    pub fn of(m: &Recalibration) -> RecalibrationState {
-        let judged = |j: &Arc<Judged>| JudgedState {
-            fitted: FittedState::of(&j.fitted),
-            start_ms: j.start_ms,
-            end_ms: j.end_ms,
-            numbers: to_bits(&j.judgement.numbers()),
-        };
-        RecalibrationState {
-            fitted: FittedState::of(&m.fitted),
-            judged: m.judged.as_ref().map(judged),
-        }
-    }
-
-    /// The recalibration again; `None` where the state is none.
-    pub fn recalibration(&self) -> Option<Recalibration> {
-        let judged = |j: &JudgedState| {
-            Some(Arc::new(Judged {
-                fitted: Arc::new(j.fitted.fitted()?),
-                start_ms: j.start_ms,
-                end_ms: j.end_ms,
-                judgement: Judgement::of_numbers(&of_bits(&j.numbers))?,
-            }))
-        };
-        Some(Recalibration {
-            fitted: Arc::new(self.fitted.fitted()?),
-            judged: match &self.judged {
-                None => None,
-                Some(state) => Some(judged(state)?),
-            },
-        })
-    }
 }
 
 #[cfg(test)]
@@ -332,10 +233,13 @@ mod tests {
         let first = step(None, window(0, Verdict::Miscalibrated)).unwrap();
         let next = step(Some(&first), window(60, Verdict::Miscalibrated)).unwrap();
         for recalibration in [first, next] {
-            let state = RecalibrationState::of(&recalibration);
-            let text = serde_json::to_string(&state).unwrap();
-            let back: RecalibrationState = serde_json::from_str(&text).unwrap();
-            assert_eq!(back.recalibration().as_ref(), Some(&*recalibration));
+            let text = serde_json::to_string(&recalibration).unwrap();
+            let back: Recalibration = serde_json::from_str(&text).unwrap();
+            assert!(back == *recalibration && back.is_whole());
+            let mut swapped = back.fitted.as_ref().clone();
+            swapped.fits.maps.reverse();
+            let fitted = Arc::new(swapped);
+            assert!(!Recalibration { fitted, ..back }.is_whole());
         }
     }
 }

@@ -87,7 +87,7 @@ fn carry_over(
     judge: &mut JudgeState,
     (before, after): (&Ladder, &Ladder),
     grid: Grid,
-    line_ms: i64,
+    sealed_until_ms: i64,
 ) -> Result<(), PackError> {
     if judge.rings.is_empty() {
         return Ok(());
@@ -95,7 +95,7 @@ fn carry_over(
     let mut old = Windows::new(before, PaneSums::Scores(grid));
     old.restore(std::mem::take(&mut judge.rings))?;
     let mut new = Windows::new(after, PaneSums::Scores(grid));
-    new.carry_over(&old, line_ms)?;
+    new.carry_over(&old, sealed_until_ms)?;
     judge.rings = new.state();
     let places = places(before, after);
     let verdicts = carried(&judge.verdicts, &places);

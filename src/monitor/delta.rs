@@ -201,9 +201,9 @@ impl PendingPanes {
         }
     }
 
-    /// Takes out the oldest pane if it begins before `line_ms`.
-    pub fn take(&mut self, line_ms: i64) -> Option<PaneDelta> {
-        if self.oldest_ms()? >= line_ms {
+    /// Takes out the oldest pane if it begins before `watermark_ms`.
+    pub fn take(&mut self, watermark_ms: i64) -> Option<PaneDelta> {
+        if self.oldest_ms()? >= watermark_ms {
             return None;
         }
         Some(self.panes.remove(0).packed())
@@ -329,13 +329,13 @@ impl PaneWalk {
         }
     }
 
-    /// End of the next pane. `moves` says whether time alone changes any window; `oldest_ms` is the
-    /// begin of the oldest pane that waits.
-    pub fn next_end_ms(&mut self, moves: bool, oldest_ms: Option<i64>) -> Option<i64> {
+    /// End of the next pane. `can_slide` says whether time alone changes any window; `oldest_ms` is
+    /// the begin of the oldest pane that waits.
+    pub fn next_end_ms(&mut self, can_slide: bool, oldest_ms: Option<i64>) -> Option<i64> {
         if self.at_ms >= self.until_ms {
             return None;
         }
-        if !moves {
+        if !can_slide {
             let oldest_ms = oldest_ms.filter(|&ms| ms < self.until_ms)?;
             self.at_ms = self.at_ms.max(oldest_ms);
         }

@@ -1,11 +1,11 @@
 //! Both stages in one thread: records in, changes and reports out.
 //!
-//! When the watermark passes the end of a pane, the call that moved it drains the [`Shard`] and
-//! lets the [`Monitor`] judge, pane by pane if several are due. So judgements and late events
-//! depend on the records alone and not on when anyone calls [`Engine::tick`]. The clock (`now_ms`
-//! of `tick`) does one thing only: it withdraws the values of streams without events, and the
-//! values of all streams while the watermark stands still. A tick also expires unused streams, by
-//! event time.
+//! An engine takes records as a [`RecordSink`](super::RecordSink): the call that moves the
+//! watermark past the end of a pane drains the [`Shard`] into the [`Monitor`], which judges pane by
+//! pane if several are due. So judgements and late events depend on the records alone and not on
+//! when anyone calls [`Engine::tick`]. The clock (`now_ms` of `tick`) does one thing only: it
+//! withdraws the values of streams without events, and the values of all streams while the
+//! watermark stands still. A tick also expires unused streams, by event time.
 //!
 //! Always, after every call: records read equal the sum of the dispositions; all panes of a model
 //! before its watermark are sealed and judged; an engine restored from a snapshot and fed the
@@ -14,18 +14,15 @@
 use super::activity::Unjudged;
 use super::monitor::{Monitor, MonitorView, comparisons};
 use super::restore::{Fit, RestoreError, SegmentOf};
-use super::shard::{Batch, Shard, ShardHolder};
+use super::shard::{DeltaSink, Shard, ShardHolder, ShardUpkeep, ShardView};
 use super::snapshot::Snapshot;
 use super::watchdog::Watchdog;
-use crate::collect::join::{
-    JoinState, Joins, JournalDelta, JournalError, SpillBackend, SpillError,
-};
-use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionId, PartitionState};
+use crate::collect::join::{JoinState, JournalDelta, JournalError, SpillBackend};
+use crate::collect::{Counters, Pair, PairCounts, PartitionId};
 use crate::judge::{
     AccountReport, Change, ComparisonReport, Plan, Runtime, StreamId, StreamReport, WindowJudgement,
 };
 use std::collections::BTreeSet;
-use std::iter::once;
 use std::sync::Arc;
 
 /// A shard over all partitions, and the monitor that judges it. See the module.
@@ -42,19 +39,11 @@ pub struct Engine {
 }
 
 impl ShardHolder for Engine {
-    #[inline]
-    fn shard(&mut self) -> &mut Shard {
-        &mut self.shard
-    }
+    type Sink = Monitor;
 
-    /// Seals and judges what the watermark has passed.
-    #[cold]
-    fn seal(&mut self) {
-        self.observe_activity();
-        while let Some(batch) = self.shard.drain() {
-            self.apply(batch);
-        }
-        self.monitor.compare_streams();
+    #[inline]
+    fn parts(&mut self) -> (&mut Shard, &mut Monitor) {
+        (&mut self.shard, &mut self.monitor)
     }
 }
 
@@ -76,34 +65,10 @@ impl Engine {
         self.shard.assign(at)
     }
 
-    /// See [`Partitions::resume`](crate::collect::Partitions::resume).
-    pub fn resume(&mut self) {
-        self.shard.upkeep().resume();
-    }
-
-    fn apply(&mut self, batch: Batch) {
-        for delta in batch.deltas {
-            let source = delta.source();
-            let applied = self.monitor.apply(delta);
-            if let (Some(source), Some(lost)) = (source, applied) {
-                self.shard.upkeep().count_no_cell(source, lost);
-            }
-        }
-        if let Some((model, until_ms)) = batch.sealed {
-            self.monitor.advance(model, until_ms);
-        }
-    }
-
-    fn observe_activity(&mut self) {
-        let shard = self.shard.view();
-        let activity = (shard.activity(), shard.vector_activity());
-        self.monitor.observe(shard.due_ms(), once(activity));
-    }
-
     /// Advances the clock to `now_ms`: withdraws stale values and expires unused streams. Returns
     /// all changes since the last call.
     pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
-        self.observe_activity();
+        self.monitor.begin(&self.shard);
         self.shard.tick(now_ms);
         let stalled_after_ms = self.plan().caps.stalled_after_ms;
         let frontier = self.shard.view().frontier();
@@ -135,28 +100,33 @@ impl Engine {
     }
 
     fn finish_by(&mut self, newest_ms: i64) -> Vec<Change> {
-        self.observe_activity();
+        self.monitor.begin(&self.shard);
         self.correct();
         for model in 0..self.plan().models.len() {
-            let line_ms = self.shard.view().last_line_ms(model, newest_ms);
-            let mut at_ms = i64::MIN;
-            while at_ms < line_ms {
-                let batch = self.shard.seal(model, line_ms);
-                at_ms = batch.sealed.map_or(line_ms, |(_, until_ms)| until_ms);
-                self.apply(batch);
-            }
+            let watermark_ms = self.shard.view().last_watermark_ms(model, newest_ms);
+            self.shard
+                .seal_until(model, watermark_ms, &mut self.monitor);
             // Late outcomes of what was sealed last.
             self.correct();
-            self.monitor.finish(model, line_ms);
+            self.monitor.finish(model, watermark_ms);
         }
-        self.monitor.compare_streams();
+        self.monitor.end();
         self.monitor.take_changes()
     }
 
     /// Applies what late outcomes change.
     fn correct(&mut self) {
-        let batch = self.shard.upkeep().take_corrections();
-        self.apply(batch);
+        self.shard.correct(&mut self.monitor);
+    }
+
+    /// What is counted.
+    pub fn shard(&self) -> ShardView<'_> {
+        self.shard.view()
+    }
+
+    /// What else the holder of a shard does with it.
+    pub fn upkeep(&mut self) -> ShardUpkeep<'_> {
+        self.shard.upkeep()
     }
 
     /// What judges.
@@ -236,7 +206,7 @@ impl Engine {
         self.monitor.start_over(of, close)
     }
 
-    /// See [`ShardUpkeep::tap`](super::shard::ShardUpkeep::tap).
+    /// See [`ShardUpkeep::tap`].
     pub fn tap(&mut self, room: usize) -> (Vec<Pair>, u64) {
         self.shard.upkeep().tap(room)
     }
@@ -256,24 +226,9 @@ impl Engine {
         self.monitor.take_judgements()
     }
 
-    /// How far each partition was read.
-    pub fn partitions(&self) -> impl Iterator<Item = PartitionState> {
-        self.shard.view().partitions().states()
-    }
-
-    /// See [`MonitorView::lateness_ms`].
-    pub fn lateness_ms(&self) -> i64 {
-        self.monitor.view().lateness_ms()
-    }
-
     /// Panes held over all streams, open and sealed; one that two windows share counts for each.
     pub fn panes(&self) -> usize {
         self.shard.view().panes() + self.monitor.view().panes()
-    }
-
-    /// The next offset of each partition that was read.
-    pub fn positions(&self) -> Vec<Origin> {
-        self.shard.view().partitions().positions().collect()
     }
 
     /// Heap bytes of all state.
@@ -286,41 +241,6 @@ impl Engine {
     pub fn take_journals(&mut self) -> Vec<JournalDelta> {
         self.correct();
         self.shard.upkeep().take_journals()
-    }
-
-    /// All joins.
-    pub fn joins(&self) -> &Joins {
-        self.shard.view().joins()
-    }
-
-    /// Predictions that are retained for their outcomes, or for revisions.
-    pub fn retained(&self) -> usize {
-        self.shard.view().retained()
-    }
-
-    /// See [`ShardView::journal_bytes`](super::shard::ShardView::journal_bytes).
-    pub fn journal_bytes(&self) -> usize {
-        self.shard.view().journal_bytes()
-    }
-
-    /// See [`ShardUpkeep::spill_to`](super::shard::ShardUpkeep::spill_to).
-    pub fn spill_to(&mut self, spills: Arc<dyn SpillBackend>, shared_by: usize) {
-        self.shard.upkeep().spill_to(spills, shared_by);
-    }
-
-    /// See [`ShardUpkeep::spill_some`](super::shard::ShardUpkeep::spill_some).
-    pub fn spill_some(&mut self) -> bool {
-        self.shard.upkeep().spill_some()
-    }
-
-    /// See [`ShardView::fault`](super::shard::ShardView::fault).
-    pub fn fault(&self) -> Option<&SpillError> {
-        self.shard.view().fault()
-    }
-
-    /// See [`ShardView::spilled`](super::shard::ShardView::spilled).
-    pub fn spilled(&self) -> (usize, usize) {
-        self.shard.view().spilled()
     }
 
     /// All state, to be restored by [`Engine::restore`]; where outcomes come separately, together
@@ -341,7 +261,7 @@ impl Engine {
 
     /// The same with the segments of the journals that the snapshot marks, a place for the
     /// predictions that memory has no room for, and the number of engines that share the memory.
-    /// See [`ShardUpkeep::spill_to`](super::shard::ShardUpkeep::spill_to).
+    /// See [`ShardUpkeep::spill_to`].
     pub fn restore_spilling<'s>(
         plan: Plan,
         mut s: Snapshot,

@@ -14,10 +14,8 @@
 //! judged. A record that came before the question is either in a checkpoint or holds back the
 //! verdicts.
 
+use crate::collect::PartitionId;
 use std::collections::BTreeMap;
-
-/// Number of a topic, and partition.
-pub type At = (u16, i32);
 
 /// How up to date the checkpoint of a partition is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,7 +74,7 @@ impl Reach {
 /// All partitions that there should be. See the module.
 #[derive(Debug, Default)]
 pub struct PartitionLiveness {
-    known: BTreeMap<At, Known>,
+    known: BTreeMap<PartitionId, Known>,
     /// How long a checkpoint is awaited, in milliseconds.
     missing_after_ms: i64,
 }
@@ -91,7 +89,7 @@ impl PartitionLiveness {
     }
 
     /// There is such a partition.
-    pub fn expect(&mut self, at: At, now_ms: i64) {
+    pub fn expect(&mut self, at: PartitionId, now_ms: i64) {
         self.known.entry(at).or_insert_with(|| Known {
             since_ms: now_ms,
             ..Known::default()
@@ -99,7 +97,7 @@ impl PartitionLiveness {
     }
 
     /// A checkpoint of it came.
-    pub fn checkpoint_came(&mut self, at: At, written_ms: Option<i64>, now_ms: i64) {
+    pub fn checkpoint_came(&mut self, at: PartitionId, written_ms: Option<i64>, now_ms: i64) {
         self.expect(at, now_ms);
         if let Some(known) = self.known.get_mut(&at) {
             known.written_ms = Some(written_ms.unwrap_or(now_ms));
@@ -109,7 +107,7 @@ impl PartitionLiveness {
     }
 
     /// One came that cannot be used.
-    pub fn refuse(&mut self, at: At, why: String, now_ms: i64) {
+    pub fn refuse(&mut self, at: PartitionId, why: String, now_ms: i64) {
         self.expect(at, now_ms);
         if let Some(known) = self.known.get_mut(&at) {
             known.fault = Some(why);
@@ -118,7 +116,7 @@ impl PartitionLiveness {
 
     /// So many of its records are in no checkpoint; `unended`: its checkpoint does not say that it
     /// was read to its end.
-    pub fn set_uncovered(&mut self, at: At, uncovered: u64, unended: bool, now_ms: i64) {
+    pub fn set_uncovered(&mut self, at: PartitionId, uncovered: u64, unended: bool, now_ms: i64) {
         if let Some(known) = self.known.get_mut(&at) {
             if uncovered == 0 && !unended {
                 // No checkpoint is awaited.
@@ -129,7 +127,7 @@ impl PartitionLiveness {
     }
 
     /// All partitions, and how up to date each is.
-    pub fn all(&self, now_ms: i64) -> impl Iterator<Item = (At, &Known, Freshness)> {
+    pub fn all(&self, now_ms: i64) -> impl Iterator<Item = (PartitionId, &Known, Freshness)> {
         self.known.iter().map(move |(at, known)| {
             let late = now_ms.saturating_sub(known.since_ms) >= self.missing_after_ms;
             let awaited = known.uncovered > 0 || known.unended;
@@ -178,28 +176,28 @@ mod tests {
 
     #[test]
     fn a_partition_is_waited_for_until_no_checkpoint_came_for_too_long_and_again_when_one_comes() {
-        let mut liveness = PartitionLiveness::new(1000);
-        liveness.expect((0, 3), 0);
+        let (mut liveness, at) = (PartitionLiveness::new(1000), (0, 3).into());
+        liveness.expect(at, 0);
         // An empty partition is not missing, however long it is empty.
-        liveness.set_uncovered((0, 3), 0, false, 50_000);
+        liveness.set_uncovered(at, 0, false, 50_000);
         assert_eq!(freshness(&liveness, 50_000), Freshness::Covered);
-        liveness.set_uncovered((0, 3), 7, false, 50_500);
+        liveness.set_uncovered(at, 7, false, 50_500);
         assert_eq!(freshness(&liveness, 50_900), Freshness::Behind);
         assert_eq!(freshness(&liveness, 51_000), Freshness::Missing);
-        liveness.checkpoint_came((0, 3), Some(51_100), 51_200);
-        liveness.set_uncovered((0, 3), 2, false, 51_200);
+        liveness.checkpoint_came(at, Some(51_100), 51_200);
+        liveness.set_uncovered(at, 2, false, 51_200);
         assert_eq!(freshness(&liveness, 52_199), Freshness::Behind);
         assert_eq!(freshness(&liveness, 52_200), Freshness::Stale);
-        liveness.set_uncovered((0, 3), 0, false, 52_300);
+        liveness.set_uncovered(at, 0, false, 52_300);
         assert_eq!(freshness(&liveness, 52_300), Freshness::Covered);
         // What was quiet for long is waited for as any other.
-        liveness.set_uncovered((0, 3), 0, false, 99_000);
-        liveness.set_uncovered((0, 3), 1, false, 99_100);
+        liveness.set_uncovered(at, 0, false, 99_000);
+        liveness.set_uncovered(at, 1, false, 99_100);
         assert_eq!(freshness(&liveness, 99_900), Freshness::Behind);
         // Its last panes are on their way.
-        liveness.set_uncovered((0, 3), 0, true, 99_950);
+        liveness.set_uncovered(at, 0, true, 99_950);
         assert_eq!(freshness(&liveness, 99_950), Freshness::Behind);
-        liveness.set_uncovered((0, 3), 0, false, 99_990);
+        liveness.set_uncovered(at, 0, false, 99_990);
         assert_eq!(freshness(&liveness, 99_990), Freshness::Covered);
     }
 }

@@ -46,7 +46,8 @@ pub mod version;
 pub mod views;
 pub mod watchdog;
 
-pub use crate::judge::{Caps, ModelPlan, Plan};
+pub use crate::collect::Caps;
+pub use crate::judge::{ModelPlan, Plan};
 pub use aggregator::Aggregator;
 pub use delta::Delta;
 pub use engine::Engine;

@@ -23,7 +23,7 @@
 
 use super::activity::{Activity, StreamActivity};
 use super::delta::{Delta, PaneWalk, PendingPanes};
-use super::shard::complete;
+use super::shard::{DeltaSink, Shard, complete};
 use super::vectors::Vectors;
 use super::views::{VersionName, scalars};
 use crate::collect::{Key, LastSeen, Named, Names, PaneDelta, Part, ROLL_UP, Slots};
@@ -34,6 +34,7 @@ use crate::judge::{
 use crate::stats::sequential::Odds;
 use crate::stats::view::View;
 use crate::window::{Correction, PackError, RUNNING_BYTES_MAX};
+use std::iter::once;
 use std::sync::Arc;
 
 mod expiry;
@@ -180,9 +181,9 @@ impl Monitor {
                 newest_ms,
                 pane,
             } => {
-                let line_ms = &self.sealed_until_ms;
+                let sealed_until_ms = &self.sealed_until_ms;
                 let vectors = &mut self.vectors;
-                let fits = vectors.apply(&self.plan, &stream, newest_ms, &pane, line_ms);
+                let fits = vectors.apply(&self.plan, &stream, newest_ms, &pane, sealed_until_ms);
                 fits.map(|()| 0)
             }
             Delta::Late { key, late } => {
@@ -213,10 +214,10 @@ impl Monitor {
         for slot in self.with_rollup(slot) {
             self.make_judges(slot);
             if let Some(stream) = self.streams.get_mut(slot) {
-                let line_ms = self.sealed_until_ms[stream.model];
+                let sealed_until_ms = self.sealed_until_ms[stream.model];
                 for (view, judge) in stream.judges.iter_mut().enumerate() {
                     // Sums that do not fit stay out, as those of a pane that no window holds.
-                    let _ = judge.place(&pane.pane(view), line_ms);
+                    let _ = judge.place(&pane.pane(view), sealed_until_ms);
                 }
             }
         }
@@ -244,15 +245,16 @@ impl Monitor {
         }
     }
 
-    /// Seals and judges the panes of a model up to the line, which all shards have passed.
-    pub fn advance(&mut self, model: usize, line_ms: i64) {
+    /// Seals and judges the panes of a model up to the watermark, which all shards have passed.
+    pub fn advance(&mut self, model: usize, watermark_ms: i64) {
         let from_ms = self.sealed_until_ms[model];
+        let span = (from_ms, watermark_ms);
         let views = scalars(&self.plan.models[model]).count();
         let running_bytes = RUNNING_BYTES_MAX / (self.streams.len() * views).max(1);
         // Roll-ups last: they seal what the others sealed.
         for rollups in [false, true] {
             let sealed = self.each_stream(model, rollups, |stream, plan| {
-                stream.seal(plan, (from_ms, line_ms), running_bytes)
+                stream.seal(plan, span, running_bytes)
             });
             for (slot, mut sealed) in sealed {
                 self.changes.append(&mut sealed.changes);
@@ -260,8 +262,8 @@ impl Monitor {
             }
         }
         self.vectors
-            .seal(&self.plan, model, (from_ms, line_ms), &mut self.changes);
-        self.sealed_until_ms[model] = from_ms.max(line_ms);
+            .seal(&self.plan, model, span, &mut self.changes);
+        self.sealed_until_ms[model] = from_ms.max(watermark_ms);
         (self.uncompared[model], self.moved) = (true, true);
     }
 
@@ -298,13 +300,13 @@ impl Monitor {
         }
     }
 
-    /// The input has ended at the line: judges every window as it stands.
-    pub fn finish(&mut self, model: usize, line_ms: i64) {
+    /// The input has ended at the watermark: judges every window as it stands.
+    pub fn finish(&mut self, model: usize, watermark_ms: i64) {
         for rollups in [false, true] {
             let finished = self.each_stream(model, rollups, |stream, plan| {
                 let mut changes = Vec::new();
                 for judge in &mut stream.judges {
-                    judge.finish(line_ms, &plan.judge, &mut changes);
+                    judge.finish(watermark_ms, &plan.judge, &mut changes);
                 }
                 changes
             });
@@ -312,7 +314,7 @@ impl Monitor {
             self.changes.extend(changes);
         }
         self.vectors
-            .finish(&self.plan, model, line_ms, &mut self.changes);
+            .finish(&self.plan, model, watermark_ms, &mut self.changes);
         (self.uncompared[model], self.moved) = (true, true);
     }
 
@@ -380,6 +382,27 @@ impl Monitor {
     }
 }
 
+impl DeltaSink for Monitor {
+    fn begin(&mut self, shard: &Shard) {
+        let shard = shard.view();
+        let activity = (shard.activity(), shard.vector_activity());
+        self.observe(shard.due_ms(), once(activity));
+    }
+
+    fn take(&mut self, delta: Delta) -> u64 {
+        // What does not fit the plan was never counted.
+        self.apply(delta).unwrap_or(0)
+    }
+
+    fn advance(&mut self, model: usize, until_ms: i64) {
+        Monitor::advance(self, model, until_ms);
+    }
+
+    fn end(&mut self) {
+        self.compare_streams();
+    }
+}
+
 impl Named for Stream {
     fn key(&self) -> &Key {
         &self.key
@@ -416,23 +439,25 @@ impl Stream {
         }
         self.judges
             .iter_mut()
-            .for_each(|j| j.seen(self.last.newest_ms));
+            .for_each(|j| j.set_last_event_ms(self.last.newest_ms));
     }
 
-    /// Seals and judges the panes from `from_ms` to the line. Each judge's windows may keep
-    /// `running_bytes` of sums.
+    /// Seals and judges the panes from `from_ms` to the watermark. Each judge's windows may
+    /// keep `running_bytes` of sums.
     fn seal(
         &mut self,
         plan: &ModelPlan,
-        (from_ms, line_ms): (i64, i64),
+        (from_ms, watermark_ms): (i64, i64),
         running_bytes: usize,
     ) -> Sealed {
         let rolls_up = plan.segmenting.rollup && self.part.is_rolled_up();
         let mut sealed = Sealed::default();
-        self.judges.iter_mut().for_each(|j| j.keep(running_bytes));
-        let mut walk = PaneWalk::new(from_ms, line_ms, plan.ladder.pane_ms);
+        self.judges
+            .iter_mut()
+            .for_each(|j| j.set_running_bytes_max(running_bytes));
+        let mut walk = PaneWalk::new(from_ms, watermark_ms, plan.ladder.pane_ms);
         while let Some(end_ms) = walk.next_end_ms(
-            self.judges.iter().any(Judge::moves),
+            self.judges.iter().any(Judge::can_slide),
             self.pending.oldest_ms(),
         ) {
             let pane = self.pending.take(end_ms);

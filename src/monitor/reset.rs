@@ -32,69 +32,79 @@ impl Snapshot {
             ..Reset::default()
         };
         self.partitions.reset(to_ms);
-        let mut lines = Vec::new();
+        let mut watermarks = Vec::new();
         for model in &mut self.models {
-            let line_ms = to_ms - to_ms.rem_euclid(model.ladder.pane_ms);
-            model.sealed_until_ms = model.sealed_until_ms.min(line_ms);
-            lines.push((line_ms, model.ladder.pane_ms.max(1)));
+            let watermark_ms = to_ms - to_ms.rem_euclid(model.ladder.pane_ms);
+            model.sealed_until_ms = model.sealed_until_ms.min(watermark_ms);
+            watermarks.push((watermark_ms, model.ladder.pane_ms.max(1)));
         }
-        let line_of = |model: u32| lines.get(model as usize).copied().unwrap_or((to_ms, 1));
+        let watermark_of = |model: u32| {
+            watermarks
+                .get(model as usize)
+                .copied()
+                .unwrap_or((to_ms, 1))
+        };
         for s in &mut self.streams {
-            let (line_ms, pane_ms) = line_of(s.model);
+            let (watermark_ms, pane_ms) = watermark_of(s.model);
             let before = s.open.len() + s.pending.len();
             s.newest_ms = s.newest_ms.min(to_ms);
-            s.open.retain(|(start_ms, _)| *start_ms <= line_ms);
-            s.late_outcomes.retain(|(start_ms, _)| *start_ms <= line_ms);
-            s.pending.retain(|pane| pane.end_ms <= line_ms);
+            s.open.retain(|(start_ms, _)| *start_ms <= watermark_ms);
+            s.late_outcomes
+                .retain(|(start_ms, _)| *start_ms <= watermark_ms);
+            s.pending.retain(|pane| pane.end_ms <= watermark_ms);
             reset.panes += before - s.open.len() - s.pending.len();
             for judge in &mut s.judges {
-                reset_judge(judge, (line_ms, pane_ms), &mut reset);
+                reset_judge(judge, (watermark_ms, pane_ms), &mut reset);
             }
         }
         for v in &mut self.vectors {
-            let (line_ms, pane_ms) = line_of(v.model);
+            let (watermark_ms, pane_ms) = watermark_of(v.model);
             v.newest_ms = v.newest_ms.min(to_ms);
             for view in &mut v.views {
                 let before = view.open.open.len() + view.pending.open.len();
-                view.open.open.retain(|pane| pane.start_ms <= line_ms);
-                view.pending.open.retain(|pane| pane.end_ms <= line_ms);
+                view.open.open.retain(|pane| pane.start_ms <= watermark_ms);
+                view.pending.open.retain(|pane| pane.end_ms <= watermark_ms);
                 reset.panes += before - view.open.open.len() - view.pending.open.len();
-                reset_judge(&mut view.judge, (line_ms, pane_ms), &mut reset);
+                reset_judge(&mut view.judge, (watermark_ms, pane_ms), &mut reset);
             }
         }
         for c in &mut self.compared {
-            c.pairing.reset(line_of(c.model).0);
+            c.pairing.reset(watermark_of(c.model).0);
         }
         reset
     }
 }
 
 /// `pane_ms` is the width of the base panes.
-fn reset_judge(judge: &mut JudgeState, (line_ms, pane_ms): (i64, i64), reset: &mut Reset) {
+fn reset_judge(judge: &mut JudgeState, (watermark_ms, pane_ms): (i64, i64), reset: &mut Reset) {
     // A pane of the future would keep out all panes before it until its time has come.
-    judge.dispersion.cut(line_ms.div_euclid(pane_ms));
-    let stays = |pane: &PaneState| pane.end_ms <= line_ms;
+    judge.dispersion.cut(watermark_ms.div_euclid(pane_ms));
+    let stays = |pane: &PaneState| pane.end_ms <= watermark_ms;
     for ring in &mut judge.rings {
         let before = ring.panes.len() + ring.gathering.len();
         ring.panes.retain(stays);
         ring.gathering.retain(stays);
         reset.panes += before - ring.panes.len() - ring.gathering.len();
     }
-    for window in judge.verdicts.iter_mut().filter(|w| w.end_ms > line_ms) {
+    for window in judge
+        .verdicts
+        .iter_mut()
+        .filter(|w| w.end_ms > watermark_ms)
+    {
         window.verdict = Verdict::Undecided(Undecided::TooFew);
         (window.start_ms, window.end_ms, window.n) = (0, 0, 0);
-        window.alert = since(window.alert, line_ms);
+        window.alert = since(window.alert, watermark_ms);
         reset.verdicts += 1;
     }
-    judge.alert = since(judge.alert, line_ms);
+    judge.alert = since(judge.alert, watermark_ms);
     if let Some(detector) = &mut judge.detector {
-        detector.at_ms = detector.at_ms.map(|ms| ms.min(line_ms));
+        detector.at_ms = detector.at_ms.map(|ms| ms.min(watermark_ms));
     }
 }
 
-/// An alert that began no later than `line_ms`.
-fn since(alert: Alert, line_ms: i64) -> Alert {
-    let by = |ms: Option<i64>| ms.map(|ms| ms.min(line_ms));
+/// An alert that began no later than `watermark_ms`.
+fn since(alert: Alert, watermark_ms: i64) -> Alert {
+    let by = |ms: Option<i64>| ms.map(|ms| ms.min(watermark_ms));
     Alert {
         since_ms: by(alert.since_ms),
         bad_ms: by(alert.bad_ms),

@@ -99,9 +99,9 @@ impl PartitionWindows {
                 let name = VersionName::of_stream(stream);
                 if let Some(at) = self.version(name) {
                     let version = &mut self.versions[at];
-                    let line_ms = self.sealed_until_ms[version.model];
+                    let sealed_until_ms = self.sealed_until_ms[version.model];
                     // A pane of another shape stays out.
-                    version.apply(stream.view, pane, line_ms, Windows::place);
+                    version.apply(stream.view, pane, sealed_until_ms, Windows::place);
                 }
                 0
             }
@@ -142,18 +142,18 @@ impl PartitionWindows {
         })
     }
 
-    /// Moves the windows of a model up to the line.
-    pub fn advance(&mut self, model: usize, line_ms: i64) {
+    /// Moves the windows of a model up to the watermark.
+    pub fn advance(&mut self, model: usize, watermark_ms: i64) {
         let from_ms = self.sealed_until_ms[model];
         let pane_ms = self.plan.models[model].ladder.pane_ms;
         for (_, stream) in self.streams.iter_mut().filter(|(_, s)| s.model == model) {
-            stream.advance(PaneWalk::new(from_ms, line_ms, pane_ms));
+            stream.advance(PaneWalk::new(from_ms, watermark_ms, pane_ms));
         }
         for version in self.versions.iter_mut().filter(|v| v.model == model) {
-            let walk = PaneWalk::new(from_ms, line_ms, pane_ms);
-            version.seal(walk, Windows::moves, take);
+            let walk = PaneWalk::new(from_ms, watermark_ms, pane_ms);
+            version.seal(walk, Windows::can_slide, take);
         }
-        self.sealed_until_ms[model] = from_ms.max(line_ms);
+        self.sealed_until_ms[model] = from_ms.max(watermark_ms);
     }
 
     /// Lets go of the windows of streams that the shard no longer has.
@@ -191,6 +191,21 @@ impl PartitionWindows {
     /// Parts of the snapshot that no longer fit the plan, each with the reason.
     pub fn dropped(&self) -> &[String] {
         &self.dropped
+    }
+
+    /// By model, the begin of the oldest pane in a window.
+    pub fn oldest_ms(&self) -> Vec<i64> {
+        let mut oldest_ms = vec![i64::MAX; self.plan.models.len()];
+        let streams = self.streams.iter();
+        let scores = streams.flat_map(|(_, s)| s.windows.iter().map(|w| (s.model, w)));
+        let versions = self.versions.iter();
+        let vectors = versions.flat_map(|v| v.views.iter().map(|view| (v.model, &view.sink)));
+        for (model, windows) in scores.chain(vectors) {
+            let oldest = windows.rings().iter().filter_map(|ring| ring.all().next());
+            let ms = oldest.map(|pane| pane.start_ms).min();
+            oldest_ms[model] = oldest_ms[model].min(ms.unwrap_or(i64::MAX));
+        }
+        oldest_ms
     }
 
     /// Panes held, over all windows.
@@ -238,8 +253,8 @@ impl PartitionWindows {
     pub fn restore(plan: Plan, s: &Snapshot, fit: &Fit) -> Result<PartitionWindows, RestoreError> {
         let mut all = PartitionWindows::new(plan);
         all.dropped.clone_from(&fit.dropped);
-        for (model, line_ms) in fit.sealed_until_ms(s) {
-            all.sealed_until_ms[model] = line_ms;
+        for (model, until_ms) in fit.sealed_until_ms(s) {
+            all.sealed_until_ms[model] = until_ms;
         }
         for state in s.streams.iter().filter(|s| !s.judges.is_empty()) {
             if let Some(model) = fit.model_of(&all.plan, state) {
@@ -301,7 +316,7 @@ impl Retained {
     /// Moves the windows over the panes of the walk.
     fn advance(&mut self, mut walk: PaneWalk) {
         while let Some(end_ms) = walk.next_end_ms(
-            self.windows.iter().any(Windows::moves),
+            self.windows.iter().any(Windows::can_slide),
             self.pending.oldest_ms(),
         ) {
             let delta = self.pending.take(end_ms);

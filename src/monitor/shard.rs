@@ -6,23 +6,20 @@
 //! to the bit.
 //!
 //! ```text
-//!   records ─► observe, label, reject ─► open panes ─► drain ─► Batch { deltas, sealed }
+//!   records ─► observe, label, reject ─► open panes ─► drain_into ─► deltas ─► DeltaSink
 //! ```
 //!
-//! [`Shard::due`] says after each record, with one comparison, whether the watermark has passed the
-//! end of a pane. The caller then drains the shard until nothing is left. One batch seals the panes
-//! of one model up to one moment. A batch begins with late outcomes of panes that were sealed
-//! earlier, so apply each batch before you drain the next.
-//!
-//! Every holder of a shard takes records as a [`RecordSink`]: the shard counts a record, and the
-//! same call seals the panes that the watermark has then passed.
+//! Every holder of a shard takes records as a [`RecordSink`]: the shard counts a record, and one
+//! comparison says whether the watermark has now passed the end of a pane. If so, the same call
+//! seals pane after pane, until nothing is left. All holders seal by the same loop; they differ in
+//! what takes the deltas. Where one process judges, that is the [monitor](super::Monitor).
 //!
 //! Always: every record is counted once; every event is in one delta, or in an open pane.
 
 use super::delta::{Delta, PackedCorrection};
 use super::vector_counts::VectorCounts;
 use super::views::scalars;
-use crate::collect::{Bounds, Collector, Disposition, Event, Label, Origin, PartitionId, Reason};
+use crate::collect::{Collector, Disposition, Event, Label, Origin, PartitionId, Reason};
 use crate::judge::{Comparisons, Plan};
 use std::collections::BTreeMap;
 
@@ -34,15 +31,6 @@ mod view;
 pub(super) use shape::{complete, model_shape};
 pub use upkeep::ShardUpkeep;
 pub use view::ShardView;
-
-/// What one step of sealing took out of a shard.
-#[derive(Debug, Default)]
-pub struct Batch {
-    /// Corrections and sealed panes, in order.
-    pub deltas: Vec<Delta>,
-    /// The model that was sealed, and up to where.
-    pub sealed: Option<(usize, i64)>,
-}
 
 /// What happens to a partition, besides its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,23 +71,16 @@ pub struct Shard {
     dropped: Vec<String>,
     /// Partitions of the snapshot that were not read since, and their positions.
     unread: BTreeMap<PartitionId, Option<i64>>,
-    /// Up to where open panes were handed over, by model. See [`Shard::hand_over`].
+    /// Up to where open panes were handed over, by model. See [`ShardUpkeep::hand_over`].
     handed_until_ms: Vec<i64>,
 }
 
 impl Shard {
     /// A shard that has counted nothing.
     pub fn new(plan: Plan) -> Shard {
-        let bounds = Bounds {
-            streams_max: plan.caps.streams_max,
-            open_panes_max: plan.caps.open_panes_max,
-            open_bytes_max: plan.caps.open_bytes_max,
-            future_max_ms: plan.caps.future_max_ms,
-            ids_max: plan.caps.ids_max,
-        };
         let models = plan.models.iter().map(|m| model_shape(m, &plan)).collect();
         Shard {
-            collector: Collector::new(models, bounds, plan.joins.clone(), &plan.ids),
+            collector: Collector::new(models, plan.caps, plan.joins.clone(), &plan.ids),
             vectors: VectorCounts::new(&plan),
             comparisons: vec![Comparisons::default(); plan.models.len()],
             dropped: Vec::new(),
@@ -172,7 +153,7 @@ impl Shard {
     pub fn on_partition(&mut self, at: PartitionId, what: PartitionEvent) {
         let partitions = self.collector.partitions_mut();
         match what {
-            PartitionEvent::Passed(offset) => partitions.pass(at, offset),
+            PartitionEvent::Passed(offset) => partitions.skip_to(at, offset),
             PartitionEvent::Ended => {
                 partitions.end(at);
             }
@@ -192,48 +173,60 @@ impl Shard {
         }
     }
 
-    /// Whether a pane of some model can be sealed.
-    #[inline]
-    pub fn due(&self) -> bool {
-        self.collector.due()
-    }
-
-    /// Takes out what late outcomes change, and the panes of one model that the watermark has
-    /// passed; `None` once nothing is left. See the module.
-    pub fn drain(&mut self) -> Option<Batch> {
-        let models = 0..self.plan.models.len();
-        let mut lines = models.filter_map(|m| Some((m, self.collector.line(m)?)));
-        if let Some((model, line_ms)) = lines.next() {
-            return Some(self.seal(model, line_ms));
+    /// Seals what the watermark has passed, and hands over what late outcomes change.
+    #[cold]
+    pub(super) fn drain_into(&mut self, sink: &mut impl DeltaSink) {
+        sink.begin(self);
+        while let Some((model, watermark_ms)) = self.watermark_ms() {
+            self.seal(model, watermark_ms, sink);
         }
-        let batch = self.take_corrections();
-        (!batch.deltas.is_empty()).then_some(batch)
+        self.correct(sink);
+        sink.end();
     }
 
-    /// One step of sealing `model` up to the line; [`Batch::sealed`] says how far it came.
-    pub fn seal(&mut self, model: usize, line_ms: i64) -> Batch {
-        let mut deltas = self.take_corrections().deltas;
+    /// Seals the panes of a model up to the watermark.
+    pub(super) fn seal_until(
+        &mut self,
+        model: usize,
+        watermark_ms: i64,
+        sink: &mut impl DeltaSink,
+    ) {
+        let mut at_ms = i64::MIN;
+        while at_ms < watermark_ms {
+            at_ms = self.seal(model, watermark_ms, sink);
+        }
+    }
+
+    /// A model whose watermark has moved, and its watermark.
+    fn watermark_ms(&self) -> Option<(usize, i64)> {
+        let mut models = 0..self.plan.models.len();
+        models.find_map(|m| Some((m, self.collector.watermark_ms(m)?)))
+    }
+
+    /// One step of sealing `model` up to the watermark; answers how far it came. Late outcomes
+    /// are of panes that were sealed earlier, so they go first.
+    fn seal(&mut self, model: usize, watermark_ms: i64, sink: &mut impl DeltaSink) -> i64 {
+        self.correct(sink);
         let joins = !self.plan.joins.is_empty();
         let until_ms = if joins {
-            self.mature(model, line_ms)
+            self.mature(model, watermark_ms)
         } else {
-            line_ms
+            watermark_ms
         };
         let until_ms = self.collector.next_end_ms(model, until_ms);
-        self.take_panes(model, until_ms, &mut deltas);
+        self.take_panes(model, until_ms, sink);
         self.compare(model, until_ms);
         self.collector.close(model, until_ms);
-        if joins && until_ms >= line_ms {
+        if joins && until_ms >= watermark_ms {
             self.collector.orphan();
         }
-        Batch {
-            deltas,
-            sealed: Some((model, until_ms)),
-        }
+        sink.advance(model, until_ms);
+        until_ms
     }
 
-    /// Takes out the open panes of a model that begin before `until_ms`.
-    fn take_panes(&mut self, model: usize, until_ms: i64, deltas: &mut Vec<Delta>) {
+    /// Hands over the open panes of a model that begin before `until_ms`.
+    fn take_panes(&mut self, model: usize, until_ms: i64, sink: &mut impl DeltaSink) {
+        let mut deltas = Vec::new();
         self.collector.take_panes(model, until_ms, |stream, pane| {
             deltas.push(Delta::Pane {
                 key: stream.key.clone(),
@@ -242,21 +235,33 @@ impl Shard {
             });
         });
         if self.vectors.wanted() {
-            self.vectors.take_panes(model, until_ms, deltas);
+            self.vectors.take_panes(model, until_ms, &mut deltas);
+        }
+        self.give(deltas, sink);
+    }
+
+    /// Hands deltas over, and counts what found no cell there.
+    fn give(&mut self, deltas: Vec<Delta>, sink: &mut impl DeltaSink) {
+        for delta in deltas {
+            let source = delta.source();
+            let lost = sink.take(delta);
+            if let Some(source) = source {
+                self.count_no_cell(source, lost);
+            }
         }
     }
 
     /// Counts predictions that are mature.
-    fn mature(&mut self, model: usize, line_ms: i64) -> i64 {
+    fn mature(&mut self, model: usize, watermark_ms: i64) -> i64 {
         let (plan, vectors) = (&self.plan, &mut self.vectors);
         self.collector
-            .mature(model, line_ms, &mut |r| vectors.mature(plan, r))
+            .mature(model, watermark_ms, &mut |r| vectors.mature(plan, r))
     }
 
     /// Compares the versions of a model on the ids that they share in sealed panes.
-    fn compare(&mut self, model: usize, line_ms: i64) {
+    fn compare(&mut self, model: usize, watermark_ms: i64) {
         let (plan, comparisons) = (&self.plan.models[model], &mut self.comparisons[model]);
-        self.collector.pair_up(model, line_ms, |matches| {
+        self.collector.pair_up(model, watermark_ms, |matches| {
             // The collector knows the scalar views alone.
             if let Some(view) = scalars(plan).nth(matches.view) {
                 comparisons.observe(view, &matches, plan.grid);
@@ -264,8 +269,8 @@ impl Shard {
         });
     }
 
-    /// What late outcomes change in panes that were sealed.
-    fn take_corrections(&mut self) -> Batch {
+    /// Hands over what late outcomes change in panes that were sealed.
+    pub(super) fn correct(&mut self, sink: &mut impl DeltaSink) {
         let mut deltas = Vec::new();
         for (slot, corrections) in self.collector.take_corrections() {
             if let Some(stream) = self.collector.streams().get(slot) {
@@ -284,10 +289,7 @@ impl Shard {
                 }
             }
         }
-        Batch {
-            deltas,
-            sealed: None,
-        }
+        self.give(deltas, sink);
     }
 
     /// Advances the clock to `now_ms`: expires streams without recent events, by event time.
@@ -300,11 +302,11 @@ impl Shard {
                 .collect();
             self.unread.retain(|at, was| now.get(at) == Some(was));
         }
-        let (whole, lines) = (self.view().is_whole(), self.view().sealed_until_ms());
+        let (whole, sealed_until_ms) = (self.view().is_whole(), self.view().sealed_until_ms());
         let (models, least_ms) = (&self.plan.models, self.plan.caps.expire_after_ms);
         let expired = |model: usize, newest_ms: i64| {
             let ladder = &models[model].ladder;
-            whole && ladder.is_past(newest_ms, lines[model], least_ms)
+            whole && ladder.is_past(newest_ms, sealed_until_ms[model], least_ms)
         };
         let (vectors, mut left) = (&mut self.vectors, false);
         self.collector.tick(now_ms, expired, |slot| {
@@ -346,24 +348,38 @@ pub trait RecordSink {
     fn on_partition(&mut self, at: PartitionId, what: PartitionEvent);
 }
 
-/// Who holds a shard, and takes out what it seals.
+/// Takes what a shard seals: the monitor, or what is kept of a partition that may move.
+pub(super) trait DeltaSink {
+    /// The shard is about to be drained.
+    fn begin(&mut self, _: &Shard) {}
+    /// Takes a delta; answers for how many vector views there was no cell.
+    fn take(&mut self, delta: Delta) -> u64;
+    /// All panes of a model before this time were taken.
+    fn advance(&mut self, model: usize, until_ms: i64);
+    /// The shard is drained.
+    fn end(&mut self) {}
+}
+
+/// Who holds a shard, beside what takes its deltas.
 pub(super) trait ShardHolder {
-    /// The shard.
-    fn shard(&mut self) -> &mut Shard;
+    /// What takes its deltas.
+    type Sink: DeltaSink;
 
-    /// Seals what the watermark has passed.
-    fn seal(&mut self);
+    /// Both.
+    fn parts(&mut self) -> (&mut Shard, &mut Self::Sink);
 
-    /// The same where others do not wait for a partition from now on.
+    /// Others do not wait for a partition from now on.
     fn let_others_go(&mut self) {
-        self.seal();
+        let (shard, sink) = self.parts();
+        shard.drain_into(sink);
     }
 
     /// Seals what the record that ended so has made due.
     #[inline]
     fn seal_after(&mut self, end: Disposition) -> Disposition {
-        if self.shard().due() {
-            self.seal();
+        let (shard, sink) = self.parts();
+        if shard.collector.due() {
+            shard.drain_into(sink);
         }
         end
     }
@@ -372,26 +388,26 @@ pub(super) trait ShardHolder {
 impl<H: ShardHolder> RecordSink for H {
     #[inline]
     fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
-        let end = self.shard().observe(origin, event);
+        let end = self.parts().0.observe(origin, event);
         self.seal_after(end)
     }
 
     fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
-        let end = self.shard().label(origin, label);
+        let end = self.parts().0.label(origin, label);
         self.seal_after(end)
     }
 
     fn reject(&mut self, origin: Origin, arrival_ms: Option<i64>, reason: Reason) -> Disposition {
-        let end = self.shard().reject(origin, arrival_ms, reason);
+        let end = self.parts().0.reject(origin, arrival_ms, reason);
         self.seal_after(end)
     }
 
     fn next_row(&mut self, origin: Origin) {
-        self.shard().next_row(origin);
+        self.parts().0.next_row(origin);
     }
 
     fn on_partition(&mut self, at: PartitionId, what: PartitionEvent) {
-        self.shard().on_partition(at, what);
+        self.parts().0.on_partition(at, what);
         if what.lets_others_go() {
             self.let_others_go();
         }

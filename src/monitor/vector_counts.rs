@@ -120,12 +120,12 @@ impl VectorCounts {
         }
     }
 
-    /// Takes out all panes of `model` that begin before `line_ms`.
-    pub fn take_panes(&mut self, model: usize, line_ms: i64, deltas: &mut Vec<Delta>) {
+    /// Takes out all panes of `model` that begin before `watermark_ms`.
+    pub fn take_panes(&mut self, model: usize, watermark_ms: i64, deltas: &mut Vec<Delta>) {
         for version in self.versions.iter_mut().filter(|v| v.model == model) {
             for at in 0..version.views.len() {
                 let stream = version.name().stream(version.views[at].view);
-                while let Some(pane) = version.views[at].panes.seal(line_ms) {
+                while let Some(pane) = version.views[at].panes.seal(watermark_ms) {
                     deltas.push(Delta::Vector {
                         stream: stream.clone(),
                         newest_ms: version.last.newest_ms,

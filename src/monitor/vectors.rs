@@ -26,23 +26,23 @@ pub struct Vectors {
 }
 
 impl Vectors {
-    /// Takes a sealed pane; all panes of its model before `line_ms` are sealed here. `None` where
-    /// it does not fit the plan.
+    /// Takes a sealed pane; all panes of its model before `sealed_until_ms` are sealed here. `None`
+    /// where it does not fit the plan.
     pub fn apply(
         &mut self,
         plan: &Plan,
         stream: &StreamId,
         newest_ms: i64,
         pane: &PaneState,
-        line_ms: &[i64],
+        sealed_until_ms: &[i64],
     ) -> Option<()> {
         let at = self.find_or_begin(plan, VersionName::of_stream(stream))?;
         let version = &mut self.versions[at];
-        let line_ms = line_ms[version.model];
+        let sealed_until_ms = sealed_until_ms[version.model];
         if pane.end_ms - pane.start_ms != plan.models[version.model].ladder.pane_ms {
             return None;
         }
-        version.apply(stream.view, pane, line_ms, Judge::place)?;
+        version.apply(stream.view, pane, sealed_until_ms, Judge::place)?;
         see(version, newest_ms);
         Some(())
     }
@@ -76,31 +76,31 @@ impl Vectors {
         }
     }
 
-    /// Adds the windows of a version of one partition, which are no further than `line_ms`.
-    pub fn absorb(&mut self, plan: &Plan, theirs: &Version<Windows>, line_ms: &[i64]) {
+    /// Adds the windows of a version of one partition, which are no further than `sealed_until_ms`.
+    pub fn absorb(&mut self, plan: &Plan, theirs: &Version<Windows>, sealed_until_ms: &[i64]) {
         let Some(at) = self.find_or_begin(plan, theirs.name()) else {
             return;
         };
         let version = &mut self.versions[at];
-        let line_ms = line_ms[version.model];
+        let sealed_until_ms = sealed_until_ms[version.model];
         for theirs in &theirs.views {
             if let Some(ours) = version.view_mut(theirs.view) {
                 // Sums of another shape stay out.
-                let _ = ours.sink.absorb(&theirs.sink, line_ms);
+                let _ = ours.sink.absorb(&theirs.sink, sealed_until_ms);
             }
         }
     }
 
     /// Adds the panes that the windows of a version of one partition have not passed.
-    pub fn absorb_pending(&mut self, theirs: &Version<Windows>, line_ms: &[i64]) {
+    pub fn absorb_pending(&mut self, theirs: &Version<Windows>, sealed_until_ms: &[i64]) {
         let Some(at) = self.find(theirs.name()) else {
             return;
         };
         let version = &mut self.versions[at];
-        let line_ms = line_ms[version.model];
+        let sealed_until_ms = sealed_until_ms[version.model];
         for theirs in &theirs.views {
             for pane in &theirs.panes.state().open {
-                version.apply(theirs.view, pane, line_ms, Judge::place);
+                version.apply(theirs.view, pane, sealed_until_ms, Judge::place);
             }
         }
     }
@@ -151,29 +151,35 @@ impl Vectors {
         })
     }
 
-    /// Seals and judges the panes of a model from `from_ms` to the line.
+    /// Seals and judges the panes of a model from `from_ms` to the watermark.
     pub fn seal(
         &mut self,
         plan: &Plan,
         model: usize,
-        (from_ms, line_ms): (i64, i64),
+        (from_ms, watermark_ms): (i64, i64),
         changes: &mut Vec<Change>,
     ) {
         let (options, pane_ms) = (&plan.models[model].judge, plan.models[model].ladder.pane_ms);
         for version in self.versions.iter_mut().filter(|v| v.model == model) {
-            let walk = PaneWalk::new(from_ms, line_ms, pane_ms);
-            version.seal(walk, Judge::moves, |judge, pane, end_ms| {
+            let walk = PaneWalk::new(from_ms, watermark_ms, pane_ms);
+            version.seal(walk, Judge::can_slide, |judge, pane, end_ms| {
                 judge.seal(pane, end_ms, options, changes);
             });
         }
     }
 
-    /// The input has ended at the line.
-    pub fn finish(&mut self, plan: &Plan, model: usize, line_ms: i64, changes: &mut Vec<Change>) {
+    /// The input has ended at the watermark.
+    pub fn finish(
+        &mut self,
+        plan: &Plan,
+        model: usize,
+        watermark_ms: i64,
+        changes: &mut Vec<Change>,
+    ) {
         let options = &plan.models[model].judge;
         let mine = self.versions.iter_mut().filter(|v| v.model == model);
         for view in mine.flat_map(|v| &mut v.views) {
-            view.sink.finish(line_ms, options, changes);
+            view.sink.finish(watermark_ms, options, changes);
         }
     }
 
@@ -189,26 +195,26 @@ impl Vectors {
         let before = self.versions.len();
         self.versions.retain_mut(|v| {
             let came = v.last.seen;
-            let quiet_ms = v.last.tick(now_ms);
+            let without_event_ms = v.last.tick(now_ms);
             let options = &plan.models[v.model].judge;
             let due_ms = v.due_ms.take();
             let expired = expired(v.model, v.last.newest_ms) && due_ms.is_none();
-            let quiet = quiet_ms >= options.stale_after_ms;
+            let stale = without_event_ms >= options.stale_after_ms;
             for judge in v.views.iter_mut().map(|v| &mut v.sink) {
-                judge.awaits(due_ms);
+                judge.set_due_ms(due_ms);
                 if came {
-                    judge.came();
+                    judge.note_event();
                 }
                 if expired {
                     judge.leave(now_ms, options, changes);
                 } else {
-                    judge.tick(now_ms, (quiet, stalled), options, changes);
+                    judge.tick(now_ms, (stale, stalled), options, changes);
                 }
             }
             !expired
         });
         if self.versions.len() < before {
-            Version::admit(&mut self.versions, plan, Judge::cap);
+            Version::admit(&mut self.versions, plan, Judge::set_cells_max);
         }
     }
 
@@ -265,7 +271,7 @@ impl Vectors {
         });
         // A view that is no longer configured is let go.
         for ours in &mut version.views {
-            ours.sink.seen(state.newest_ms);
+            ours.sink.set_last_event_ms(state.newest_ms);
             let Some(theirs) = state.view(ours.view) else {
                 continue;
             };
@@ -298,6 +304,6 @@ fn see(version: &mut Version<Judge>, newest_ms: i64) {
     last.newest_ms = last.newest_ms.max(newest_ms);
     let newest_ms = last.newest_ms;
     for view in &mut version.views {
-        view.sink.seen(newest_ms);
+        view.sink.set_last_event_ms(newest_ms);
     }
 }

@@ -113,7 +113,7 @@ impl<S> Version<S> {
         let left = cells_left(all, plan);
         let without = all.iter_mut().filter(|v| !v.has_cells());
         for view in without.take(left).flat_map(|v| &mut v.views) {
-            view.panes.cap(plan.caps.vector_cells_max);
+            view.panes.set_cells_max(plan.caps.vector_cells_max);
             cap(&mut view.sink, plan.caps.vector_cells_max);
         }
     }
@@ -186,11 +186,11 @@ impl<S> Version<S> {
     pub fn seal(
         &mut self,
         mut walk: PaneWalk,
-        moves: impl Fn(&S) -> bool,
+        can_slide: impl Fn(&S) -> bool,
         mut seal: impl FnMut(&mut S, Option<&Pane>, i64),
     ) {
         while let Some(end_ms) = walk.next_end_ms(
-            self.views.iter().any(|v| moves(&v.sink)),
+            self.views.iter().any(|v| can_slide(&v.sink)),
             (self.views.iter())
                 .filter_map(|v| v.panes.oldest_ms())
                 .min(),

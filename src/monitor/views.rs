@@ -73,7 +73,7 @@ pub fn blank(plan: &ModelPlan, view: View, cells_max: usize) -> Option<Arc<ViewS
         }),
     };
     let mut blank = shape.blank()?;
-    blank.cap(cells_max);
+    blank.set_cells_max(cells_max);
     Some(Arc::new(blank))
 }
 

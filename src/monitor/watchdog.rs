@@ -1,6 +1,6 @@
 //! Watches the frontier: whether it stands still though events after it are counted.
 //!
-//! The frontier is the least event time of the partitions that hold others back; less the lateness
+//! The frontier is the least event time of the partitions that hold others back; minus the lateness
 //! of a model, it is the model's watermark. While accepted events are after the frontier, some
 //! partition *holds* it. This happens all the time for a moment. If it lasts, nothing is judged,
 //! and the last judgements would stay on display. So after `stalled_after` verdicts are withdrawn
@@ -62,7 +62,7 @@ impl Watchdog {
         };
         self.now_ms = now_ms;
         self.since_ms.get_or_insert(now_ms);
-        self.stalled = frontier.holder.is_some() && self.held_ms() >= stalled_after_ms;
+        self.stalled = frontier.holder.is_some() && self.stalled_for_ms() >= stalled_after_ms;
         self.stalled
     }
 
@@ -77,7 +77,7 @@ impl Watchdog {
     }
 
     /// For how long it has stood still and was held.
-    pub fn held_ms(&self) -> i64 {
+    pub fn stalled_for_ms(&self) -> i64 {
         let since_ms = self.since_ms.filter(|_| self.frontier.holder.is_some());
         self.now_ms.saturating_sub(since_ms.unwrap_or(self.now_ms))
     }
@@ -96,15 +96,15 @@ mod tests {
                 partition: 1,
             }),
         };
-        let mut dog = Watchdog::default();
-        assert!(!dog.look(0, at(10, true), 100));
-        assert!(!dog.look(99, at(10, true), 100));
-        assert!(dog.look(100, at(10, true), 100));
-        assert_eq!(dog.held_ms(), 100);
-        assert!(!dog.look(101, at(11, true), 100));
+        let mut watchdog = Watchdog::default();
+        assert!(!watchdog.look(0, at(10, true), 100));
+        assert!(!watchdog.look(99, at(10, true), 100));
+        assert!(watchdog.look(100, at(10, true), 100));
+        assert_eq!(watchdog.stalled_for_ms(), 100);
+        assert!(!watchdog.look(101, at(11, true), 100));
         // Nothing is held back: it may stand still for ever.
-        assert!(!dog.look(500, at(11, false), 100));
-        assert!(!dog.look(599, at(11, true), 100));
-        assert!(dog.look(600, at(11, true), 100));
+        assert!(!watchdog.look(500, at(11, false), 100));
+        assert!(!watchdog.look(599, at(11, true), 100));
+        assert!(watchdog.look(600, at(11, true), 100));
     }
 }

@@ -54,8 +54,6 @@ pub fn json(r: &DetectorReport) -> Value {
 
 fn evidence_json(e: &Evidence) -> Value {
     let shares = &e.shares;
-    let cells = e.cells.iter();
-    let cells = cells.map(|c| json!({ "low": c.low, "high": c.high, "lean": c.lean }));
     json!({
         "log": e.log_worth,
         "direction": e.direction.as_str(),
@@ -63,7 +61,7 @@ fn evidence_json(e: &Evidence) -> Value {
         "onset_ms": e.onset.ms.round() as i64,
         "shares": shares.named().into_iter().collect::<BTreeMap<_, _>>(),
         "best_bet": e.best.bet().map(|bet| json!({ "words": bet_words(bet), "share": e.best.share })),
-        "cells": cells.collect::<Vec<_>>(),
+        "cells": e.cells,
     })
 }
 

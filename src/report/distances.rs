@@ -30,7 +30,7 @@ pub fn json(d: &Distances, n: u64) -> Value {
         "interval": d.interval.map(|i| json!({"value": i, "exact": d.interval_exact})),
         "surrogate_interval": {"value": d.surrogate},
         "upper": d.upper,
-        "true_distance": {"low": d.distance.low, "high": d.distance.high},
+        "true_distance": d.distance,
         "laplace": {
             "value": k.error(),
             "squared": k.squared,
@@ -42,7 +42,7 @@ pub fn json(d: &Distances, n: u64) -> Value {
             "p_value_bound": k.p_value_bound,
             "sampling_95": sampling.laplace,
         },
-        "smooth_ece": d.smooth_ece.map(|s| json!({"value": s.value, "error": s.error})),
+        "smooth_ece": d.smooth_ece,
     })
 }
 

@@ -1,14 +1,13 @@
 //! An evaluation as JSON, the same for `trueline evaluate --json` and the HTTP API.
 //!
-//! The keys up to `cox_score` are a contract with scripts: their names and meanings do not change.
-//! The rest says more of the same sample. Every error estimate is on the scale its key says:
-//! `…_squared` is squared, everything else is on the scale of probabilities. What is undefined is
-//! null.
+//! The keys up to `cox_score` are a contract with scripts: their names and meanings do not change,
+//! nor do the fields of `Interval` and `DiscreteTest`, which are written as they are. The rest says
+//! more of the same sample. Every error estimate is on the scale its key says: `…_squared` is
+//! squared, everything else is on the scale of probabilities. What is undefined is null.
 
 use crate::judge::Numbers;
 use crate::stats::evaluation::{
-    Combined, Conclusion, Critical, DecideBy, DiscreteTest, Ends, Evaluation, Interval,
-    LevelResult, Path, ReliabilityCell, Sampled, Sharing, WITHHELD, Weights,
+    Combined, Critical, Evaluation, LevelResult, Sampled, Sharing, WITHHELD, Weights,
 };
 use serde_json::{Map, Value, json};
 
@@ -25,11 +24,8 @@ fn contract(e: &Evaluation) -> Map<String, Value> {
         ("n", json!(e.n)),
         ("ece_l1", json!(e.ece_l1)),
         ("tcal", tcal(e)),
-        ("interval", interval(&e.interval)),
-        (
-            "discrete",
-            e.discrete.as_ref().map_or(Value::Null, discrete),
-        ),
+        ("interval", json!(e.interval)),
+        ("discrete", json!(e.discrete)),
         ("reject", json!(e.reject)),
         ("p_value", json!(e.deciding_p_value())),
         ("brier", json!(e.brier.score)),
@@ -40,17 +36,6 @@ fn contract(e: &Evaluation) -> Map<String, Value> {
 }
 
 fn further(e: &Evaluation) -> Map<String, Value> {
-    let brier = json!({
-        "score": e.brier.score,
-        "reliability": e.brier.reliability,
-        "resolution": e.brier.resolution,
-        "uncertainty": e.brier.uncertainty,
-    });
-    let in_the_large = json!({
-        "mean_residual": e.in_the_large.mean_residual,
-        "z": e.in_the_large.z,
-        "p_value": e.in_the_large.p_value,
-    });
     let cox = e.cox.map(|c| {
         json!({
             "score": c.score,
@@ -61,60 +46,31 @@ fn further(e: &Evaluation) -> Map<String, Value> {
     });
     let tolerance = json!({
         "tolerance": e.tolerance.tolerance,
-        "conclusion": match e.tolerance.conclusion {
-            Conclusion::Miscalibrated => "miscalibrated",
-            Conclusion::Calibrated => "calibrated",
-            Conclusion::FewOutcomes => "few_outcomes",
-            Conclusion::FewClusters => "few_clusters",
-            Conclusion::Inconclusive => "inconclusive",
-        },
+        "conclusion": e.tolerance.conclusion,
         "exceeded": e.tolerance.exceeded,
-        "ratio": e.tolerance.ratio.map(|r| json!({
-            "observed": r.observed,
-            "expected": r.expected,
-            "lower": r.lower,
-            "upper": r.upper,
-            "most": r.most,
-            "within": r.within,
-        })),
+        "ratio": e.tolerance.ratio,
         "more_events": e.tolerance.more_events,
         "theorem_exceeded": e.tolerance.theorem_exceeded,
     });
     object([
         ("positives", json!(e.positives)),
-        ("decided_by", json!(deciding(e.decided_by))),
+        ("decided_by", json!(e.decided_by)),
         ("combined", combined(&e.combined)),
-        (
-            "smooth",
-            json!(e.smooth.map(|s| json!({
-                "statistic": s.statistic,
-                "degrees": s.degrees,
-                "p_value": s.p_value,
-            }))),
-        ),
+        ("smooth", json!(e.smooth)),
         ("mean_score", json!(e.mean_score)),
         ("event_rate", json!(e.event_rate)),
         ("direction", json!(e.direction.as_str())),
         ("direction_words", json!(e.direction.words())),
         ("tolerance", tolerance),
         ("detectable_ece_l2", json!(e.detectable_ece_l2)),
-        (
-            "mce",
-            json!(e.mce.map(|m| json!({"value": m.value, "n": m.n}))),
-        ),
-        ("brier_decomposition", brier),
-        ("in_the_large", in_the_large),
-        (
-            "spiegelhalter",
-            json!(
-                e.spiegelhalter
-                    .map(|s| json!({"z": s.z, "p_value": s.p_value}))
-            ),
-        ),
+        ("mce", json!(e.mce)),
+        ("brier_decomposition", json!(e.brier)),
+        ("in_the_large", json!(e.in_the_large)),
+        ("spiegelhalter", json!(e.spiegelhalter)),
         ("cox", json!(cox)),
-        ("ks", path(&e.ks)),
-        ("kuiper", path(&e.kuiper)),
-        ("reliability", reliability(&e.reliability)),
+        ("ks", json!(e.ks)),
+        ("kuiper", json!(e.kuiper)),
+        ("reliability", json!(e.reliability)),
         (
             "distances",
             (e.distances.as_ref()).map_or(Value::Null, |d| super::distances::json(d, e.n)),
@@ -187,14 +143,6 @@ fn tcal(e: &Evaluation) -> Value {
     })
 }
 
-fn deciding(by: DecideBy) -> &'static str {
-    match by {
-        DecideBy::Combined => "combined",
-        DecideBy::Tcal => "tcal",
-        DecideBy::Paper => "paper",
-    }
-}
-
 fn combined(c: &Combined) -> Value {
     let parts = c
         .parts
@@ -240,56 +188,6 @@ fn level(l: &LevelResult) -> Value {
         "worst_cell": l.worst_cell,
         "left_out": l.left_out,
     })
-}
-
-fn interval(i: &Interval) -> Value {
-    json!({
-        "cells": i.cells,
-        "ends": match i.ends {
-            Ends::Normal => "normal",
-            Ends::Exact => "exact",
-        },
-        "confidence": i.confidence,
-        "estimate_squared": i.estimate_squared,
-        "sigma1_squared": i.sigma1_squared,
-        "lower": i.lower,
-        "upper": i.upper,
-        "contains_zero": i.contains_zero,
-        "median_count": i.median_count,
-    })
-}
-
-fn discrete(d: &DiscreteTest) -> Value {
-    json!({
-        "distinct": d.distinct,
-        "reject": d.reject,
-        "p_value": d.p_value,
-        "worst_score": d.worst_score,
-        "statistic": d.statistic,
-        "sum_p_value": d.sum_p_value,
-    })
-}
-
-fn path(p: &Path) -> Value {
-    json!({"statistic": p.statistic, "p_value": p.p_value})
-}
-
-/// Cells of the reliability diagram.
-pub fn reliability<'a>(cells: impl IntoIterator<Item = &'a ReliabilityCell>) -> Value {
-    let cell = |c: &ReliabilityCell| {
-        json!({
-            "low": c.low,
-            "high": c.high,
-            "n": c.n,
-            "mean_score": c.mean_score,
-            "event_rate": c.event_rate,
-            "rate_low": c.rate_low,
-            "rate_high": c.rate_high,
-            "null_low": c.null_low,
-            "null_high": c.null_high,
-        })
-    };
-    cells.into_iter().map(cell).collect()
 }
 
 /// The numbers of a window, by the kind of its view.

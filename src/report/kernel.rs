@@ -7,7 +7,7 @@
 
 use super::text::p;
 use crate::stats::kernel::weighted::WeightedEvaluation;
-use crate::stats::kernel::window::{BlockTest, FeatureTest, WindowEvaluation};
+use crate::stats::kernel::window::{BlockTest, WindowEvaluation};
 use crate::stats::kernel::{Evaluation, PValues};
 use serde_json::{Value, json};
 
@@ -27,16 +27,16 @@ pub fn json(e: &Evaluation) -> Value {
         "biased": {
             "skce": e.biased,
             "null_mean": e.null_mean,
-            "p_values": p_values(&e.biased_p),
+            "p_values": e.biased_p,
             "p_value_bound": e.biased_bound,
         },
         "unbiased": {
             "skce": e.unbiased,
             "null_sd": e.unbiased_null_sd,
-            "p_values": p_values(&e.unbiased_p),
+            "p_values": e.unbiased_p,
         },
-        "linear": {"skce": e.linear, "p_values": p_values(&e.linear_p)},
-        "block": {"size": e.block_size, "skce": e.block, "p_values": p_values(&e.block_p)},
+        "linear": {"skce": e.linear, "p_values": e.linear_p},
+        "block": {"size": e.block_size, "skce": e.block, "p_values": e.block_p},
     })
 }
 
@@ -73,34 +73,14 @@ pub fn window_json(e: &WindowEvaluation) -> Value {
         "kce_lower": e.lower,
         "confidence": e.confidence,
         "sample": json(&e.sample),
-        "features": e.features.as_ref().map(features),
+        "features": e.features,
         "blocks_outdated": e.blocks_outdated,
         "blocks": e.blocks.iter().map(block).collect::<Vec<_>>(),
     })
 }
 
 fn block(b: &BlockTest) -> Value {
-    json!({"size": b.size, "count": b.count, "skce": b.estimate, "p_values": p_values(&b.p)})
-}
-
-fn features(f: &FeatureTest) -> Value {
-    json!({
-        "count": f.count,
-        "biased": f.biased,
-        "unbiased": f.unbiased,
-        "null_mean": f.null_mean,
-        "null_sd": f.null_sd,
-        "p_value": f.p_value,
-        "p_value_bound": f.p_value_bound,
-    })
-}
-
-fn p_values(p: &PValues) -> Value {
-    json!({
-        "conditional": p.conditional,
-        "distribution_free": p.distribution_free,
-        "asymptotic": p.asymptotic,
-    })
+    json!({"size": b.size, "count": b.count, "skce": b.estimate, "p_values": b.p})
 }
 
 /// The verdict in one line, then an estimator a line.
@@ -126,9 +106,7 @@ pub fn text(e: &Evaluation) -> String {
     format!(
         "calibration {verdict} at α = {} by the kernel test\n\n\
          {:<22}{} of {} classes{part}\n\
-         {:<22}exp(−TV/ν), ν = {:.5}\n\
-         {:<22}{:.5}\n\
-         {:<22}{:.4e}, under the null {:.4e}; p = {}\n\
+         {}; p = {}\n\
          {:<22}{}, null sd {:.2e}; p = {}\n\
          {:<22}{}; p = {}\n\
          {:<22}{} in blocks of {}; p = {}\n",
@@ -136,13 +114,7 @@ pub fn text(e: &Evaluation) -> String {
         "events",
         e.n,
         e.classes,
-        "kernel",
-        e.nu,
-        "KCE",
-        e.biased.max(0.0).sqrt(),
-        "SKCE biased",
-        e.biased,
-        e.null_mean,
+        biased(e.nu, e.biased, e.null_mean),
         values(&e.biased_p),
         "SKCE unbiased",
         estimate(e.unbiased),
@@ -158,6 +130,19 @@ pub fn text(e: &Evaluation) -> String {
     )
 }
 
+/// The kernel, and the biased estimator with its mean under the null.
+fn biased(nu: f64, skce: f64, null_mean: f64) -> String {
+    format!(
+        "{:<22}exp(−TV/ν), ν = {nu:.5}\n\
+         {:<22}{:.5}\n\
+         {:<22}{skce:.4e}, under the null {null_mean:.4e}",
+        "kernel",
+        "KCE",
+        skce.max(0.0).sqrt(),
+        "SKCE biased",
+    )
+}
+
 /// The same of weighted events.
 pub fn weighted_text(e: &WeightedEvaluation) -> String {
     let verdict = if e.reject { "rejected" } else { "not rejected" };
@@ -168,9 +153,7 @@ pub fn weighted_text(e: &WeightedEvaluation) -> String {
     format!(
         "calibration {verdict} at α = {} by the kernel test of weighted events\n\n\
          {:<22}{} of {} classes; quadratic forms on {}, effectively {:.1}\n\
-         {:<22}exp(−TV/ν), ν = {:.5}\n\
-         {:<22}{:.5}\n\
-         {:<22}{:.4e}, under the null {:.4e}; p = {} given the predictions, {} for any n\n\
+         {}; p = {} given the predictions, {} for any n\n\
          {:<22}{unbiased}, null sd {:.2e}\n",
         e.alpha,
         "events",
@@ -178,13 +161,7 @@ pub fn weighted_text(e: &WeightedEvaluation) -> String {
         e.classes,
         e.quadratic_n,
         e.effective,
-        "kernel",
-        e.nu,
-        "KCE",
-        e.biased.max(0.0).sqrt(),
-        "SKCE biased",
-        e.biased,
-        e.null_mean,
+        biased(e.nu, e.biased, e.null_mean),
         value(e.p_value),
         p(e.bound),
         "SKCE unbiased",

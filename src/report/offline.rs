@@ -21,11 +21,7 @@ pub fn json(o: &Outcome) -> Value {
 
 fn detail(d: &Detail) -> Value {
     match d {
-        Detail::OneLevel(l) => json!({
-            "slices": l.slices,
-            "debiased": l.debiased,
-            "null_sd": l.null_sd,
-        }),
+        Detail::OneLevel(l) => json!(l),
         Detail::Composite(c) => json!({
             "slices": c.slices,
             "debiased": c.debiased,

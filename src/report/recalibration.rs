@@ -2,7 +2,7 @@
 
 use crate::judge::recalibration::{Fitted, Judged, Recalibration};
 use crate::stats::recalibration::advice::{EACH_MIN, ERRORS_MIN, ISOTONIC_MIN};
-use crate::stats::recalibration::{Advice, Fits, Gain, Judgement, Map, Measures, Method};
+use crate::stats::recalibration::{Advice, Fits, Judgement, Map, Measures, Method};
 use serde_json::{Map as Object, Value, json};
 
 /// Everything known: the advice with its trial, and the maps that await theirs.
@@ -109,8 +109,8 @@ pub fn judgement(j: &Judgement) -> Object<String, Value> {
         .filter_map(|m| {
             let t = j.trial(m)?;
             let mut entry = measures(&t.recalibrated);
-            entry["log_loss_gain"] = gain(&t.log_loss);
-            entry["brier_gain"] = gain(&t.brier);
+            entry["log_loss_gain"] = json!(t.log_loss);
+            entry["brier_gain"] = json!(t.brier);
             Some((m.as_str().to_owned(), entry))
         })
         .collect();
@@ -120,10 +120,6 @@ pub fn judgement(j: &Judgement) -> Object<String, Value> {
     all.insert("original".into(), measures(&j.original));
     all.insert("recalibrated".into(), Value::Object(recalibrated));
     all
-}
-
-fn gain(g: &Gain) -> Value {
-    json!({ "mean": g.mean, "standard_error": g.standard_error })
 }
 
 fn measures(m: &Measures) -> Value {
@@ -157,8 +153,8 @@ pub fn fits(f: &Fits) -> Value {
 /// Parameters of a map; an isotonic one is straight between its points.
 pub fn parameters(map: &Map) -> Value {
     match map {
-        Map::Logistic(m) => json!({ "intercept": m.intercept, "slope": m.slope }),
-        Map::Beta(m) => json!({ "a": m.a, "b": m.b, "c": m.c }),
+        Map::Logistic(m) => json!(m),
+        Map::Beta(m) => json!(m),
         Map::Isotonic(m) => {
             let mut points: Vec<[f64; 2]> = Vec::new();
             for b in &m.blocks {

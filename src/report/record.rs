@@ -29,10 +29,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-mod options;
+mod cells;
 mod words;
 
-use options::{Cells, OptionsDef};
+use cells::Cells;
 
 /// Version of the format.
 pub const FORMAT: u32 = 1;
@@ -162,7 +162,6 @@ pub struct Record {
     window_alerts: bool,
     holds: Holds,
     cells: Cells,
-    #[serde(with = "OptionsDef")]
     options: Options,
     windows: Vec<Window>,
     detector: Option<Watch>,
@@ -454,7 +453,7 @@ mod tests {
                 unlabelled: Unlabelled::default(),
                 late_outcomes: LateOutcomes::default(),
             };
-            judge.seen(end_ms - 1);
+            judge.set_last_event_ms(end_ms - 1);
             judge.seal(Some(&pane), end_ms, &options, &mut changes);
         }
         assert_eq!(judge.report().alert.state, AlertState::Firing);

@@ -23,7 +23,6 @@ pub fn json(e: &Evaluation) -> Value {
             "left_out": l.left_out,
         })
     };
-    let i = &e.interval;
     json!({
         "n": e.n,
         "classes": e.classes,
@@ -41,16 +40,7 @@ pub fn json(e: &Evaluation) -> Value {
             "replicates": e.tcal.replicates,
             "levels": e.tcal.levels.iter().map(level).collect::<Vec<_>>(),
         },
-        "interval": {
-            "slices": i.slices,
-            "confidence": i.confidence,
-            "estimate_squared": i.estimate_squared,
-            "sigma1_squared": i.sigma1_squared,
-            "lower": i.lower,
-            "upper": i.upper,
-            "contains_zero": i.contains_zero,
-            "median_count": i.median_count,
-        },
+        "interval": e.interval,
         "weights": e.weights.map(|w| json!({
             "sum": w.sum,
             "effective_n": w.effective,

@@ -1,7 +1,7 @@
 //! One window as HTML: its verdict in words, what it looks like, its numbers and its past. The page
 //! of a stream and the report of a replay show the same.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 use super::diagram::{history, reliability};
 use super::html::{capital, escape, number, significance, thousands};
@@ -193,11 +193,7 @@ fn figures(e: &Evaluation, body: &mut String) {
         ("Brier score".into(), number(e.brier.score)),
         ("log loss".into(), number(e.log_loss)),
     ]);
-    body.push_str("<table class=figures><tbody>");
-    for (name, value) in rows {
-        let _ = write!(body, "<tr><td>{name}<td class=num>{value}");
-    }
-    body.push_str("</table>");
+    table(&rows, body);
 }
 
 /// A p-value, an upper bound of one, or a dash where nothing was tested.
@@ -246,7 +242,7 @@ fn kernel_figures(e: &WindowEvaluation, body: &mut String) {
     table(&rows, body);
 }
 
-fn table(rows: &[(&str, String)], body: &mut String) {
+fn table(rows: &[(impl Display, String)], body: &mut String) {
     body.push_str("<table class=figures><tbody>");
     for (name, value) in rows {
         let _ = write!(body, "<tr><td>{name}<td class=num>{value}");

@@ -15,9 +15,9 @@ use super::width::Width;
 
 impl Windows {
     /// Takes over the panes of windows of another ladder with base panes of the same width, which
-    /// were sealed up to `line_ms`. These windows hold nothing yet. Windows by count begin empty,
-    /// unless there was one of the same count.
-    pub fn carry_over(&mut self, old: &Windows, line_ms: i64) -> Result<(), PackError> {
+    /// were sealed up to `sealed_until_ms`. These windows hold nothing yet. Windows by count begin
+    /// empty, unless there was one of the same count.
+    pub fn carry_over(&mut self, old: &Windows, sealed_until_ms: i64) -> Result<(), PackError> {
         for index in 0..self.widths.len() {
             let width = self.widths[index];
             let Width::Time { slide_ms, .. } = width else {
@@ -30,15 +30,15 @@ impl Windows {
             let feed = self.feeds[index].map(|from| self.widths[from]);
             let until_ms = match feed {
                 Some(Width::Time { slide_ms, .. }) => {
-                    line_ms.saturating_sub(line_ms.rem_euclid(slide_ms))
+                    sealed_until_ms.saturating_sub(sealed_until_ms.rem_euclid(slide_ms))
                 }
-                _ => line_ms,
+                _ => sealed_until_ms,
             };
             let Some(from) = old.longest_within(slide_ms) else {
                 continue;
             };
             for pane in old.pieces(from).filter(|p| p.end_ms <= until_ms) {
-                self.put(index, pane, line_ms)?;
+                self.put(index, pane, sealed_until_ms)?;
             }
         }
         Ok(())
@@ -57,8 +57,8 @@ impl Windows {
         all.max().map(|(_, index)| index)
     }
 
-    /// All that a window has of the time before the line, in disjoint panes: its own, and what the
-    /// windows that feed it still gather.
+    /// All that a window has of the time before the watermark, in disjoint panes: its own, and what
+    /// the windows that feed it still gather.
     fn pieces(&self, index: usize) -> impl Iterator<Item = &Pane> {
         let feeds = std::iter::successors(self.feeds[index], |&from| self.feeds[from]);
         let gathered = feeds.flat_map(|from| &self.rings[from].gathering);

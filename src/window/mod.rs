@@ -5,6 +5,7 @@
 //! | [`width`] | which windows a stream has, and how they are cut into panes |
 //! | [`pane`] | sealed sums of a stretch of event time, and late corrections of them |
 //! | [`pack`], [`bits`] | sums of scores in few bytes, and added up; of weighted events in `weighted`, by cluster in `clustered` |
+//! | [`hex`] | packed sums in snapshots and in text |
 //! | [`view_sums`] | sums of vectors |
 //! | [`unlabelled`] | predictions that had no outcome |
 //! | [`late_outcomes`] | outcomes that came after maturity |

@@ -5,12 +5,12 @@
 //! process brings whole windows, and one that is behind the others seals panes that the windows
 //! have passed. Both are merged here into the panes that hold their stretch of event time, exactly,
 //! since sums are integers. Panes that no window will need again are left out. A window shows them
-//! at its next slide; that of a stream that has stopped, with the next pane in turn.
+//! at its next slide; that of a stale stream, with the next pane in turn.
 //!
-//! The line, up to which everything was sealed, says how far a window has come:
+//! The time up to which everything was sealed says how far a window has come:
 //!
 //! ```text
-//!            slide      slide      slide      line
+//!            slide      slide      slide      sealed until
 //! 1h    ├──────────┼──────────┼──────────┼──────┤         panes …, and what is gathered after the last
 //! 24h   ├────────────────────────────────┤                a pane has come as far as the narrower
 //!                                                         window has ended its slide
@@ -51,21 +51,21 @@ impl Windows {
         took
     }
 
-    /// Merges a base pane that begins before `line_ms` into every window that it would have reached
-    /// by now, had it come in its turn.
-    pub fn place(&mut self, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
+    /// Merges a base pane that begins before `sealed_until_ms` into every window that it would have
+    /// reached by now, had it come in its turn.
+    pub fn place(&mut self, pane: &Pane, sealed_until_ms: i64) -> Result<(), PackError> {
         let pane = self.empty.admit(pane)?;
         self.disperse(&pane);
         for index in 0..self.widths.len() {
-            if self.reached(index, pane.start_ms, line_ms) {
-                self.put(index, &pane, line_ms)?;
+            if self.reached(index, pane.start_ms, sealed_until_ms) {
+                self.put(index, &pane, sealed_until_ms)?;
             }
         }
         Ok(())
     }
 
-    /// Merges all panes of windows of the same ladder that stand at or before `line_ms`.
-    pub fn absorb(&mut self, theirs: &Windows, line_ms: i64) -> Result<(), PackError> {
+    /// Merges all panes of windows of the same ladder that stand at or before `sealed_until_ms`.
+    pub fn absorb(&mut self, theirs: &Windows, sealed_until_ms: i64) -> Result<(), PackError> {
         if theirs.rings.len() != self.rings.len() {
             return Err(PackError::Corrupt);
         }
@@ -74,7 +74,7 @@ impl Windows {
         for (index, ring) in theirs.iter().enumerate() {
             for pane in ring.all() {
                 let pane = self.empty.admit(pane)?;
-                self.put(index, &pane, line_ms)?;
+                self.put(index, &pane, sealed_until_ms)?;
             }
             // What they still gather in a narrower window has reached this one where we are
             // further.
@@ -82,11 +82,11 @@ impl Windows {
             while let Some(from) = narrower {
                 let gathering = theirs[from].gathering.iter();
                 for pane in gathering {
-                    if !self.reached(index, pane.start_ms, line_ms) {
+                    if !self.reached(index, pane.start_ms, sealed_until_ms) {
                         continue;
                     }
                     let pane = self.empty.admit(pane)?;
-                    self.put(index, &pane, line_ms)?;
+                    self.put(index, &pane, sealed_until_ms)?;
                 }
                 narrower = self.feeds[from];
             }
@@ -96,14 +96,21 @@ impl Windows {
 
     /// Whether a base pane has come as far as window `index`: the slide of the narrower one that
     /// holds it is over.
-    fn reached(&self, index: usize, start_ms: i64, line_ms: i64) -> bool {
+    fn reached(&self, index: usize, start_ms: i64, sealed_until_ms: i64) -> bool {
         match self.feeds[index].map(|from| self.widths[from]) {
-            Some(Width::Time { slide_ms, .. }) => floor(start_ms, slide_ms) + slide_ms <= line_ms,
+            Some(Width::Time { slide_ms, .. }) => {
+                floor(start_ms, slide_ms) + slide_ms <= sealed_until_ms
+            }
             _ => true,
         }
     }
 
-    pub(super) fn put(&mut self, index: usize, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
+    pub(super) fn put(
+        &mut self,
+        index: usize,
+        pane: &Pane,
+        sealed_until_ms: i64,
+    ) -> Result<(), PackError> {
         let (width_ms, slide_ms) = match self.widths[index] {
             Width::Time { width_ms, slide_ms } => (width_ms, slide_ms),
             Width::Count { last } => {
@@ -115,7 +122,7 @@ impl Windows {
         let ahead = if self.retains(slide_ms) { 0 } else { slide_ms };
         let (ring, empty) = (&mut self.rings[index], &self.empty);
         let ours = floor(pane.start_ms, slide_ms);
-        let under_way = floor(line_ms, slide_ms);
+        let under_way = floor(sealed_until_ms, slide_ms);
         if ours >= under_way {
             return ring.gather(pane.clone(), empty);
         }
@@ -212,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_of_partitions_at_different_lines_sum_up_to_those_of_all_at_the_next_slides() {
+    fn windows_of_partitions_at_different_watermarks_sum_up_to_those_of_all_at_the_next_slides() {
         let parts: Vec<_> = (1..4).map(panes).collect();
         let both = |a: &Option<Pane>, b: &Option<Pane>| match (a, b) {
             (Some(a), Some(b)) => {
@@ -225,22 +232,22 @@ mod tests {
         let all = parts.iter().skip(1).fold(parts[0].clone(), |all, part| {
             all.iter().zip(part).map(|(a, b)| both(a, b)).collect()
         });
-        for (mark, lines) in [
+        for (case, reached) in [
             (0, [100, 100, 100]),
             (1, [217, 150, 219]),
             (2, [39, 300, 241]),
         ] {
-            let newest = *lines.iter().max().expect("three");
-            let line_ms = newest * BASE;
+            let newest = *reached.iter().max().expect("three");
+            let sealed_until_ms = newest * BASE;
             let mut ours = Windows::new(&ladder(), PaneSums::Scores(grid()));
-            for (part, line) in parts.iter().zip(lines) {
-                let lane = sealed(&part[..line as usize]);
-                ours.absorb(&lane, line_ms).expect("sound");
+            for (part, until) in parts.iter().zip(reached) {
+                let lane = sealed(&part[..until as usize]);
+                ours.absorb(&lane, sealed_until_ms).expect("sound");
             }
             // Those that are behind go on, and come too late for the slides that were passed.
-            for (part, line) in parts.iter().zip(lines) {
-                for pane in part[line as usize..newest as usize].iter().flatten() {
-                    ours.place(pane, line_ms).expect("sound");
+            for (part, until) in parts.iter().zip(reached) {
+                for pane in part[until as usize..newest as usize].iter().flatten() {
+                    ours.place(pane, sealed_until_ms).expect("sound");
                 }
             }
             let mut theirs = sealed(&all[..newest as usize]);
@@ -254,7 +261,7 @@ mod tests {
                     assert_eq!(
                         totals(&ours, end_ms)[w],
                         totals(&theirs, end_ms)[w],
-                        "window {w} at {end_ms}, case {mark}"
+                        "window {w} at {end_ms}, case {case}"
                     );
                 }
                 for windows in [&mut ours, &mut theirs] {

@@ -90,7 +90,7 @@ pub struct Windows {
     running: Vec<Option<RunningSums>>,
     running_bytes_max: usize,
     /// A pane that was unpacked.
-    known: Option<Unpacked>,
+    unpacked: Option<Unpacked>,
 }
 
 impl Windows {
@@ -102,7 +102,7 @@ impl Windows {
             feeds: (0..widths.len()).map(|i| feed(&widths, i)).collect(),
             running: vec![None; widths.len()],
             running_bytes_max: 0,
-            known: None,
+            unpacked: None,
             rings: vec![Ring::default(); widths.len()],
             widths,
             pane_ms: ladder.pane_ms,
@@ -135,19 +135,19 @@ impl Windows {
     }
 
     /// Lets the sums that are kept from slide to slide take so many bytes from now on.
-    pub fn keep(&mut self, bytes: usize) {
+    pub fn set_running_bytes_max(&mut self, bytes: usize) {
         self.running_bytes_max = bytes;
     }
 
-    /// Tells the sums of a pane that was unpacked, until the next [`Windows::trim`].
-    pub fn know(&mut self, pane: &Packed, sums: Sums) {
-        self.known = Some((pane.clone(), sums));
+    /// Keeps the sums of a pane that was unpacked, until the next [`Windows::trim`].
+    pub fn cache_unpacked(&mut self, pane: &Packed, sums: Sums) {
+        self.unpacked = Some((pane.clone(), sums));
     }
 
     /// Changes how many cells of vectors there is room for, in panes that begin here from now on.
-    pub fn cap(&mut self, cells_max: usize) {
+    pub fn set_cells_max(&mut self, cells_max: usize) {
         if let PaneSums::Vector(blank) = &mut self.empty {
-            Arc::make_mut(blank).cap(cells_max);
+            Arc::make_mut(blank).set_cells_max(cells_max);
         }
     }
 
@@ -163,10 +163,10 @@ impl Windows {
     }
 
     /// Whether time alone can change any window: a window by time holds something.
-    pub fn moves(&self) -> bool {
-        let moves =
+    pub fn can_slide(&self) -> bool {
+        let can_slide =
             |(r, w): (&Ring, &Width)| matches!(w, Width::Time { .. }) && r.all().next().is_some();
-        self.rings.iter().zip(&self.widths).any(moves)
+        self.rings.iter().zip(&self.widths).any(can_slide)
     }
 
     /// Whether window `index` is one by time.
@@ -228,7 +228,7 @@ impl Windows {
     /// After the judgements at `end_ms`, drops the panes that the next totals will not need. See
     /// [`RETAIN_SLIDE_MS`].
     pub fn trim(&mut self, end_ms: i64) {
-        self.known = None;
+        self.unpacked = None;
         for index in 0..self.rings.len() {
             if let Width::Time { width_ms, slide_ms } = self.widths[index]
                 && !self.retains(slide_ms)
@@ -296,7 +296,7 @@ impl Windows {
             let panes = self.rings[index].held(self.whole(index, end_ms));
             let panes: Vec<&Packed> = panes.filter_map(|p| p.sums.scores()).collect();
             let mut running = kept.unwrap_or_default();
-            let total = running.total(&panes, grid, self.known.as_ref())?;
+            let total = running.total(&panes, grid, self.unpacked.as_ref())?;
             if self.running_bytes() + running.bytes() <= self.running_bytes_max {
                 self.running[index] = Some(running);
             }

@@ -241,7 +241,7 @@ impl ViewSums {
 
     /// Changes the cap of cells for what is observed from now on; a sample is as large as ever,
     /// unless the cap is 0.
-    pub fn cap(&mut self, cells_max: usize) {
+    pub fn set_cells_max(&mut self, cells_max: usize) {
         match self {
             ViewSums::Cells(sums) => sums.cap(cells_max),
             ViewSums::Kernel(sums) => sums.admit(cells_max > 0),

@@ -107,7 +107,7 @@ pub enum LadderError {
 
 impl Ladder {
     /// How long after its begin a pane may still be in a window by time; a day where there is none.
-    pub fn held_ms(&self) -> i64 {
+    pub fn retention_ms(&self) -> i64 {
         let held = self.windows.iter().filter_map(|w| match w.width {
             Width::Time { width_ms, slide_ms } => Some(width_ms + slide_ms + self.pane_ms),
             Width::Count { .. } => None,
@@ -115,12 +115,12 @@ impl Ladder {
         held.max().unwrap_or(86_400_000)
     }
 
-    /// Whether the line is so far past the newest event of a stream that the stream expires, if
-    /// streams are kept for `expire_after_ms`: no window by time holds a pane of it then. A stream
-    /// without events expires as soon as there is a line.
-    pub fn is_past(&self, newest_ms: i64, line_ms: i64, expire_after_ms: i64) -> bool {
-        let after_ms = expire_after_ms.max(self.held_ms() + self.pane_ms);
-        line_ms.saturating_sub(newest_ms) >= after_ms
+    /// Whether the watermark is so far past the newest event of a stream that the stream expires,
+    /// if streams are kept for `expire_after_ms`: no window by time holds a pane of it then. A
+    /// stream without events expires as soon as there is a watermark.
+    pub fn is_past(&self, newest_ms: i64, watermark_ms: i64, expire_after_ms: i64) -> bool {
+        let after_ms = expire_after_ms.max(self.retention_ms() + self.pane_ms);
+        watermark_ms.saturating_sub(newest_ms) >= after_ms
     }
 
     /// Checks the windows and sorts them by slide.

@@ -3,7 +3,7 @@
 //! from the mistake.
 
 use trueline::app::ingest::record::RecordReader;
-use trueline::app::ingest::schema_queue::Progress;
+use trueline::app::ingest::schema_queue::Reading;
 use trueline::kafka::{Headers, Record};
 use trueline::monitor::Engine;
 
@@ -385,7 +385,7 @@ fn each_mistake_in_a_record_gets_a_message_with_field_cause_and_remedy() {
                 headers: Headers::default(),
             },
         );
-        assert_eq!(read, Progress::Done);
+        assert_eq!(read, Reading::Done);
         let last = reader.last_rejections[0].as_ref();
         let said = &last
             .unwrap_or_else(|| panic!("{record} is accepted"))

@@ -85,7 +85,7 @@ impl<'l> Fleet<'l> {
             missed,
         };
         for p in 0..PARTITIONS {
-            fleet.each_judge(|judge| judge.set_freshness((0, p), Freshness::Behind));
+            fleet.each_judge(|judge| judge.set_freshness((0, p).into(), Freshness::Behind));
             fleet.adopt(p);
         }
         fleet
@@ -100,14 +100,14 @@ impl<'l> Fleet<'l> {
 
     fn shard(&mut self, p: i32) -> &mut LocalShard {
         let worker = &mut self.workers[self.owner[p as usize]];
-        worker.get_mut(0, p).expect("its own")
+        worker.get_mut((0, p).into()).expect("its own")
     }
 
     /// The owner takes the partition over from the topic.
     fn adopt(&mut self, p: i32) {
         self.claims += 1;
         let worker = &mut self.workers[self.owner[p as usize]];
-        let (at, plan) = ((0, p), worker.plan());
+        let (at, plan) = ((0, p).into(), worker.plan());
         let mut shard = match self.topic.get(&p) {
             None => LocalShard::new(at, plan, vec!["t".to_owned()], None),
             Some((checkpoint, epoch)) => {
@@ -115,7 +115,7 @@ impl<'l> Fleet<'l> {
                 restored(at, plan, &checkpoint.snapshot, &[]).after(*epoch, deltas)
             }
         };
-        shard.assign((0, p).into());
+        shard.assign(at);
         worker.adopt(shard, Vec::new());
         self.epochs.insert(p, self.claims);
     }
@@ -147,15 +147,15 @@ impl<'l> Fleet<'l> {
     }
 
     fn show(&mut self, p: i32) {
-        let (checkpoint, epoch) = self.topic[&p].clone();
+        let (at, (checkpoint, epoch)) = ((0, p).into(), self.topic[&p].clone());
         if !self.judges.is_empty() {
             let all = parts(&checkpoint.snapshot, checkpoint.deltas.as_ref(), JUDGES);
             for (judge, (snapshot, deltas)) in self.judges.iter_mut().zip(all) {
-                judge.take((0, p), epoch, snapshot, deltas).expect("usable");
+                judge.take(at, epoch, snapshot, deltas).expect("usable");
             }
         }
         self.aggregator
-            .take((0, p), epoch, checkpoint.snapshot, checkpoint.deltas)
+            .take(at, epoch, checkpoint.snapshot, checkpoint.deltas)
             .expect("usable");
     }
 
@@ -195,7 +195,7 @@ impl<'l> Fleet<'l> {
             }
             if !dies {
                 self.write(p);
-                self.workers[worker].release(0, p).expect("its own");
+                self.workers[worker].release((0, p).into()).expect("ours");
             }
             self.owner[p as usize] = (worker + 1 + (self.rng.uniform() * 2.0) as usize) % WORKERS;
             self.adopt(p);
@@ -216,7 +216,7 @@ impl<'l> Fleet<'l> {
             // Nothing was judged in this process yet.
             assert_eq!(judge.counters().evaluations, 0);
             for p in 0..PARTITIONS {
-                judge.set_freshness((0, p), Freshness::Behind);
+                judge.set_freshness((0, p).into(), Freshness::Behind);
             }
         });
         let all: Vec<i32> = self.topic.keys().copied().collect();
@@ -464,7 +464,7 @@ fn what_processes_brought_that_judged_themselves_is_in_the_windows_of_a_fresh_ju
     }
     for p in 0..PARTITIONS {
         let worker = fleet.owner[p as usize];
-        fleet.workers[worker].release(0, p).expect("its own");
+        fleet.workers[worker].release((0, p).into()).expect("ours");
         fleet.adopt(p);
     }
     fleet.end();

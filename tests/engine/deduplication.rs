@@ -310,17 +310,22 @@ fn ids_move_with_their_partition() {
         shards.adopt(shard, verdicts);
     };
     for p in 0..PARTITIONS {
-        let shard = LocalShard::new((0, p as i32), processes[0].plan(), Vec::new(), None);
+        let shard = LocalShard::new((0, p as i32).into(), processes[0].plan(), Vec::new(), None);
         adopt(&mut processes[0], shard, p, Vec::new());
     }
     let mut carry = |processes: &mut [Shards; 2], p: usize, from: usize, to: usize| {
-        let verdicts = processes[from].verdicts(0, p as i32);
-        let shard = processes[from].get_mut(0, p as i32).expect("ours");
+        let verdicts = processes[from].verdicts((0, p as i32).into());
+        let shard = processes[from].get_mut((0, p as i32).into()).expect("ours");
         disk.append(shard.take_journals());
         let snapshot = shard.snapshot();
-        processes[from].release(0, p as i32).expect("ours");
+        processes[from].release((0, p as i32).into()).expect("ours");
         let segments = disk.segments(&snapshot);
-        let shard = restored((0, p as i32), processes[to].plan(), &snapshot, &segments);
+        let shard = restored(
+            (0, p as i32).into(),
+            processes[to].plan(),
+            &snapshot,
+            &segments,
+        );
         adopt(&mut processes[to], shard, p, verdicts);
     };
     let mut owners = [0; PARTITIONS];
@@ -334,7 +339,9 @@ fn ids_move_with_their_partition() {
             }
             // The clock is left for the end.
             if let Some(r) = logs[p].get(offset).filter(|_| offset + 1 < logs[p].len()) {
-                let shard = processes[owner].get_mut(0, p as i32).expect("ours");
+                let shard = processes[owner]
+                    .get_mut((0, p as i32).into())
+                    .expect("ours");
                 feed(shard, p, offset, r);
             }
         }
@@ -345,7 +352,7 @@ fn ids_move_with_their_partition() {
     }
     processes[0].advance();
     for (p, log) in logs.iter().enumerate() {
-        let shard = processes[0].get_mut(0, p as i32).expect("ours");
+        let shard = processes[0].get_mut((0, p as i32).into()).expect("ours");
         feed(shard, p, log.len() - 1, &log[log.len() - 1]);
         processes[0].advance();
     }

@@ -12,7 +12,7 @@ use crate::support::records::{EVENT, origin};
 use proptest::prelude::*;
 use trueline::collect::{Disposition, Event, Origin, PartitionId, Reason, Refusal, Segmenting};
 use trueline::judge::{JudgeOptions, Undecided, Verdict, WindowReport};
-use trueline::monitor::liveness::{At, Freshness};
+use trueline::monitor::liveness::Freshness;
 use trueline::monitor::{
     Aggregator, Caps, Engine, LocalShard, ModelPlan, MonitorView, PartitionEvent, Plan, RecordSink,
     Shards,
@@ -273,21 +273,26 @@ fn a_shard_of_uncounted_records_holds_no_verdict_of_the_others_here_or_at_the_ju
     let mut judge = Aggregator::new(plan(), vec!["topic".to_owned()]);
     for all in [&mut shards, &mut worker] {
         for p in 0..2 {
-            let mut shard = LocalShard::new((0, p), all.plan(), vec!["topic".to_owned()], None);
+            let mut shard =
+                LocalShard::new((0, p).into(), all.plan(), vec!["topic".to_owned()], None);
             shard.assign((0, p).into());
             all.adopt(shard, Vec::new());
         }
         let mut feed = Feed::default();
         for i in 0..600 {
             let at_ms = BEGIN_MS + i * 100;
-            feed.good(all.get_mut(0, 0).expect("ours"), 0, at_ms);
-            feed.other(all.get_mut(0, 1).expect("ours"), 1, at_ms, i % 2 == 0);
+            feed.good(all.get_mut((0, 0).into()).expect("ours"), 0, at_ms);
+            feed.other(
+                all.get_mut((0, 1).into()).expect("ours"),
+                1,
+                at_ms,
+                i % 2 == 0,
+            );
             all.advance();
         }
     }
-    let at: Vec<At> = vec![(0, 0), (0, 1)];
-    for (shard, at) in worker.all_mut().iter_mut().zip(at) {
-        let deltas = shard.delta_batch();
+    for shard in worker.all_mut() {
+        let (at, deltas) = (shard.at, shard.delta_batch());
         judge.take(at, 1, shard.snapshot(), deltas).expect("usable");
         judge.set_freshness(at, Freshness::Behind);
     }

@@ -322,7 +322,7 @@ fn a_restart_orphans_no_outcome_that_waits_and_brings_none_back() {
     let (mut joiner, mut disk) = (Joiner::default(), Disk::default());
     feed(&mut joiner, &plan, &happened(1, 500));
     assert_eq!(joiner.orphan(|_| 2000), 1);
-    // It is before the line, and waits until the next pane is sealed.
+    // It is before the watermark, and waits until the next pane is sealed.
     feed(&mut joiner, &plan, &happened(2, 600));
     disk.append(joiner.take_journal(0, 0, |_| 2000));
     let mut back = disk.replay(&joiner, &plan, 2000, 2000);

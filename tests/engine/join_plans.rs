@@ -151,7 +151,7 @@ impl Feed {
         }
     }
 
-    /// Moves the line of all models far on: whatever waits has its end.
+    /// Moves the watermark of all models far on: whatever waits has its end.
     fn end(&mut self, predictions: &[(&str, &str)]) {
         for (topic, model) in predictions {
             self.predict(topic, model, u32::MAX, 1000);
@@ -160,7 +160,7 @@ impl Feed {
         self.conserved();
         let total = self.engine.counters().total();
         assert_eq!((total.pending, total.waiting), (0, 0), "{total:?}");
-        assert_eq!(self.engine.retained(), 0);
+        assert_eq!(self.engine.shard().retained(), 0);
     }
 }
 
@@ -225,12 +225,12 @@ fn predictions_of_a_stream_that_another_model_watches_now_are_dropped_and_count_
 }
 
 #[test]
-fn an_outcome_is_not_orphaned_by_the_line_of_a_model_that_took_the_place_of_its_own() {
+fn an_outcome_is_not_orphaned_by_the_watermark_of_a_model_that_took_the_place_of_its_own() {
     let (slow, quick) = (("slow", 60_000), ("quick", 1000));
     let mut feed = Feed::new(plan(&[quick, slow], &PO), &TWO);
     feed.predict("p", "slow", 100, 0);
     assert_eq!(feed.happen("o", Some("slow"), 1, 1), Disposition::Waiting);
-    // The line of the quick one passes, that of the slow one does not.
+    // The watermark of the quick one passes, that of the slow one does not.
     feed.predict("p", "quick", 101, 30);
     feed.happen("o", Some("quick"), 101, 30);
     feed.engine.tick(0);
@@ -377,8 +377,8 @@ fn outcomes_that_were_orphaned_stay_so_where_the_panes_of_their_model_are_others
     let (mut feed, topics) = (with_orphans(), ["a", "ao"]);
     let counts = feed.counts("ao");
     assert!(counts.orphaned > 5 && counts.waiting > 5, "{counts:?}");
-    // The second start knows no line of either plan, and the journals still hold what the first
-    // dropped.
+    // The second start knows no watermark of either plan, and the journals still hold what the
+    // first dropped.
     for _ in 0..2 {
         feed.restart(after(), &topics);
         let now = feed.counts("ao");
@@ -414,7 +414,7 @@ fn outcomes_that_name_no_model_do_not_wait_for_a_model_with_a_source_of_its_own(
         feed.happen("so", None, id, second);
     };
     (0..60).for_each(|s| second(&mut feed, s));
-    // The line of `m` is a second of lateness and ten of maturity behind: at 48 s.
+    // The watermark of `m` is a second of lateness and ten of maturity behind: at 48 s.
     for _ in 0..2 {
         let counts = feed.counts("o");
         assert_eq!((counts.orphaned, counts.waiting), (48, 12));
@@ -461,7 +461,7 @@ fn the_journal_of_a_join_is_not_kept_for_models_that_come_from_elsewhere() {
         };
         assert_eq!(engine.observe(origin, &event), Disposition::Pending);
     }
-    assert_eq!(engine.retained(), 12_000, "from 48 s on");
+    assert_eq!(engine.shard().retained(), 12_000, "from 48 s on");
     let mut disk = Disk::default();
     disk.append(engine.take_journals());
     let snapshot = engine.snapshot();
@@ -470,6 +470,6 @@ fn the_journal_of_a_join_is_not_kept_for_models_that_come_from_elsewhere() {
     assert_eq!(marks.collect::<Vec<_>>(), [1, 2]);
     let segments = disk.segments(&snapshot);
     let back = restore_joined(plan, snapshot, &segments);
-    assert_eq!(back.retained(), engine.retained());
+    assert_eq!(back.shard().retained(), engine.shard().retained());
     assert_eq!(back.counters(), engine.counters());
 }

@@ -454,7 +454,7 @@ fn a_partition_with_nothing_to_read_holds_no_prediction_back_from_the_detector()
     };
     let mut shards = Shards::new(plan(MINUTE, Missing::Class(0), false), vec![0, 0]);
     for partition in [0, 1] {
-        let mut shard = LocalShard::new((0, partition), shards.plan(), Vec::new(), None);
+        let mut shard = LocalShard::new((0, partition).into(), shards.plan(), Vec::new(), None);
         for source in [0, 1] {
             shard.assign((source, partition).into());
         }
@@ -462,7 +462,7 @@ fn a_partition_with_nothing_to_read_holds_no_prediction_back_from_the_detector()
     }
     let mut offsets = [[0; 2]; 2];
     let mut read = |shards: &mut Shards, partition: usize, id: u32| {
-        let shard = shards.get_mut(0, partition as i32).expect("ours");
+        let shard = shards.get_mut((0, partition as i32).into()).expect("ours");
         let (prediction, outcome) = of(id);
         let records = [Some(prediction), outcome];
         for (offset, record) in offsets[partition].iter_mut().zip(records) {
@@ -476,7 +476,7 @@ fn a_partition_with_nothing_to_read_holds_no_prediction_back_from_the_detector()
     for id in 0..200 {
         read(&mut shards, (id % 2) as usize, id);
     }
-    let shard = shards.get_mut(0, 1).expect("ours");
+    let shard = shards.get_mut((0, 1).into()).expect("ours");
     for source in [0, 1] {
         shard.on_partition((source, 1).into(), PartitionEvent::Ended);
     }

@@ -13,8 +13,8 @@ use trueline::collect::join::JoinPlan;
 use trueline::collect::{Disposition, Event, Key};
 use trueline::judge::DetectorOptions;
 use trueline::monitor::{
-    Delta, Engine, LocalShard, Monitor, PartitionEvent, Plan, RecordSink, Shards, Snapshot,
-    VerdictState,
+    Aggregator, Delta, Engine, LocalShard, Monitor, PartitionEvent, Plan, RecordSink, Shards,
+    Snapshot, VerdictState,
 };
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
@@ -28,7 +28,7 @@ type Topic = BTreeMap<i32, (Snapshot, Vec<VerdictState>)>;
 
 /// Takes a partition over from what was written of it.
 fn adopt(shards: &mut Shards, topic: &Topic, partition: i32) {
-    let at = (0, partition);
+    let at = (0, partition).into();
     let (mut shard, verdicts) = match topic.get(&partition) {
         None => (
             LocalShard::new(at, shards.plan(), Vec::new(), None),
@@ -38,18 +38,18 @@ fn adopt(shards: &mut Shards, topic: &Topic, partition: i32) {
             (restored(at, shards.plan(), snapshot, &[]), verdicts.clone())
         }
     };
-    shard.assign((0, partition).into());
+    shard.assign(at);
     shards.adopt(shard, verdicts);
 }
 
 fn write(shards: &mut Shards, topic: &mut Topic, partition: i32) {
-    let verdicts = shards.verdicts(0, partition);
-    let shard = shards.get_mut(0, partition).expect("ours");
+    let verdicts = shards.verdicts((0, partition).into());
+    let shard = shards.get_mut((0, partition).into()).expect("ours");
     topic.insert(partition, (shard.snapshot(), verdicts));
 }
 
 fn position(shards: &mut Shards, partition: i32) -> usize {
-    let shard = shards.get_mut(0, partition).expect("ours");
+    let shard = shards.get_mut((0, partition).into()).expect("ours");
     let next = shard
         .view()
         .partitions()
@@ -89,7 +89,7 @@ fn play(logs: &[Vec<Record>], seed: u64, moves: f64) -> BTreeMap<String, String>
             let from = position(shards, p as i32);
             // The clock is left for the end.
             let to = (from + (rng.uniform() * 60.0) as usize).min(logs[p].len() - 1);
-            let shard = shards.get_mut(0, p as i32).expect("ours");
+            let shard = shards.get_mut((0, p as i32).into()).expect("ours");
             for (offset, r) in logs[p].iter().enumerate().take(to).skip(from) {
                 feed(shard, p as i32, offset, r);
             }
@@ -111,7 +111,7 @@ fn play(logs: &[Vec<Record>], seed: u64, moves: f64) -> BTreeMap<String, String>
             if !dies {
                 // Given up in order.
                 write(&mut all[process], &mut topic, p as i32);
-                all[process].release(0, p as i32).expect("ours");
+                all[process].release((0, p as i32).into()).expect("ours");
             }
             owner[p] = (process + 1 + (rng.uniform() * 2.0) as usize) % PROCESSES;
             adopt(&mut all[owner[p]], &topic, p as i32);
@@ -123,7 +123,7 @@ fn play(logs: &[Vec<Record>], seed: u64, moves: f64) -> BTreeMap<String, String>
     for p in 0..owner.len() {
         if owner[p] != 0 {
             write(&mut all[owner[p]], &mut topic, p as i32);
-            all[owner[p]].release(0, p as i32).expect("ours");
+            all[owner[p]].release((0, p as i32).into()).expect("ours");
             adopt(&mut all[0], &topic, p as i32);
         }
     }
@@ -131,7 +131,7 @@ fn play(logs: &[Vec<Record>], seed: u64, moves: f64) -> BTreeMap<String, String>
     for (p, log) in (0..).zip(logs) {
         let offset = position(&mut all[0], p);
         assert_eq!(offset + 1, log.len());
-        let shard = all[0].get_mut(0, p).expect("ours");
+        let shard = all[0].get_mut((0, p).into()).expect("ours");
         feed(shard, p, offset, &log[offset]);
         all[0].advance();
     }
@@ -178,7 +178,7 @@ fn streams_that_no_longer_fit_are_counted_once_and_stay_counted_when_their_shard
     let mut shards = Shards::new(plan(), vec![0]);
     let mut topic = Topic::new();
     adopt(&mut shards, &topic, 0);
-    let shard = shards.get_mut(0, 0).expect("ours");
+    let shard = shards.get_mut((0, 0).into()).expect("ours");
     (log.iter().enumerate()).for_each(|(offset, r)| feed(shard, 0, offset, r));
     write(&mut shards, &mut topic, 0);
     let mut other = plan();
@@ -190,7 +190,7 @@ fn streams_that_no_longer_fit_are_counted_once_and_stay_counted_when_their_shard
         adopt(&mut shards, &topic, 0);
         let dropped = shards.counters().streams_dropped;
         write(&mut shards, &mut topic, 0);
-        shards.release(0, 0).expect("ours");
+        shards.release((0, 0).into()).expect("ours");
         assert_eq!(shards.counters().streams_dropped, dropped);
         counted.push(dropped);
     }
@@ -205,28 +205,32 @@ fn a_topic_that_is_no_longer_read_holds_no_verdict_of_other_shards() {
         adopt(&mut shards, &Topic::new(), partition);
     }
     let read = |shards: &mut Shards, partition: i32, range: std::ops::Range<usize>| {
-        let shard = shards.get_mut(0, partition).expect("ours");
+        let shard = shards.get_mut((0, partition).into()).expect("ours");
         for offset in range {
             feed(shard, partition, offset, &all[partition as usize][offset]);
         }
     };
     read(&mut shards, 1, 0..100);
     // Its checkpoint names a topic, beside its own, that the configuration no longer has.
-    let shard = shards.release(0, 1).expect("ours");
+    let shard = shards.release((0, 1).into()).expect("ours");
     let mut snapshot = shard.snapshot();
     snapshot.partitions.assign((7, 1).into());
     snapshot.partitions.renumber(|source| (source, source == 0));
-    let mut shard = restored((0, 1), shards.plan(), &snapshot, &[]);
+    let mut shard = restored((0, 1).into(), shards.plan(), &snapshot, &[]);
     shard.assign((0, 1).into());
     shards.adopt(shard, Vec::new());
-    let shard = shards.get_mut(0, 1).expect("ours");
+    let shard = shards.get_mut((0, 1).into()).expect("ours");
     shard.on_partition((0, 1).into(), PartitionEvent::Ended);
-    // The monitor is made again here, and begins at the furthest line.
+    // The monitor is made again here, and begins at the furthest watermark.
     shards.advance();
     read(&mut shards, 0, 0..2_000);
     shards.advance();
     let line = |shards: &Shards| shards.monitor().expect("it judges").sealed_until_ms()[0];
-    let ours = shards.get_mut(0, 0).expect("ours").view().sealed_until_ms()[0];
+    let ours = shards
+        .get_mut((0, 0).into())
+        .expect("ours")
+        .view()
+        .sealed_until_ms()[0];
     assert_eq!(line(&shards), ours);
 }
 
@@ -249,7 +253,7 @@ fn a_shard_ahead_of_others_takes_what_open_memory_says_and_the_one_behind_is_nev
         let mut most = 0;
         let mut read = |shards: &mut Shards, partition: i32, range: std::ops::Range<usize>| {
             for offset in range {
-                let shard = shards.get_mut(0, partition).expect("ours");
+                let shard = shards.get_mut((0, partition).into()).expect("ours");
                 feed(shard, partition, offset, &all[partition as usize][offset]);
                 if offset % 100 == 0 {
                     shards.tick(0);
@@ -289,7 +293,7 @@ fn a_pane_that_comes_after_its_judgement_is_counted_as_missed_by_the_detector() 
     }
     shards.advance();
     let read = |shards: &mut Shards, partition: i32, range: std::ops::Range<usize>| {
-        let shard = shards.get_mut(0, partition).expect("ours");
+        let shard = shards.get_mut((0, partition).into()).expect("ours");
         for offset in range {
             feed(shard, partition, offset, &all[partition as usize][offset]);
         }
@@ -318,7 +322,7 @@ fn the_windows_of_a_stream_go_when_it_expires() {
     all[0][0].segment = "k=old";
     let mut shards = Shards::new(plan, vec![0]);
     adopt(&mut shards, &Topic::new(), 0);
-    let shard = shards.get_mut(0, 0).expect("ours");
+    let shard = shards.get_mut((0, 0).into()).expect("ours");
     let mut has_after = |range: std::ops::Range<usize>| {
         for offset in range {
             feed(shard, 0, offset, &all[0][offset]);
@@ -348,7 +352,7 @@ fn a_partition_keeps_sums_and_predictions_over_other_windows_and_counts_what_oth
         plan
     };
     let old = with(&[("6s", 6_000), ("36s", 36_000)], 6);
-    let mut shard = LocalShard::new((0, 0), &old, Vec::new(), None);
+    let mut shard = LocalShard::new((0, 0).into(), &old, Vec::new(), None);
     (0..2).for_each(|source| {
         shard.assign((source, 0).into());
     });
@@ -375,7 +379,7 @@ fn a_partition_keeps_sums_and_predictions_over_other_windows_and_counts_what_oth
     let snapshot = shard.snapshot();
     let segments = disk.segments(&snapshot);
     let resumed = |plan: Plan| {
-        let mut shard = restored((0, 0), &plan, &snapshot, &segments);
+        let mut shard = restored((0, 0).into(), &plan, &snapshot, &segments);
         (0..2).for_each(|source| {
             shard.assign((source, 0).into());
         });
@@ -396,7 +400,7 @@ fn a_partition_keeps_sums_and_predictions_over_other_windows_and_counts_what_oth
     };
     // Those that wait find their outcomes, and a minute more moves all of these into windows.
     let go_on = |shards: &mut Shards| {
-        let shard = shards.get_mut(0, 0).expect("ours");
+        let shard = shards.get_mut((0, 0).into()).expect("ours");
         for second in 100..200i64 {
             let (id, time_ms) = (second.to_le_bytes(), BEGIN_MS + second * 1_000);
             if second >= 140 {
@@ -415,7 +419,7 @@ fn a_partition_keeps_sums_and_predictions_over_other_windows_and_counts_what_oth
     };
     let (mut as_it_was, _) = resumed(old);
     let wider = with(&[("6s", 6_000), ("36s", 36_000), ("72s", 72_000)], 6);
-    let kept = as_it_was.verdicts(0, 0);
+    let kept = as_it_was.verdicts((0, 0).into());
     let mut verdicts = kept.clone();
     snapshot.carry_over_verdicts(&wider, &mut verdicts);
     assert_eq!(verdicts[0].windows[..2], kept[0].windows);
@@ -441,14 +445,14 @@ fn a_partition_keeps_sums_and_predictions_over_other_windows_and_counts_what_oth
 fn deltas_of_other_panes_are_not_sent_again_and_a_monitor_refuses_them() {
     let log = &logs(5, 400)[0];
     let old = plan();
-    let mut shard = LocalShard::new((0, 0), &old, Vec::new(), None);
+    let mut shard = LocalShard::new((0, 0).into(), &old, Vec::new(), None);
     shard.keep_log();
     shard.assign((0, 0).into());
     (log.iter().enumerate()).for_each(|(offset, r)| feed(&mut shard, 0, offset, r));
     let batch = shard.delta_batch().expect("it keeps a log");
     let snapshot = shard.snapshot();
     let sent = |plan: &Plan| {
-        let shard = restored((0, 0), plan, &snapshot, &[]);
+        let shard = restored((0, 0).into(), plan, &snapshot, &[]);
         let mut shard = shard.after(7, Some(batch.clone()));
         shard.keep_log();
         shard.delta_batch().expect("it keeps a log")
@@ -465,4 +469,24 @@ fn deltas_of_other_panes_are_not_sent_again_and_a_monitor_refuses_them() {
     let panes = batch.deltas.into_iter().map(|(_, delta)| delta);
     let mut panes = panes.filter(|d| matches!(d, Delta::Pane { .. } | Delta::Vector { .. }));
     assert!(panes.all(|delta| monitor.apply(delta).is_none()));
+}
+
+#[test]
+fn a_judge_that_begins_with_windows_counts_the_slides_of_a_model_that_was_never_judged() {
+    let mut shard = LocalShard::new((0, 0).into(), &plan(), vec!["t".to_owned()], None);
+    shard.assign((0, 0).into());
+    let log = &logs(9, 400)[0];
+    (log.iter().enumerate()).for_each(|(offset, r)| feed(&mut shard, 0, offset, r));
+    let mut judge = Aggregator::new(plan(), vec!["t".to_owned()]);
+    let taken = judge.take((0, 0).into(), 1, shard.snapshot(), None);
+    taken.expect("usable");
+    judge.advance();
+    let since_ms = shard.contribution().windows.oldest_ms()[0];
+    let span_ms = (shard.view().sealed_until_ms()[0] - since_ms) as u64;
+    let panes = span_ms / plan().models[0].ladder.pane_ms as u64;
+    assert!(panes > 10, "{panes}");
+    assert_eq!(judge.skipped(), panes);
+    // It is judged from then on.
+    judge.advance();
+    assert_eq!(judge.skipped(), panes);
 }

@@ -248,24 +248,24 @@ fn nor_do_they_where_a_judge_sees_them_in_checkpoints() {
 fn judged_by_checkpoints(plan: &Plan, range: Range<i64>) -> (Aggregator, Vec<Change>) {
     let topics = ["t", "u"].map(str::to_owned).to_vec();
     let mut worker = Shards::of_worker(plan.clone(), vec![0, 0]);
-    let mut shard = LocalShard::new((0, 0), worker.plan(), topics.clone(), None);
+    let mut shard = LocalShard::new((0, 0).into(), worker.plan(), topics.clone(), None);
     shard.assign((0, 0).into());
     worker.adopt(shard, Vec::new());
     let mut judge = Aggregator::new(plan.clone(), topics);
     let mut changes = Vec::new();
     for i in 0..range.end {
         let version = if i < STOP { "3" } else { "4" };
-        observe(worker.get_mut(0, 0).expect("ours"), i, version);
+        observe(worker.get_mut((0, 0).into()).expect("ours"), i, version);
         if i % TICK != 0 {
             continue;
         }
         worker.advance();
-        let shard = worker.get_mut(0, 0).expect("ours");
+        let shard = worker.get_mut((0, 0).into()).expect("ours");
         let deltas = shard.delta_batch();
         shard.deltas_stored(deltas.as_ref().expect("it counts").next);
-        let taken = judge.take((0, 0), 1, shard.snapshot(), deltas);
+        let taken = judge.take((0, 0).into(), 1, shard.snapshot(), deltas);
         taken.expect("usable");
-        judge.set_freshness((0, 0), Freshness::Behind);
+        judge.set_freshness((0, 0).into(), Freshness::Behind);
         judge.advance();
         let new = judge.tick(now_ms(i));
         changes.extend(new.into_iter().filter(|_| range.contains(&i)));

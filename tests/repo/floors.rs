@@ -14,7 +14,7 @@
 //! | 2 | `collect`, `judge`, `monitor` |
 //! | 3 | `report`, `kafka`, `decode`, `store`, `http`, `notify`, `registry`, `telemetry` |
 //! | 4 | `config` |
-//! | 5 | `app`, `cli`, `demo` |
+//! | 5 | `app`, `cli`, `demo`, `reproduce` |
 //!
 //! Rules: no import upwards; none sideways on floors 1 and 3, except of `report` and `telemetry` by
 //! their neighbours (so that an edge can be replaced alone); no clock, thread, async runtime, log
@@ -51,9 +51,6 @@ const FLOORS: &[(&str, u32)] = &[
     ("demo", 5),
     ("reproduce", 5),
 ];
-
-/// Imports against the floors that are allowed by name, each with its reason.
-const ALLOWED_IMPORTS: &[(&str, &str, &str)] = &[];
 
 /// What code outside tests must not mention: up to which floor, what, and the reason for whoever
 /// wrote it.
@@ -115,16 +112,13 @@ fn every_import_goes_downwards_and_the_core_touches_nothing_outside() {
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 
-/// What one stage asks of the other, and what places them, goes through few methods; read-outs are
-/// in views.
+/// The three types through which the two stages are fed and changed are narrow, each by itself. The
+/// views that read them off, `ShardView` and `MonitorView`, may be wide and are not counted.
 #[test]
-fn each_of_the_two_stages_has_at_most_fifteen_methods() {
-    for stage in ["Shard", "Monitor"] {
+fn each_type_that_changes_a_stage_has_at_most_fifteen_methods() {
+    for stage in ["Shard", "ShardUpkeep<'_>", "Monitor"] {
         let methods: usize = sources().iter().map(|(_, text)| methods(stage, text)).sum();
-        assert!(
-            (10..=15).contains(&methods),
-            "{stage} has {methods} methods"
-        );
+        assert!((5..=15).contains(&methods), "{stage} has {methods} methods");
     }
     let text = "impl Shard {\n    pub fn a() {}\n    pub(super) fn b() {}\n    fn c() {}\n}\n\nimpl Shards {\n    pub fn d() {}\n}\n";
     assert_eq!(methods("Shard", text), 2);
@@ -318,11 +312,7 @@ fn check(path: &str, text: &str) -> Vec<String> {
 /// Why `module` may not import `target`, or None when it may.
 fn import_fault(module: &str, floor: u32, target: &str) -> Option<&'static str> {
     let target_floor = floor_of(target)?;
-    if target == module
-        || ALLOWED_IMPORTS
-            .iter()
-            .any(|a| (a.0, a.1) == (module, target))
-    {
+    if target == module {
         return None;
     }
     if target_floor > floor {

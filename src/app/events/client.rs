@@ -274,7 +274,7 @@ impl GroupClient for LogClient {
         Ok(Vec::new())
     }
 
-    fn take(&mut self, max: usize, timeout: Duration, batch: &mut dyn FnMut(&[Fetched<'_>])) {
+    fn fetch(&mut self, max: usize, timeout: Duration, batch: &mut dyn FnMut(&[Fetched<'_>])) {
         let state = self.state.get_mut();
         if state.fetch(max, batch) > 0 || timeout.is_zero() {
             return;
@@ -412,7 +412,7 @@ impl GroupClient for LogClient {
         Ok(found)
     }
 
-    fn watermarks(&self, topic: &str, _: i32, _: Duration) -> KafkaResult<(i64, i64)> {
+    fn offset_bounds(&self, topic: &str, _: i32, _: Duration) -> KafkaResult<(i64, i64)> {
         let mut state = self.state.borrow_mut();
         let range = state.topic(topic).map(|t| t.reader.range());
         let (first, end) = range.unwrap_or_default();

@@ -147,16 +147,17 @@ pub fn unready(published: &Published, last: &mut Vec<String>, now: BTreeMap<Stri
 
 /// The watermark, and the partition that holds it, where this process judges.
 fn watermark(engine: &Topology, topics: &[String]) -> Option<WatermarkFacts> {
-    let dog = engine.watchdog()?;
-    let now = dog.frontier();
+    let watchdog = engine.watchdog()?;
+    let now = watchdog.frontier();
+    let stalled_for_ms = watchdog.stalled_for_ms();
     let held = now.holder.map(|id| {
         let topic = topics.get(usize::from(id.source)).cloned();
-        (topic.unwrap_or_default(), id.partition, dog.held_ms())
+        (topic.unwrap_or_default(), id.partition, stalled_for_ms)
     });
     Some(WatermarkFacts {
         time_ms: now
             .time_ms
-            .map(|ms| ms.saturating_sub(engine.lateness_ms())),
+            .map(|ms| ms.saturating_sub(engine.plan().lateness_ms())),
         held,
     })
 }
@@ -294,7 +295,7 @@ fn partition_facts(
                 (Some(_), Some(reach_ms)) => Some(now_ms.saturating_sub(reach_ms).max(0)),
                 _ => None,
             },
-            watermark_ms: reach_ms.map(|ms| ms.saturating_sub(engine.lateness_ms())),
+            watermark_ms: reach_ms.map(|ms| ms.saturating_sub(engine.plan().lateness_ms())),
             idle: state.is_some_and(|s| s.idle),
             hidden_ms: hidden.map(|h| h.since.elapsed().as_millis() as i64),
             unread: is_left_out || unreachable.contains(&partition),
@@ -340,7 +341,7 @@ pub fn log(changes: &[Change]) {
                 tracing::warn!(%stream, at_ms, %sentence, "detector raised an alarm");
             }
             Step::Detector { alarm: false, .. } => {
-                tracing::info!(%stream, at_ms, %sentence, "detector is clear");
+                tracing::info!(%stream, at_ms, %sentence, "detector has no alarm");
             }
             Step::Stream { to, .. } if to.state == AlertState::Firing => {
                 let severity = to.severity.as_str();

@@ -169,7 +169,7 @@ impl FileReplay<'_> {
             Ok(Content::Event(_)) | Err(_) => self.predictions,
         };
         let (engine, stats) = (&mut self.session.engine, &mut self.stats);
-        let taken = record::take(engine, Some(stats), (id.at(offset), None), row.content);
+        let taken = record::dispatch(engine, Some(stats), (id.at(offset), None), row.content);
         if let Taken::Rejected(rejection) = taken {
             let place = || format!("{}:{}", path.display(), row.line);
             self.stats.rejected(&rejection, place);

@@ -13,7 +13,7 @@ pub mod topics;
 
 use super::error::AppError;
 use crate::config::Config;
-use crate::kafka::Watermarks;
+use crate::kafka::OffsetBounds;
 use crate::monitor::Engine;
 pub use files::FileInput;
 pub use session::{Listeners, Progress, Tally};
@@ -28,8 +28,8 @@ pub enum Input<'a> {
     Topics {
         /// The range to read.
         range: &'a Range,
-        /// The watermarks found so far, so that every configuration reads the same range.
-        seen: &'a mut Watermarks,
+        /// The offset bounds found so far, so that every configuration reads the same range.
+        seen: &'a mut OffsetBounds,
     },
 }
 

@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 use super::session::{Listeners, Progress, Session, Tally};
 use crate::app::error::AppError;
 use crate::app::ingest::record::RecordReader;
-use crate::app::ingest::schema_queue::Progress as Reading;
+use crate::app::ingest::schema_queue::Reading;
 use crate::app::replay::stats::ReplayStats;
 use crate::collect::PartitionId;
 use crate::config::{Config, Input};
-use crate::kafka::{self, Bound, Gap, KafkaOptions, RangeReader, Record, Span, Step, Watermarks};
+use crate::kafka::{self, Bound, Gap, KafkaOptions, OffsetBounds, RangeReader, Record, Span, Step};
 use crate::monitor::{Engine, PartitionEvent, Plan, RecordSink};
 use crate::registry::Registry;
 
@@ -41,7 +41,7 @@ pub struct Range {
 pub(super) fn replay(
     config: Config,
     range: &Range,
-    seen: &mut Watermarks,
+    seen: &mut OffsetBounds,
     listeners: Listeners<'_>,
     progress: Progress<'_>,
 ) -> Result<(Engine, Tally), AppError> {
@@ -122,8 +122,7 @@ fn end_of(number: u16, plan: &Plan, range: &Range) -> Bound {
     let maturity_ms = plan.joins.iter().find(apart).map(|j| j.maturity_ms);
     match (&range.to, maturity_ms) {
         (Bound::Time(ms), Some(maturity_ms)) => {
-            let lateness = plan.models.iter().map(|m| m.ladder.lateness_ms);
-            let more = maturity_ms.saturating_add(lateness.max().unwrap_or(0));
+            let more = maturity_ms.saturating_add(plan.lateness_ms());
             Bound::Time(ms.saturating_add(more))
         }
         (to, _) => to.clone(),

@@ -20,11 +20,11 @@ pub use join::{JoinFacts, SHARES, quantile};
 use crate::app::clock;
 use crate::app::error::AppError;
 use crate::app::ingest::record::RecordReader;
-use crate::app::ingest::schema_queue::Progress;
+use crate::app::ingest::schema_queue::Reading;
 use crate::app::replay::stats::ReplayStats;
 use crate::collect::join::JoinPlan;
 use crate::config::{Config, Input, SourceOptions};
-use crate::kafka::{self, Bound, KafkaOptions, RangeReader, Record, Span, Step, Watermarks};
+use crate::kafka::{self, Bound, KafkaOptions, OffsetBounds, RangeReader, Record, Span, Step};
 use crate::monitor::{Engine, Plan};
 use crate::registry::Registry;
 use facts::Observer;
@@ -187,7 +187,7 @@ impl<'a> Sampler<'a> {
             again,
         };
         let since = Instant::now();
-        while self.reader.read(&mut observer, record) == Progress::AwaitingSchema {
+        while self.reader.read(&mut observer, record) == Reading::AwaitingSchema {
             if since.elapsed() >= SCHEMA_WITHIN {
                 return Err(AppError::Unavailable(format!(
                     "the schema of the record at {}/{} offset {} did not arrive within {SCHEMA_WITHIN:?}; \
@@ -216,7 +216,7 @@ fn spans(options: &KafkaOptions, from: &Bound) -> Result<Vec<Span>, AppError> {
     } else {
         from
     };
-    kafka::resolve(options, from, &to, &mut Watermarks::new()).map_err(AppError::of_kafka)
+    kafka::resolve(options, from, &to, &mut OffsetBounds::new()).map_err(AppError::of_kafka)
 }
 
 /// The share of each partition in so many records.

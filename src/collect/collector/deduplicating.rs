@@ -9,9 +9,9 @@ use std::borrow::Cow;
 impl Collector {
     /// Takes a record of a source whose ids are looked at.
     #[inline(never)]
-    pub(super) fn take_once(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
+    pub(super) fn observe_once(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
         if event.id.is_empty() {
-            return self.take(origin.source, event);
+            return self.observe_alone(origin.source, event);
         }
         let id = SeenId::of(event, self.rows.of(origin));
         if let Some(repeat) = self.deduplication.find(origin, &id)
@@ -22,10 +22,10 @@ impl Collector {
                 Repeat::Conflict => Disposition::Conflict,
             };
         }
-        let end = self.take(origin.source, event);
+        let end = self.observe_alone(origin.source, event);
         if end == Disposition::Observed {
-            let line_ms = self.least_line_ms();
-            let evicted = self.deduplication.insert(origin, id, line_ms);
+            let sealed_until_ms = self.least_sealed_until_ms();
+            let evicted = self.deduplication.insert(origin, id, sealed_until_ms);
             self.counters.source_mut(origin.source).ids_evicted += evicted;
         }
         end
@@ -41,9 +41,9 @@ impl Collector {
     }
 
     /// Event time before which every event is late, whatever its model.
-    pub(super) fn least_line_ms(&self) -> i64 {
-        let lines = self.sealed_until_ms.iter().copied();
-        lines.min().unwrap_or(i64::MIN)
+    pub(super) fn least_sealed_until_ms(&self) -> i64 {
+        let all = self.sealed_until_ms.iter().copied();
+        all.min().unwrap_or(i64::MIN)
     }
 
     /// How many collectors share the ids that the plan allows.
@@ -56,14 +56,14 @@ impl Collector {
         self.deduplication.reserve_journals(states);
     }
 
-    /// Restores the ids of one partition; `false` where the plan no longer looks at them. The lines
-    /// must be restored before.
+    /// Restores the ids of one partition; `false` where the plan no longer looks at them. What is
+    /// sealed must be restored before.
     pub fn restore_ids<'s>(
         &mut self,
         state: &JoinState,
         segment: impl Fn(usize) -> Result<Cow<'s, [u8]>, JournalError>,
     ) -> Result<bool, JournalError> {
-        let line_ms = self.least_line_ms();
-        self.deduplication.restore(state, line_ms, segment)
+        let sealed_until_ms = self.least_sealed_until_ms();
+        self.deduplication.restore(state, sealed_until_ms, segment)
     }
 }

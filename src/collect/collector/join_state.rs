@@ -16,18 +16,21 @@ impl Collector {
             self.least_of(join, model, |m| self.floor_ms(m, revise))
         });
         self.joins = joins;
-        all.extend(self.deduplication.take_journals(self.least_line_ms()));
+        all.extend(
+            self.deduplication
+                .take_journals(self.least_sealed_until_ms()),
+        );
         all
     }
 
     /// Event time before which nothing of a model is retained by a join, which may `revise`.
     fn floor_ms(&self, model: usize, revise: bool) -> i64 {
-        let held_ms = if revise {
-            self.models[model].held_ms
+        let retention_ms = if revise {
+            self.models[model].retention_ms
         } else {
             0
         };
-        self.sealed_until_ms[model].saturating_sub(held_ms)
+        self.sealed_until_ms[model].saturating_sub(retention_ms)
     }
 
     /// What holds of a model; for `None` the least of what holds of the models for which an outcome
@@ -42,9 +45,9 @@ impl Collector {
         here.map(|m| of(*m)).min().unwrap_or(i64::MIN)
     }
 
-    /// Bytes of the journals of joins that were not taken.
+    /// Bytes of the journals of joins and of ids that were not taken.
     pub fn journal_bytes(&self) -> usize {
-        self.joins.journal_bytes()
+        self.joins.journal_bytes() + self.deduplication.journal_bytes()
     }
 
     /// How far the journals of joins and of ids go.
@@ -71,8 +74,8 @@ impl Collector {
 
     /// Puts back one joiner, without the predictions of those models of the snapshot (`before` in
     /// number) that are no longer the `same`. Waiting outcomes that name such a model wait as those
-    /// that name none. The lines must be back. Returns `false`, and leaves the join out, if the
-    /// plan no longer has it.
+    /// that name none. What is sealed must be back. Returns `false`, and leaves the join out, if
+    /// the plan no longer has it.
     pub fn restore_joiner<'s>(
         &mut self,
         state: &JoinState,
@@ -94,13 +97,13 @@ impl Collector {
             true => all[usize::from(m)],
             false => i64::MAX,
         };
-        let line_of = |m: u16| of(&closed, m);
+        let sealed_until = |m: u16| of(&closed, m);
         let floor_of = |m: u16| of(&floors, m);
         let models = self.models.clone();
         let due_of = |m: u16, start_ms: i64| models[usize::from(m)].due_ms(start_ms, maturity);
         let kept: Vec<RowLayout> = models.iter().map(ModelShape::row_layout).collect();
         self.joins
-            .restore(state, segment, &kept, line_of, floor_of, due_of)?;
+            .restore(state, segment, &kept, sealed_until, floor_of, due_of)?;
         for model in (0..before).filter(|m| !same(*m)) {
             self.joins.drop_model(join, state.partition, model);
         }

@@ -6,7 +6,7 @@
 //! counted. Changes by late outcomes are kept for the views too, beside the corrections of scores
 //! ([`crate::collect::amend`]). Models without such views pay one comparison a prediction.
 
-use super::{Collector, Way, believes};
+use super::{Collector, SourceKind, believes};
 use crate::collect::event::{Disposition, Event, Label, Origin, Reason, Refusal};
 use crate::collect::join::{
     JoinPlan, Key, Labelled, Matured, MaturityEvent, Missing, NewPrediction, Predicted, Revision,
@@ -48,19 +48,21 @@ impl Collector {
     /// Takes an outcome that came separately from its prediction. An outcome from a source that is
     /// not joined is rejected, because it belongs to no prediction.
     pub fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
-        let end = match self.way_of(origin.source) {
+        let end = match self.kind_of(origin.source) {
             _ if !self.partitions.advance(origin) => Disposition::Replayed,
-            Way::Joined(join) => self.join(join, origin, label),
-            Way::Alone | Way::Once => Disposition::Rejected(Reason::MissingField),
+            SourceKind::Joined(join) => self.join(join, origin, label),
+            SourceKind::Plain | SourceKind::Deduplicated => {
+                Disposition::Rejected(Reason::MissingField)
+            }
         };
         self.counters.source_mut(origin.source).count(end);
-        self.pass(origin.source, end, label.time_ms, label.arrival_ms);
+        self.advance_uncounted(origin.source, end, label.time_ms, label.arrival_ms);
         end
     }
 
     /// Takes a prediction of a joined source: it is held until it is mature.
     pub(super) fn expect(&mut self, join: u16, origin: Origin, event: &Event<'_>) -> Disposition {
-        if !believes(event.time_ms, event.arrival_ms, self.bounds.future_max_ms) {
+        if !believes(event.time_ms, event.arrival_ms, self.caps.future_max_ms) {
             return Disposition::Rejected(Reason::TimeOutOfRange);
         }
         if event.id.is_empty() {
@@ -205,7 +207,7 @@ impl Collector {
 
     /// Takes an outcome that came apart from its prediction.
     pub(super) fn join(&mut self, join: u16, origin: Origin, label: &Label<'_>) -> Disposition {
-        if !believes(label.time_ms, label.arrival_ms, self.bounds.future_max_ms) {
+        if !believes(label.time_ms, label.arrival_ms, self.caps.future_max_ms) {
             return Disposition::Rejected(Reason::TimeOutOfRange);
         }
         if label.id.is_empty() {
@@ -225,27 +227,32 @@ impl Collector {
     }
 
     /// Turns the predictions of `model` in its oldest pending pane into observations, if that pane
-    /// ends before `line_ms`, and passes those with vector views to `show`. Returns the end of the
-    /// pane, or the line if nothing else is pending before it.
-    pub fn mature(&mut self, model: usize, line_ms: i64, show: Show<'_>) -> i64 {
+    /// ends before `watermark_ms`, and passes those with vector views to `show`. Returns the end of
+    /// the pane, or the watermark if nothing else is pending before it.
+    pub fn mature(&mut self, model: usize, watermark_ms: i64, show: Show<'_>) -> i64 {
         let pane_ms = self.models[model].pane_ms;
         let oldest = self.joins.oldest_ms(model as u16);
-        let line_ms = oldest.map_or(line_ms, |oldest| line_ms.min(oldest + pane_ms));
+        let watermark_ms = oldest.map_or(watermark_ms, |oldest| watermark_ms.min(oldest + pane_ms));
         let mut joins = std::mem::take(&mut self.joins);
         let classes = std::mem::take(&mut self.classes);
-        joins.mature(model as u16, line_ms, &classes, |plan, event| match event {
-            MaturityEvent::Matured(matured) => self.observe_matured(plan, &matured, show),
-            MaturityEvent::Revised(revision) => self.revise(plan, revision),
-            MaturityEvent::Ended(end) => {
-                let source = self.counters.source_mut(plan.outcomes);
-                source.end(Disposition::Waiting, labelled(end));
-            }
-        });
+        joins.mature(
+            model as u16,
+            watermark_ms,
+            &classes,
+            |plan, event| match event {
+                MaturityEvent::Matured(matured) => self.observe_matured(plan, &matured, show),
+                MaturityEvent::Revised(revision) => self.revise(plan, revision),
+                MaturityEvent::Ended(end) => {
+                    let source = self.counters.source_mut(plan.outcomes);
+                    source.end(Disposition::Waiting, labelled(end));
+                }
+            },
+        );
         self.classes = classes;
-        let floor_ms = line_ms.saturating_sub(self.models[model].held_ms);
+        let floor_ms = watermark_ms.saturating_sub(self.models[model].retention_ms);
         joins.evict(model as u16, floor_ms);
         self.joins = joins;
-        line_ms
+        watermark_ms
     }
 
     fn observe_matured(&mut self, plan: &JoinPlan, matured: &Matured<'_>, show: Show<'_>) {
@@ -353,10 +360,10 @@ impl Collector {
     /// Ends waiting outcomes as orphaned when every prediction that could still come would be late.
     pub fn orphan(&mut self) {
         let mut joins = std::mem::take(&mut self.joins);
-        let line_of =
+        let sealed_until =
             |join: u16, model: Option<u16>| self.least_of(join, model, |m| self.sealed_until_ms[m]);
         let mut gone = Vec::new();
-        joins.orphan(line_of, |source, n| gone.push((source, n as u64)));
+        joins.orphan(sealed_until, |source, n| gone.push((source, n as u64)));
         for (source, n) in gone {
             let source = self.counters.source_mut(source);
             source.waiting -= n;

@@ -25,8 +25,8 @@ impl Collector {
         pairing.observe(start_ms, event.time_ms, slot, key, seen);
     }
 
-    /// Tells the pairs of `model` in panes that end at or before `line_ms`.
-    pub fn pair_up(&mut self, model: usize, line_ms: i64, each: impl FnMut(MatchedPairs<'_>)) {
+    /// Tells the pairs of `model` in panes that end at or before `watermark_ms`.
+    pub fn pair_up(&mut self, model: usize, watermark_ms: i64, each: impl FnMut(MatchedPairs<'_>)) {
         let Some(mut pairing) = self.pairings[model].take() else {
             return;
         };
@@ -34,7 +34,7 @@ impl Collector {
             let stream = self.streams.get(slot as usize)?;
             Some((stream.key.model(), stream.key.version()))
         };
-        pairing.seal(line_ms, self.models[model].pane_ms, name, each);
+        pairing.seal(watermark_ms, self.models[model].pane_ms, name, each);
         self.pairings[model] = Some(pairing);
     }
 

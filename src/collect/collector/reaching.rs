@@ -6,7 +6,7 @@ use crate::collect::event::{Disposition, Refusal};
 impl Collector {
     /// The partition of a record that is in no sum has come to this time.
     pub(super) fn reach_uncounted(&mut self, source: u16, time_ms: i64, arrival_ms: Option<i64>) {
-        let ahead_max_ms = self.bounds.future_max_ms;
+        let ahead_max_ms = self.caps.future_max_ms;
         let partitions = &mut self.partitions;
         if partitions.observe_uncounted(time_ms, arrival_ms, ahead_max_ms) {
             self.counters.source_mut(source).ahead += 1;
@@ -16,7 +16,7 @@ impl Collector {
     /// A record that is in no sum advances its partition too: a refused record by its event time,
     /// like an event; others by their arrival.
     #[cold]
-    pub(super) fn pass(
+    pub(super) fn advance_uncounted(
         &mut self,
         source: u16,
         end: Disposition,

@@ -24,12 +24,12 @@ impl Collector {
         done
     }
 
-    /// Puts back positions, counts and lines of a snapshot.
-    pub fn restore(&mut self, partitions: Partitions, counters: Counters, closed: &[(usize, i64)]) {
+    /// Puts back positions, counts and sealed times of a snapshot.
+    pub fn restore(&mut self, partitions: Partitions, counters: Counters, sealed: &[(usize, i64)]) {
         self.partitions = partitions;
         self.counters = counters;
-        for &(model, line) in closed {
-            self.close(model, line);
+        for &(model, until_ms) in sealed {
+            self.close(model, until_ms);
         }
     }
 
@@ -63,9 +63,9 @@ impl Collector {
         }
     }
 
-    /// The line of `model` after the newest event of all, for the end of input. It does not depend
-    /// on which partition had the event, nor on how far the line has come.
-    pub fn last_line(&self, model: usize) -> i64 {
+    /// The watermark of `model` after the newest event of all, for the end of input. It does not
+    /// depend on which partition had the event, nor on how far the watermark has come.
+    pub fn last_watermark_ms(&self, model: usize) -> i64 {
         let shape = &self.models[model];
         // Outcomes come after the last prediction; nothing is judged for their sake.
         let newest = match self.joins.plans() {
@@ -78,13 +78,13 @@ impl Collector {
         })
     }
 
-    /// The line of `model` before which everything is mature at event time `now_ms`; never before
-    /// the current line.
-    pub fn mature_line(&self, model: usize, now_ms: i64) -> i64 {
+    /// Up to where everything of `model` is mature at event time `now_ms`; never before what is
+    /// sealed.
+    pub fn mature_until_ms(&self, model: usize, now_ms: i64) -> i64 {
         let shape = &self.models[model];
         let at = now_ms.saturating_sub(shape.maturity_ms);
-        let line = at.saturating_sub(at.rem_euclid(shape.pane_ms));
-        line.max(self.sealed_until_ms[model])
+        let until_ms = at.saturating_sub(at.rem_euclid(shape.pane_ms));
+        until_ms.max(self.sealed_until_ms[model])
     }
 
     /// What late outcomes change in sealed panes, one correction for each view.
@@ -99,7 +99,7 @@ impl Collector {
         self.amendments.take_vectors()
     }
 
-    /// The line of `model` up to which everything is sealed.
+    /// Up to where all panes of `model` are sealed.
     pub fn sealed_until_ms(&self, model: usize) -> i64 {
         self.sealed_until_ms[model]
     }
@@ -142,7 +142,7 @@ impl Collector {
 
     /// Changes the cap on streams; those above it stay until they expire.
     pub fn set_streams_max(&mut self, streams_max: usize) {
-        self.bounds.streams_max = streams_max;
+        self.caps.streams_max = streams_max;
     }
 
     /// Changes how the segments of a model are kept from now on; streams that exist stay.

@@ -431,8 +431,8 @@ impl Joiner {
         let limit_of = |model: u16| match model {
             ANY_MODEL => {
                 let retained = predictions.models().into_iter();
-                let lines = retained.map(|m| sealed_until(Some(m)));
-                lines.fold(sealed_until(None), i64::min)
+                let theirs = retained.map(|m| sealed_until(Some(m)));
+                theirs.fold(sealed_until(None), i64::min)
             }
             _ => sealed_until(Some(model)),
         };

@@ -3,25 +3,25 @@
 use super::PairingState;
 
 impl PairingState {
-    /// Takes out the open panes that begin after `line_ms`, and the waiting rows of event time from
-    /// it on. Their rows end alone.
-    pub fn reset(&mut self, line_ms: i64) {
+    /// Takes out the open panes that begin after `watermark_ms`, and the waiting rows of event time
+    /// from it on. Their rows end alone.
+    pub fn reset(&mut self, watermark_ms: i64) {
         let alone = &mut self.counts.alone;
         self.open.retain(|(start_ms, _, rows)| {
-            let stays = *start_ms <= line_ms;
+            let stays = *start_ms <= watermark_ms;
             *alone += if stays { 0 } else { rows.len() as u64 };
             stays
         });
         for waiting in &mut self.waiting {
             waiting.retain(|row| {
-                let stays = row.time_ms < line_ms;
+                let stays = row.time_ms < watermark_ms;
                 *alone += u64::from(!stays && !row.paired);
                 stays
             });
         }
         for version in &mut self.versions {
-            version.first_ms = version.first_ms.min(line_ms);
-            version.last_ms = version.last_ms.min(line_ms);
+            version.first_ms = version.first_ms.min(watermark_ms);
+            version.last_ms = version.last_ms.min(watermark_ms);
         }
     }
 }

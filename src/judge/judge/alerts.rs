@@ -28,15 +28,15 @@ enum Ground<'p> {
 const STALLED: Verdict = Verdict::Undecided(Undecided::Stalled);
 
 impl Judge {
-    /// Advances the clock to `now_ms`. While the stream is `quiet` (no event came for too long) or
+    /// Advances the clock to `now_ms`. While the stream is `stale` (no event came for too long) or
     /// the watermark is `stalled`, all windows are undecided and their values are withdrawn. A
     /// single window becomes stale if it was not judged for too long beyond its slide: its verdict
-    /// is as old as its end, however many events come. A stream that has stopped stays stale, also
-    /// after a restart, which does not know since when no event came.
+    /// is as old as its end, however many events come. A stale stream stays so, also after a
+    /// restart, which does not know since when no event came.
     pub fn tick(
         &mut self,
         now_ms: i64,
-        (quiet, stalled): (bool, bool),
+        (stale, stalled): (bool, bool),
         options: &JudgeOptions,
         changes: &mut Vec<Change>,
     ) {
@@ -48,9 +48,9 @@ impl Judge {
         let event_ms = self.last_ends.iter().filter_map(LastEnd::event_ms).max();
         let at_ms = event_ms.unwrap_or(now_ms);
         // In a stall nothing is sealed.
-        self.silent |= quiet && !stalled;
-        // It visits panes, and a quiet stream is stale in any case.
-        let stopped = !stalled && !quiet && (self.silent || self.has_stopped());
+        self.stale |= stale && !stalled;
+        // `all_stale` visits panes; not needed where the tick says it.
+        let still_stale = !stalled && !stale && (self.stale || self.all_stale());
         let mut withdrawn = 0;
         for index in 0..self.alerts.len() {
             let judged = self.report.windows[index].end_ms > 0;
@@ -59,7 +59,9 @@ impl Judge {
             let why = if stalled {
                 self.withhold(index);
                 Undecided::Stalled
-            } else if quiet || (judged && (stopped || self.last_ends[index].age_ms() >= bound_ms)) {
+            } else if stale
+                || (judged && (still_stale || self.last_ends[index].age_ms() >= bound_ms))
+            {
                 Undecided::Stale
             } else {
                 self.give_back(index, at_ms, changes);
@@ -94,7 +96,7 @@ impl Judge {
     /// Whether ticks have withdrawn every judged window as stale, no window holds a pane from after
     /// the last judgement, and no prediction waits. All but the last follows from what a snapshot
     /// stores; a tick says whether a prediction waits. Without ticks it is never so.
-    pub(super) fn has_stopped(&self) -> bool {
+    pub(super) fn all_stale(&self) -> bool {
         if self.report.due_ms.is_some() {
             return false;
         }

@@ -29,20 +29,21 @@ impl Judge {
         self.unseen_late
     }
 
-    /// Takes a base pane from before `line_ms`.
-    pub fn place(&mut self, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
+    /// Takes a base pane from before `sealed_until_ms`.
+    pub fn place(&mut self, pane: &Pane, sealed_until_ms: i64) -> Result<(), PackError> {
         if let Some(detector) = &mut self.detector {
             detector.miss_pane(pane.sums.n());
             self.detector_reported = false;
         }
-        let placed = self.windows.place(pane, line_ms);
+        let placed = self.windows.place(pane, sealed_until_ms);
         self.measure_dispersion();
         placed
     }
 
-    /// Takes all panes, up to `line_ms`, of another judge of the stream, over other partitions.
-    pub fn absorb(&mut self, theirs: &Windows, line_ms: i64) -> Result<(), PackError> {
-        let absorbed = self.windows.absorb(theirs, line_ms);
+    /// Takes all panes, up to `sealed_until_ms`, of another judge of the stream, over other
+    /// partitions.
+    pub fn absorb(&mut self, theirs: &Windows, sealed_until_ms: i64) -> Result<(), PackError> {
+        let absorbed = self.windows.absorb(theirs, sealed_until_ms);
         self.measure_dispersion();
         absorbed
     }

@@ -8,21 +8,18 @@ use super::state::{JudgeState, WindowVerdict};
 use super::{Detector, Judge, JudgeOptions, Undecided, Verdict, WindowReport};
 use crate::alert::Alert;
 use crate::judge::detector_state::DetectorState;
-use crate::judge::recalibration::RecalibrationState;
 use crate::window::PackError;
-use std::sync::Arc;
 
 impl Judge {
     /// Its state, for a snapshot.
     pub fn state(&self) -> JudgeState {
-        let recalibration =
-            |r: &WindowReport| r.recalibration.as_deref().map(RecalibrationState::of);
+        let windows = self.report.windows.iter();
         JudgeState {
             rings: self.windows.state(),
             verdicts: self.verdicts(),
             dispersion: self.windows.dispersion().clone(),
             detector: self.detector().map(Detector::state),
-            recalibrations: self.report.windows.iter().map(recalibration).collect(),
+            recalibrations: windows.map(|w| w.recalibration.clone()).collect(),
             alert: self.alert(),
         }
     }
@@ -41,20 +38,20 @@ impl Judge {
         if state.recalibrations.len() != self.report.windows.len() {
             return Err(PackError::Corrupt);
         }
-        for (report, state) in self.edit().windows.iter_mut().zip(&state.recalibrations) {
-            report.recalibration = match state {
-                None => None,
-                Some(state) => Some(Arc::new(state.recalibration().ok_or(PackError::Corrupt)?)),
-            };
+        if !state.recalibrations.iter().flatten().all(|r| r.is_whole()) {
+            return Err(PackError::Corrupt);
+        }
+        for (report, kept) in self.edit().windows.iter_mut().zip(state.recalibrations) {
+            report.recalibration = kept;
         }
         self.restore_detector(state.detector, options)
     }
 
     /// Verdict and alert of each window. A window that is still stale, though a prediction that
-    /// waits came after the silence, is stored as immature: whoever restores only stale windows
-    /// takes the stream for one that has stopped.
+    /// waits came since, is stored as immature: whoever restores only stale windows takes the
+    /// stream for a stale one.
     pub fn verdicts(&self) -> Vec<WindowVerdict> {
-        let returned = !self.silent && self.report.due_ms.is_some();
+        let returned = !self.stale && self.report.due_ms.is_some();
         let known = |(index, report): (usize, &WindowReport)| {
             let (mut verdict, alert) = self.judged(index, report);
             if returned && verdict == Verdict::Undecided(Undecided::Stale) {
@@ -78,7 +75,7 @@ impl Judge {
     }
 
     /// Takes over the verdicts and alerts of another judge of the stream, over the panes that are
-    /// held here. The newest event time is [told](Judge::seen) before.
+    /// held here. The newest event time is [set](Judge::set_last_event_ms) before.
     pub fn restore_verdicts(
         &mut self,
         verdicts: &[WindowVerdict],
@@ -111,7 +108,7 @@ impl Judge {
             report.numbers = judged.numbers.filter(|_| evaluated);
         }
         self.edit().alert = alert;
-        self.silent = self.has_stopped();
+        self.stale = self.all_stale();
         Ok(())
     }
 

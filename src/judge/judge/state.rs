@@ -2,11 +2,12 @@
 
 use crate::alert::Alert;
 use crate::judge::detector_state::DetectorState;
-use crate::judge::recalibration::RecalibrationState;
+use crate::judge::recalibration::Recalibration;
 use crate::judge::verdict::Verdict;
 use crate::stats::overdispersion::Dispersion;
 use crate::window::{PaneState, RingState};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What is kept of a window besides its panes and what can be computed from them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -37,7 +38,7 @@ pub struct JudgeState {
     /// The detector, where one watches.
     pub detector: Option<DetectorState>,
     /// Recalibration maps of each window.
-    pub recalibrations: Vec<Option<RecalibrationState>>,
+    pub recalibrations: Vec<Option<Arc<Recalibration>>>,
     /// The alert of the stream.
     pub alert: Alert,
 }

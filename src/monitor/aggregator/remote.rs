@@ -74,8 +74,8 @@ impl RemoteState {
             .iter()
             .zip(&sealed_until_ms)
             .map(|(m, &sealed)| {
-                let line = reach_ms.map(|ms| model_shape(m, plan).line_at(ms));
-                sealed.max(line.unwrap_or(i64::MIN))
+                let watermark_ms = reach_ms.map(|ms| model_shape(m, plan).watermark_at(ms));
+                sealed.max(watermark_ms.unwrap_or(i64::MIN))
             });
         Ok(RemoteState {
             reached_ms: reached.collect(),

@@ -23,10 +23,13 @@ impl Monitor {
         if whole {
             self.expire_rollups(now_ms);
         }
-        let (plan, lines) = (&self.plan, &self.sealed_until_ms);
+        let (plan, sealed_until_ms) = (&self.plan, &self.sealed_until_ms);
         let least_ms = plan.caps.expire_after_ms;
         let expired = |m: usize, newest_ms| {
-            whole && plan.models[m].ladder.is_past(newest_ms, lines[m], least_ms)
+            whole
+                && plan.models[m]
+                    .ladder
+                    .is_past(newest_ms, sealed_until_ms[m], least_ms)
         };
         self.vectors
             .tick(plan, (now_ms, stalled), expired, &mut self.changes);
@@ -35,11 +38,11 @@ impl Monitor {
 
     /// Whether the watermark is as far past the newest event of the stream as streams are kept.
     fn is_expired(&self, stream: &Stream) -> bool {
-        let line_ms = self.sealed_until_ms[stream.model];
+        let sealed_until_ms = self.sealed_until_ms[stream.model];
         let ladder = &self.plan.models[stream.model].ladder;
         ladder.is_past(
             stream.last.newest_ms,
-            line_ms,
+            sealed_until_ms,
             self.plan.caps.expire_after_ms,
         )
     }
@@ -49,7 +52,7 @@ impl Monitor {
             return;
         };
         let came = stream.last.seen;
-        let quiet_ms = stream.last.tick(now_ms);
+        let without_event_ms = stream.last.tick(now_ms);
         let (model, waits) = (stream.model, stream.waiting > 0);
         let unused = self.streams.get(slot).is_some_and(|s| self.is_expired(s));
         if whole && unused && !waits && self.may_expire(slot) {
@@ -67,12 +70,12 @@ impl Monitor {
         }
         let options = &self.plan.models[model].judge;
         for judge in &mut stream.judges {
-            judge.awaits(due_ms);
+            judge.set_due_ms(due_ms);
             if came {
-                judge.came();
+                judge.note_event();
             }
-            let quiet = quiet_ms >= options.stale_after_ms;
-            judge.tick(now_ms, (quiet, stalled), options, &mut self.changes);
+            let stale = without_event_ms >= options.stale_after_ms;
+            judge.tick(now_ms, (stale, stalled), options, &mut self.changes);
         }
     }
 

@@ -51,8 +51,8 @@ impl Monitor {
     pub fn restore(plan: Plan, s: &Snapshot, fit: &Fit) -> Result<Monitor, RestoreError> {
         let mut monitor = Monitor::new(plan);
         monitor.dropped.clone_from(&fit.dropped);
-        for (model, line_ms) in fit.sealed_until_ms(s) {
-            monitor.sealed_until_ms[model] = line_ms;
+        for (model, until_ms) in fit.sealed_until_ms(s) {
+            monitor.sealed_until_ms[model] = until_ms;
         }
         monitor.ledger.restore(&s.ledger);
         for state in &s.streams {
@@ -101,7 +101,7 @@ impl Monitor {
                 return Err(RestoreError::Corrupt(format!("views of {}", s.title())));
             }
             for (judge, state) in stream.judges.iter_mut().zip(&s.judges) {
-                judge.seen(s.newest_ms);
+                judge.set_last_event_ms(s.newest_ms);
                 let other = judge.restore(state.clone(), &plan.judge).map_err(corrupt)?;
                 if let Some(other) = other {
                     self.ledger.keep(&other);

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 impl Monitor {
     /// A monitor built from the windows of all partitions and their known verdicts; it replaces
-    /// `old`. It starts at the furthest line of all partitions and judges from the next slides on.
-    /// Until then it shows the last judgements.
+    /// `old`. It starts at the furthest watermark of all partitions and judges from the next slides
+    /// on. Until then it shows the last judgements.
     pub fn rebuild(
         old: &Monitor,
         parts: &[Contribution<'_>],
@@ -42,7 +42,7 @@ impl Monitor {
         monitor
     }
 
-    /// Adds the windows of a partition, none of whose lines is beyond ours.
+    /// Adds the windows of a partition, none of whose watermarks is beyond ours.
     fn absorb(&mut self, part: &Contribution<'_>) {
         // A stream without an event that was taken has nothing to judge.
         for a in part.streams.iter().filter(|a| a.last.newest_ms > i64::MIN) {
@@ -61,10 +61,10 @@ impl Monitor {
                 let Some(stream) = self.streams.get_mut(slot) else {
                     continue;
                 };
-                let line_ms = self.sealed_until_ms[stream.model];
+                let sealed_until_ms = self.sealed_until_ms[stream.model];
                 for (judge, windows) in stream.judges.iter_mut().zip(windows) {
                     // Sums that do not fit stay out, as above.
-                    let _ = judge.absorb(windows, line_ms);
+                    let _ = judge.absorb(windows, sealed_until_ms);
                 }
             }
         }

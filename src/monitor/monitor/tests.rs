@@ -66,14 +66,7 @@ impl Pair {
     fn take(&mut self, origin: Origin, event: &Event<'_>) {
         let end = self.shard.observe(origin, event);
         assert_eq!(end, Disposition::Observed);
-        while let Some(batch) = self.shard.drain() {
-            for delta in batch.deltas {
-                self.monitor.apply(delta).expect("it fits");
-            }
-            if let Some((model, until_ms)) = batch.sealed {
-                self.monitor.advance(model, until_ms);
-            }
-        }
+        self.shard.drain_into(&mut self.monitor);
         self.compare();
     }
 

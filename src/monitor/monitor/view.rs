@@ -90,13 +90,6 @@ impl<'a> MonitorView<'a> {
         &self.0.plan
     }
 
-    /// The lateness of the model that allows most: what is older than a partition's newest event by
-    /// more is complete for every model.
-    pub fn lateness_ms(self) -> i64 {
-        let lateness = self.0.plan.models.iter().map(|m| m.ladder.lateness_ms);
-        lateness.max().unwrap_or(0)
-    }
-
     /// Up to where the panes of each model are sealed and judged.
     pub fn sealed_until_ms(self) -> &'a [i64] {
         &self.0.sealed_until_ms

@@ -65,10 +65,10 @@ impl Shard {
         shard.unread = ids.map(|o| (o.partition_id(), Some(o.offset))).collect();
         let mut counters = s.counters.clone();
         counters.streams_dropped += fit.streams_dropped;
-        let lines = fit.sealed_until_ms(s);
+        let sealed = fit.sealed_until_ms(s);
         shard
             .collector
-            .restore(s.partitions.clone(), counters, &lines);
+            .restore(s.partitions.clone(), counters, &sealed);
         for stream in &s.streams {
             if let (Some(model), Some(slot)) = (fit.model_of(&shard.plan, stream), stream.slot) {
                 shard.restore_stream(model, slot as usize, stream)?;

@@ -11,7 +11,7 @@ use crate::stats::view::View;
 pub(in crate::monitor) fn model_shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
     ModelShape {
         maturity_ms: maturity_ms(m, plan),
-        held_ms: m.ladder.held_ms(),
+        retention_ms: m.ladder.retention_ms(),
         segmenting: m.segmenting,
         sampling: m.judge.evaluation.sampling,
         compare: m.judge.compare.as_ref().and_then(|o| pair_shape(m, o)),

@@ -1,6 +1,6 @@
 //! What the holder of a shard does with it, besides giving it records.
 
-use super::{Batch, Shard};
+use super::{DeltaSink, Shard};
 use crate::collect::Pair;
 use crate::collect::join::{JournalDelta, SpillBackend};
 use std::sync::Arc;
@@ -41,8 +41,7 @@ impl ShardUpkeep<'_> {
     }
 
     /// The events of joins and the new ids since the last call. Write them to their journals before
-    /// the next snapshot. It is an error to call this before
-    /// [corrections](ShardUpkeep::take_corrections) were applied.
+    /// the next snapshot. It is an error to call this before corrections were handed over.
     pub fn take_journals(&mut self) -> Vec<JournalDelta> {
         self.0.collector.take_journals()
     }
@@ -58,15 +57,14 @@ impl ShardUpkeep<'_> {
         self.0.collector.hold_ahead(common_ms);
     }
 
-    /// Takes out the sums of open panes that other shards no longer wait for. They do not wait for
+    /// Hands over the sums of open panes that other shards no longer wait for. They do not wait for
     /// a shard that is read to its end, nor beyond the time that its uncounted records show. One
     /// engine over all partitions would seal these panes with those of the others. Here the panes
     /// stay open, and later events leave as further deltas; the sums are the same.
     ///
     /// Models whose outcomes come separately are left out: they would have to correct panes that
     /// are not sealed.
-    pub fn hand_over(&mut self) -> Batch {
-        let mut deltas = Vec::new();
+    pub(in crate::monitor) fn hand_over(&mut self, sink: &mut impl DeltaSink) {
         let idle = self.0.collector.partitions().are_idle();
         for (model, reached_ms) in self.0.view().reached_ms().into_iter().enumerate() {
             if self.0.collector.models()[model].maturity_ms > 0 {
@@ -78,21 +76,7 @@ impl ShardUpkeep<'_> {
                 continue;
             }
             *handed_ms = until_ms;
-            self.0.take_panes(model, until_ms, &mut deltas);
+            self.0.take_panes(model, until_ms, sink);
         }
-        Batch {
-            deltas,
-            sealed: None,
-        }
-    }
-
-    /// What late outcomes change in panes that were sealed.
-    pub fn take_corrections(&mut self) -> Batch {
-        self.0.take_corrections()
-    }
-
-    /// Counts predictions of a source for which vector views had no cell.
-    pub fn count_no_cell(&mut self, source: u16, n: u64) {
-        self.0.count_no_cell(source, n);
     }
 }

@@ -46,17 +46,17 @@ impl<'a> ShardView<'a> {
     pub fn reached_ms(self) -> Vec<i64> {
         let reach_ms = self.0.collector.partitions().reach_ms();
         let models = 0..self.0.plan.models.len();
-        let line = |m| reach_ms.map_or(i64::MIN, |ms| self.0.collector.line_at(m, ms));
+        let watermark_ms = |m| reach_ms.map_or(i64::MIN, |ms| self.0.collector.watermark_at(m, ms));
         models
-            .map(|m| line(m).max(self.0.collector.sealed_until_ms(m)))
+            .map(|m| watermark_ms(m).max(self.0.collector.sealed_until_ms(m)))
             .collect()
     }
 
-    /// The line of `model` after the last event, for the end of the input: the end of the newest
-    /// pane, but no further than what is mature at `newest_ms`.
-    pub fn last_line_ms(self, model: usize, newest_ms: i64) -> i64 {
-        let mature = self.0.collector.mature_line(model, newest_ms);
-        self.0.collector.last_line(model).min(mature)
+    /// The watermark of `model` after the last event, for the end of the input: the end of the
+    /// newest pane, but no further than what is mature at `newest_ms`.
+    pub fn last_watermark_ms(self, model: usize, newest_ms: i64) -> i64 {
+        let mature = self.0.collector.mature_until_ms(model, newest_ms);
+        self.0.collector.last_watermark_ms(model).min(mature)
     }
 
     /// When the oldest prediction that waits is mature, for each model.
@@ -65,11 +65,11 @@ impl<'a> ShardView<'a> {
         models.map(|m| self.0.collector.due_ms(m)).collect()
     }
 
-    /// Whether predictions of `model` wait in a pane that ends by `line_ms`.
-    pub fn waits_before(self, model: usize, line_ms: i64) -> bool {
+    /// Whether predictions of `model` wait in a pane that ends by `watermark_ms`.
+    pub fn waits_before(self, model: usize, watermark_ms: i64) -> bool {
         let collector = &self.0.collector;
         let due_ms = collector.due_ms(model);
-        due_ms.is_some_and(|ms| collector.line_at(model, ms) <= line_ms)
+        due_ms.is_some_and(|ms| collector.watermark_at(model, ms) <= watermark_ms)
     }
 
     /// What its streams have seen and what they wait for.
@@ -183,7 +183,7 @@ impl<'a> ShardView<'a> {
         !self.0.collector.join_states().is_empty()
     }
 
-    /// Bytes of the journals of joins that were not taken.
+    /// Bytes of the journals of joins and of ids that were not taken.
     pub fn journal_bytes(self) -> usize {
         self.0.collector.journal_bytes()
     }

@@ -58,7 +58,7 @@ proptest! {
         ];
         let ladder = Ladder::new(specs, 0).unwrap();
         let mut windows = Windows::new(&ladder, PaneSums::Scores(grid));
-        windows.keep(usize::MAX);
+        windows.set_running_bytes_max(usize::MAX);
         let (mut past, mut kept) = (Vec::new(), 0);
         for i in 0..260 {
             let (start_ms, end_ms) = (i * BASE, (i + 1) * BASE);
@@ -97,10 +97,10 @@ proptest! {
                     let state = windows.state();
                     windows = Windows::new(&ladder, PaneSums::Scores(grid));
                     windows.restore(state).unwrap();
-                    windows.keep(usize::MAX);
+                    windows.set_running_bytes_max(usize::MAX);
                 }
-                1 => windows.keep((rng.uniform() * 100_000.0) as usize),
-                2 | 3 => windows.keep(usize::MAX),
+                1 => windows.set_running_bytes_max((rng.uniform() * 100_000.0) as usize),
+                2 | 3 => windows.set_running_bytes_max(usize::MAX),
                 _ => {}
             }
         }

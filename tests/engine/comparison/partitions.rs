@@ -15,12 +15,12 @@ fn partition(id: u32, partitions: i32) -> i32 {
 
 /// Takes a partition over from its last snapshot.
 fn adopt(shards: &mut Shards, written: &BTreeMap<i32, Snapshot>, p: i32) {
-    let (at, plan) = ((0, p), shards.plan());
+    let (at, plan) = ((0, p).into(), shards.plan());
     let mut shard = match written.get(&p) {
         None => LocalShard::new(at, plan, Vec::new(), None),
         Some(snapshot) => partitions::restored(at, plan, snapshot, &[]),
     };
-    shard.assign((0, p).into());
+    shard.assign(at);
     shards.adopt(shard, Vec::new());
 }
 
@@ -47,7 +47,7 @@ fn played(
         now_ms += 2_000;
         for p in 0..partitions {
             let shards: &mut Shards = &mut all[owner[p as usize]];
-            let lane = shards.get_mut(0, p).expect("ours");
+            let lane = shards.get_mut((0, p).into()).expect("ours");
             let from = lane
                 .view()
                 .partitions()
@@ -60,15 +60,15 @@ fn played(
             }
             shards.advance();
             if rng.uniform() < 0.2 {
-                let lane = shards.get_mut(0, p).expect("ours");
+                let lane = shards.get_mut((0, p).into()).expect("ours");
                 written.insert(p, lane.snapshot());
             }
             if rng.uniform() < moves {
                 if rng.uniform() < 0.5 {
-                    let lane = shards.get_mut(0, p).expect("ours");
+                    let lane = shards.get_mut((0, p).into()).expect("ours");
                     written.insert(p, lane.snapshot());
                 }
-                shards.release(0, p).expect("ours");
+                shards.release((0, p).into()).expect("ours");
                 owner[p as usize] = 1 - owner[p as usize];
                 adopt(&mut all[owner[p as usize]], &written, p);
             }
@@ -76,11 +76,11 @@ fn played(
     }
     for p in 0..partitions {
         let shards = &mut all[owner[p as usize]];
-        let lane = shards.get_mut(0, p).expect("ours");
+        let lane = shards.get_mut((0, p).into()).expect("ours");
         lane.finish();
         written.insert(p, lane.snapshot());
         if owner[p as usize] != 0 {
-            shards.release(0, p).expect("ours");
+            shards.release((0, p).into()).expect("ours");
             adopt(&mut all[0], &written, p);
         }
     }

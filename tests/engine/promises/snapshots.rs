@@ -81,7 +81,8 @@ fn a_snapshot_of_other_cells_or_windows_is_dropped_and_counted() {
         "{:?}",
         restored.dropped()
     );
-    assert_eq!(restored.positions(), engine.positions());
+    let next = |e: &Engine| e.shard().partitions().positions().collect::<Vec<_>>();
+    assert_eq!(next(&restored), next(&engine));
     let same = Engine::restore(plan(), snapshot).unwrap();
     assert!(same.dropped().is_empty());
 }

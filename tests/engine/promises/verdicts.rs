@@ -81,7 +81,7 @@ fn a_stream_that_begins_with_late_events_has_them_counted_whenever_the_clock_tic
         let mut engine = Engine::new(plan());
         stream(&mut engine, 0..20, 10, false);
         for i in 0..30 {
-            // The second version's first events are before the line, the others are not.
+            // The second version's first events are before the watermark, the others are not.
             let late = i < 18;
             let record = Record {
                 model: 1,

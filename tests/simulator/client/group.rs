@@ -41,7 +41,7 @@ impl Client {
     }
 
     /// What is ready now, of one partition after the other.
-    fn fetch(&self, max: usize) -> Vec<Taken> {
+    fn fetch_now(&self, max: usize) -> Vec<Taken> {
         let now = clock::now();
         let mut broker = lock(&self.site.broker);
         let (host, topics) = (self.site.host, &self.topics);
@@ -193,11 +193,11 @@ impl GroupClient for Client {
         }))
     }
 
-    fn take(&mut self, max: usize, timeout: Duration, batch: &mut dyn FnMut(&[Fetched<'_>])) {
-        let mut taken = self.fetch(max);
+    fn fetch(&mut self, max: usize, timeout: Duration, batch: &mut dyn FnMut(&[Fetched<'_>])) {
+        let mut taken = self.fetch_now(max);
         if taken.is_empty() && !timeout.is_zero() {
             clock::sleep(timeout);
-            taken = self.fetch(max);
+            taken = self.fetch_now(max);
         }
         let messages = taken.iter().map(|t| {
             let entry = t.entry.as_ref();
@@ -397,7 +397,12 @@ impl GroupClient for Client {
         Ok(found)
     }
 
-    fn watermarks(&self, topic: &str, partition: i32, within: Duration) -> KafkaResult<(i64, i64)> {
+    fn offset_bounds(
+        &self,
+        topic: &str,
+        partition: i32,
+        within: Duration,
+    ) -> KafkaResult<(i64, i64)> {
         let now = clock::now();
         let ends = self.with(|broker, _| {
             let log = broker.log(topic, partition).filter(|log| log.away <= now);

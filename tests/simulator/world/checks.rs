@@ -22,7 +22,7 @@ use crate::{alerts, clock, oracle, registry};
 /// How long the watermark may be held when everything is in order.
 const HELD_MS: i64 = 8_000;
 /// So many records in a row whose clocks are ahead are believed.
-const WITNESSES: usize = 3;
+const CONFIRMATIONS: usize = 3;
 /// No clock of a host in order is so far ahead.
 const AHEAD_MS: i64 = 24 * 3_600_000;
 /// Within this a process says that something is wrong.
@@ -82,7 +82,7 @@ impl World<'_> {
             if total.records != total.disposed() {
                 return Err(format!("a record has not one disposition: {total:?}"));
             }
-            let mark = engine.topology.watchdog().map(|dog| dog.frontier());
+            let mark = engine.topology.watchdog().map(|w| w.frontier());
             let watermark = mark.and_then(|mark| mark.time_ms);
             if watermark < p.watermark {
                 return Err(format!(
@@ -105,7 +105,7 @@ impl World<'_> {
             });
             self.healthy = self.healthy.max(self.now + SETTLED + heard);
         }
-        let held_ms = engine.topology.watchdog().map_or(0, |dog| dog.held_ms());
+        let stalled_for_ms = engine.topology.watchdog().map_or(0, |w| w.stalled_for_ms());
         // The judge of others waits for their next checkpoint.
         let wait_s = match self.scenario.fleet {
             Fleet::Single | Fleet::Moving => 0,
@@ -123,16 +123,19 @@ impl World<'_> {
         if p.contests.is_some_and(|since| self.now < since + DECIDED) {
             self.healthy = self.healthy.max(self.now + SETTLED);
         }
-        let mark = engine.topology.watchdog().map(|dog| dog.frontier());
+        let mark = engine.topology.watchdog().map(|w| w.frontier());
         let ahead = is_ahead(engine, self.scenario, self.now);
         let settled = self.now > self.healthy && self.now > BEGIN + SETTLED;
-        if settled && held_ms > bound_ms && !ahead {
+        if settled && stalled_for_ms > bound_ms && !ahead {
             return Err(format!(
-                "nothing is wrong and {mark:?} stands for {held_ms} ms"
+                "nothing is wrong and {mark:?} stands for {stalled_for_ms} ms"
             ));
         }
-        if ready && held_ms > STALLED_MS + NOTICED.as_millis() as i64 + 1000 * wait_s as i64 {
-            return Err(format!("{mark:?} stands for {held_ms} ms and it is ready"));
+        if ready && stalled_for_ms > STALLED_MS + NOTICED.as_millis() as i64 + 1000 * wait_s as i64
+        {
+            return Err(format!(
+                "{mark:?} stands for {stalled_for_ms} ms and it is ready"
+            ));
         }
         let lately = |since: Duration| since + NOTICED > self.now;
         if ready && p.gone.is_some_and(|since| !lately(since.max(p.since))) {
@@ -200,7 +203,7 @@ impl World<'_> {
         let held = engine
             .topology
             .watchdog()
-            .is_none_or(|dog| dog.frontier().holder.is_some());
+            .is_none_or(|w| w.frontier().holder.is_some());
         let waits = match engine.topology.role() {
             Role::Judge(facts) => {
                 let behind = facts.partitions[Freshness::Behind as usize] > 0;
@@ -225,7 +228,7 @@ impl World<'_> {
         format!(
             "positions {:?}, ends {ends:?}, watermark {:?}, not ready {:?}",
             engine.topology.positions(),
-            engine.topology.watchdog().map(|dog| dog.frontier()),
+            engine.topology.watchdog().map(|w| w.frontier()),
             engine.published.missing()
         )
     }
@@ -268,10 +271,10 @@ impl World<'_> {
 /// clock was ahead they must not be, nor where no partition has several of them in a row.
 fn is_ahead(engine: &EngineLoop, scenario: &Scenario, now: Duration) -> bool {
     let ahead = |f: &Fault| matches!(f, Fault::Clock { ahead_ms, .. } if *ahead_ms > AHEAD_MS);
-    let mark = engine.topology.watchdog().map(|dog| dog.frontier());
+    let mark = engine.topology.watchdog().map(|w| w.frontier());
     mark.and_then(|mark| mark.time_ms) > Some(clock::wall_ms(now) + AHEAD_MS)
         && scenario.faults.iter().any(|(_, f)| ahead(f))
-        && (0..scenario.partitions).any(|log| ahead_in_a_row(scenario, log) >= WITNESSES)
+        && (0..scenario.partitions).any(|log| ahead_in_a_row(scenario, log) >= CONFIRMATIONS)
 }
 
 /// Most records of a log whose clocks are years ahead, without one between them whose clock is in

@@ -69,8 +69,8 @@ fn pending_vectors_of_many_classes_stay_within_their_memory_and_lose_no_bit() {
     let mut feed = Feed::spilling(of(vec![joined], SPAN_MS + MATURITY_MS));
     for row in &rows {
         take(&mut feed, &Record::Prediction(row.clone()));
-        let (spilled, bytes) = feed.engine.spilled();
-        let held = feed.engine.retained() - spilled;
+        let (spilled, bytes) = feed.engine.shard().spilled();
+        let held = feed.engine.shard().retained() - spilled;
         if row.id == 60 {
             // 12·(1 + 200) of the vector, 56 of the rest, 20 in the index, and a half more for what
             // is to come.

@@ -45,8 +45,8 @@ impl Group {
 
     fn write(&mut self, p: usize) {
         let (owner, checkpoint) = (self.owner[p], &mut self.checkpoints[p]);
-        let verdicts = self.all[owner].verdicts(0, p as i32);
-        let shard = self.all[owner].get_mut(0, p as i32).unwrap();
+        let verdicts = self.all[owner].verdicts((0, p as i32).into());
+        let shard = self.all[owner].get_mut((0, p as i32).into()).unwrap();
         for d in shard.take_journals() {
             let segment = checkpoint.disk.entry(d.segment).or_default();
             // A process that died before its checkpoint may have written more: that is cut off.
@@ -59,7 +59,7 @@ impl Group {
     fn adopt(&mut self, p: usize, process: usize) {
         self.owner[p] = process;
         let (shards, checkpoint) = (&mut self.all[process], &self.checkpoints[p]);
-        let (at, plan) = ((0, p as i32), shards.plan());
+        let (at, plan) = ((0, p as i32).into(), shards.plan());
         let (mut shard, verdicts) = match &checkpoint.written {
             None => (LocalShard::new(at, plan, Vec::new(), None), Vec::new()),
             Some((snapshot, verdicts)) => {
@@ -85,7 +85,7 @@ impl Group {
     /// Reads all of a partition that had come at a time.
     fn read(&mut self, p: usize, until_ms: i64) {
         let logs = std::mem::take(&mut self.logs[p]);
-        let shard = self.shards(p).get_mut(0, p as i32).unwrap();
+        let shard = self.shards(p).get_mut((0, p as i32).into()).unwrap();
         let mut from = [0; 2];
         for at in shard.view().partitions().positions() {
             from[usize::from(at.source)] = at.offset as usize;
@@ -165,7 +165,7 @@ fn pending_vectors_move_with_their_partitions_and_lose_no_bit() {
                     group.write(p);
                 }
                 // Without it the next owner resumes from the checkpoint before.
-                group.all[from].release(0, p as i32).unwrap();
+                group.all[from].release((0, p as i32).into()).unwrap();
                 group.adopt(p, 1 - from);
             }
         }
@@ -173,7 +173,7 @@ fn pending_vectors_move_with_their_partitions_and_lose_no_bit() {
             group.read(p, now_ms);
             if group.owner[p] != 0 {
                 group.write(p);
-                group.all[1].release(0, p as i32).unwrap();
+                group.all[1].release((0, p as i32).into()).unwrap();
                 group.adopt(p, 0);
             }
         }

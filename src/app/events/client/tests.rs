@@ -38,7 +38,7 @@ fn a_topic_with_a_backlog_does_not_hold_up_the_others() {
     let mut calls = 0;
     while read.get(&1) != Some(&4) {
         calls += 1;
-        client.take(1, Duration::ZERO, &mut |batch| {
+        client.fetch(1, Duration::ZERO, &mut |batch| {
             for fetched in batch {
                 *read.entry(fetched.record.topic).or_default() += 1;
             }
