@@ -52,7 +52,7 @@ pub trait Handler {
     /// A rebalance assigns partitions: [`Handler::assigned`] follows for each.
     fn assigning(&mut self) {}
 
-    /// A topic of which no partition is assigned has none: it does not exist, or may not be read.
+    /// A topic has no partition, and none is assigned: it does not exist, or may not be read.
     /// Called whenever that is found.
     fn missing(&mut self, _topic: u16) {}
 

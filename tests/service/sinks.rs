@@ -108,7 +108,7 @@ fn text(value: &Value, most: usize) -> &str {
 }
 
 /// Events API version 2: a trigger and a resolve with one `dedup_key`, and a resolve with the key
-/// of the other severity, of which PagerDuty may have an incident.
+/// of the other severity too, for which PagerDuty may have an incident.
 #[test]
 fn pagerduty_gets_a_trigger_and_a_resolve_of_one_key_and_a_resolve_of_the_other() {
     let sent = sent("pagerduty", "/v2/enqueue", "R0UT1NGK3Y");

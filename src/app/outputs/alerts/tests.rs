@@ -42,7 +42,7 @@ fn alert(severity: Option<Severity>) -> Alert {
     }
 }
 
-/// A restored engine with versions 1 and 2 of a model, of which those with a severity fire.
+/// A restored engine with versions 1 and 2 of a model; a version with a severity fires.
 fn engine(severities: [Option<Severity>; 2]) -> Topology {
     let mut engine = Engine::new(plan());
     let (source, partition) = (0, 0);
