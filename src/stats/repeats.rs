@@ -19,9 +19,9 @@
 //!
 //! * *Weight.* Events count with V = z(1−z), as in T_d. Scores of 0 and 1 have none and are left
 //!   out.
-//! * *One value.* A score of more than a 64th of the events, such as a fallback, is left out unless
-//!   all are like that: such a score is sampled with all its events or none, and the shares would
-//!   be its own. Its outcomes can be tested as those of a value.
+//! * *One value.* A score of more than 16 events and a 64th of all, such as a fallback, is left out
+//!   unless all are like that: such a score is sampled with all its events or none, and the shares
+//!   would be its own. Its outcomes can be tested as those of a value.
 //! * *Chance.* Scores of d decimals or b significant bits (the most that the sample needs) are
 //!   multiples of a step δ. Where the distinct scores lie g apart, a share q = δ/g of the multiples
 //!   is taken; with λ = −ln(1 − q) events on each, a share 1 − q/λ of them repeats by chance.
@@ -67,8 +67,11 @@ pub const DISAGREEING_MIN: f64 = 5.0;
 /// Share of repeats, by weight, up to which a tree or a table is unlikely.
 const FEW: f64 = 0.1;
 
-/// A score with more than this fraction of the events is frequent.
+/// A score with more than one in so many of the events is frequent.
 const FREQUENT: u64 = 64;
+
+/// But not with so few: a record that comes ten times in a small window is a repeat.
+const FREQUENT_MIN: u64 = 16;
 
 /// Normal quantile beyond which outcomes of one score agree too often, 95 %.
 const AGREEING: f64 = 1.645;
@@ -262,7 +265,7 @@ impl Repeats {
         let (level, counts) = self.parts();
         let inner = counts.iter().filter(|c| c.score > 0 && c.score < ONE);
         let (light, heavy): (Vec<ScoreCount>, Vec<ScoreCount>) =
-            inner.partition(|c| c.n <= n / FREQUENT);
+            inner.partition(|c| c.n <= (n / FREQUENT).max(FREQUENT_MIN));
         let counts = if light.is_empty() { heavy } else { light };
         let (mut events, mut repeats, mut weight, mut repeated) = (0, 0, 0.0, 0.0);
         let (mut d, mut variance, mut disagreeing, mut by_chance) = (0.0, 0.0, 0.0, 0.0);

@@ -212,6 +212,15 @@ fn a_frequent_value_is_no_repeat_whether_or_not_it_is_sampled() {
         );
         assert!(!found.are_clusters(10.0), "{fallback}: {found:?}");
     }
+    // In a small window what comes a few times is a repeat, and no frequent value.
+    let few = erring(5, 100, 0.0, |u| u, |z| z);
+    let few = [&few[..60], &few[..20], &few[..20]].concat();
+    let found = repeats(&few).measure(100).unwrap();
+    assert_eq!(
+        found.repeats,
+        2 * repeats(&few[..20]).parts().1.len() as u64
+    );
+    assert!(found.repeats > 0);
     // Of a few grades each is frequent, and they are what there is.
     let grades = repeats(&events(5, 5_000, 0.0, |u| (u * 16.0).floor() / 16.0 + 0.01));
     assert!(grades.measure(5_000).is_none_or(|found| found.share > 0.9));
