@@ -138,8 +138,8 @@ fn repeats(e: &Evaluation) -> String {
     let suspicious = e.repeated.filter(|r| varied && r.is_suspicious());
     suspicious.map_or(String::new(), |r| {
         format!(
-            "; {:.1} % of scores repeat exactly: records delivered, or cases scored, twice, or \
-             single scores that are off?",
+            "; {:.1} % of scores between 0 and 1 repeat exactly: records delivered, or cases scored, \
+             twice, or single scores that are off?",
             100.0 * r.share
         )
     })

@@ -283,11 +283,12 @@ impl Numbers {
     }
 
     /// Whether the test of a vector view shows an error beyond τ that is finer than the interval's
-    /// slices.
+    /// slices: at a level that rejects by its share of α.
     fn shows_finer(&self, tau: f64) -> bool {
         let shows = |e: &multiclass::Evaluation| {
+            let shared = e.alpha / e.tcal.levels.len().max(1) as f64;
             let mut levels = e.tcal.levels.iter().filter(|l| !l.left_out);
-            e.tcal.reject && levels.any(|l| l.p_value <= e.alpha && l.debiased > tau * tau)
+            e.tcal.reject && levels.any(|l| l.p_value <= shared && l.debiased > tau * tau)
         };
         self.cells().is_some_and(shows)
     }

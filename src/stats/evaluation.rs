@@ -87,15 +87,18 @@ pub fn evaluate(sums: &Sums, o: &Options) -> Option<Evaluation> {
     let mut cells = o
         .interval_cells
         .unwrap_or(interval::default_cells(levels.n() as u64));
-    let repeated = sums.repeats().measure(sums.n());
+    let information = levels.finest().information();
+    let repeated = sums.repeats().measure(information);
     let discrete = match sums.clusters() {
         // It takes outcomes as independent.
         Some(_) => None,
         None => discrete_of_sums(sums, o.discrete, o.tcal.alpha, o.tcal.seed),
     };
     let unmarked = sums.clusters().is_none() && sums.weighted().is_none() && discrete.is_none();
-    let unnamed = (repeated.as_ref().filter(|_| unmarked))
-        .and_then(|r| clusters::by_score(levels.finest(), grid.level(), r));
+    let unnamed = (repeated.as_ref().filter(|_| unmarked)).and_then(|r| {
+        let scores = sums.repeats().distinct(information);
+        clusters::by_score(levels.finest(), grid.level(), r, scores)
+    });
     let clusters = sums.clusters().or(unnamed.as_ref());
     if clusters.is_some() {
         cells = cells.min(1 << clusters::LEVEL_MAX);
@@ -156,10 +159,14 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
         .interval_cells
         .unwrap_or(interval::default_cells(n))
         .max(1);
-    let repeated = Repeats::from_scores(sample).measure(sample.len() as u64);
+    let repeats = Repeats::from_scores(sample);
+    let information = levels.finest().information();
+    let repeated = repeats.measure(information);
     let discrete = discrete_of_scores(sample, o.discrete, o.tcal.alpha, o.tcal.seed);
-    let unnamed = (repeated.as_ref().filter(|_| discrete.is_none() && !paper))
-        .and_then(|r| clusters::by_score(levels.finest(), finest, r));
+    let unnamed = (repeated.as_ref().filter(|_| discrete.is_none() && !paper)).and_then(|r| {
+        let scores = repeats.distinct(information);
+        clusters::by_score(levels.finest(), finest, r, scores)
+    });
     if unnamed.is_some() {
         cells = cells
             .min(1 << clusters::LEVEL_MAX)
@@ -275,13 +282,15 @@ impl Sample<'_> {
         let paper = matches!(o.null_reach, NullReach::Paper { .. });
         let exact = !paper && interval::needs_exact_ends(self.interval);
         let (level, interval) = if exact {
-            // A model of a few grades has few cells and many outcomes.
-            let few = interval::is_of_few_cells(self.interval);
             let level = match o.interval_cells {
-                None if !few => coarsest,
+                None if !interval::has_outcomes(self.interval) => coarsest,
                 _ => self.interval,
             };
-            let exact = interval::exact(level, effective, o.confidence, dispersion * weighting);
+            let few = match o.interval_cells {
+                None => level.with_most(interval::FEW_CELLS),
+                Some(_) => Cow::Borrowed(level),
+            };
+            let exact = interval::exact(&few, effective, o.confidence, dispersion * weighting);
             (level, exact)
         } else {
             (self.interval, self.interval(o, &tests, dispersion))

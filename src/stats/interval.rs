@@ -27,9 +27,9 @@
 //! than [`CELLS_MIN`] cells hold nearly all of ΣV, the ends are exact instead. Clopper–Pearson
 //! intervals of the cells' event rates, jointly of the confidence asked for, bound the error of
 //! each cell. A sum of unequal coins varies less than a binomial count of the same mean (Hoeffding
-//! 1956), so they cover. Their resolution is that of the normal ends where outcomes are many and at
-//! most 8 cells are occupied, as those of a model of a few grades; otherwise it is both halves of
-//! the axis, unless cells are asked for.
+//! 1956), so they cover. Their resolution is both halves of the axis, unless cells are asked for.
+//! Where outcomes are many, as those of a model of a few grades, it is that of the normal ends,
+//! with all cells but the 7 of the largest ΣV as one.
 //!
 //! The interval covers the error of the binned scores at its `cells`, not a finer one. It does not
 //! see an error that changes its sign within a cell.
@@ -64,8 +64,8 @@ pub const EXACT_BELOW: f64 = 10.0;
 /// Fewer cells than this that share ΣV, (ΣV)²/Σ(ΣV of a cell)², have exact ends.
 pub const CELLS_MIN: f64 = 4.0;
 
-/// Most occupied cells whose exact ends share the tail; with more the ends are far apart.
-const FEW_CELLS: usize = 8;
+/// Most cells whose exact ends share the tail; with more the ends are far apart.
+pub(crate) const FEW_CELLS: usize = 8;
 
 /// Where the ends come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +74,7 @@ const FEW_CELLS: usize = 8;
 pub enum Ends {
     /// Algorithm 1 of the paper.
     Normal,
-    /// Clopper–Pearson intervals of the event rates of two cells.
+    /// Clopper–Pearson intervals of the event rates of few cells.
     Exact,
 }
 
@@ -227,13 +227,13 @@ pub(crate) fn needs_exact_ends(level: &Level) -> bool {
         v += own;
         squares += own * own;
     }
-    level.information() < EXACT_BELOW || v * v < CELLS_MIN * squares
+    !has_outcomes(level) || v * v < CELLS_MIN * squares
 }
 
-/// Whether exact ends serve at a level as it is: normal ones do not for want of cells, and not of
-/// outcomes, and the tail that cells share is not cut into many.
-pub(crate) fn is_of_few_cells(level: &Level) -> bool {
-    level.occupied.len() <= FEW_CELLS && level.information() >= EXACT_BELOW
+/// Whether a level has outcomes enough for normal ends: if these do not serve, it is for want of
+/// cells.
+pub(crate) fn has_outcomes(level: &Level) -> bool {
+    level.information() >= EXACT_BELOW
 }
 
 /// The interval with exact ends at a level of few cells; `n` events in all, of weighted ones the

@@ -237,6 +237,35 @@ impl Level {
         }
     }
 
+    /// The level with at most so many occupied cells: those of the largest ΣV, and one, of no
+    /// index, for all others.
+    pub(super) fn with_most(&self, occupied: usize) -> Cow<'_, Level> {
+        if self.occupied.len() <= occupied {
+            return Cow::Borrowed(self);
+        }
+        let v = &self.occupied.v;
+        let mut order: Vec<usize> = (0..v.len()).collect();
+        order.sort_by(|a, b| v[*b].total_cmp(&v[*a]));
+        let large = &order[..occupied.saturating_sub(1)];
+        let mut few = Level {
+            cells: self.cells,
+            ..Level::default()
+        };
+        let (kept, others): (Vec<_>, Vec<_>) =
+            (self.squares().enumerate()).partition(|(at, _)| large.contains(at));
+        let index = self.cells;
+        let others = others
+            .into_iter()
+            .map(|(_, (c, w))| (LevelCell { index, ..c }, w));
+        for (cell, weights) in kept.into_iter().map(|(_, all)| all).chain(others) {
+            match self.is_weighted() {
+                true => few.push(cell, weights),
+                false => drop(few.occupied.add(cell)),
+            }
+        }
+        Cow::Owned(few)
+    }
+
     /// The level of half as many cells. Each of its cells has one child or two, which are
     /// neighbours.
     pub(super) fn parent(&self) -> Level {

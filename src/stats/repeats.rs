@@ -19,9 +19,11 @@
 //!
 //! * *Weight.* Events count with V = z(1−z), as in T_d. Scores of 0 and 1 have none and are left
 //!   out.
-//! * *One value.* A score of more than 16 events and a 64th of all, such as a fallback, is left out
-//!   unless all are like that: such a score is sampled with all its events or none, and the shares
-//!   would be its own. Its outcomes can be tested as those of a value.
+//! * *One value.* A score such as a fallback is sampled with all its events or with none, and the
+//!   shares would be its own. So one score that has more than half of the sampled repeats, by
+//!   weight, is left out, unless its outcomes are all the same, as those of one record are, and it
+//!   has at most an eighth of ΣV. Its outcomes can be tested as those of a value. A sample of one
+//!   score alone is kept.
 //! * *Chance.* Scores of d decimals or b significant bits (the most that the sample needs) are
 //!   multiples of a step δ. Where the distinct scores lie g apart, a share q = δ/g of the multiples
 //!   is taken; with λ = −ln(1 − q) events on each, a share 1 − q/λ of them repeats by chance.
@@ -67,11 +69,8 @@ pub const DISAGREEING_MIN: f64 = 5.0;
 /// Share of repeats, by weight, up to which a tree or a table is unlikely.
 const FEW: f64 = 0.1;
 
-/// A score with more than one in so many of the events is frequent.
-const FREQUENT: u64 = 64;
-
-/// But not with so few: a record that comes ten times in a small window is a repeat.
-const FREQUENT_MIN: u64 = 16;
+/// Share of ΣV beyond which one score is no single record, however alike its outcomes are.
+const RECORD_MAX: f64 = 0.125;
 
 /// Normal quantile beyond which outcomes of one score agree too often, 95 %.
 const AGREEING: f64 = 1.645;
@@ -260,13 +259,25 @@ impl Repeats {
         Ok(())
     }
 
-    /// What repeats among `n` events; `None` where no score with variance is sampled.
-    pub fn measure(&self, n: u64) -> Option<RepeatedScores> {
+    /// The number of distinct scores between 0 and 1 of events with so much ΣV: that over what a
+    /// sampled score has of it. If a value has most of ΣV and is not sampled this is too large, so
+    /// it is at most twice what the number of sampled scores says.
+    pub fn distinct(&self, information: f64) -> f64 {
         let (level, counts) = self.parts();
-        let inner = counts.iter().filter(|c| c.score > 0 && c.score < ONE);
-        let (light, heavy): (Vec<ScoreCount>, Vec<ScoreCount>) =
-            inner.partition(|c| c.n <= (n / FREQUENT).max(FREQUENT_MIN));
-        let counts = if light.is_empty() { heavy } else { light };
+        let inner = counts.iter().filter(|c| has_variance(c));
+        let weights = inner.map(|c| c.n as f64 * variance_of(c));
+        let (sampled, weight) = weights.fold((0.0, 0.0), |(n, sum), v| (n + 1.0, sum + v));
+        if sampled == 0.0 {
+            return 0.0;
+        }
+        (information * (sampled / weight)).min(2.0 * sampled * 2f64.powi(level as i32))
+    }
+
+    /// What repeats among events with so much ΣV; `None` where no score with variance is sampled.
+    pub fn measure(&self, information: f64) -> Option<RepeatedScores> {
+        let (level, counts) = self.parts();
+        let inner = counts.iter().copied().filter(has_variance);
+        let counts = without_one_value(inner.collect(), information);
         let (mut events, mut repeats, mut weight, mut repeated) = (0, 0, 0.0, 0.0);
         let (mut d, mut variance, mut disagreeing, mut by_chance) = (0.0, 0.0, 0.0, 0.0);
         let (mut unanimous, mut by_luck) = (true, 0.0);
@@ -324,7 +335,7 @@ impl PartialEq for Repeats {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RepeatedScores {
     /// Share of events whose score another event had before, in [0, 1); here and below without
-    /// scores of 0 and 1 and without frequent ones.
+    /// scores of 0 and 1 and without a value that has most of the repeats.
     pub share: f64,
     /// The same with events weighted by V.
     pub weighted_share: f64,
@@ -410,6 +421,31 @@ impl Steps {
             q => 1.0 + q / (1.0 - q).ln(),
         }
     }
+}
+
+fn has_variance(c: &ScoreCount) -> bool {
+    c.score > 0 && c.score < ONE
+}
+
+/// V of a score.
+fn variance_of(c: &ScoreCount) -> f64 {
+    let z = c.score as f64 / ONE as f64;
+    z * (1.0 - z)
+}
+
+/// The counts without the one value that makes up most of their repeats, if there is one.
+fn without_one_value(mut counts: Vec<ScoreCount>, information: f64) -> Vec<ScoreCount> {
+    let repeated = |c: &ScoreCount| (c.n - 1) as f64 * variance_of(c);
+    let all: f64 = counts.iter().map(repeated).sum();
+    let is_value = |c: &ScoreCount| {
+        let disagrees = c.y > 0 && c.y < c.n;
+        let large = c.n as f64 * variance_of(c) > RECORD_MAX * information;
+        2.0 * repeated(c) > all && (disagrees || large)
+    };
+    if counts.len() > 1 {
+        counts.retain(|c| !is_value(c));
+    }
+    counts
 }
 
 /// Whether a score is in the sample of level ℓ.

@@ -32,13 +32,15 @@ const CELLS_MIN: usize = 16;
 const SCORES_MIN: f64 = 512.0;
 
 /// The sums of buckets of whole finest cells, where events of one score count as a cluster; `None`
-/// where they need not. `level` is that of the grid.
-pub fn by_score(finest: &Level, level: u32, repeated: &RepeatedScores) -> Option<ClusterSums> {
-    let (cells, n) = (
-        finest.occupied.len(),
-        finest.occupied.iter().map(|c| c.count),
-    );
-    let scores = n.sum::<f64>() * (1.0 - repeated.share);
+/// where they need not. `level` is that of the grid, and `scores` estimates the number of distinct
+/// scores.
+pub fn by_score(
+    finest: &Level,
+    level: u32,
+    repeated: &RepeatedScores,
+    scores: f64,
+) -> Option<ClusterSums> {
+    let cells = finest.occupied.len();
     let enough = cells >= CELLS_MANY || cells >= CELLS_MIN && scores >= SCORES_MIN;
     let clustered = enough && repeated.are_clusters(agreement(finest)?);
     let up = level.saturating_sub(LEVEL_MAX);
@@ -187,16 +189,22 @@ mod tests {
         let rare = |u: f64| 1.0 - (1.0 - u).powf(1.0 / 400.0);
         let rare = rejected(100, true, &|rng| copied(rng, 3000, 10, rare));
         assert!(narrow <= 14 && rare <= 14, "{narrow} {rare}");
-        let leaves = rejected(20, false, &|rng| {
-            let error: Vec<f64> = (0..70).map(|_| 0.08 * rng.normal()).collect();
-            let one = |_| {
-                let leaf = (70.0 * rng.uniform()) as usize;
-                let z = 0.05 + 0.9 * (leaf as f64 + 0.37) / 70.0;
-                (z, rng.uniform() < z + error[leaf])
-            };
-            (0..20_000).map(one).collect()
-        });
-        assert_eq!(leaves, 20);
+        // Nine scores in ten are 0 for the second.
+        for (n, zeros) in [(20_000, 0.0), (200_000, 0.9)] {
+            let leaves = rejected(20, false, &|rng| {
+                let error: Vec<f64> = (0..70).map(|_| 0.08 * rng.normal()).collect();
+                let one = |_| {
+                    let leaf = (70.0 * rng.uniform()) as usize;
+                    let z = 0.05 + 0.9 * (leaf as f64 + 0.37) / 70.0;
+                    match rng.uniform() < zeros {
+                        true => (0.0, false),
+                        false => (z, rng.uniform() < z + error[leaf]),
+                    }
+                };
+                (0..n).map(one).collect()
+            });
+            assert_eq!(leaves, 20, "{zeros}");
+        }
     }
 
     #[test]

@@ -110,14 +110,18 @@ pub fn laplace(points: &Points, nu: f64) -> Laplace {
 /// outcomes has steps.
 pub const GAMMA_MIN: f64 = 10.0;
 
-/// P(G ≥ x) of a gamma law with the given mean and variance; `None` without variance, or where it
-/// is within rounding of none.
+/// P(G ≥ x) of a gamma law with the given mean and variance; `None` without a mean. Where the
+/// variance is within rounding of none the law is its mean: 0 beyond it, 1 up to it.
 pub fn gamma_p_value(x: f64, mean: f64, variance: f64) -> Option<f64> {
-    if !(mean > 0.0 && variance > ROUNDING * mean * mean) {
+    if !(mean > 0.0 && variance >= 0.0) {
         return None;
     }
     if x <= 0.0 {
         return Some(1.0);
+    }
+    if variance <= ROUNDING * mean * mean {
+        let beyond = x > mean * (1.0 + ROUNDING.sqrt());
+        return Some(if beyond { 0.0 } else { 1.0 });
     }
     gamma_upper(mean * mean / variance, x * mean / variance)
 }
@@ -213,9 +217,11 @@ mod tests {
             let l = laplace(&Points::from_scores(&sample).unwrap(), 1.0);
             assert_eq!(l.p_value, None, "{l:?}");
         }
-        for shape in [1e6, 1e12, 1e17, 1e30] {
-            assert_eq!(gamma_p_value(1.0, 1.0, 1.0 / shape).is_some(), shape < 1e12);
+        for shape in [1e12, 1e17, 1e30, f64::INFINITY] {
+            let p = |x| gamma_p_value(x, 1.0, 1.0 / shape);
+            assert_eq!((p(1.0), p(1.001)), (Some(1.0), Some(0.0)));
         }
+        assert_eq!(gamma_p_value(1.0, 0.0, 0.0), None);
         // A large shape is nearly normal: one deviation above the mean.
         let p = gamma_p_value(1.001, 1.0, 1e-6).unwrap();
         assert!((p - 0.158_655).abs() < 1e-4, "{p}");

@@ -151,3 +151,21 @@ fn a_redrawn_sum_in_another_order_is_a_tie() {
     let p = redrawn_p_value(&all, 4000, 4, sum);
     assert!((p - 0.625).abs() < 0.03, "{p}");
 }
+
+/// Whatever the outcome of one even vector, the statistic is its mean under the null.
+#[test]
+fn one_even_vector_among_certain_ones_is_no_sign_of_miscalibration() {
+    let third = 1.0 / 3.0;
+    for even in [[0.5, 0.5, 0.0], [third; 3], [0.5 + 1e-7, 0.5 - 1e-7, 0.0]] {
+        for (n, wrong) in [(30, false), (1000, false), (30, true)] {
+            let mut all = Vectors::new(3);
+            for i in 0..n {
+                let class = u32::from(wrong && i == 0);
+                all.push(&[1.0, 0.0, 0.0], class).unwrap();
+            }
+            all.push(&even, 1).unwrap();
+            let e = evaluate(&all, &Options::default()).unwrap();
+            assert_eq!(e.reject, wrong, "{even:?}, {n}: {:?}", e.biased_p);
+        }
+    }
+}

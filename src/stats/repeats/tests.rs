@@ -38,10 +38,16 @@ fn repeats(events: &[Scored]) -> Repeats {
     all
 }
 
+/// ΣV.
+fn information(events: &[Scored]) -> f64 {
+    let z = events.iter().map(|e| e.score().value());
+    z.map(|z| z * (1.0 - z)).sum()
+}
+
 fn suspicious(sets: u64, make: impl Fn(u64) -> Vec<Scored>) -> u64 {
     let found = |seed: &u64| {
         let events = make(*seed);
-        let measured = repeats(&events).measure(events.len() as u64);
+        let measured = repeats(&events).measure(information(&events));
         measured.is_some_and(|m| m.is_suspicious())
     };
     (1..=sets).filter(found).count() as u64
@@ -83,8 +89,8 @@ fn the_sample_depends_on_the_events_and_not_on_their_order_or_split() {
 
 #[test]
 fn shares_are_those_of_the_events() {
-    let found = repeats(&events(3, 200_000, 0.05, |u| u));
-    let found = found.measure(200_000).unwrap();
+    let all = events(3, 200_000, 0.05, |u| u);
+    let found = repeats(&all).measure(information(&all)).unwrap();
     assert!((0.03..0.07).contains(&found.share), "{found:?}");
     assert!(found.by_chance < 0.5, "{found:?}");
     // 20,000 events on 10,000 values: 1 − (1 − e⁻²)/2 of them repeat.
@@ -92,12 +98,12 @@ fn shares_are_those_of_the_events() {
         |u: f64| (u * 1e4).round() / 1e4,
         |u: f64| (u * 8192.0).round() / 8192.0,
     ] {
-        let rounded = repeats(&events(3, 2_000, 0.0, score));
-        let rounded = rounded.measure(2_000).unwrap();
+        let all = events(3, 2_000, 0.0, score);
+        let rounded = repeats(&all).measure(information(&all)).unwrap();
         let (seen, chance) = (rounded.repeats as f64, rounded.by_chance);
         assert!((seen - chance).abs() < 3.0 * chance.sqrt(), "{rounded:?}");
     }
-    assert_eq!(Repeats::default().measure(0), None);
+    assert_eq!(Repeats::default().measure(0.0), None);
 }
 
 #[test]
@@ -198,32 +204,54 @@ fn rounded_scores_that_err_are_seldom_suspicious() {
     }
 }
 
-/// A fifth of the events have one fallback score; its hash decides whether it is sampled.
+/// One fallback score that errs; its hash decides whether it is sampled.
 #[test]
-fn a_frequent_value_is_no_repeat_whether_or_not_it_is_sampled() {
-    for fallback in (1..100).map(|i| f64::from(i) / 100.0) {
-        let score = |u: f64| if u < 0.2 { fallback } else { (u - 0.2) / 0.8 };
-        let truth = |z: f64| if z == fallback { 1.0 - z } else { z };
-        let all = repeats(&erring(5, 5_000, 0.0, score, truth));
-        let found = all.measure(5_000).unwrap();
-        assert!(
-            found.share < 0.02 && !found.is_suspicious(),
-            "{fallback}: {found:?}"
-        );
-        assert!(!found.are_clusters(10.0), "{fallback}: {found:?}");
+fn a_fallback_is_no_repeat_whether_or_not_it_is_sampled() {
+    // Events, share of the fallback, share of zeros.
+    for (n, share, zeros) in [(5_000, 0.2, 0.0), (500, 0.05, 0.0), (20_000, 0.014, 0.95)] {
+        for fallback in (1..100).map(|i| f64::from(i) / 100.0) {
+            let score = |u: f64| match u {
+                u if u < share => fallback,
+                u if u < share + zeros => 0.0,
+                u => (u - share - zeros) / (1.0 - share - zeros),
+            };
+            let truth = |z: f64| if z == fallback { 0.5 * z + 0.25 } else { z };
+            let events = erring(5, n, 0.0, score, truth);
+            let found = repeats(&events).measure(information(&events)).unwrap();
+            assert!(
+                found.share < 0.05 && !found.is_suspicious(),
+                "{n}, {fallback}: {found:?}"
+            );
+            assert!(!found.are_clusters(10.0), "{n}, {fallback}: {found:?}");
+        }
     }
-    // In a small window what comes a few times is a repeat, and no frequent value.
-    let few = erring(5, 100, 0.0, |u| u, |z| z);
-    let few = [&few[..60], &few[..20], &few[..20]].concat();
-    let found = repeats(&few).measure(100).unwrap();
-    assert_eq!(
-        found.repeats,
-        2 * repeats(&few[..20]).parts().1.len() as u64
-    );
-    assert!(found.repeats > 0);
-    // Of a few grades each is frequent, and they are what there is.
-    let grades = repeats(&events(5, 5_000, 0.0, |u| (u * 16.0).floor() / 16.0 + 0.01));
-    assert!(grades.measure(5_000).is_none_or(|found| found.share > 0.9));
+    // Of a few grades each has many events, and they are what there is.
+    let grades = events(5, 5_000, 0.0, |u| (u * 16.0).floor() / 16.0 + 0.01);
+    let found = repeats(&grades).measure(information(&grades));
+    assert!(found.is_none_or(|found| found.share > 0.9));
+}
+
+/// Three events in ten are copies of a record, so many of each.
+#[test]
+fn records_that_come_often_are_repeats_however_often_they_come() {
+    for (n, copies) in [
+        (1_000, 2),
+        (1_000, 10),
+        (5_000, 16),
+        (5_000, 17),
+        (5_000, 79),
+    ] {
+        let found = suspicious(100, |s| {
+            let once = events(s, n, 0.0, |u| u);
+            let copied = once[..n * 3 / 10 / copies].iter();
+            let copied = copied.flat_map(|e| std::iter::repeat_n(*e, copies - 1));
+            once.iter().copied().chain(copied).collect()
+        });
+        let records = (n * 3 / 10 / copies) as f64;
+        // At least one of the records must be sampled.
+        let sampled = 100.0 * (1.0 - (-records / 16.0).exp());
+        assert!(found as f64 >= sampled - 20.0, "{n}, {copies}: {found}");
+    }
 }
 
 #[test]
@@ -236,6 +264,10 @@ fn zeros_say_nothing_of_repeats() {
         events(s, 5_000, 0.0, score)
     };
     assert!(suspicious(100, |s| with(0.1, s)) <= 3);
-    let of = |zeros| repeats(&with(zeros, 3)).measure(5_000).unwrap().share;
+    let of = |zeros| {
+        let all = with(zeros, 3);
+        let found = repeats(&all).measure(information(&all)).unwrap();
+        found.share
+    };
     assert!((of(0.1) - of(0.0)).abs() < 0.02);
 }

@@ -60,6 +60,18 @@ fn grades_that_err_are_shown_to() {
     );
     let truth = (0.25f64 * (0.1 * 0.1 + 0.08 * 0.08)).sqrt();
     assert!((e.interval.lower..e.interval.upper).contains(&truth));
+    // Events in other cells change nothing, however many cells that are.
+    for others in [4usize, 5, 6, 20, 40] {
+        let other = (0..others).map(|i| (0.02 + 0.024 * i as f64, i % 2 == 0));
+        let sample: Vec<(f64, bool)> = sample.iter().copied().chain(other).collect();
+        let e = evaluate_scores(&sample, &o).unwrap();
+        assert_eq!(
+            e.tolerance.conclusion,
+            Conclusion::Miscalibrated,
+            "{others}: {:?}",
+            e.interval
+        );
+    }
     let right = groups(&[
         (0.1, 10_000, 1_000),
         (0.55, 5_000, 2_750),
