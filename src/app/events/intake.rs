@@ -150,7 +150,7 @@ fn check(decoder: &mut SourceDecoder, topic: u16, raw: &Raw<'_>) -> Result<(), R
     let mut first = Ok(());
     decoder.decode(topic, raw, |_, decoded| {
         if let (Ok(()), Err(rejection)) = (&first, decoded) {
-            first = Err(rejection);
+            first = Err(rejection.clone());
         }
     });
     first

@@ -115,7 +115,7 @@ impl DecodeThreads {
     pub fn rows(
         &self,
         record: usize,
-        each: impl FnMut(usize, Result<Content<'_>, Rejection>),
+        each: impl FnMut(usize, &mut Result<Content<'_>, Rejection>),
     ) -> Option<usize> {
         let &(lane, index) = self.chunks.get(record / CHUNK)?;
         self.lanes[lane].decoded[index].rows(record % CHUNK, each)

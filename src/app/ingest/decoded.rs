@@ -90,13 +90,13 @@ impl Decoded {
     }
 
     /// Appends a record. `decode` calls its argument with each row, in order.
-    pub fn keep(&mut self, decode: impl FnOnce(&mut dyn FnMut(Result<Content<'_>, Rejection>))) {
+    pub fn keep(&mut self, decode: impl FnOnce(&mut dyn FnMut(&Result<Content<'_>, Rejection>))) {
         let first = self.rows.len();
         decode(&mut |content| self.push(content));
         self.records.push(Some(first..self.rows.len()));
     }
 
-    fn push(&mut self, content: Result<Content<'_>, Rejection>) {
+    fn push(&mut self, content: &Result<Content<'_>, Rejection>) {
         let row = match content {
             Ok(Content::Event(e)) => Row::Event {
                 model: self.text(e.model),
@@ -122,7 +122,7 @@ impl Decoded {
                 time_ms: l.time_ms,
                 outcome: l.outcome,
             },
-            Err(rejection) => Row::Rejected(Box::new(rejection)),
+            Err(rejection) => Row::Rejected(Box::new(rejection.clone())),
         };
         self.rows.push(row);
     }
@@ -145,11 +145,11 @@ impl Decoded {
     pub fn rows(
         &self,
         record: usize,
-        mut take: impl FnMut(usize, Result<Content<'_>, Rejection>),
+        mut take: impl FnMut(usize, &mut Result<Content<'_>, Rejection>),
     ) -> Option<usize> {
         let rows = &self.rows[self.records.get(record)?.clone()?];
         for (number, row) in rows.iter().enumerate() {
-            take(number, self.content(row));
+            take(number, &mut self.content(row));
         }
         Some(rows.len())
     }

@@ -148,7 +148,7 @@ impl RecordReader {
         let origin = (id.at(record.offset), self.arrival_ms(record));
         let stats = &mut self.stats;
         let (mut replayed, mut rejected, mut first) = (false, 0, None);
-        let mut each = |row: usize, decoded: Result<Content<'_>, Rejection>| {
+        let mut each = |row: usize, decoded: &mut Result<Content<'_>, Rejection>| {
             if row > 0 && !replayed {
                 sink.next_row(origin.0);
             }
@@ -173,10 +173,10 @@ impl RecordReader {
                 };
                 let (topic, registry) = (record.topic, self.registry.as_deref());
                 match prepare(&mut self.decoder, (topic, record.payload), registry, learn) {
-                    Ok(Reading::Done) => self.decoder.decode(topic, &raw(record), each),
+                    Ok(Reading::Done) => self.decoder.decode(topic, &raw(record), &mut each),
                     Ok(Reading::AwaitingSchema) => return Reading::AwaitingSchema,
                     Err(rejection) => {
-                        each(0, Err(rejection));
+                        each(0, &mut Err(rejection));
                         1
                     }
                 }
@@ -248,9 +248,9 @@ pub fn dispatch(
     sink: &mut (impl RecordSink + ?Sized),
     stats: Option<&mut ReplayStats>,
     (origin, arrival_ms): (Origin, Option<i64>),
-    mut decoded: Result<Content<'_>, Rejection>,
+    decoded: &mut Result<Content<'_>, Rejection>,
 ) -> Taken {
-    let disposition = match &mut decoded {
+    let disposition = match decoded {
         Ok(Content::Event(event)) => {
             event.arrival_ms = arrival_ms;
             if let Some(stats) = stats {

@@ -158,7 +158,7 @@ impl FileReplay<'_> {
     }
 
     fn take(&mut self, queue: &mut FileQueue<'_>) {
-        let Some((row, path)) = queue.row() else {
+        let Some((mut row, path)) = queue.row() else {
             return;
         };
         // Offsets count over all files, so that no row is mistaken for one that was read before.
@@ -169,7 +169,7 @@ impl FileReplay<'_> {
             Ok(Content::Event(_)) | Err(_) => self.predictions,
         };
         let (engine, stats) = (&mut self.session.engine, &mut self.stats);
-        let taken = record::dispatch(engine, Some(stats), (id.at(offset), None), row.content);
+        let taken = record::dispatch(engine, Some(stats), (id.at(offset), None), &mut row.content);
         if let Taken::Rejected(rejection) = taken {
             let place = || format!("{}:{}", path.display(), row.line);
             self.stats.rejected(&rejection, place);
