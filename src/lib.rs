@@ -35,9 +35,10 @@
 //!
 //! * Judgements depend on the records alone: not on the order in which partitions are read (within
 //!   `lateness` and `maturity`), on restarts, or on which process counts which partition. Sums are
-//!   integers, so this holds to the bit. Ticks of the clock only withdraw values. One exception: a
-//!   window that is stale, though a prediction came that waits for its outcome, shows `immature`
-//!   after a restart, until its next slide.
+//!   integers, so this holds to the bit. Ticks of the clock only withdraw values. Two exceptions
+//!   last until the next slide after a restart: a window that is stale, though a prediction came
+//!   that waits for its outcome, shows `immature`; and the numbers beside a verdict have what came
+//!   late since it was given (revised outcomes, panes of partitions that are behind).
 //! * Every record ends in exactly one disposition, and is counted once.
 //! * A snapshot holds sums and offsets of one moment: nothing is lost and nothing counts twice.
 //! * The core (floors 0 to 2) has no clock, socket, file or log, and does not panic. It starts no

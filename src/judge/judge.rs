@@ -15,9 +15,9 @@
 //! A window is judged at its slides. Until its first slide ends (up to four hours for a window of a
 //! day), the window is also judged while that slide fills, whenever the shorter window that feeds
 //! it slides. Its report says since when it has data. After a restart, each window is evaluated
-//! over the panes that it still holds. For scores and slides under an hour that is one slide less
-//! than was judged, so the evaluation has its own n. Bounds, n, verdict and alert stay as they were
-//! judged, and the next slide completes them all.
+//! again over its panes, which are those that were judged. Only what came late since then, a
+//! revised outcome or the pane of a partition that is behind, is in that evaluation already, while
+//! bounds, n, verdict and alert stay as they were judged until the next slide.
 //!
 //! A window that had no room for an event is `undecided(capacity)`: the remaining events are a
 //! biased sample.
@@ -37,6 +37,7 @@ use super::stream::StreamId;
 use super::verdict::{Numbers, Undecided, Verdict};
 use crate::alert::{Alert, Condition};
 use crate::stats::axis::Grid;
+use crate::stats::overdispersion::Overdispersion;
 use crate::stats::sequential::Outcome;
 use crate::window::{EmptySums, Ladder, PackError, Packed, Pane, PaneSums, Unlabelled, Windows};
 use std::sync::Arc;
@@ -238,7 +239,6 @@ impl Judge {
                 self.give_back(index, end_ms, changes);
             }
         }
-        // Before panes leave on which the judgements rest.
         if !self.awaits_window() {
             let condition = match stale {
                 true => Condition::Unknown,
@@ -246,7 +246,7 @@ impl Judge {
             };
             self.step_alert(end_ms, condition, options, before, changes);
         }
-        self.windows.trim(end_ms);
+        self.windows.drop_unpacked();
     }
 
     /// Shows the pane to the detector; answers what it was before.
@@ -302,8 +302,8 @@ impl Judge {
         !slid && self.windows.young(index) && self.windows.gathered(index) != report.n
     }
 
-    /// The input ended at `end_ms`: judges windows as they stand, but those judged there already,
-    /// whose oldest slide has left. Those lack the late outcomes in `unseen_late`.
+    /// The input ended at `end_ms`: judges windows as they stand, but those judged there already.
+    /// Those lack the late outcomes in `unseen_late`.
     pub fn finish(&mut self, end_ms: i64, options: &JudgeOptions, changes: &mut Vec<Change>) {
         self.measure_dispersion();
         let sealed = self.windows.finish(end_ms);
@@ -330,7 +330,10 @@ impl Judge {
         changes: &mut Vec<Change>,
     ) {
         let begun = self.stopwatch.map(|now| now());
-        let judged = match sealed.and_then(|()| self.evaluate(index, end_ms, stale, options)) {
+        let dispersion = self.report.overdispersion;
+        let evaluated =
+            sealed.and_then(|()| self.evaluate(index, end_ms, (stale, dispersion), options));
+        let judged = match evaluated {
             Ok(judged) => judged,
             Err(_) => Judged::undecided(Undecided::Capacity),
         };
@@ -365,12 +368,13 @@ impl Judge {
         }
     }
 
-    /// Evaluates a window as it stands. Its total is taken once, and only where it is needed.
+    /// Evaluates a window as it stands, of a stream that is `stale` and whose outcomes vary so
+    /// much. Its total is taken once, and only where it is needed.
     fn evaluate(
         &mut self,
         index: usize,
         end_ms: i64,
-        stale: bool,
+        (stale, dispersion): (bool, Option<Overdispersion>),
         options: &JudgeOptions,
     ) -> Result<Judged, PackError> {
         let unlabelled = self.windows.unlabelled(index, end_ms);
@@ -396,7 +400,7 @@ impl Judge {
             });
         }
         let mut wanted = options.evaluation.clone();
-        wanted.overdispersion = self.report.overdispersion;
+        wanted.overdispersion = dispersion;
         let window = &self.report.windows[index].window;
         wanted.tcal.seed = self.report.id.seed(window, end_ms, wanted.tcal.seed);
         // Weights say less than their number.

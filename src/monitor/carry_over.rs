@@ -116,5 +116,6 @@ fn unknown() -> WindowVerdict {
         since_ms: 0,
         n: 0,
         verdict: Verdict::Undecided(Undecided::TooFew),
+        overdispersion: None,
     }
 }

@@ -128,13 +128,14 @@ fn data_since(window: &WindowReport) -> String {
     }
 }
 
-/// Number of events behind the figures, if a restart left fewer than were judged.
+/// Number of events behind the figures, if they are not those that were judged: after a restart
+/// they have what came late since.
 fn events_left(window: &WindowReport, e: &Evaluation) -> String {
     if e.n == window.n {
         return String::new();
     }
     let n = thousands(e.n);
-    format!(" Restarted since: until the next slide the figures cover the {n} events that remain.")
+    format!(" Restarted since: until the next slide the figures cover the {n} events held now.")
 }
 
 /// The numbers of an evaluation as a table of two columns.

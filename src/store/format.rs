@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Version of the snapshot format. Older versions are not read: none was ever released. A directory
 /// of this one and of the one before are recorded in `tests/engine/recorded_state`, for a test.
-pub const VERSION: u32 = 27;
+pub const VERSION: u32 = 28;
 
 /// What is wrong with a stored file or checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]

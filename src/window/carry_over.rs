@@ -112,7 +112,6 @@ mod tests {
                     totals.push((index, end_ms, windows.n(index, end_ms), total));
                 }
             }
-            windows.trim(end_ms);
         }
         totals
     }

@@ -119,14 +119,13 @@ impl Windows {
                 return ring.trim_count(last, empty);
             }
         };
-        let ahead = if self.retains(slide_ms) { 0 } else { slide_ms };
         let (ring, empty) = (&mut self.rings[index], &self.empty);
         let ours = floor(pane.start_ms, slide_ms);
         let under_way = floor(sealed_until_ms, slide_ms);
         if ours >= under_way {
             return ring.gather(pane.clone(), empty);
         }
-        if ours < under_way + ahead - width_ms {
+        if ours < under_way - width_ms {
             return Ok(());
         }
         let same = |p: &Pane| floor(p.start_ms, slide_ms) == ours;
@@ -204,7 +203,6 @@ mod tests {
         let mut windows = Windows::new(&ladder(), PaneSums::Scores(grid()));
         for (i, pane) in (1..).zip(panes) {
             windows.seal(pane.as_ref(), i * BASE).expect("sound");
-            windows.trim(i * BASE);
         }
         windows
     }
@@ -263,9 +261,6 @@ mod tests {
                         totals(&theirs, end_ms)[w],
                         "window {w} at {end_ms}, case {case}"
                     );
-                }
-                for windows in [&mut ours, &mut theirs] {
-                    windows.trim(end_ms);
                 }
             }
             assert!(ours.n(4, END) >= 40);

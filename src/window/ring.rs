@@ -17,8 +17,8 @@
 //!
 //! Always: panes of a window are disjoint and in order of time; a window's total is the merge of
 //! its panes and equals the sums of the events in them, since merging is exact. Empty panes are not
-//! kept. Panes that the next total will not need are dropped after a judgement (see
-//! [`RETAIN_SLIDE_MS`]).
+//! kept. The oldest pane stays until the window slides again, so that a restored window is
+//! evaluated to the bits that were judged.
 //!
 //! A window that ends within one of its slides is still in its first slide, and that unfinished
 //! slide is part of it. So a window of a day does not wait four hours for its first verdict.
@@ -36,12 +36,6 @@ use std::sync::Arc;
 
 /// Most panes of a window by count.
 pub const COUNT_PANES_MAX: usize = 64;
-
-/// Windows that slide this seldom keep the pane that will leave next even after their judgement, so
-/// that a restored window can be evaluated again as it was. For shorter slides the pane (a sixth of
-/// the window's memory) is not worth it: the next judgement is near, and until then a restored
-/// window is evaluated over the panes that it still holds.
-pub const RETAIN_SLIDE_MS: i64 = 3_600_000;
 
 /// Most bytes that the sums that are kept from slide to slide take, in all windows of a monitor.
 pub const RUNNING_BYTES_MAX: usize = 128 << 20;
@@ -139,9 +133,14 @@ impl Windows {
         self.running_bytes_max = bytes;
     }
 
-    /// Keeps the sums of a pane that was unpacked, until the next [`Windows::trim`].
+    /// Keeps the sums of a pane that was unpacked, until [`Windows::drop_unpacked`].
     pub fn cache_unpacked(&mut self, pane: &Packed, sums: Sums) {
         self.unpacked = Some((pane.clone(), sums));
+    }
+
+    /// Lets go of them after the judgements.
+    pub fn drop_unpacked(&mut self) {
+        self.unpacked = None;
     }
 
     /// Changes how many cells of vectors there is room for, in panes that begin here from now on.
@@ -149,12 +148,6 @@ impl Windows {
         if let PaneSums::Vector(blank) = &mut self.empty {
             Arc::make_mut(blank).set_cells_max(cells_max);
         }
-    }
-
-    /// Whether the pane that leaves a window next is kept after a judgement. See
-    /// [`RETAIN_SLIDE_MS`].
-    pub(super) fn retains(&self, slide_ms: i64) -> bool {
-        slide_ms >= RETAIN_SLIDE_MS || self.empty.vector().is_some()
     }
 
     /// The panes of each window.
@@ -223,20 +216,6 @@ impl Windows {
             }
         }
         Ok(())
-    }
-
-    /// After the judgements at `end_ms`, drops the panes that the next totals will not need. See
-    /// [`RETAIN_SLIDE_MS`].
-    pub fn trim(&mut self, end_ms: i64) {
-        self.unpacked = None;
-        for index in 0..self.rings.len() {
-            if let Width::Time { width_ms, slide_ms } = self.widths[index]
-                && !self.retains(slide_ms)
-                && end_ms.rem_euclid(slide_ms) == 0
-            {
-                self.rings[index].evict(end_ms + slide_ms - width_ms);
-            }
-        }
     }
 
     /// Whether window `index` slides at `end_ms`, the end of the base pane just sealed; a window by

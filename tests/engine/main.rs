@@ -1,6 +1,7 @@
 //! The engine as a whole: laws over generated events, joins, restarts, partitions that move.
 
 mod aggregator;
+mod backlog;
 mod comparison;
 mod deduplication;
 mod detector;

@@ -364,26 +364,13 @@ fn a_restart_shows_every_window_at_once_and_passes_over_a_damaged_snapshot() {
     let text = text.replace(&brokers, "127.0.0.1:1");
     let daemon = Daemon::start(&text, Duration::ZERO);
     let after = daemon.wait("/api/v1/streams", |body| windows(body, "net"));
-    assert_eq!(before.len(), after.len());
-    for (was, is) in before.iter().zip(&after) {
-        for same in [
-            "window",
-            "start_ms",
-            "end_ms",
-            "n",
-            "verdict",
-            "alert",
-            "alert_since_ms",
-        ] {
-            assert_eq!(was[same], is[same], "{same}");
-        }
-        assert!(is["p_value"].is_number(), "{is}");
-    }
+    assert_eq!(before, after);
+    assert!(after.iter().all(|w| w["p_value"].is_number()), "{after:?}");
     daemon.wait_for("trueline_snapshots_refused_total", "", 1.0);
     let list: Value = serde_json::from_str(&daemon.get("/api/v1/streams").1).expect("json");
     let link = list["streams"][0]["links"]["page"].as_str();
     let (_, page) = daemon.get(link.expect("a link"));
-    assert!(page.contains("Restarted since"), "{page}");
+    assert!(!page.contains("Restarted since"), "{page}");
     daemon.end();
     assert!(
         damaged.exists(),

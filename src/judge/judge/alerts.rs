@@ -16,10 +16,9 @@ use crate::window::{PackError, PaneSums, Total};
 
 /// What a step of the alert rests on, beside the reports of the windows.
 enum Ground<'p> {
-    /// A judgement just made, whose windows still hold all their panes, and the detector before the
-    /// pane that it took.
+    /// A judgement just made, and the detector before the pane that it took.
     Judged(Option<Before<'p>>),
-    /// Reports as they stand: panes may have left since the judgements.
+    /// Reports as they stand: panes may have changed since the judgements.
     Standing,
     /// The same, because someone closed the alert; who, and why.
     Closed(&'p str),
@@ -241,12 +240,16 @@ impl Judge {
         self.edit().windows[index].family = before.family;
     }
 
-    /// Verdict and alert that a window was judged to have, also while it is stalled.
-    pub(super) fn judged(&self, index: usize, report: &WindowReport) -> (Verdict, Alert) {
+    /// Verdict, numbers and alert that a window was judged to have, also while it is stalled.
+    pub(super) fn judged<'a>(
+        &'a self,
+        index: usize,
+        report: &'a WindowReport,
+    ) -> (Verdict, Option<&'a Numbers>, Alert) {
         let withheld = self.withheld.get(index).and_then(Option::as_ref);
         match (report.verdict, withheld) {
-            (STALLED, Some(before)) => (before.verdict, before.alert),
-            (verdict, _) => (verdict, self.alerts[index]),
+            (STALLED, Some(before)) => (before.verdict, before.numbers.as_ref(), before.alert),
+            (verdict, _) => (verdict, report.numbers.as_ref(), self.alerts[index]),
         }
     }
 
@@ -311,7 +314,7 @@ impl Judge {
         self.detector.is_none() && windows.all(|w| !self.report.alert.counts(w.begins_ms()))
     }
 
-    /// Steps the alert of the stream after a judgement, before panes leave.
+    /// Steps the alert of the stream after a judgement.
     pub(super) fn step_alert(
         &mut self,
         at_ms: i64,

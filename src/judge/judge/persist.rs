@@ -1,11 +1,11 @@
 //! A judge in a snapshot, and a judge restored from one.
 //!
-//! Evaluations are not stored. They are computed again over the panes that are held, and have their
-//! own n. The rest of the report is as it was judged.
+//! Evaluations are not stored. They are computed again over the same panes, with the dispersion of
+//! outcomes that was known at the judgement. The rest of the report is as it was judged.
 
 use super::Judged;
 use super::state::{JudgeState, WindowVerdict};
-use super::{Detector, Judge, JudgeOptions, Undecided, Verdict, WindowReport};
+use super::{Detector, Judge, JudgeOptions, Numbers, Undecided, Verdict, WindowReport};
 use crate::alert::Alert;
 use crate::judge::detector_state::DetectorState;
 use crate::window::PackError;
@@ -53,7 +53,8 @@ impl Judge {
     pub fn verdicts(&self) -> Vec<WindowVerdict> {
         let returned = !self.stale && self.report.due_ms.is_some();
         let known = |(index, report): (usize, &WindowReport)| {
-            let (mut verdict, alert) = self.judged(index, report);
+            let (mut verdict, numbers, alert) = self.judged(index, report);
+            let scores = numbers.and_then(Numbers::scores);
             if returned && verdict == Verdict::Undecided(Undecided::Stale) {
                 verdict = Verdict::Undecided(Undecided::Immature);
             }
@@ -64,6 +65,7 @@ impl Judge {
                 since_ms: report.since_ms,
                 n: report.n,
                 verdict,
+                overdispersion: scores.and_then(|e| e.overdispersion),
             }
         };
         self.report.windows.iter().enumerate().map(known).collect()
@@ -89,7 +91,8 @@ impl Judge {
         for (index, known) in verdicts.iter().enumerate() {
             let end_ms = known.end_ms;
             let evaluated = known.verdict.is_evaluated();
-            let judged = match self.evaluate(index, end_ms, false, options) {
+            let dispersion = known.overdispersion;
+            let judged = match self.evaluate(index, end_ms, (false, dispersion), options) {
                 Err(error) if evaluated => return Err(error),
                 Err(_) => Judged::undecided(Undecided::Capacity),
                 Ok(judged) => judged,

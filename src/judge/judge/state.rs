@@ -4,7 +4,7 @@ use crate::alert::Alert;
 use crate::judge::detector_state::DetectorState;
 use crate::judge::recalibration::Recalibration;
 use crate::judge::verdict::Verdict;
-use crate::stats::overdispersion::Dispersion;
+use crate::stats::overdispersion::{Dispersion, Overdispersion};
 use crate::window::{PaneState, RingState};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub struct WindowVerdict {
     pub n: u64,
     /// The verdict.
     pub verdict: Verdict,
+    /// How much the outcomes of the stream varied, as the evaluation of scores took it.
+    pub overdispersion: Option<Overdispersion>,
 }
 
 /// A judge in a snapshot.

@@ -155,6 +155,7 @@ mod tests {
                 since_ms: 0,
                 n: 0,
                 verdict: Verdict::Calibrated,
+                overdispersion: None,
             }],
             detector: None,
             alert: Alert::default(),

@@ -32,8 +32,7 @@ impl<'a> MonitorView<'a> {
             .chain(self.0.vectors.reports())
     }
 
-    /// The sums of the panes that every window of every stream of scores holds, with its report;
-    /// less than the report's where a pane was dropped after the judgement.
+    /// The sums of the panes that every window of every stream of scores holds, with its report.
     pub fn totals(self) -> impl Iterator<Item = (&'a StreamId, &'a WindowReport, Sums)> {
         self.0.judges().flat_map(|judge| {
             let (report, windows) = (judge.report(), judge.windows());

@@ -72,7 +72,6 @@ proptest! {
                     kept += usize::from(windows.running[index].is_some());
                 }
             }
-            windows.trim(end_ms);
             past.extend(sealed.map(|_| (start_ms, new)));
             let mut chance = |p: f64| rng.uniform() < p;
             if chance(0.1) && let Some((start_ms, events)) = past.last().cloned() {
