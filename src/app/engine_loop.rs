@@ -21,6 +21,7 @@ use super::outputs::history::HistoryLog;
 use super::outputs::publish;
 use super::outputs::snapshots::SnapshotStore;
 use super::reload::ReloadRequest;
+use super::restore::STATE;
 use super::stop::Stop;
 use super::timers::Timers;
 use crate::collect::Origin;
@@ -171,7 +172,9 @@ impl EngineLoop {
                 .alerts
                 .as_mut()
                 .filter(|_| !self.topology.counts_only());
-            let result = alerts.map_or(Ok(()), |alerts| alerts.reload(&request.notify));
+            let result = alerts.map_or(Ok(()), |alerts| {
+                alerts.reload(&request.notify, &self.topology)
+            });
             if result.is_ok() {
                 self.topology.reload(&request.plan);
                 publish::alert_rules(&self.published, &request.plan);
@@ -340,7 +343,7 @@ impl EngineLoop {
         if let Some(why) = self.snapshots.directory_fault() {
             self.directory_lost = true;
             tracing::error!(why, "state directory");
-            self.published.not_ready("state", &why);
+            self.published.not_ready(STATE, &why);
         }
     }
 

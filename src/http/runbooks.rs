@@ -47,6 +47,7 @@ pub const RUNBOOKS: &[(&str, &str)] = &[
     page!("TruelineRecordsRejected"),
     page!("TruelineRegistryUnreachable"),
     page!("TruelineSeriesRefused"),
+    page!("TruelineSlidesSkipped"),
     page!("TruelineSnapshotFailing"),
     page!("TruelineSnapshotOld"),
     page!("TruelineStale"),

@@ -99,11 +99,11 @@ pub trait ReadState: Send {
     ) -> Result<(), KafkaError>;
 }
 
-/// Writes to the state topic. Threads can share it.
+/// Writes to the state topic, for one caller at a time.
 pub trait WriteState: Send + Sync {
-    /// Writes records to their partitions and waits until the broker has all of them. Returns their
-    /// offsets. After an error each record may or may not be in the topic. Calls `alive` at least
-    /// once a second meanwhile.
+    /// Writes records to their partitions and waits until the broker has all of them. An error: for
+    /// `within` it took none. After an error each record may or may not be in the topic. Returns
+    /// their offsets. Calls `alive` at least once a second meanwhile.
     fn put(
         &self,
         records: &[(i32, &StateRecord)],

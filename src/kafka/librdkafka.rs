@@ -39,7 +39,7 @@ impl Brokers for Librdkafka {
         options: &KafkaOptions,
         topic: &str,
     ) -> Result<Arc<dyn WriteState>, KafkaError> {
-        Ok(Arc::new(StateWriter::of_claims(options, topic)?))
+        Ok(Arc::new(StateWriter::new(options, topic)?))
     }
 
     fn state_follower(

@@ -1,12 +1,13 @@
 //! Writing to the state topic.
 
 use super::client::{StateRecord, WriteState};
-use super::quiet::{Quiet, Then, Written, create, settings};
+use super::producer::IdempotentProducer;
+use super::quiet::{Then, Written, settings};
 use super::{KafkaError, KafkaOptions};
+use rdkafka::ClientConfig;
 use rdkafka::error::{KafkaError as Native, RDKafkaErrorCode};
-use rdkafka::producer::{BaseRecord, Producer, PurgeConfig, ThreadedProducer};
+use rdkafka::producer::{BaseRecord, Producer, PurgeConfig};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// Pause after a full queue.
@@ -15,32 +16,19 @@ const QUEUE_FULL_PAUSE: Duration = Duration::from_millis(5);
 /// Longest wait without a sign that the caller is alive.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 
-/// Writes to the topic. Threads can share it.
+/// Writes to the topic, for one caller at a time: what could not be written in time is dropped.
 pub struct StateWriter {
-    options: KafkaOptions,
     topic: String,
-    /// Records that were not written in time are dropped.
-    drops: bool,
-    producer: RwLock<ThreadedProducer<Quiet>>,
+    producer: IdempotentProducer,
 }
 
 impl StateWriter {
     /// A writer that preserves order and writes no duplicates.
     pub fn new(options: &KafkaOptions, topic: &str) -> Result<StateWriter, KafkaError> {
         Ok(StateWriter {
-            producer: RwLock::new(producer(options)?),
-            options: options.clone(),
+            producer: IdempotentProducer::new("state topic", config(options), options)?,
             topic: topic.to_owned(),
-            drops: false,
         })
-    }
-
-    /// A writer of claims. A claim that was not written in time must not be written later, when
-    /// another process may have claimed.
-    pub fn of_claims(options: &KafkaOptions, topic: &str) -> Result<StateWriter, KafkaError> {
-        let mut writer = StateWriter::new(options, topic)?;
-        writer.drops = true;
-        Ok(writer)
     }
 
     fn try_put(
@@ -49,9 +37,15 @@ impl StateWriter {
         within: Duration,
         alive: &dyn Fn(),
     ) -> Result<Vec<i64>, KafkaError> {
-        let start = Instant::now();
-        let producer = self.producer.read().unwrap_or_else(PoisonError::into_inner);
+        let mut moved = Instant::now();
+        let producer = self.producer.client();
         let (results, deliveries) = channel();
+        let (mut offsets, mut open) = (vec![0; records.len()], records.len());
+        let mut take = |(index, written): (usize, Written)| {
+            let (_, offset) = written.map_err(|error| self.failed(&error))?;
+            offsets[index] = offset;
+            Ok(Instant::now())
+        };
         for (index, (partition, (key, value))) in records.iter().enumerate() {
             let results = results.clone();
             let then: Then = Box::new(move |written: Written| {
@@ -69,10 +63,14 @@ impl StateWriter {
                 match producer.send(record) {
                     Ok(()) => break,
                     Err((Native::MessageProduction(RDKafkaErrorCode::QueueFull), back))
-                        if start.elapsed() < within =>
+                        if moved.elapsed() < within =>
                     {
                         record = back;
                         alive();
+                        for delivered in deliveries.try_iter() {
+                            moved = take(delivered)?;
+                            open -= 1;
+                        }
                         std::thread::sleep(QUEUE_FULL_PAUSE);
                     }
                     Err((error, _)) => return Err(KafkaError::from_native(error)),
@@ -80,17 +78,14 @@ impl StateWriter {
             }
         }
         drop(results);
-        let mut offsets = vec![0; records.len()];
-        let mut open = records.len();
         while open > 0 {
-            let left = within.saturating_sub(start.elapsed());
+            let left = within.saturating_sub(moved.elapsed());
             match deliveries.recv_timeout(left.min(SILENCE_MAX)) {
-                Ok((index, Ok((_, offset)))) => {
-                    offsets[index] = offset;
+                Ok(delivered) => {
+                    moved = take(delivered)?;
                     open -= 1;
                     alive();
                 }
-                Ok((_, Err(error))) => return Err(self.failed(&error)),
                 Err(RecvTimeoutError::Timeout) if left > SILENCE_MAX => alive(),
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(self.failed(&format!("no response within {within:?}")));
@@ -104,23 +99,6 @@ impl StateWriter {
     fn failed(&self, why: &str) -> KafkaError {
         KafkaError::Other(format!("writing to state topic {}: {why}", self.topic))
     }
-
-    /// Replaces a producer with a fatal error.
-    fn renew_producer(&self) -> Result<(), KafkaError> {
-        let dead = {
-            let now = self.producer.read().unwrap_or_else(PoisonError::into_inner);
-            Quiet::rebootstrap(now.client());
-            now.client().fatal_error().is_some()
-        };
-        if dead {
-            let new = producer(&self.options)?;
-            *self
-                .producer
-                .write()
-                .unwrap_or_else(PoisonError::into_inner) = new;
-        }
-        Ok(())
-    }
 }
 
 impl WriteState for StateWriter {
@@ -130,30 +108,35 @@ impl WriteState for StateWriter {
         within: Duration,
         alive: &dyn Fn(),
     ) -> Result<Vec<i64>, KafkaError> {
-        self.renew_producer()?;
+        self.producer.renew()?;
         let written = self.try_put(records, within, alive);
-        if written.is_err() && self.drops {
-            let producer = self.producer.read().unwrap_or_else(PoisonError::into_inner);
+        if written.is_err() {
+            // The next attempt would wait behind them. A claim that is written later, when another
+            // process may have claimed, would do harm.
+            let producer = self.producer.client();
             producer.purge(PurgeConfig::default().queue().inflight());
         }
         written
     }
 }
 
-fn producer(options: &KafkaOptions) -> Result<ThreadedProducer<Quiet>, KafkaError> {
+fn config(options: &KafkaOptions) -> ClientConfig {
     let mut c = settings(options);
-    c.set("enable.idempotence", "true")
-        .set("compression.type", "lz4")
+    c.set("compression.type", "lz4")
         .set("linger.ms", "2")
         // A topic that was deleted is reported this long after a write, not after 30 s.
         .set("topic.metadata.propagation.max.ms", "5000")
+        // A large batch may wait behind a quota; whoever writes says how long a pause may last.
+        .set("message.timeout.ms", "0")
         .set("queue.buffering.max.kbytes", "262144");
-    create(&c, options)
+    c
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::producer::DefaultProducerContext;
     use std::cell::Cell;
 
     #[test]
@@ -168,5 +151,53 @@ mod tests {
         let put = writer.put(&[(0, &record)], within, &|| beats.set(beats.get() + 1));
         assert!(put.is_err());
         assert!(beats.get() >= 1, "{}", beats.get());
+    }
+
+    /// A broker that takes this long to answer each request, and a writer to a topic of it.
+    fn slow(
+        answers_after: Duration,
+    ) -> (MockCluster<'static, DefaultProducerContext>, StateWriter) {
+        let mock = MockCluster::new(1).expect("a broker");
+        mock.create_topic("state", 1, 1).expect("a topic");
+        let options = KafkaOptions {
+            brokers: mock.bootstrap_servers(),
+            ..KafkaOptions::default()
+        };
+        let writer = StateWriter::new(&options, "state").expect("a client");
+        let first = ("k".to_owned(), None);
+        let put = writer.put(&[(0, &first)], Duration::from_secs(30), &|| {});
+        assert_eq!(put, Ok(vec![0]));
+        mock.broker_round_trip_time(1, answers_after)
+            .expect("taken");
+        (mock, writer)
+    }
+
+    /// Each is a request, of which five are under way at a time.
+    fn large() -> StateRecord {
+        ("k".to_owned(), Some(vec![0; 900 << 10]))
+    }
+
+    #[test]
+    fn a_batch_may_take_longer_than_the_broker_may_be_silent() {
+        let (_mock, writer) = slow(Duration::from_millis(500));
+        let (record, begun) = (large(), Instant::now());
+        let within = Duration::from_millis(1500);
+        let put = writer.put(&[(0, &record); 30], within, &|| {});
+        assert_eq!(put, Ok((1..=30).collect()));
+        assert!(begun.elapsed() > within, "{:?}", begun.elapsed());
+    }
+
+    #[test]
+    fn the_next_attempt_does_not_wait_behind_what_was_given_up() {
+        let (mock, writer) = slow(Duration::from_secs(5));
+        let record = large();
+        let put = writer.put(&[(0, &record); 30], Duration::from_secs(1), &|| {});
+        let said = put.expect_err("no answer in time").to_string();
+        assert!(said.contains("no response within 1s"), "{said}");
+        mock.broker_round_trip_time(1, Duration::ZERO)
+            .expect("taken");
+        let put = writer.put(&[(0, &record)], Duration::from_secs(30), &|| {});
+        let offset = put.expect("it answers again")[0];
+        assert!(offset < 30, "at offset {offset}");
     }
 }

@@ -29,7 +29,7 @@ use super::liveness::Freshness;
 use super::monitor::{Monitor, MonitorView, comparisons};
 use super::restore::{Fit, RestoreError};
 use super::retained::{Contribution, PartitionWindows};
-use super::shards::{advance_to, earliest, fold, judged_until};
+use super::shards::{earliest, fold, judged_until};
 use super::snapshot::{FollowedState, ModelState, Snapshot};
 use super::watchdog::{Frontier, Watchdog};
 use crate::collect::{Counters, Key, Origin, PartitionId};
@@ -70,6 +70,8 @@ pub struct Aggregator {
     topics: Vec<String>,
     shards: BTreeMap<PartitionId, RemoteShard>,
     monitor: Monitor,
+    /// Up to where it is to judge each model, before it looks further.
+    until_ms: Vec<i64>,
     watchdog: Watchdog,
     changes: Vec<Change>,
     /// Counts of the monitors that were replaced.
@@ -84,6 +86,7 @@ impl Aggregator {
     pub fn new(plan: Plan, topics: Vec<String>) -> Aggregator {
         Aggregator {
             monitor: Monitor::new(plan.clone()),
+            until_ms: vec![i64::MIN; plan.models.len()],
             plan,
             topics,
             shards: BTreeMap::new(),
@@ -226,11 +229,21 @@ impl Aggregator {
 
     /// Judges up to the time that all partitions that are waited for have passed.
     pub fn advance(&mut self) {
-        if self.shards.values().any(|s| s.lacks) {
-            self.rebuild();
+        while !self.advance_some(usize::MAX) {}
+    }
+
+    /// The same, but judges about `most` panes of views in a call. Answers whether it came there.
+    /// Until then it does not look how far partitions have come since, and no windows take the
+    /// place of panes that are to be judged.
+    pub fn advance_some(&mut self, most: usize) -> bool {
+        let sealed_until_ms = self.monitor.view().sealed_until_ms().iter();
+        if sealed_until_ms.zip(&self.until_ms).all(|(is, to)| is >= to) {
+            if self.shards.values().any(|s| s.lacks) {
+                self.rebuild();
+            }
+            self.until_ms = self.watermarks_ms();
         }
-        let watermarks_ms = self.watermarks_ms();
-        advance_to(&mut self.monitor, &watermarks_ms);
+        self.monitor.advance_to(&self.until_ms, most)
     }
 
     /// Time up to which each model can be judged: the least event time reached by a partition that

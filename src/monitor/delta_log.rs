@@ -26,9 +26,10 @@
 //!
 //! A log has [room](DeltaLog::is_full) for as many bytes as the windows of its partition take, so
 //! that its checkpoint at most doubles. Half full, it asks for its checkpoint; full, it asks that
-//! nothing more is read. What was read by then may still seal a pane of each stream, for which
-//! there is [`OVERRUN_BYTES`]. A log that is longer is cut: the judge then resumes from the windows
-//! and counts the slides that it skipped.
+//! nothing more is read. What was read by then may still seal many panes of each stream, for
+//! example after a gap in event time. If a checkpoint with them could not be written, a log that is
+//! longer by [`OVERRUN_BYTES`] is cut: the judge then resumes from the windows and counts the
+//! slides that it skipped.
 
 use super::delta::Delta;
 use serde::{Deserialize, Serialize};
@@ -40,7 +41,7 @@ const KEPT_BYTES: usize = 64 << 10;
 /// Least room for the deltas of a partition that wait for the broker.
 const UNSENT_BYTES: usize = 16 << 20;
 
-/// Deltas beyond its room at which a log is cut.
+/// Deltas beyond its room at which a log is cut once they could not be written.
 const OVERRUN_BYTES: usize = 64 << 20;
 
 /// Most earlier checkpoints that a batch names: as many takeovers in a row may pass before a judge
@@ -124,6 +125,8 @@ pub struct DeltaLog {
     stored: u64,
     /// Bytes that it may take.
     room: usize,
+    /// The last checkpoint with deltas of it was not written.
+    failed: bool,
     /// Deltas that were cut before they were stored.
     cut: u64,
 }
@@ -137,6 +140,7 @@ impl Default for DeltaLog {
             bytes: 0,
             stored: 0,
             room: UNSENT_BYTES,
+            failed: false,
             cut: 0,
         }
     }
@@ -208,7 +212,9 @@ impl DeltaLog {
             let stored = self.from < self.stored;
             let most = match stored {
                 true => KEPT_BYTES,
-                false => self.room + OVERRUN_BYTES,
+                false if self.failed => self.room + OVERRUN_BYTES,
+                // Nothing more is read while it is full.
+                false => break,
             };
             if self.bytes <= most {
                 break;
@@ -235,6 +241,13 @@ impl DeltaLog {
     /// The deltas before `next` are stored.
     pub fn stored_until(&mut self, next: u64) {
         self.stored = self.stored.max(next);
+        self.failed = false;
+        self.trim();
+    }
+
+    /// Deltas that were handed over could not be stored.
+    pub fn not_stored(&mut self) {
+        self.failed = true;
         self.trim();
     }
 
@@ -368,15 +381,21 @@ mod tests {
     #[test]
     fn what_is_cut_before_it_is_stored_is_counted_once() {
         let mut log = DeltaLog::default();
-        extend(&mut log, UNSENT_BYTES + OVERRUN_BYTES, 0);
+        extend(&mut log, UNSENT_BYTES + OVERRUN_BYTES + EACH, 0);
+        // One step may seal that much, and the broker is well.
         assert_eq!(log.take_cut(), 0);
+        log.not_stored();
+        assert_eq!(log.take_cut(), 1);
+        extend(&mut log, 2 * EACH, 0);
+        assert_eq!(log.take_cut(), 2);
         extend(&mut log, 3 * EACH, 0);
         assert_eq!((log.take_cut(), log.take_cut()), (3, 0));
         let batch = log.batch(Vec::new(), Vec::new());
-        assert_eq!(batch.from, 3);
+        assert_eq!(batch.from, 6);
         // What goes once it is stored was not cut.
         log.stored_until(batch.next);
         assert!(log.bytes() <= KEPT_BYTES);
+        extend(&mut log, UNSENT_BYTES + OVERRUN_BYTES + EACH, 0);
         assert_eq!(log.take_cut(), 0);
     }
 }

@@ -258,6 +258,13 @@ impl LocalShard {
         }
     }
 
+    /// A checkpoint with deltas of it could not be written.
+    pub fn deltas_not_stored(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.not_stored();
+        }
+    }
+
     /// What is counted of the partition.
     pub fn view(&self) -> ShardView<'_> {
         self.shard.view()

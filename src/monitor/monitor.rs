@@ -41,6 +41,7 @@ mod expiry;
 mod persist;
 mod rebuild;
 mod settings;
+mod steps;
 mod together;
 mod view;
 
@@ -246,7 +247,7 @@ impl Monitor {
     }
 
     /// Seals and judges the panes of a model up to the watermark, which all shards have passed.
-    pub fn advance(&mut self, model: usize, watermark_ms: i64) {
+    fn advance(&mut self, model: usize, watermark_ms: i64) {
         let from_ms = self.sealed_until_ms[model];
         let span = (from_ms, watermark_ms);
         let views = scalars(&self.plan.models[model]).count();

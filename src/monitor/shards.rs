@@ -234,7 +234,7 @@ impl Shards {
         }
         let watermarks_ms = self.watermarks_ms();
         if let Some(monitor) = &mut self.monitor {
-            advance_to(monitor, &watermarks_ms);
+            monitor.advance_to(&watermarks_ms, usize::MAX);
         }
     }
 
@@ -432,16 +432,6 @@ impl Shards {
         let shards = self.shards.iter();
         shards.map(LocalShard::bytes).sum::<usize>() + self.monitor().map_or(0, MonitorView::bytes)
     }
-}
-
-/// Advances a monitor to the watermarks of its models.
-pub(super) fn advance_to(monitor: &mut Monitor, watermarks_ms: &[i64]) {
-    for (model, &watermark_ms) in watermarks_ms.iter().enumerate() {
-        if watermark_ms > monitor.view().sealed_until_ms()[model] {
-            monitor.advance(model, watermark_ms);
-        }
-    }
-    monitor.compare_streams();
 }
 
 /// By model, when the oldest prediction of any shard is mature.

@@ -8,7 +8,7 @@
 use super::activity::Activity;
 use super::delta::PaneWalk;
 use super::snapshot::VersionState;
-use super::version::Version;
+use super::version::{Version, VersionView};
 use super::views::VersionName;
 use crate::collect::LateVector;
 use crate::judge::{
@@ -166,6 +166,23 @@ impl Vectors {
                 judge.seal(pane, end_ms, options, changes);
             });
         }
+    }
+
+    /// Whether time alone changes a window of a model.
+    pub fn can_slide(&self, model: usize) -> bool {
+        let mine = self.views_of(model);
+        mine.map(|v| &v.sink).any(Judge::can_slide)
+    }
+
+    /// Begin of the oldest pane of a model that waits.
+    pub fn oldest_ms(&self, model: usize) -> Option<i64> {
+        let mine = self.views_of(model);
+        mine.filter_map(|v| v.panes.oldest_ms()).min()
+    }
+
+    fn views_of(&self, model: usize) -> impl Iterator<Item = &VersionView<Judge>> {
+        let mine = self.versions.iter().filter(move |v| v.model == model);
+        mine.flat_map(|v| &v.views)
     }
 
     /// The input has ended at the watermark.

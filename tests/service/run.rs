@@ -406,6 +406,10 @@ fn a_full_disk_loses_no_pending_prediction_and_once_there_is_room_all_is_saved()
         sum(a, "trueline_records_open{") == 3000.0
             && sum(a, "trueline_snapshot_errors_total") >= 2.0
     });
+    await_answer(port, "/ready", |a| {
+        a.contains("snapshots cannot be written")
+    });
+    assert!(get(port, "/live").is_some_and(|a| a.starts_with("HTTP/1.1 200")));
 
     // Room again, without a restart: the journals catch up.
     let lifted = Command::new("prlimit")
@@ -420,6 +424,7 @@ fn a_full_disk_loses_no_pending_prediction_and_once_there_is_room_all_is_saved()
         sum(a, "trueline_snapshot_bytes") > 3000.0 * 40.0
             && sum(a, "trueline_snapshot_errors_total") <= before + 1.0
     });
+    await_answer(port, "/ready", |a| a.starts_with("HTTP/1.1 200"));
     // The guard kills it.
     drop(limited);
 

@@ -5,7 +5,7 @@ use crate::store::checkpoint::{self, JournalChunk, KeyedRecord, PartitionCheckpo
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long one batch of records may take to be written before it is called failed.
+/// How long the broker may take no record of a batch before writing it is called failed.
 const WRITE: Duration = Duration::from_secs(30);
 
 /// A checkpoint on its way to a topic.

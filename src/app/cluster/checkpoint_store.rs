@@ -359,6 +359,7 @@ impl CheckpointStore {
             self.counts.written_bytes += answer.bytes;
         }
         for sent in answer.sent {
+            let shard = shards.iter_mut().find(|s| s.at == sent.at);
             let cursor = self.cursors.get_mut(&sent.at);
             let Some(cursor) = cursor.filter(|c| c.epoch == sent.records.epoch) else {
                 continue;
@@ -367,6 +368,7 @@ impl CheckpointStore {
                 let newer = std::mem::take(&mut cursor.unwritten);
                 cursor.unwritten = sent.records.pieces.into_iter().chain(newer).collect();
                 cursor.old.extend(sent.records.drops);
+                shard.into_iter().for_each(LocalShard::deltas_not_stored);
                 continue;
             }
             cursor.number = sent.records.number;
@@ -379,8 +381,7 @@ impl CheckpointStore {
             }
             cursor.written = Some(sent.progress);
             cursor.at_ms = Some(at_ms);
-            let mut shards = shards.iter_mut();
-            if let Some(shard) = shards.find(|s| s.at == sent.at) {
+            if let Some(shard) = shard {
                 shard.deltas_stored(sent.deltas_until);
             }
             positions.extend(sent.positions);

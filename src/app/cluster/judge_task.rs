@@ -24,6 +24,9 @@ use std::sync::Arc;
 /// number of the topic, and its name with the partition.
 pub(super) type Part = (PartitionId, u16, Place);
 
+/// How long panes that came at once may wait for their judgement before that is reported.
+const BACKLOG_MS: i64 = 10_000;
+
 /// See the module.
 pub struct JudgeTask {
     options: FollowerOptions,
@@ -40,6 +43,8 @@ pub struct JudgeTask {
     news: bool,
     /// All that lay in the topic at the start was read and looked at.
     began: bool,
+    /// Since when it has not judged all that it can, if it has not.
+    behind_since_ms: Option<i64>,
     /// Changes with everything that a checkpoint of the task would hold.
     revision: u64,
 }
@@ -76,6 +81,7 @@ impl JudgeTask {
             rewound: false,
             news: false,
             began: false,
+            behind_since_ms: None,
             revision: 0,
         })
     }
@@ -187,7 +193,7 @@ impl JudgeTask {
     /// Another judges from now on: what was said here is withdrawn.
     pub(super) fn withdraw(&mut self) {
         self.aggregator = Aggregator::new(self.plan.clone(), self.topics.clone());
-        self.began = false;
+        (self.began, self.behind_since_ms) = (false, None);
     }
 
     /// Whether all that lay in the topic at the start was read.
@@ -233,8 +239,8 @@ impl JudgeTask {
         positions.map(|o| (o.partition_id(), o.offset)).collect()
     }
 
-    /// Finds the partitions that verdicts wait for, from the sources' offsets at the brokers, and
-    /// judges.
+    /// Finds the partitions that verdicts wait for, from the sources' offsets at the brokers; what
+    /// can be judged now is left to [`JudgeTask::advance`].
     pub(super) fn look(&mut self, lengths: &Lengths) {
         let now_ms = clock::steady_ms();
         let (parts, positions) = (self.parts(), self.positions());
@@ -264,8 +270,44 @@ impl JudgeTask {
         for (at, _, freshness) in all {
             self.aggregator.set_freshness(at, freshness);
         }
-        self.aggregator.advance();
+        self.behind_since_ms.get_or_insert(now_ms);
         (self.news, self.began) = (false, true);
+    }
+
+    /// Whether it has not judged all that it can.
+    pub(super) fn is_behind(&self) -> bool {
+        self.behind_since_ms.is_some()
+    }
+
+    /// Judges on, where it is behind: about `most` panes of views.
+    pub(super) fn advance(&mut self, most: usize) {
+        if !self.is_behind() {
+            return;
+        }
+        let before = self.aggregator.skipped();
+        match self.aggregator.advance_some(most) {
+            true => self.behind_since_ms = None,
+            false => self.revision += 1,
+        }
+        let panes = self.aggregator.skipped() - before;
+        if panes > 0 {
+            let topic = self.topic();
+            crate::warn_limited!(
+                topic,
+                panes,
+                "panes have no verdict, as the judge did not read all deltas: unless it has just begun, the broker \
+                 compacted checkpoints away first; set min.compaction.lag.ms of the topic to 60000 or more"
+            );
+        }
+    }
+
+    /// The topic that it reads.
+    fn topic(&self) -> String {
+        let topic = &self.options.checkpoints.topic;
+        match self.options.checkpoints.judge_partitions {
+            Some(_) => judge_topic(topic),
+            None => topic.clone(),
+        }
     }
 
     /// Advances the clock to `now_ms`. Returns all changes since the last call.
@@ -361,6 +403,16 @@ impl JudgeTask {
                 ),
             };
             all.push((part, why));
+        }
+        let since_ms = self.behind_since_ms;
+        let behind_ms = since_ms.map_or(0, |since_ms| clock::steady_ms() - since_ms);
+        if behind_ms >= BACKLOG_MS {
+            let why = format!(
+                "for {} s it has been judging panes that came at once: verdicts are of earlier event time until it is \
+                 through",
+                behind_ms / 1000
+            );
+            all.push(("judge backlog".to_owned(), why));
         }
         all
     }

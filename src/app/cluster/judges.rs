@@ -36,6 +36,10 @@ const LOOKS: (Duration, Duration) = (Duration::from_millis(250), Duration::from_
 /// How often the partitions of the sources are counted.
 const COUNTS: Duration = Duration::from_secs(60);
 
+/// Panes of views that are judged in one turn, by all tasks: a fraction of a second, and some
+/// seconds where each of them ends large windows.
+const PANES: usize = 1024;
+
 /// The task of the one judge.
 const ALL: i32 = 0;
 
@@ -109,9 +113,11 @@ impl Judges {
         }
     }
 
-    /// Reads what there is, and judges what can be judged; waits for the first no longer than
-    /// `wait`. Answers how many records there were.
+    /// Reads what there is, and judges what can be judged, a bounded number of panes in a call;
+    /// waits for the first no longer than `wait`. Answers how many records there were.
     pub fn follow(&mut self, wait: Duration) -> usize {
+        let behind = self.tasks.values().any(JudgeTask::is_behind);
+        let wait = if behind { Duration::ZERO } else { wait };
         let read = match &mut self.feed {
             Feed::One(follower) => self
                 .tasks
@@ -130,10 +136,12 @@ impl Judges {
             self.looked = Instant::now();
             self.look();
         }
+        let most = PANES / self.tasks.len().max(1);
+        self.tasks.values_mut().for_each(|t| t.advance(most));
         read
     }
 
-    /// Finds the partitions that verdicts wait for, and judges.
+    /// Finds the partitions that verdicts wait for.
     fn look(&mut self) {
         let link = match &self.feed {
             Feed::One(follower) => follower.link(),

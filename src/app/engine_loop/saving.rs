@@ -8,6 +8,7 @@ use super::EngineLoop;
 use crate::app::cluster::topology::Topology;
 use crate::app::outputs::publish;
 use crate::app::outputs::snapshots::Written;
+use crate::app::restore::STATE;
 use crate::monitor::Snapshot;
 use std::time::Duration;
 
@@ -53,13 +54,18 @@ impl EngineLoop {
         self.unwritten = written.unwritten;
         self.pause_while_unwritten();
         publish::snapshot(&self.published, written);
+        let (part, what) = match self.topology.may_move() {
+            true => ("state topic", "checkpoints"),
+            false => (STATE, "snapshots"),
+        };
         match &written.result {
-            Err(why) if self.topology.may_move() => {
-                let why = format!("checkpoints cannot be written: {why}");
-                self.published.not_ready("state topic", &why);
+            Err(why) => {
+                let why = format!("{what} cannot be written: {why}");
+                self.published.not_ready(part, &why);
             }
-            _ if self.topology.may_move() => self.published.ready("state topic"),
-            _ => {}
+            // A directory that was lost does not come back.
+            Ok(_) if part == STATE && self.directory_lost => {}
+            Ok(_) => self.published.ready(part),
         }
         if let Ok(positions) = &written.result {
             for consumer in &mut self.consumers {

@@ -70,6 +70,20 @@ fn nothing_is_read_while_too_much_of_the_journals_is_in_memory_and_ready_says_so
 }
 
 #[test]
+fn ready_says_that_snapshots_cannot_be_written_until_one_is() {
+    let folder = tempfile::TempDir::with_prefix("trueline-full-").expect("a folder");
+    let text = CONFIG.replace("STATE", &folder.path().display().to_string());
+    let mut engine = App::engine_loop(Setup::of(config(&text))).expect("it loads");
+    let why = |engine: &EngineLoop| engine.published.missing().get("state").cloned();
+    engine.saved(&unwritten(0));
+    let said = why(&engine).expect("it is named");
+    assert_eq!(said, "snapshots cannot be written: no space left");
+    engine.save_and_wait().expect("there is space");
+    assert_eq!(why(&engine), None);
+    engine.end().expect("it ends in order");
+}
+
+#[test]
 fn journals_that_a_write_has_not_finished_with_pause_reading_too() {
     let folder = tempfile::TempDir::with_prefix("trueline-hangs-").expect("a folder");
     let text = CONFIG

@@ -94,8 +94,13 @@ impl Shared {
         }
         let old = now_ms().saturating_sub(self.limits.keep_ms);
         let by_all = state.read_by_all();
-        // What is before an old segment is old, even if a clock that was ahead dated it later.
-        let is_old = |state: &State| state.segments.iter().any(|s| s.last_ms < old);
+        // What is before an old segment is old, even if a clock that was ahead dated it later. One
+        // that is empty has no date.
+        let dated = |s: &&Segment| s.end > s.base;
+        let is_old = |state: &State| {
+            let mut dated = state.segments.iter().filter(dated);
+            dated.any(|s| s.last_ms < old)
+        };
         while state.deletable(by_all).is_some() && is_old(&state) {
             self.delete_oldest(&mut state)?;
         }

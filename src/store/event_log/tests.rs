@@ -276,6 +276,23 @@ fn old_events_stay_as_long_as_a_snapshot_that_is_kept_needs_them() {
 }
 
 #[test]
+fn events_before_an_empty_segment_are_not_old() {
+    let folder = TempDir::with_prefix("trueline-log-empty-").expect("a folder");
+    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
+    append(&log, 0..2, Some("key")).expect("there is room");
+    drop(log);
+    // A write that failed after it had begun a segment leaves that empty.
+    segment::Segment::create(folder.path(), 2).expect("a file");
+    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
+    for _ in 0..KEEP {
+        log.reader().consume(2).expect("stored");
+    }
+    assert_eq!(log.facts().first, 0);
+    let again = append(&log, 0..2, Some("key")).expect("it is known");
+    assert!(again.duplicate);
+}
+
+#[test]
 fn a_file_that_does_not_say_how_far_the_log_was_read_says_the_least() {
     let folder = TempDir::with_prefix("trueline-log-consumed-").expect("a folder");
     let limits = LogLimits {

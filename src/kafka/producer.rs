@@ -1,0 +1,54 @@
+//! A producer that writes each record once and in order, and outlives its client.
+//!
+//! The client of such a producer ends for good at some errors, for example where its user may write
+//! nowhere. A new one takes its place at the next record.
+
+use super::quiet::Quiet;
+use super::{KafkaError, KafkaOptions};
+use rdkafka::ClientConfig;
+use rdkafka::producer::{Producer, ThreadedProducer};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
+/// See the module. Threads can share it.
+pub(super) struct IdempotentProducer {
+    of: &'static str,
+    config: ClientConfig,
+    options: KafkaOptions,
+    client: RwLock<ThreadedProducer<Quiet>>,
+}
+
+impl IdempotentProducer {
+    /// A producer with these settings; `of` names it in the debug lines.
+    pub fn new(
+        of: &'static str,
+        mut config: ClientConfig,
+        options: &KafkaOptions,
+    ) -> Result<IdempotentProducer, KafkaError> {
+        config.set("enable.idempotence", "true");
+        Ok(IdempotentProducer {
+            client: RwLock::new(Quiet::client(of, &config, options)?),
+            of,
+            config,
+            options: options.clone(),
+        })
+    }
+
+    /// The client as it is.
+    pub fn client(&self) -> RwLockReadGuard<'_, ThreadedProducer<Quiet>> {
+        self.client.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds the brokers again if the client has lost them, and replaces a client that has ended.
+    pub fn renew(&self) -> Result<(), KafkaError> {
+        let ended = {
+            let now = self.client();
+            Quiet::rebootstrap(now.client());
+            now.client().fatal_error().is_some()
+        };
+        if ended {
+            let new = Quiet::client(self.of, &self.config, &self.options)?;
+            *self.client.write().unwrap_or_else(PoisonError::into_inner) = new;
+        }
+        Ok(())
+    }
+}
