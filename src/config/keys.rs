@@ -255,7 +255,8 @@ const TLS: &[Key] = &[
         "enabled",
         Kind::Truth,
         Value("false"),
-        "Whether to use TLS. Unset, `security.protocol` in `options` of [kafka] decides.",
+        "Whether to use TLS. Unset, `security.protocol` in `options` of [kafka] decides. The files \
+         of this section are read when the process starts: restart it after renewing one.",
     ),
     key(
         "ca_file",

@@ -18,6 +18,7 @@
 //! the caller is authoritative.
 
 mod counts;
+mod denied;
 mod members;
 mod next_offsets;
 mod rebalance;
@@ -75,7 +76,9 @@ pub struct Consumer {
     counted: Instant,
     /// They were asked for since the caller last looked.
     recounted: bool,
-    brokers: String,
+    /// Partitions that this user may not read.
+    denied: BTreeSet<Partition>,
+    options: KafkaOptions,
     next: NextOffsets,
     ends: PartitionEnds,
     contact: Contact,
@@ -117,7 +120,8 @@ impl Consumer {
             doubted: false,
             counted: Instant::now(),
             recounted: false,
-            brokers: options.brokers.clone(),
+            denied: BTreeSet::new(),
+            options: options.clone(),
             next: NextOffsets::new(options.topics.len()),
             ends: PartitionEnds::default(),
             contact: Contact::default(),
@@ -142,6 +146,7 @@ impl Consumer {
         if std::mem::take(&mut self.came) || self.looked.elapsed() >= LOOK_EVERY {
             self.report_grown(handler);
             self.report_hidden(handler);
+            self.admit_allowed();
         }
         if !self.recovery.is_empty() {
             self.recover(handler);
@@ -185,6 +190,7 @@ impl Consumer {
         let (next, recovery) = (&mut self.next, &mut self.recovery);
         let (restarted, starts) = (&self.restarted, &self.starts);
         let mut failed: Vec<(i32, String)> = Vec::new();
+        let mut denied: Vec<(Partition, String)> = Vec::new();
         let (mut n, mut fetched) = (0, 0);
         self.client.fetch(max, timeout, &mut |batch| {
             let mut records = Vec::with_capacity(batch.len());
@@ -207,7 +213,10 @@ impl Consumer {
                     None if starts.awaits(partition) => {}
                     None => {
                         let text = String::from_utf8_lossy(record.payload).into_owned();
-                        failed.push((error, text));
+                        match error == RDKafkaErrorCode::TopicAuthorizationFailed as i32 {
+                            true => denied.push((partition, text)),
+                            false => failed.push((error, text)),
+                        }
                     }
                 }
             }
@@ -220,6 +229,9 @@ impl Consumer {
         }
         for (code, text) in failed {
             self.report(KafkaError::Other(format!("{text} (code {code})")), handler);
+        }
+        for (p, text) in denied {
+            self.deny(p, text, handler);
         }
         (n, fetched)
     }
@@ -333,7 +345,9 @@ impl Consumer {
             }
             for (code, text) in events.errors {
                 let error = self.explain(code, text);
-                self.doubted |= matches!(error, KafkaError::Topic { .. });
+                let is_of_topics =
+                    matches!(error, KafkaError::Topic { .. } | KafkaError::Denied { .. });
+                self.doubted |= is_of_topics;
                 self.report(error, handler);
             }
             if events.rebalances.is_empty() {
@@ -362,11 +376,12 @@ impl Consumer {
         }
     }
 
-    fn explain(&self, code: RDKafkaErrorCode, text: String) -> KafkaError {
+    fn explain(&mut self, code: RDKafkaErrorCode, text: String) -> KafkaError {
         if let Some(fatal) = self.client.fatal_error() {
             return fatal;
         }
-        KafkaError::from_code(code, text, &self.brokers, &self.topics.names)
+        let error = KafkaError::from_code(code, text, &self.options);
+        self.contact.explain(code, error)
     }
 
     /// Commits the next offset of each partition, without waiting. With one that is gone the broker

@@ -6,7 +6,8 @@
 //! so "no broker" is also measured without partitions. And it counts how often in a row a partition
 //! was fetched from no broker although its leader is known.
 
-use super::Partition;
+use super::{KafkaError, Partition};
+use rdkafka::types::RDKafkaErrorCode;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,8 @@ const UNFETCHED: u32 = 3;
 #[derive(Default)]
 pub(super) struct Contact {
     cut_off: Option<Instant>,
+    /// Why a broker could not be reached, since one last was.
+    why: Option<KafkaError>,
     leaderless: BTreeMap<Partition, Instant>,
     unfetched: BTreeMap<Partition, u32>,
 }
@@ -25,10 +28,22 @@ pub(super) struct Contact {
 impl Contact {
     /// Takes whether any broker is connected.
     pub fn update(&mut self, connected: bool) {
+        self.why = self.why.take().filter(|_| !connected);
         self.cut_off = match connected {
             true => None,
             false => self.cut_off.or_else(|| Some(Instant::now())),
         };
+    }
+
+    /// Takes an error. Answers why, where it only says that all brokers are down.
+    pub fn explain(&mut self, code: RDKafkaErrorCode, error: KafkaError) -> KafkaError {
+        if code == RDKafkaErrorCode::AllBrokersDown {
+            return self.why.clone().unwrap_or(error);
+        }
+        if error.is_of_connection() {
+            self.why = Some(error.clone());
+        }
+        error
     }
 
     /// Takes whether the leader of a partition is connected.
@@ -83,6 +98,27 @@ impl Contact {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn that_all_brokers_are_down_is_said_as_long_as_nobody_knows_why() {
+        let mut contact = Contact::default();
+        let (down, tls) = (RDKafkaErrorCode::AllBrokersDown, RDKafkaErrorCode::SSL);
+        let all = || KafkaError::Unreachable {
+            brokers: "b:1".to_owned(),
+            detail: "1/1 brokers are down".to_owned(),
+        };
+        let why = || KafkaError::Tls {
+            detail: "certificate verify failed".to_owned(),
+        };
+        let other = || KafkaError::Other("no".to_owned());
+        assert_eq!(contact.explain(down, all()), all());
+        assert_eq!(contact.explain(tls, why()), why());
+        assert_eq!(contact.explain(RDKafkaErrorCode::Fail, other()), other());
+        contact.update(false);
+        assert_eq!(contact.explain(down, all()), why());
+        contact.update(true);
+        assert_eq!(contact.explain(down, all()), all());
+    }
 
     #[test]
     fn a_partition_is_given_up_after_three_statistics_in_a_row() {

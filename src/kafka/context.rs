@@ -6,6 +6,7 @@
 //! afterwards.
 
 use super::rebootstrap::Rebootstrap;
+use super::throttle::ErrorThrottle;
 use super::token::TokenFile;
 use rdkafka::client::{ClientContext, OAuthToken};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, RebalanceProtocol};
@@ -74,6 +75,8 @@ pub(super) struct Context {
     pub closing: AtomicBool,
     /// How many callbacks librdkafka has run.
     callbacks: AtomicU64,
+    /// The facilities of librdkafka that have written a line lately.
+    lines: Mutex<ErrorThrottle>,
 }
 
 /// Most errors stored between two polls.
@@ -87,12 +90,18 @@ impl Context {
             rebootstrap,
             closing: AtomicBool::new(false),
             callbacks: AtomicU64::new(0),
+            lines: Mutex::default(),
         }
     }
 
     /// How many callbacks librdkafka has run. A poll that runs none has found its queue empty.
     pub fn callbacks(&self) -> u64 {
         self.callbacks.load(Ordering::Relaxed)
+    }
+
+    fn admits_line(&self, facility: &str) -> bool {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.admits_kind(facility.to_owned())
     }
 
     fn count_callback(&self) {
@@ -133,7 +142,11 @@ impl ClientContext for Context {
             RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical => {
                 tracing::error!(facility, message, "librdkafka");
             }
-            RDKafkaLogLevel::Error | RDKafkaLogLevel::Warning => {
+            // One would come with each commit, or each connection, while a right or a certificate
+            // is missing. What is strange about the settings is said once, in several lines.
+            RDKafkaLogLevel::Error | RDKafkaLogLevel::Warning
+                if facility == "CONFWARN" || self.admits_line(facility) =>
+            {
                 tracing::warn!(facility, message, "librdkafka");
             }
             _ => tracing::debug!(facility, message, "librdkafka"),

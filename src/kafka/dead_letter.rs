@@ -37,7 +37,7 @@ pub struct DeadLetterCounts {
 pub struct DeadLetter {
     producer: ThreadedProducer<Quiet>,
     counts: Arc<Counts>,
-    topic: String,
+    topic: Arc<str>,
 }
 
 #[derive(Default)]
@@ -50,13 +50,13 @@ struct Counts {
 impl DeadLetter {
     /// A producer for [`KafkaOptions::dead_letter`]; `None` if that is not set.
     pub fn new(options: &KafkaOptions) -> Result<Option<DeadLetter>, KafkaError> {
-        let Some(topic) = options.dead_letter.clone() else {
+        let Some(topic) = options.dead_letter.as_deref() else {
             return Ok(None);
         };
         Ok(Some(DeadLetter {
             producer: Quiet::client("dead letters", &options.producer_config(), options)?,
             counts: Arc::default(),
-            topic,
+            topic: topic.into(),
         }))
     }
 
@@ -85,11 +85,14 @@ impl DeadLetter {
                 value: Some(&t.to_string()),
             });
         }
-        let counts = Arc::clone(&self.counts);
+        let (counts, to) = (Arc::clone(&self.counts), Arc::clone(&self.topic));
         let then: Then = Box::new(move |written| {
             let count = match written {
                 Ok(_) => &counts.delivered,
-                Err(_) => &counts.failed,
+                Err(error) => {
+                    crate::warn_limited!(topic = %to, %error, "dead letter not written");
+                    &counts.failed
+                }
             };
             count.fetch_add(1, Ordering::Relaxed);
         });
@@ -102,7 +105,8 @@ impl DeadLetter {
         if let Some(key) = record.key {
             letter = letter.key(key);
         }
-        if self.producer.send(letter).is_err() {
+        if let Err((error, _)) = self.producer.send(letter) {
+            crate::warn_limited!(topic = %self.topic, %error, "dead letter not written");
             self.counts.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }

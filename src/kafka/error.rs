@@ -1,8 +1,15 @@
 //! Errors of the Kafka client. Each message names the remedy.
 
+use super::KafkaOptions;
 use rdkafka::error::KafkaError as Native;
 use rdkafka::types::RDKafkaErrorCode as Code;
 use std::fmt;
+
+/// What OpenSSL says where the other side ended the connection, and why.
+const ALERT: &str = "SSL alert";
+
+/// What librdkafka says once no broker is connected.
+const DOWN: &str = "brokers are down";
 
 /// A failure of the Kafka client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +33,21 @@ pub enum KafkaError {
         /// Text of librdkafka.
         detail: String,
     },
-    /// The topic does not exist or may not be read.
+    /// The TLS connection failed, by the certificate of the broker or that of this client.
+    Tls {
+        /// Text of librdkafka.
+        detail: String,
+    },
+    /// This user lacks a right.
+    Denied {
+        /// What it is a right on: "topic `scores`".
+        on: String,
+        /// The operation that an ACL must allow.
+        right: &'static str,
+        /// Text of the broker.
+        detail: String,
+    },
+    /// The topic does not exist, or is not as it must be.
     Topic {
         /// Name of the topic.
         topic: String,
@@ -50,11 +71,25 @@ impl KafkaError {
         matches!(self, KafkaError::Fatal(_) | KafkaError::Fenced(_))
     }
 
+    /// Whether it is why a broker cannot be reached.
+    pub(super) fn is_of_connection(&self) -> bool {
+        matches!(
+            self,
+            KafkaError::Unreachable { .. }
+                | KafkaError::Credentials { .. }
+                | KafkaError::Tls { .. }
+        )
+    }
+
     /// Whether it lasts until someone corrects the configuration or the broker.
     pub fn needs_operator(&self) -> bool {
         matches!(
             self,
-            KafkaError::Option { .. } | KafkaError::Credentials { .. } | KafkaError::Topic { .. }
+            KafkaError::Option { .. }
+                | KafkaError::Credentials { .. }
+                | KafkaError::Tls { .. }
+                | KafkaError::Denied { .. }
+                | KafkaError::Topic { .. }
         )
     }
 
@@ -74,6 +109,8 @@ impl KafkaError {
             KafkaError::Option { name, .. } => format!("option {name}"),
             KafkaError::Unreachable { .. } => "unreachable".to_string(),
             KafkaError::Credentials { .. } => "credentials".to_string(),
+            KafkaError::Tls { .. } => "tls".to_string(),
+            KafkaError::Denied { on, .. } => format!("denied {on}"),
             KafkaError::Topic { topic, .. } => format!("topic {topic}"),
             KafkaError::Other(s) | KafkaError::Fatal(s) | KafkaError::Fenced(s) => s.clone(),
         }
@@ -102,39 +139,61 @@ impl KafkaError {
         }
     }
 
-    /// An error that a callback reported.
-    pub(super) fn from_code(
-        code: Code,
-        detail: String,
-        brokers: &str,
-        topics: &[String],
-    ) -> KafkaError {
+    /// This user lacks a right on a topic.
+    pub(super) fn topic_denied(topic: &str, right: &'static str, detail: String) -> KafkaError {
+        KafkaError::Denied {
+            on: format!("topic `{topic}`"),
+            right,
+            detail,
+        }
+    }
+
+    /// An error that a callback of a client with these options reported.
+    pub(super) fn from_code(code: Code, detail: String, options: &KafkaOptions) -> KafkaError {
+        let topics = &options.topics;
+        let topic = topics.iter().filter(|t| detail.contains(t.as_str()));
+        let topic = topic.max_by_key(|t| t.len()).cloned();
+        let topic = || topic.unwrap_or_else(|| topics.join(", "));
         match code {
+            Code::SSL => KafkaError::Tls { detail },
+            // The broker judges the certificate of a client once the connection is made.
+            Code::BrokerTransportFailure
+                if detail.contains(ALERT) || detail.contains("certificate verify failed") =>
+            {
+                KafkaError::Tls { detail }
+            }
             Code::BrokerTransportFailure
             | Code::AllBrokersDown
             | Code::Resolve
             | Code::OperationTimedOut
             | Code::RequestTimedOut => KafkaError::Unreachable {
-                brokers: brokers.to_string(),
-                detail,
+                brokers: options.brokers.clone(),
+                detail: match options.is_plain() && detail.ends_with(DOWN) {
+                    // A broker that expects more closes the connection without a word.
+                    true => {
+                        format!(
+                            "{detail}; if their port speaks TLS or SASL, set [kafka.tls] or [kafka.sasl]"
+                        )
+                    }
+                    false => detail,
+                },
             },
             Code::Authentication
             | Code::SaslAuthenticationFailed
-            | Code::UnsupportedSASLMechanism
-            | Code::SSL => KafkaError::Credentials { detail },
-            Code::UnknownTopic
-            | Code::UnknownTopicOrPartition
-            | Code::UnknownPartition
-            | Code::TopicAuthorizationFailed => KafkaError::Topic {
-                topic: topics
-                    .iter()
-                    .filter(|t| detail.contains(t.as_str()))
-                    .max_by_key(|t| t.len())
-                    .cloned()
-                    .unwrap_or_else(|| topics.join(", ")),
+            | Code::UnsupportedSASLMechanism => KafkaError::Credentials { detail },
+            Code::TopicAuthorizationFailed => KafkaError::topic_denied(&topic(), "READ", detail),
+            Code::GroupAuthorizationFailed => KafkaError::Denied {
+                on: format!("group `{}`", options.group),
+                right: "READ",
                 detail,
-                key: "topics",
             },
+            Code::UnknownTopic | Code::UnknownTopicOrPartition | Code::UnknownPartition => {
+                KafkaError::Topic {
+                    topic: topic(),
+                    detail,
+                    key: "topics",
+                }
+            }
             Code::Fatal => KafkaError::Fatal(detail),
             _ => KafkaError::Other(detail),
         }
@@ -155,6 +214,20 @@ impl fmt::Display for KafkaError {
                 f,
                 "the kafka broker refused the credentials ({detail}); check `security.protocol`, `mechanism`, `username` and `password`"
             ),
+            KafkaError::Tls { detail } if detail.contains(ALERT) => write!(
+                f,
+                "the kafka broker ended the TLS connection ({detail}); check `certificate_file`: whether the broker demands a \
+                 client certificate, knows its authority, and whether it has expired; restart after replacing the file"
+            ),
+            KafkaError::Tls { detail } => write!(
+                f,
+                "no TLS connection to the kafka broker ({detail}); check `ca_file`, and the names and the dates of the \
+                 broker's certificate; restart after replacing the file"
+            ),
+            KafkaError::Denied { on, right, detail } => write!(
+                f,
+                "kafka {on}: this user lacks a right ({detail}); grant {right} on it"
+            ),
             KafkaError::Topic { topic, detail, key } => write!(
                 f,
                 "kafka topic `{topic}`: {detail}; create it or correct `{key}`"
@@ -166,10 +239,7 @@ impl fmt::Display for KafkaError {
                  this one was cut off for longer than a session ({detail}); give each process its own `instance`"
             ),
             KafkaError::Fatal(detail) => {
-                write!(
-                    f,
-                    "kafka client cannot continue: {detail}; restart the process"
-                )
+                write!(f, "kafka client cannot continue: {detail}")
             }
         }
     }
@@ -204,5 +274,80 @@ mod tests {
                 .ended()
                 .ends_with("create it or correct `dead_letter`")
         );
+    }
+
+    /// Texts of librdkafka and OpenSSL 3, with what each of them must name as the remedy.
+    #[test]
+    fn each_fault_of_a_connection_names_what_to_check() {
+        let plain = KafkaOptions {
+            brokers: "b:1".to_owned(),
+            group: "g".to_owned(),
+            topics: vec!["scores".to_owned(), "scores-b".to_owned()],
+            ..KafkaOptions::default()
+        };
+        let mut tls = plain.clone();
+        tls.security.protocol = Some("ssl".to_owned());
+        let verify = "error:0A000086:SSL routines::certificate verify failed";
+        let alert = "error:0A000412:SSL routines::sslv3 alert bad certificate: SSL alert number 42";
+        let down = "1/1 brokers are down";
+        let cases = [
+            (Code::SSL, &tls, verify, "check `ca_file`"),
+            (
+                Code::BrokerTransportFailure,
+                &tls,
+                verify,
+                "check `ca_file`",
+            ),
+            (
+                Code::BrokerTransportFailure,
+                &tls,
+                alert,
+                "check `certificate_file`",
+            ),
+            (Code::SSL, &tls, alert, "check `certificate_file`"),
+            (
+                Code::AllBrokersDown,
+                &plain,
+                down,
+                "set [kafka.tls] or [kafka.sasl]",
+            ),
+            (
+                Code::AllBrokersDown,
+                &tls,
+                down,
+                "(1/1 brokers are down); still",
+            ),
+            (
+                Code::SaslAuthenticationFailed,
+                &tls,
+                "no",
+                "`username` and `password`",
+            ),
+            (
+                Code::GroupAuthorizationFailed,
+                &tls,
+                "no",
+                "group `g`: this user",
+            ),
+            (
+                Code::TopicAuthorizationFailed,
+                &tls,
+                "scores-b: no",
+                "topic `scores-b`: this user",
+            ),
+            (
+                Code::UnknownTopic,
+                &tls,
+                "scores: none",
+                "topic `scores`: scores: none; create it",
+            ),
+        ];
+        for (code, options, detail, remedy) in cases {
+            let said = KafkaError::from_code(code, detail.to_owned(), options).to_string();
+            assert!(said.contains(remedy), "{code:?}: {said}");
+            let others = ["`ca_file`", "`certificate_file`", "`password`", "`brokers`"];
+            let others = others.iter().filter(|other| said.contains(*other));
+            assert!(others.count() <= 1, "{code:?}: {said}");
+        }
     }
 }

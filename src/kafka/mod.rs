@@ -21,6 +21,7 @@ mod partition_ends;
 mod peer;
 mod probe;
 mod process_start;
+mod producer;
 mod quiet;
 mod range;
 mod range_reader;

@@ -208,6 +208,13 @@ impl KafkaOptions {
         &self.topics[..self.topics.len().saturating_sub(self.copartitions)]
     }
 
+    /// Whether connections are neither encrypted nor authenticated.
+    pub(super) fn is_plain(&self) -> bool {
+        let by_option = self.options.get("security.protocol");
+        let protocol = by_option.or(self.security.protocol.as_ref());
+        protocol.is_none_or(|p| p.eq_ignore_ascii_case("plaintext"))
+    }
+
     /// How long the group waits for a silent member, in ms.
     pub fn session_ms(&self) -> u64 {
         let set = self.options.get("session.timeout.ms");

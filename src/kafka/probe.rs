@@ -7,6 +7,7 @@ use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::KafkaError as Native;
 use rdkafka::types::RDKafkaErrorCode;
+use rdkafka::{Offset, TopicPartitionList};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
@@ -44,8 +45,8 @@ pub struct Probe {
     pub partitions: BTreeMap<String, usize>,
 }
 
-/// Checks whether a consumer with these options would start. Takes at most about `timeout`. It
-/// joins no group and reads no record.
+/// Checks whether a consumer with these options would start, and may read. Takes at most about
+/// `timeout`. It joins no group and takes no record.
 pub fn probe(options: &KafkaOptions, timeout: Duration) -> Probe {
     let mut probe = Probe::default();
     if let Err(problem) = try_metadata(options, timeout, &mut probe) {
@@ -65,9 +66,10 @@ fn try_metadata(
             detail: format!("may not be set: {why}; remove it"),
         });
     }
-    let created = options
-        .consumer_config()
-        .create_with_context(Errors(Mutex::default(), options.token()));
+    let mut config = options.consumer_config();
+    // What is asked of a topic that may be read ends so.
+    config.set("enable.partition.eof", "true");
+    let created = config.create_with_context(Errors(Mutex::default(), options.token()));
     let client: BaseConsumer<Errors> = created.map_err(KafkaError::from_native)?;
     if options.security.token_file.is_some() {
         // A poll requests the token, without which there is no metadata.
@@ -88,18 +90,70 @@ fn try_metadata(
                 let partitions = found.map_or(0, |t| t.partitions().len());
                 probe.partitions.insert(topic.clone(), partitions);
                 if error.is_some() || partitions == 0 {
-                    probe.problems.push(KafkaError::Topic {
-                        topic: topic.clone(),
-                        detail: error
-                            .map_or_else(|| "has no partitions".to_string(), |e| e.to_string()),
-                        key,
+                    let detail =
+                        error.map_or_else(|| "has no partitions".to_string(), |e| e.to_string());
+                    let (topic, right) = (
+                        topic.clone(),
+                        if key == "topics" { "READ" } else { "WRITE" },
+                    );
+                    let denied = error == Some(RDKafkaErrorCode::TopicAuthorizationFailed);
+                    probe.problems.push(match denied {
+                        true => KafkaError::topic_denied(&topic, right, detail),
+                        false => KafkaError::Topic { topic, detail, key },
                     });
                 }
             }
             Err(error) => return Err(unreachable(&client, options, &error)),
         }
     }
+    if probe.problems.is_empty() {
+        let until = start + timeout;
+        probe.problems.extend(denied_group(&client, options, until));
+        let topics = options.topics.iter();
+        let denied = topics.filter_map(|topic| denied_topic(&client, topic, until));
+        probe.problems.extend(denied);
+    }
     Ok(())
+}
+
+/// Whether this user may not use the group, by a request for what it has committed. Without an
+/// answer in time it may.
+fn denied_group(
+    client: &BaseConsumer<Errors>,
+    options: &KafkaOptions,
+    until: Instant,
+) -> Option<KafkaError> {
+    let within = until.saturating_duration_since(Instant::now()) / 2;
+    let mut list = TopicPartitionList::new();
+    list.add_partition(options.topics.first()?, 0);
+    let answer = client.committed_offsets(list, within).err()?;
+    // Without the right the client does not find out whom to ask.
+    let found = reported(client, options).into_iter();
+    let mut found = found.chain([match answer.rdkafka_error_code() {
+        Some(code) => KafkaError::from_code(code, answer.to_string(), options),
+        None => KafkaError::from_native(answer),
+    }]);
+    found.find(|error| matches!(error, KafkaError::Denied { on, .. } if on.starts_with("group")))
+}
+
+/// Whether this user may see a topic and not read it, by a request for what follows its last
+/// record. Without an answer in time it may.
+fn denied_topic(client: &BaseConsumer<Errors>, topic: &str, until: Instant) -> Option<KafkaError> {
+    let mut list = TopicPartitionList::new();
+    let end = list.add_partition_offset(topic, 0, Offset::End);
+    end.and_then(|()| client.assign(&list)).ok()?;
+    while Instant::now() < until {
+        match client.poll(Duration::from_millis(50)) {
+            Some(Err(Native::MessageConsumption(
+                code @ RDKafkaErrorCode::TopicAuthorizationFailed,
+            ))) => {
+                return Some(KafkaError::topic_denied(topic, "READ", code.to_string()));
+            }
+            Some(Ok(_) | Err(Native::PartitionEOF(_))) => return None,
+            Some(Err(_)) | None => {}
+        }
+    }
+    None
 }
 
 /// Why there is no metadata: the error that the client reported, if any.
@@ -108,29 +162,26 @@ fn unreachable(
     options: &KafkaOptions,
     error: &Native,
 ) -> KafkaError {
-    // Errors stay in the queue until the client is polled.
-    for _ in 0..8 {
-        client.poll(Duration::from_millis(5));
-    }
-    let errors = client
-        .context()
-        .0
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    let explained = errors.iter().map(|(code, text)| {
-        KafkaError::from_code(*code, text.clone(), &options.brokers, &options.topics)
-    });
-    let mut best = None;
-    for e in explained {
-        let credentials = matches!(e, KafkaError::Credentials { .. });
-        if best.is_none() || credentials {
-            best = Some(e);
-        }
-    }
+    let found = reported(client, options).into_iter();
+    // What only an operator mends says most.
+    let best = found.min_by_key(|error| !error.needs_operator());
     best.unwrap_or_else(|| KafkaError::Unreachable {
         brokers: options.brokers.clone(),
         detail: error.to_string(),
     })
+}
+
+/// What the client has reported. That all brokers are down comes last: others say why.
+fn reported(client: &BaseConsumer<Errors>, options: &KafkaOptions) -> Vec<KafkaError> {
+    // Errors stay in the queue until the client is polled.
+    for _ in 0..8 {
+        client.poll(Duration::from_millis(5));
+    }
+    let errors = client.context().0.lock();
+    let mut errors = errors.unwrap_or_else(PoisonError::into_inner).clone();
+    errors.sort_by_key(|(code, _)| *code == RDKafkaErrorCode::AllBrokersDown);
+    let explain = |(code, text)| KafkaError::from_code(code, text, options);
+    errors.into_iter().map(explain).collect()
 }
 
 #[cfg(test)]

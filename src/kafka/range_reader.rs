@@ -249,8 +249,11 @@ impl RangeReader {
         let _ = self.client.poll(Duration::ZERO);
         let events = context.take_events();
         for (code, text) in events.errors {
-            let (brokers, topics) = (&self.options.brokers, &self.options.topics);
-            let error = KafkaError::from_code(code, text, brokers, topics);
+            // Its name is sent, and the group is not used.
+            if code == RDKafkaErrorCode::GroupAuthorizationFailed {
+                continue;
+            }
+            let error = KafkaError::from_code(code, text, &self.options);
             if error.needs_operator() || error.is_fatal() {
                 return Err(error);
             }

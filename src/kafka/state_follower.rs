@@ -6,16 +6,13 @@
 use super::client::{Ends, FollowState, Followed};
 use super::list_offsets::offsets;
 use super::quiet::{Quiet, create, reader_config};
-use super::state_topic::poll_idle;
+use super::state_topic::{RIGHTS, count, poll_idle};
 use super::{KafkaError, KafkaOptions};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError as Native;
 use rdkafka::message::Message;
 use rdkafka::{Offset, TopicPartitionList};
 use std::time::Duration;
-
-/// Longest duration of one request.
-const REQUEST: Duration = Duration::from_secs(10);
 
 /// Reads the state topic continuously.
 pub struct StateFollower {
@@ -74,12 +71,12 @@ impl FollowState for StateFollower {
     }
 
     fn partitions(&self, topic: &str) -> Result<Option<i32>, KafkaError> {
-        poll_idle(&self.client);
-        let metadata = self.client.fetch_metadata(Some(topic), REQUEST);
-        let metadata = metadata.map_err(KafkaError::from_native)?;
-        let found = metadata.topics().iter().find(|t| t.name() == topic);
-        let n = found.map_or(0, |t| t.partitions().len());
-        Ok((n > 0).then_some(n as i32))
+        let right = if topic == self.topic {
+            RIGHTS
+        } else {
+            "DESCRIBE"
+        };
+        count(&self.client, topic, right)
     }
 
     fn ends(&self, of: &[(String, i32)], within: Duration) -> Result<Ends, KafkaError> {

@@ -32,10 +32,20 @@ const SETTINGS: [(&str, &str); 3] = [
 ];
 
 /// How long obsolete records of a topic of judges stay at least: ten minutes.
-const COMPACTED_AFTER: (&str, &str) = ("min.compaction.lag.ms", "600000");
+const COMPACTED_AFTER: (&str, &str) = (LAG, "600000");
+
+/// The same of a state topic, which one judge may follow: a minute. A process that takes a
+/// partition over reads them too, within `restore_within`.
+const FOLLOWED_AFTER: (&str, &str) = (LAG, "60000");
+
+/// The setting.
+const LAG: &str = "min.compaction.lag.ms";
 
 /// Where the configuration names it.
 const KEY: &str = "[state] topic";
+
+/// The rights on it that are needed.
+pub(super) const RIGHTS: &str = "READ and WRITE, and CREATE unless it exists,";
 
 /// Bytes for the key and the frame of a record besides its value.
 const FRAME_BYTES: usize = 4 << 10;
@@ -87,23 +97,16 @@ impl StateTopic {
             Some(n) => n,
             None => create(self)?,
         };
-        if let Some(error) = self.misconfigured()? {
+        if let Some(error) = self.misconfigured(false)? {
             return Err(error);
         }
         self.partitions = Some(n);
         Ok(n)
     }
 
-    /// Number of partitions of a topic; `None` if it does not exist.
     fn count(&self, topic: &str) -> Result<Option<i32>, KafkaError> {
-        poll_idle(&self.client);
-        let metadata = self
-            .client
-            .fetch_metadata(Some(topic), REQUEST)
-            .map_err(KafkaError::from_native)?;
-        let found = metadata.topics().iter().find(|t| t.name() == topic);
-        let n = found.map_or(0, |t| t.partitions().len());
-        Ok((n > 0).then_some(n as i32))
+        let right = if topic == self.topic { RIGHTS } else { "READ" };
+        count(&self.client, topic, right)
     }
 
     fn create_topic(&self, n: i32, more: &[(&str, &str)]) -> Result<i32, KafkaError> {
@@ -147,8 +150,9 @@ impl StateTopic {
         })
     }
 
-    /// The problem with the settings of the topic, if the broker reports one.
-    pub fn misconfigured(&self) -> Result<Option<KafkaError>, KafkaError> {
+    /// The problem with the settings of the topic, if the broker reports one; also one that harms
+    /// only a judge which follows it.
+    pub fn misconfigured(&self, followed: bool) -> Result<Option<KafkaError>, KafkaError> {
         let admin: AdminClient<Quiet> = create(&settings(&self.options), &self.options)?;
         let which = [ResourceSpecifier::Topic(&self.topic)];
         let options = AdminOptions::new().request_timeout(Some(REQUEST));
@@ -180,6 +184,14 @@ impl StateTopic {
             if most.parse::<usize>().is_ok_and(|most| most < needs) {
                 return problem(format!(
                     "has max.message.bytes={most}; set it to {needs} or more"
+                ));
+            }
+            let (lag, least) = (value(LAG), FOLLOWED_AFTER.1);
+            let known = lag.parse::<u64>().ok().zip(least.parse().ok());
+            if followed && known.is_some_and(|(lag, least)| lag < least) {
+                return problem(format!(
+                    "has {LAG}={lag}: the broker may compact checkpoints away before the judge has read them, and it \
+                     then skips slides; set {LAG}={least}"
                 ));
             }
         }
@@ -238,7 +250,8 @@ impl ReadState for StateTopic {
         let partitions = self.found_or(|topic| {
             let counts = sources.iter().map(|t| topic.count(t));
             let counts: Vec<Option<i32>> = counts.collect::<Result<_, _>>()?;
-            topic.create_topic(counts.into_iter().flatten().max().unwrap_or(1), &[])
+            let n = counts.into_iter().flatten().max().unwrap_or(1);
+            topic.create_topic(n, &[FOLLOWED_AFTER])
         })?;
         Ok(of.rem_euclid(partitions.max(1)))
     }
@@ -311,6 +324,25 @@ impl ReadState for StateTopic {
     }
 }
 
+/// Number of partitions of a topic; `None` if it does not exist. Whether it does is not known where
+/// this user has no right on it: that is an error, which names the `right` it needs.
+pub(super) fn count(
+    client: &BaseConsumer<Quiet>,
+    topic: &str,
+    right: &'static str,
+) -> Result<Option<i32>, KafkaError> {
+    poll_idle(client);
+    let metadata = client.fetch_metadata(Some(topic), REQUEST);
+    let metadata = metadata.map_err(KafkaError::from_native)?;
+    let found = metadata.topics().iter().find(|t| t.name() == topic);
+    let error = found.and_then(|t| t.error()).map(RDKafkaErrorCode::from);
+    if let Some(error @ RDKafkaErrorCode::TopicAuthorizationFailed) = error {
+        return Err(KafkaError::topic_denied(topic, right, error.to_string()));
+    }
+    let n = found.map_or(0, |t| t.partitions().len());
+    Ok((n > 0).then_some(n as i32))
+}
+
 /// Lets an idle client run its callbacks.
 pub(super) fn poll_idle(client: &BaseConsumer<Quiet>) {
     let _ = client.poll(POLL);
@@ -330,4 +362,30 @@ fn wait<T>(request: impl Future<Output = T>) -> Result<T, KafkaError> {
         .build();
     let runtime = runtime.map_err(|e| KafkaError::Other(format!("cannot wait: {e}")))?;
     Ok(runtime.block_on(request))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::types::RDKafkaRespErr;
+
+    #[test]
+    fn a_topic_that_may_not_be_seen_is_not_taken_for_one_that_is_missing() {
+        let mock = MockCluster::new(1).expect("a broker");
+        mock.create_topic("state", 1, 1).expect("a topic");
+        let options = KafkaOptions {
+            brokers: mock.bootstrap_servers(),
+            ..KafkaOptions::default()
+        };
+        let state = StateTopic::new(&options, "state", 0).expect("a client");
+        assert_eq!(state.exists(), Ok(true));
+        let denied = RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+        mock.topic_error("state", denied).expect("taken");
+        let said = state.exists().expect_err("denied").to_string();
+        assert!(
+            said.contains("`state`") && said.contains("grant READ and WRITE"),
+            "{said}"
+        );
+    }
 }

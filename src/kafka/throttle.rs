@@ -14,8 +14,12 @@ pub(super) struct ErrorThrottle(HashMap<String, Instant>);
 impl ErrorThrottle {
     /// Whether the error must be reported.
     pub fn admits(&mut self, error: &KafkaError) -> bool {
+        self.admits_kind(error.kind())
+    }
+
+    /// The same of anything of this kind.
+    pub fn admits_kind(&mut self, kind: String) -> bool {
         let now = Instant::now();
-        let kind = error.kind();
         self.0
             .retain(|_, at| now.duration_since(*at) < REPEAT_AFTER);
         if self.0.contains_key(&kind) {

@@ -7,8 +7,13 @@ use tempfile::TempDir;
 
 /// Runs `trueline check` and answers with its exit code and what it wrote to both outputs.
 fn check(config: &Path, more: &[&str]) -> (Option<i32>, String) {
+    trueline("check", config, more)
+}
+
+/// The same with another verb.
+fn trueline(verb: &str, config: &Path, more: &[&str]) -> (Option<i32>, String) {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_trueline"));
-    command.arg("check").arg("--config").arg(config).args(more);
+    command.arg(verb).arg("--config").arg(config).args(more);
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TRUELINE_")) {
         command.env_remove(name);
     }
@@ -70,6 +75,40 @@ fn a_sample_of_posted_events_is_a_mistake_of_the_command_line() {
     let (code, said) = check(&file, &["--sample"]);
     assert_eq!(code, Some(64), "{said}");
     assert!(said.contains("`?dry_run=1`"), "{said}");
+}
+
+/// OpenSSL says that something failed, and does not name the file.
+#[cfg(any(feature = "tls", feature = "tls-vendored"))]
+#[test]
+fn a_file_of_tls_that_cannot_be_read_is_named_with_its_key() {
+    let directory = TempDir::with_prefix("trueline-tls-").unwrap();
+    let file = directory.path().join("trueline.toml");
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let files = format!(
+        "ca_file = '{}'\ncertificate_file = '{}'\nkey_file = '{}'\n",
+        path("ca.pem"),
+        path("no.pem"),
+        path("no.key")
+    );
+    let text = MINIMAL.replace("b:1", "127.0.0.1:1");
+    let rest = format!("[kafka.tls]\nenabled = true\n{files}[http]\nlisten = \"127.0.0.1:0\"\n");
+    fs::write(&file, text + &rest).unwrap();
+    fs::write(path("ca.pem"), "").unwrap();
+    let (code, said) = check(&file, &["--timeout", "2s"]);
+    assert_eq!(code, Some(69), "{said}");
+    let named = |key, name| format!("[kafka.tls] {key}: cannot read {}", path(name));
+    assert!(
+        said.contains(&named("certificate_file", "no.pem")),
+        "{said}"
+    );
+    assert!(said.contains(&named("key_file", "no.key")), "{said}");
+    assert!(!said.contains("[kafka.tls] ca_file"), "{said}");
+    let (code, said) = trueline("run", &file, &[]);
+    assert_eq!(code, Some(78), "{said}");
+    assert!(
+        said.contains(&named("certificate_file", "no.pem")),
+        "{said}"
+    );
 }
 
 #[test]

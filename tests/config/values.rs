@@ -24,6 +24,24 @@ fn the_effective_configuration_reads_back_to_the_same_plan_and_shows_no_secret()
 }
 
 #[test]
+fn a_secret_without_quotes_is_refused_and_not_shown() {
+    for secret in ["12345678", "0xbc614e", "1234.5678", "1979-05-27"] {
+        let text = format!("{MINIMAL}[http]\ntoken = {secret}\n");
+        let problems = parse(&text).expect_err(secret);
+        let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        let said = said.join("\n");
+        assert!(
+            said.contains("`token` is a") && said.contains("in quotes"),
+            "{said}"
+        );
+        assert!(
+            !said.contains(secret) && !said.contains("12345678"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn variables_reach_numbers_and_texts_alike() {
     let text = format!(
         "{MINIMAL}[limits]\nstreams_max = \"${{N}}\"\n[http]\nlisten = \"${{L:-[::1]:5}}\"\n"

@@ -1,5 +1,6 @@
 //! The program on a real Kafka that is stopped, frozen, killed and cleaned up under it.
 
+mod access;
 mod alert_groups;
 mod alerts;
 mod attacks;
@@ -23,6 +24,7 @@ mod rivals;
 mod sample;
 mod soak;
 mod starts;
+mod state_topic;
 #[path = "../support/mod.rs"]
 mod support;
 mod tls;

@@ -97,8 +97,12 @@ fn records_come_over_tls_from_a_broker_whose_authority_is_known_and_from_no_othe
     let service = Service::start(&config(&address, &topic, stranger));
     let (code, said) = service.check();
     assert_eq!(code, Some(69), "{said}");
-    assert!(said.to_lowercase().contains("certificate"), "{said}");
+    assert!(said.contains("certificate verify failed"), "{said}");
+    assert!(said.contains("check `ca_file`"), "{said}");
+    service.wait_not_ready(&["check `ca_file`"]);
     assert_eq!(service.metric("trueline_records_read_total", &[]), 0.0);
+    let plain = Service::start(&config(&address, &topic, ""));
+    plain.wait_not_ready(&["set [kafka.tls] or [kafka.sasl]"]);
 }
 
 #[test]
@@ -213,6 +217,11 @@ fn a_registry_over_https_is_asked_only_where_its_authority_is_known() {
         _ => None,
     });
     assert_eq!(schema.text, "\"string\"");
+    // One file with the authority behind another one.
+    let pem = |name| std::fs::read_to_string(dir.join(name)).expect("a certificate");
+    let both = pem("other.pem") + &pem("ca.pem");
+    std::fs::write(dir.join("both.pem"), both).expect("a file");
+    assert_eq!(probe(&options(Some(dir.join("both.pem")))), Ok(()));
     // The system knows nothing of this authority.
     let stranger = probe(&options(None)).unwrap_err().to_string();
     assert!(

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::app::READ_AGAIN;
-use crate::config::{Config, Input, SourceOptions};
+use crate::config::{Config, Input, SourceOptions, Verdicts};
 use crate::http::client::Server;
 use crate::kafka::{self, StateTopic};
 use crate::monitor::restore::Fit;
@@ -27,6 +27,8 @@ pub(super) fn faults(config: &Config, timeout: Duration) -> Vec<String> {
         probes.into_iter().flat_map(found).collect()
     });
     faults.dedup();
+    // First: what the client says of such a file does not name it.
+    faults.splice(0..0, config.unreadable_files());
     faults.extend(registry(config, timeout));
     faults.extend(directory(&config.state.directory));
     faults.extend(state_format(config));
@@ -116,9 +118,11 @@ fn brokers(source: &SourceOptions, timeout: Duration) -> Vec<String> {
 /// Whether an existing state topic is suitable; a missing one is created at the start.
 fn state_topic(config: &Config) -> Option<String> {
     let (options, topic) = config.moving()?;
+    let state = &config.state;
+    let followed = state.verdicts != Verdicts::Own && state.judge_partitions.is_none();
     let asked =
         StateTopic::new(&options, &topic, CHUNK_BYTES).and_then(|state| match state.exists()? {
-            true => state.misconfigured(),
+            true => state.misconfigured(followed),
             false => Ok(None),
         });
     let fault = asked.unwrap_or_else(Some)?;

@@ -209,6 +209,7 @@ impl Consumer {
             self.contact.remove(p);
             self.suspended.remove(&p);
             self.absent.remove(&p);
+            self.denied.remove(&p);
             self.recovery.remove(p);
             self.restarted.remove(&p);
             self.starts.remove(p);

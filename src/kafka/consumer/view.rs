@@ -27,15 +27,21 @@ impl Consumer {
     }
 
     /// The subscribed topics whose partitions this member does not have all: how many it has, and
-    /// how many there are.
+    /// how many there are. Not those that are missing, which nobody has; so none from the moment
+    /// when a broker says that one is until the topics are counted again.
     pub fn shared(&self) -> Vec<(&str, usize, usize)> {
+        if self.doubted {
+            return Vec::new();
+        }
         let assigned = self.assignment();
         let of = |(topic, all): (u16, usize)| {
             let ours = assigned.iter().filter(|p| p.topic == topic);
             let ours = ours.filter(|p| !self.is_gone(**p)).count();
             (self.topics.names[usize::from(topic)].as_str(), ours, all)
         };
-        let topics = self.counts.shared().map(of);
+        let topics = self.counts.shared();
+        let topics = topics.filter(|(topic, _)| !self.missing.contains(topic));
+        let topics = topics.map(of);
         topics.filter(|(_, ours, all)| ours < all).collect()
     }
 
@@ -64,11 +70,11 @@ impl Consumer {
     }
 
     /// For each assigned partition, the number of records that the broker had at the latest
-    /// statistics and that are not handed over yet.
+    /// statistics and that are not handed over yet. Nothing is known of those that are denied.
     pub fn lag(&self) -> Vec<(Partition, i64)> {
         let mut all = Vec::new();
         for (p, end) in self.ends.end_offsets() {
-            if let Some(next) = self.next.readable(p) {
+            if let Some(next) = self.next.readable(p).filter(|_| !self.denied.contains(&p)) {
                 all.push((p, (end - next).max(0)));
             }
         }

@@ -1,6 +1,6 @@
 //! What a consumer does not read, and why.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::SourceConsumer;
@@ -16,7 +16,18 @@ impl SourceConsumer {
     pub fn unread(&self) -> impl Iterator<Item = (String, String)> {
         let all = self.hidden().chain(self.away());
         let all = all.chain(self.thrown_out()).chain(self.awaits_schemas());
-        all.chain(self.missing())
+        all.chain(self.denied()).chain(self.missing())
+    }
+
+    /// Topics of which this user may not read what the group has assigned, each with the reason.
+    fn denied(&self) -> impl Iterator<Item = (String, String)> {
+        let topics = self.consumer.denied().map(|p| p.topic);
+        let topics: BTreeSet<u16> = topics.collect();
+        let topic = |number| self.source.records.topic(number);
+        topics.into_iter().map(move |number| {
+            let why = "this user may not read it, and no verdict passes what it may hold; grant READ on it";
+            (format!("kafka {}", topic(number)), why.to_owned())
+        })
     }
 
     /// Topics that are not read because they have no partitions, each with the reason. Before the
@@ -26,21 +37,23 @@ impl SourceConsumer {
         all.map(|topic| {
             let error = KafkaError::Topic {
                 topic: topic.to_owned(),
-                detail: "it does not exist, or this user may not read it".to_owned(),
+                detail: "it does not exist, or this user lacks the right READ on it".to_owned(),
                 key: "topics",
             };
             (format!("kafka {topic}"), error.to_string())
         })
     }
 
-    /// The partitions that nothing is read of because their broker has not answered for a while.
+    /// The partitions that nothing is read of because their broker has not answered for a while, or
+    /// because this user may not read them.
     pub fn unreachable(&self) -> Vec<Partition> {
         if self.consumer.cut_off().is_some_and(|time| time >= AWAY) {
             return self.consumer.assignment();
         }
         let leaders = self.consumer.leaderless();
         let leaders = leaders.filter(|(_, time)| *time >= AWAY);
-        leaders.map(|(partition, _)| partition).collect()
+        let leaders = leaders.map(|(partition, _)| partition);
+        leaders.chain(self.consumer.denied()).collect()
     }
 
     /// What is not read because brokers have not answered for a while, each with the reason: all
