@@ -24,10 +24,14 @@
 //! A silence suppresses firing notifications but not resolutions. [`Deduplicator::is_unsent`] finds
 //! firing alerts without a notification: a silence on them has expired, or the queue was full.
 //! [`Deduplicator::orphans`] finds alerts that were notified and have not been seen firing for
-//! [`ORPHAN_MS`]: the configuration no longer contains their streams. An alert whose stream was
-//! [released](Deduplicator::release) with its partition is not an orphan; its new owner resolves
-//! it. A stream that comes back brings what its last owner knew; one that fires here without that
-//! is new.
+//! [`ORPHAN_MS`]: their streams are gone, or since a restart they are grouped otherwise or judged
+//! without their state. An alert whose stream was [released](Deduplicator::release) with its
+//! partition is not an orphan; its new owner resolves it. A stream that comes back brings what its
+//! last owner knew; one that fires here without that is new.
+//!
+//! A notification names the other severities of its firing that were notified before
+//! ([`Notification::earlier`]). Its end concerns what people may have open because of them, and
+//! nothing else: another process may have notified the same alert.
 
 use super::notification::{Notification, Status};
 use crate::alert::{Severity, Silences};
@@ -44,13 +48,15 @@ pub const RESOLVED_MAX: usize = 10_000;
 pub const RELEASED_MAX: usize = 10_000;
 
 /// The last notified firing of an alert.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct LastFiring {
     since_ms: i64,
     at_ms: i64,
     /// When it was last bad, by what had been judged.
     bad_ms: i64,
     severity: Severity,
+    /// The other severities that were notified of it.
+    earlier: Vec<Severity>,
     firing: bool,
     /// When it was last seen firing, by a clock that does not step.
     seen_ms: Option<i64>,
@@ -61,6 +67,12 @@ struct LastFiring {
 impl LastFiring {
     fn is_ours(&self) -> bool {
         self.firing && !self.released
+    }
+
+    /// The severities that were notified of it, besides this one.
+    fn others(&self, severity: Severity) -> Vec<Severity> {
+        let all = self.earlier.iter().copied().chain([self.severity]);
+        all.filter(|s| *s != severity).collect()
     }
 }
 
@@ -78,8 +90,8 @@ impl Deduplicator {
         dedup
     }
 
-    /// Whether the notification must be sent; fills in `was`, and has it follow those before it. An
-    /// end gets the severity that was notified last: sinks do not know a later one.
+    /// Whether the notification must be sent; fills in `was` and `earlier`, and has it follow those
+    /// before it. An end gets the severity that was notified last: sinks do not know a later one.
     /// Call [`Deduplicator::record`] once it is queued.
     pub fn admits(
         &self,
@@ -93,8 +105,8 @@ impl Deduplicator {
             let Some(l) = last.filter(|l| l.firing) else {
                 return false;
             };
-            self.follow(notification);
             notification.severity = l.severity;
+            self.follow(notification);
             return l.since_ms <= since_ms || l.at_ms <= at_ms;
         }
         if notification.is_silenced(silences, now_ms) {
@@ -117,6 +129,8 @@ impl Deduplicator {
             return bad_ms > l.bad_ms;
         }
         if since_ms > l.since_ms {
+            // The end of the last one was not notified.
+            notification.earlier = l.others(notification.severity);
             return true;
         }
         self.follow(notification);
@@ -133,9 +147,10 @@ impl Deduplicator {
     }
 
     /// Makes a notification of a firing that was notified before start and change no earlier than
-    /// the last one.
+    /// the last one, and say which other severities were notified.
     pub fn follow(&self, notification: &mut Notification) {
         if let Some(l) = self.last.get(&notification.fingerprint) {
+            notification.earlier = l.others(notification.severity);
             notification.follow((l.since_ms, l.at_ms, l.bad_ms));
         }
     }
@@ -147,6 +162,7 @@ impl Deduplicator {
             at_ms: notification.at_ms,
             bad_ms: notification.bad_ms.unwrap_or(notification.at_ms),
             severity: notification.severity,
+            earlier: notification.earlier.clone(),
             firing: notification.status == Status::Firing,
             seen_ms: None,
             released: false,

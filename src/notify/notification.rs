@@ -4,11 +4,13 @@
 //! `deploy/alert.schema.json` describes it. An undefined number is null. Times are event times in
 //! ms since 1970.
 
+mod trial;
+
 use serde::{Deserialize, Serialize};
 
 use super::grouping::GroupId;
 use crate::alert::{AlertState, Deployment, Labels, Matcher, Severity, Silences};
-use crate::judge::detector_report::{DetectorReport, alarm_numbers};
+use crate::judge::detector_report::{DetectorReport, HELD, alarm_numbers};
 use crate::judge::{
     Facts, Numbers, StreamId, StreamReport, Undecided, Verdict, WindowReport, alarm,
 };
@@ -57,6 +59,9 @@ pub struct Notification {
     pub severity: Severity,
     /// The previous severity, if only the severity changed.
     pub was: Option<Severity>,
+    /// The other severities that were notified since it started to fire.
+    #[serde(default)]
+    pub earlier: Vec<Severity>,
     /// When it changed.
     pub at_ms: i64,
     /// When it started to fire.
@@ -192,8 +197,7 @@ impl Notification {
         notification
     }
 
-    /// The notification of the end of an alert. `why` is empty where the streams are calibrated
-    /// again, or nothing is known any more.
+    /// The notification of the end of an alert. `why` is empty unless somebody closed it.
     pub fn ended(
         group: &GroupId,
         (since_ms, severity): (i64, Severity),
@@ -206,13 +210,10 @@ impl Notification {
         notification.severity = severity;
         notification.since_ms = since_ms;
         notification.record = record(id, at_ms, Status::Resolved.as_str());
-        let well = facts.alert.state == AlertState::Resolved;
-        let why = match (why, well) {
-            ("", true) => WELL,
-            ("", false) => NOTHING_KNOWN,
-            (why, _) => why,
-        };
-        notification.resolve(at_ms, why);
+        match why {
+            "" => notification.resolve(at_ms, &reason(facts)),
+            why => notification.resolve(at_ms, why),
+        }
         notification
     }
 
@@ -245,6 +246,15 @@ impl Notification {
         (self.streams_firing, self.streams) = (0, Vec::new());
         self.what = why.to_owned();
         self.name_change();
+    }
+
+    /// The severities besides its own whose incidents it closes, at receivers that have one for
+    /// each.
+    pub fn others_to_close(&self) -> &[Severity] {
+        match self.status {
+            Status::Firing => self.was.as_slice(),
+            Status::Resolved => &self.earlier,
+        }
     }
 
     /// Says no earlier start, change and bad time than these.
@@ -285,6 +295,7 @@ impl Notification {
             status: Status::Firing,
             severity: facts.alert.severity,
             was: None,
+            earlier: Vec::new(),
             at_ms: window.evaluated_at_ms,
             since_ms: window.evaluated_at_ms,
             bad_ms: facts.alert.bad_ms,
@@ -346,63 +357,17 @@ impl Notification {
         said
     }
 
-    /// Why it has no interval: its stream is young, or the numbers were withdrawn because data
-    /// stopped, or a restart left too few panes to compute them again.
+    /// Why it has no interval: its stream is young, or has few events, or the numbers were
+    /// withdrawn because data stopped, or a restart left too few panes to compute them again.
     pub fn no_numbers(&self) -> &'static str {
-        let young = [Undecided::TooFew, Undecided::Immature].map(Verdict::Undecided);
-        match young.iter().any(|v| v.to_string() == self.verdict) {
-            true => "no window has a verdict yet",
-            false => "no window has numbers now",
+        let is = |why| Verdict::Undecided(why).to_string() == self.verdict;
+        if is(Undecided::Immature) {
+            "no window has a verdict yet"
+        } else if is(Undecided::TooFew) {
+            "no window has enough events for a verdict"
+        } else {
+            "no window has numbers now"
         }
-    }
-
-    /// A notification to test the sinks with.
-    pub fn trial(at_ms: i64, links: Links) -> Notification {
-        let mut trial = Notification {
-            key: String::new(),
-            fingerprint: "0000000000000000".to_owned(),
-            alert: "trueline-test".to_owned(),
-            status: Status::Firing,
-            severity: Severity::Warn,
-            was: None,
-            at_ms,
-            since_ms: at_ms,
-            bad_ms: Some(at_ms),
-            model: "trueline-test".to_owned(),
-            version: String::new(),
-            segment: String::new(),
-            view: String::new(),
-            stream: "trueline-test///binary".to_owned(),
-            streams_firing: 1,
-            streams: Vec::new(),
-            window: "5m".to_owned(),
-            verdict: "miscalibrated".to_owned(),
-            what: "this is a test of `trueline alert test`; nothing is wrong".to_owned(),
-            direction: "none".to_owned(),
-            n: 0,
-            ece: None,
-            ece_lower: None,
-            ece_upper: None,
-            confidence: None,
-            detectable: None,
-            tolerance: None,
-            p_value: None,
-            mean_score: None,
-            event_rate: None,
-            onset_ms: None,
-            log_evidence: None,
-            residual_lower: None,
-            residual_upper: None,
-            evidence: "a test has no numbers".to_owned(),
-            deployment: None,
-            record: String::new(),
-            page: links.page,
-            runbook: links.runbook,
-            labels: Vec::new(),
-            joined: false,
-        };
-        trial.name_change();
-        trial
     }
 
     /// "stream fraud/3//binary", or how many there are.
@@ -476,6 +441,23 @@ fn direction(detector: Option<&DetectorReport>, window: &WindowReport) -> Option
 
 /// Place of the severity among the labels.
 const SEVERITY: usize = 4;
+
+/// Why the alert of a stream ended that nobody closed.
+fn reason(facts: &Facts) -> String {
+    let (detector, window) = (facts.detector.as_deref(), &facts.window);
+    if detector.is_some_and(|d| d.held_ms.is_some()) {
+        return format!("the detector is on hold: {HELD}");
+    }
+    if facts.alert.state != AlertState::Resolved {
+        return NOTHING_KNOWN.to_owned();
+    }
+    // Without an alarm of the detector, the window alone keeps no alert open.
+    if detector.is_some() && window.verdict == Verdict::Miscalibrated {
+        let window = &window.window;
+        return format!("the detector is clear; the error still shows over {window}");
+    }
+    WELL.to_owned()
+}
 
 /// The reason for resolving the alert of a stream that is calibrated again.
 const WELL: &str = "calibrated again";

@@ -27,8 +27,9 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
-/// Why an orphaned alert was resolved.
-const ORPHANED: &str = "no longer watched here";
+/// Why an orphaned alert was resolved. Ten minutes are [`super::dedup::ORPHAN_MS`].
+const ORPHANED: &str = "nothing under this alert has fired here for ten minutes; its streams may \
+                        be gone, grouped otherwise, or judged without the state that made it fire";
 
 /// A firing alert of the engine.
 pub struct Firing {

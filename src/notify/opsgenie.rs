@@ -3,23 +3,26 @@
 //! An alert is created with an alias and closed by it. Opsgenie counts a second alert of an open
 //! alias and keeps its priority. So the alias has the severity in it, and an alert whose severity
 //! changes is created under a new alias before the old one is closed. The end closes the aliases of
-//! all severities: a change of severity may have missed this integration, so more than one may be
-//! open, and Opsgenie accepts a request to close one that is not.
+//! all severities that were notified, its own first: a change of severity may have missed this
+//! integration, so another one may be open. Nobody was notified of the rest here, so it may belong
+//! to another process.
 
 use super::notification::{Notification, Status};
 use super::options::{SinkOptions, Texts};
 use super::pagerduty::dedup_key;
 use super::post::Post;
-use super::receiver::{Failure, Receiver};
+use super::receiver::{Failure, Receiver, send_in_order};
 use crate::alert::Severity;
 use serde_json::{Value, json};
-use std::iter::once;
 
 /// Where alerts are sent. An account in Europe has another address.
 pub const ADDRESS: &str = "https://api.opsgenie.com";
 
 /// Longest message, in characters.
 const MESSAGE_MAX: usize = 130;
+
+/// A path below that of alerts, and a body.
+type Request = (String, Value);
 
 /// An integration of Opsgenie.
 pub struct Opsgenie {
@@ -65,35 +68,29 @@ impl Opsgenie {
         })
     }
 
-    /// The paths and bodies of what is sent, in order.
-    fn requests(&self, notification: &Notification) -> Vec<(String, Value)> {
-        let close = |severity: &Severity| {
-            let alias = dedup_key(notification, *severity);
+    /// The path and body for its own severity, and those that close others.
+    fn requests(&self, notification: &Notification) -> (Request, Vec<Request>) {
+        let close = |severity: Severity| {
+            let alias = dedup_key(notification, severity);
             let path = format!("/{alias}/close?identifierType=alias");
             let body = json!({ "source": "trueline", "note": notification.what });
             (path, body)
         };
-        if notification.status == Status::Resolved {
-            return Severity::ALL.iter().map(close).collect();
-        }
-        let before = notification.was.iter().map(close);
-        let created = (String::new(), self.alert(notification));
-        once(created).chain(before).collect()
+        let own = match notification.status {
+            Status::Firing => (String::new(), self.alert(notification)),
+            Status::Resolved => close(notification.severity),
+        };
+        let others = notification.others_to_close().iter();
+        (own, others.map(|severity| close(*severity)).collect())
     }
 }
 
 impl Receiver for Opsgenie {
     fn send(&mut self, notification: &Notification, _: i64) -> Result<String, Failure> {
         let headers = [("authorization", self.authorization.as_str())];
-        let mut sent = String::new();
-        for (path, body) in self.requests(notification) {
-            sent = match self.post.json_at(&path, &body.to_string(), &headers) {
-                // Some that answer for Opsgenie know no alias that is not open.
-                Err(Failure::Temporary(why)) if !path.is_empty() && why.starts_with("404") => why,
-                answer => answer?,
-            };
-        }
-        Ok(sent)
+        let ends = notification.status == Status::Resolved;
+        let send = |(path, body): Request| self.post.json_at(&path, &body.to_string(), &headers);
+        send_in_order(ends, self.requests(notification), send)
     }
 }
 
@@ -103,12 +100,13 @@ mod tests {
     use crate::notify::tests::{firing, options};
 
     #[test]
-    fn an_end_closes_what_was_created_whichever_severity_it_has() {
+    fn an_end_closes_what_was_created_and_nothing_else() {
         let options = options(&["s"]);
         let integration = Opsgenie::new(&options.sinks[0], &options.texts).expect("a client");
         let paths = |n: &Notification| -> Vec<String> {
-            let requests = integration.requests(n).into_iter();
-            requests.map(|(path, _)| path).collect()
+            let (own, others) = integration.requests(n);
+            let all = std::iter::once(own).chain(others);
+            all.map(|(path, _)| path).collect()
         };
         let warned = firing(1, 10);
         let close = |severity| {
@@ -120,13 +118,13 @@ mod tests {
         let paged = Notification {
             severity: Severity::Page,
             was: Some(Severity::Warn),
+            earlier: vec![Severity::Warn],
             ..warned.clone()
         };
         assert_eq!(paths(&paged), ["", &warn]);
-        // That it rose may have been silenced, or the integration may have refused it.
-        for last in [&warned, &paged] {
-            let closed = paths(&last.resolved(20, "well"));
-            assert_eq!(closed, [warn.as_str(), page.as_str()]);
-        }
+        // The integration may have refused that it rose.
+        assert_eq!(paths(&paged.resolved(20, "well")), [&*page, &*warn]);
+        // The page of this alert may be another process's.
+        assert_eq!(paths(&warned.resolved(20, "well")), [warn]);
     }
 }

@@ -3,17 +3,17 @@
 //! The first event of an alert triggers it and its end resolves it, by the same `dedup_key`.
 //! PagerDuty does not notify again of a key that is open. So the key has the severity in it, and an
 //! alert whose severity changes triggers a new key before the old one is resolved. The end resolves
-//! the keys of all severities: a change of severity may have missed this service, so more than one
-//! may be open, and PagerDuty ignores a resolution of one that is not.
+//! the keys of all severities that were notified, its own first: a change of severity may have
+//! missed this service, so another one may be open. Nobody was notified of the rest here, so it may
+//! belong to another process.
 
 use super::notification::{Notification, Status};
 use super::options::{SinkOptions, Texts};
 use super::post::Post;
-use super::receiver::{Failure, Receiver};
+use super::receiver::{Failure, Receiver, send_in_order};
 use crate::alert::Severity;
 use crate::report::moment::rfc3339_millis;
 use serde_json::{Value, json};
-use std::iter::once;
 
 /// Where events are sent. An account in Europe has another address.
 pub const ADDRESS: &str = "https://events.pagerduty.com/v2/enqueue";
@@ -38,14 +38,15 @@ impl PagerDuty {
         })
     }
 
-    /// What is sent, in order.
-    fn events(&self, notification: &Notification) -> Vec<Value> {
-        let resolve = |severity: &Severity| self.resolve(notification, *severity);
-        if notification.status == Status::Resolved {
-            return Severity::ALL.iter().map(resolve).collect();
-        }
-        let before = notification.was.iter().map(resolve);
-        once(self.trigger(notification)).chain(before).collect()
+    /// The event of its own severity, and the resolutions of others.
+    fn events(&self, notification: &Notification) -> (Value, Vec<Value>) {
+        let own = match notification.status {
+            Status::Firing => self.trigger(notification),
+            Status::Resolved => self.resolve(notification, notification.severity),
+        };
+        let others = notification.others_to_close().iter();
+        let others = others.map(|severity| self.resolve(notification, *severity));
+        (own, others.collect())
     }
 
     fn trigger(&self, notification: &Notification) -> Value {
@@ -90,11 +91,9 @@ impl PagerDuty {
 
 impl Receiver for PagerDuty {
     fn send(&mut self, notification: &Notification, _: i64) -> Result<String, Failure> {
-        let mut sent = String::new();
-        for event in self.events(notification) {
-            sent = self.post.json(&event.to_string(), &[])?;
-        }
-        Ok(sent)
+        let ends = notification.status == Status::Resolved;
+        let send = |event: Value| self.post.json(&event.to_string(), &[]);
+        send_in_order(ends, self.events(notification), send)
     }
 }
 
@@ -109,13 +108,14 @@ mod tests {
     use crate::notify::tests::{firing, options};
 
     #[test]
-    fn an_end_resolves_what_was_triggered_whichever_severity_it_has() {
+    fn an_end_resolves_what_was_triggered_and_nothing_else() {
         let options = options(&["s"]);
         let service = PagerDuty::new(&options.sinks[0], &options.texts).expect("a client");
         let sent = |n: &Notification| -> Vec<String> {
-            let events = service.events(n).into_iter();
-            let event = |e: Value| format!("{} {}", e["event_action"], e["dedup_key"]);
-            events.map(|e| event(e).replace('"', "")).collect()
+            let (own, others) = service.events(n);
+            let event = |e: &Value| format!("{} {}", e["event_action"], e["dedup_key"]);
+            let all = std::iter::once(&own).chain(&others);
+            all.map(|e| event(e).replace('"', "")).collect()
         };
         let warned = firing(1, 10);
         let key = |severity| dedup_key(&warned, severity);
@@ -124,14 +124,16 @@ mod tests {
         let paged = Notification {
             severity: Severity::Page,
             was: Some(Severity::Warn),
+            earlier: vec![Severity::Warn],
             ..warned.clone()
         };
         let changed = [format!("trigger {page}"), format!("resolve {warn}")];
         assert_eq!(sent(&paged), changed);
-        // That it rose may have been silenced, or the service may have refused it.
-        let both = [format!("resolve {warn}"), format!("resolve {page}")];
-        for last in [warned, paged] {
-            assert_eq!(sent(&last.resolved(20, "well")), both);
-        }
+        // The service may have refused that it rose.
+        let both = [format!("resolve {page}"), format!("resolve {warn}")];
+        assert_eq!(sent(&paged.resolved(20, "well")), both);
+        // The page of this alert may be another process's.
+        let ended = warned.resolved(20, "well");
+        assert_eq!(sent(&ended), [format!("resolve {warn}")]);
     }
 }

@@ -45,6 +45,9 @@ const OFFER: Duration = Duration::from_secs(60);
 /// Why an alert ends that was notified before a crash and does not fire after it.
 const JUDGED_AGAIN: &str = "judged again after a restart: it does not fire";
 
+/// Why an alert ends that no longer is one.
+const REGROUPED: &str = "alerts are grouped otherwise now";
+
 /// Sends notifications. See the module.
 pub struct AlertDispatcher {
     notifier: Notifier,
@@ -91,6 +94,8 @@ impl AlertDispatcher {
         let mut groups = AlertGroups::new(group_by(&options, divided));
         let notified = |fingerprint: &str| notifier.firing_since(fingerprint);
         groups.sync(engine.reports().map(Arc::as_ref), notified);
+        // What fires can be acknowledged at once.
+        publish_alerts(engine, &groups, published);
         Ok(AlertDispatcher {
             notifier,
             groups,
@@ -105,8 +110,9 @@ impl AlertDispatcher {
         })
     }
 
-    /// Replaces the sinks and texts. An error names the sink that failed, and then nothing changes.
-    pub fn reload(&mut self, options: &NotifyOptions) -> Result<(), String> {
+    /// Replaces the sinks and texts, and groups alerts as these options say. An error names the
+    /// sink that failed, and then nothing changes.
+    pub fn reload(&mut self, options: &NotifyOptions, engine: &Topology) -> Result<(), String> {
         let kafka = self.kafka.as_ref();
         let topic_sinks = |sink: &SinkOptions| topic_sink(kafka, sink);
         self.notifier.replace_sinks(options, &topic_sinks)?;
@@ -114,9 +120,26 @@ impl AlertDispatcher {
         self.options = options.clone();
         let by = group_by(options, self.divided);
         if by != self.groups.by() {
-            self.groups = AlertGroups::new(by);
+            self.regroup(by, engine);
         }
         Ok(())
+    }
+
+    /// Tells alerts apart by something else, and ends those that are none any more. The comparison
+    /// of each second sends the new ones.
+    fn regroup(&mut self, by: GroupBy, engine: &Topology) {
+        let mut groups = AlertGroups::new(by);
+        let notified = |fingerprint: &str| self.notifier.firing_since(fingerprint);
+        groups.sync(engine.reports().map(Arc::as_ref), notified);
+        let before = std::mem::replace(&mut self.groups, groups);
+        let now_ms = clock::now_ms();
+        let gone = before
+            .open()
+            .filter(|(id, _)| self.groups.get(id).is_none());
+        for (id, _) in gone {
+            let end = (now_ms, REGROUPED);
+            self.notifier.resolve(&id.fingerprint(), end, now_ms);
+        }
     }
 
     /// Sends the notifications of these changes and, once a second, those that are missing. Returns
@@ -145,8 +168,7 @@ impl AlertDispatcher {
         }
         drop(lookup);
         if due || stepped {
-            let alerts = alert_facts(engine.reports().map(Arc::as_ref), &self.groups).into();
-            published.update(|facts| facts.alerts = alerts);
+            publish_alerts(engine, &self.groups, published);
         }
         // After the comparison: it would forget the alert that ends before its change is notified.
         let saves = self.execute_orders(engine);
@@ -430,6 +452,12 @@ impl AlertDispatcher {
     pub fn stop(self, within: Duration) {
         self.notifier.stop(within);
     }
+}
+
+/// Publishes the alerts as people see them.
+fn publish_alerts(engine: &Topology, groups: &AlertGroups, published: &Published) {
+    let alerts = alert_facts(engine.reports().map(Arc::as_ref), groups).into();
+    published.update(|facts| facts.alerts = alerts);
 }
 
 /// Whether what is read of the partitions is at most this old. One that nothing can be read of has

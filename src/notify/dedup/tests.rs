@@ -104,6 +104,50 @@ fn a_severity_that_was_silenced_when_it_rose_is_another_than_sinks_know() {
 }
 
 #[test]
+fn a_notification_names_the_other_severities_that_were_notified_of_its_firing() {
+    let story = [
+        (notification(Firing, 10, 10, Warn), vec![]),
+        (notification(Firing, 10, 20, Page), vec![Warn]),
+        (notification(Firing, 10, 30, Warn), vec![Page]),
+        (notification(Resolved, 10, 40, Page), vec![Page]),
+        (notification(Firing, 50, 50, Page), vec![]),
+        // The end of the last one was not notified.
+        (notification(Firing, 60, 60, Warn), vec![Page]),
+        (notification(Resolved, 60, 70, Warn), vec![Page]),
+        (notification(Firing, 80, 80, Page), vec![]),
+        (notification(Resolved, 80, 90, Page), vec![]),
+    ];
+    let silences = Silences::default();
+    for restarts in [false, true] {
+        let mut dedup = Deduplicator::default();
+        for (mut change, earlier) in story.clone() {
+            assert!(dedup.admits(&mut change, &silences, 50));
+            assert_eq!(change.earlier, earlier, "{}", change.key);
+            dedup.record(&change);
+            if restarts {
+                let line = serde_json::to_string(&change).expect("JSON");
+                let read: Notification = serde_json::from_str(&line).expect("a notification");
+                dedup = Deduplicator::after([&read].into_iter());
+            }
+            // A sink that lacks the alert gets it again.
+            let mut joined = change.clone();
+            joined.earlier = Vec::new();
+            dedup.follow(&mut joined);
+            assert_eq!(joined.earlier, earlier, "{}", change.key);
+        }
+    }
+    // A journal of before has no such list.
+    let mut line = serde_json::to_value(&story[1].0).expect("JSON");
+    let removed = line.as_object_mut().and_then(|line| line.remove("earlier"));
+    assert!(removed.is_some());
+    let read: Notification = serde_json::from_value(line).expect("a notification");
+    let dedup = Deduplicator::after([&read].into_iter());
+    let mut ended = notification(Resolved, 10, 40, Warn);
+    assert!(dedup.admits(&mut ended, &silences, 50));
+    assert_eq!((ended.severity, ended.earlier), (Page, vec![]));
+}
+
+#[test]
 fn an_alert_that_left_and_begins_again_here_is_notified() {
     let first = notification(Firing, 10, 10, Page);
     let mut dedup = Deduplicator::after([&first].into_iter());
@@ -212,7 +256,12 @@ fn a_silence_suppresses_firing_notifications_and_not_resolutions() {
     let ended = notification(Resolved, 10, 30, Page);
     let mut told = ended.clone();
     assert!(dedup.admits(&mut told, &silences, 50));
-    assert_eq!(told.severity, Warn, "nobody was notified that it rose");
+    let severities = (told.severity, told.earlier.as_slice());
+    assert_eq!(
+        severities,
+        (Warn, &[][..]),
+        "nobody was notified that it rose"
+    );
     assert_eq!(
         send(&mut dedup, &[worse.clone(), ended], &silences),
         [false, true]

@@ -6,6 +6,7 @@ use crate::monitor::{Engine, ModelPlan, Plan, RecordSink};
 use crate::notify::{AlertJournal, Status, Template, Texts, Threads};
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::view::{Outcome, Prediction, View};
+use crate::telemetry::control::{AlertRequest, AlertResponse};
 use crate::window::{Ladder, WindowSpec};
 use Severity::{Page, Warn};
 use tempfile::TempDir;
@@ -88,15 +89,9 @@ fn id(version: &str) -> StreamId {
     }
 }
 
-/// Starts, takes the change of a stream within the first second, or else compares, and stops.
-/// Returns what was notified last.
-fn told_after_start(
-    folder: &TempDir,
-    mut engine: Topology,
-    change: Option<(&str, i64, Option<Severity>)>,
-) -> Notification {
+fn options() -> NotifyOptions {
     let text = || Template::parse("").expect("a template");
-    let options = NotifyOptions {
+    NotifyOptions {
         external_url: String::new(),
         runbook_url: String::new(),
         texts: Texts {
@@ -106,12 +101,25 @@ fn told_after_start(
         group_by: GroupBy::default(),
         max_age_ms: i64::MAX,
         sinks: Vec::new(),
-    };
-    let published = Arc::new(Published::default());
+    }
+}
+
+fn start(folder: &TempDir, engine: &Topology, published: &Arc<Published>) -> AlertDispatcher {
     let host: Arc<dyn Host> = Arc::new(Threads);
-    let place = (folder.path(), &engine);
-    let started = AlertDispatcher::start(options, place, (None, &host), &published);
-    let mut alerts = started.expect("it starts");
+    let place = (folder.path(), engine);
+    let started = AlertDispatcher::start(options(), place, (None, &host), published);
+    started.expect("it starts")
+}
+
+/// Starts, takes the change of a stream within the first second, or else compares, and stops.
+/// Returns what was notified last.
+fn told_after_start(
+    folder: &TempDir,
+    mut engine: Topology,
+    change: Option<(&str, i64, Option<Severity>)>,
+) -> Notification {
+    let published = Arc::new(Published::default());
+    let mut alerts = start(folder, &engine, &published);
     match change {
         Some((version, at_ms, severity)) => {
             let stream = id(version);
@@ -176,6 +184,51 @@ fn the_record_is_that_of_the_streams_own_change_or_its_newest() {
     assert_eq!(falls, format!("{one}-{at_ms}-warn"));
     let ends = told([Some(Page), None], ("1", at_ms, None));
     assert_eq!(ends, format!("{one}-{at_ms}-resolved"));
+}
+
+#[test]
+fn what_fires_can_be_acknowledged_as_soon_as_it_starts() {
+    let folder = TempDir::with_prefix("trueline-alerts-").expect("a folder");
+    let published = Arc::new(Published::default());
+    let alerts = start(&folder, &engine([Some(Page), None]), &published);
+    let asked = AlertRequest::Acknowledge {
+        alert: "m".to_owned(),
+        by: "ann".to_owned(),
+        note: String::new(),
+    };
+    let answer = published.control.request(asked);
+    assert!(
+        matches!(answer, Some(AlertResponse::Acknowledged(_))),
+        "{answer:?}"
+    );
+    alerts.stop(Duration::from_secs(60));
+}
+
+#[test]
+fn an_alert_that_is_none_any_more_after_a_reload_ends_at_once() {
+    let folder = TempDir::with_prefix("trueline-alerts-").expect("a folder");
+    let engine = engine([Some(Page), None]);
+    let mut alerts = start(&folder, &engine, &Arc::new(Published::default()));
+    let mut options = options();
+    // A segment tells nothing apart here, a version does.
+    for stays in [true, false] {
+        alerts.compare(&engine, &Lookup::of(&engine), (clock::now_ms(), true));
+        let before = GroupBy::default().group_of(&id("1")).fingerprint();
+        assert_eq!(alerts.notifier.firing_since(&before), Some(AT_MS));
+        options.group_by.segment = true;
+        options.group_by.version = !stays;
+        alerts.reload(&options, &engine).expect("it reloads");
+        assert_eq!(alerts.notifier.firing_since(&before).is_some(), stays);
+    }
+    alerts.compare(&engine, &Lookup::of(&engine), (clock::now_ms(), true));
+    alerts.stop(Duration::from_secs(60));
+    let (journal, _) = AlertJournal::open(folder.path()).expect("a journal");
+    let told = journal.state().last.values();
+    let told: BTreeMap<_, _> = told
+        .map(|n| (n.alert.as_str(), (n.status, n.what.as_str())))
+        .collect();
+    assert_eq!(told["m"], (Status::Resolved, REGROUPED));
+    assert_eq!(told["m/1"].0, Status::Firing);
 }
 
 #[test]
