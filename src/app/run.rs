@@ -54,6 +54,9 @@ impl App {
     /// Takes the port and locks the state directory.
     pub fn bind(mut setup: Setup) -> Result<App, AppError> {
         let config = &setup.config;
+        if let Some(fault) = config.unreadable_files().into_iter().next() {
+            return Err(AppError::Config(fault));
+        }
         let published = unready(config);
         let listener = listen(&setup.listen)?;
         let dir = StateDir::open(&config.state.directory)?;

@@ -190,6 +190,12 @@ impl Config {
         tls::needs(&self.document, &self.notify)
     }
 
+    /// The files of [kafka.tls] that cannot be read, and what to do.
+    pub fn unreadable_files(&self) -> Vec<String> {
+        let kafka = self.sources.first().map(|s| &s.kafka);
+        kafka.map(security::unreadable).unwrap_or_default()
+    }
+
     /// Lets notifications link to a server that listens here, unless the file says otherwise.
     pub fn listens_on(&mut self, address: SocketAddr) {
         let (external_url, runbook_url) = notify::links(&self.document, address);

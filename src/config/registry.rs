@@ -26,7 +26,7 @@ pub fn registry(root: &Record, problems: &mut Problems<'_>) -> Option<RegistryOp
     };
     let at = record.entry("url").at;
     if !url.starts_with("http://") && !url.starts_with("https://") {
-        let what = format!("`url` is \"{url}\", which is neither http nor https");
+        let what = "`url` is neither http nor https";
         problems.add(at, what, "write \"http://host:port\"");
     }
     let authority = url

@@ -1,9 +1,10 @@
 //! `[kafka.tls]` and `[kafka.sasl]`: encryption and credentials.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::Path;
 
-use crate::kafka::Security;
+use crate::kafka::{KafkaOptions, Security};
 
 use super::document::Record;
 use super::problem::Problems;
@@ -81,4 +82,22 @@ pub fn security(
         ca_file: file("ca_file").filter(|_| encrypted),
         token_file: sasl.path("token_file").map(Path::to_path_buf),
     }
+}
+
+/// The files of [kafka.tls] in use that cannot be read, each with its key. OpenSSL would say that
+/// something failed, and name neither.
+pub fn unreadable(kafka: &KafkaOptions) -> Vec<String> {
+    let option = |name: &str| kafka.options.get(name).map(String::as_str);
+    let files = [
+        ("ca_file", kafka.security.ca_file.as_deref()),
+        ("certificate_file", option("ssl.certificate.location")),
+        ("key_file", option("ssl.key.location")),
+    ];
+    let fault = |(key, path): (&str, Option<&str>)| {
+        let (path, error) = (path?, File::open(path?).err()?);
+        Some(format!(
+            "[kafka.tls] {key}: cannot read {path}: {error}; name a file that this user can read"
+        ))
+    };
+    files.into_iter().filter_map(fault).collect()
 }

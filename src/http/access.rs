@@ -5,8 +5,9 @@
 //!
 //! * `Host` must be an address, `localhost`, a name without dots, a name inside a cluster (`.svc`,
 //!   `.cluster.local`, `.internal`, `.local`), or one of `[http] hosts`: a page whose own name
-//!   resolves to this server (DNS rebinding) reads nothing. `/live` and `/ready` say nothing that
-//!   matters and are served to all.
+//!   resolves to this server (DNS rebinding) reads nothing. `/live` and `/ready` are excepted,
+//!   since probes use names of their own. So such a page can read what is not ready, and why: this
+//!   may name topics, brokers and groups, but no model and no score.
 //! * `Origin`, where a browser sends it, must be this server.
 //! * A request that changes something must be of type JSON or have the header `X-Requested-By`. A
 //!   page can send neither to another server without a preflight request.
@@ -121,7 +122,7 @@ pub fn refusal(
         .token
         .as_deref()
         .filter(|_| changes || matches!(route, Route::Tap))?;
-    let given = text(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+    let given = text(AUTHORIZATION).and_then(bearer);
     if given.is_some_and(|given| same(given, token)) {
         return None;
     }
@@ -131,6 +132,14 @@ pub fn refusal(
         "the token is missing or another",
         hint,
     ))
+}
+
+/// The token of a header. The name of the scheme may be in any case (RFC 9110, 11.1).
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme
+        .eq_ignore_ascii_case("bearer")
+        .then_some(token.trim_start_matches(' '))
 }
 
 /// Who says to ask: the header, otherwise nobody.
@@ -242,6 +251,9 @@ mod tests {
         assert_eq!(post(&[("x-requested-by", "ann")], &open), 200);
         for (value, expected) in [
             ("Bearer secret", 200),
+            ("bearer  secret", 200),
+            ("Basic secret", 401),
+            ("Bearer SECRET", 401),
             ("Bearer other", 401),
             ("secret", 401),
             ("Bearer ", 401),

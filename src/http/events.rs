@@ -162,7 +162,7 @@ fn words(answer: EventAnswer) -> Answer {
         ),
         EventAnswer::Busy => later(
             StatusCode::TOO_MANY_REQUESTS,
-            "too many requests wait for the disk",
+            "too many requests are received or wait for the disk",
             "send the request again later, and more events in each",
         ),
         EventAnswer::Failed(why) => later(

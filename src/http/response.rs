@@ -17,6 +17,10 @@ use hyper::header::{
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 
+/// What the error of a response says. Responses carry it for the log.
+#[derive(Debug, Clone)]
+pub struct Reason(pub String);
+
 /// A response that is complete in memory.
 pub type Answer = Response<Full<Bytes>>;
 
@@ -71,7 +75,11 @@ pub fn html_of(status: StatusCode, body: String) -> Answer {
 pub fn json_answer(status: StatusCode, body: &Value) -> Answer {
     let mut text = serde_json::to_vec_pretty(body).unwrap_or_default();
     text.push(b'\n');
-    whole(status, JSON, text)
+    let mut answer = whole(status, JSON, text);
+    if let Some(error) = body.get("error").and_then(Value::as_str) {
+        answer.extensions_mut().insert(Reason(error.to_owned()));
+    }
+    answer
 }
 
 /// A complete body of any content type.

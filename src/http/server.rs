@@ -34,7 +34,7 @@ use super::access::{self, AccessOptions};
 use super::bodies::Bodies;
 use super::connections::{CONNECTIONS_MAX, Connections, Place};
 use super::path::{Route, route};
-use super::response::{self, Answer};
+use super::response::{self, Answer, Reason};
 use super::stall::StallGuard;
 use super::{alerts, answer, events};
 use crate::telemetry::Published;
@@ -220,7 +220,7 @@ async fn converse(
     let _ = timeout(LAST_ANSWER_WITHIN, connection).await;
 }
 
-/// Responds to one request, counts it, and logs who changes something.
+/// Responds to one request, counts it, and logs who changes something or is refused.
 async fn respond(
     request: Request<Incoming>,
     peer: SocketAddr,
@@ -229,6 +229,7 @@ async fn respond(
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let actor = access::actor(request.headers()).to_owned();
     let refused = access::refusal(&method, request.uri(), request.headers(), &served.access);
+    let is_let_in = refused.is_none();
     let response = match refused {
         Some(refused) => refused.map(Either::Left),
         None => match admitted(request, served).await.into_parts() {
@@ -240,9 +241,14 @@ async fn respond(
         },
     };
     let status = response.status().as_u16();
-    // Events come all the time, and metrics count them.
-    let stored = matches!(route(&path), Route::Events(_)) && status < 400;
-    if !stored && !matches!(method, Method::GET | Method::HEAD) {
+    let changes = !matches!(method, Method::GET | Method::HEAD);
+    if status >= 400 && (changes || !is_let_in) {
+        let reason = response.extensions().get::<Reason>();
+        let reason = reason.map_or("", |reason| reason.0.as_str());
+        // Anyone can send many of these.
+        crate::warn_limited!(%peer, actor, %method, path, status, reason, "http request refused");
+    } else if changes && !matches!(route(&path), Route::Events(_)) {
+        // Events come all the time, and metrics count them.
         tracing::info!(%peer, actor, %method, path, status, "http request to change something");
     }
     let class = match status {

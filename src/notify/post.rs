@@ -2,6 +2,7 @@
 
 use super::options::SinkOptions;
 use super::receiver::Failure;
+use std::path::Path;
 use std::time::Duration;
 
 /// Bytes of a response body that are read.
@@ -25,7 +26,7 @@ impl Post {
             .max_redirects_will_error(false)
             .user_agent(concat!("trueline/", env!("CARGO_PKG_VERSION")));
         Ok(Post {
-            agent: with_tls(config, options)?.build().into(),
+            agent: with_tls(config, options.ca_file.as_deref())?.build().into(),
             url,
             authorization: options.authorization.clone(),
         })
@@ -77,15 +78,24 @@ fn outcome(status: u16, line: String) -> Result<String, Failure> {
 type Building = ureq::config::ConfigBuilder<ureq::typestate::AgentScope>;
 
 #[cfg(any(feature = "tls", feature = "tls-vendored"))]
-fn with_tls(config: Building, options: &SinkOptions) -> Result<Building, String> {
-    use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
-    let roots = match &options.ca_file {
+fn with_tls(config: Building, ca_file: Option<&Path>) -> Result<Building, String> {
+    use ureq::tls::{PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem};
+    let roots = match ca_file {
         None => RootCerts::PlatformVerifier,
         Some(path) => {
             let said = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
             let pem = std::fs::read(path).map_err(|e| said(&e))?;
-            let authority = Certificate::from_pem(&pem).map_err(|e| said(&e))?;
-            RootCerts::new_with_certs(&[authority])
+            // A file may have several, such as an old authority and the one that replaces it.
+            let mut authorities = Vec::new();
+            for item in parse_pem(&pem) {
+                if let PemItem::Certificate(authority) = item.map_err(|e| said(&e))? {
+                    authorities.push(authority);
+                }
+            }
+            if authorities.is_empty() {
+                return Err(said(&"no certificate is in this file"));
+            }
+            RootCerts::from(authorities)
         }
     };
     let tls = TlsConfig::builder()
@@ -96,7 +106,7 @@ fn with_tls(config: Building, options: &SinkOptions) -> Result<Building, String>
 }
 
 #[cfg(not(any(feature = "tls", feature = "tls-vendored")))]
-fn with_tls(config: Building, _: &SinkOptions) -> Result<Building, String> {
+fn with_tls(config: Building, _: Option<&Path>) -> Result<Building, String> {
     Ok(config)
 }
 
@@ -114,5 +124,23 @@ mod tests {
         for status in [301, 401, 403, 404, 408, 429, 500, 503] {
             assert!(matches!(of(status), Err(Failure::Temporary(_))), "{status}");
         }
+    }
+
+    #[cfg(any(feature = "tls", feature = "tls-vendored"))]
+    #[test]
+    fn every_authority_of_a_file_is_known_and_one_without_any_is_named() {
+        let authorities = |pem: &str| {
+            let file = tempfile::NamedTempFile::new().expect("a file");
+            std::fs::write(file.path(), pem).expect("written");
+            let config = with_tls(ureq::Agent::config_builder(), Some(file.path()))?;
+            match config.build().tls_config().root_certs() {
+                ureq::tls::RootCerts::Specific(all) => Ok::<_, String>(all.len()),
+                _ => Ok(0),
+            }
+        };
+        let one = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        assert_eq!(authorities(&format!("# old\n{one}# new\n{one}")), Ok(2));
+        let none = authorities("no certificate").unwrap_err();
+        assert!(none.contains("no certificate is in this file"), "{none}");
     }
 }

@@ -166,6 +166,27 @@ fn a_bad_file_changes_nothing_says_what_check_says_and_sets_a_metric() {
     assert!(at() >= first);
 }
 
+/// Anyone who can connect can send these, so their lines are few, and say what was wrong.
+#[test]
+fn requests_that_are_refused_do_not_fill_the_log() {
+    let service = service(NOWHERE);
+    for _ in 0..100 {
+        let kind = [("content-type", "text/plain")];
+        let refused = service.post("/-/reload", &kind, "").expect("an answer");
+        assert_eq!(refused.0, 415);
+    }
+    let line = service.wait_for_line(&["http request refused"]);
+    for part in ["WARN", "415", "/-/reload", "could come from any page"] {
+        assert!(line.contains(part), "{part} is not in {line}");
+    }
+    // Two periods, should the requests lie on both sides of an end of one.
+    let lines = service.lines_with("/-/reload");
+    assert!((1..=10).contains(&lines), "{lines} lines");
+    // What is done is always logged.
+    assert_eq!(reload(&service).0, 200);
+    service.wait_for_line(&["http request to change something", "200"]);
+}
+
 #[test]
 fn a_tolerance_that_is_reloaded_judges_from_the_next_slide_on_and_top_tells() {
     let cluster = MockCluster::new(1).expect("a mock cluster");

@@ -42,7 +42,7 @@ impl StateDir {
                  [state] directory to one that is"
             ))
         };
-        fs::create_dir_all(path).map_err(|error| cannot("create", error))?;
+        create(path).map_err(|error| cannot("create", error))?;
         let probe = path.join("probe");
         fs::write(&probe, b"probe").map_err(|error| cannot("write to", error))?;
         fs::remove_file(&probe).map_err(|error| cannot("remove files from", error))?;
@@ -125,6 +125,16 @@ impl StateDir {
         // The load has checked it.
         journal::segment(self.path(), state, mark).map_err(|_| JournalError::Torn)
     }
+}
+
+/// Creates a directory for this user alone, because events, ids and names of models will be in it.
+/// One that exists keeps its mode: whoever made it (systemd, a volume) chose it.
+fn create(path: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
 }
 
 /// Whether a process uses the directory. Does not disturb that process.
@@ -239,6 +249,25 @@ mod tests {
         assert!(held.watch().fault().is_some());
         drop(held);
         second().expect("nobody uses it");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_new_directory_is_for_its_user_alone_and_another_keeps_its_mode() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = TempDir::with_prefix("trueline-mode-").expect("a folder");
+        let path = folder.path().join("state");
+        let mode = || {
+            let held = StateDir::open(&path).expect("a directory");
+            let mode = fs::metadata(held.path())
+                .expect("it is there")
+                .permissions();
+            mode.mode() & 0o777
+        };
+        assert_eq!(mode(), 0o700);
+        let shared = fs::Permissions::from_mode(0o750);
+        fs::set_permissions(&path, shared).expect("changed");
+        assert_eq!(mode(), 0o750);
     }
 
     #[test]

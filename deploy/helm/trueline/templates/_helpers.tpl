@@ -148,6 +148,9 @@ spec:
               readOnly: true
             - name: state
               mountPath: /var/lib/trueline
+            {{- with $values.extraVolumeMounts }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
       volumes:
         - name: config
           configMap:
@@ -156,6 +159,9 @@ spec:
         - name: state
           emptyDir:
             sizeLimit: {{ $values.fleet.scratch }}
+        {{- end }}
+        {{- with $values.extraVolumes }}
+        {{- toYaml . | nindent 8 }}
         {{- end }}
       {{- with $values.nodeSelector }}
       nodeSelector:
