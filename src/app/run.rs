@@ -253,6 +253,9 @@ fn load(
         notify.sinks.clear();
     }
     let directory = (config.state.directory.as_path(), &topology);
+    // Before the alerts: these are shown with their streams.
+    let mut reports = Vec::new();
+    publish::reports(&published, &topology, &mut reports);
     let alerts = AlertDispatcher::start(notify, directory, (kafka, &setup.sinks), &published)?;
     let history = HistoryLog::start(dir.watch().clone(), &published)?;
     let directory = config.state.directory.clone();
@@ -277,7 +280,7 @@ fn load(
         snapshots: SnapshotStore::start(dir, setup.workers.as_ref())?,
         snapshot_every: Duration::from_millis(config.state.interval_ms.unsigned_abs()),
         published,
-        reports: Vec::new(),
+        reports,
         timers: Timers::default(),
         unwritten: 0,
         disk_behind: false,
