@@ -172,7 +172,7 @@ mod tests {
         (mock, writer)
     }
 
-    /// Each is a request, of which five are under way at a time.
+    /// Each fills one request; five requests are under way at a time.
     fn large() -> StateRecord {
         ("k".to_owned(), Some(vec![0; 900 << 10]))
     }

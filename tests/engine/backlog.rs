@@ -70,7 +70,7 @@ fn a_backlog_is_judged_in_steps_to_the_same_verdicts_though_the_judge_is_restart
         in_steps.counters().evaluations + evaluations,
         at_once.counters().evaluations
     );
-    // Streams are told of in another order.
+    // The streams come in another order.
     for all in [&mut said, &mut expected] {
         all.sort();
     }

@@ -17,7 +17,7 @@ impl Consumer {
         }
     }
 
-    /// Forgets the partitions of which an answer has come that does not deny.
+    /// Forgets the partitions that the broker no longer denies.
     pub(super) fn admit_allowed(&mut self) {
         let (client, topics) = (&self.client, &self.topics);
         self.denied

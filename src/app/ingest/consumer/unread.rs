@@ -19,7 +19,7 @@ impl SourceConsumer {
         all.chain(self.denied()).chain(self.missing())
     }
 
-    /// Topics of which this user may not read what the group has assigned, each with the reason.
+    /// Topics with assigned partitions that this user may not read, each with the reason.
     fn denied(&self) -> impl Iterator<Item = (String, String)> {
         let topics = self.consumer.denied().map(|p| p.topic);
         let topics: BTreeSet<u16> = topics.collect();
