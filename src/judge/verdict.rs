@@ -9,14 +9,17 @@ use crate::alert::{Condition, Severity};
 use crate::stats::evaluation::{Evaluation, Options, evaluate};
 use crate::stats::kernel::{self, window::WindowEvaluation};
 use crate::stats::multiclass;
+use crate::stats::tcal;
 use crate::stats::tolerance::{Conclusion, FEW, Tolerance};
 use crate::window::{Total, ViewSums};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
+use strum::IntoStaticStr;
 
 /// Why there is no verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Undecided {
     /// Fewer events than the configured least number.
     TooFew,
@@ -41,7 +44,8 @@ pub enum Undecided {
 }
 
 /// What is known of a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Verdict {
     /// The error is shown to be within the tolerance.
     Calibrated,
@@ -52,45 +56,16 @@ pub enum Verdict {
 }
 
 impl Undecided {
-    /// All reasons.
-    pub const ALL: [Undecided; 10] = [
-        Undecided::TooFew,
-        Undecided::Immature,
-        Undecided::Stale,
-        Undecided::Stalled,
-        Undecided::Late,
-        Undecided::Capacity,
-        Undecided::Coverage,
-        Undecided::FewOutcomes,
-        Undecided::FewClusters,
-        Undecided::Inconclusive,
-    ];
-
     /// Its name, as in labels and JSON.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Undecided::TooFew => "too_few",
-            Undecided::Immature => "immature",
-            Undecided::Stale => "stale",
-            Undecided::Stalled => "stalled",
-            Undecided::Late => "late",
-            Undecided::Capacity => "capacity",
-            Undecided::Coverage => "coverage",
-            Undecided::FewOutcomes => "few_outcomes",
-            Undecided::FewClusters => "few_clusters",
-            Undecided::Inconclusive => "inconclusive",
-        }
+        self.into()
     }
 }
 
 impl Verdict {
     /// The verdict without its reason: `calibrated`, `miscalibrated` or `undecided`.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Verdict::Calibrated => "calibrated",
-            Verdict::Miscalibrated => "miscalibrated",
-            Verdict::Undecided(_) => "undecided",
-        }
+        self.into()
     }
 
     /// Whether the window was evaluated, so that numbers stand behind the verdict.
@@ -283,12 +258,13 @@ impl Numbers {
     }
 
     /// Whether the test of a vector view shows an error beyond τ that is finer than the interval's
-    /// slices: at a level that rejects by its share of α.
+    /// slices, at a level that rejects by itself.
     fn shows_finer(&self, tau: f64) -> bool {
         let shows = |e: &multiclass::Evaluation| {
-            let shared = e.alpha / e.tcal.levels.len().max(1) as f64;
-            let mut levels = e.tcal.levels.iter().filter(|l| !l.left_out);
-            e.tcal.reject && levels.any(|l| l.p_value <= shared && l.debiased > tau * tau)
+            let levels = || e.tcal.levels.iter().filter(|l| !l.left_out);
+            let least = levels().map(|l| l.p_value).fold(1.0, f64::min);
+            let bar = tcal::level_bar(e.alpha, e.tcal.p_value, least, None);
+            e.tcal.reject && levels().any(|l| l.p_value <= bar && l.debiased > tau * tau)
         };
         self.cells().is_some_and(shows)
     }
@@ -377,5 +353,29 @@ mod tests {
         };
         assert_eq!(verdict(0.0), Verdict::Calibrated);
         assert_eq!(verdict(1.0), Verdict::Undecided(Undecided::Inconclusive));
+    }
+
+    /// The smallest p-value of 12 levels, .004, becomes .031 for all: .005 rejects by itself then.
+    #[test]
+    fn a_level_rejects_by_itself_by_the_bar_of_scores() {
+        let (mut rng, mut all) = (Rng::new(33), Vectors::new(2));
+        for _ in 0..20_000 {
+            let z = rng.uniform();
+            let class = u32::from(rng.uniform() >= z);
+            assert!(all.push(&[z, 1.0 - z], class).is_ok());
+        }
+        let e = multiclass::evaluate(&all, VectorView::Full, 0.05, 0.9, None);
+        let mut e = e.expect("there are events");
+        (e.tcal.reject, e.tcal.p_value) = (true, 0.031);
+        for level in &mut e.tcal.levels {
+            (level.p_value, level.debiased, level.left_out) = (0.5, 0.0, false);
+        }
+        e.tcal.levels[0].p_value = 0.004;
+        let mut verdict = |p_value: f64| {
+            (e.tcal.levels[8].p_value, e.tcal.levels[8].debiased) = (p_value, 0.06 * 0.06);
+            Numbers::Cells(Arc::new(e.clone())).verdict(&Tolerance::absolute(0.05))
+        };
+        assert_eq!(verdict(0.005), Verdict::Undecided(Undecided::Inconclusive));
+        assert_eq!(verdict(0.007), Verdict::Calibrated);
     }
 }

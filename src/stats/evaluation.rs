@@ -88,7 +88,7 @@ pub fn evaluate(sums: &Sums, o: &Options) -> Option<Evaluation> {
         .interval_cells
         .unwrap_or(interval::default_cells(levels.n() as u64));
     let information = levels.finest().information();
-    let repeated = sums.repeats().measure(information);
+    let repeated = sums.repeats().measure(sums.n(), information);
     let discrete = match sums.clusters() {
         // It takes outcomes as independent.
         Some(_) => None,
@@ -161,7 +161,7 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
         .max(1);
     let repeats = Repeats::from_scores(sample);
     let information = levels.finest().information();
-    let repeated = repeats.measure(information);
+    let repeated = repeats.measure(n, information);
     let discrete = discrete_of_scores(sample, o.discrete, o.tcal.alpha, o.tcal.seed);
     let unnamed = (repeated.as_ref().filter(|_| discrete.is_none() && !paper)).and_then(|r| {
         let scores = repeats.distinct(information);
@@ -281,19 +281,22 @@ impl Sample<'_> {
         };
         let paper = matches!(o.null_reach, NullReach::Paper { .. });
         let exact = !paper && interval::needs_exact_ends(self.interval);
-        let (level, interval) = if exact {
+        let (interval, level) = if exact {
             let level = match o.interval_cells {
                 None if !interval::has_outcomes(self.interval) => coarsest,
                 _ => self.interval,
             };
-            let few = match o.interval_cells {
-                None => level.with_most(interval::FEW_CELLS),
-                Some(_) => Cow::Borrowed(level),
+            let asked = interval::Exact {
+                confidence: o.confidence,
+                dispersion,
+                weighting,
+                independent: tests.clustered.is_none(),
+                halves: o.interval_cells.is_none().then_some(coarsest),
+                tcal: &o.tcal,
             };
-            let exact = interval::exact(&few, effective, o.confidence, dispersion * weighting);
-            (level, exact)
+            asked.interval(level, effective)
         } else {
-            (self.interval, self.interval(o, &tests, dispersion))
+            (self.interval(o, &tests, dispersion), self.interval)
         };
         let (reject, p_value) = self.decision(o, &tests);
         // The fine part, which would see a finer error, is then left out.

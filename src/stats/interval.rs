@@ -28,8 +28,19 @@
 //! intervals of the cells' event rates, jointly of the confidence asked for, bound the error of
 //! each cell. A sum of unequal coins varies less than a binomial count of the same mean (Hoeffding
 //! 1956), so they cover. Their resolution is both halves of the axis, unless cells are asked for.
-//! Where outcomes are many, as those of a model of a few grades, it is that of the normal ends,
-//! with all cells but the 7 of the largest ΣV as one.
+//!
+//! Where outcomes are many and few cells hold them, as those of a model of a few grades or one with
+//! a frequent fallback, the resolution is that of the normal ends. If more than [`FEW_CELLS`] cells
+//! are occupied, the 7 of the largest ΣV have exact ends b_i, and the N events of all others have
+//! normal ends B together, where these serve; each of the 8 parts misses with an eighth of 1 −
+//! confidence. The squared ends are
+//!
+//! ```text
+//! (Σ N_i·b_i² + N·B²)/n
+//! ```
+//!
+//! Where normal ends do not serve, as beside clusters, the others are one cell if they have at most
+//! [`OTHERS_MAX`] of ΣV, and `cells` counts the cells left; else it is both halves again.
 //!
 //! The interval covers the error of the binned scores at its `cells`, not a finer one. It does not
 //! see an error that changes its sign within a cell.
@@ -64,8 +75,11 @@ pub const EXACT_BELOW: f64 = 10.0;
 /// Fewer cells than this that share ΣV, (ΣV)²/Σ(ΣV of a cell)², have exact ends.
 pub const CELLS_MIN: f64 = 4.0;
 
-/// Most cells whose exact ends share the tail; with more the ends are far apart.
-pub(crate) const FEW_CELLS: usize = 8;
+/// Most parts whose ends share the tail; with more the ends are far apart.
+const FEW_CELLS: usize = 8;
+
+/// Share of ΣV beyond which other cells are not taken as one, in which their errors may cancel.
+const OTHERS_MAX: f64 = 1.0 / 16.0;
 
 /// Where the ends come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,14 +160,19 @@ pub fn interval(level: &Level, n: f64, confidence: f64, reach: NullReach) -> Int
 }
 
 /// The p-value of T at a level that nests in `leaves`, where that is drawn or its formula holds.
-pub(crate) fn zero_p_value(level: &Level, leaves: &Level, o: &TCalOptions) -> Option<f64> {
+pub(crate) fn zero_p_value(
+    level: &Level,
+    leaves: &Level,
+    o: &TCalOptions,
+    dispersion: f64,
+) -> Option<f64> {
     let asked = Asked {
         levels: &[],
         leaves,
         interval: Some(level),
         alpha: o.alpha,
         seed: o.seed,
-        dispersion: 1.0,
+        dispersion,
         family: 1,
         effective: f64::INFINITY,
     };
@@ -236,32 +255,100 @@ pub(crate) fn has_outcomes(level: &Level) -> bool {
     level.information() >= EXACT_BELOW
 }
 
-/// The interval with exact ends at a level of few cells; `n` events in all, of weighted ones the
-/// effective number. φ events that vary together count as one.
-pub(crate) fn exact(level: &Level, n: f64, confidence: f64, dispersion: f64) -> Interval {
-    let e = Estimate::of(level, n);
-    let tail = 0.5 * (1.0 - confidence) / level.occupied.len().max(1) as f64;
-    let (mut least, mut most, mut all) = (0.0, 0.0, 0.0);
-    for (c, moments) in level.squares() {
-        let mean = c.z / c.n;
-        let scale = c.n / moments.w2 / dispersion;
-        let (low, high) = clopper_pearson(c.y * scale, c.n * scale, tail);
-        let near = (low - mean).max(mean - high).max(0.0);
-        let far = (high - mean).max(mean - low);
-        least += c.n * near * near;
-        most += c.n * far * far;
-        all += c.n;
+/// What exact ends are asked for.
+pub(crate) struct Exact<'a> {
+    pub confidence: f64,
+    /// φ events that vary together count as one.
+    pub dispersion: f64,
+    /// ω of weighted events, 1 of others: their rate varies so many times as that of coins.
+    pub weighting: f64,
+    /// Whether there are no clusters, so that normal ends may be part of it.
+    pub independent: bool,
+    /// Both halves of the axis, where the resolution may be another one.
+    pub halves: Option<&'a Level>,
+    /// For the law of T.
+    pub tcal: &'a TCalOptions,
+}
+
+impl<'a> Exact<'a> {
+    /// The interval, and the level that it is of: this one or both halves. `n` events in all, of
+    /// weighted ones the effective number.
+    pub fn interval(&self, level: &'a Level, n: f64) -> (Interval, &'a Level) {
+        if level.occupied.len() <= FEW_CELLS {
+            return (self.of_cells(level, n), level);
+        }
+        let (large, others) = level.split(FEW_CELLS - 1);
+        if self.independent && !needs_exact_ends(&others) {
+            return (self.of_both(level, n, &large, &others), level);
+        }
+        let Some(halves) = self.halves else {
+            return (self.of_cells(level, n), level);
+        };
+        let v = |level: &Level| -> f64 { level.occupied.v.iter().sum() };
+        if v(&others) > OTHERS_MAX * v(level) {
+            return (self.of_cells(halves, n), halves);
+        }
+        let merged = large.with_one(&others);
+        let cells = merged.occupied.len() as u64;
+        let interval = self.of_cells(&merged, n);
+        (Interval { cells, ..interval }, level)
     }
-    Interval {
-        cells: level.cells,
-        ends: Ends::Exact,
-        confidence,
-        estimate_squared: e.t,
-        sigma1_squared: e.sigma1_squared,
-        lower: (least / all).sqrt(),
-        upper: (most / all).sqrt(),
-        contains_zero: least <= 0.0,
-        median_count: median_count(level),
+
+    /// Exact ends of every cell.
+    fn of_cells(&self, level: &Level, n: f64) -> Interval {
+        self.reported(level, n, self.ends(level, level.occupied.len()))
+    }
+
+    /// Exact ends of large cells, and normal ones of the others together.
+    fn of_both(&self, level: &Level, n: f64, large: &Level, others: &Level) -> Interval {
+        let mut ends = self.ends(large, FEW_CELLS);
+        let rest: f64 = others.occupied.n.iter().sum();
+        let effective = rest * rest / others.squares().map(|(_, w)| w.w2).sum::<f64>();
+        let zero = zero_p_value(others, others, self.tcal, self.dispersion);
+        let (reach, confidence) = (NullReach::Conditional, 1.0 - self.share(FEW_CELLS));
+        let normal = interval_with(others, effective, confidence, reach, zero, self.dispersion);
+        if !normal.contains_zero {
+            ends.0 += rest * normal.lower * normal.lower;
+        }
+        ends.1 += rest * normal.upper * normal.upper;
+        self.reported(level, n, ends)
+    }
+
+    /// What each of so many parts may miss.
+    fn share(&self, parts: usize) -> f64 {
+        (1.0 - self.confidence) / parts.max(1) as f64
+    }
+
+    /// Σ N·b² of the lower and of the upper ends of cells, of so many parts.
+    fn ends(&self, level: &Level, parts: usize) -> (f64, f64) {
+        let tail = 0.5 * self.share(parts);
+        let (mut least, mut most) = (0.0, 0.0);
+        for (c, moments) in level.squares() {
+            let mean = c.z / c.n;
+            let scale = c.n / moments.w2 / (self.dispersion * self.weighting);
+            let (low, high) = clopper_pearson(c.y * scale, c.n * scale, tail);
+            let near = (low - mean).max(mean - high).max(0.0);
+            let far = (high - mean).max(mean - low);
+            least += c.n * near * near;
+            most += c.n * far * far;
+        }
+        (least, most)
+    }
+
+    fn reported(&self, level: &Level, n: f64, (least, most): (f64, f64)) -> Interval {
+        let e = Estimate::of(level, n);
+        let all: f64 = level.occupied.n.iter().sum();
+        Interval {
+            cells: level.cells,
+            ends: Ends::Exact,
+            confidence: self.confidence,
+            estimate_squared: e.t,
+            sigma1_squared: e.sigma1_squared,
+            lower: (least / all).sqrt(),
+            upper: (most / all).sqrt(),
+            contains_zero: least <= 0.0,
+            median_count: median_count(level),
+        }
     }
 }
 

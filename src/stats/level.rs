@@ -237,33 +237,38 @@ impl Level {
         }
     }
 
-    /// The level with at most so many occupied cells: those of the largest ΣV, and one, of no
-    /// index, for all others.
-    pub(super) fn with_most(&self, occupied: usize) -> Cow<'_, Level> {
-        if self.occupied.len() <= occupied {
-            return Cow::Borrowed(self);
-        }
+    /// Its cells of the largest ΣV, so many, and the others.
+    pub(super) fn split(&self, large: usize) -> (Level, Level) {
         let v = &self.occupied.v;
         let mut order: Vec<usize> = (0..v.len()).collect();
         order.sort_by(|a, b| v[*b].total_cmp(&v[*a]));
-        let large = &order[..occupied.saturating_sub(1)];
-        let mut few = Level {
+        let mut parts = [0, 1].map(|_| Level {
             cells: self.cells,
             ..Level::default()
-        };
-        let (kept, others): (Vec<_>, Vec<_>) =
-            (self.squares().enumerate()).partition(|(at, _)| large.contains(at));
-        let index = self.cells;
-        let others = others
-            .into_iter()
-            .map(|(_, (c, w))| (LevelCell { index, ..c }, w));
-        for (cell, weights) in kept.into_iter().map(|(_, all)| all).chain(others) {
-            match self.is_weighted() {
-                true => few.push(cell, weights),
-                false => drop(few.occupied.add(cell)),
-            }
+        });
+        order.truncate(large);
+        for (at, (cell, weights)) in self.squares().enumerate() {
+            let part = usize::from(!order.contains(&at));
+            parts[part].append(cell, weights, self.is_weighted());
         }
-        Cow::Owned(few)
+        parts.into()
+    }
+
+    /// The level with one more cell, of all events of another level.
+    pub(super) fn with_one(mut self, others: &Level) -> Level {
+        let (index, weighted) = (self.cells, others.is_weighted());
+        for (cell, weights) in others.squares() {
+            self.append(LevelCell { index, ..cell }, weights, weighted);
+        }
+        self
+    }
+
+    fn append(&mut self, cell: LevelCell, weights: WeightMoments, weighted: bool) {
+        if weighted {
+            self.push(cell, weights);
+        } else {
+            self.occupied.add(cell);
+        }
     }
 
     /// The level of half as many cells. Each of its cells has one child or two, which are

@@ -19,11 +19,11 @@
 //!
 //! * *Weight.* Events count with V = z(1−z), as in T_d. Scores of 0 and 1 have none and are left
 //!   out.
-//! * *One value.* A score such as a fallback is sampled with all its events or with none, and the
-//!   shares would be its own. So one score that has more than half of the sampled repeats, by
-//!   weight, is left out, unless its outcomes are all the same, as those of one record are, and it
-//!   has at most an eighth of ΣV. Its outcomes can be tested as those of a value. A sample of one
-//!   score alone is kept.
+//! * *Values.* A score such as a fallback is sampled with all its events or with none, and the
+//!   shares would be its own. So a score that has more than a 32nd of the events or of ΣV, or more
+//!   than half of the sampled repeats by weight, is left out; its outcomes can be tested as those
+//!   of a value. If they are all the same, as those of one record are, it takes more than half of
+//!   the repeats and a 16th of ΣV. A sample of such scores alone is kept.
 //! * *Chance.* Scores of d decimals or b significant bits (the most that the sample needs) are
 //!   multiples of a step δ. Where the distinct scores lie g apart, a share q = δ/g of the multiples
 //!   is taken; with λ = −ln(1 − q) events on each, a share 1 − q/λ of them repeats by chance.
@@ -70,7 +70,10 @@ pub const DISAGREEING_MIN: f64 = 5.0;
 const FEW: f64 = 0.1;
 
 /// Share of ΣV beyond which one score is no single record, however alike its outcomes are.
-const RECORD_MAX: f64 = 0.125;
+const RECORD_MAX: f64 = 1.0 / 16.0;
+
+/// Share of the events, or of ΣV, beyond which a score whose outcomes differ is a value.
+const VALUE_MIN: f64 = 1.0 / 32.0;
 
 /// Normal quantile beyond which outcomes of one score agree too often, 95 %.
 const AGREEING: f64 = 1.645;
@@ -273,11 +276,12 @@ impl Repeats {
         (information * (sampled / weight)).min(2.0 * sampled * 2f64.powi(level as i32))
     }
 
-    /// What repeats among events with so much ΣV; `None` where no score with variance is sampled.
-    pub fn measure(&self, information: f64) -> Option<RepeatedScores> {
+    /// What repeats among `n` events with so much ΣV; `None` where no score with variance is
+    /// sampled.
+    pub fn measure(&self, n: u64, information: f64) -> Option<RepeatedScores> {
         let (level, counts) = self.parts();
         let inner = counts.iter().copied().filter(has_variance);
-        let counts = without_one_value(inner.collect(), information);
+        let counts = without_values(inner.collect(), n, information);
         let (mut events, mut repeats, mut weight, mut repeated) = (0, 0, 0.0, 0.0);
         let (mut d, mut variance, mut disagreeing, mut by_chance) = (0.0, 0.0, 0.0, 0.0);
         let (mut unanimous, mut by_luck) = (true, 0.0);
@@ -433,19 +437,22 @@ fn variance_of(c: &ScoreCount) -> f64 {
     z * (1.0 - z)
 }
 
-/// The counts without the one value that makes up most of their repeats, if there is one.
-fn without_one_value(mut counts: Vec<ScoreCount>, information: f64) -> Vec<ScoreCount> {
+/// The counts without values, unless all are values.
+fn without_values(counts: Vec<ScoreCount>, n: u64, information: f64) -> Vec<ScoreCount> {
     let repeated = |c: &ScoreCount| (c.n - 1) as f64 * variance_of(c);
     let all: f64 = counts.iter().map(repeated).sum();
     let is_value = |c: &ScoreCount| {
         let disagrees = c.y > 0 && c.y < c.n;
-        let large = c.n as f64 * variance_of(c) > RECORD_MAX * information;
-        2.0 * repeated(c) > all && (disagrees || large)
+        let share = c.n as f64 * variance_of(c) / information;
+        let most = 2.0 * repeated(c) > all;
+        let frequent = share > VALUE_MIN || c.n as f64 > VALUE_MIN * n as f64;
+        disagrees && (most || frequent) || most && share > RECORD_MAX
     };
-    if counts.len() > 1 {
-        counts.retain(|c| !is_value(c));
+    let others: Vec<ScoreCount> = counts.iter().filter(|c| !is_value(c)).copied().collect();
+    match others.is_empty() {
+        true => counts,
+        false => others,
     }
-    counts
 }
 
 /// Whether a score is in the sample of level ℓ.

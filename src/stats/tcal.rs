@@ -291,8 +291,8 @@ fn verdict(
 
 /// The p-value at or under which a level by itself counts as rejecting. Bonferroni has it in closed
 /// form. The joint law does not; where the test rejects, the factor between its p-value and the
-/// smallest one is taken for every level's.
-fn level_bar(alpha: f64, p_value: f64, smallest: f64, bonferroni: Option<f64>) -> f64 {
+/// smallest one is taken for every level's; where it does not, no level does.
+pub fn level_bar(alpha: f64, p_value: f64, smallest: f64, bonferroni: Option<f64>) -> f64 {
     match bonferroni {
         Some(count) => alpha / count,
         None if p_value > alpha => -1.0,

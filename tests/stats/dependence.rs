@@ -106,7 +106,7 @@ fn suspected(seed: u64, again: f64) -> bool {
         }
     }
     let information = sample.iter().map(|(z, _)| z * (1.0 - z)).sum();
-    let measured = Repeats::from_scores(&sample).measure(information);
+    let measured = Repeats::from_scores(&sample).measure(sample.len() as u64, information);
     measured.is_some_and(|m| m.is_suspicious())
 }
 

@@ -180,7 +180,7 @@ impl Sample<'_> {
             null.zero_p_value(&Estimate::of(self.interval, self.levels.n()))
         } else {
             self.interval_leaves
-                .and_then(|leaves| interval::zero_p_value(self.interval, leaves, &o.tcal))
+                .and_then(|leaves| interval::zero_p_value(self.interval, leaves, &o.tcal, 1.0))
         };
         if let Some(clustered) = &clustered {
             zero_p_value = clustered.zero_p_value(self.interval, zero_p_value);

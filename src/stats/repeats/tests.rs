@@ -44,10 +44,14 @@ fn information(events: &[Scored]) -> f64 {
     z.map(|z| z * (1.0 - z)).sum()
 }
 
+fn measured(events: &[Scored]) -> Option<RepeatedScores> {
+    repeats(events).measure(events.len() as u64, information(events))
+}
+
 fn suspicious(sets: u64, make: impl Fn(u64) -> Vec<Scored>) -> u64 {
     let found = |seed: &u64| {
         let events = make(*seed);
-        let measured = repeats(&events).measure(information(&events));
+        let measured = measured(&events);
         measured.is_some_and(|m| m.is_suspicious())
     };
     (1..=sets).filter(found).count() as u64
@@ -90,7 +94,7 @@ fn the_sample_depends_on_the_events_and_not_on_their_order_or_split() {
 #[test]
 fn shares_are_those_of_the_events() {
     let all = events(3, 200_000, 0.05, |u| u);
-    let found = repeats(&all).measure(information(&all)).unwrap();
+    let found = measured(&all).unwrap();
     assert!((0.03..0.07).contains(&found.share), "{found:?}");
     assert!(found.by_chance < 0.5, "{found:?}");
     // 20,000 events on 10,000 values: 1 − (1 − e⁻²)/2 of them repeat.
@@ -99,11 +103,11 @@ fn shares_are_those_of_the_events() {
         |u: f64| (u * 8192.0).round() / 8192.0,
     ] {
         let all = events(3, 2_000, 0.0, score);
-        let rounded = repeats(&all).measure(information(&all)).unwrap();
+        let rounded = measured(&all).unwrap();
         let (seen, chance) = (rounded.repeats as f64, rounded.by_chance);
         assert!((seen - chance).abs() < 3.0 * chance.sqrt(), "{rounded:?}");
     }
-    assert_eq!(Repeats::default().measure(0.0), None);
+    assert_eq!(Repeats::default().measure(0, 0.0), None);
 }
 
 #[test]
@@ -217,7 +221,7 @@ fn a_fallback_is_no_repeat_whether_or_not_it_is_sampled() {
             };
             let truth = |z: f64| if z == fallback { 0.5 * z + 0.25 } else { z };
             let events = erring(5, n, 0.0, score, truth);
-            let found = repeats(&events).measure(information(&events)).unwrap();
+            let found = measured(&events).unwrap();
             assert!(
                 found.share < 0.05 && !found.is_suspicious(),
                 "{n}, {fallback}: {found:?}"
@@ -225,9 +229,27 @@ fn a_fallback_is_no_repeat_whether_or_not_it_is_sampled() {
             assert!(!found.are_clusters(10.0), "{n}, {fallback}: {found:?}");
         }
     }
+    // Of four fallbacks two or more are sampled.
+    let hundredths = (1..60).map(|i| f64::from(i) / 100.0);
+    let sampled: Vec<f64> = hundredths
+        .filter(|z| is_sampled(Score::new(*z).unwrap().fixed(), 4))
+        .collect();
+    assert!(sampled.len() >= 3, "{sampled:?}");
+    for pair in sampled.windows(2) {
+        let all = [pair[0], pair[1], 0.1003, 0.4007];
+        let score = |u: f64| match u < 0.2 {
+            true => all[(u / 0.05) as usize],
+            false => (u - 0.2) / 0.8,
+        };
+        let truth = |z: f64| if all.contains(&z) { 1.5 * z } else { z };
+        let events = erring(5, 5_000, 0.0, score, truth);
+        let found = measured(&events).unwrap();
+        assert!(found.share < 0.05, "{pair:?}: {found:?}");
+        assert!(!found.are_clusters(10.0), "{pair:?}: {found:?}");
+    }
     // Of a few grades each has many events, and they are what there is.
     let grades = events(5, 5_000, 0.0, |u| (u * 16.0).floor() / 16.0 + 0.01);
-    let found = repeats(&grades).measure(information(&grades));
+    let found = measured(&grades);
     assert!(found.is_none_or(|found| found.share > 0.9));
 }
 
@@ -266,7 +288,7 @@ fn zeros_say_nothing_of_repeats() {
     assert!(suspicious(100, |s| with(0.1, s)) <= 3);
     let of = |zeros| {
         let all = with(zeros, 3);
-        let found = repeats(&all).measure(information(&all)).unwrap();
+        let found = measured(&all).unwrap();
         found.share
     };
     assert!((of(0.1) - of(0.0)).abs() < 0.02);

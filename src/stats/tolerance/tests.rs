@@ -86,6 +86,41 @@ fn grades_that_err_are_shown_to() {
     );
 }
 
+/// Half of the scores are .5; the others err by ±.12 in turn, or not at all.
+#[test]
+fn an_error_beside_a_frequent_score_is_covered() {
+    let o = Options {
+        tolerance: Tolerance::absolute(0.05),
+        ..Options::default()
+    };
+    let mut missed = 0;
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let mut sample = |error: f64| -> Vec<(f64, bool)> {
+            let one = |_| {
+                if rng.uniform() < 0.5 {
+                    return (0.5, rng.uniform() < 0.5);
+                }
+                let z = rng.uniform();
+                let sign = [-1.0, 1.0][(16.0 * z) as usize % 2];
+                (z, rng.uniform() < z + sign * error)
+            };
+            (0..20_000).map(one).collect()
+        };
+        let right = evaluate_scores(&sample(0.0), &o).unwrap();
+        assert_eq!(right.interval.cells, 128);
+        assert_eq!(right.tolerance.conclusion, Conclusion::Calibrated);
+        missed += u32::from(!right.interval.contains_zero);
+        let wrong = evaluate_scores(&sample(0.12), &o).unwrap();
+        assert_eq!(wrong.tolerance.conclusion, Conclusion::Miscalibrated);
+        // The error is √(.12²/2), less where .12 would leave [0, 1].
+        let ends = wrong.interval.lower..wrong.interval.upper;
+        assert!(ends.contains(&0.0797), "{ends:?}");
+    }
+    // 60 of 90 %: more than 14 have a probability of .001.
+    assert!(missed <= 14, "{missed}");
+}
+
 #[test]
 fn a_ratio_that_is_within_asks_for_no_more_events_where_the_test_rejects() {
     // 2400 expected and observed; both halves are off by .0023, and .0024 is tolerated.
