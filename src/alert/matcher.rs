@@ -50,6 +50,12 @@ impl Matcher {
     pub fn all(matchers: &[Matcher], labels: &Labels) -> bool {
         matchers.iter().all(|m| m.matches(labels))
     }
+
+    /// Whether those of the matchers that are about the severity all mean this one.
+    pub fn all_of_severity(matchers: &[Matcher], severity: &str) -> bool {
+        let mut of_severity = matchers.iter().filter(|m| LABELS[m.label] == "severity");
+        of_severity.all(|m| glob(m.pattern.as_bytes(), severity.as_bytes()) == m.equal)
+    }
 }
 
 impl FromStr for Matcher {
@@ -78,7 +84,6 @@ impl FromStr for Matcher {
     }
 }
 
-/// Severities of an alert.
 const SEVERITIES: [&str; 2] = ["warn", "page"];
 
 /// What other systems call what wakes someone, and what waits.

@@ -350,6 +350,7 @@ impl EngineLoop {
     fn stop_alerts(&mut self) {
         if let Some(alerts) = self.alerts.take() {
             alerts.stop(DRAIN_WITHIN);
+            self.published.update(|facts| facts.sinks.clear());
         }
     }
 

@@ -414,12 +414,13 @@ fn compared_bytes(config: &Config) -> u64 {
     most.fold(0, u64::saturating_add)
 }
 
-/// Notifications in the queues of sinks and in the state of the journal.
+/// Notifications in the queues of sinks, where ends have as many places again, and in the state of
+/// the journal.
 fn notice_bytes(config: &Config) -> u64 {
     let queues = config.notify.sinks.iter().map(|s| s.queue_max as u64);
     queues
         .fold(0, u64::saturating_add)
-        .saturating_mul(2 * NOTICE_BYTES)
+        .saturating_mul(2 * 2 * NOTICE_BYTES)
 }
 
 /// State of one stream, bytes.

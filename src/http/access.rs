@@ -16,7 +16,9 @@
 
 use std::net::IpAddr;
 
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, ORIGIN};
+use hyper::header::{
+    AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, ORIGIN, WWW_AUTHENTICATE,
+};
 use hyper::{Method, StatusCode, Uri};
 use sha2::{Digest, Sha256};
 
@@ -127,11 +129,11 @@ pub fn refusal(
         return None;
     }
     let hint = "send `authorization: Bearer TOKEN` with the `token` of [http]";
-    Some(error(
-        StatusCode::UNAUTHORIZED,
-        "the token is missing or another",
-        hint,
-    ))
+    let what = "the token is missing or another";
+    let mut refused = error(StatusCode::UNAUTHORIZED, what, hint);
+    let scheme = HeaderValue::from_static("Bearer");
+    refused.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+    Some(refused)
 }
 
 /// The token of a header. The name of the scheme may be in any case (RFC 9110, 11.1).
@@ -176,7 +178,7 @@ fn same(a: &str, b: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::header::{HeaderName, HeaderValue};
+    use hyper::header::HeaderName;
 
     fn status(
         method: Method,
@@ -269,6 +271,10 @@ mod tests {
             (get("/api/v1/tap"), get("/metrics"), get("/")),
             (401, 200, 200)
         );
+        let tap = Uri::from_static("/api/v1/tap");
+        let refused = refusal(&Method::GET, &tap, &HeaderMap::new(), &closed);
+        let refused = refused.expect("it has no token");
+        assert_eq!(refused.headers()[WWW_AUTHENTICATE], "Bearer");
         assert!(!format!("{closed:?}").contains("secret"));
     }
 }

@@ -104,7 +104,6 @@ fn alert(
     })
 }
 
-/// One stream of an alert.
 fn stream(report: &StreamReport, silence: Option<&Silence>) -> Value {
     let (id, alert) = (&report.id, &report.alert);
     let window = alarm::speaker(report).and_then(|i| report.windows.get(i));
@@ -174,7 +173,6 @@ fn ack_json(a: &Ack) -> Value {
     json!({ "by": a.by, "note": a.note, "at_ms": a.at_ms, "at": rfc3339(a.at_ms), "since_ms": a.since_ms })
 }
 
-/// A requested silence.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SilenceRequest {
@@ -188,7 +186,6 @@ struct SilenceRequest {
     note: String,
 }
 
-/// A requested deployment.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DeployRequest {

@@ -2,6 +2,7 @@
 //! an explanation reads the record of a change.
 
 use crate::report::moment::rfc3339;
+use http_body_util::Full;
 use hyper::header::{ALLOW, HeaderValue};
 use hyper::{Method, StatusCode, Uri};
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use tokio::sync::mpsc::Receiver;
 use super::path::{self, Route, page_path, route};
 use super::recalibration::{self, NoTable};
 use super::response::{
-    Answer, ICON, PLAIN, SCRIPT, error, html, html_of, json_answer, later, ok, table, whole,
+    Answer, ICON, PLAIN, SCRIPT, error, html, html_of, json_answer, later, ok, pairs, table, whole,
 };
 use super::standing::Filter;
 use super::{alerts, api, history, page, routes, runbooks, sources};
@@ -37,9 +38,16 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
         let hint = "only POST acknowledges or closes an alert, or marks a deployment";
         return refuse(method, "POST", hint);
     }
+    if let Route::Unknown = route {
+        return nothing_at(uri.path());
+    }
     if method != Method::GET && method != Method::HEAD {
-        let hint = "use GET or HEAD; what changes something has a path of its own, see /api/v1";
-        return refuse(method, "GET, HEAD", hint);
+        let allow = match route {
+            Route::Silences => "GET, HEAD, POST",
+            _ => "GET, HEAD",
+        };
+        let hint = "the header `allow` has the methods of this path; /api/v1 lists all addresses";
+        return refuse(method, allow, hint);
     }
     let query = uri.query();
     match route {
@@ -71,7 +79,8 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
             None => no_stream(&parts),
         },
         Route::Alerts => {
-            let all = path::query(query, "all").is_some_and(|v| v != "0");
+            let all =
+                path::query(query, "all").is_some_and(|v| !["0", "false"].contains(&v.as_str()));
             ok(&alerts::list(published, all))
         }
         Route::Silences => ok(&alerts::silences(published)),
@@ -79,9 +88,10 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
         Route::Runbooks => html(runbooks::list()),
         Route::Runbook(name) => document(runbooks::one(&name), "runbook", &name),
         Route::Guide(name) => document(runbooks::guide(&name), "page of the guide", &name),
+        // A GET has a stream of lines, which the server sends.
+        Route::Tap => pairs(Full::default()),
         Route::Reload
         | Route::Events(_)
-        | Route::Tap
         | Route::Acknowledge(_)
         | Route::Close(_)
         | Route::Deploy(_)
@@ -90,7 +100,6 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
     }
 }
 
-/// A document of a name, if there is one.
 fn document(page: Option<String>, noun: &str, name: &str) -> Answer {
     match page {
         Some(page) => html(page),

@@ -14,7 +14,6 @@ use crate::telemetry::control::{EventAnswer, EventPost};
 
 /// The header with the idempotency key.
 const KEY: &str = "idempotency-key";
-/// Longest key.
 const KEY_MAX: usize = 200;
 
 /// A post without its body, from the request; or why it is refused.

@@ -194,7 +194,8 @@ async fn converse(
 ) {
     let service = service_fn(|request: Request<Incoming>| async move {
         place.busy();
-        let listens = matches!(route(request.uri().path()), Route::Tap);
+        let listens =
+            request.method() == Method::GET && matches!(route(request.uri().path()), Route::Tap);
         let response = respond(request, peer, served).await;
         match listens && response.status().is_success() {
             true => place.listening(),
@@ -332,11 +333,19 @@ async fn speak(request: Request<Incoming>, route: Route, published: &Arc<Publish
         return response::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, what, hint);
     }
     let body = Limited::new(request.into_body(), alerts::BODY_BYTES_MAX).collect();
-    let Ok(Ok(body)) = timeout(HEAD_WITHIN, body).await else {
-        let what = "the body is too long, too slow or broken off";
-        return response::error(StatusCode::BAD_REQUEST, what, "send at most 64 KiB");
+    let body = match timeout(HEAD_WITHIN, body).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            let (what, hint) = ("the body is too long", "send at most 64 KiB");
+            return response::error(StatusCode::PAYLOAD_TOO_LARGE, what, hint);
+        }
+        _ => {
+            let what = "the body is too slow or broken off";
+            let hint = "send the whole body within ten seconds";
+            return response::error(StatusCode::BAD_REQUEST, what, hint);
+        }
     };
-    let (body, theirs) = (body.to_bytes(), Arc::clone(published));
+    let theirs = Arc::clone(published);
     let done = tokio::task::spawn_blocking(move || alerts::change(&route, &body, &theirs)).await;
     done.unwrap_or_else(|_| broken())
 }

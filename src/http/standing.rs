@@ -7,13 +7,16 @@
 
 use std::sync::Arc;
 
+use strum::{IntoStaticStr, VariantArray};
+
 use super::path;
 use crate::alert::{AlertState, Severity};
 use crate::judge::{StreamReport, Undecided, Verdict, WindowReport};
 use crate::telemetry::Published;
 
 /// What a stream asks of people, the most urgent first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Standing {
     /// Its alert fires and pages.
     Page,
@@ -31,26 +34,9 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// All of them, the most urgent first.
-    pub const ALL: [Standing; 6] = [
-        Standing::Page,
-        Standing::Warn,
-        Standing::Pending,
-        Standing::Miscalibrated,
-        Standing::Undecided,
-        Standing::Calibrated,
-    ];
-
     /// Its name in addresses, JSON and on pages.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Standing::Page => "page",
-            Standing::Warn => "warn",
-            Standing::Pending => "pending",
-            Standing::Miscalibrated => "miscalibrated",
-            Standing::Undecided => "undecided",
-            Standing::Calibrated => "calibrated",
-        }
+        self.into()
     }
 
     /// The standing of a stream.
@@ -117,7 +103,7 @@ impl Filter {
 
     /// Whether its state is one that there is.
     pub fn is_known(&self) -> bool {
-        let named = Standing::ALL.iter().any(|s| s.as_str() == self.state);
+        let named = Standing::VARIANTS.iter().any(|s| s.as_str() == self.state);
         named || self.state.is_empty() || self.state == "firing"
     }
 
@@ -172,7 +158,7 @@ pub fn sort(rows: &mut [(Standing, Arc<StreamReport>)]) {
 
 /// How many there are of each standing, the most urgent first; standings without any are left out.
 pub fn counts(standings: impl Iterator<Item = Standing>) -> Vec<(Standing, usize)> {
-    let mut counts = Standing::ALL.map(|s| (s, 0));
+    let mut counts: Vec<_> = Standing::VARIANTS.iter().map(|s| (*s, 0)).collect();
     standings.for_each(|s| counts[s as usize].1 += 1);
     counts.into_iter().filter(|(_, n)| *n > 0).collect()
 }
@@ -236,6 +222,5 @@ mod tests {
         use Standing::{Calibrated, Page};
         let counts = counts([Calibrated, Page, Calibrated].into_iter());
         assert_eq!(counts, [(Page, 1), (Calibrated, 2)]);
-        assert_eq!(Standing::ALL.map(|s| s as usize), [0, 1, 2, 3, 4, 5]);
     }
 }

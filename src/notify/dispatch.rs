@@ -33,9 +33,7 @@ pub type TopicSinks<'a> = &'a dyn Fn(&SinkOptions) -> Result<Option<TopicSink>, 
 pub(super) enum Command {
     /// Record the notification and send it to the sinks.
     Notify(Box<Notification>),
-    /// Record another entry.
     Record(Entry),
-    /// Replace the sinks.
     Replace(Vec<SinkChange>),
 }
 
@@ -69,7 +67,6 @@ impl NewSink {
     }
 }
 
-/// A sink and its thread.
 type SinkThread = (Arc<Sink>, Arc<dyn Running>);
 
 /// Journal and sinks, shared by the handles and the threads.
@@ -85,6 +82,8 @@ pub(super) struct Dispatcher {
     /// Seed of the jitter of the next sink.
     seed: AtomicU64,
     write_errors: Arc<AtomicU64>,
+    /// Replacements of sinks that were asked for and are not done.
+    pub(super) replacing: AtomicU64,
 }
 
 impl Dispatcher {
@@ -104,6 +103,7 @@ impl Dispatcher {
             host: Arc::clone(host),
             clock,
             seed: AtomicU64::new(seed),
+            replacing: AtomicU64::new(0),
         };
         for sink in sinks {
             let started = dispatcher.start_sink(sink, SinkFacts::default())?;
@@ -117,7 +117,6 @@ impl Dispatcher {
         Arc::clone(&self.silences.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Publishes the silences of the journal.
     pub(super) fn publish(&self, journal: &AlertJournal) {
         let silences = Arc::new(journal.state().silences.clone());
         *self
@@ -126,7 +125,6 @@ impl Dispatcher {
             .unwrap_or_else(PoisonError::into_inner) = silences;
     }
 
-    /// The current sinks.
     pub(super) fn sinks(&self) -> RwLockReadGuard<'_, Vec<Arc<Sink>>> {
         self.sinks.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -144,7 +142,10 @@ impl Dispatcher {
                 let _ = journal.append(&entry, true);
                 self.publish(&journal);
             }
-            Command::Replace(sinks) => self.replace(sinks),
+            Command::Replace(sinks) => {
+                self.replace(sinks);
+                self.replacing.fetch_sub(1, Ordering::Release);
+            }
         }
     }
 

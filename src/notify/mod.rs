@@ -34,9 +34,9 @@
 //! of the alerts (since when they fire) is part of the snapshot, with the sums that it is based on.
 //! The journal holds what was sent, what is undelivered, silences and acknowledgements.
 //!
-//! Bounds: [`dispatch::CHANNEL_MAX`] notifications before the journal, `queue_max` for each sink,
-//! one request at a time per sink, its `timeout`, pauses from [`sink::PAUSE_MIN`] to its
-//! `retry_max`.
+//! Bounds: [`dispatch::CHANNEL_MAX`] notifications before the journal, `queue_max` for each sink
+//! and as many ends again, one request at a time per sink, its `timeout`, pauses from
+//! [`sink::PAUSE_MIN`] to its `retry_max`, or to [`sink::ASKED_MAX`] where the receiver asks.
 
 pub mod alertmanager;
 pub mod control;

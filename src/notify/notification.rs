@@ -248,12 +248,22 @@ impl Notification {
         self.name_change();
     }
 
-    /// The severities besides its own whose incidents it closes, at receivers that have one for
-    /// each.
-    pub fn others_to_close(&self) -> &[Severity] {
+    /// For receivers that have an incident for each severity: the severity whose incident it opens
+    /// or closes, and the others that it closes. A sink with these matchers may select only the
+    /// severity that the alert had. Then none is opened, and none need be there at the end.
+    pub fn incidents(&self, matchers: &[Matcher]) -> (Option<Severity>, Vec<Severity>) {
+        let selected = Matcher::all_of_severity(matchers, self.severity.as_str());
         match self.status {
-            Status::Firing => self.was.as_slice(),
-            Status::Resolved => &self.earlier,
+            Status::Firing => {
+                let opens = selected || self.was.is_none();
+                (opens.then_some(self.severity), Vec::from_iter(self.was))
+            }
+            Status::Resolved if selected => (Some(self.severity), self.earlier.clone()),
+            Status::Resolved => {
+                let mut all = self.earlier.clone();
+                all.push(self.severity);
+                (None, all)
+            }
         }
     }
 

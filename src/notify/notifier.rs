@@ -24,6 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
@@ -64,7 +65,6 @@ pub struct Notifier {
     transfers_silences: Option<Arc<Silences>>,
     commands: Option<CommandSender>,
     dispatcher: Arc<Dispatcher>,
-    /// Options of the current sinks.
     options: (Vec<SinkOptions>, Texts),
     thread: Arc<dyn Running>,
     /// Commands dropped because the channel was full. Alerts that still fire are sent later.
@@ -159,11 +159,18 @@ impl Notifier {
         if sinks.len() == options.sinks.len() && changes.iter().all(keeps) {
             return Ok(());
         }
+        self.dispatcher.replacing.fetch_add(1, Ordering::Relaxed);
         if !self.send(Command::Replace(changes)) {
+            self.dispatcher.replacing.fetch_sub(1, Ordering::Relaxed);
             return Err("too many alerts are queued to replace sinks now; try again".to_owned());
         }
         self.options = (options.sinks.clone(), options.texts.clone());
         Ok(())
+    }
+
+    /// Whether the sinks are not yet those of the last [`Notifier::replace_sinks`].
+    pub fn replaces_sinks(&self) -> bool {
+        self.dispatcher.replacing.load(Ordering::Acquire) > 0
     }
 
     /// The handle for people.

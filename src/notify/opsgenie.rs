@@ -5,14 +5,18 @@
 //! changes is created under a new alias before the old one is closed. The end closes the aliases of
 //! all severities that were notified, its own first: a change of severity may have missed this
 //! integration, so another one may be open. Nobody was notified of the rest here, so it may belong
-//! to another process.
+//! to another process. A sink that selects only the severity that the alert had closes the old
+//! alias and creates nothing.
+//!
+//! An alias of another severity that is not found (404) is closed. That of its own severity is not
+//! taken for closed, as it was created: a gateway or a wrong address answers so too.
 
 use super::notification::{Notification, Status};
 use super::options::{SinkOptions, Texts};
 use super::pagerduty::dedup_key;
 use super::post::Post;
 use super::receiver::{Failure, Receiver, send_in_order};
-use crate::alert::Severity;
+use crate::alert::{Matcher, Severity};
 use serde_json::{Value, json};
 
 /// Where alerts are sent. An account in Europe has another address.
@@ -29,6 +33,7 @@ pub struct Opsgenie {
     post: Post,
     authorization: String,
     texts: Texts,
+    matchers: Vec<Matcher>,
 }
 
 impl Opsgenie {
@@ -40,6 +45,7 @@ impl Opsgenie {
             post: Post::new(options, url)?,
             authorization: format!("GenieKey {key}"),
             texts: texts.clone(),
+            matchers: options.matchers.clone(),
         })
     }
 
@@ -69,19 +75,19 @@ impl Opsgenie {
     }
 
     /// The path and body for its own severity, and those that close others.
-    fn requests(&self, notification: &Notification) -> (Request, Vec<Request>) {
+    fn requests(&self, notification: &Notification) -> (Option<Request>, Vec<Request>) {
         let close = |severity: Severity| {
             let alias = dedup_key(notification, severity);
             let path = format!("/{alias}/close?identifierType=alias");
             let body = json!({ "source": "trueline", "note": notification.what });
             (path, body)
         };
-        let own = match notification.status {
+        let (own, others) = notification.incidents(&self.matchers);
+        let own = own.map(|severity| match notification.status {
             Status::Firing => (String::new(), self.alert(notification)),
-            Status::Resolved => close(notification.severity),
-        };
-        let others = notification.others_to_close().iter();
-        (own, others.map(|severity| close(*severity)).collect())
+            Status::Resolved => close(severity),
+        });
+        (own, others.into_iter().map(close).collect())
     }
 }
 
@@ -90,24 +96,49 @@ impl Receiver for Opsgenie {
         let headers = [("authorization", self.authorization.as_str())];
         let ends = notification.status == Status::Resolved;
         let send = |(path, body): Request| self.post.json_at(&path, &body.to_string(), &headers);
-        send_in_order(ends, self.requests(notification), send)
+        let close = |request: Request| match send(request) {
+            Err(Failure::NotFound(why)) => Ok(why),
+            closed => closed,
+        };
+        send_in_order(ends, self.requests(notification), send, close)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notify::tests::{firing, options};
+    use crate::notify::tests::{answering, firing, options};
+
+    #[test]
+    fn an_earlier_alias_that_is_not_found_is_closed_and_all_else_is_sent_again() {
+        let mut options = options(&["s"]);
+        let ended = Notification {
+            earlier: vec![Severity::Page],
+            ..firing(1, 10).resolved(20, "well")
+        };
+        for (answers, closed) in [(&[202, 404][..], true), (&[404], false)] {
+            options.sinks[0].address = answering(answers);
+            let integration = Opsgenie::new(&options.sinks[0], &options.texts);
+            let sent = integration.expect("a client").send(&ended, 0);
+            match closed {
+                true => assert!(sent.is_ok(), "{sent:?}"),
+                false => assert!(matches!(sent, Err(Failure::NotFound(_))), "{sent:?}"),
+            }
+        }
+    }
 
     #[test]
     fn an_end_closes_what_was_created_and_nothing_else() {
-        let options = options(&["s"]);
+        let mut options = options(&["s"]);
         let integration = Opsgenie::new(&options.sinks[0], &options.texts).expect("a client");
-        let paths = |n: &Notification| -> Vec<String> {
+        options.sinks[0].matchers = vec!["severity=page".parse().expect("a matcher")];
+        let pages = Opsgenie::new(&options.sinks[0], &options.texts).expect("a client");
+        let paths_of = |integration: &Opsgenie, n: &Notification| -> Vec<String> {
             let (own, others) = integration.requests(n);
-            let all = std::iter::once(own).chain(others);
+            let all = own.into_iter().chain(others);
             all.map(|(path, _)| path).collect()
         };
+        let paths = |n: &Notification| paths_of(&integration, n);
         let warned = firing(1, 10);
         let close = |severity| {
             let alias = dedup_key(&warned, severity);
@@ -125,6 +156,16 @@ mod tests {
         // The integration may have refused that it rose.
         assert_eq!(paths(&paged.resolved(20, "well")), [&*page, &*warn]);
         // The page of this alert may be another process's.
-        assert_eq!(paths(&warned.resolved(20, "well")), [warn]);
+        assert_eq!(paths(&warned.resolved(20, "well")), [&*warn]);
+        // A page that falls creates no warning where only pages are selected.
+        let fallen = Notification {
+            was: Some(Severity::Page),
+            earlier: vec![Severity::Page],
+            ..warned.clone()
+        };
+        assert_eq!(paths(&fallen), ["", &page]);
+        assert_eq!(paths_of(&pages, &fallen), [&*page]);
+        let ended = fallen.resolved(20, "well");
+        assert_eq!(paths_of(&pages, &ended), [&*page, &*warn]);
     }
 }

@@ -5,13 +5,17 @@
 //! alert whose severity changes triggers a new key before the old one is resolved. The end resolves
 //! the keys of all severities that were notified, its own first: a change of severity may have
 //! missed this service, so another one may be open. Nobody was notified of the rest here, so it may
-//! belong to another process.
+//! belong to another process. A sink that selects only the severity that the alert had resolves the
+//! old key and triggers nothing.
+//!
+//! PagerDuty accepts the resolution of a key that it does not know. So a 404 does not come from it
+//! but from something before it, or from a wrong address, and the event is sent again.
 
 use super::notification::{Notification, Status};
 use super::options::{SinkOptions, Texts};
 use super::post::Post;
 use super::receiver::{Failure, Receiver, send_in_order};
-use crate::alert::Severity;
+use crate::alert::{Matcher, Severity};
 use crate::report::moment::rfc3339_millis;
 use serde_json::{Value, json};
 
@@ -26,6 +30,7 @@ pub struct PagerDuty {
     post: Post,
     routing_key: String,
     texts: Texts,
+    matchers: Vec<Matcher>,
 }
 
 impl PagerDuty {
@@ -35,17 +40,19 @@ impl PagerDuty {
             post: Post::new(options, options.address.clone())?,
             routing_key: options.secret.clone().unwrap_or_default(),
             texts: texts.clone(),
+            matchers: options.matchers.clone(),
         })
     }
 
     /// The event of its own severity, and the resolutions of others.
-    fn events(&self, notification: &Notification) -> (Value, Vec<Value>) {
-        let own = match notification.status {
+    fn events(&self, notification: &Notification) -> (Option<Value>, Vec<Value>) {
+        let (own, others) = notification.incidents(&self.matchers);
+        let own = own.map(|severity| match notification.status {
             Status::Firing => self.trigger(notification),
-            Status::Resolved => self.resolve(notification, notification.severity),
-        };
-        let others = notification.others_to_close().iter();
-        let others = others.map(|severity| self.resolve(notification, *severity));
+            Status::Resolved => self.resolve(notification, severity),
+        });
+        let others = others.into_iter();
+        let others = others.map(|severity| self.resolve(notification, severity));
         (own, others.collect())
     }
 
@@ -93,7 +100,7 @@ impl Receiver for PagerDuty {
     fn send(&mut self, notification: &Notification, _: i64) -> Result<String, Failure> {
         let ends = notification.status == Status::Resolved;
         let send = |event: Value| self.post.json(&event.to_string(), &[]);
-        send_in_order(ends, self.events(notification), send)
+        send_in_order(ends, self.events(notification), send, send)
     }
 }
 
@@ -105,18 +112,36 @@ pub fn dedup_key(notification: &Notification, severity: Severity) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notify::tests::{firing, options};
+    use crate::notify::tests::{answering, firing, options};
+
+    #[test]
+    fn what_is_not_found_is_sent_again() {
+        let mut options = options(&["s"]);
+        let ended = Notification {
+            earlier: vec![Severity::Page],
+            ..firing(1, 10).resolved(20, "well")
+        };
+        for answers in [&[404][..], &[202, 404]] {
+            options.sinks[0].address = answering(answers);
+            let service = PagerDuty::new(&options.sinks[0], &options.texts);
+            let sent = service.expect("a client").send(&ended, 0);
+            assert!(matches!(sent, Err(Failure::NotFound(_))), "{sent:?}");
+        }
+    }
 
     #[test]
     fn an_end_resolves_what_was_triggered_and_nothing_else() {
-        let options = options(&["s"]);
+        let mut options = options(&["s"]);
         let service = PagerDuty::new(&options.sinks[0], &options.texts).expect("a client");
-        let sent = |n: &Notification| -> Vec<String> {
+        options.sinks[0].matchers = vec!["severity=page".parse().expect("a matcher")];
+        let pages = PagerDuty::new(&options.sinks[0], &options.texts).expect("a client");
+        let sent_by = |service: &PagerDuty, n: &Notification| -> Vec<String> {
             let (own, others) = service.events(n);
             let event = |e: &Value| format!("{} {}", e["event_action"], e["dedup_key"]);
-            let all = std::iter::once(&own).chain(&others);
+            let all = own.iter().chain(&others);
             all.map(|e| event(e).replace('"', "")).collect()
         };
+        let sent = |n: &Notification| sent_by(&service, n);
         let warned = firing(1, 10);
         let key = |severity| dedup_key(&warned, severity);
         let (warn, page) = (key(Severity::Warn), key(Severity::Page));
@@ -135,5 +160,18 @@ mod tests {
         // The page of this alert may be another process's.
         let ended = warned.resolved(20, "well");
         assert_eq!(sent(&ended), [format!("resolve {warn}")]);
+        // A page that falls triggers no warning where only pages are selected.
+        let fallen = Notification {
+            was: Some(Severity::Page),
+            earlier: vec![Severity::Page],
+            ..warned.clone()
+        };
+        let changed = [format!("trigger {warn}"), format!("resolve {page}")];
+        assert_eq!(sent(&fallen), changed);
+        assert_eq!(sent_by(&pages, &paged)[0], format!("trigger {page}"));
+        assert_eq!(sent_by(&pages, &fallen), [format!("resolve {page}")]);
+        assert_eq!(sent_by(&pages, &fallen.resolved(20, "well")), both);
+        // Another stream of the alert may have been what was selected.
+        assert_eq!(sent_by(&pages, &warned), [format!("trigger {warn}")]);
     }
 }

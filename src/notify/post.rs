@@ -56,23 +56,28 @@ impl Post {
         let temporary = |e: ureq::Error| Failure::Temporary(e.to_string());
         let mut response = request.send(body).map_err(temporary)?;
         let status = response.status().as_u16();
+        let pause = response.headers().get("retry-after");
+        let pause = pause.and_then(|v| v.to_str().ok()?.trim().parse().ok());
+        let pause = pause.map(Duration::from_secs);
         let text = response.body_mut().with_config().limit(BODY_MAX);
         let text = text.read_to_string().unwrap_or_default();
         let text: String = text.chars().take(200).collect();
         let line = format!("{status} {}", text.trim().replace('\n', " "));
-        outcome(status, line)
+        outcome(status, line, pause)
     }
 }
 
 /// The meaning of a status. An invalid notification (400, 413, 415, 422) stays invalid and must not
 /// delay the ones behind it. Anything else, wrong credentials and addresses included, can be
-/// corrected at the receiver and is retried.
-fn outcome(status: u16, line: String) -> Result<String, Failure> {
-    match status {
-        200..=299 => Ok(line),
-        400 | 413 | 415 | 422 => Err(Failure::Permanent(line)),
-        _ => Err(Failure::Temporary(line)),
-    }
+/// corrected at the receiver and is retried, after the pause that `retry-after` asks for.
+fn outcome(status: u16, line: String, pause: Option<Duration>) -> Result<String, Failure> {
+    Err(match (status, pause) {
+        (200..=299, _) => return Ok(line),
+        (400 | 413 | 415 | 422, _) => Failure::Permanent(line),
+        (404, _) => Failure::NotFound(line),
+        (429 | 503, Some(pause)) => Failure::Busy(line, pause),
+        _ => Failure::Temporary(line),
+    })
 }
 
 type Building = ureq::config::ConfigBuilder<ureq::typestate::AgentScope>;
@@ -116,13 +121,23 @@ mod tests {
 
     #[test]
     fn only_an_invalid_notification_is_given_up() {
-        let of = |status| outcome(status, String::new());
-        assert!(of(200).is_ok() && of(202).is_ok());
-        for status in [400, 413, 422] {
-            assert!(matches!(of(status), Err(Failure::Permanent(_))), "{status}");
-        }
-        for status in [301, 401, 403, 404, 408, 429, 500, 503] {
-            assert!(matches!(of(status), Err(Failure::Temporary(_))), "{status}");
+        let pause = Duration::from_secs(60);
+        for asked in [None, Some(pause)] {
+            let of = |status| outcome(status, String::new(), asked);
+            assert!(of(200).is_ok() && of(202).is_ok());
+            for status in [400, 413, 422] {
+                assert!(matches!(of(status), Err(Failure::Permanent(_))), "{status}");
+            }
+            for status in [301, 401, 403, 408, 500] {
+                assert!(matches!(of(status), Err(Failure::Temporary(_))), "{status}");
+            }
+            assert!(matches!(of(404), Err(Failure::NotFound(_))));
+            let busy = asked.map_or(Failure::Temporary(String::new()), |pause| {
+                Failure::Busy(String::new(), pause)
+            });
+            for status in [429, 503] {
+                assert_eq!(of(status), Err(busy.clone()), "{status}");
+            }
         }
     }
 

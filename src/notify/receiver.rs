@@ -2,6 +2,7 @@
 
 use super::notification::Notification;
 use std::fmt;
+use std::time::Duration;
 
 /// Writes one record, of a key and a value, to a topic and waits for the brokers. Returns its
 /// position, or why it was not written. The application provides it, because the edges for Kafka
@@ -29,48 +30,56 @@ pub trait Receiver: Send {
 pub enum Failure {
     /// It may be accepted later.
     Temporary(String),
+    /// It may be accepted later, and the receiver asks for a pause before that.
+    Busy(String, Duration),
+    /// The receiver does not find what it is about (404), or its address is wrong. It may be
+    /// accepted later.
+    NotFound(String),
     /// It will never be accepted.
     Permanent(String),
 }
 
 impl Failure {
-    /// The same of a request to close an incident. One that is not found (404) is not found later
-    /// either, and must not delay what is behind it.
-    fn of_closing(self) -> Failure {
-        match self {
-            Failure::Temporary(why) if why.starts_with("404") => Failure::Permanent(why),
-            failure => failure,
-        }
+    /// Whether it will never be accepted.
+    pub fn is_permanent(&self) -> bool {
+        matches!(self, Failure::Permanent(_))
     }
 }
 
-/// Sends the requests about one notification in order. The first one is about the incident of its
-/// own severity, which it closes if the alert `ends`. The others close incidents of severities from
-/// before, which the receiver may not have: it does not matter if it refuses them, nor to them if
-/// it refuses to close the first one.
+/// Sends the requests about one notification in order. The first one, if there is one, is about the
+/// incident of its own severity, which it closes if the alert `ends`. The others close incidents of
+/// other severities, which the receiver may not have: it does not matter if it refuses them, nor to
+/// them if it refuses to close the first one. `send` sends the first one, `close` the others.
 pub(super) fn send_in_order<R>(
     ends: bool,
-    (own, others): (R, Vec<R>),
+    (own, others): (Option<R>, Vec<R>),
     send: impl Fn(R) -> Result<String, Failure>,
+    close: impl Fn(R) -> Result<String, Failure>,
 ) -> Result<String, Failure> {
-    let close = |request: R| send(request).map_err(Failure::of_closing);
-    let sent = if ends { close(own) } else { send(own) };
+    let mut sent = own.map(send);
     let goes_on = match &sent {
-        Ok(_) => true,
-        Err(Failure::Permanent(_)) => ends,
-        Err(Failure::Temporary(_)) => false,
+        None | Some(Ok(_)) => true,
+        Some(Err(failure)) => ends && failure.is_permanent(),
     };
     for other in others.into_iter().filter(|_| goes_on) {
-        if let Err(later @ Failure::Temporary(_)) = close(other) {
-            return Err(later);
+        let closed = close(other);
+        if closed
+            .as_ref()
+            .is_err_and(|failure| !failure.is_permanent())
+        {
+            return closed;
         }
+        sent.get_or_insert(closed);
     }
-    sent
+    sent.unwrap_or_else(|| Ok(String::new()))
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Failure::Temporary(why) | Failure::Permanent(why)) = self;
+        let (Failure::Temporary(why)
+        | Failure::Busy(why, _)
+        | Failure::NotFound(why)
+        | Failure::Permanent(why)) = self;
         f.write_str(why)
     }
 }
@@ -80,47 +89,54 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
+    fn answer(of: &str) -> Result<String, Failure> {
+        let said = of.to_owned();
+        match of {
+            "202" => Ok(said),
+            "400" => Err(Failure::Permanent(said)),
+            "404" => Err(Failure::NotFound(said)),
+            _ => Err(Failure::Temporary(said)),
+        }
+    }
+
     /// What is sent of requests 0, 1 and 2, which are answered so, and what comes of it.
     fn sent(ends: bool, answers: [&str; 3]) -> (Vec<usize>, Result<String, Failure>) {
         let tried = RefCell::new(Vec::new());
-        let result = send_in_order(ends, (0, vec![1, 2]), |i: usize| {
+        let send = |i: usize| {
             tried.borrow_mut().push(i);
-            let answer = answers[i].to_owned();
-            match answers[i] {
-                "202" => Ok(answer),
-                "400" => Err(Failure::Permanent(answer)),
-                _ => Err(Failure::Temporary(answer)),
-            }
-        });
+            answer(answers[i])
+        };
+        let result = send_in_order(ends, (Some(0), vec![1, 2]), send, send);
         (tried.into_inner(), result)
     }
 
     #[test]
     fn what_cannot_be_closed_stops_nothing_else() {
-        let ok = Ok("202".to_owned());
-        let refused = |why: &str| Err(Failure::Permanent(why.to_owned()));
-        let later = |why: &str| Err(Failure::Temporary(why.to_owned()));
         for ends in [false, true] {
-            for unknown in ["400", "404"] {
-                let answers = ["202", unknown, "202"];
-                assert_eq!(sent(ends, answers), (vec![0, 1, 2], ok.clone()));
-            }
+            let refused = sent(ends, ["202", "400", "202"]);
+            assert_eq!(refused, (vec![0, 1, 2], answer("202")));
             // All is sent again.
-            assert_eq!(
-                sent(ends, ["202", "503", "202"]),
-                (vec![0, 1], later("503"))
-            );
-            assert_eq!(sent(ends, ["503", "202", "202"]), (vec![0], later("503")));
+            for later in ["404", "503"] {
+                let sent = |answers| sent(ends, answers);
+                assert_eq!(sent(["202", later, "202"]), (vec![0, 1], answer(later)));
+                assert_eq!(sent([later, "202", "202"]), (vec![0], answer(later)));
+            }
         }
-        for unknown in ["400", "404"] {
-            let answers = [unknown, "202", "202"];
-            assert_eq!(sent(true, answers), (vec![0, 1, 2], refused(unknown)));
-        }
+        let end = sent(true, ["400", "202", "202"]);
+        assert_eq!(end, (vec![0, 1, 2], answer("400")));
         // What was open before stays open until something else is.
-        assert_eq!(
-            sent(false, ["400", "202", "202"]),
-            (vec![0], refused("400"))
-        );
-        assert_eq!(sent(false, ["404", "202", "202"]), (vec![0], later("404")));
+        let opening = sent(false, ["400", "202", "202"]);
+        assert_eq!(opening, (vec![0], answer("400")));
+    }
+
+    #[test]
+    fn closing_the_others_is_all_where_there_is_nothing_of_its_own() {
+        let of = |answers: [&str; 2]| {
+            let send = |_: usize| answer("400");
+            let close = |i: usize| answer(answers[i]);
+            send_in_order(false, (None, vec![0, 1]), send, close)
+        };
+        assert_eq!(of(["202", "202"]), answer("202"));
+        assert_eq!(of(["202", "503"]), answer("503"));
     }
 }

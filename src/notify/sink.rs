@@ -4,9 +4,11 @@
 //! then the next one. Two are never in flight, so order is preserved. Between two attempts it
 //! pauses: first [`PAUSE_MIN`], then twice as long each time up to the sink's `retry_max`, and of
 //! that a random share between one half and all. The generator is seeded from outside, so that many
-//! processes do not call a recovered receiver at once. The thread never gives up on a notification
-//! that may be accepted later. The queue bounds the wait: when it is full, it drops the newest
-//! notification and counts it. A sink that is removed gives up what is left when its thread ends.
+//! processes do not call a recovered receiver at once. A receiver that asks for a longer pause gets
+//! it, up to [`ASKED_MAX`]. The thread never gives up on a notification that may be accepted later.
+//! The queue bounds the wait: when it is full, it drops the newest notification and counts it. An
+//! end that is dropped is not made again, so ends have as many places again. A sink that is removed
+//! gives up what is left when its thread ends.
 
 use super::journal::{AlertJournal, Entry, State, lock};
 use super::notification::{Notification, Status};
@@ -21,6 +23,10 @@ use std::time::{Duration, Instant};
 
 /// First pause after a failure. A receiver that restarts is back within seconds.
 pub const PAUSE_MIN: Duration = Duration::from_millis(500);
+
+/// Longest pause that a receiver can ask for. Limits of rates pass within minutes, and an alert is
+/// not to wait for a wrong header.
+pub const ASKED_MAX: Duration = Duration::from_secs(300);
 
 #[derive(Default)]
 struct Queue {
@@ -82,7 +88,7 @@ impl Sink {
         (!notification.joined || !knows) && self.matches(notification)
     }
 
-    /// Whether the queue has room.
+    /// Whether the queue has room for an alert that fires.
     pub fn has_room(&self) -> bool {
         self.lock().queue.len() < self.queue_max
     }
@@ -101,8 +107,12 @@ impl Sink {
 
     /// Appends a notification to the queue. Returns whether there was room.
     pub fn push(&self, notification: Notification) -> bool {
+        let places = match notification.status {
+            Status::Firing => self.queue_max,
+            Status::Resolved => self.queue_max.saturating_mul(2),
+        };
         let mut state = self.lock();
-        if state.queue.len() >= self.queue_max {
+        if state.queue.len() >= places {
             state.facts.dropped += 1;
             return false;
         }
@@ -193,9 +203,9 @@ impl Sink {
                 facts.failed += 1;
                 facts.trouble = Some(why.clone());
             }
-            Err(Failure::Temporary(why)) => {
+            Err(later) => {
                 facts.retried += 1;
-                facts.trouble = Some(why.clone());
+                facts.trouble = Some(later.to_string());
                 return false;
             }
         }
@@ -208,9 +218,7 @@ impl Sink {
 
 /// The thread of a sink.
 pub struct Worker {
-    /// Its sink.
     sink: Arc<Sink>,
-    /// The receiver of the notifications.
     receiver: Box<dyn Receiver>,
     /// Records deliveries.
     journal: Arc<Mutex<AlertJournal>>,
@@ -306,9 +314,13 @@ impl Worker {
             (Some(notification), true) => self.record_done(notification, &result),
             (None, true) => self.resend_at = Some(Instant::now() + self.resend),
             (_, false) => {
-                let jittered = self.jittered(self.pause);
+                let asked = match &result {
+                    Err(Failure::Busy(_, pause)) => (*pause).min(ASKED_MAX),
+                    _ => Duration::ZERO,
+                };
+                let pause = self.jittered(self.pause).max(asked);
                 self.pause = (self.pause * 2).min(self.retry_max);
-                self.paused_until = Some(Instant::now() + jittered);
+                self.paused_until = Some(Instant::now() + pause);
                 return Again::Now;
             }
         }
@@ -388,107 +400,4 @@ impl Steps for Worker {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::alert::Severity;
-    use crate::notify::notification::Links;
-    use crate::notify::options::Kind;
-
-    fn options(name: &str, matchers: &[&str], queue_max: usize) -> SinkOptions {
-        SinkOptions {
-            name: name.to_owned(),
-            kind: Kind::Webhook,
-            address: String::new(),
-            secret: None,
-            authorization: None,
-            ca_file: None,
-            matchers: matchers
-                .iter()
-                .map(|m| m.parse().expect("a matcher"))
-                .collect(),
-            resolved: true,
-            timeout: Duration::from_secs(1),
-            retry_max: Duration::from_secs(1),
-            resend: Duration::from_secs(1),
-            queue_max,
-            dry_run: false,
-        }
-    }
-
-    fn notification(at_ms: i64, severity: Severity, was: Option<Severity>) -> Notification {
-        let links = Links {
-            page: String::new(),
-            runbook: String::new(),
-        };
-        Notification {
-            severity,
-            was,
-            ..Notification::trial(at_ms, links)
-        }
-    }
-
-    #[test]
-    fn a_resolution_goes_exactly_to_the_sinks_that_were_notified_of_the_firing() {
-        let pager = Sink::new(
-            &options("pager", &["severity=page"], 9),
-            Vec::new(),
-            SinkFacts::default(),
-        );
-        let all = Sink::new(&options("all", &[], 9), Vec::new(), SinkFacts::default());
-        let mut state = State::default();
-        let mut notified = Vec::new();
-        let warned = notification(1, Severity::Warn, None);
-        let paged = notification(2, Severity::Page, Some(Severity::Warn));
-        let calmer = notification(3, Severity::Warn, Some(Severity::Page));
-        let stories = [
-            vec![warned.clone(), warned.resolved(4, "well")],
-            vec![
-                warned.clone(),
-                paged,
-                calmer.clone(),
-                calmer.resolved(5, "well"),
-            ],
-        ];
-        for notification in stories.iter().flatten() {
-            let wanting: Vec<&Sink> = [&pager, &all]
-                .into_iter()
-                .filter(|s| s.wants(notification, &state, 0))
-                .collect();
-            notified.push(
-                wanting
-                    .iter()
-                    .map(|s| s.name.as_str())
-                    .collect::<Vec<_>>()
-                    .join(" "),
-            );
-            state.apply(&Entry::Queued {
-                notification: Box::new(notification.clone()),
-                sinks: wanting.iter().map(|s| s.name.clone()).collect(),
-            });
-        }
-        let both = "pager all";
-        assert_eq!(notified, ["all", "all", "all", both, both, both]);
-    }
-
-    #[test]
-    fn a_full_queue_drops_the_newest_and_counts_it() {
-        let first = notification(1, Severity::Warn, None);
-        let sink = Sink::new(&options("s", &[], 2), vec![first], SinkFacts::default());
-        assert!(sink.push(notification(2, Severity::Warn, None)));
-        assert!(!sink.push(notification(3, Severity::Warn, None)));
-        let counts = sink.facts();
-        assert_eq!((counts.queued, counts.dropped), (2, 1));
-        let Next::Send(first) = sink.next(None) else {
-            panic!("a notification is next");
-        };
-        assert_eq!(first.at_ms, 1);
-        assert!(!sink.finish(true, &Err(Failure::Temporary("away".to_owned())), 5));
-        assert_eq!(sink.facts().queued, 2, "a temporary failure stays queued");
-        assert!(sink.finish(true, &Err(Failure::Permanent("no".to_owned())), 6));
-        assert!(sink.finish(true, &Ok("200".to_owned()), 7));
-        let counts = sink.facts();
-        let seen = (counts.sent, counts.failed, counts.retried, counts.queued);
-        assert_eq!(seen, (1, 1, 1, 0));
-        assert_eq!((counts.last_success_ms, counts.trouble), (Some(7), None));
-    }
-}
+mod tests;

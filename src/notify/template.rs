@@ -112,7 +112,6 @@ impl Template {
     }
 }
 
-/// The value of a placeholder.
 fn value(name: &str, notification: &Notification) -> String {
     let number = |x: Option<f64>| x.map_or("-".to_owned(), |x| format!("{x:.4}"));
     let or_dash = |text: &str| match text {

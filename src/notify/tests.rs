@@ -4,6 +4,8 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -173,6 +175,28 @@ pub(super) fn options(sinks: &[&str]) -> NotifyOptions {
         max_age_ms: 0,
         sinks: sinks.iter().map(sink).collect(),
     }
+}
+
+/// The address of a server that answers with these statuses, in turn.
+pub(super) fn answering(statuses: &[u16]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("its address");
+    let statuses = statuses.to_vec();
+    std::thread::spawn(move || {
+        for status in statuses {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let mut request = vec![0; 1 << 16];
+            let mut length = 0;
+            // The body, the last of it, is one object.
+            while !request[..length].ends_with(b"}") {
+                length += stream.read(&mut request[length..]).expect("a request");
+            }
+            let answer =
+                format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            stream.write_all(answer.as_bytes()).expect("it listens");
+        }
+    });
+    format!("http://{address}")
 }
 
 /// An alert that fires since then, by number.
@@ -389,6 +413,21 @@ fn a_removed_sink_gives_up_what_it_has_not_sent_and_one_that_stops_does_not() {
     lock(&process.bench.answers).push_back(Ok(()));
     process.bench.answer(&[]);
     assert!(process.bench.came().is_empty());
+}
+
+#[test]
+fn sinks_are_replaced_once_their_thread_has_done_it() {
+    let mut process = Process::new(&["old"]);
+    assert!(!process.notifier().replaces_sinks());
+    let none = |_: &SinkOptions| Ok(None);
+    let reloaded = process
+        .notifier()
+        .replace_sinks(&options(&["old", "new"]), &none);
+    reloaded.expect("it reloads");
+    assert!(process.notifier().replaces_sinks());
+    process.bench.settle();
+    assert!(!process.notifier().replaces_sinks());
+    assert_eq!(process.notifier().sinks().len(), 2);
 }
 
 /// Thousands of streams may join one alert at once: only of one that a sink wants and did not get

@@ -134,6 +134,7 @@ fn the_table_stands_the_policies_side_by_side() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("bt-t-strict.toml: fires 1 time ("), "{said}");
     assert!(said.contains("bt-t-loose.toml: nothing fires"), "{said}");
+    assert!(said.contains("A fired  A pages  A first (UTC)"), "{said}");
     let row = said
         .lines()
         .find(|l| l.starts_with("m///binary"))

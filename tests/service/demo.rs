@@ -37,6 +37,20 @@ fn get(address: &str, path: &str) -> std::io::Result<String> {
 }
 
 #[test]
+fn a_port_in_use_is_named_with_the_option_of_the_demo() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port().to_string();
+    let output = Command::new(env!("CARGO_BIN_EXE_trueline"))
+        .args(["demo", "--for", "45s", "--port", &port])
+        .output()
+        .expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(69), "{said}");
+    assert!(said.contains("choose another with --port"), "{said}");
+    assert!(!said.contains("--listen"), "{said}");
+}
+
+#[test]
 fn the_demo_finds_every_truth_and_says_so_on_metrics() {
     let child = Command::new(env!("CARGO_BIN_EXE_trueline"))
         .args(["demo", "--for", "45s", "--port", "0", "--rate", "2000"])

@@ -11,7 +11,7 @@ use trueline::collect::{Disposition, Reason};
 use trueline::judge::{HistoryError, HistoryPoint, Numbers, Verdict};
 use trueline::stats::view::View;
 use trueline::telemetry::Published;
-use trueline::telemetry::facts::{AlertRules, LastRejection, SourceFacts};
+use trueline::telemetry::facts::{AlertFacts, AlertRules, LastRejection, SourceFacts};
 use trueline::telemetry::history::HistoryAlert;
 use trueline::telemetry::published::Limits;
 
@@ -245,6 +245,37 @@ fn an_alert_says_what_keeps_it_open_and_who_looks_after_it() {
     assert!(at("acknowledged by <b>ann</b>") < at(">Silenced"));
     assert!(at(">Silenced") < at("silenced by <b>bob</b>"));
     assert!(alerts.contains("model=team*") && alerts.contains("release"));
+}
+
+#[test]
+fn an_alert_is_silenced_only_if_all_of_its_streams_are() {
+    for (matcher, silenced) in [("model=rare", false), ("model=*", true)] {
+        let published = populated();
+        let rare = id("rare", "", "", View::Class(3));
+        let name = "team/over \"confident\"";
+        let team = id(name, "v2", "country=DE,tier=a", View::TopLabel);
+        let alert = AlertFacts {
+            name: "both".to_owned(),
+            state: AlertState::Firing,
+            streams: vec![rare, team],
+            ..AlertFacts::default()
+        };
+        published.update(|facts| facts.alerts = [alert].into());
+        let mut silences = Silences::default();
+        silences.enter(Silence {
+            id: 3,
+            matchers: vec![matcher.parse::<Matcher>().expect("a matcher")],
+            from_ms: now_ms(),
+            until_ms: now_ms() + 60_000,
+            by: "bob".to_owned(),
+            note: String::new(),
+        });
+        let silences = Arc::new(silences);
+        published.control.on_silences(move || Arc::clone(&silences));
+        let page = Server::start(published).get("/alerts").body;
+        assert_eq!(page.contains("silenced by"), silenced, "{matcher}");
+        assert_eq!(page.contains("nobody yet"), !silenced, "{matcher}");
+    }
 }
 
 /// A source of which all records are rejected.

@@ -14,7 +14,7 @@ use crate::notify::AlertControl;
 use crate::notify::grouping::GroupId;
 use crate::telemetry::Published;
 use crate::telemetry::control::{AlertRequest, AlertResponse};
-use crate::telemetry::facts::AlertFacts;
+use crate::telemetry::facts::{AlertFacts, Role};
 
 /// Something that the engine's thread does for a person.
 pub struct Order {
@@ -55,6 +55,9 @@ pub enum Act {
 /// client.
 const REPLY_WITHIN: Duration = Duration::from_secs(5);
 
+/// What a process answers that only counts or stands by.
+const ANOTHER_JUDGES: &str = "another process judges; ask that one";
+
 /// Handles requests about alerts on the threads of HTTP.
 struct Requests {
     control: AlertControl,
@@ -79,6 +82,10 @@ pub fn accept_requests(control: &AlertControl, orders: Sender<Order>, published:
 
 impl Requests {
     fn handle(&self, asked: AlertRequest) -> AlertResponse {
+        // What is written down here reaches nobody who sends alerts.
+        if self.another_judges() {
+            return AlertResponse::Unavailable(ANOTHER_JUDGES);
+        }
         let now_ms = clock::now_ms();
         let result = match asked {
             AlertRequest::Silence {
@@ -110,6 +117,11 @@ impl Requests {
             }),
         };
         result.unwrap_or_else(AlertResponse::Refused)
+    }
+
+    fn another_judges(&self) -> bool {
+        let published = self.published.upgrade();
+        published.is_some_and(|p| matches!(p.facts().role, Role::Worker | Role::Standby))
     }
 
     /// The alert that someone names by its fingerprint, its name, or one of its streams.
@@ -190,7 +202,7 @@ fn order(orders: &Mutex<Sender<Order>>, act: Act, within: Duration) -> AlertResp
     match result.recv_timeout(within) {
         Ok(Some(0)) => AlertResponse::Unknown,
         Ok(Some(_)) => AlertResponse::Done,
-        Ok(None) => AlertResponse::Unavailable("another process judges; ask that one"),
+        Ok(None) => AlertResponse::Unavailable(ANOTHER_JUDGES),
         Err(_) => AlertResponse::Unavailable(
             "the engine has not answered within 5 s and may still do it; look, then ask again",
         ),

@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use super::alert_facts::alert_facts;
 use super::alert_requests::{Act, Order, accept_requests};
 use super::alert_topic::topic_sink;
+use super::caught_up::caught_up;
 use super::lookup::Lookup;
 use crate::alert::AlertState;
 use crate::app::clock;
@@ -34,7 +35,6 @@ use crate::notify::notification::Links;
 use crate::notify::notifier::{Firing, links};
 use crate::notify::{AlertHandover, Host, Notification, Notifier, NotifyOptions, SinkOptions};
 use crate::telemetry::Published;
-use crate::telemetry::facts::{PartitionFacts, Role};
 
 /// Time between two comparisons of the firing alerts with what was notified.
 const COMPARE: Duration = Duration::from_secs(1);
@@ -63,6 +63,8 @@ pub struct AlertDispatcher {
     closing: BTreeMap<String, String>,
     orders: Receiver<Order>,
     compared: Instant,
+    /// Whether it had caught up at the last call.
+    caught_up: bool,
     /// When sinks were last offered what fires; none after the start and a change of sinks.
     offered: Option<Instant>,
 }
@@ -106,6 +108,7 @@ impl AlertDispatcher {
             closing: BTreeMap::new(),
             orders,
             compared: Instant::now(),
+            caught_up: false,
             offered: None,
         })
     }
@@ -152,11 +155,13 @@ impl AlertDispatcher {
     ) -> bool {
         let now_ms = clock::now_ms();
         let left = self.follow_migrations(engine);
-        let caught_up = self.caught_up(engine, published, now_ms);
+        let caught_up = caught_up(engine, published, (now_ms, self.options.max_age_ms));
+        // What was judged since the last call may be the end of a backlog.
+        let kept_up = std::mem::replace(&mut self.caught_up, caught_up) && caught_up;
         let lookup = Lookup::of(engine);
         // The checkpoint holds the last change of a stream that left, and its next owner sends it.
         for change in in_order(changes, &left) {
-            self.notify_change(change, &lookup, (now_ms, caught_up));
+            self.notify_change(change, &lookup, (now_ms, kept_up));
         }
         let stepped = changes
             .iter()
@@ -205,7 +210,7 @@ impl AlertDispatcher {
         &mut self,
         change: &Change,
         lookup: &Lookup<'_>,
-        (now_ms, caught_up): (i64, bool),
+        (now_ms, kept_up): (i64, bool),
     ) {
         let (Step::Stream { to, .. }, Some(facts)) = (change.step, &change.facts) else {
             return;
@@ -234,7 +239,7 @@ impl AlertDispatcher {
                 // News of long ago waits until all is read; what still fires then is sent. Where
                 // outcomes come late all are as old as these may be.
                 let age_ms = now_ms.saturating_sub(change.at_ms + maturity_ms(facts));
-                let old = !caught_up && age_ms > self.options.max_age_ms;
+                let old = !kept_up && age_ms > self.options.max_age_ms;
                 let joined = group_change == GroupChange::Joined;
                 // Thousands may join at once, and a notification looks at all streams of its alert.
                 let severity = self.groups.get(&id).map_or(to.severity, |g| g.severity);
@@ -330,17 +335,19 @@ impl AlertDispatcher {
             })
             .collect();
         let (ids, firing): (Vec<GroupId>, Vec<Firing>) = open.into_iter().unzip();
-        let clocks = (now_ms, clock::steady_ms());
-        let missing = self.notifier.compare(&firing, clocks);
         // Where several processes judge a stream, it may fire in another one.
         if !self.divided {
             self.end_judged_again(engine, &firing, now_ms);
         }
+        // Until then what does not fire may do so again, and what fires may end.
         if !caught_up {
             return;
         }
+        let clocks = (now_ms, clock::steady_ms());
+        let missing = self.notifier.compare(&firing, clocks);
         let offers = self.offered.is_none_or(|at| at.elapsed() >= OFFER);
-        if offers {
+        // The sinks before a reload are no use to what the new ones lack.
+        if offers && !self.notifier.replaces_sinks() {
             self.offered = Some(Instant::now());
         }
         for (id, alert) in ids.iter().zip(&firing) {
@@ -385,19 +392,6 @@ impl AlertDispatcher {
         }
     }
 
-    /// Whether what is read is as new as notifications must be, or nothing is left to read.
-    fn caught_up(&self, engine: &Topology, published: &Published, now_ms: i64) -> bool {
-        let (facts, max_age_ms) = (published.facts(), self.options.max_age_ms);
-        if let Role::Judge(judge) = facts.role {
-            let read_ms = facts.watermark.as_ref().and_then(|w| w.time_ms);
-            let read_ms = read_ms.map(|ms| ms.saturating_add(engine.plan().lateness_ms()));
-            let recent = read_ms.is_some_and(|ms| now_ms.saturating_sub(ms) <= max_age_ms);
-            let [_, behind, ..] = judge.partitions;
-            return recent || behind == 0;
-        }
-        are_recent(&facts.partitions, max_age_ms)
-    }
-
     /// Closes alerts and marks deployments, as people ask. Returns whether anything changed.
     fn execute_orders(&mut self, engine: &mut Topology) -> bool {
         let mut changed = false;
@@ -437,9 +431,7 @@ impl AlertDispatcher {
 
     fn publish(&self, published: &Published) {
         let sinks = self.notifier.sinks();
-        if !sinks.is_empty() {
-            published.update(|facts| facts.sinks = sinks);
-        }
+        published.update(|facts| facts.sinks = sinks);
     }
 
     /// Journal lines that could not be written, and notifications that were dropped because a queue
@@ -458,13 +450,6 @@ impl AlertDispatcher {
 fn publish_alerts(engine: &Topology, groups: &AlertGroups, published: &Published) {
     let alerts = alert_facts(engine.reports().map(Arc::as_ref), groups).into();
     published.update(|facts| facts.alerts = alerts);
-}
-
-/// Whether what is read of the partitions is at most this old. One that nothing can be read of has
-/// no part in that, however much it lags: verdicts, and so notifications, go on without it.
-fn are_recent(partitions: &[PartitionFacts], max_age_ms: i64) -> bool {
-    let recent = |p: &PartitionFacts| p.lag_ms.is_some_and(|ms| ms <= max_age_ms);
-    !partitions.is_empty() && partitions.iter().all(|p| p.unread || recent(p))
 }
 
 /// How long after its predictions a stream is judged.

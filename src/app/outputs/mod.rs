@@ -5,6 +5,7 @@ pub mod alert_requests;
 pub mod alert_topic;
 pub mod alerts;
 pub mod audit;
+mod caught_up;
 pub mod history;
 pub mod lookup;
 pub mod publish;

@@ -155,8 +155,8 @@ fn watermark(engine: &Topology, topics: &[String]) -> Option<WatermarkFacts> {
         (topic.unwrap_or_default(), id.partition, stalled_for_ms)
     });
     Some(WatermarkFacts {
-        time_ms: now
-            .time_ms
+        time_ms: engine
+            .judged_ms()
             .map(|ms| ms.saturating_sub(engine.plan().lateness_ms())),
         held,
     })
@@ -189,7 +189,7 @@ pub fn pairs(published: &Published, pairs: &[Pair], passed: u64, seconds: f64) {
             "outcome_ms": p.outcome_ms,
             "scores": scores,
             "outcome": p.outcome,
-            "how": p.how.as_str(),
+            "how": p.how.as_ref(),
         });
         (p.model.clone(), format!("{line}\n"))
     };

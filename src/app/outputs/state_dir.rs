@@ -128,8 +128,12 @@ impl StateDir {
 }
 
 /// Creates a directory for this user alone, because events, ids and names of models will be in it.
-/// One that exists keeps its mode: whoever made it (systemd, a volume) chose it.
+/// One that exists keeps its mode: whoever made it (systemd, a volume) chose it. Missing parents
+/// are ordinary directories, which others may need too.
 fn create(path: &Path) -> std::io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -256,15 +260,19 @@ mod tests {
     fn a_new_directory_is_for_its_user_alone_and_another_keeps_its_mode() {
         use std::os::unix::fs::PermissionsExt;
         let folder = TempDir::with_prefix("trueline-mode-").expect("a folder");
-        let path = folder.path().join("state");
+        let mode_of = |path: &Path| {
+            let metadata = fs::metadata(path).expect("it is there");
+            metadata.permissions().mode() & 0o777
+        };
+        let (parent, ordinary) = (folder.path().join("parent"), folder.path().join("other"));
+        fs::create_dir(&ordinary).expect("created");
+        let path = parent.join("state");
         let mode = || {
             let held = StateDir::open(&path).expect("a directory");
-            let mode = fs::metadata(held.path())
-                .expect("it is there")
-                .permissions();
-            mode.mode() & 0o777
+            mode_of(held.path())
         };
         assert_eq!(mode(), 0o700);
+        assert_eq!(mode_of(&parent), mode_of(&ordinary));
         let shared = fs::Permissions::from_mode(0o750);
         fs::set_permissions(&path, shared).expect("changed");
         assert_eq!(mode(), 0o750);

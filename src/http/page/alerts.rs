@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use super::index::parts;
-use crate::alert::{AlertState, Severity, Silences};
+use crate::alert::{AlertState, Severity, Silence, Silences};
 use crate::http::path::{encode, page_path};
 use crate::judge::sentence::because;
 use crate::judge::{StreamReport, alarm, shown as shown_numbers};
@@ -146,7 +146,10 @@ fn row(shown: &Shown, silences: &Silences, now_ms: i64, body: &mut String) {
         size(worst),
         page_path(&worst.id)
     );
-    if !owner(alert, worst, silences, now_ms, body) && shown.fires() {
+    // One of several streams may be silenced: then the alert is not.
+    let silence = silences.silence_of(&worst.id.labels(worst.alert.severity), now_ms);
+    let silence = silence.filter(|_| shown.is_silenced(silences, now_ms));
+    if !owner(alert, silence, silences, body) && shown.fires() {
         body.push_str("nobody yet");
     }
 }
@@ -204,13 +207,11 @@ fn size(report: &StreamReport) -> String {
 /// Who looks after an alert, and who silenced it; answers whether anybody did.
 pub(super) fn owner(
     alert: &AlertFacts,
-    report: &StreamReport,
+    silence: Option<&Silence>,
     silences: &Silences,
-    now_ms: i64,
     body: &mut String,
 ) -> bool {
     let ack = silences.ack_of(&alert.fingerprint, alert.since_ms);
-    let silence = silences.silence_of(&report.id.labels(report.alert.severity), now_ms);
     if let Some(ack) = ack {
         let _ = write!(
             body,

@@ -5,6 +5,8 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use strum::VariantArray;
+
 use super::sources;
 use crate::alert::AlertState;
 use crate::http::path::{self, encode, encode_id};
@@ -16,7 +18,6 @@ use crate::report::window::{badge, verdict_class};
 use crate::telemetry::facts::Role;
 use crate::telemetry::{Published, verdict_words};
 
-/// Rows of a page.
 pub(super) const ROWS: usize = 50;
 /// Pages up to which a number is taken; all after the last one are empty.
 const PAGES_MAX: usize = 1_000_000;
@@ -125,7 +126,7 @@ fn form(filter: &Filter, by_model: bool, body: &mut String) {
          <select name=state aria-label=state><option value=\"\">any state",
         escape(&filter.q)
     );
-    let states = Standing::ALL.iter().map(|s| s.as_str());
+    let states = Standing::VARIANTS.iter().map(|s| s.as_str());
     for state in std::iter::once("firing").chain(states) {
         let chosen = if filter.state == state {
             " selected"
@@ -160,7 +161,6 @@ fn form(filter: &Filter, by_model: bool, body: &mut String) {
     body.push_str("</form>");
 }
 
-/// Streams, one in each row.
 fn streams(filter: &Filter, rows: &[Row], page: usize, body: &mut String) {
     body.push_str(
         "<table class=wide><thead><tr><th>stream<th>state<th>windows<th class=num>error, its interval\

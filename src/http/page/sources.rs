@@ -51,7 +51,6 @@ pub(super) fn warning(published: &Published, now_ms: i64, body: &mut String) {
     }
 }
 
-/// The table.
 pub(super) fn table(published: &Published, now_ms: i64, body: &mut String) {
     let facts = published.facts();
     if let Role::Judge(_) = facts.role {

@@ -133,7 +133,9 @@ fn alert(report: &StreamReport, published: &Published, now_ms: i64, body: &mut S
          <dt>since<dd>{since} UTC<dt>part of<dd>the alert <a href=/alerts>{name}</a><dt>looked after<dd>",
         alert.state.as_str()
     );
-    if !owner(&ours, report, &published.control.silences(), now_ms, body) {
+    let silences = published.control.silences();
+    let silence = silences.silence_of(&report.id.labels(alert.severity), now_ms);
+    if !owner(&ours, silence, &silences, body) {
         body.push_str("nobody yet");
         // One that does not fire cannot be acknowledged.
         if alert.state == AlertState::Firing {

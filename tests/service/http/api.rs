@@ -224,5 +224,20 @@ fn what_is_not_there_is_said_with_the_remedy() {
     let post = server
         .ask("POST /metrics HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
     assert_eq!(post.status, 405);
-    assert!(post.head.contains("allow: get, head"));
+    assert!(post.head.contains("allow: get, head\r"), "{}", post.head);
+    let ask = |method: &str, path: &str, length: usize| {
+        let body = " ".repeat(length);
+        server.ask(&format!(
+            "{method} {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        ))
+    };
+    let put = ask("PUT", "/api/v1/silences", 0);
+    assert_eq!(put.status, 405);
+    assert!(put.head.contains("allow: get, head, post"), "{}", put.head);
+    assert_eq!(ask("POST", "/api/v1/nothing", 0).status, 404);
+    assert_eq!(ask("POST", "/api/v1/silences", 65_537).status, 413);
+    let tap = ask("HEAD", "/api/v1/tap", 0);
+    assert_eq!(tap.status, 200);
+    assert!(tap.head.contains("application/x-ndjson"), "{}", tap.head);
 }

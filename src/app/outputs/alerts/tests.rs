@@ -3,12 +3,16 @@ use crate::alert::{Alert, Severity};
 use crate::collect::{Disposition, Event, Origin, PartitionId, Segmenting};
 use crate::judge::JudgeOptions;
 use crate::monitor::{Engine, ModelPlan, Plan, RecordSink};
-use crate::notify::{AlertJournal, Status, Template, Texts, Threads};
+use crate::notify::{
+    Again, AlertJournal, Bell, Kind, Running, Status, Steps, Template, Texts, Threads, TopicSink,
+};
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::view::{Outcome, Prediction, View};
 use crate::telemetry::control::{AlertRequest, AlertResponse};
+use crate::telemetry::facts::{Role, SinkFacts};
 use crate::window::{Ladder, WindowSpec};
 use Severity::{Page, Warn};
+use std::sync::Mutex;
 use tempfile::TempDir;
 
 const AT_MS: i64 = 1_700_000_064_000;
@@ -205,6 +209,48 @@ fn what_fires_can_be_acknowledged_as_soon_as_it_starts() {
 }
 
 #[test]
+fn a_process_that_does_not_judge_takes_no_silence() {
+    let folder = TempDir::with_prefix("trueline-alerts-").expect("a folder");
+    let published = Arc::new(Published::default());
+    let alerts = start(&folder, &engine([Some(Page), None]), &published);
+    let ask = |role: Role| {
+        published.update(|facts| facts.role = role);
+        published.control.request(AlertRequest::Silence {
+            matchers: vec!["model=m".parse().expect("a matcher")],
+            until_ms: clock::now_ms() + 60_000,
+            by: "ann".to_owned(),
+            note: String::new(),
+        })
+    };
+    for role in [Role::Worker, Role::Standby] {
+        let answer = ask(role);
+        assert!(
+            matches!(answer, Some(AlertResponse::Unavailable(_))),
+            "{answer:?}"
+        );
+    }
+    assert!(published.control.silences().silences.is_empty());
+    let answer = ask(Role::Alone);
+    assert!(
+        matches!(answer, Some(AlertResponse::Silenced(_))),
+        "{answer:?}"
+    );
+    alerts.stop(Duration::from_secs(60));
+}
+
+#[test]
+fn sinks_that_a_reload_removed_are_not_shown_any_more() {
+    let folder = TempDir::with_prefix("trueline-alerts-").expect("a folder");
+    let published = Arc::new(Published::default());
+    let mut engine = engine([None, None]);
+    let mut alerts = start(&folder, &engine, &published);
+    published.update(|facts| facts.sinks = vec![SinkFacts::default()]);
+    alerts.dispatch(&[], &mut engine, &published);
+    assert_eq!(published.facts().sinks, []);
+    alerts.stop(Duration::from_secs(60));
+}
+
+#[test]
 fn an_alert_that_is_none_any_more_after_a_reload_ends_at_once() {
     let folder = TempDir::with_prefix("trueline-alerts-").expect("a folder");
     let engine = engine([Some(Page), None]);
@@ -231,22 +277,79 @@ fn an_alert_that_is_none_any_more_after_a_reload_ends_at_once() {
     assert_eq!(told["m/1"].0, Status::Firing);
 }
 
-#[test]
-fn notifications_do_not_wait_for_a_partition_that_nothing_can_be_read_of() {
-    let partition = |lag_ms: Option<i64>, unread: bool| PartitionFacts {
-        lag_ms,
-        unread,
-        ..PartitionFacts::default()
-    };
-    let recent = |partitions: &[PartitionFacts]| are_recent(partitions, 100);
-    let (read, behind) = (partition(Some(100), false), partition(Some(101), false));
-    let unknown = partition(None, false);
-    assert!(recent(std::slice::from_ref(&read)));
-    assert!(!recent(&[]) && !recent(&[unknown]));
-    // It is suspended, or an open transaction hides its records.
-    for unread in [partition(None, true), partition(Some(9_999), true)] {
-        assert!(recent(std::slice::from_ref(&unread)));
-        assert!(recent(&[read.clone(), unread.clone()]));
-        assert!(!recent(&[read.clone(), unread, behind.clone()]));
+/// Runs nothing until it is asked.
+#[derive(Default)]
+struct Idle(Mutex<Vec<Box<dyn Steps>>>);
+
+impl std::fmt::Debug for Idle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Idle")
     }
+}
+
+impl Idle {
+    fn run_all(&self) {
+        // What starts meanwhile does not run.
+        let mut all = std::mem::take(&mut *self.0.lock().expect("no panic"));
+        for steps in &mut all {
+            while steps.step() == Again::Now {}
+        }
+    }
+}
+
+impl Host for Idle {
+    fn run(
+        &self,
+        _: &str,
+        _: &Arc<Bell>,
+        steps: Box<dyn Steps>,
+    ) -> Result<Arc<dyn Running>, String> {
+        self.0.lock().expect("no panic").push(steps);
+        Ok(Arc::new(std::thread::spawn(|| ())))
+    }
+
+    fn receiver(
+        &self,
+        sink: &SinkOptions,
+        texts: &Texts,
+        topic: Option<TopicSink>,
+    ) -> Result<Box<dyn crate::notify::Receiver>, String> {
+        Threads.receiver(sink, texts, topic)
+    }
+}
+
+#[test]
+fn what_fires_is_offered_until_the_sinks_of_a_reload_are_there() {
+    let folder = TempDir::with_prefix("trueline-alerts-").expect("a folder");
+    let engine = engine([Some(Page), None]);
+    let idle = Arc::new(Idle::default());
+    let host: Arc<dyn Host> = Arc::<Idle>::clone(&idle);
+    let place = (folder.path(), &engine);
+    let published = Arc::new(Published::default());
+    let started = AlertDispatcher::start(options(), place, (None, &host), &published);
+    let mut alerts = started.expect("it starts");
+    let mut options = options();
+    options.sinks.push(SinkOptions {
+        name: "new".to_owned(),
+        kind: Kind::Webhook,
+        address: String::new(),
+        secret: None,
+        authorization: None,
+        ca_file: None,
+        matchers: Vec::new(),
+        resolved: true,
+        timeout: Duration::from_secs(1),
+        retry_max: Duration::from_secs(1),
+        resend: Duration::from_secs(1),
+        queue_max: 1,
+        dry_run: true,
+    });
+    alerts.reload(&options, &engine).expect("it reloads");
+    let mut compare = || {
+        alerts.compare(&engine, &Lookup::of(&engine), (clock::now_ms(), true));
+        alerts.offered.is_some()
+    };
+    assert!(!compare());
+    idle.run_all();
+    assert!(compare());
 }
