@@ -40,7 +40,6 @@ mod remote;
 
 use remote::RemoteState;
 
-/// One partition.
 #[derive(Debug, Default)]
 struct RemoteShard {
     /// As its newest checkpoint says; missing between a restart and the first checkpoint.
@@ -246,6 +245,17 @@ impl Aggregator {
         self.monitor.advance_to(&self.until_ms, most)
     }
 
+    /// Event time up to which each model is judged, before its lateness; `None` where one is not.
+    pub fn judged_ms(&self) -> Option<i64> {
+        let sealed_until_ms = self.monitor.view().sealed_until_ms().iter();
+        let both = sealed_until_ms.zip(&self.plan.models);
+        let judged = both.map(|(ms, model)| {
+            let judged_ms = ms.saturating_add(model.ladder.lateness_ms);
+            (*ms > i64::MIN).then_some(judged_ms)
+        });
+        judged.min().flatten()
+    }
+
     /// Time up to which each model can be judged: the least event time reached by a partition that
     /// is waited for, but at most the latest time that any partition has sealed. If none is waited
     /// for, that latest time.
@@ -262,7 +272,7 @@ impl Aggregator {
     }
 
     /// How far event time has come over all partitions, and which one holds it.
-    fn frontier(&self) -> Frontier {
+    pub fn frontier(&self) -> Frontier {
         let known = self.shards.values();
         let known = known.filter_map(|s| Some((&s.state.as_ref()?.partitions, !s.not_awaited)));
         let all = Frontier::of(known);

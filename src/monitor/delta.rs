@@ -127,7 +127,6 @@ impl Delta {
     }
 }
 
-/// A pane that waits.
 #[derive(Debug, Clone)]
 struct PendingPane {
     /// When it was last merged into, in turns of the queue.
@@ -151,7 +150,6 @@ impl PendingPanes {
         self.panes.first().map(|p| p.pane.start_ms)
     }
 
-    /// Number of panes.
     pub(crate) fn len(&self) -> usize {
         self.panes.len()
     }

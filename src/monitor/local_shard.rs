@@ -194,7 +194,6 @@ impl LocalShard {
         self.shard.correct(&mut self.sealed);
     }
 
-    /// See [`ShardUpkeep::hold_ahead`].
     pub(super) fn hold_ahead(&mut self, common_ms: Option<Vec<i64>>) {
         self.shard.upkeep().hold_ahead(common_ms);
     }

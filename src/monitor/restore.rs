@@ -11,7 +11,6 @@ use crate::judge::Plan;
 use crate::window::PackError;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fmt;
 
 /// Reads a segment of a snapshot's journals, by its place among the marks.
 pub type SegmentOf<'s, 'f> = &'f dyn Fn(&JoinState, usize) -> Segment<'s>;
@@ -20,11 +19,13 @@ pub type SegmentOf<'s, 'f> = &'f dyn Fn(&JoinState, usize) -> Segment<'s>;
 pub type Segment<'s> = Result<Cow<'s, [u8]>, JournalError>;
 
 /// Why a snapshot cannot be restored.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
     /// A part of the snapshot contradicts another, or the packed sums of a stream do not unpack.
+    #[error("snapshot is corrupt: {0}; move it away to use an older one")]
     Corrupt(String),
     /// The store of predictions that memory has no room for failed.
+    #[error(transparent)]
     Spill(SpillError),
 }
 
@@ -34,20 +35,6 @@ impl RestoreError {
         RestoreError::Corrupt("the panes of windows".to_owned())
     }
 }
-
-impl fmt::Display for RestoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RestoreError::Corrupt(what) => write!(
-                f,
-                "snapshot is corrupt: {what}; move it away to use an older one"
-            ),
-            RestoreError::Spill(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for RestoreError {}
 
 /// Which parts of a snapshot fit a plan.
 #[derive(Debug, Clone, Default)]
@@ -148,7 +135,6 @@ fn changes(before: &ModelState, now: &ModelState) -> String {
     }
 }
 
-/// Model and version of a stream.
 fn version_of(s: &StreamState) -> (String, String) {
     (s.name.clone(), s.version.clone())
 }

@@ -365,7 +365,6 @@ pub(super) trait ShardHolder {
     /// What takes its deltas.
     type Sink: DeltaSink;
 
-    /// Both.
     fn parts(&mut self) -> (&mut Shard, &mut Self::Sink);
 
     /// Others do not wait for a partition from now on.

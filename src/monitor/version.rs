@@ -127,7 +127,6 @@ impl<S> Version<S> {
         }
     }
 
-    /// Whether it has cells at all.
     fn has_cells(&self) -> bool {
         self.views.iter().any(|v| v.panes.has_room())
     }

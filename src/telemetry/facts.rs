@@ -135,7 +135,8 @@ pub struct PartitionFacts {
 /// The watermark over all partitions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WatermarkFacts {
-    /// Event time up to which all is judged; `None` before every partition has had a record.
+    /// Event time up to which all is read and judged; `None` before every partition has had a
+    /// record, and while a judge has judged nothing yet.
     pub time_ms: Option<i64>,
     /// The partition that holds it before events that were counted, and for how long it has stood
     /// still.
@@ -235,6 +236,8 @@ pub struct JudgeFacts {
     pub uncovered: u64,
     /// Panes that ended without a verdict.
     pub skipped: u64,
+    /// Something that was read is not judged yet, or not read for the first time.
+    pub backlog: bool,
     /// Judge partitions that it judges, where several processes judge.
     pub tasks: Option<u64>,
 }

@@ -38,7 +38,8 @@ static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
 static WRITER: Mutex<Option<WorkerGuard>> = Mutex::new(None);
 
 /// Format of the lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Format {
     /// Human on a terminal, JSON otherwise.
     #[default]

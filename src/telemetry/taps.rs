@@ -22,7 +22,6 @@ pub const RATE_MAX: u32 = 1000;
 /// How often a listener gets the number that it missed, in seconds.
 const REPORT_S: f64 = 1.0;
 
-/// One listener.
 #[derive(Debug)]
 struct Listener {
     lines: Sender<String>,

@@ -10,7 +10,6 @@ const WRITE: Duration = Duration::from_secs(30);
 
 /// A checkpoint on its way to a topic.
 pub(super) struct CheckpointRecords {
-    /// The partition of the topic.
     pub(super) state_partition: i32,
     pub(super) prefix: String,
     pub(super) epoch: i64,

@@ -76,7 +76,7 @@ impl CheckpointStore {
         let failed = |error: KafkaError| AppError::Config(format!("[state]: {error}"));
         let reader = || brokers.state_reader(kafka, &options.topic, CHUNK_BYTES);
         let state = reader().map_err(failed)?;
-        let claims = brokers.claim_writer(kafka, &options.topic);
+        let claims = brokers.state_writer(kafka, &options.topic);
         let claims = claims.map_err(failed)?;
         let writer = brokers.state_writer(kafka, &options.topic);
         let judges = options.judge_partitions.filter(|_| options.counts_only);

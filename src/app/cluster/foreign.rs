@@ -21,11 +21,9 @@ pub(super) struct SeenClaim {
     pub(super) state_partition: i32,
     pub(super) key: String,
     pub(super) offset: i64,
-    /// Who claims.
     pub(super) by: String,
 }
 
-/// Looks for claims.
 pub(super) struct ForeignClaims {
     state: Box<dyn ReadState>,
     /// By partition of the topic of state, the offset up to which it has been looked at.

@@ -77,13 +77,11 @@ impl JudgeGroup {
         })
     }
 
-    /// See [`JudgeStore::beat_with`].
     pub(super) fn beat_with(&mut self, beat: &Beat) {
         self.options.runtime = with_beat(&self.options.runtime, beat);
         self.store.beat_with(beat.clone());
     }
 
-    /// The group of the judges.
     fn group(&self) -> String {
         format!("{}-judges", self.options.checkpoints.namespace)
     }

@@ -56,7 +56,6 @@ pub(super) struct Taken {
     pub(super) found: Result<Option<FoundCheckpoint>, String>,
 }
 
-/// See the module.
 pub(super) struct JudgeStore {
     options: CheckpointOptions,
     partitions: i32,
@@ -83,7 +82,7 @@ impl JudgeStore {
             reader: brokers
                 .state_reader(kafka, &topic, CHUNK_BYTES)
                 .map_err(failed)?,
-            claims: brokers.claim_writer(kafka, &topic).map_err(failed)?,
+            claims: brokers.state_writer(kafka, &topic).map_err(failed)?,
             writer: brokers.state_writer(kafka, &topic).map_err(failed)?,
             writing: Background::new(options.workers.worker("checkpoints")?),
             partitions,
@@ -108,7 +107,6 @@ impl JudgeStore {
         ensure(self.reader.as_mut(), &self.options.topic, self.partitions)
     }
 
-    /// The prefix of the keys of a judge partition.
     pub(super) fn prefix(&self, partition: i32) -> String {
         checkpoint::prefix(&self.options.namespace, "", partition)
     }

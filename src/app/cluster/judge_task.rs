@@ -45,6 +45,10 @@ pub struct JudgeTask {
     began: bool,
     /// Since when it has not judged all that it can, if it has not.
     behind_since_ms: Option<i64>,
+    /// Since when checkpoints wait that came while it judged others.
+    next_since_ms: Option<i64>,
+    /// The frontier up to which it judges, and the one up to which it has.
+    frontiers_ms: [Option<i64>; 2],
     /// Changes with everything that a checkpoint of the task would hold.
     revision: u64,
 }
@@ -82,6 +86,8 @@ impl JudgeTask {
             news: false,
             began: false,
             behind_since_ms: None,
+            next_since_ms: None,
+            frontiers_ms: [None; 2],
             revision: 0,
         })
     }
@@ -165,6 +171,9 @@ impl JudgeTask {
         let now_ms = clock::steady_ms();
         let (at, at_ms) = (arrival.at, arrival.at_ms);
         self.news = true;
+        if self.began {
+            self.next_since_ms.get_or_insert(now_ms);
+        }
         self.revision += 1;
         let taken = arrival.found.and_then(|found| {
             let (epoch, checkpoint) = (found.epoch, found.checkpoint);
@@ -193,7 +202,9 @@ impl JudgeTask {
     /// Another judges from now on: what was said here is withdrawn.
     pub(super) fn withdraw(&mut self) {
         self.aggregator = Aggregator::new(self.plan.clone(), self.topics.clone());
-        (self.began, self.behind_since_ms) = (false, None);
+        self.began = false;
+        (self.behind_since_ms, self.next_since_ms) = (None, None);
+        self.frontiers_ms = [None; 2];
     }
 
     /// Whether all that lay in the topic at the start was read.
@@ -270,13 +281,29 @@ impl JudgeTask {
         for (at, _, freshness) in all {
             self.aggregator.set_freshness(at, freshness);
         }
-        self.behind_since_ms.get_or_insert(now_ms);
+        // Where it is behind it first judges what was known before.
+        if !self.is_behind() {
+            self.behind_since_ms = self.next_since_ms.take().or(Some(now_ms));
+            self.frontiers_ms[0] = self.aggregator.frontier().time_ms;
+        }
         (self.news, self.began) = (false, true);
     }
 
     /// Whether it has not judged all that it can.
     pub(super) fn is_behind(&self) -> bool {
         self.behind_since_ms.is_some()
+    }
+
+    /// For how long panes have waited to be judged.
+    pub(super) fn behind_ms(&self) -> i64 {
+        let since_ms = self.behind_since_ms.or(self.next_since_ms);
+        since_ms.map_or(0, |since_ms| clock::steady_ms() - since_ms)
+    }
+
+    /// Event time up to which all is read and judged, before the lateness of models.
+    pub(super) fn judged_ms(&self) -> Option<i64> {
+        let steps_ms = self.is_behind().then(|| self.aggregator.judged_ms());
+        self.frontiers_ms[1].max(steps_ms.flatten())
     }
 
     /// Judges on, where it is behind: about `most` panes of views.
@@ -286,7 +313,11 @@ impl JudgeTask {
         }
         let before = self.aggregator.skipped();
         match self.aggregator.advance_some(most) {
-            true => self.behind_since_ms = None,
+            true => {
+                let [to_ms, judged_ms] = &mut self.frontiers_ms;
+                *judged_ms = (*judged_ms).max(*to_ms);
+                self.behind_since_ms = None;
+            }
             false => self.revision += 1,
         }
         let panes = self.aggregator.skipped() - before;
@@ -295,13 +326,13 @@ impl JudgeTask {
             crate::warn_limited!(
                 topic,
                 panes,
-                "panes have no verdict, as the judge did not read all deltas: unless it has just begun, the broker \
-                 compacted checkpoints away first; set min.compaction.lag.ms of the topic to 60000 or more"
+                "panes have no verdict, as the judge did not read all deltas: unless it has just begun, either the broker \
+                 compacted checkpoints away first (set min.compaction.lag.ms of the topic to 60000 or more), or a worker \
+                 could not write them in time (its trueline_checkpoint_deltas_cut_total grows)"
             );
         }
     }
 
-    /// The topic that it reads.
     fn topic(&self) -> String {
         let topic = &self.options.checkpoints.topic;
         match self.options.checkpoints.judge_partitions {
@@ -357,7 +388,6 @@ impl JudgeTask {
             .collect()
     }
 
-    /// Its streams.
     pub(super) fn streams(&self) -> Vec<StreamId> {
         let reports = self.aggregator.monitor().reports();
         reports.map(|r| r.id.clone()).collect()
@@ -404,12 +434,11 @@ impl JudgeTask {
             };
             all.push((part, why));
         }
-        let since_ms = self.behind_since_ms;
-        let behind_ms = since_ms.map_or(0, |since_ms| clock::steady_ms() - since_ms);
+        let behind_ms = self.behind_ms();
         if behind_ms >= BACKLOG_MS {
             let why = format!(
-                "for {} s it has been judging panes that came at once: verdicts are of earlier event time until it is \
-                 through",
+                "for {} s panes that came at once have waited to be judged: verdicts are of earlier event time until \
+                 they are",
                 behind_ms / 1000
             );
             all.push(("judge backlog".to_owned(), why));

@@ -33,13 +33,12 @@ pub(super) fn ensure(
     if found == partitions {
         return Ok(());
     }
-    Err(KafkaError::Topic {
+    Err(KafkaError::Unsuitable {
         topic: judge_topic(state_topic),
         detail: format!(
             "has {found} partitions and `judge_partitions` in [state] is {partitions}; write {found} there, the \
              same for all processes, or name another state topic"
         ),
-        key: "[state] topic",
     })
 }
 

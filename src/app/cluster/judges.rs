@@ -33,11 +33,15 @@ use crate::telemetry::published::Beat;
 /// Shortest and longest time between two checks: for which partitions do verdicts wait?
 const LOOKS: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
 
+/// The shortest while a backlog is judged and no broker answers: a check changes nothing before the
+/// end of the backlog, and judging waits for the answer.
+const UNANSWERED: Duration = Duration::from_secs(30);
+
 /// How often the partitions of the sources are counted.
 const COUNTS: Duration = Duration::from_secs(60);
 
 /// Panes of views that are judged in one turn, by all tasks: a fraction of a second, and some
-/// seconds where each of them ends large windows.
+/// seconds where each of them ends windows that are judged, whether large or many.
 const PANES: usize = 1024;
 
 /// The task of the one judge.
@@ -132,7 +136,8 @@ impl Judges {
             true => read_tasks.next().is_some(),
             false => since >= often && read_tasks.any(|t| t.has_news() || !t.began()),
         };
-        if due && !self.stands_by() {
+        let unanswered = behind && self.lengths.is_failing() && since < UNANSWERED;
+        if due && !unanswered && !self.stands_by() {
             self.looked = Instant::now();
             self.look();
         }
@@ -269,6 +274,7 @@ impl Judges {
         }
         let mut facts = JudgeFacts {
             skipped: self.aggregators().map(Aggregator::skipped).sum(),
+            backlog: self.tasks.values().any(|t| t.is_behind() || !t.began()),
             tasks: self.may_move().then(|| {
                 let judging = self.tasks.values().filter(|task| task.began());
                 judging.count() as u64
@@ -366,6 +372,13 @@ impl Judges {
     pub fn watchdog(&self) -> Option<&Watchdog> {
         let all = self.aggregators().map(Aggregator::watchdog);
         all.max_by_key(|watchdog| watchdog.stalled_for_ms())
+    }
+
+    /// Event time up to which all tasks that have begun have read and judged, before the lateness
+    /// of models.
+    pub fn judged_ms(&self) -> Option<i64> {
+        let begun = self.tasks.values().filter(|task| task.began());
+        begun.map(JudgeTask::judged_ms).min().flatten()
     }
 
     /// What was judged here; records are counted where they are read.

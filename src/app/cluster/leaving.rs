@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 /// Longest wait for last checkpoints, where sessions are long.
 const LEAVE_MAX: Duration = Duration::from_secs(10);
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Leaving {
     until: Option<Instant>,

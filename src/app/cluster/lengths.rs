@@ -4,7 +4,7 @@
 //! checkpoint or holds the verdicts. A broker that does not answer holds the partitions that it
 //! leads, and no others: each is waited for like one whose worker is late, up to `missing_after`.
 //! It is asked again by itself, so that the others need not wait for it. Where nobody answers
-//! nothing is known, and nothing is judged.
+//! nothing is known, and nothing is judged beyond what was known before.
 
 use crate::kafka::{Ends, FollowState, KafkaError};
 use crate::monitor::liveness::Reach;
@@ -43,7 +43,6 @@ pub(super) struct Wanted {
     pub(super) begins: BTreeSet<Place>,
 }
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Lengths {
     begins: Ends,
@@ -76,7 +75,7 @@ impl Lengths {
 
     /// No broker answers.
     pub(super) fn fail(&mut self, error: &KafkaError) {
-        crate::warn_limited!(%error, "how long the topics are is not known; no verdicts");
+        crate::warn_limited!(%error, "how long the topics are is not known; no verdicts beyond what was read before");
         self.failed = (self.failed.0 + 1, error.to_string());
     }
 
@@ -164,14 +163,19 @@ impl Lengths {
         self.ends.contains_key(of) && !self.silent.contains_key(of)
     }
 
+    /// Whether nobody answered when last asked.
+    pub(super) fn is_failing(&self) -> bool {
+        self.failed.0 > 0
+    }
+
     /// What is not known, where that lasts.
     pub(super) fn trouble(&self, now: Instant) -> Option<String> {
         let lasts = |since: Instant| now.saturating_duration_since(since) >= TROUBLE;
         let (failed, why) = &self.failed;
         if *failed > 0 && self.answered.is_none_or(|at| *failed > 1 && lasts(at)) {
             return Some(format!(
-                "no broker says how long the topics are, and nothing is judged ({why}); check the brokers, the network \
-                 and the credentials"
+                "no broker says how long the topics are, and nothing beyond what was read before is judged ({why}); \
+                 check the brokers, the network and the credentials"
             ));
         }
         let silent = self.silent.iter().filter(|(_, since)| lasts(**since));

@@ -52,7 +52,6 @@ pub enum Replaced {
     Rewound,
 }
 
-/// One partition of a source.
 #[derive(Debug)]
 struct PartitionReader {
     reader: CheckpointReader,
@@ -63,7 +62,6 @@ struct PartitionReader {
     ignores: bool,
 }
 
-/// One partition of the topic.
 #[derive(Debug, Default)]
 struct StatePartition {
     /// The offset that comes next.

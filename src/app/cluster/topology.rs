@@ -108,6 +108,15 @@ impl Topology {
         }
     }
 
+    /// Event time up to which all is read and judged, before the lateness of models; `None` where
+    /// this process does not judge.
+    pub fn judged_ms(&self) -> Option<i64> {
+        match self {
+            Topology::Judges(judges) => judges.judged_ms(),
+            Topology::Single(_) | Topology::Sharded(_) => self.watchdog()?.frontier().time_ms,
+        }
+    }
+
     /// See [`Engine::tick`].
     pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
         match self {

@@ -89,13 +89,11 @@ impl RemoteState {
         })
     }
 
-    /// Its windows.
     pub(super) fn windows(&self, plan: &Plan) -> Result<PartitionWindows, RestoreError> {
         let fit = Fit::new(plan, &self.packed)?;
         PartitionWindows::restore(plan.clone(), &self.packed, &fit)
     }
 
-    /// Panes in its windows.
     pub(super) fn panes(&self) -> usize {
         self.judges().map(JudgeState::panes).sum()
     }

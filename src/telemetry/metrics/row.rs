@@ -1,7 +1,8 @@
 //! What a row of the table says of its metric.
 
 /// Kind of a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::AsRefStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Kind {
     /// Only increases until a restart.
     Counter,
@@ -9,17 +10,6 @@ pub enum Kind {
     Gauge,
     /// Counts observations below upper bounds.
     Histogram,
-}
-
-impl Kind {
-    /// Its name in the exposition format.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
-        }
-    }
 }
 
 /// When a metric has values.

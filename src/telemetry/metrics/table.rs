@@ -259,7 +259,7 @@ table! {
     PartitionHidden Input Gauge "trueline_partition_transaction_seconds" "seconds" ["topic", "partition"]
         "How long an open transaction has hidden the partition's next records. After `open_transaction_max` verdicts go on without them. Absent otherwise.";
     Watermark Input Gauge "trueline_watermark_timestamp_seconds" "seconds" []
-        "Event time up to which all partitions are complete. Windows are judged up to here.";
+        "Event time up to which all partitions are complete and windows are judged.";
     WatermarkHeld Input Gauge "trueline_watermark_held_seconds" "seconds" ["topic", "partition"]
         "How long the watermark has stood still because it waits for this partition, while later events are counted. After `stalled_after` verdicts are withdrawn. Absent where nothing waits.";
     PartitionIdle Input Gauge "trueline_partition_idle" "0 or 1" ["topic", "partition"]
@@ -368,7 +368,7 @@ table! {
     HttpConnections Process Gauge "trueline_http_connections" "connections" []
         "Open HTTP connections.";
     HttpRefused Process Counter "trueline_http_connections_refused_total" "connections" []
-        "HTTP connections refused because of the cap.";
+        "HTTP connections refused because of the cap, or ended to make room for a new one.";
     HttpResponses Process Counter "trueline_http_responses_total" "responses" ["class"]
         "HTTP responses by status class: 2xx, 4xx, 5xx.";
     LogSuppressed Process Counter "trueline_log_lines_suppressed_total" "lines" []

@@ -52,7 +52,6 @@ pub(in crate::telemetry) fn of_stream(detector: &DetectorReport, cells: bool) ->
     all
 }
 
-/// Samples of one account.
 pub(in crate::telemetry) fn of_account(account: &AccountReport) -> [(Id, f64); 7] {
     [
         (Id::LedgerStreams, account.streams as f64),

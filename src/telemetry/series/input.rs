@@ -115,10 +115,10 @@ fn records(source: &str, counters: &SourceCounters, families: &mut Families) {
     for (state, count) in counters.states() {
         put(state, "", count);
     }
-    for reason in Reason::ALL {
+    for &reason in Reason::ALL {
         put("rejected", reason.as_str(), counters.rejected(reason));
     }
-    for refusal in Refusal::ALL {
+    for &refusal in Refusal::ALL {
         put("refused", refusal.as_str(), counters.refused(refusal));
     }
 }

@@ -166,7 +166,7 @@ impl Families {
     pub(super) fn text(self) -> Result<Vec<u8>, prometheus::Error> {
         let mut text = Vec::with_capacity(self.lines.iter().map(String::len).sum());
         for ((row, samples), lines) in TABLE.iter().zip(self.samples).zip(self.lines) {
-            let (name, help, kind) = (row.name, row.help, row.kind.as_str());
+            let (name, help, kind) = (row.name, row.help, row.kind.as_ref());
             if !lines.is_empty() {
                 text.extend(format!("# HELP {name} {help}\n# TYPE {name} {kind}\n").bytes());
                 text.extend_from_slice(lines.as_bytes());
@@ -253,7 +253,6 @@ fn bounded(value: &str) -> Cow<'_, str> {
     format!("{}~{checksum:08x}", &value[..cut]).into()
 }
 
-/// 1 if `yes`, otherwise 0.
 pub(super) fn one_if(yes: bool) -> f64 {
     f64::from(u8::from(yes))
 }

@@ -64,7 +64,6 @@ fn event_log(topic: &str, log: &EventLogFacts, families: &mut Families) {
     );
 }
 
-/// Size of the engine.
 fn engine(facts: &EngineFacts, families: &mut Families) {
     families.put(Id::Streams, &[], facts.streams as f64);
     families.put(Id::StreamsExpired, &[], facts.streams_expired as f64);
@@ -100,7 +99,6 @@ fn reports(facts: &Facts, families: &mut Families) {
     }
 }
 
-/// Snapshots on disk.
 fn snapshot(facts: &SnapshotFacts, families: &mut Families) {
     families.put(Id::SnapshotErrors, &[], facts.errors as f64);
     families.put(Id::SnapshotsRefused, &[], facts.refused as f64);
@@ -111,7 +109,6 @@ fn snapshot(facts: &SnapshotFacts, families: &mut Families) {
     }
 }
 
-/// Checkpoints on the state topic.
 fn checkpoints(facts: &CheckpointFacts, families: &mut Families) {
     let counts = &facts.counts;
     let results = [
@@ -156,7 +153,6 @@ fn role(role: &Role, families: &mut Families) {
     }
 }
 
-/// One sink of alerts.
 fn sink(facts: &SinkFacts, families: &mut Families) {
     let label = [facts.name.as_str()];
     families.put(Id::NotificationsSent, &label, facts.sent as f64);

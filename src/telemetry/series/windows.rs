@@ -21,7 +21,6 @@ use crate::stats::multiclass;
 enum Rank {
     /// Alerts and verdicts: exported whatever their number.
     Verdict,
-    /// Values.
     Value,
     /// Cells of diagrams and bins.
     Cell,
@@ -135,7 +134,6 @@ fn stream_samples(report: &StreamReport, cells: bool) -> Samples {
     rows
 }
 
-/// All samples of one window.
 fn window_samples(report: &StreamReport, window: &WindowReport, cells: bool) -> Samples {
     let mut samples = Samples::new();
     status(report, window, &mut samples);

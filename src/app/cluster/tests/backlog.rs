@@ -1,0 +1,308 @@
+//! A judge that has much to judge at once.
+
+use super::{Topic, options};
+use crate::alert::AlertState;
+use crate::app::cluster::judge_task::JudgeTask;
+use crate::app::cluster::judges::Judges;
+use crate::app::cluster::lengths::Lengths;
+use crate::app::cluster::options::FollowerOptions;
+use crate::app::cluster::topology::Topology;
+use crate::app::outputs::alerts::AlertDispatcher;
+use crate::app::outputs::publish;
+use crate::app::{Threads, clock};
+use crate::collect::{Event, Origin, Segmenting};
+use crate::judge::{JudgeOptions, Runtime, Step};
+use crate::monitor::{LocalShard, ModelPlan, PartitionEvent, Plan, RecordSink};
+use crate::notify::grouping::GroupBy;
+use crate::notify::{self, AlertJournal, Host, NotifyOptions, Status, Template, Texts};
+use crate::registry::RequestCounts;
+use crate::stats::axis::{Axis, Grid};
+use crate::stats::view::{Outcome, Prediction, View};
+use crate::store::checkpoint::{KeyedRecord, PartitionCheckpoint, records};
+use crate::telemetry::Published;
+use crate::telemetry::facts::{CheckpointCounts, JudgeFacts, Role};
+use crate::window::{Ladder, WindowSpec};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const SECOND_MS: i64 = 1_000;
+const HOUR_MS: i64 = 3_600_000;
+
+fn topics() -> Vec<String> {
+    vec!["t".to_owned()]
+}
+
+fn plan() -> Plan {
+    let windows = vec![WindowSpec::time("6s", 6 * SECOND_MS)];
+    let model = ModelPlan {
+        name: "*".to_owned(),
+        segmenting: Segmenting::default(),
+        views: vec![View::Binary],
+        classes: Vec::new(),
+        ladder: Ladder::new(windows, SECOND_MS).expect("a ladder"),
+        grid: Grid::new(Axis::Linear, 6),
+        judge: JudgeOptions {
+            min_events: 20,
+            ..JudgeOptions::plain()
+        },
+    };
+    Plan {
+        models: vec![model],
+        ..Plan::default()
+    }
+}
+
+fn follower(topic: &Topic) -> FollowerOptions {
+    FollowerOptions {
+        checkpoints: options(topic, Threads),
+        missing_after: Duration::from_secs(3600),
+        copartitions: vec![0],
+        runtime: Runtime::default(),
+    }
+}
+
+/// What a worker counts of partition 0.
+struct Partition {
+    shard: LocalShard,
+    begin_ms: i64,
+    offset: i64,
+    checkpoints: u64,
+}
+
+impl Partition {
+    /// Its first event is of this time.
+    fn new(begin_ms: i64) -> Partition {
+        let at = (0, 0).into();
+        let mut shard = LocalShard::new(at, &plan(), topics(), None);
+        shard.assign(at);
+        shard.keep_log();
+        Partition {
+            shard,
+            begin_ms,
+            offset: 0,
+            checkpoints: 0,
+        }
+    }
+
+    /// Reads so many seconds of events, ten a second, which are calibrated or not, and writes a
+    /// checkpoint.
+    fn read(&mut self, seconds: i64, calibrated: bool) -> Vec<KeyedRecord> {
+        for n in self.offset..self.offset + 10 * seconds {
+            let origin = Origin {
+                source: 0,
+                partition: 0,
+                offset: n,
+            };
+            let happens = n % 10 != 0 && (calibrated || n % 2 == 0);
+            let event = Event {
+                model: "m",
+                version: "1",
+                segment: "",
+                id: b"",
+                time_ms: self.begin_ms + n * 100,
+                arrival_ms: None,
+                prediction: Prediction::Score(0.9),
+                outcome: Some(Outcome::Binary(happens)),
+                weight: None,
+                cluster: None,
+            };
+            self.shard.observe(origin, &event);
+        }
+        self.offset += 10 * seconds;
+        let at = (0, 0).into();
+        self.shard.on_partition(at, PartitionEvent::Ended);
+        let checkpoint = PartitionCheckpoint {
+            deltas: self.shard.delta_batch(),
+            snapshot: self.shard.snapshot(),
+            ..PartitionCheckpoint::default()
+        };
+        self.checkpoints += 1;
+        let written = records(&checkpoint, "g/t/0/", 1, self.checkpoints);
+        let (mut body, head) = written.expect("encoded");
+        body.push(head);
+        body
+    }
+}
+
+/// Who follows the topic reads these records next.
+fn bring(topic: &Topic, records: Vec<KeyedRecord>) {
+    let mut come = topic.come.lock().expect("no panic");
+    come.extend((100..).zip(records));
+}
+
+fn facts(engine: &Topology) -> JudgeFacts {
+    match engine.role() {
+        Role::Judge(facts) => facts,
+        _ => panic!("it judges"),
+    }
+}
+
+/// A judge that has read an empty topic.
+fn judge(topic: &Topic) -> Topology {
+    let judges = Judges::one(plan(), topics(), follower(topic), None);
+    let mut engine = Topology::Judges(Box::new(judges.expect("without state")));
+    let begun = Instant::now();
+    while facts(&engine).backlog {
+        engine.follow(Duration::from_millis(10));
+        assert!(begun.elapsed() < Duration::from_secs(10), "it does not end");
+    }
+    engine
+}
+
+fn notify_options() -> NotifyOptions {
+    let text = || Template::parse("").expect("a template");
+    NotifyOptions {
+        external_url: String::new(),
+        runbook_url: String::new(),
+        texts: Texts {
+            summary: text(),
+            description: text(),
+        },
+        group_by: GroupBy::default(),
+        max_age_ms: HOUR_MS,
+        sinks: Vec::new(),
+    }
+}
+
+#[test]
+fn people_hear_of_a_backlog_what_still_fires_at_its_end_and_metrics_say_how_late_it_is() {
+    for still_fires in [false, true] {
+        let (topic, published) = (Topic::default(), Arc::new(Published::default()));
+        let mut engine = judge(&topic);
+        let folder = TempDir::with_prefix("trueline-backlog-").expect("a folder");
+        let host: Arc<dyn Host> = Arc::new(notify::Threads);
+        let place = (folder.path(), &engine);
+        let started = AlertDispatcher::start(notify_options(), place, (None, &host), &published);
+        let mut alerts = started.expect("it starts");
+        let (mut fired, mut steps, mut shown) = (0, 0, BTreeSet::new());
+        let mut step = |engine: &mut Topology| {
+            engine.follow(Duration::from_millis(10));
+            let changes = engine.tick(clock::steady_ms());
+            let fires = changes.iter().filter(
+                |c| matches!(c.step, Step::Stream { to, .. } if to.state == AlertState::Firing),
+            );
+            fired += fires.count();
+            alerts.dispatch(&changes, engine, &published);
+            publish::facts(&published, engine, &[], &topics(), RequestCounts::default());
+            let facts = published.facts();
+            if matches!(facts.role, Role::Judge(judge) if judge.backlog) {
+                steps += 1;
+                shown.insert(facts.watermark.as_ref().and_then(|w| w.time_ms));
+            }
+        };
+        // It has caught up, and then comes what is hours old.
+        (0..3).for_each(|_| step(&mut engine));
+        let begin_ms = clock::now_ms() - 5 * HOUR_MS;
+        let mut partition = Partition::new(begin_ms);
+        partition.read(1_000, true);
+        partition.read(1_500, false);
+        if !still_fires {
+            partition.read(1_000, true);
+        }
+        bring(&topic, partition.read(100, !still_fires));
+        let end_ms = begin_ms + partition.offset * 100;
+        let (begun, mut through) = (Instant::now(), None);
+        // Longer than the time between two comparisons.
+        while through.is_none_or(|at: Instant| at.elapsed() < Duration::from_millis(1_500)) {
+            step(&mut engine);
+            let watermark = published.facts().watermark.clone();
+            let judged_ms = watermark.and_then(|w| w.time_ms);
+            if judged_ms >= Some(end_ms - 2 * SECOND_MS) {
+                through.get_or_insert_with(Instant::now);
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "{judged_ms:?}");
+        }
+        assert_eq!(facts(&engine).partitions, [2, 0, 0, 0]);
+        let fires = published
+            .facts()
+            .alerts
+            .iter()
+            .any(|a| a.state == AlertState::Firing);
+        assert_eq!(fires, still_fires);
+        alerts.stop(Duration::from_secs(60));
+        assert!(fired > 0 && steps > 1, "{fired} in {steps} steps");
+        let (journal, _) = AlertJournal::open(folder.path()).expect("a journal");
+        let told = journal.state().last.values().map(|n| n.status);
+        let expected = still_fires.then_some(Status::Firing);
+        assert_eq!(told.collect::<Vec<_>>(), Vec::from_iter(expected));
+        // Each step is shown.
+        let judged_ms = |ms: &Option<i64>| ms.expect("something is judged");
+        assert_eq!(shown.len(), steps);
+        assert!(
+            shown
+                .iter()
+                .map(judged_ms)
+                .all(|ms| ms < end_ms - 60 * SECOND_MS)
+        );
+    }
+}
+
+#[test]
+fn a_backlog_is_judged_while_brokers_are_away_without_asking_them_again() {
+    let topic = Topic::default();
+    let mut engine = judge(&topic);
+    bring(
+        &topic,
+        Partition::new(clock::now_ms() - 24 * HOUR_MS).read(30_000, true),
+    );
+    let begun = Instant::now();
+    while !facts(&engine).backlog {
+        engine.follow(Duration::ZERO);
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing comes");
+    }
+    topic.set_away(true);
+    topic.asked.store(0, Ordering::Relaxed);
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(3_300) {
+        engine.follow(Duration::ZERO);
+        std::thread::sleep(Duration::from_millis(150));
+    }
+    assert!(facts(&engine).backlog, "it is through too early");
+    assert_eq!(topic.asked.load(Ordering::Relaxed), 1);
+    while facts(&engine).backlog {
+        engine.follow(Duration::ZERO);
+    }
+    // What comes next is asked for again.
+    std::thread::sleep(Duration::from_millis(1_100));
+    engine.follow(Duration::ZERO);
+    assert!(topic.asked.load(Ordering::Relaxed) > 1);
+}
+
+#[test]
+fn what_comes_while_a_backlog_is_judged_waits_from_then_on() {
+    let task = JudgeTask::new(&plan(), &topics(), &follower(&Topic::default()), None);
+    let (mut task, mut counts) = (task.expect("without state"), CheckpointCounts::default());
+    let (mut offset, pause) = (0, Duration::from_millis(60));
+    let mut take = |task: &mut JudgeTask, records: Vec<KeyedRecord>| {
+        for (key, value) in records {
+            let keyed = (key.as_bytes(), value.as_deref());
+            task.take((0, offset), None, keyed, &mut counts);
+            offset += 1;
+        }
+    };
+    let mut partition = Partition::new(clock::now_ms() - HOUR_MS);
+    task.begin(1);
+    take(&mut task, partition.read(30, true));
+    task.end(0, &mut CheckpointCounts::default());
+    task.look(&Lengths::default());
+    task.advance(1);
+    assert!(task.is_behind());
+    std::thread::sleep(pause);
+    let came = Instant::now();
+    take(&mut task, partition.read(30, true));
+    std::thread::sleep(pause);
+    assert!(task.behind_ms() >= 120, "{}", task.behind_ms());
+    while task.is_behind() {
+        task.advance(1);
+    }
+    for _ in 0..2 {
+        let (ms, most) = (task.behind_ms(), came.elapsed().as_millis());
+        assert!((60..=most as i64 + 1).contains(&ms), "{ms} of {most}");
+        task.look(&Lengths::default());
+    }
+    task.advance(usize::MAX);
+    assert_eq!(task.behind_ms(), 0);
+}
