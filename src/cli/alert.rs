@@ -1,11 +1,14 @@
 //! `trueline alert`: lists, silences, acknowledges and closes alerts of a running trueline, marks
 //! deployments, and tests its sinks.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::config_file::ConfigFile;
 use super::exit::{self, Exit};
 use super::service::{Service, refusal};
+use crate::alert::Matcher;
 use crate::app::clock;
 use crate::app::outputs::alert_topic::topic_sink;
 use crate::http::client;
@@ -71,11 +74,11 @@ enum Act {
         at: Service,
         /// Alerts to silence: `label=value` or `label!=value`, where `*` matches any text; all must
         /// match. Without matchers, silences are listed
-        #[arg(value_name = "MATCHER")]
-        matchers: Vec<String>,
+        #[arg(value_name = "MATCHER", value_parser = matcher)]
+        matchers: Vec<Matcher>,
         /// Length of the silence
-        #[arg(long = "for", value_name = "TIME", default_value = "2h")]
-        length: String,
+        #[arg(long = "for", value_name = "TIME", default_value = "2h", value_parser = humantime::parse_duration)]
+        length: Duration,
         /// Lift the silence with this number
         #[arg(long, value_name = "ID", conflicts_with = "matchers")]
         lift: Option<u64>,
@@ -136,6 +139,7 @@ pub fn run(args: &Args) -> Exit {
             author,
             ..
         } => {
+            let length = humantime::format_duration(*length).to_string();
             let wanted = json!({ "matchers": matchers, "for": length, "by": author.by, "note": author.note });
             let made = ask(at, "POST", "/api/v1/silences", &wanted.to_string());
             made.map(|s| format!("silence {} until {}\n", s["id"], text(&s["until"])))
@@ -172,6 +176,12 @@ pub fn run(args: &Args) -> Exit {
             exit
         }
     }
+}
+
+/// A matcher of the command line.
+fn matcher(text: &str) -> Result<Matcher, String> {
+    let matcher: Matcher = text.parse()?;
+    matcher.possible().map(|()| matcher)
 }
 
 type Reply<T> = Result<T, (Exit, String)>;

@@ -34,8 +34,8 @@ topics; --json prints them.";
 /// Compare which alerts would have fired under several configurations.
 ///
 /// Replays the same events through one engine for each configuration, in event time. Prints side by
-/// side how often the alert of each stream, each window and each detector would have fired, when
-/// first, and for how long. No notification is sent.
+/// side how often the alert of each stream and each detector would have fired, how often as a page,
+/// when first, and for how long; with `window_alerts` each window too. No notification is sent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
@@ -171,7 +171,9 @@ fn print(args: &Args, policies: &[Policy]) {
     }
     let mut heading = vec!["stream".to_owned(), "window".to_owned()];
     for p in policies {
-        heading.extend(["fired", "first (UTC)", "for"].map(|what| format!("{} {what}", p.letter)));
+        heading.extend(
+            ["fired", "pages", "first (UTC)", "for"].map(|what| format!("{} {what}", p.letter)),
+        );
     }
     let heading: Vec<&str> = heading.iter().map(String::as_str).collect();
     exit::print("\n");
@@ -180,15 +182,15 @@ fn print(args: &Args, policies: &[Policy]) {
     }
 }
 
-/// The outcome of a policy in one line.
 fn line(p: &Policy) -> String {
     let (o, path) = (&p.outcome, p.path.display());
     let what = match (o.fired(), o.fired_per_day()) {
         (0, _) => "nothing fires".to_owned(),
         (times, per_day) => format!(
-            "fires {times} time{}{}, on {} of {} streams, for {} in all, first {}",
+            "fires {times} time{}{}, {} a page, on {} of {} streams, for {} in all, first {}",
             if times == 1 { "" } else { "s" },
             per_day.map_or(String::new(), |d| format!(" ({d:.3} a day)")),
+            o.pages(),
             o.streams_fired(),
             o.streams,
             lasting(o.firing_ms()),
@@ -212,25 +214,36 @@ fn rows(policies: &[Policy]) -> Vec<Vec<Cell>> {
     let row = |signal: &Signal| {
         let mut row = vec![Cell::plain(&signal.stream), Cell::plain(&signal.window)];
         for p in policies {
-            row.extend(cells(p.outcome.signals.get(signal), p.outcome.end_ms()));
+            row.extend(cells(
+                signal,
+                p.outcome.signals.get(signal),
+                p.outcome.end_ms(),
+            ));
         }
         row
     };
     signals.into_iter().map(row).collect()
 }
 
-/// How often, when first and how long; a dash where the policy has no such window.
-fn cells(spans: Option<&Vec<Span>>, end_ms: i64) -> [Cell; 3] {
+/// How often, how often as a page, when first and how long; a dash where the policy has no such
+/// window.
+fn cells(signal: &Signal, spans: Option<&Vec<Span>>, end_ms: i64) -> [Cell; 4] {
     let Some(spans) = spans else {
-        return ["-", "-", "-"].map(Cell::plain);
+        return ["-", "-", "-", "-"].map(Cell::plain);
+    };
+    // Only the alert of a stream has a severity.
+    let pages = match signal.window == backtest::ALERT {
+        true => backtest::pages(spans).to_string(),
+        false => "-".to_owned(),
     };
     let Some(first) = spans.first() else {
-        return ["0", "-", "-"].map(Cell::plain);
+        return ["0", &pages, "-", "-"].map(Cell::plain);
     };
     let still = spans.last().is_some_and(|s| s.end_ms.is_none());
     let still = if still { ", still" } else { "" };
     [
         Cell::painted(spans.len().to_string(), Paint::Red),
+        Cell::plain(pages),
         Cell::plain(clock(first.begin_ms)),
         Cell::plain(format!(
             "{}{still}",
@@ -242,7 +255,7 @@ fn cells(spans: Option<&Vec<Span>>, end_ms: i64) -> [Cell; 3] {
 fn json(p: &Policy) -> Value {
     let o = &p.outcome;
     let signal = |(signal, spans): (&Signal, &Vec<Span>)| {
-        let span = |s: &Span| json!({ "begin_ms": s.begin_ms, "end_ms": s.end_ms, "sentence": s.sentence });
+        let span = |s: &Span| json!({ "begin_ms": s.begin_ms, "end_ms": s.end_ms, "page": s.page, "sentence": s.sentence });
         json!({
             "stream": signal.stream, "window": signal.window, "fired": spans.len(),
             "firing_ms": backtest::firing_ms(spans, o.end_ms()),
@@ -253,7 +266,7 @@ fn json(p: &Policy) -> Value {
         "config": p.path, "offsets": o.tally.offsets, "incomplete": o.tally.gaps,
         "records": o.tally.records, "observed": o.tally.observed, "others": o.tally.others,
         "first_event_ms": o.tally.times_ms.map(|t| t.0), "last_event_ms": o.tally.times_ms.map(|t| t.1),
-        "streams": o.streams, "fired": o.fired(), "fired_per_day": o.fired_per_day(),
+        "streams": o.streams, "fired": o.fired(), "pages": o.pages(), "fired_per_day": o.fired_per_day(),
         "firing_ms": o.firing_ms(), "first_fired_ms": o.first_ms(),
         "signals": o.signals.iter().map(signal).collect::<Vec<_>>(),
         "ledger": o.ledger.iter().map(ledger::json).collect::<Vec<_>>(),

@@ -3,7 +3,8 @@
 //! The checks come in layers; each runs only if the one before found nothing: the text (TOML, keys,
 //! types, bounds), the references (names, windows, topics), and the environment (brokers, topics,
 //! directory, address). The last layer changes nothing, and works beside a running service.
-//! `--no-environment` skips it, for CI. `--sample` then reads records and says what they become.
+//! `--no-environment` skips it, for CI. `--sample` also reads records of the topics that are there,
+//! and says what they become.
 
 mod environment;
 
@@ -107,20 +108,22 @@ pub fn run(args: &Args) -> Exit {
             exit::print_line(format_args!("  {line}"));
         }
     }
-    let faults = environment::faults(&config, args.timeout);
-    for fault in &faults {
+    let found = environment::look(&config, args.timeout);
+    let end = args.sample.map_or(Exit::Ok, |records| {
+        show_sample(&config, records, &found.unreadable)
+    });
+    for fault in &found.faults {
         exit::eprint_line(format_args!("{}: {fault}", args.file.config.display()));
     }
-    match args.sample {
-        _ if !faults.is_empty() => Exit::Unavailable,
-        None => Exit::Ok,
-        Some(records) => show_sample(&config, records),
+    match found.faults.is_empty() {
+        true => end,
+        false => Exit::Unavailable,
     }
 }
 
-/// Prints what the records of the topics become.
-fn show_sample(config: &Config, records: u32) -> Exit {
-    let sources = match app::sample::take(config, records) {
+/// Prints what the records of the topics become, but of sources that cannot be read.
+fn show_sample(config: &Config, records: u32, unreadable: &BTreeSet<String>) -> Exit {
+    let sources = match app::sample::take(config, records, unreadable) {
         Ok(sources) => sources,
         // The file is sound; the option does not go with it.
         Err(AppError::Config(why)) if config.sources.iter().any(|s| s.input == Input::Http) => {

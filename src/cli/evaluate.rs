@@ -122,7 +122,6 @@ fn run_sample(args: &Args) -> Result<Exit, (Exit, String)> {
     }
 }
 
-/// The grid of a window.
 fn grid(args: &Args) -> Grid {
     let axis = match args.axis {
         AxisOption::Linear => Axis::Linear,

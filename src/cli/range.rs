@@ -97,7 +97,6 @@ impl Args {
     }
 }
 
-/// Parses a bound.
 fn bound(text: &str) -> Result<Bound, String> {
     match text {
         "earliest" => return Ok(Bound::Earliest),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::app::sample::{
-    Decimals, JoinFacts, OUTCOMES_MAX, SHARES, SourceFacts, TopicFacts, quantile,
+    Decimals, JoinFacts, Lax, OUTCOMES_MAX, SHARES, SourceFacts, TopicFacts, quantile,
 };
 use crate::report::moment::rfc3339;
 
@@ -74,7 +74,7 @@ fn describe_topic(topic: &TopicFacts, source: &str, words: &mut Words) {
         let first = most.map_or("", |(_, (_, first))| first);
         words.problems.push(format!(
             "source {source}: {rejected} of {} rows of topic {} are rejected; {first}",
-            good.max(rejected),
+            good + rejected,
             topic.name
         ));
     }
@@ -89,6 +89,7 @@ fn describe_values(facts: &SourceFacts, words: &mut Words) {
         words.lines.push(format!("  {what} from {low} to {high}"));
     }
     words.lines.extend(rounded_to_certain(&facts.decimals));
+    words.lines.extend(facts.lax.iter().map(too_lax));
     if !facts.outcomes.is_empty() {
         let outcomes = outcomes(facts);
         words.lines.push(format!("  outcomes: {outcomes}"));
@@ -119,6 +120,20 @@ fn describe_values(facts: &SourceFacts, words: &mut Words) {
             shown.join(", ")
         ));
     }
+}
+
+/// A warning where the tolerance hides errors as large as the scores.
+fn too_lax(lax: &Lax) -> String {
+    let Lax {
+        model,
+        tolerance,
+        rare_mean,
+    } = lax;
+    format!(
+        "  warning: model {model} has a tolerance of {tolerance}, and the mean score of its rarer outcome is \
+         {rare_mean:.1e}: an outcome that never happens, or twice as often as the scores say, is within it; \
+         write a share, such as `tolerance = \"20%\"` in [model.test]"
+    )
 }
 
 /// A warning where scores are rounded so that some of them exclude an outcome.
@@ -303,6 +318,43 @@ mod tests {
         };
         assert!(problems(10).is_empty());
         assert!(problems(11)[0].contains("an id names one prediction"));
+    }
+
+    #[test]
+    fn a_tolerance_above_the_rate_of_the_rarer_outcome_is_named_with_both() {
+        let facts = SourceFacts {
+            lax: vec![Lax {
+                model: "fraud".to_owned(),
+                tolerance: 0.002,
+                rare_mean: 0.00098,
+            }],
+            ..SourceFacts::default()
+        };
+        let lines = describe(&facts).lines;
+        let warned = "warning: model fraud has a tolerance of 0.002, and the mean score of its rarer outcome is 9.8e-4";
+        assert!(lines.iter().any(|line| line.contains(warned)), "{lines:?}");
+    }
+
+    #[test]
+    fn half_of_the_rows_being_rejected_is_a_problem_with_both_numbers() {
+        let topic = |events| TopicFacts {
+            name: "t".to_owned(),
+            records: events + 2600,
+            events,
+            rejected: [("bad", (2600, "t/0 offset 3".to_owned()))].into(),
+            ..TopicFacts::default()
+        };
+        let problems = |events| {
+            let facts = SourceFacts {
+                name: "s".to_owned(),
+                topics: vec![topic(events)],
+                ..SourceFacts::default()
+            };
+            describe(&facts).problems
+        };
+        assert!(problems(2601).is_empty());
+        let said = "source s: 2600 of 5000 rows of topic t are rejected; t/0 offset 3";
+        assert_eq!(problems(2400), [said]);
     }
 
     #[test]

@@ -385,7 +385,7 @@ fn as_json(directory: &Path, found: &Inspection) -> Value {
     let files = found.files.iter().map(|file| {
         json!({
             "path": file.path.display().to_string(),
-            "role": file.role.as_str(),
+            "role": file.role.as_ref(),
             "bytes": file.bytes,
             "format": file.format,
             "fault": file.fault.as_ref().map(ToString::to_string),

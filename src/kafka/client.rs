@@ -31,13 +31,6 @@ pub trait Brokers: Debug + Send + Sync {
         topic: &str,
     ) -> Result<Arc<dyn WriteState>, KafkaError>;
 
-    /// A writer of claims to the state topic: what is not written in time is never written.
-    fn claim_writer(
-        &self,
-        options: &KafkaOptions,
-        topic: &str,
-    ) -> Result<Arc<dyn WriteState>, KafkaError>;
-
     /// A follower of the state topic.
     fn state_follower(
         &self,

@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 /// that is only late is asked for several times a second.
 const UNFETCHED: u32 = 3;
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct Contact {
     cut_off: Option<Instant>,

@@ -3,7 +3,6 @@
 use super::KafkaOptions;
 use rdkafka::error::KafkaError as Native;
 use rdkafka::types::RDKafkaErrorCode as Code;
-use std::fmt;
 
 /// What OpenSSL says where the other side ended the connection, and why.
 const ALERT: &str = "SSL alert";
@@ -12,9 +11,10 @@ const ALERT: &str = "SSL alert";
 const DOWN: &str = "brokers are down";
 
 /// A failure of the Kafka client.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KafkaError {
     /// An unknown setting of librdkafka, or an invalid value.
+    #[error("kafka option `{name}`: {detail}")]
     Option {
         /// Name of the setting.
         name: String,
@@ -22,6 +22,9 @@ pub enum KafkaError {
         detail: String,
     },
     /// No broker responds. The client keeps trying.
+    #[error(
+        "no kafka broker answers at `{brokers}` ({detail}); still trying: check `brokers` and the network"
+    )]
     Unreachable {
         /// The brokers that were tried.
         brokers: String,
@@ -29,25 +32,31 @@ pub enum KafkaError {
         detail: String,
     },
     /// The broker refused the credentials.
+    #[error(
+        "the kafka broker refused the credentials ({detail}); check `security.protocol`, `mechanism`, `username` and `password`"
+    )]
     Credentials {
         /// Text of librdkafka.
         detail: String,
     },
     /// The TLS connection failed, by the certificate of the broker or that of this client.
+    #[error("{}", tls(detail))]
     Tls {
         /// Text of librdkafka.
         detail: String,
     },
     /// This user lacks a right.
+    #[error("kafka {on}: this user lacks a right ({detail}); grant {right} on it")]
     Denied {
         /// What it is a right on: "topic `scores`".
         on: String,
-        /// The operation that an ACL must allow.
+        /// The operations that an ACL must allow, as words: "READ".
         right: &'static str,
         /// Text of the broker.
         detail: String,
     },
-    /// The topic does not exist, or is not as it must be.
+    /// The topic does not exist, or another one was meant.
+    #[error("kafka topic `{topic}`: {detail}; create it or correct `{key}`")]
     Topic {
         /// Name of the topic.
         topic: String,
@@ -56,13 +65,40 @@ pub enum KafkaError {
         /// The key of the configuration that names it.
         key: &'static str,
     },
-    /// Any other temporary error.
+    /// The topic exists, and is not as it must be.
+    #[error("kafka topic `{topic}`: {detail}")]
+    Unsuitable {
+        /// Name of the topic.
+        topic: String,
+        /// What is wrong with it, and the remedy.
+        detail: String,
+    },
+    /// Any other temporary error. The client tries again by itself.
+    #[error("kafka client: {0}")]
     Other(String),
     /// The client cannot continue and must be recreated.
+    #[error("kafka client cannot continue: {0}; another one takes its place by itself")]
     Fatal(String),
     /// Another member has joined the group under the same `instance`: that of another process, or
     /// this one itself, whose answer from the group was lost.
+    #[error(
+        "the broker ended this member of the group: another process has joined it under the same `instance`, or \
+         this one was cut off for longer than a session ({0}); give each process its own `instance`"
+    )]
     Fenced(String),
+}
+
+fn tls(detail: &str) -> String {
+    if detail.contains(ALERT) {
+        return format!(
+            "the kafka broker ended the TLS connection ({detail}); check `certificate_file`: whether the broker demands a \
+             client certificate, knows its authority, and whether it has expired; restart after replacing the file"
+        );
+    }
+    format!(
+        "no TLS connection to the kafka broker ({detail}); check `ca_file`, and the names and the dates of the \
+         broker's certificate; restart after replacing the file"
+    )
 }
 
 impl KafkaError {
@@ -90,7 +126,13 @@ impl KafkaError {
                 | KafkaError::Tls { .. }
                 | KafkaError::Denied { .. }
                 | KafkaError::Topic { .. }
+                | KafkaError::Unsuitable { .. }
         )
+    }
+
+    /// Whether it is a missing right on the group.
+    pub(super) fn is_of_group(&self) -> bool {
+        matches!(self, KafkaError::Denied { on, .. } if on.starts_with("group"))
     }
 
     /// Its text where nothing tries again.
@@ -99,6 +141,7 @@ impl KafkaError {
             KafkaError::Unreachable { brokers, detail } => format!(
                 "no kafka broker answers at `{brokers}` ({detail}); check `brokers` and the network"
             ),
+            KafkaError::Fatal(why) => format!("kafka client cannot continue: {why}; start again"),
             other => other.to_string(),
         }
     }
@@ -111,7 +154,9 @@ impl KafkaError {
             KafkaError::Credentials { .. } => "credentials".to_string(),
             KafkaError::Tls { .. } => "tls".to_string(),
             KafkaError::Denied { on, .. } => format!("denied {on}"),
-            KafkaError::Topic { topic, .. } => format!("topic {topic}"),
+            KafkaError::Topic { topic, .. } | KafkaError::Unsuitable { topic, .. } => {
+                format!("topic {topic}")
+            }
             KafkaError::Other(s) | KafkaError::Fatal(s) | KafkaError::Fenced(s) => s.clone(),
         }
     }
@@ -200,53 +245,6 @@ impl KafkaError {
     }
 }
 
-impl fmt::Display for KafkaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            KafkaError::Option { name, detail } => {
-                write!(f, "kafka option `{name}`: {detail}")
-            }
-            KafkaError::Unreachable { brokers, detail } => write!(
-                f,
-                "no kafka broker answers at `{brokers}` ({detail}); still trying: check `brokers` and the network"
-            ),
-            KafkaError::Credentials { detail } => write!(
-                f,
-                "the kafka broker refused the credentials ({detail}); check `security.protocol`, `mechanism`, `username` and `password`"
-            ),
-            KafkaError::Tls { detail } if detail.contains(ALERT) => write!(
-                f,
-                "the kafka broker ended the TLS connection ({detail}); check `certificate_file`: whether the broker demands a \
-                 client certificate, knows its authority, and whether it has expired; restart after replacing the file"
-            ),
-            KafkaError::Tls { detail } => write!(
-                f,
-                "no TLS connection to the kafka broker ({detail}); check `ca_file`, and the names and the dates of the \
-                 broker's certificate; restart after replacing the file"
-            ),
-            KafkaError::Denied { on, right, detail } => write!(
-                f,
-                "kafka {on}: this user lacks a right ({detail}); grant {right} on it"
-            ),
-            KafkaError::Topic { topic, detail, key } => write!(
-                f,
-                "kafka topic `{topic}`: {detail}; create it or correct `{key}`"
-            ),
-            KafkaError::Other(detail) => write!(f, "kafka client: {detail}"),
-            KafkaError::Fenced(detail) => write!(
-                f,
-                "the broker ended this member of the group: another process has joined it under the same `instance`, or \
-                 this one was cut off for longer than a session ({detail}); give each process its own `instance`"
-            ),
-            KafkaError::Fatal(detail) => {
-                write!(f, "kafka client cannot continue: {detail}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for KafkaError {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,6 +258,9 @@ mod tests {
         assert!(error.to_string().contains("still trying"));
         let said = "no kafka broker answers at `b:1` (refused); check `brokers` and the network";
         assert_eq!(error.ended(), said);
+        let error = KafkaError::Fatal("fenced".to_owned());
+        assert!(error.to_string().ends_with("takes its place by itself"));
+        assert!(error.ended().ends_with("fenced; start again"));
     }
 
     #[test]

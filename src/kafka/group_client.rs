@@ -310,7 +310,6 @@ impl GroupClient for GroupMember {
     }
 }
 
-/// The record of a message.
 #[inline]
 fn record(topic: u16, m: Message<'_>) -> Record<'_> {
     Record {

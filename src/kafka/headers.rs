@@ -29,7 +29,6 @@ impl<'a> Headers<'a> {
         Headers(Kind::Message(message))
     }
 
-    /// Copied headers.
     pub(super) fn of_owned(parts: &'a Parts) -> Headers<'a> {
         Headers(Kind::Owned(parts))
     }

@@ -34,14 +34,6 @@ impl Brokers for Librdkafka {
         Ok(Arc::new(StateWriter::new(options, topic)?))
     }
 
-    fn claim_writer(
-        &self,
-        options: &KafkaOptions,
-        topic: &str,
-    ) -> Result<Arc<dyn WriteState>, KafkaError> {
-        Ok(Arc::new(StateWriter::new(options, topic)?))
-    }
-
     fn state_follower(
         &self,
         options: &KafkaOptions,

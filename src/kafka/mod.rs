@@ -50,7 +50,7 @@ pub use options::{
 pub use owned::Owned;
 pub use partition_ends::Hidden;
 pub use peer::Peer;
-pub use probe::{Probe, probe};
+pub use probe::{Probe, probe, probe_of_judge};
 pub use process_start::ProcessStart;
 pub use range::{Bound, Gap, OffsetBounds, Span, resolve};
 pub use range_reader::{RangeReader, Step};

@@ -41,7 +41,8 @@ pub enum MissingState {
 }
 
 /// What to do with a partition that ends before the offset up to which it was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Truncated {
     /// Suspend and report it.
     #[default]
@@ -221,7 +222,6 @@ impl KafkaOptions {
         set.and_then(|v| v.parse().ok()).unwrap_or(SESSION_MS)
     }
 
-    /// Settings of a consumer.
     pub(super) fn consumer_config(&self) -> ClientConfig {
         let mut c = self.client_config();
         c.set("client.id", ProcessStart::of_this_process().client_id())

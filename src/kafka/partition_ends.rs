@@ -77,7 +77,6 @@ pub struct Hidden {
     next: Option<i64>,
 }
 
-/// The partitions whose end is watched.
 #[derive(Default)]
 pub(super) struct PartitionEnds {
     /// No end was reported since the last record or the assignment, or not passed yet.

@@ -43,20 +43,37 @@ pub struct Probe {
     pub problems: Vec<KafkaError>,
     /// Number of partitions of each existing topic.
     pub partitions: BTreeMap<String, usize>,
+    /// Whether the topics to read can be read, whatever else is wrong.
+    pub readable: bool,
 }
 
 /// Checks whether a consumer with these options would start, and may read. Takes at most about
 /// `timeout`. It joins no group and takes no record.
 pub fn probe(options: &KafkaOptions, timeout: Duration) -> Probe {
-    let mut probe = Probe::default();
-    if let Err(problem) = try_metadata(options, timeout, &mut probe) {
+    look(options, false, timeout)
+}
+
+/// The same for a judge of what others count: it asks for the ends of the topics, reads and writes
+/// none of them, and does not use the group.
+pub fn probe_of_judge(options: &KafkaOptions, timeout: Duration) -> Probe {
+    look(options, true, timeout)
+}
+
+fn look(options: &KafkaOptions, judges: bool, timeout: Duration) -> Probe {
+    let mut probe = Probe {
+        readable: true,
+        ..Probe::default()
+    };
+    if let Err(problem) = try_metadata(options, judges, timeout, &mut probe) {
         probe.problems.push(problem);
+        probe.readable = false;
     }
     probe
 }
 
 fn try_metadata(
     options: &KafkaOptions,
+    judges: bool,
     timeout: Duration,
     probe: &mut Probe,
 ) -> Result<(), KafkaError> {
@@ -77,7 +94,7 @@ fn try_metadata(
     }
     let start = Instant::now();
     let read = options.topics.iter().map(|topic| (topic, "topics"));
-    let written = options.dead_letter.iter();
+    let written = options.dead_letter.iter().filter(|_| !judges);
     let wanted = read.chain(written.map(|topic| (topic, "dead_letter")));
     for (topic, key) in wanted {
         let left = timeout
@@ -92,10 +109,13 @@ fn try_metadata(
                 if error.is_some() || partitions == 0 {
                     let detail =
                         error.map_or_else(|| "has no partitions".to_string(), |e| e.to_string());
-                    let (topic, right) = (
-                        topic.clone(),
-                        if key == "topics" { "READ" } else { "WRITE" },
-                    );
+                    probe.readable &= key != "topics";
+                    let right = match (key, judges) {
+                        ("topics", true) => "DESCRIBE",
+                        ("topics", false) => "READ",
+                        _ => "WRITE",
+                    };
+                    let topic = topic.clone();
                     let denied = error == Some(RDKafkaErrorCode::TopicAuthorizationFailed);
                     probe.problems.push(match denied {
                         true => KafkaError::topic_denied(&topic, right, detail),
@@ -106,11 +126,13 @@ fn try_metadata(
             Err(error) => return Err(unreachable(&client, options, &error)),
         }
     }
-    if probe.problems.is_empty() {
+    if probe.readable && !judges {
         let until = start + timeout;
         probe.problems.extend(denied_group(&client, options, until));
         let topics = options.topics.iter();
         let denied = topics.filter_map(|topic| denied_topic(&client, topic, until));
+        let denied: Vec<KafkaError> = denied.collect();
+        probe.readable = denied.is_empty();
         probe.problems.extend(denied);
     }
     Ok(())
@@ -133,7 +155,7 @@ fn denied_group(
         Some(code) => KafkaError::from_code(code, answer.to_string(), options),
         None => KafkaError::from_native(answer),
     }]);
-    found.find(|error| matches!(error, KafkaError::Denied { on, .. } if on.starts_with("group")))
+    found.find(KafkaError::is_of_group)
 }
 
 /// Whether this user may see a topic and not read it, by a request for what follows its last

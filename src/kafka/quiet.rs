@@ -23,7 +23,6 @@ pub(super) type Written = Result<(i32, i64), String>;
 /// What is done once it is known whether a record was written.
 pub(super) type Then = Box<dyn FnOnce(Written) + Send + Sync>;
 
-/// See the module.
 pub(super) struct Quiet {
     of: &'static str,
     token: TokenFile,

@@ -144,7 +144,8 @@ pub fn resolve(
     seen: &mut OffsetBounds,
 ) -> Result<Vec<Span>, KafkaError> {
     let probed = probe(options, REQUEST);
-    if let Some(problem) = probed.problems.into_iter().next() {
+    // The ranges are read without the group.
+    if let Some(problem) = probed.problems.into_iter().find(|p| !p.is_of_group()) {
         return Err(problem);
     }
     let client = client(options)?;

@@ -44,7 +44,6 @@ pub enum Step {
     End(Partition),
 }
 
-/// The reader of one partition.
 struct PartitionReader {
     // Dropped before the client; see the safety argument in `native`.
     queue: BatchQueue<Context>,
@@ -249,7 +248,7 @@ impl RangeReader {
         let _ = self.client.poll(Duration::ZERO);
         let events = context.take_events();
         for (code, text) in events.errors {
-            // Its name is sent, and the group is not used.
+            // The group's name is sent, and the group is not used.
             if code == RDKafkaErrorCode::GroupAuthorizationFailed {
                 continue;
             }

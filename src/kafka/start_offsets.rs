@@ -39,7 +39,6 @@ const PARTITIONS: &str = "partitions=";
 /// How a partition starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Start {
-    /// Here.
     At(Begin),
     /// Not at all, for this reason.
     Refused(String),

@@ -11,8 +11,11 @@ use super::{KafkaError, KafkaOptions};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError as Native;
 use rdkafka::message::Message;
+use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
 use std::time::Duration;
+
+const GROUP_DENIED: RDKafkaErrorCode = RDKafkaErrorCode::GroupAuthorizationFailed;
 
 /// Reads the state topic continuously.
 pub struct StateFollower {
@@ -58,6 +61,8 @@ impl FollowState for StateFollower {
             Some(Err(Native::PartitionEOF(state_partition))) => {
                 each(Followed::End(state_partition))
             }
+            // The group's name is sent, and the group is not used: a judge needs no right on it.
+            Some(Err(error)) if error.rdkafka_error_code() == Some(GROUP_DENIED) => {}
             Some(Err(error)) => return Err(KafkaError::from_native(error)),
             Some(Ok(message)) => each(Followed::Record {
                 state_partition: message.partition(),

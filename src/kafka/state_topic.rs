@@ -38,14 +38,13 @@ const COMPACTED_AFTER: (&str, &str) = (LAG, "600000");
 /// partition over reads them too, within `restore_within`.
 const FOLLOWED_AFTER: (&str, &str) = (LAG, "60000");
 
-/// The setting.
 const LAG: &str = "min.compaction.lag.ms";
 
 /// Where the configuration names it.
 const KEY: &str = "[state] topic";
 
 /// The rights on it that are needed.
-pub(super) const RIGHTS: &str = "READ and WRITE, and CREATE unless it exists,";
+pub(super) const RIGHTS: &str = "READ, WRITE and, unless it exists, CREATE";
 
 /// Bytes for the key and the frame of a record besides its value.
 const FRAME_BYTES: usize = 4 << 10;
@@ -105,7 +104,10 @@ impl StateTopic {
     }
 
     fn count(&self, topic: &str) -> Result<Option<i32>, KafkaError> {
-        let right = if topic == self.topic { RIGHTS } else { "READ" };
+        let right = match topic == self.topic {
+            true => RIGHTS,
+            false => "DESCRIBE",
+        };
         count(&self.client, topic, right)
     }
 
@@ -126,12 +128,11 @@ impl StateTopic {
                 // Another process was faster.
                 Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
                 Err((topic, code)) => {
-                    return Err(KafkaError::Topic {
+                    return Err(KafkaError::Unsuitable {
                         topic,
                         detail: format!(
                             "cannot be created: {code}; create it with cleanup.policy=compact"
                         ),
-                        key: KEY,
                     });
                 }
             }
@@ -161,10 +162,9 @@ impl StateTopic {
             return Ok(None);
         };
         let problem = |detail: String| {
-            Ok(Some(KafkaError::Topic {
+            Ok(Some(KafkaError::Unsuitable {
                 topic: self.topic.clone(),
                 detail,
-                key: KEY,
             }))
         };
         for resource in configs.into_iter().flatten() {
@@ -384,7 +384,7 @@ mod tests {
         mock.topic_error("state", denied).expect("taken");
         let said = state.exists().expect_err("denied").to_string();
         assert!(
-            said.contains("`state`") && said.contains("grant READ and WRITE"),
+            said.contains("`state`") && said.contains("grant READ, WRITE"),
             "{said}"
         );
     }

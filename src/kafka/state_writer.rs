@@ -10,7 +10,6 @@ use rdkafka::producer::{BaseRecord, Producer, PurgeConfig};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Pause after a full queue.
 const QUEUE_FULL_PAUSE: Duration = Duration::from_millis(5);
 
 /// Longest wait without a sign that the caller is alive.

@@ -14,7 +14,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Assumed lifetime of a token without an expiry. It is read again after four fifths of it.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(300);
 
-/// The file with the token of a client.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TokenFile(pub Option<PathBuf>);
 

@@ -20,7 +20,7 @@ pub fn advice(judged: Option<(&Judgement, &Fits)>) -> Value {
     let Some((judgement, fits)) = judged else {
         return json!({
             "apply": Value::Null, "reason": "await_trial",
-            "words": "no map has been judged yet; maps are judged on the first window that begins where theirs ended",
+            "words": "no map has been tried yet; maps are tried on the first miscalibrated window that begins after the end of theirs",
         });
     };
     let found = judgement.advice;

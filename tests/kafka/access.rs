@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
+use std::process::Command;
 use std::ptr;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
 
 const READ: Operation = Operation::RD_KAFKA_ACL_OPERATION_READ;
+const WRITE: Operation = Operation::RD_KAFKA_ACL_OPERATION_WRITE;
 const DESCRIBE: Operation = Operation::RD_KAFKA_ACL_OPERATION_DESCRIBE;
 const TOPIC: Resource = Resource::RD_KAFKA_RESOURCE_TOPIC;
 const GROUP: Resource = Resource::RD_KAFKA_RESOURCE_GROUP;
@@ -187,6 +189,36 @@ fn an_outcome_topic_that_may_no_longer_be_read_is_not_taken_for_read() {
     );
 }
 
+/// The rights that the guide names for the judge of all workers, and no other.
+#[test]
+fn a_judge_needs_no_right_to_read_what_workers_read() {
+    let Some(broker) = Broker::own("a_judge_needs_no_right_to_read_what_workers_read") else {
+        return;
+    };
+    let topics = topics(&broker);
+    let state = format!("{}-state", topics[0]);
+    broker.create_topics(&[(&state, 1)]);
+    for topic in &topics {
+        set_right(&broker, true, TOPIC, topic, DESCRIBE);
+    }
+    for operation in [READ, WRITE] {
+        set_right(&broker, true, TOPIC, &state, operation);
+    }
+    let text = config(&broker, &topics);
+    let own = format!("[state]\ntopic = \"{state}\"\nverdicts = \"all\"");
+    let mut service = Service::start(&text.replace("[state]", &own));
+    service.wait_ready();
+    let (code, said) = service.check();
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    assert_eq!(service.lines_with("uthorization"), 0);
+    // It says which right is missing, which is not that to read.
+    set_right(&broker, false, TOPIC, &topics[1], DESCRIBE);
+    let (code, said) = service.check();
+    assert_eq!(code, Some(69), "{said}");
+    assert!(said.contains("grant DESCRIBE on it"), "{said}");
+    assert_eq!(service.end("TERM"), Some(0));
+}
+
 #[test]
 fn a_check_names_each_right_that_is_missing() {
     let Some(broker) = Broker::own("a_check_names_each_right_that_is_missing") else {
@@ -215,6 +247,21 @@ fn a_check_names_each_right_that_is_missing() {
     }
     let group = format!("kafka group `{}`: this user lacks a right", topics[0]);
     says(&[&group, &on(&topics[0]), &on(&topics[1])]);
+    // What reads a range and joins no group needs no right on it.
+    for topic in &topics {
+        set_right(&broker, true, TOPIC, topic, READ);
+    }
+    says(&[&group]);
+    let replay = Command::new(env!("CARGO_BIN_EXE_trueline"))
+        .args(["replay", "--last", "1h", "--config"])
+        .arg(service.config())
+        .output()
+        .expect("it starts");
+    let said = String::from_utf8_lossy(&replay.stderr).into_owned();
+    assert_eq!(replay.status.code(), Some(65), "no record: {said}");
+    for topic in &topics {
+        set_right(&broker, false, TOPIC, topic, READ);
+    }
     set_right(&broker, true, GROUP, &topics[0], READ);
     set_right(&broker, true, TOPIC, &topics[0], READ);
     says(&[&on(&topics[1])]);

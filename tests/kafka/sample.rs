@@ -98,6 +98,17 @@ fn records_are_shown_field_by_field_and_rejections_with_their_reasons() {
             "fraud//user.country=Côte d'Ivoire",
         ],
     );
+    // A dead letter topic that is missing does not hide what the records become.
+    let topic_of_dead = format!("{topic}-dead");
+    service.rewrite(|text| {
+        let line = format!("name = \"own\"\ndead_letter = \"{topic_of_dead}\"");
+        text.replace("name = \"own\"", &line)
+    });
+    let (code, said, problems) = sample(service.config());
+    assert_eq!(code, Some(69), "{said}{problems}");
+    has(&said, &["260 predictions, 0 outcomes, 40 rejected"]);
+    has(&problems, &[&topic_of_dead, "correct `dead_letter`"]);
+    service.rewrite(|text| text.replace(&format!("dead_letter = \"{topic_of_dead}\"\n"), ""));
     // A wrong path rejects everything, which is a fault.
     service.rewrite(|text| text.replace("out.p", "out.probability"));
     let (code, said, problems) = sample(service.config());

@@ -13,13 +13,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::session::{Listeners, Progress, Tally};
 use super::{Input, replay};
-use crate::alert::AlertState;
+use crate::alert::{AlertState, Severity};
 use crate::app::error::AppError;
 use crate::config::Config;
 use crate::judge::{AccountReport, Change, ComparisonReport, Step};
 
 /// Name of the signal that is the alert of a stream.
-const ALERT: &str = "alert";
+pub const ALERT: &str = "alert";
 
 /// A signal that can fire: the alert of a stream, one of its windows, or its detector.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +37,8 @@ pub struct Span {
     pub begin_ms: i64,
     /// Event time of its end; `None` if it still fired when the records ended.
     pub end_ms: Option<i64>,
+    /// Whether it was a page at any time; of the alert of a stream only.
+    pub page: bool,
     /// The sentence of its first change.
     pub sentence: String,
 }
@@ -98,6 +100,10 @@ impl PolicyOutcome {
             Step::Stream { to, .. } => to.state == AlertState::Firing,
             Step::Verdict { .. } => return,
         };
+        let page = match change.step {
+            Step::Stream { to, .. } => to.state.severity(to.severity) == Some(Severity::Page),
+            _ => false,
+        };
         let window = match change.step {
             // Whichever window caused it.
             Step::Stream { .. } => ALERT,
@@ -113,15 +119,17 @@ impl PolicyOutcome {
             (None, true) => spans.push(Span {
                 begin_ms: change.at_ms,
                 end_ms: None,
+                page,
                 sentence: change.sentence.clone(),
             }),
             (Some(span), false) => span.end_ms = Some(change.at_ms),
-            // A detector raises a second alarm, or an alert moves between states that do not fire.
-            (Some(_), true) | (None, false) => {}
+            // A detector raises a second alarm, or an alert changes its severity.
+            (Some(span), true) => span.page |= page,
+            // An alert moves between states that do not fire.
+            (None, false) => {}
         }
     }
 
-    /// The alerts of all streams.
     fn alerts(&self) -> impl Iterator<Item = &Vec<Span>> {
         let alerts = self.signals.iter().filter(|(s, _)| s.window == ALERT);
         alerts.map(|(_, spans)| spans)
@@ -135,6 +143,11 @@ impl PolicyOutcome {
     /// Number of times that an alert fired.
     pub fn fired(&self) -> usize {
         self.alerts().map(Vec::len).sum()
+    }
+
+    /// Number of times that an alert fired and was a page.
+    pub fn pages(&self) -> usize {
+        self.alerts().map(|spans| pages(spans)).sum()
     }
 
     /// Total time that alerts fired.
@@ -162,6 +175,11 @@ impl PolicyOutcome {
         let (first, last) = self.tally.times_ms?;
         (last > first).then(|| self.fired() as f64 * 86_400_000.0 / (last - first) as f64)
     }
+}
+
+/// Number of these spans that were pages.
+pub fn pages(spans: &[Span]) -> usize {
+    spans.iter().filter(|s| s.page).count()
 }
 
 /// Total duration of these spans; a span without an end lasts until `end_ms`.
@@ -227,6 +245,34 @@ mod tests {
         assert_eq!(spans[0].sentence, "at 10");
         assert_eq!(outcome.firing_ms(), 30 + 50);
         assert_eq!(outcome.first_ms(), Some(10));
+    }
+
+    #[test]
+    fn an_alert_that_rises_to_a_page_is_one_page_and_a_warning_is_none() {
+        use AlertState::{Firing, Inactive, Resolved};
+        let alert = |at_ms, state, severity| {
+            let to = Alert {
+                state,
+                severity,
+                ..Alert::default()
+            };
+            let from = Alert {
+                state: Inactive,
+                ..Alert::default()
+            };
+            change(at_ms, Step::Stream { from, to })
+        };
+        let mut outcome = PolicyOutcome::default();
+        for change in [
+            alert(1, Firing, Severity::Warn),
+            alert(2, Firing, Severity::Page),
+            alert(3, Firing, Severity::Warn),
+            alert(4, Resolved, Severity::Warn),
+            alert(5, Firing, Severity::Warn),
+        ] {
+            outcome.take(&change);
+        }
+        assert_eq!((outcome.fired(), outcome.pages()), (2, 1));
     }
 
     #[test]

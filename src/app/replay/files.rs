@@ -101,12 +101,9 @@ fn source_of<'c>(
     }))
 }
 
-/// A replay of files.
 struct FileReplay<'a> {
     session: Session<'a>,
-    /// The partition of the predictions.
     predictions: PartitionId,
-    /// The partition of the outcomes.
     outcomes: PartitionId,
     stats: ReplayStats,
 }

@@ -123,12 +123,12 @@ impl Tally {
         }
         count("pending", total.pending);
         count("waiting", total.waiting);
-        for reason in Reason::ALL {
+        for &reason in Reason::ALL {
             count(reason.as_str(), total.rejected(reason));
         }
         count("refused", total.refused.iter().sum());
         let unseen_late = engine.monitor().unseen_late();
-        let caps = Refusal::ALL.into_iter();
+        let caps = Refusal::ALL.iter().copied();
         let caps = caps.filter(|cap| total.refused(*cap) > 0);
         Tally {
             records: total.records,

@@ -37,7 +37,6 @@ pub struct Range {
     pub incomplete: bool,
 }
 
-/// Replays a range; see [`super::replay`].
 pub(super) fn replay(
     config: Config,
     range: &Range,
@@ -129,7 +128,6 @@ fn end_of(number: u16, plan: &Plan, range: &Range) -> Bound {
     }
 }
 
-/// A replay of topics.
 struct TopicReplay<'a> {
     session: Session<'a>,
     sources: Vec<RecordReader>,

@@ -3,7 +3,9 @@
 use super::join::{JoinFacts, Joins};
 use crate::collect::{Disposition, Event, Label, Origin, PartitionId, Reason};
 use crate::config::SourceOptions;
+use crate::decode::PredictionField;
 use crate::monitor::{Engine, PartitionEvent, RecordSink};
+use crate::stats::tolerance::Tolerance;
 use crate::stats::view::{Outcome, Prediction};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,6 +78,17 @@ impl Decimals {
     }
 }
 
+/// A model with an absolute tolerance above the mean score of its rarer outcome.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lax {
+    /// Its name.
+    pub model: String,
+    /// Its tolerance.
+    pub tolerance: f64,
+    /// The mean score of the rarer outcome.
+    pub rare_mean: f64,
+}
+
 /// What was seen of one source.
 #[derive(Debug, Default)]
 pub struct SourceFacts {
@@ -89,6 +102,10 @@ pub struct SourceFacts {
     pub scores: Option<(f64, f64)>,
     /// Scores of exactly 0 or 1, those between with at most three decimals, and all others.
     pub decimals: Decimals,
+    /// How many scores each model has, and their sum.
+    pub models: BTreeMap<String, (u64, f64)>,
+    /// Models whose tolerance is more than the mean score of the rarer outcome.
+    pub lax: Vec<Lax>,
     /// Whether predictions are vectors.
     pub vectors: bool,
     /// Names of the classes, if they have any.
@@ -117,20 +134,26 @@ impl SourceFacts {
         SourceFacts {
             name: source.name.clone(),
             topics: topics.collect(),
+            vectors: !matches!(source.decode.prediction, PredictionField::Score(_)),
             classes: source.decode.classes.clone(),
             ..SourceFacts::default()
         }
     }
 
     fn event(&mut self, place: impl FnOnce() -> String, event: &Event<'_>) {
-        self.examples[0].get_or_insert_with(|| Example {
-            place: place(),
-            fields: fields_of(event, &self.classes),
-        });
-        self.vectors |= matches!(event.prediction, Prediction::Vector(_));
+        if self.examples[0].is_none() {
+            self.examples[0] = Some(Example {
+                place: place(),
+                fields: fields_of(event, self),
+            });
+        }
         let score = match event.prediction {
             Prediction::Score(score) => {
                 self.decimals.note(score);
+                if self.models.len() < STREAMS_MAX || self.models.contains_key(event.model) {
+                    let (n, sum) = self.models.entry(event.model.to_owned()).or_default();
+                    (*n, *sum) = (*n + 1, *sum + score);
+                }
                 score
             }
             Prediction::Vector(all) => all.iter().copied().fold(0.0, f64::max),
@@ -149,6 +172,22 @@ impl SourceFacts {
         }
     }
 
+    /// Compares the tolerance of each model with its scores.
+    pub(super) fn find_lax(&mut self, tolerance: impl Fn(&str) -> Option<Tolerance>) {
+        let lax = self.models.iter().filter_map(|(model, (n, sum))| {
+            let mean = sum / *n as f64;
+            let rare_mean = mean.min(1.0 - mean);
+            let tolerance = tolerance(model)?.resolve(rare_mean);
+            let model = model.clone();
+            (tolerance > rare_mean).then_some(Lax {
+                model,
+                tolerance,
+                rare_mean,
+            })
+        });
+        self.lax = lax.collect();
+    }
+
     fn outcome(&mut self, outcome: Outcome) {
         *self.outcomes.entry(outcome.class()).or_default() += 1;
     }
@@ -161,7 +200,7 @@ fn widen(range: &mut Option<(i64, i64)>, ms: Option<i64>) {
     }
 }
 
-fn fields_of(e: &Event<'_>, classes: &[String]) -> Vec<(&'static str, String)> {
+fn fields_of(e: &Event<'_>, facts: &SourceFacts) -> Vec<(&'static str, String)> {
     let mut fields = vec![("model", e.model.to_owned())];
     let mut more = |name, value: String| {
         if !value.is_empty() {
@@ -176,7 +215,7 @@ fn fields_of(e: &Event<'_>, classes: &[String]) -> Vec<(&'static str, String)> {
         Prediction::Score(score) => more("score", score.to_string()),
         Prediction::Vector(all) => more("probabilities", format!("{all:?}")),
     }
-    let outcome = e.outcome.map(|outcome| text_of(outcome, classes));
+    let outcome = e.outcome.map(|outcome| text_of(outcome, facts));
     more("outcome", outcome.unwrap_or_default());
     more(
         "weight",
@@ -188,11 +227,15 @@ fn fields_of(e: &Event<'_>, classes: &[String]) -> Vec<(&'static str, String)> {
     fields
 }
 
-fn text_of(outcome: Outcome, classes: &[String]) -> String {
+fn text_of(outcome: Outcome, facts: &SourceFacts) -> String {
     match outcome {
         Outcome::Binary(true) => "1 (happened)".to_owned(),
         Outcome::Binary(false) => "0 (did not happen)".to_owned(),
-        Outcome::Class(class) => match classes.get(class as usize) {
+        // An outcome in a record of its own does not say whether there are classes.
+        Outcome::Class(class @ 0..=1) if !facts.vectors => {
+            text_of(Outcome::Binary(class == 1), facts)
+        }
+        Outcome::Class(class) => match facts.classes.get(class as usize) {
             Some(name) => format!("class `{name}`"),
             None => format!("class number {class}, counted from 0"),
         },
@@ -252,7 +295,7 @@ impl RecordSink for Observer<'_> {
                 fields: vec![
                     ("id", String::from_utf8_lossy(label.id).into_owned()),
                     ("time", crate::report::moment::rfc3339(label.time_ms)),
-                    ("outcome", text_of(label.outcome, &self.facts.classes)),
+                    ("outcome", text_of(label.outcome, self.facts)),
                 ],
             });
         }
@@ -274,6 +317,33 @@ impl RecordSink for Observer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_an_absolute_tolerance_above_the_rarer_outcome_is_lax() {
+        let lax = |tolerance: &str, n, sum| {
+            let mut facts = SourceFacts::default();
+            facts.models.insert("m".to_owned(), (n, sum));
+            facts.find_lax(|_| tolerance.parse().ok());
+            facts.lax.len()
+        };
+        assert_eq!(lax("0.002", 1000, 1.0), 1);
+        // The rarer outcome is the negative one.
+        assert_eq!(lax("0.002", 1000, 999.0), 1);
+        assert_eq!(lax("0.002", 1000, 3.0), 0);
+        assert_eq!(lax("0.002 or 100%", 1000, 1.0), 0);
+    }
+
+    #[test]
+    fn an_outcome_of_its_own_is_of_the_kind_of_its_predictions() {
+        let mut facts = SourceFacts::default();
+        let text = |class, facts: &SourceFacts| text_of(Outcome::Class(class), facts);
+        assert_eq!(text(0, &facts), "0 (did not happen)");
+        assert_eq!(text(1, &facts), "1 (happened)");
+        facts.vectors = true;
+        assert_eq!(text(0, &facts), "class number 0, counted from 0");
+        facts.classes = vec!["cat".to_owned()];
+        assert_eq!(text(0, &facts), "class `cat`");
+    }
 
     #[test]
     fn scores_are_told_apart_by_what_was_written() {

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 /// Shares of the outcomes whose delay is shown.
 pub const SHARES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-/// A sampled prediction.
 #[derive(Debug, Clone, Copy)]
 struct Sampled {
     partition: i32,

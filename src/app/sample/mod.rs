@@ -14,7 +14,7 @@
 mod facts;
 mod join;
 
-pub use facts::{Decimals, Example, Reasons, SourceFacts, TopicFacts};
+pub use facts::{Decimals, Example, Lax, Reasons, SourceFacts, TopicFacts};
 pub use join::{JoinFacts, SHARES, quantile};
 
 use crate::app::clock;
@@ -29,6 +29,7 @@ use crate::monitor::{Engine, Plan};
 use crate::registry::Registry;
 use facts::Observer;
 use join::Joins;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -41,8 +42,12 @@ const SCHEMA_WITHIN: Duration = Duration::from_secs(10);
 /// How long before its prediction an outcome may arrive and still be looked for.
 const EARLY_MS: i64 = 10 * 60 * 1000;
 
-/// Reads about `records` records of each topic of each source.
-pub fn take(config: &Config, records: u32) -> Result<Vec<SourceFacts>, AppError> {
+/// Reads about `records` records of each topic of each source but those named in `without`.
+pub fn take(
+    config: &Config,
+    records: u32,
+    without: &BTreeSet<String>,
+) -> Result<Vec<SourceFacts>, AppError> {
     let registry = config.registry.clone().map(Registry::new).transpose();
     let registry = registry.map_err(AppError::no_thread)?.map(Arc::new);
     let (mut base, mut all) = (0, Vec::new());
@@ -54,9 +59,14 @@ pub fn take(config: &Config, records: u32) -> Result<Vec<SourceFacts>, AppError>
                 source.name
             )));
         }
-        let reader = RecordReader::new(source, base, registry.as_ref())?;
-        let join = config.plan.joins.iter().find(|j| j.predictions == base);
-        all.push(Sampler::new(source, base, reader, &config.plan, join).run(i64::from(records))?);
+        if !without.contains(&source.name) {
+            let reader = RecordReader::new(source, base, registry.as_ref())?;
+            let join = config.plan.joins.iter().find(|j| j.predictions == base);
+            let sampler = Sampler::new(source, base, reader, &config.plan, join);
+            let mut facts = sampler.run(i64::from(records))?;
+            facts.find_lax(|model| Some(config.plan.serving(model)?.judge.evaluation.tolerance));
+            all.push(facts);
+        }
         base += source.kafka.topics.len() as u16;
     }
     Ok(all)

@@ -1,5 +1,6 @@
 //! The last layer of `check`: what the machine and the servers say. It changes nothing.
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
@@ -12,24 +13,37 @@ use crate::monitor::restore::Fit;
 use crate::registry::RegistryOptions;
 use crate::store::{self, FormatError, StoreError, checkpoint::CHUNK_BYTES};
 
-/// The problems of the environment. Each message names the section and the remedy.
-pub(super) fn faults(config: &Config, timeout: Duration) -> Vec<String> {
+/// What the environment lacks.
+pub(super) struct Found {
+    /// The problems. Each message names the section and the remedy.
+    pub faults: Vec<String>,
+    /// Names of the sources whose topics cannot be read.
+    pub unreadable: BTreeSet<String>,
+}
+
+/// Looks for the problems of the environment.
+pub(super) fn look(config: &Config, timeout: Duration) -> Found {
     let sources = config.sources.iter();
     let sources = sources.filter(|s| s.input == Input::Kafka);
+    // One that judges what others count reads no source.
+    let judges = config.state.topic.is_some() && config.state.verdicts == Verdicts::All;
     // Side by side: a broker that is away is waited for once, not once a source.
-    let mut faults: Vec<String> = std::thread::scope(|scope| {
-        let probes = sources.map(|s| scope.spawn(move || brokers(s, timeout)));
+    let probed: Vec<Probed<'_>> = std::thread::scope(|scope| {
+        let probes = sources.map(|s| scope.spawn(move || brokers(s, judges, timeout)));
         let probes: Vec<_> = probes.collect();
-        let found = |probe: std::thread::ScopedJoinHandle<'_, Vec<String>>| {
-            let found = probe.join();
-            found.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        probes.into_iter().flat_map(found).collect()
+        let found = probes.into_iter().map(std::thread::ScopedJoinHandle::join);
+        let found = found.map(|f| f.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        found.collect()
     });
+    let registry = registry(config, timeout);
+    // Without schemas nothing is decoded.
+    let unread = probed.iter().filter(|p| !p.readable || registry.is_some());
+    let unreadable = unread.map(|p| p.source.to_owned()).collect();
+    let mut faults: Vec<String> = probed.into_iter().flat_map(|p| p.faults).collect();
     faults.dedup();
     // First: what the client says of such a file does not name it.
     faults.splice(0..0, config.unreadable_files());
-    faults.extend(registry(config, timeout));
+    faults.extend(registry);
     faults.extend(directory(&config.state.directory));
     faults.extend(state_format(config));
     faults.extend(state_topic(config));
@@ -41,7 +55,7 @@ pub(super) fn faults(config: &Config, timeout: Duration) -> Vec<String> {
             config.http.listen
         ));
     }
-    faults
+    Found { faults, unreadable }
 }
 
 /// Whether a running trueline answers on the configured address, as before a reload or an upgrade.
@@ -95,9 +109,19 @@ pub(super) fn left_behind(config: &Config) -> Vec<String> {
     lines
 }
 
-/// Problems between a source and its brokers.
-fn brokers(source: &SourceOptions, timeout: Duration) -> Vec<String> {
-    let probe = kafka::probe(&source.kafka, timeout);
+/// What the brokers say of a source.
+struct Probed<'a> {
+    source: &'a str,
+    faults: Vec<String>,
+    /// Whether its topics can be read.
+    readable: bool,
+}
+
+fn brokers(source: &SourceOptions, judges: bool, timeout: Duration) -> Probed<'_> {
+    let probe = match judges {
+        true => kafka::probe_of_judge(&source.kafka, timeout),
+        false => kafka::probe(&source.kafka, timeout),
+    };
     let named = |fault: &kafka::KafkaError| format!("source {}: {}", source.name, fault.ended());
     let mut faults: Vec<String> = probe.problems.iter().map(named).collect();
     let outcomes = source.join.as_ref().map_or(&[][..], |j| &j.topics);
@@ -112,7 +136,11 @@ fn brokers(source: &SourceOptions, timeout: Duration) -> Vec<String> {
             ));
         }
     }
-    faults
+    Probed {
+        source: &source.name,
+        faults,
+        readable: probe.readable,
+    }
 }
 
 /// Whether an existing state topic is suitable; a missing one is created at the start.

@@ -303,7 +303,6 @@ pub struct ColumnArgs {
 }
 
 impl ColumnArgs {
-    /// The names, for the reader.
     pub(super) fn names(&self) -> Columns {
         Columns {
             score: self.score.clone(),

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct Counts(BTreeMap<u16, Count>);
 

@@ -158,7 +158,6 @@ fn detail(i: usize, stream: &StreamPart<'_>, body: &mut String) {
     }
 }
 
-/// Changes of alerts.
 fn alerts(stream: &StreamPart<'_>, body: &mut String) {
     if stream.changes.is_empty() {
         body.push_str("<p>No alert and no detector fired.</p>");
@@ -191,7 +190,9 @@ fn further(window: &WindowReport) -> String {
     if let Some(r) = window.recalibration.as_deref() {
         let words = match &r.judged {
             Some(j) => crate::report::recalibration::words(&j.judgement, &j.fitted.fits),
-            None => "maps wait for the next window, on which they are judged".to_owned(),
+            None => {
+                "maps wait for the next miscalibrated window, on which they are tried".to_owned()
+            }
         };
         let _ = write!(out, "<p class=words>Recalibration: {}.</p>", escape(&words));
         if let Some((map, _)) = r.advised() {
