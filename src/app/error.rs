@@ -1,10 +1,10 @@
 //! Why the application does not start, or ends without being stopped.
 
 use crate::kafka::KafkaError;
-use std::fmt;
 
 /// An error that the commands turn into a message and an exit code.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub enum AppError {
     /// The configuration asks for something impossible.
     Config(String),
@@ -29,23 +29,10 @@ impl AppError {
     /// An error of a reader that has no other work meanwhile.
     pub(super) fn of_kafka(error: KafkaError) -> AppError {
         match error {
-            KafkaError::Option { .. } | KafkaError::Topic { .. } => AppError::Config(error.ended()),
+            KafkaError::Option { .. }
+            | KafkaError::Topic { .. }
+            | KafkaError::Unsuitable { .. } => AppError::Config(error.ended()),
             _ => AppError::Unavailable(error.ended()),
         }
     }
 }
-
-impl fmt::Display for AppError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AppError::Config(what)
-            | AppError::Data(what)
-            | AppError::NoInput(what)
-            | AppError::Unavailable(what)
-            | AppError::Displaced(what)
-            | AppError::Internal(what) => f.write_str(what),
-        }
-    }
-}
-
-impl std::error::Error for AppError {}

@@ -36,7 +36,6 @@ pub struct ReloadRequest {
     pub snapshot_every: Duration,
     /// Sinks and texts of notifications.
     pub notify: NotifyOptions,
-    /// Receives the result.
     reply: SyncSender<Result<(), String>>,
 }
 

@@ -47,7 +47,6 @@ pub struct LateVector {
     pub time_ms: i64,
     /// Its largest probabilities.
     values: Vec<f64>,
-    /// Their classes.
     classes: Vec<u32>,
     /// Its rank and all of its probabilities, where they are kept.
     whole: Option<(u64, Vec<f64>)>,

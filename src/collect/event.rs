@@ -12,6 +12,7 @@ use crate::stats::view::{Outcome, Prediction, ViewError};
 use crate::stats::weight::Weight;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use strum::{AsRefStr, IntoStaticStr, VariantArray};
 
 /// Event times that are accepted, 2000-01-01 to 2100-01-01: later than every way of writing
 /// "unknown" (0, −1) and than a clock that was never set, earlier than microseconds mistaken for
@@ -115,7 +116,10 @@ impl Origin {
 }
 
 /// Why a record is rejected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
 pub enum Reason {
     /// Not what the decoder expects: broken JSON, a row with too few fields.
     Malformed,
@@ -157,49 +161,11 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, in the order of their discriminants.
-    pub const ALL: [Reason; 18] = [
-        Reason::Malformed,
-        Reason::MissingField,
-        Reason::ScoreNotFinite,
-        Reason::ScoreOutOfRange,
-        Reason::ScoreNotNumber,
-        Reason::VectorSum,
-        Reason::VectorLength,
-        Reason::UnknownClass,
-        Reason::BadOutcome,
-        Reason::WrongShape,
-        Reason::EmptyKey,
-        Reason::TooLarge,
-        Reason::TimeOutOfRange,
-        Reason::BadTime,
-        Reason::UnknownModel,
-        Reason::Contradiction,
-        Reason::UnknownSchema,
-        Reason::BadWeight,
-    ];
+    pub const ALL: &[Reason] = Reason::VARIANTS;
 
     /// Its name, as in labels, headers and JSON.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Reason::Malformed => "malformed",
-            Reason::MissingField => "missing_field",
-            Reason::ScoreNotFinite => "score_not_finite",
-            Reason::ScoreOutOfRange => "score_out_of_range",
-            Reason::ScoreNotNumber => "score_not_number",
-            Reason::VectorSum => "vector_sum",
-            Reason::VectorLength => "vector_length",
-            Reason::UnknownClass => "unknown_class",
-            Reason::BadOutcome => "bad_outcome",
-            Reason::WrongShape => "wrong_shape",
-            Reason::EmptyKey => "empty_key",
-            Reason::TooLarge => "too_large",
-            Reason::TimeOutOfRange => "time_out_of_range",
-            Reason::BadTime => "bad_time",
-            Reason::UnknownModel => "unknown_model",
-            Reason::Contradiction => "contradiction",
-            Reason::UnknownSchema => "unknown_schema",
-            Reason::BadWeight => "bad_weight",
-        }
+        self.into()
     }
 
     /// What is wrong and what to do, where the record itself is not at hand to be quoted.
@@ -259,7 +225,10 @@ impl From<ViewError> for Reason {
 }
 
 /// Which cap refused a good record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
 pub enum Refusal {
     /// It would have begun a stream above the cap on streams.
     Streams,
@@ -274,27 +243,18 @@ pub enum Refusal {
 
 impl Refusal {
     /// All refusals, in the order of their discriminants.
-    pub const ALL: [Refusal; 4] = [
-        Refusal::Streams,
-        Refusal::Panes,
-        Refusal::Sums,
-        Refusal::Pending,
-    ];
+    pub const ALL: &[Refusal] = Refusal::VARIANTS;
 
     /// Its name, as in labels and JSON.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Refusal::Streams => "streams",
-            Refusal::Panes => "panes",
-            Refusal::Sums => "sums",
-            Refusal::Pending => "pending",
-        }
+        self.into()
     }
 }
 
 /// How a record ended, for now. A pending or waiting record ends later, in one of the states in
 /// brackets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, AsRefStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Disposition {
     /// Added to the sums.
     Observed,
@@ -318,34 +278,4 @@ pub enum Disposition {
     Refused(Refusal),
     /// Its offset is below the position: it was counted in an earlier reading.
     Replayed,
-}
-
-impl Disposition {
-    /// The state of the record as in labels; reasons have a label of their own.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Disposition::Observed => "observed",
-            Disposition::Pending => "pending",
-            Disposition::Matched => "matched",
-            Disposition::Waiting => "waiting",
-            Disposition::Duplicate => "duplicate",
-            Disposition::Conflict => "conflict",
-            Disposition::Revised => "revised",
-            Disposition::Late => "late",
-            Disposition::Rejected(_) => "rejected",
-            Disposition::Refused(_) => "refused",
-            Disposition::Replayed => "replayed",
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_are_in_the_order_of_the_discriminants() {
-        assert!((0..).zip(Reason::ALL).all(|(i, r)| r as usize == i));
-        assert!((0..).zip(Refusal::ALL).all(|(i, r)| r as usize == i));
-    }
 }

@@ -80,11 +80,9 @@ struct WaitingRow {
     version: u32,
     /// Whether it was here when the last pane was sealed.
     old: bool,
-    /// Whether it is in a pair.
     paired: bool,
 }
 
-/// A version that was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Version {
     model: String,
@@ -176,7 +174,6 @@ pub struct Pairing {
     waiting: Vec<Vec<WaitingRow>>,
     versions: Vec<Version>,
     counts: PairCounts,
-    /// Number of rows.
     rows: usize,
 }
 

@@ -94,7 +94,6 @@ pub struct SeenIds {
 }
 
 impl SeenIds {
-    /// Number of ids.
     pub(crate) fn len(&self) -> usize {
         self.table.len()
     }

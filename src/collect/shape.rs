@@ -86,7 +86,6 @@ impl ModelShape {
         self.sampling.carry(score)
     }
 
-    /// A prediction, checked.
     #[inline]
     pub(super) fn check<'e>(&self, prediction: Prediction<'e>) -> Result<Checked<'e>, Reason> {
         let checked = Checked::new(prediction)?;
@@ -98,7 +97,6 @@ impl ModelShape {
         }
     }
 
-    /// The attribute of an event.
     #[inline]
     pub(super) fn attribute_of(&self, event: &Event<'_>) -> Result<Attribute, Reason> {
         let attribute = if self.grid.is_plain() {
@@ -111,7 +109,6 @@ impl ModelShape {
         attribute.ok_or(Reason::MissingField)
     }
 
-    /// The attribute of a prediction that was kept.
     pub(super) fn attribute_kept(&self, m: &Matured<'_>) -> Attribute {
         let kept = if self.grid.is_weighted() {
             m.weight().map(Attribute::Weight)

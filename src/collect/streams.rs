@@ -41,7 +41,6 @@ struct Group {
     views: usize,
     segmenting: Segmenting,
     other: Option<usize>,
-    /// Segments.
     segments: usize,
     /// Streams, `other` among them.
     members: usize,

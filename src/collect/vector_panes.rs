@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// An open pane.
 #[derive(Debug, Clone)]
 struct OpenPane {
     sums: ViewSums,

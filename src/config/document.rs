@@ -161,8 +161,19 @@ impl Walk<'_, '_> {
             let plural = format!("{}s", child.last_name());
             let misnamed = table.filter(|_| child.repeated);
             let misnamed = misnamed.and_then(|t| t.get(plural.as_str()));
-            let given = misnamed.or(table.and_then(|t| t.get(child.last_name())));
-            let records = self.child(child, given, at);
+            let records = match misnamed.map(Spanned::get_ref) {
+                // What it lacks may be in the section that is meant.
+                Some(DeValue::Table(table)) => {
+                    let before = std::mem::replace(&mut self.silent, true);
+                    let records = vec![self.section(child, Some(table), at)];
+                    self.silent = before;
+                    records
+                }
+                _ => {
+                    let given = misnamed.or(table.and_then(|t| t.get(child.last_name())));
+                    self.child(child, given, at)
+                }
+            };
             record.children.insert(child.path, records);
         }
         record
@@ -260,19 +271,23 @@ impl Walk<'_, '_> {
         if let Some(value) = by_file {
             let at = self.values.problems.place(&value.span());
             let read = self.secret(&file_name, value);
-            return entry(read.unwrap_or_else(|| default_of(key)), at, true);
+            return entry(read.unwrap_or_else(|| self.default_of(key)), at, true);
         }
         if let Some(value) = given {
             let at = self.values.problems.place(&value.span());
             let read = self.values.read(key.name, key.kind, value);
-            return entry(read.unwrap_or_else(|| default_of(key)), at, true);
+            return entry(read.unwrap_or_else(|| self.default_of(key)), at, true);
         }
         if let (Preset::Required(example), false) = (key.preset, self.silent) {
             let what = format!("{} has no `{}`", section.title(), key.name);
             let remedy = format!("add `{} = {example}`", key.name);
             self.values.problems.add(at, what, remedy);
         }
-        entry(default_of(key), at, false)
+        entry(self.default_of(key), at, false)
+    }
+
+    fn default_of(&self, key: &Key) -> Value {
+        self.values.placed(default_of(key))
     }
 
     /// The first line of the file that holds a secret.
@@ -281,7 +296,6 @@ impl Walk<'_, '_> {
         let Value::Path(path) = self.values.read(name, Kind::Path, value)? else {
             return None;
         };
-        let path = self.values.outside.directory.join(path);
         let what = match std::fs::read_to_string(&path) {
             Ok(text) if !text.trim().is_empty() => {
                 return Some(Value::Text(text.trim_end_matches(['\r', '\n']).to_owned()));

@@ -9,10 +9,7 @@ const TOPIC_MAX: usize = 100;
 
 /// Where the records of a source come from.
 pub fn input(record: &Record) -> Input {
-    match record.text("input") {
-        Some("http") => Input::Http,
-        _ => Input::Kafka,
-    }
+    record.word("input").unwrap_or_default()
 }
 
 /// Checks `input` of all sources against the other keys.

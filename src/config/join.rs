@@ -4,7 +4,7 @@
 //! first for the source's first topic and so on. Without, the topics of the source contain both
 //! kinds of records, and a record without a prediction is an outcome.
 
-use crate::collect::join::{JoinPlan, Missing, Repeated};
+use crate::collect::join::{JoinPlan, Missing};
 use crate::decode::{
     DecodeOptions, IdField, LabelDecoder, LabelOptions, Packing, PredictionField, are_numbers,
 };
@@ -162,11 +162,7 @@ fn plan(
         outcomes: 0,
         maturity_ms: record.milliseconds("maturity"),
         missing,
-        repeated: match record.text("repeated") {
-            Some("last") => Repeated::Last,
-            Some("reject") => Repeated::Reject,
-            _ => Repeated::First,
-        },
+        repeated: record.word("repeated").unwrap_or_default(),
         revise: record.truth("revise"),
         by_model: labels.model.is_some(),
         model: match &decode.model {

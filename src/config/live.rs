@@ -91,7 +91,6 @@ impl std::fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// All keys of a document.
     pub(super) fn of(root: &Record) -> Keys {
         let mut keys = Keys::default();
         keys.walk(root, "", None);

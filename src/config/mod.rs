@@ -91,8 +91,6 @@ pub struct Config {
     pub threads: usize,
     /// The file with its defaults, for [`Config::effective`].
     document: document::Record,
-    /// Where relative paths start.
-    directory: PathBuf,
 }
 
 impl fmt::Debug for Config {
@@ -126,7 +124,7 @@ impl Config {
         })?;
         let outside = Outside {
             variable: &|name| std::env::var(name).ok(),
-            directory: path.parent().map(Path::to_path_buf).unwrap_or_default(),
+            directory: directory_of(path),
         };
         Config::parse(&text, &file, &outside)
     }
@@ -140,22 +138,18 @@ impl Config {
         }
         models::settle_models(&mut document, document::any_model);
         views::settle_classes(&mut document, &mut problems);
-        Config::of(document, &outside.directory, problems)
+        Config::of(document, problems)
     }
 
     /// The options of a document whose models are settled.
-    fn of(
-        document: document::Record,
-        directory: &Path,
-        mut problems: Problems<'_>,
-    ) -> Result<Config, Vec<Problem>> {
+    fn of(document: document::Record, mut problems: Problems<'_>) -> Result<Config, Vec<Problem>> {
         let mut plan = models::plan(&document, &mut problems);
         let sources = sources::sources(&document, &mut problems);
         let registry = registry::registry(&document, &mut problems);
         plan.joins = join::plans(&sources);
         plan.ids = sources::ids(&sources);
         contradictions::check(&document, (&plan, &sources), &mut problems);
-        let state = service::state(&document, directory, &mut problems);
+        let state = service::state(&document, &mut problems);
         let http = service::http(&document, &mut problems);
         let events = service::events(&document, &mut problems);
         let notify = notify::notify(&document, http.listen, &mut problems);
@@ -173,7 +167,6 @@ impl Config {
                 log,
                 threads: document.child("limits").count("threads"),
                 document,
-                directory: directory.to_path_buf(),
             }),
             false => Err(problems.into_sorted()),
         }
@@ -207,7 +200,6 @@ impl Config {
     pub fn in_force(&self) -> InForce {
         InForce {
             document: self.document.clone(),
-            directory: self.directory.clone(),
         }
     }
 
@@ -222,10 +214,15 @@ impl Config {
     }
 }
 
+/// The directory of a file, absolute: paths in the file keep their meaning wherever they are used.
+fn directory_of(file: &Path) -> PathBuf {
+    let file = std::path::absolute(file).unwrap_or_default();
+    file.parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
 /// The values in force: those of the start, and the live ones of the last reload. Shows none.
 pub struct InForce {
     document: document::Record,
-    directory: PathBuf,
 }
 
 impl fmt::Debug for InForce {
@@ -245,6 +242,6 @@ impl InForce {
     pub fn with_live(&self, new: &Config) -> Result<Config, Vec<Problem>> {
         let mut document = self.document.clone();
         live::take_live(&mut document, &new.document);
-        Config::of(document, &self.directory, Problems::new("", ""))
+        Config::of(document, Problems::new("", ""))
     }
 }

@@ -324,11 +324,7 @@ fn judge(
     JudgeOptions {
         evaluation: Options {
             family: 1,
-            decide_by: match test.text("decide_by") {
-                Some("tcal") => DecideBy::Tcal,
-                Some("paper") => DecideBy::Paper,
-                _ => DecideBy::Combined,
-            },
+            decide_by: test.word("decide_by").unwrap_or(DecideBy::Combined),
             tcal: TCalOptions {
                 alpha: test.number("alpha"),
                 critical: match test.text("critical") {
@@ -336,10 +332,7 @@ fn judge(
                     Some("monte_carlo") => Critical::MonteCarlo { replicates },
                     _ => Critical::Moments,
                 },
-                sharing: match test.text("sharing") {
-                    Some("bonferroni") => Sharing::Bonferroni,
-                    _ => Sharing::Joint,
-                },
+                sharing: test.word("sharing").unwrap_or(Sharing::Joint),
                 seed: test.integer("seed").unwrap_or(0).unsigned_abs(),
             },
             interval_cells,
@@ -351,17 +344,9 @@ fn judge(
                 _ => NullReach::Conditional,
             },
             tolerance: test.tolerance("tolerance"),
-            discrete: match test.text("discrete") {
-                Some("on") => DiscreteMode::On,
-                Some("off") => DiscreteMode::Off,
-                _ => DiscreteMode::Auto,
-            },
+            discrete: test.word("discrete").unwrap_or(DiscreteMode::Auto),
             reliability_level: u32::try_from(test.count("reliability_level")).unwrap_or(1),
-            distances: match test.text("distances") {
-                Some("off") => Extent::Off,
-                Some("all") => Extent::All,
-                _ => Extent::Cheap,
-            },
+            distances: test.word("distances").unwrap_or(Extent::Cheap),
             sampling,
             overdispersion: None,
             correct_overdispersion: test.text("overdispersion") != Some("show"),

@@ -38,7 +38,8 @@ impl SourceOptions {
 }
 
 /// Where the records of a source come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Input {
     /// Topics of Kafka.
     #[default]
@@ -95,7 +96,8 @@ pub struct StateOptions {
 }
 
 /// Which process judges, with a state topic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verdicts {
     /// Each process judges the partitions that it reads.
     #[default]

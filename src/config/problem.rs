@@ -4,7 +4,6 @@
 //! and not five. A message has the form `file:line:column: problem; remedy`, which editors can jump
 //! to. Lines and columns count from 1, columns in characters.
 
-use std::fmt;
 use std::ops::Range;
 
 /// A line and a column of a file, both from 1.
@@ -22,7 +21,8 @@ impl Place {
 }
 
 /// One problem.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{}:{}: {what}; {remedy}", at.line, at.column)]
 pub struct Problem {
     /// Name of the file as given.
     pub file: String,
@@ -33,19 +33,6 @@ pub struct Problem {
     /// Remedy.
     pub remedy: String,
 }
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { line, column } = self.at;
-        write!(
-            f,
-            "{}:{line}:{column}: {}; {}",
-            self.file, self.what, self.remedy
-        )
-    }
-}
-
-impl std::error::Error for Problem {}
 
 /// The problems of one file so far. Also converts byte spans to positions.
 #[derive(Debug)]

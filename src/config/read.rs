@@ -1,6 +1,9 @@
 //! Typed access to a record.
 
 use crate::stats::tolerance::Tolerance;
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
 use std::path::Path;
 
 use super::document::Record;
@@ -19,6 +22,12 @@ impl Record {
 
     pub(super) fn owned(&self, key: &str) -> Option<String> {
         self.text(key).map(str::to_owned)
+    }
+
+    /// The variant that a word of the schema names; a word is missing if it has no default.
+    pub(super) fn word<'a, T: Deserialize<'a>>(&'a self, key: &str) -> Option<T> {
+        let word: StrDeserializer<'_, Error> = self.text(key)?.into_deserializer();
+        T::deserialize(word).ok()
     }
 
     pub(super) fn path(&self, key: &str) -> Option<&Path> {
@@ -55,7 +64,6 @@ impl Record {
         usize::try_from(i).unwrap_or(usize::MAX)
     }
 
-    /// A size.
     pub(super) fn bytes(&self, key: &str) -> usize {
         match self.entry(key).value {
             Value::Bytes(n) => usize::try_from(n).unwrap_or(usize::MAX),
@@ -63,7 +71,6 @@ impl Record {
         }
     }
 
-    /// A tolerance.
     pub(super) fn tolerance(&self, key: &str) -> Tolerance {
         match self.entry(key).value {
             Value::Tolerance(tolerance) => tolerance,
@@ -71,7 +78,6 @@ impl Record {
         }
     }
 
-    /// A switch.
     pub(super) fn truth(&self, key: &str) -> bool {
         self.entry(key).value == Value::Truth(true)
     }
@@ -91,5 +97,43 @@ impl Record {
     pub(super) fn given_place(&self, keys: &[&str]) -> Option<Place> {
         let mut entries = keys.iter().map(|key| self.entry(key));
         entries.find(|entry| entry.given).map(|entry| entry.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::join::Repeated;
+    use crate::config::keys;
+    use crate::config::options::{Input, Verdicts};
+    use crate::config::schema::Kind;
+    use crate::kafka::Truncated;
+    use crate::stats::evaluation::{DecideBy, DiscreteMode, Extent};
+    use crate::stats::tcal::Sharing;
+    use crate::telemetry::log::Format;
+
+    /// Checks each word of a key.
+    fn check<T: for<'a> Deserialize<'a>>(section: &str, key: &str) {
+        let key = keys::section(section).and_then(|s| s.key(key));
+        let Some(Kind::Choice(words)) = key.map(|key| key.kind) else {
+            panic!("{section} has no such choice");
+        };
+        for word in words {
+            let read: StrDeserializer<'_, Error> = word.into_deserializer();
+            assert!(T::deserialize(read).is_ok(), "{word}");
+        }
+    }
+
+    #[test]
+    fn every_word_of_a_choice_is_a_variant() {
+        check::<Input>("source", "input");
+        check::<Truncated>("source", "on_truncated");
+        check::<Repeated>("source.outcomes", "repeated");
+        check::<DecideBy>("model.test", "decide_by");
+        check::<Sharing>("model.test", "sharing");
+        check::<DiscreteMode>("model.test", "discrete");
+        check::<Extent>("model.test", "distances");
+        check::<Verdicts>("state", "verdicts");
+        check::<Format>("log", "format");
     }
 }

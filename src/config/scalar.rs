@@ -11,11 +11,13 @@ use crate::stats::tolerance::NoTolerance;
 /// A value of a kind from its text. `quoted`: the file has it in quotes. `bare`: it may be a number
 /// or a boolean nevertheless, because it came from a variable or had no quotes.
 pub(super) fn scalar(kind: Kind, text: &str, quoted: bool, bare: bool) -> Result<Value, Fault> {
-    let shown = match quoted {
+    let shown = if kind == Kind::Secret {
         // Messages reach logs and answers over HTTP.
-        _ if kind == Kind::Secret => "a secret without quotes".to_owned(),
-        true => format!("text \"{text}\""),
-        false => text.to_owned(),
+        "a secret without quotes".to_owned()
+    } else if quoted {
+        format!("text \"{text}\"")
+    } else {
+        text.to_owned()
     };
     match kind {
         Kind::Integer { low, high } if bare => {

@@ -1,10 +1,10 @@
 //! `[http]`, `[state]` and `[log]`: the process around the engine.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::telemetry::log::{Format, LogOptions};
+use crate::telemetry::log::LogOptions;
 
 use super::document::Record;
 use super::problem::Problems;
@@ -92,8 +92,8 @@ pub fn events(root: &Record, problems: &mut Problems<'_>) -> EventOptions {
     options
 }
 
-/// Options of snapshots and the state topic. A relative directory starts at that of the file.
-pub fn state(root: &Record, directory: &Path, problems: &mut Problems<'_>) -> StateOptions {
+/// Options of snapshots and the state topic.
+pub fn state(root: &Record, problems: &mut Problems<'_>) -> StateOptions {
     let record = root.child("state");
     let interval_ms = record.milliseconds("interval");
     if interval_ms < 1000 {
@@ -115,7 +115,7 @@ pub fn state(root: &Record, directory: &Path, problems: &mut Problems<'_>) -> St
         verdicts,
         judge_partitions: judge_partitions.and_then(|n| i32::try_from(n).ok()),
         missing_after_ms: record.milliseconds("missing_after"),
-        directory: directory.join(record.path("directory").unwrap_or(&PathBuf::new())),
+        directory: record.path("directory").unwrap_or(Path::new("")).to_owned(),
         interval_ms,
         topic: record.owned("topic"),
         namespace: root.child("kafka").owned("group").unwrap_or_default(),
@@ -127,11 +127,7 @@ pub fn state(root: &Record, directory: &Path, problems: &mut Problems<'_>) -> St
 
 /// Which process judges, checked against the other keys.
 fn verdicts(record: &Record, interval_ms: i64, problems: &mut Problems<'_>) -> Verdicts {
-    let verdicts = match record.text("verdicts") {
-        Some("none") => Verdicts::None,
-        Some("all") => Verdicts::All,
-        _ => Verdicts::Own,
-    };
+    let verdicts = record.word("verdicts").unwrap_or_default();
     if verdicts != Verdicts::Own && record.text("topic").is_none() {
         problems.add(
             record.entry("verdicts").at,
@@ -150,7 +146,6 @@ fn verdicts(record: &Record, interval_ms: i64, problems: &mut Problems<'_>) -> V
     verdicts
 }
 
-/// Levels of the log.
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// A word that is meant as a level and is none, where no directive is of this program: as it
@@ -186,11 +181,7 @@ pub fn log(root: &Record, problems: &mut Problems<'_>) -> LogOptions {
         problems.add(record.entry("level").at, what, remedy);
     }
     LogOptions {
-        format: match record.text("format") {
-            Some("human") => Format::Human,
-            Some("json") => Format::Json,
-            _ => Format::Auto,
-        },
+        format: record.word("format").unwrap_or_default(),
         filter,
     }
 }

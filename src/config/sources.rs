@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::collect::IdPlan;
 use crate::decode::Decoder;
-use crate::kafka::{KafkaOptions, MissingState, OWNED, Truncated};
+use crate::kafka::{KafkaOptions, MissingState, OWNED};
 
 use super::SourceOptions;
 use super::document::Record;
@@ -62,11 +62,7 @@ pub fn sources(root: &Record, problems: &mut Problems<'_>) -> Vec<SourceOptions>
         if kafka.missing_state == MissingState::Stop && begins_fresh(root) {
             kafka.missing_state = MissingState::Committed;
         }
-        kafka.truncated = match record.text("on_truncated") {
-            Some("earliest") => Truncated::Earliest,
-            Some("latest") => Truncated::Latest,
-            _ => Truncated::Stop,
-        };
+        kafka.truncated = record.word("on_truncated").unwrap_or_default();
         let decode = decode(root, record, problems);
         if let Err(error) = Decoder::new(&decode) {
             let text = error.to_string();

@@ -10,7 +10,6 @@ pub fn start_at(text: &str) -> Result<StartAt, String> {
     start(text).map_err(|(what, remedy)| format!("{what}; {remedy}"))
 }
 
-/// The start that a text means, if it is one.
 pub(super) fn start(text: &str) -> Result<StartAt, Fault> {
     let fault = || {
         (

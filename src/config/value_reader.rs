@@ -52,8 +52,16 @@ impl ValueReader<'_, '_> {
                     "brokers" => (what, "write, for example, \"a:9092,b:9092\"".to_owned()),
                     _ => (what, remedy),
                 });
-                self.note(name, at, read)
+                self.note(name, at, read).map(|value| self.placed(value))
             }
+        }
+    }
+
+    /// The value; a relative path starts at the directory of the file.
+    pub fn placed(&self, value: Value) -> Value {
+        match value {
+            Value::Path(path) => Value::Path(self.outside.directory.join(path)),
+            other => other,
         }
     }
 
@@ -130,7 +138,6 @@ impl ValueReader<'_, '_> {
         sound.then_some(out)
     }
 
-    /// A list of windows.
     fn windows(
         &mut self,
         name: &str,

@@ -47,7 +47,6 @@ pub struct Labels<'c> {
     numbers_are_names: bool,
     /// The label other than the positive one, once it was seen.
     negative: Option<String>,
-    /// Whether the positive one was seen.
     positive_seen: bool,
 }
 

@@ -139,7 +139,6 @@ impl Layout {
     }
 }
 
-/// The layouts of a source.
 pub(super) struct Layouts {
     all: Vec<Layout>,
     /// The one that matched last.

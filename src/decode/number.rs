@@ -52,7 +52,6 @@ const FIVES: [Divisor; 20] = {
     all
 };
 
-/// A number as a record has it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Number<'a> {
     /// As it is written.

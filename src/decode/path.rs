@@ -111,7 +111,6 @@ impl Paths {
         Ok(slot)
     }
 
-    /// Adds a slot at a path.
     fn place(&mut self, path: &str, slot: usize) -> Result<(), DecodeOptionsError> {
         let keys = split(path)?;
         let mut node = 0;

@@ -37,7 +37,6 @@ pub struct Quotes<R> {
     state: State,
     /// Something was read.
     begun: bool,
-    /// The input has ended.
     ended: bool,
 }
 

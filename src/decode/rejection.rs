@@ -19,13 +19,11 @@ pub struct Rejection {
 const SHOWN_CHARS: usize = 64;
 
 impl Rejection {
-    /// A rejection with its text.
     #[cold]
     pub(super) fn new(reason: Reason, detail: String) -> Rejection {
         Rejection { reason, detail }
     }
 
-    /// The field is missing.
     #[cold]
     pub(super) fn missing(field: &str, what: &str) -> Rejection {
         Rejection::new(
@@ -34,7 +32,6 @@ impl Rejection {
         )
     }
 
-    /// The value of a field is wrong.
     #[cold]
     pub(super) fn value(reason: Reason, field: &str, value: &str, remedy: &str) -> Rejection {
         Rejection::new(

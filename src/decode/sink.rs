@@ -65,7 +65,6 @@ pub(super) fn float(x: f64, text: &mut String) -> Kind {
     Kind::NotFinite
 }
 
-/// Writes an integer.
 #[inline]
 pub(super) fn integer(i: impl itoa::Integer, text: &mut String) -> Kind {
     text.push_str(itoa::Buffer::new().format(i));
@@ -79,7 +78,6 @@ pub(super) fn truth(b: bool, text: &mut String) -> Kind {
     if b { Kind::True } else { Kind::False }
 }
 
-/// Writes null.
 pub(super) fn null(text: &mut String) -> Kind {
     text.push_str("null");
     Kind::Null

@@ -49,7 +49,6 @@ enum Expected {
     Event,
     /// Outcomes alone.
     Outcome,
-    /// One or the other.
     Either,
 }
 

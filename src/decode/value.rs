@@ -75,7 +75,6 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Missing,
@@ -129,7 +128,6 @@ impl Found {
     }
 }
 
-/// The values of the slots.
 #[derive(Clone, Copy)]
 pub(super) struct Slots<'a> {
     pub found: &'a [Found],

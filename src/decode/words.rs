@@ -15,7 +15,6 @@ pub(super) fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*chunk))
 }
 
-/// The two words of a block.
 #[inline(always)]
 pub(super) fn halves(block: &[u8; 16]) -> (u64, u64) {
     let both = u128::from_le_bytes(*block);

@@ -8,7 +8,7 @@
 //! [`models`] holds the models and their truths, [`score`] compares verdicts with them.
 
 use std::io::{self, IsTerminal, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,6 +58,12 @@ pub fn run(options: &Options) -> Result<bool, AppError> {
         .enable_all()
         .build()
         .map_err(|error| AppError::Unavailable(format!("cannot start the runtime: {error}")))?;
+    if let Err(error) = TcpListener::bind(options.listen) {
+        // What the application would say names options that the demo does not have.
+        let listen = options.listen;
+        let why = format!("cannot listen on {listen}: {error}; choose another with --port");
+        return Err(AppError::Unavailable(why));
+    }
     let state = Scratch::new();
     let cluster = cluster()?;
     let text = config::text(&cluster.bootstrap_servers(), options.listen, &state.0);

@@ -64,7 +64,6 @@ impl Producers {
     }
 }
 
-/// The events of one model.
 struct ModelEvents {
     model: Model,
     draws: Draws,

@@ -69,7 +69,6 @@ pub fn stake_of(options: &DetectorOptions, model: &ModelPlan, part: Part) -> f64
     }
 }
 
-/// One account.
 #[derive(Debug, Clone, PartialEq)]
 struct Account {
     name: String,

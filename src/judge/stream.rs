@@ -31,7 +31,6 @@ impl StreamId {
     }
 }
 
-/// The hash FNV-1a.
 pub(super) fn fnv1a(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |h, b| {
         (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)

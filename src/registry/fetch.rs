@@ -61,7 +61,8 @@ pub struct Schema {
 }
 
 /// Why there is no schema.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub enum FetchError {
     /// The registry says that it has no schema with this id.
     Absent(String),
@@ -76,19 +77,6 @@ pub enum FetchError {
     /// Any other error; a retry may succeed.
     Failed(String),
 }
-
-impl fmt::Display for FetchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (FetchError::Absent(why)
-        | FetchError::Refused(why)
-        | FetchError::Doubtful(why)
-        | FetchError::Unanswered(why)
-        | FetchError::Failed(why)) = self;
-        f.write_str(why)
-    }
-}
-
-impl std::error::Error for FetchError {}
 
 impl FetchError {
     /// The same error, of a schema that refers to the one that was asked for.

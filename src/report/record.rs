@@ -37,7 +37,6 @@ use cells::Cells;
 /// Version of the format.
 pub const FORMAT: u32 = 1;
 
-/// One window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Window {
     name: String,

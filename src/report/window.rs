@@ -88,7 +88,6 @@ pub fn drawn(e: &Evaluation, map: Option<&Map>, body: &mut String) {
     body.push_str("</div>");
 }
 
-/// The history of the window.
 fn over_time(window: &WindowReport, past: &[HistoryPoint], body: &mut String) {
     let tolerance = window.scores().map(|e| e.tolerance.tolerance);
     let Some(drawn) = history::html(past, tolerance) else {

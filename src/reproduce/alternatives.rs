@@ -140,15 +140,18 @@ pub fn debiasing(effort: &Effort) -> Table {
         halves: true,
         ..Curve::new((m / 2) as f64, s, 100.0)
     });
-    let cell = |values: &[f64], published: f64| {
+    let cell = |values: &[f64], known: Option<f64>| {
         let mean = Cell::mean(values);
         // The published means are over 1000 data sets.
-        mean.beside(published, 5e-7)
-            .drawn(mean.error * (values.len() as f64 / 1000.0).sqrt())
+        let noise = mean.error * (values.len() as f64 / 1000.0).sqrt();
+        known.map_or(mean, |p| mean.beside(p, 5e-7).drawn(noise))
     };
-    let row = |label: &str, a: &[f64], b: &[f64], p: [f64; 2]| Row {
-        label: label.to_owned(),
-        cells: vec![cell(a, p[0]), cell(b, p[1])],
+    let row = |label: &str, a: &[f64], b: &[f64]| {
+        let known = |column| published::number("debiasing", label, column);
+        Row {
+            label: label.to_owned(),
+            cells: vec![cell(a, known(0)), cell(b, known(1))],
+        }
     };
     Table {
         title: "T-Cal, Figure 2: the effect of debiasing".to_owned(),
@@ -159,8 +162,8 @@ pub fn debiasing(effort: &Effort) -> Table {
         x: "mean of",
         columns: vec!["calibrated", "bumps"],
         rows: vec![
-            row("plug-in", &null.0, &bumps.0, published::DEBIASING[0]),
-            row("debiased", &null.1, &bumps.1, published::DEBIASING[1]),
+            row("plug-in", &null.0, &bumps.0),
+            row("debiased", &null.1, &bumps.1),
         ],
         ..Table::default()
     }
@@ -185,7 +188,16 @@ fn five(sample: &[(f64, bool)], m: u64) -> Vec<f64> {
 /// of its other tests.
 pub fn compared(effort: &Effort, at: usize) -> Table {
     let (s, rho) = (0.6, 100.0);
-    let n = published::SIZES[at];
+    let n = [2000, 5000, 10_000][at];
+    let columns = [
+        "default",
+        "adaptive, paper's",
+        "debiased ℓ2",
+        "plug-in ℓ2",
+        "plug-in ℓ1",
+        "ℓ1, 15 cells",
+        "logistic",
+    ];
     let m_star = slices(n, s, 2);
     let sets = effort.sets(333, 40) as usize;
     let replicates = if effort.quick { 400 } else { 3000 };
@@ -216,27 +228,17 @@ pub fn compared(effort: &Effort, at: usize) -> Table {
                 .zip(seen)
                 .for_each(|(k, hit)| *k += usize::from(!hit));
         }
-        let beside = |j: usize| published::COMPARED[at].get(j).map(|curve| curve[i]);
-        let cell = |(j, &k): (usize, &usize)| {
+        let cell = |(&k, column): (&usize, &&str)| {
             let share = Cell::share(k, sets);
-            let known = j.checked_sub(2).and_then(beside);
+            let known = published::number("compared", &format!("n = {n}, {column}"), i);
             known.map_or(share, |p| share.beside(p, 0.0).drawn(noise(p, replicates)))
         };
         rows.push(Row {
             label: format!("{m} ({:.4})", 0.0098 * rho * f64::from(m).powf(-s)),
-            cells: missed.iter().enumerate().map(cell).collect(),
+            cells: missed.iter().zip(&columns).map(cell).collect(),
         });
         effort.progress.of(i + 1, 16);
     }
-    let columns = [
-        "default",
-        "adaptive, paper's",
-        "debiased ℓ2",
-        "plug-in ℓ2",
-        "plug-in ℓ1",
-        "ℓ1, 15 cells",
-        "logistic",
-    ];
     Table {
         title: format!("T-Cal, Figures 3 and 4: type II error, n = {n}"),
         note: format!(
@@ -270,6 +272,7 @@ fn split_statistic(sample: &[(f64, bool)], m: u64, rng: &mut Rng) -> f64 {
 /// Figure 7: T-Cal with known smoothness against sample splitting.
 pub fn splitting(effort: &Effort, at: usize) -> Table {
     let (s, rho) = [(0.6, 100.0), (0.8, 200.0)][at];
+    let columns = ["default", "plug-in", "splitting"];
     let n = 20_000;
     let m_star = slices(n, s, 2);
     let sets = effort.sets(333, 40) as usize;
@@ -309,14 +312,14 @@ pub fn splitting(effort: &Effort, at: usize) -> Table {
                 .zip(seen)
                 .for_each(|(k, hit)| *k += usize::from(!hit));
         }
-        let cell = |(j, &k): (usize, &usize)| {
+        let cell = |(&k, column): (&usize, &&str)| {
             let share = Cell::share(k, sets);
-            let known = j.checked_sub(1).map(|j| published::SPLITTING[at][j][i]);
+            let known = published::number("splitting", &format!("s = {s}, {column}"), i);
             known.map_or(share, |p| share.beside(p, 0.0).drawn(noise(p, replicates)))
         };
         rows.push(Row {
             label: format!("{m} ({:.4})", 0.0098 * rho * f64::from(m).powf(-s)),
-            cells: missed.iter().enumerate().map(cell).collect(),
+            cells: missed.iter().zip(&columns).map(cell).collect(),
         });
         effort.progress.of(i + 1, 21);
     }
@@ -327,7 +330,7 @@ pub fn splitting(effort: &Effort, at: usize) -> Table {
              beside: the\npaper's curves, 10⁴ data sets and a critical value of 1000 draws for each curve, whose error moves all its points together"
         ),
         x: "m (ℓ2-ECE)",
-        columns: vec!["default", "plug-in", "splitting"],
+        columns: columns.to_vec(),
         rows,
         ..Table::default()
     }

@@ -15,8 +15,7 @@
 //! Kα)/(α·B(α, α)·B((K−1)α, (K−1)α)). Binned errors have ten bins a class, or bins by median and
 //! variance of at least five events.
 
-use super::grid_published::{ERRORS, MEANS};
-use super::{Cell, Choice, Effort, Job, Row, Table, draw};
+use super::{Cell, Choice, Effort, Job, Row, Table, draw, published};
 use crate::stats::kernel::asymptotic::{Matrix, block_test};
 use crate::stats::kernel::binned_tests::{Partition, consistency_p};
 use crate::stats::kernel::conditional::draw as draw_class;
@@ -187,9 +186,10 @@ fn estimates(effort: &Effort, setup: usize, at: usize) -> Vec<Table> {
     let mean = |p: usize, e: usize| {
         let mean = Cell::mean(&of(p, e));
         // The published means have five digits and the noise of 10⁴ data sets.
-        let published = MEANS[e][setup][at][p];
         let noise = mean.error * (f64::from(sets) / f64::from(OF_PAPER)).sqrt();
-        mean.beside(published, 1e-5 * published.abs()).drawn(noise)
+        let name = format!("{}, {}", ESTIMATORS[e], place(setup, at));
+        let known = published::number("means", &name, p);
+        known.map_or(mean, |p| mean.beside(p, 1e-5 * p.abs()).drawn(noise))
     };
     let table = |figures: String,
                  what: &str,
@@ -200,10 +200,7 @@ fn estimates(effort: &Effort, setup: usize, at: usize) -> Vec<Table> {
             cells: cells(p),
         };
         Table {
-            title: format!(
-                "Kernel paper, {figures}: {}, K = {}",
-                SETUPS[setup], CLASSES[at]
-            ),
+            title: format!("Kernel paper, {figures}: {}", place(setup, at)),
             note: format!(
                 "{what} over {sets} data sets of {N} events; {}; beside: the lines at the means of the paper's figures,\n10⁴ \
                  data sets",
@@ -252,6 +249,10 @@ const QUANTILES: [(&str, f64); 5] = [
     ("75 %", 0.75),
     ("95 %", 0.95),
 ];
+
+fn place(setup: usize, at: usize) -> String {
+    format!("{}, K = {}", SETUPS[setup], CLASSES[at])
+}
 
 fn words(setup: usize) -> String {
     let alpha = if setup.is_multiple_of(2) { "1" } else { "0.1" };
@@ -326,11 +327,13 @@ fn errors(effort: &Effort, setup: usize, at: usize) -> Vec<Table> {
             }
         }
     }
+    let place = place(setup, at);
     let cell = |p: usize, l: usize, t: usize| {
         let share = Cell::share(wrong[p][l][t], sets as usize);
-        let published = ERRORS[t][setup][at][p][l];
-        let noise = (published * (1.0 - published) / f64::from(OF_PAPER)).sqrt();
-        share.beside(published, 1e-4).drawn(noise)
+        let name = format!("{}, {place}, {}", TESTS[t], BY_PI[p]);
+        let noise = |p: f64| (p * (1.0 - p) / f64::from(OF_PAPER)).sqrt();
+        let known = published::number("errors", &name, l);
+        known.map_or(share, |p| share.beside(p, 1e-4).drawn(noise(p)))
     };
     let table = |title: String, columns: Vec<&'static str>, cells: &dyn Fn(usize) -> Vec<Cell>| {
         let row = |(l, level): (usize, &f64)| Row {
@@ -350,7 +353,6 @@ fn errors(effort: &Effort, setup: usize, at: usize) -> Vec<Table> {
             ..Table::default()
         }
     };
-    let place = format!("{}, K = {}", SETUPS[setup], CLASSES[at]);
     let chosen = effort.grid.test.as_deref();
     if let Some(t) = chosen.and_then(|name| TESTS.iter().position(|t| *t == name)) {
         let figure = 35 + 4 * t + setup;
@@ -385,6 +387,7 @@ mod tests {
             "{}",
             tables[0].title
         );
+        assert!(tables[0].rows.iter().all(|row| row.cells[0].published));
         // Three errors of twenty data sets at five points.
         assert_eq!(tables[0].far(), 0, "{}", tables[0].text());
         // A quantile has an error.

@@ -38,12 +38,8 @@ impl Effort {
     /// As many data sets as a figure needs for errors that say something.
     pub fn full(seed: u64) -> Effort {
         Effort {
-            data_sets: None,
             quick: false,
-            seed,
-            data: None,
-            grid: Choice::default(),
-            progress: Progress::default(),
+            ..Effort::quick(seed)
         }
     }
 

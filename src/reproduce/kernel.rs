@@ -8,7 +8,7 @@
 //! 10⁴ data sets.
 
 use super::draw;
-use super::{Cell, Effort, Job, Row, Table, grid};
+use super::{Cell, Effort, Job, Row, Table, grid, published};
 use crate::stats::kernel::asymptotic::{Matrix, block_test};
 use crate::stats::kernel::binned_tests::{Partition, consistency_p};
 use crate::stats::kernel::conditional::{self, draw as draw_class};
@@ -18,26 +18,6 @@ use std::path::Path;
 
 const N: usize = 250;
 const ALPHA: f64 = 0.05;
-
-/// Means of the binned error and of the biased, unbiased and linear SKCE; rejection rates of D_b,
-/// D_uq, D_ul, A_uq, A_l.
-const PUBLISHED: [(&str, [f64; 4], [f64; 5]); 3] = [
-    (
-        "M1 calibrated",
-        [0.43952, 0.0017911, -8.62e-6, 1.604e-4],
-        [0.0, 0.0, 0.0, 0.0347, 0.0455],
-    ),
-    (
-        "M2 half class 1",
-        [0.66331, 0.099766, 0.096551, 0.096656],
-        [0.629, 0.0, 0.0, 1.0, 1.0],
-    ),
-    (
-        "M3 all uniform",
-        [0.89178, 0.020511, 0.015170, 0.015051],
-        [0.0, 0.0, 0.0, 1.0, 0.186],
-    ),
-];
 
 /// The figures, those of networks only if the data folder is given; of a chosen part of the grid,
 /// that part only.
@@ -63,7 +43,8 @@ fn figures(effort: &Effort) -> Vec<Table> {
     let sets = effort.sets(1000, 160);
     let resamples = if effort.quick { 200 } else { 1000 };
     let (mut means, mut rates) = (Vec::new(), Vec::new());
-    for (model, (name, estimates, rejections)) in PUBLISHED.into_iter().enumerate() {
+    let known = published::rows("estimates").zip(published::rows("rejections"));
+    for (model, (estimates, rejections)) in known.enumerate() {
         let mut rng = Rng::new(effort.seed ^ ((model as u64) << 40));
         let mut drawn: [Vec<f64>; 4] = Default::default();
         let mut rejected = [0usize; 6];
@@ -78,11 +59,11 @@ fn figures(effort: &Effort) -> Vec<Table> {
                 .for_each(|(r, p)| *r += usize::from(p <= ALPHA));
         }
         let digits = [5e-6, 5e-7, 2e-6, 5e-5];
-        let mean = drawn.iter().zip(estimates.into_iter().zip(digits));
+        let mean = drawn.iter().zip(estimates.numbers.iter().zip(digits));
         means.push(Row {
-            label: name.to_owned(),
+            label: estimates.name.to_owned(),
             cells: mean
-                .map(|(d, (p, digit))| {
+                .map(|(d, (&p, digit))| {
                     let mean = Cell::mean(d);
                     let error = mean.error * (f64::from(sets) / 1e4).sqrt();
                     mean.beside(p, digit).drawn(error)
@@ -90,12 +71,12 @@ fn figures(effort: &Effort) -> Vec<Table> {
                 .collect(),
         });
         let share = |k: usize| Cell::share(k, sets as usize);
-        let beside = rejected.iter().zip(rejections).map(|(&k, p)| {
+        let beside = rejected.iter().zip(&rejections.numbers).map(|(&k, &p)| {
             let error = (p * (1.0 - p) / 1e4_f64).sqrt();
             share(k).beside(p, 5e-4).drawn(error)
         });
         rates.push(Row {
-            label: name.to_owned(),
+            label: estimates.name.to_owned(),
             cells: beside.chain([share(rejected[5])]).collect(),
         });
     }
@@ -161,129 +142,12 @@ fn data_set(rng: &mut Rng, model: usize, resamples: u32, seed: u64) -> ([f64; 4]
     ([ece, q.biased(), unbiased, linear], p_values)
 }
 
-/// Published p-values of the networks: both consistency tests, D_b, D_uq, D_ul and A_l.
-const NETWORK_TESTS: [(&str, [f64; 6]); 4] = [
-    (
-        "densenet121",
-        [
-            0.0,
-            0.0,
-            1.0,
-            0.9999894144452068,
-            0.9999264711580163,
-            0.8392336627764564,
-        ],
-    ),
-    (
-        "googlenet",
-        [
-            0.0,
-            0.0,
-            1.0,
-            0.999999822191508,
-            0.9998974263496668,
-            0.9004923987633002,
-        ],
-    ),
-    (
-        "resnet_orig",
-        [
-            0.0,
-            0.0,
-            0.899103196672312,
-            0.9998954481734563,
-            0.9998958528434616,
-            0.26156146626936416,
-        ],
-    ),
-    (
-        "resnet18",
-        [
-            0.0,
-            0.0,
-            0.9847969855715755,
-            0.9999569266267215,
-            0.9999205504543641,
-            0.1834527533092085,
-        ],
-    ),
-];
-
-/// Seconds of the estimators of [`times`] at n = 1000, by K, in the paper's Figure 85.
-const TIMES: [(usize, [f64; 5]); 4] = [
-    (
-        2,
-        [7.1365e-5, 9.8722e-4, 0.018678573, 0.017924228, 1.7269e-5],
-    ),
-    (
-        10,
-        [4.54025e-4, 1.644882e-3, 0.023993277, 0.023498167, 2.3583e-5],
-    ),
-    (
-        100,
-        [3.138658e-3, 5.12852e-3, 0.038987181, 0.038099229, 4.276e-5],
-    ),
-    (
-        1000,
-        [
-            0.032236778,
-            0.040609816,
-            0.178661653,
-            0.176433638,
-            2.5236e-4,
-        ],
-    ),
-];
-
-/// Published values of the networks: the binned error with uniform and with data-dependent cells,
-/// and the three SKCEs.
-const NETWORKS: [(&str, [f64; 5]); 4] = [
-    (
-        "densenet121",
-        [
-            0.06607267260685921,
-            0.029532869835646354,
-            0.00014200255937238076,
-            0.00013014214272447108,
-            -0.00034300214660923725,
-        ],
-    ),
-    (
-        "googlenet",
-        [
-            0.0701184185770028,
-            0.02272709769525614,
-            2.7592939340394272e-5,
-            1.6866938444902392e-5,
-            -0.00040512499082590156,
-        ],
-    ),
-    (
-        "resnet_orig",
-        [
-            0.09817285190958805,
-            0.04414388945292799,
-            0.0004270270957092768,
-            0.00040901304129217786,
-            0.0004082206858650098,
-        ],
-    ),
-    (
-        "resnet18",
-        [
-            0.07488154767161395,
-            0.03644622574154899,
-            0.00027614450993714907,
-            0.0002625240589747678,
-            0.0003565449804289092,
-        ],
-    ),
-];
-
 fn networks(folder: &Path, effort: &Effort) -> Result<Vec<Table>, String> {
     let resamples = if effort.quick { 20 } else { 200 };
     let (mut estimates, mut tests) = (Vec::new(), Vec::new());
-    for ((name, published), (_, p_values)) in NETWORKS.into_iter().zip(NETWORK_TESTS) {
+    let known = published::rows("network estimates").zip(published::rows("network tests"));
+    for (values, p_values) in known {
+        let name = values.name;
         let v = network(folder, name)?;
         let nu = phi::median_bandwidth(&v).unwrap_or(1.0);
         let kernel = Kernel::TotalVariation { nu };
@@ -296,10 +160,10 @@ fn networks(folder: &Path, effort: &Effort) -> Result<Vec<Table>, String> {
             unbiased,
             linear,
         ];
-        let cell = |(o, p): (f64, f64)| Cell::plain(o).beside(p, 1e-9 * p.abs());
+        let cell = |(o, p): (f64, &f64)| Cell::plain(o).beside(*p, 1e-9 * p.abs());
         estimates.push(Row {
             label: name.to_owned(),
-            cells: ours.into_iter().zip(published).map(cell).collect(),
+            cells: ours.into_iter().zip(&values.numbers).map(cell).collect(),
         });
         let half = (v.len() / 2) as f64;
         let ours = [
@@ -311,7 +175,7 @@ fn networks(folder: &Path, effort: &Effort) -> Result<Vec<Table>, String> {
             distribution_free::tail(linear, half),
             block_test(&pairs, 0.0).map_or(1.0, |t| t.1),
         ];
-        let mut cells: Vec<Cell> = ours.into_iter().zip(p_values).map(cell).collect();
+        let mut cells: Vec<Cell> = ours.into_iter().zip(&p_values.numbers).map(cell).collect();
         cells.push(Cell::plain(conditional::biased_p_value(&q).unwrap_or(1.0)));
         tests.push(Row {
             label: name.to_owned(),
@@ -385,7 +249,8 @@ fn times(effort: &Effort) -> Table {
     let n = if effort.quick { 100 } else { 1000 };
     let mut rng = Rng::new(effort.seed ^ 0x8500);
     let mut rows = Vec::new();
-    for (classes, printed) in TIMES {
+    for (classes, printed) in grid::CLASSES.into_iter().zip(published::rows("seconds")) {
+        let classes = classes as usize;
         if effort.quick && classes > 100 {
             continue;
         }
@@ -408,12 +273,14 @@ fn times(effort: &Effort) -> Table {
             &|| Blocks::of(&v, fixed, 2).estimate().unwrap_or(0.0),
         ];
         // Times of another machine stand beside, and are not compared.
-        let cell = |(f, paper): (&&dyn Fn() -> f64, f64)| {
-            Cell::plain(shortest(f)).beside(paper, f64::INFINITY)
+        let cell = |(f, paper): (&&dyn Fn() -> f64, &f64)| {
+            Cell::plain(shortest(f)).beside(*paper, f64::INFINITY)
         };
         rows.push(Row {
-            label: format!("K = {classes}"),
-            cells: estimators.iter().zip(printed).map(cell).collect(),
+            label: printed.name.to_owned(),
+            cells: (estimators.iter().zip(&printed.numbers))
+                .map(cell)
+                .collect(),
         });
     }
     let names = ["ECE uniform", "ECE dynamic", "SKCE_b", "SKCE_uq", "SKCE_ul"];

@@ -8,14 +8,14 @@
 //!
 //! * [`tcal`] lists the figures and tables of the T-Cal paper: [`alternatives`] has Figures 2 to 4
 //!   and 7, [`detection`] Figure 5, [`diagram`] Figure 6, [`convergence`] Figure 8, [`critical`]
-//!   Figure 9, [`cross_fit`] Figure 10, [`networks`] Tables 1 to 6, [`published`] its numbers.
+//!   Figure 9, [`cross_fit`] Figure 10, [`networks`] Tables 1 to 6.
 //! * [`interval`] has Figures 3 and 5 of the interval paper, [`lengths`] Figure 4 and the power and
 //!   coverage of other intervals.
-//! * [`kernel`] has Figures 1, 2 and 83 to 85 of the kernel paper, [`grid`] Figures 3 to 82,
-//!   [`grid_published`] their numbers.
+//! * [`kernel`] has Figures 1, 2 and 83 to 85 of the kernel paper, [`grid`] Figures 3 to 82.
 //! * [`distance`] has the synthetic family of the distance paper, both rows of its Figure 2.
 //! * [`powers`] has level and power of the product's tests beside those that people use elsewhere.
-//! * [`report`] holds the tables, [`picture`] draws them, and [`draw`] has the distributions.
+//! * [`published`] has the papers' numbers, [`report`] holds the tables, [`picture`] draws them,
+//!   [`draw`] has the distributions.
 //!
 //! A figure is a [`Job`]: jobs share nothing, so they can run on several threads. Seeds are fixed,
 //! so a run repeats to the last digit whatever the threads.
@@ -29,7 +29,6 @@ pub mod diagram;
 pub mod distance;
 pub mod draw;
 pub mod grid;
-pub mod grid_published;
 pub mod interval;
 pub mod job;
 pub mod kernel;

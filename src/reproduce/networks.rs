@@ -8,8 +8,7 @@
 //! * Tables 4 to 6 have the debiased ℓ2 error over distinct scores (Kumar, Liang, Ma 2019) of the
 //!   methods that give few scores, squared and in per cent. Table 6 (ImageNet) is at hand in print.
 
-use super::published::{DISTINCT, IMAGENET, NETWORKS, PRINTED};
-use super::{Cell, Effort, Row, Table};
+use super::{Cell, Effort, Row, Table, published};
 use crate::stats::comparison::classical::debiased_l2_distinct;
 use crate::stats::estimator::ece_l1;
 use crate::stats::evaluation::{
@@ -18,13 +17,18 @@ use crate::stats::evaluation::{
 use crate::stats::levels::Level;
 use std::path::Path;
 
-/// What the authors' program gives for a file.
+/// What the paper prints of a file, or its program gives for it: columns of the published table.
 #[derive(Clone, Copy)]
-struct Known {
-    name: &'static str,
-    closed: Option<f64>,
-    apart: f64,
-    reject: Option<bool>,
+enum Known {
+    Closed,
+    Apart,
+    Reject,
+    Printed,
+    Distinct,
+}
+
+fn known(name: &str, what: Known) -> Option<f64> {
+    published::number("networks", name, what as usize)
 }
 
 /// The tables; none without the folder of data.
@@ -33,36 +37,24 @@ pub fn run(effort: &Effort) -> Result<Vec<Table>, String> {
         return Ok(Vec::new());
     };
     let folder = data.join("tcal");
-    let cifar = NETWORKS.map(|(name, closed, apart, reject)| Known {
-        name,
-        closed: Some(closed),
-        apart,
-        reject: Some(reject),
-    });
-    let imagenet = IMAGENET.map(|(name, apart, reject)| Known {
-        name,
-        closed: None,
-        apart,
-        reject,
-    });
-    let there = |known: &Known| folder.join(format!("{}.csv", known.name)).exists();
-    let all: Vec<Known> = (cifar.into_iter())
-        .chain(imagenet.into_iter().filter(there))
+    let file = |name: &str| folder.join(format!("{name}.csv"));
+    let names = published::rows("networks").map(|row| row.name);
+    let all: Vec<&str> = names
+        .filter(|name| !name.starts_with("imagenet") || file(name).exists())
         .collect();
     let (mut decisions, mut distinct) = (Vec::new(), Vec::new());
-    for (at, known) in all.iter().enumerate() {
+    for (at, name) in all.iter().enumerate() {
         effort.progress.of(at, all.len());
-        let sample = read(&folder, known.name)?;
-        decisions.push(decision(&sample, known)?);
-        if few(known.name) {
+        let sample = read(&folder, name)?;
+        decisions.push(decision(&sample, name)?);
+        if few(name) {
             let value = debiased_l2_distinct(&sample);
-            let value =
-                value.ok_or_else(|| format!("{}.csv has no repeated scores", known.name))?;
+            let value = value.ok_or_else(|| format!("{name}.csv has no repeated scores"))?;
             let cell = Cell::plain(100.0 * value);
-            let printed = DISTINCT.iter().find(|(name, _)| *name == known.name);
+            let printed = known(name, Known::Distinct);
             distinct.push(Row {
-                label: known.name.to_owned(),
-                cells: vec![printed.map_or(cell, |(_, p)| cell.beside(*p, 0.005))],
+                label: (*name).to_owned(),
+                cells: vec![printed.map_or(cell, |p| cell.beside(p, 0.005))],
             });
         }
     }
@@ -115,8 +107,7 @@ pub fn read(folder: &Path, name: &str) -> Result<Vec<(f64, bool)>, String> {
         .ok_or_else(|| place("it has weights".to_owned()))
 }
 
-fn decision(sample: &[(f64, bool)], known: &Known) -> Result<Row, String> {
-    let name = known.name;
+fn decision(sample: &[(f64, bool)], name: &str) -> Result<Row, String> {
     let mut options = Options {
         decide_by: DecideBy::Paper,
         discrete: if few(name) {
@@ -133,21 +124,21 @@ fn decision(sample: &[(f64, bool)], known: &Known) -> Result<Row, String> {
     let (Some(default), Some(paper)) = (default, paper) else {
         return Err(format!("{name}.csv has no events"));
     };
-    let indicator = |reject: bool| f64::from(u8::from(reject));
     let p = default
         .discrete
         .as_ref()
         .map_or(default.tcal.p_value, |d| d.p_value);
-    let printed = PRINTED.iter().find(|(of, _)| *of == name).map(|p| p.1);
-    let closed = Cell::plain(100.0 * default.ece_l1);
-    let closed = known.closed.map_or(closed, |c| closed.against(c, 1e-9));
-    let apart = Cell::plain(100.0 * ece_ones_apart(sample));
-    let apart = match printed {
-        Some(printed) => apart.beside(printed, 0.005),
-        None => apart.against(known.apart, 5e-5),
+    let against = |cell: Cell, what, slack| {
+        known(name, what).map_or(cell, |value| cell.against(value, slack))
     };
-    let decided = Cell::plain(indicator(paper.reject));
-    let decided = (known.reject).map_or(decided, |r| decided.against(indicator(r), 0.0));
+    let closed = against(Cell::plain(100.0 * default.ece_l1), Known::Closed, 1e-9);
+    let apart = Cell::plain(100.0 * ece_ones_apart(sample));
+    let apart = match known(name, Known::Printed) {
+        Some(printed) => apart.beside(printed, 0.005),
+        None => against(apart, Known::Apart, 5e-5),
+    };
+    let decided = f64::from(u8::from(paper.reject));
+    let decided = against(Cell::plain(decided), Known::Reject, 0.0);
     Ok(Row {
         label: name.to_owned(),
         cells: vec![decided, Cell::plain(p), closed, apart],

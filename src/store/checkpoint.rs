@@ -135,7 +135,6 @@ pub fn epoch_at(epochs: &[JournalRange], segment: u64, offset: u64) -> Option<i6
     epochs.iter().rev().find(here).map(|r| r.epoch)
 }
 
-/// The fields of a head.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CheckpointHead {
     /// Number of the checkpoint within its epoch.

@@ -222,7 +222,6 @@ fn encode<W: Write + Seek>(snapshot: &Snapshot, to: &mut W) -> io::Result<()> {
     to.write_all(&crc.finalize().to_le_bytes())
 }
 
-/// Decodes the bytes of a snapshot file.
 pub(super) fn read(bytes: &[u8]) -> Result<Snapshot, FormatError> {
     let (magic, rest) = bytes.split_first_chunk::<8>().ok_or(FormatError::Torn)?;
     if magic != MAGIC {

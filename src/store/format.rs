@@ -1,6 +1,5 @@
 //! The version of the stored format, and why state cannot be read or written.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,28 +8,38 @@ use std::path::{Path, PathBuf};
 pub const VERSION: u32 = 28;
 
 /// What is wrong with a stored file or checkpoint.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
     /// It is shorter or longer than its header says, or a journal is shorter than its mark.
+    #[error("torn: its length is not the recorded one")]
     Torn,
     /// It is not there, and something else needs it.
+    #[error("missing")]
     Missing,
     /// trueline did not write it.
+    #[error("foreign: not a snapshot of trueline")]
     Foreign,
     /// A newer version wrote it.
+    #[error("from the future: format {0}, this program reads {VERSION}; upgrade it")]
     Future(u32),
     /// An older version wrote it, whose format is no longer read.
+    #[error(
+        "from the past: format {0}, this program reads {VERSION}; start with an empty directory"
+    )]
     Past(u32),
     /// The checksum does not match the body.
+    #[error("damaged: the checksum does not match")]
     Checksum,
     /// The body cannot be decoded.
+    #[error("undecodable: {0}")]
     Body(String),
 }
 
 /// Why a snapshot was not written or read. The message names the path and the remedy.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The operating system refused.
+    #[error("{doing} {path}: {source}")]
     Io {
         /// The operation.
         doing: &'static str,
@@ -40,7 +49,16 @@ pub enum StoreError {
         source: io::Error,
     },
     /// There are snapshots, and none is usable. An empty start would silently lose their sums.
+    #[error(
+        "no usable snapshot: {}to start without state, set it aside with `trueline state reset DIRECTORY`",
+        faults(.0)
+    )]
     Refused(Vec<(PathBuf, FormatError)>),
+}
+
+fn faults(files: &[(PathBuf, FormatError)]) -> String {
+    let each = |(path, fault): &(PathBuf, FormatError)| format!("{}: {fault}; ", path.display());
+    files.iter().map(each).collect()
 }
 
 /// Adds the operation and the path to an error of the operating system.
@@ -52,56 +70,5 @@ pub(super) fn at<'a>(
         doing,
         path: path.to_owned(),
         source,
-    }
-}
-
-impl fmt::Display for FormatError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FormatError::Torn => f.write_str("torn: its length is not the recorded one"),
-            FormatError::Missing => f.write_str("missing"),
-            FormatError::Foreign => f.write_str("foreign: not a snapshot of trueline"),
-            FormatError::Future(v) => write!(
-                f,
-                "from the future: format {v}, this program reads {VERSION}; upgrade it"
-            ),
-            FormatError::Past(v) => write!(
-                f,
-                "from the past: format {v}, this program reads {VERSION}; start with an empty directory"
-            ),
-            FormatError::Checksum => f.write_str("damaged: the checksum does not match"),
-            FormatError::Body(why) => write!(f, "undecodable: {why}"),
-        }
-    }
-}
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StoreError::Io {
-                doing,
-                path,
-                source,
-            } => write!(f, "{doing} {}: {source}", path.display()),
-            StoreError::Refused(files) => {
-                write!(f, "no usable snapshot: ")?;
-                for (path, fault) in files {
-                    write!(f, "{}: {fault}; ", path.display())?;
-                }
-                write!(
-                    f,
-                    "to start without state, set it aside with `trueline state reset DIRECTORY`"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for StoreError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            StoreError::Io { source, .. } => Some(source),
-            StoreError::Refused(_) => None,
-        }
     }
 }

@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The purpose of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::AsRefStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum FileRole {
     /// A snapshot.
     Snapshot,
@@ -54,20 +55,6 @@ pub struct Inspection {
 }
 
 impl FileRole {
-    /// Its name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            FileRole::Snapshot => "snapshot",
-            FileRole::Journal => "journal",
-            FileRole::Part => "part",
-            FileRole::Alerts => "alerts",
-            FileRole::History => "history",
-            FileRole::Events => "events",
-            FileRole::Lock => "lock",
-            FileRole::Unknown => "unknown",
-        }
-    }
-
     fn of(path: &Path) -> FileRole {
         let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
         match name {

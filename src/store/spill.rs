@@ -40,7 +40,6 @@ pub struct SpillStore {
     next: AtomicU64,
 }
 
-/// The open database and its folder.
 struct OpenDatabase {
     database: Database,
     folder: PathBuf,

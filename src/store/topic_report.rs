@@ -40,7 +40,6 @@ pub struct PartitionReport {
     pub found: Result<Option<FoundCheckpoint>, Vec<(String, FormatError)>>,
 }
 
-/// The records of one partition.
 #[derive(Debug, Default)]
 struct PartitionRecords {
     reader: CheckpointReader,

@@ -28,7 +28,6 @@ use crate::monitor::snapshot::{
 };
 use crate::window::hex::Bytes;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::fs;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -40,17 +39,22 @@ const LAYOUT: u32 = 1;
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// Why an export or import failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     /// The state directory cannot be read or written.
-    Store(StoreError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The exported file cannot be read or written.
-    Io(io::Error),
+    #[error("the exported file: {0}")]
+    Io(#[from] io::Error),
     /// The directory has no snapshot to export.
+    #[error("no snapshot in {0}; name the [state] directory of a trueline process that has run")]
     Empty(PathBuf),
     /// The target directory already has state.
+    #[error("{0} holds state already; import into an empty directory")]
     Occupied(PathBuf),
     /// A line of the file is not usable: its number and the reason.
+    #[error("line {0} of the exported file: {1}")]
     Line(u64, String),
 }
 
@@ -283,39 +287,3 @@ fn each_line(
 fn parse(number: u64, text: &[u8]) -> Result<Line, TransferError> {
     serde_json::from_slice(text).map_err(|e| TransferError::Line(number, e.to_string()))
 }
-
-impl From<StoreError> for TransferError {
-    fn from(error: StoreError) -> TransferError {
-        TransferError::Store(error)
-    }
-}
-
-impl From<io::Error> for TransferError {
-    fn from(error: io::Error) -> TransferError {
-        TransferError::Io(error)
-    }
-}
-
-impl fmt::Display for TransferError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TransferError::Store(error) => error.fmt(f),
-            TransferError::Io(error) => write!(f, "the exported file: {error}"),
-            TransferError::Empty(dir) => write!(
-                f,
-                "no snapshot in {}; name the [state] directory of a trueline process that has run",
-                dir.display()
-            ),
-            TransferError::Occupied(dir) => write!(
-                f,
-                "{} holds state already; import into an empty directory",
-                dir.display()
-            ),
-            TransferError::Line(number, why) => {
-                write!(f, "line {number} of the exported file: {why}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for TransferError {}

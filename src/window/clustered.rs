@@ -14,7 +14,6 @@ use super::pack_error::PackError;
 use crate::stats::axis::Grid;
 use crate::stats::clusters::{Bucket, BucketSums, ClusterCell, ClusterSums};
 
-/// Adds the bytes of the sums.
 pub(super) fn write(bytes: &mut Vec<u8>, sums: &ClusterSums) {
     write_varint(bytes, sums.occupied().count() as u128);
     let mut next = 0;

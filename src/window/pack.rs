@@ -255,7 +255,6 @@ impl Parts<'_> {
     }
 }
 
-/// A pane with its sums.
 pub(super) type Unpacked = (Packed, Sums);
 
 /// The sums of the panes of a window, kept from slide to slide.

@@ -83,7 +83,6 @@ pub struct Windows {
     /// The sums of each window that are kept from slide to slide, and how many bytes they may take.
     running: Vec<Option<RunningSums>>,
     running_bytes_max: usize,
-    /// A pane that was unpacked.
     unpacked: Option<Unpacked>,
 }
 

@@ -19,7 +19,6 @@ use crate::stats::fixed::ONE;
 use crate::stats::weight::Weight;
 use crate::stats::weighted::{NUMBERS, WeightedCell, WeightedLogs, WeightedSums};
 
-/// The bytes of the sums.
 pub(super) fn write(sums: &WeightedSums) -> Vec<u8> {
     let mut bytes = Vec::new();
     write_varint(&mut bytes, u128::from(sums.n()));

@@ -15,7 +15,6 @@
 //! A window by count (`last = N`) has no slide of its own: it moves on with every base pane.
 
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// Panes in a time window unless the slide is configured: each slide renews a sixth of the window,
 /// so a change is seen within a sixth of the width, at six times the memory of one pane.
@@ -84,17 +83,22 @@ pub struct Ladder {
 }
 
 /// Why windows do not make a ladder. Each message names the window.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LadderError {
     /// No window at all.
+    #[error("no windows: configure at least one, such as \"5m\"")]
     Empty,
     /// Two windows of one name or one extent.
+    #[error("window {0}: another has the same name or length; drop one")]
     Twice(String),
     /// A width, slide or count below 1, or a width that is not a multiple of its slide.
+    #[error("window {0}: the width must be a positive multiple of the slide")]
     Width(String),
     /// More than [`PANES_MAX`] slides in the window.
+    #[error("window {0}: more than {PANES_MAX} slides in the width; make the slide longer")]
     Panes(String),
     /// A slide that is not a multiple of the shortest window's.
+    #[error("window {window}: the slide must be a multiple of the shortest window's, {pane_ms} ms")]
     Slide {
         /// The window.
         window: String,
@@ -102,6 +106,7 @@ pub enum LadderError {
         pane_ms: i64,
     },
     /// Negative lateness.
+    #[error("lateness must not be negative")]
     Lateness,
 }
 
@@ -192,35 +197,6 @@ fn extent(w: &Width) -> (bool, u64) {
         Width::Count { last } => (false, last),
     }
 }
-
-impl fmt::Display for LadderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LadderError::Empty => write!(f, "no windows: configure at least one, such as \"5m\""),
-            LadderError::Twice(w) => {
-                write!(
-                    f,
-                    "window {w}: another has the same name or length; drop one"
-                )
-            }
-            LadderError::Width(w) => write!(
-                f,
-                "window {w}: the width must be a positive multiple of the slide"
-            ),
-            LadderError::Panes(w) => write!(
-                f,
-                "window {w}: more than {PANES_MAX} slides in the width; make the slide longer"
-            ),
-            LadderError::Slide { window, pane_ms } => write!(
-                f,
-                "window {window}: the slide must be a multiple of the shortest window's, {pane_ms} ms"
-            ),
-            LadderError::Lateness => write!(f, "lateness must not be negative"),
-        }
-    }
-}
-
-impl std::error::Error for LadderError {}
 
 #[cfg(test)]
 mod tests {

@@ -30,6 +30,25 @@ fn the_long_version_names_commit_features_and_state_formats() {
     }
 }
 
+/// Nothing is asked of a running trueline, whose answers name the JSON of its API.
+#[test]
+fn a_silence_without_a_unit_or_with_no_matcher_is_refused_in_words_of_the_command_line() {
+    for (arguments, word) in [
+        (["model=fraud", "--for", "2"], "unit needed"),
+        (["fraud", "--for", "2h"], "write `model=fraud`"),
+        (["severity=loud", "--for", "2h"], "severity"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_trueline"))
+            .args(["alert", "silence", "--url", "http://127.0.0.1:1"])
+            .args(arguments)
+            .output()
+            .expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(64), "{said}");
+        assert!(said.contains(word) && !said.contains('{'), "{said}");
+    }
+}
+
 #[test]
 fn completions_offer_every_verb_and_there_is_a_manual_page_for_each() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

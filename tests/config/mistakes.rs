@@ -1,4 +1,4 @@
-//! The mistakes that a new user made in the first hours, 27 in the file and 23 in the records. Each
+//! The mistakes that a new user made in the first hours, 28 in the file and 23 in the records. Each
 //! message names the place, the cause and the remedy, and nothing else is reported that follows
 //! from the mistake.
 
@@ -37,7 +37,7 @@ url = "http://hook.example"
 "#;
 
 /// What is replaced by what, the line of the message, and words of its cause and of its remedy.
-const IN_THE_FILE: [(&str, &str, usize, &str, &str); 27] = [
+const IN_THE_FILE: [(&str, &str, usize, &str, &str); 28] = [
     (
         "version = 1\n",
         "",
@@ -73,6 +73,13 @@ const IN_THE_FILE: [(&str, &str, usize, &str, &str); 27] = [
         6,
         "is not the section [[source]]",
         "write the header [[source]]",
+    ),
+    (
+        "[source.fields]",
+        "[sources.fields]",
+        9,
+        "unknown key `sources`",
+        "did you mean [[source]]?",
     ),
     (
         "topics = [\"predictions\"]\n",

@@ -342,7 +342,7 @@ fn reference() -> String {
             [] => String::new(),
             labels => format!(" `{{{}}}`", labels.join(", ")),
         };
-        let (name, kind) = (row.name, row.kind.as_str());
+        let (name, kind) = (row.name, row.kind.as_ref());
         format!("| `{name}`{own} | {kind} | {} | {} |\n", row.unit, row.help)
     };
     let part = |(group, heading): (Group, &str)| {

@@ -5,6 +5,7 @@ use super::*;
 use crate::app::ingest::config;
 use crate::app::outputs::snapshots::Written;
 use crate::app::{App, Setup};
+use crate::telemetry::facts::SinkFacts;
 use std::time::Instant;
 
 const CONFIG: &str = r#"
@@ -118,4 +119,15 @@ fn journals_that_a_write_has_not_finished_with_pause_reading_too() {
     assert_eq!(engine.unwritten, 0);
     assert!(!engine.disk_behind);
     engine.end().expect("it ends in order");
+}
+
+#[test]
+fn a_process_that_notifies_nobody_any_more_shows_no_sinks() {
+    let folder = tempfile::TempDir::with_prefix("trueline-sinks-").expect("a folder");
+    let text = CONFIG.replace("STATE", &folder.path().display().to_string());
+    let mut engine = App::engine_loop(Setup::of(config(&text))).expect("it loads");
+    let sink = SinkFacts::default();
+    engine.published.update(|facts| facts.sinks = vec![sink]);
+    engine.stop_alerts();
+    assert_eq!(engine.published.facts().sinks, []);
 }

@@ -88,10 +88,6 @@ impl Brokers for LogBrokers {
         no_state()
     }
 
-    fn claim_writer(&self, _: &KafkaOptions, _: &str) -> Result<Arc<dyn WriteState>, KafkaError> {
-        no_state()
-    }
-
     fn state_follower(
         &self,
         _: &KafkaOptions,

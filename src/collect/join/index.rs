@@ -16,7 +16,6 @@ use super::key_table::{COHORTS_MAX, KeyTable, Location, ROWS_MAX};
 use super::spill_record::SpilledRow;
 use std::collections::BTreeMap;
 
-/// Number of tables of the index.
 const TABLES: usize = 64;
 
 /// Bytes of rows at which a cohort is full, so that the next one begins.

@@ -16,9 +16,7 @@
 use super::key::Key;
 use super::waiting::WaitingOutcome;
 use crate::stats::fixed::Score;
-use std::fmt;
 
-/// One operation.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::collect) enum Op<'a> {
     Predict {
@@ -67,24 +65,15 @@ pub(in crate::collect) enum Entries<'a> {
 }
 
 /// Why a journal cannot be replayed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JournalError {
     /// A segment is shorter than its mark, or its checksum differs.
+    #[error("shorter than the snapshot says, or its checksum is wrong")]
     Torn,
     /// An operation is invalid.
+    #[error("contains an invalid operation")]
     Corrupt,
 }
-
-impl fmt::Display for JournalError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            JournalError::Torn => "shorter than the snapshot says, or its checksum is wrong",
-            JournalError::Corrupt => "contains an invalid operation",
-        })
-    }
-}
-
-impl std::error::Error for JournalError {}
 
 impl Entries<'_> {
     fn len(&self) -> usize {

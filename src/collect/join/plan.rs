@@ -21,7 +21,8 @@ impl Missing {
 }
 
 /// Which of several outcomes of one prediction stays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Repeated {
     /// The earlier in event time; the other is counted as a duplicate.
     #[default]

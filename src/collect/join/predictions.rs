@@ -23,7 +23,6 @@ use std::collections::BTreeMap;
 /// Bytes of an entry of the index, at most.
 const INDEXED: usize = 13;
 
-/// The predictions of one joiner.
 #[derive(Debug, Default)]
 pub(super) struct Predictions {
     index: Index,

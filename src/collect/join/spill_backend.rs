@@ -7,16 +7,9 @@
 use std::fmt;
 
 /// Why a table failed, and what can be done about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct SpillError(pub String);
-
-impl fmt::Display for SpillError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for SpillError {}
 
 /// Names with their values, or with `None` for a name to delete; ascending, each name once.
 pub type SpillEntries<'a> = dyn Iterator<Item = (&'a [u8], Option<&'a [u8]>)> + 'a;

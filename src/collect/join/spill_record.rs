@@ -52,7 +52,6 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Encodes a row of a cohort.
 pub(super) fn encode(cohort: &Cohort, row: u32, at: RecordPlace, to: &mut Vec<u8>) {
     to.extend(key_bytes(cohort.row(row).key));
     to.extend(at.pane.to_le_bytes());
@@ -83,14 +82,12 @@ pub(super) fn records(mut rest: &[u8]) -> impl Iterator<Item = Record<'_>> {
     })
 }
 
-/// The name of an id.
 pub(super) fn id_name(key: Key) -> Name {
     let mut name = [0; 17];
     name[1..].copy_from_slice(&key_bytes(key.any_version()));
     name
 }
 
-/// The name of a list of a pane.
 pub(super) fn list_name(pane: u32, list: u32) -> Name {
     let mut name = [0; 17];
     name[0] = 1;

@@ -28,7 +28,6 @@ use super::spill_record::{Name, Record, RecordPlace, SpilledRow, id_name, list_n
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Rows of one list.
 const LIST_ROWS: usize = 1024;
 
 #[derive(Debug)]

@@ -19,7 +19,6 @@ const REBUILD_AT: usize = 1024;
 /// Model of an outcome that names none.
 pub(super) const ANY_MODEL: u16 = u16::MAX;
 
-/// An outcome that waits.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::collect) struct WaitingOutcome {
     pub time_ms: i64,
@@ -35,7 +34,6 @@ impl WaitingOutcome {
     }
 }
 
-/// The waiting outcomes of one joiner.
 #[derive(Debug, Default)]
 pub(super) struct WaitingOutcomes {
     outcomes: ByKey<WaitingOutcome>,

@@ -7,7 +7,6 @@ use std::path::Path;
 /// A kind of file that holds columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Container {
-    /// Apache Parquet.
     Parquet,
     /// Arrow IPC with a footer, which Feather is since its second version.
     ArrowFile,

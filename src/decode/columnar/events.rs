@@ -20,7 +20,6 @@ struct Slot {
     text: String,
 }
 
-/// See the module.
 pub(in super::super) struct Columnar {
     batches: Batches,
     batch: Vec<Column>,

@@ -33,7 +33,6 @@ impl Read for RowLimit {
     }
 }
 
-/// See the module.
 pub(super) struct Csv {
     input: csv::Reader<RowLimit>,
     row: csv::StringRecord,

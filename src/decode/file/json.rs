@@ -12,7 +12,6 @@ use std::path::Path;
 /// What some programs begin a file with.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// See the module.
 pub(super) struct Json {
     input: BufReader<Box<dyn Read>>,
     events: Option<Decoder>,
@@ -128,7 +127,6 @@ fn is_array_of_objects(line: &[u8]) -> bool {
     inside.is_some_and(|inside| matches!(inside.trim_ascii_start().first(), None | Some(b'{')))
 }
 
-/// Skips to the end of the line.
 fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
     loop {
         let chunk = input.fill_buf()?;

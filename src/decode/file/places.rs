@@ -17,7 +17,6 @@ struct Looked {
     columns: Vec<Option<usize>>,
 }
 
-/// See the module.
 pub(in crate::decode) struct Places {
     events: Option<Looked>,
     outcomes: Option<Looked>,

@@ -37,7 +37,6 @@ pub(in crate::decode) trait Rows {
     /// Advances to the next row; `false` at the end.
     fn advance(&mut self, path: &Path) -> Result<bool, FileError>;
 
-    /// The current row.
     fn row(&mut self) -> Row<'_>;
 
     /// Keeps the current row in memory, behind those that were kept before.

@@ -14,7 +14,6 @@ const TRUE: u64 = u32::from_le_bytes(*b"true") as u64;
 const NULL: u64 = u32::from_le_bytes(*b"null") as u64;
 const FALSE: u64 = u64::from_le_bytes(*b"false\0\0\0");
 
-/// See the module.
 pub(super) struct Part {
     /// The bytes in front of the value.
     before: Literal,

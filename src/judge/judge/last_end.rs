@@ -5,7 +5,6 @@
 //! on the clock since, and never use the clock's absolute time. So ticks hold an alert for as long
 //! as judgements do.
 
-/// See the module.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LastEnd {
     end_ms: i64,

@@ -9,7 +9,6 @@ use crate::alert::Alert;
 use crate::judge::report::Family;
 use crate::judge::verdict::{Numbers, Verdict};
 
-/// See the module.
 #[derive(Debug, Clone)]
 pub(super) struct Withheld {
     pub(super) verdict: Verdict,

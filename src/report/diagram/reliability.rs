@@ -105,7 +105,6 @@ fn band(cells: &[corp::CurveCell], scale: Scale, out: &mut String) {
     out.push_str("\" />");
 }
 
-/// The CORP curve.
 fn curve(cells: &[corp::CurveCell], scale: Scale, out: &mut String) {
     out.push_str("<polyline class=corp fill=none points=\"");
     for pool in corp::curve(cells) {

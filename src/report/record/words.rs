@@ -89,7 +89,6 @@ fn digits(value: &Value) -> String {
     }
 }
 
-/// A confidence in percent.
 fn percent(value: &Value) -> String {
     match value.as_f64() {
         Some(x) => format!("{:.0} %", 100.0 * x),

@@ -11,7 +11,6 @@
 use crc32fast::hash;
 use serde::{Deserialize, Serialize};
 
-/// Begins each frame.
 const MAGIC: &[u8; 4] = b"TLEF";
 /// Bytes before the body.
 pub const HEAD: usize = 12;

@@ -139,7 +139,6 @@ fn place(refusal: &Refusal) -> usize {
     }
 }
 
-/// Remembers the keys of a frame.
 fn remember(keys: &mut Keys, frame: &Frame<'_>) {
     let mut base = frame.base;
     for request in &frame.requests {

@@ -29,7 +29,6 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -74,9 +73,10 @@ pub enum Refusal {
 }
 
 /// A failure of a log.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// A file cannot be used.
+    #[error("cannot {doing} {path}: {error}")]
     Io {
         /// What was tried.
         doing: &'static str,
@@ -86,6 +86,10 @@ pub enum LogError {
         error: io::Error,
     },
     /// A file is not as it was written.
+    #[error(
+        "{path} is damaged at byte {at}, before events that were acknowledged; bring the file back from a copy, \
+         or move it and all later segments away to go on without their events"
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -93,27 +97,9 @@ pub enum LogError {
         at: u64,
     },
     /// The log has no event with this offset.
+    #[error("the log has no offset {0}")]
     OutOfRange(u64),
 }
-
-impl fmt::Display for LogError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LogError::Io { doing, path, error } => {
-                write!(f, "cannot {doing} {}: {error}", path.display())
-            }
-            LogError::Damaged { path, at } => write!(
-                f,
-                "{} is damaged at byte {at}, before events that were acknowledged; bring the file back from a copy, \
-                 or move it and all later segments away to go on without their events",
-                path.display()
-            ),
-            LogError::OutOfRange(offset) => write!(f, "the log has no offset {offset}"),
-        }
-    }
-}
-
-impl std::error::Error for LogError {}
 
 /// Makes an error of what was tried with a file.
 fn failed(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> LogError {

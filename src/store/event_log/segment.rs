@@ -13,7 +13,6 @@ pub(super) const MAGIC: &[u8; 8] = b"TLEVNT1\n";
 /// End of the names.
 const EXTENSION: &str = "events";
 
-/// One file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     /// Offset of its first event.
@@ -113,7 +112,6 @@ impl Segment {
     }
 }
 
-/// The file of the segment with this base.
 pub(super) fn path(directory: &Path, base: u64) -> PathBuf {
     directory.join(format!("{base:020}.{EXTENSION}"))
 }

@@ -219,14 +219,6 @@ impl Brokers for Site {
         Ok(Arc::new(State::new(self.clone(), topic)))
     }
 
-    fn claim_writer(
-        &self,
-        options: &KafkaOptions,
-        topic: &str,
-    ) -> Result<Arc<dyn WriteState>, KafkaError> {
-        self.state_writer(options, topic)
-    }
-
     fn state_follower(
         &self,
         _: &KafkaOptions,
