@@ -283,32 +283,14 @@ mod tests {
     #[test]
     fn what_steps_one_way_only_is_bounded_by_these_steps() {
         // Ten did not happen where one was expected of weight 10: no step down is above 1.
-        let (down, up) = (1.0, 9.0);
-        let cells = [Cell {
-            z: 0.01,
-            u: -10.0,
-            v: 9.9,
-            down,
-            up,
-        }];
-        let p = of_cells(&cells).unwrap();
-        assert!((p - 4.0 * tail(10.0, 9.9, down)).abs() < 1e-12, "{p}");
+        let cell = |z, u, v, down, up| Cell { z, u, v, down, up };
+        let p = of_cells(&[cell(0.01, -10.0, 9.9, 1.0, 9.0)]).unwrap();
+        assert!((p - 4.0 * tail(10.0, 9.9, 1.0)).abs() < 1e-12, "{p}");
         // Slopes −0.2 and 0.2: the first cell gives 1.2 by steps down of at most 0.2.
-        let cell = |z, u, down, up| Cell {
-            z,
-            u,
-            v: 1.0,
-            down,
-            up,
-        };
         for sign in [1.0, -1.0] {
-            let (least, most) = (1.0, 9.0);
-            let (down, up) = if sign > 0.0 {
-                (least, most)
-            } else {
-                (most, least)
-            };
-            let p = of_cells(&[cell(0.2, -6.0 * sign, down, up), cell(0.6, 0.0, up, down)]);
+            let (down, up) = if sign > 0.0 { (1.0, 9.0) } else { (9.0, 1.0) };
+            let first = cell(0.2, -6.0 * sign, 1.0, down, up);
+            let p = of_cells(&[first, cell(0.6, 0.0, 1.0, up, down)]);
             let by_hand = 4.0 * tail(1.2, 0.08, 0.2);
             assert!((p.unwrap() - by_hand).abs() < 1e-12, "{p:?} {by_hand}");
         }

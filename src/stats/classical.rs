@@ -8,9 +8,9 @@ pub use super::totals::Totals;
 /// The recalibration that fits best.
 pub use super::recalibration::logistic::Logistic as Recalibration;
 
+use super::fixed::CLIP;
 use super::level::{Level, LevelCell, WeightMoments};
 use super::recalibration::point::Point;
-use super::totals::CLIP;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// Calibration in the large: the mean residual.

@@ -123,7 +123,8 @@ pub fn band(cells: &[CurveCell]) -> Vec<Band> {
     cells.iter().zip(&mut rates).map(range).collect()
 }
 
-fn points(cells: &[CurveCell]) -> Vec<Point> {
+/// What the curve is fitted to.
+pub(super) fn points(cells: &[CurveCell]) -> Vec<Point> {
     let point = |c: &CurveCell| Point {
         z: c.z,
         n: c.n,
@@ -175,18 +176,12 @@ fn few(n: f64, p: f64, rng: &mut Rng) -> f64 {
 mod tests {
     use super::*;
     use crate::axis::{Axis, Grid};
-    use crate::fixed::Score;
-    use crate::sums::Sums;
+    use crate::samples;
 
     /// Cells of `n` events of scores u², whose outcomes have the probability `truth(score)`.
-    fn sample(n: u32, seed: u64, truth: fn(f64) -> f64) -> Vec<CurveCell> {
-        let mut rng = Rng::new(seed);
-        let mut sums = Sums::new(Grid::new(Axis::Linear, 6));
-        for _ in 0..n {
-            let z = rng.uniform().powi(2);
-            let y = rng.uniform() < truth(z);
-            sums.observe(Score::new(z).unwrap(), y).unwrap();
-        }
+    fn sample(n: usize, seed: u64, truth: fn(f64) -> f64) -> Vec<CurveCell> {
+        let events = samples::events(&mut Rng::new(seed), n, |u| u.powi(2), truth);
+        let sums = samples::sums(Grid::new(Axis::Linear, 6), &events);
         cells(&Levels::from_sums(&sums))
     }
 
@@ -257,12 +252,8 @@ mod tests {
 
     #[test]
     fn rare_events_have_fine_cells_where_their_scores_are() {
-        let mut rng = Rng::new(3);
-        let mut sums = Sums::new(Grid::new(Axis::Linear, 12));
-        for _ in 0..5000 {
-            let z = 0.02 * rng.uniform();
-            sums.observe(Score::new(z).unwrap(), false).unwrap();
-        }
+        let events = samples::events(&mut Rng::new(3), 5000, |u| 0.02 * u, |_| 0.0);
+        let sums = samples::sums(Grid::new(Axis::Linear, 12), &events);
         let fine = cells(&Levels::from_sums(&sums));
         assert!((80..=CELLS_MAX).contains(&fine.len()), "{}", fine.len());
         assert_eq!(fine.iter().map(|c| c.n).sum::<f64>(), 5000.0);

@@ -27,6 +27,7 @@
 use super::combined::Part;
 use super::levels::Level;
 use super::null::{Moments, normal_upper_quantile};
+use super::overdispersion::chi_squared_quantile;
 use super::smooth::Quadratic;
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -53,9 +54,7 @@ pub(crate) fn detectable_by_combination(
 /// λ at which a noncentral χ² variable exceeds the 1 − `alpha` quantile of the central one with
 /// probability 0.8.
 fn noncentrality(degrees: f64, alpha: f64) -> f64 {
-    // Wilson and Hilferty's quantile of the central law.
-    let spread = 2.0 / (9.0 * degrees);
-    let bar = degrees * (1.0 - spread + normal_upper_quantile(alpha) * spread.sqrt()).powi(3);
+    let bar = chi_squared_quantile(degrees, normal_upper_quantile(alpha));
     let (mut low, mut high) = (0.0, 10.0 * (bar + 10.0));
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
@@ -107,14 +106,11 @@ mod tests {
     use super::super::overdispersion::Overdispersion;
     use super::super::rng::Rng;
     use super::noncentrality;
+    use crate::samples;
 
     /// Uniform scores on [0.1, 0.9] whose true probability is the score plus `shift`.
     fn sample(rng: &mut Rng, shift: f64) -> Vec<(f64, bool)> {
-        let one = |rng: &mut Rng| {
-            let z = 0.1 + 0.8 * rng.uniform();
-            (z, rng.uniform() < z + shift)
-        };
-        (0..2000).map(|_| one(rng)).collect()
+        samples::events(rng, 2000, |u| 0.1 + 0.8 * u, |z| z + shift)
     }
 
     #[test]
@@ -197,25 +193,18 @@ mod tests {
 
     #[test]
     fn few_outcomes_promise_no_power() {
-        let mut rng = Rng::new(11);
         // Ten of 2000 are expected.
-        let one = |_| {
-            let z = 0.01 * rng.uniform();
-            (z, rng.uniform() < z)
-        };
-        let rare: Vec<(f64, bool)> = (0..2000).map(one).collect();
-        for sample in [&rare[..], &[(0.9, true), (0.1, false)][..]] {
+        let rare = samples::events(&mut Rng::new(11), 2000, |u| 0.01 * u, |z| z);
+        let (two, certain) = ([(0.9, true), (0.1, false)], [(0.0, false), (1.0, true)]);
+        for (sample, drawn) in [
+            (&rare[..], true),
+            (&two[..], true),
+            (&certain[..], false),
+            (&two[..1], false),
+        ] {
             let e = evaluate_scores(sample, &Options::default()).unwrap();
-            assert!(e.combined.replicates.is_some() && e.detectable_ece_l2.is_none());
-        }
-    }
-
-    #[test]
-    fn certain_scores_and_single_events_have_no_detectable_size() {
-        let o = Options::default();
-        for sample in [&[(0.0, false), (1.0, true)][..], &[(0.5, true)][..]] {
-            let e = evaluate_scores(sample, &o);
-            assert!(e.is_some_and(|e| e.detectable_ece_l2.is_none()));
+            assert!(e.combined.replicates.is_some() || !drawn);
+            assert_eq!(e.detectable_ece_l2, None);
         }
     }
 }

@@ -10,7 +10,8 @@
 //! one value, or outcomes of one kind) the sign of the mean residual decides.
 //!
 //! Where neither is significant, or a fit of both together explains less than a quarter of the
-//! squared error, the error is local: the reliability diagram shows where.
+//! squared error, the error is local: the reliability diagram shows where. But if the ratio of
+//! observed to expected outcomes is shown to be off, the sum of residuals decides.
 
 use super::classical::{Cox, Recalibration, Totals};
 use super::levels::Level;
@@ -56,6 +57,16 @@ impl Direction {
             Direction::OverConfident => "over_confident",
             Direction::UnderConfident => "under_confident",
             Direction::Local => "local",
+        }
+    }
+
+    /// The same, but no local error where the whole is shown to be `off`: then the sum of outcome
+    /// minus score says which way.
+    pub(crate) fn or_of_the_whole(self, off: bool, residuals: f64) -> Direction {
+        match self {
+            Direction::Local if off && residuals > 0.0 => Direction::TooLow,
+            Direction::Local if off => Direction::TooHigh,
+            found => found,
         }
     }
 }

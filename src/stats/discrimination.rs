@@ -23,7 +23,8 @@
 //!
 //! Cost: one sort of the scores; from cells, one pass.
 
-use super::corp::CurveCell;
+use super::corp::{CurveCell, points};
+use super::fixed::CLIP;
 use super::kernel::Vectors;
 use super::recalibration::Point;
 
@@ -62,33 +63,12 @@ impl Discrimination {
 
     /// Measures raw scores, outcomes and weights above 0; `None` without events.
     pub fn of_weighted(sample: &[(f64, bool, f64)]) -> Option<Discrimination> {
-        let mut order = sample.to_vec();
-        order.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut points: Vec<Point> = Vec::new();
-        for (z, y, w) in order {
-            let y = if y { w } else { 0.0 };
-            match points.last_mut() {
-                Some(last) if last.z == z => {
-                    last.n += w;
-                    last.y += y;
-                }
-                _ => points.push(Point { z, n: w, y }),
-            }
-        }
-        of_points(&points, false, false)
+        of_points(&Point::of_weighted(sample.iter().copied()), false, false)
     }
 
     /// Measures cells in ascending order; `None` without events.
     pub fn of_cells(cells: &[CurveCell]) -> Option<Discrimination> {
-        let points: Vec<Point> = cells
-            .iter()
-            .map(|c| Point {
-                z: c.z,
-                n: c.n,
-                y: c.y,
-            })
-            .collect();
-        of_points(&points, cells.iter().all(|c| c.counted), true)
+        of_points(&points(cells), cells.iter().all(|c| c.counted), true)
     }
 }
 
@@ -171,7 +151,7 @@ impl VectorScores {
             let (row, class) = (sample.row(i), sample.outcome(i) as usize);
             let first = |best: usize, k: usize| if row[k] > row[best] { k } else { best };
             right += f64::from(u8::from((0..row.len()).fold(0, first) == class));
-            loss -= row[class].max(super::recalibration::point::CLIP).ln();
+            loss -= row[class].max(CLIP).ln();
             let off = |(k, p): (usize, &f64)| (p - f64::from(u8::from(k == class))).powi(2);
             square += row.iter().enumerate().map(off).sum::<f64>();
         }
@@ -189,19 +169,14 @@ mod tests {
     use super::*;
     use crate::axis::{Axis, Grid};
     use crate::corp;
-    use crate::fixed::Score;
     use crate::levels::Levels;
     use crate::rng::Rng;
-    use crate::sums::Sums;
+    use crate::samples;
 
     /// Scores on a lattice of `steps`, so that many are equal, and more positives at greater ones.
     fn sample(n: usize, steps: f64, seed: u64) -> Vec<(f64, bool)> {
-        let mut rng = Rng::new(seed);
-        let mut draw = || {
-            let z = (rng.uniform() * steps).floor() / steps;
-            (z, rng.uniform() < 0.2 + 0.5 * z)
-        };
-        (0..n).map(|_| draw()).collect()
+        let score = |u: f64| (u * steps).floor() / steps;
+        samples::events(&mut Rng::new(seed), n, score, |z| 0.2 + 0.5 * z)
     }
 
     /// By all pairs, as the formula says.
@@ -260,21 +235,15 @@ mod tests {
     /// within 8 % (their standard deviation has a relative error of 2.2 %).
     #[test]
     fn the_standard_error_is_the_spread_of_estimates() {
-        let all: Vec<Auc> = (0..1000)
-            .map(|seed| {
-                Discrimination::of_scores(&sample(200, 10.0, 1000 + seed))
-                    .unwrap()
-                    .auc
-                    .unwrap()
-            })
-            .collect();
-        let mean = all.iter().map(|a| a.value).sum::<f64>() / 1e3;
-        let spread = all.iter().map(|a| (a.value - mean).powi(2)).sum::<f64>() / 999.0;
-        let said = all
-            .iter()
-            .map(|a| a.standard_error.unwrap().powi(2))
-            .sum::<f64>()
-            / 1e3;
+        let one = |seed: u64| {
+            let found = Discrimination::of_scores(&sample(200, 10.0, 1000 + seed));
+            found.and_then(|found| found.auc).unwrap()
+        };
+        let all: Vec<Auc> = (0..1000).map(one).collect();
+        let sum = |of: &dyn Fn(&Auc) -> f64| all.iter().map(of).sum::<f64>();
+        let mean = sum(&|a| a.value) / 1e3;
+        let spread = sum(&|a| (a.value - mean).powi(2)) / 999.0;
+        let said = sum(&|a| a.standard_error.unwrap().powi(2)) / 1e3;
         let ratio = (spread / said).sqrt();
         assert!((0.92..1.08).contains(&ratio), "{ratio}");
     }
@@ -282,10 +251,7 @@ mod tests {
     #[test]
     fn cells_know_how_far_off_they_may_be() {
         let sample = sample(2000, 1e6, 9);
-        let mut sums = Sums::new(Grid::new(Axis::Linear, 12));
-        for &(z, y) in &sample {
-            sums.observe(Score::new(z).unwrap(), y).unwrap();
-        }
+        let sums = samples::sums(Grid::new(Axis::Linear, 12), &sample);
         let cells = corp::cells(&Levels::from_sums(&sums));
         let exact = Discrimination::of_scores(&sample).unwrap();
         let found = Discrimination::of_cells(&cells).unwrap();

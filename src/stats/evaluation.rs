@@ -36,8 +36,8 @@ use super::discrete::{discrete_of_scores, discrete_of_sums};
 use super::fixed::Score;
 use super::levels::{Level, Levels, ascending, ascending_weighted};
 use super::repeats::Repeats;
-use super::smooth::Quadratic;
 use super::sums::Sums;
+use super::tcal::scales;
 use super::tolerance::Compared;
 use super::weighted::WeightedEvent;
 use super::{detectable, direction, distance, interval, reliability};
@@ -68,11 +68,7 @@ const OFFLINE_LEVEL: u32 = 12;
 /// B = ⌈2·log₂(n/√ln n)⌉, the paper's number of scales (T-Cal (7)); 1 to 52, at most as deep as a
 /// double tells scores apart.
 pub fn paper_scales(n: u64) -> u32 {
-    if n < 3 {
-        return 1;
-    }
-    let n = n as f64;
-    (2.0 * (n / n.ln().sqrt()).log2()).ceil().clamp(1.0, 52.0) as u32
+    if n < 3 { 1 } else { scales(n as f64).min(52) }
 }
 
 /// Evaluates the sums of a window; `None` without events.
@@ -189,12 +185,7 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
         discrete,
         distances: distance::of_ascending(sorted, o.distances),
     };
-    let level = o.reliability_level.clamp(1, reliability::LEVEL_MAX);
-    let m = f64::from(1u32 << level);
-    let diagram = Level::of_ascending(sorted, 1 << level);
-    Some(parts.judge(o, Axis::Linear, &diagram, |i| {
-        (i as f64 / m, (i + 1) as f64 / m)
-    }))
+    Some(parts.judge_offline(o, |m| Level::of_ascending(sorted, m)))
 }
 
 /// Evaluates raw weighted events, scores in [0, 1] and weights above 0, in double precision; `None`
@@ -205,9 +196,8 @@ pub fn evaluate_weighted(sample: &[WeightedEvent], o: &Options) -> Option<Evalua
         return None;
     }
     let o = &plain(o, true);
-    let carry = |z: f64| Score::new(z).map_or(z, |score| o.sampling.carry(score).value());
-    let carried: Vec<WeightedEvent> = sample.iter().map(|&(z, y, w)| (carry(z), y, w)).collect();
-    let sample = &carried[..];
+    let carry = |&(z, y, w): &WeightedEvent| (carry(&o.sampling, z), y, w);
+    let sample = &sample.iter().map(carry).collect::<Vec<_>>()[..];
     let totals = Totals::from_weighted(sample);
     let n = (totals.n * (totals.n / totals.w2)) as u64;
     let sorted = &ascending_weighted(sample)[..];
@@ -216,9 +206,6 @@ pub fn evaluate_weighted(sample: &[WeightedEvent], o: &Options) -> Option<Evalua
     let cells = (o.interval_cells).unwrap_or(interval::default_cells(n));
     let odd = !levels.finest().cells.is_multiple_of(cells.max(1));
     let odd = odd.then(|| Level::of_ascending_weighted(sorted, cells.max(1) << 20));
-    let level = o.reliability_level.clamp(1, reliability::LEVEL_MAX);
-    let m = f64::from(1u32 << level);
-    let diagram = Level::of_ascending_weighted(sorted, 1 << level);
     let parts = Sample {
         weighted: true,
         clusters: None,
@@ -232,9 +219,7 @@ pub fn evaluate_weighted(sample: &[WeightedEvent], o: &Options) -> Option<Evalua
         discrete: None,
         distances: None,
     };
-    Some(parts.judge(o, Axis::Linear, &diagram, |i| {
-        (i as f64 / m, (i + 1) as f64 / m)
-    }))
+    Some(parts.judge_offline(o, |m| Level::of_ascending_weighted(sorted, m)))
 }
 
 /// The options, for weighted events without what does not hold for them.
@@ -252,12 +237,25 @@ fn carried<'a>(sample: &'a [(f64, bool)], sampling: &Sampling) -> Cow<'a, [(f64,
     if sampling.is_none() {
         return Cow::Borrowed(sample);
     }
-    // What is no score stays as it is.
-    let carry = |z: f64| Score::new(z).map_or(z, |score| sampling.carry(score).value());
-    Cow::Owned(sample.iter().map(|&(z, y)| (carry(z), y)).collect())
+    let carry = |&(z, y): &(f64, bool)| (carry(sampling, z), y);
+    Cow::Owned(sample.iter().map(carry).collect())
+}
+
+/// A score on that scale; what is no score stays as it is.
+fn carry(sampling: &Sampling, z: f64) -> f64 {
+    Score::new(z).map_or(z, |score| sampling.carry(score).value())
 }
 
 impl Sample<'_> {
+    /// Judges raw scores, whose level of so many cells `cut` makes.
+    fn judge_offline(self, o: &Options, cut: impl FnOnce(u64) -> Level) -> Evaluation {
+        let cells = 1 << o.reliability_level.clamp(1, reliability::LEVEL_MAX);
+        let m = cells as f64;
+        self.judge(o, Axis::Linear, &cut(cells), |i| {
+            (i as f64 / m, (i + 1) as f64 / m)
+        })
+    }
+
     fn judge(
         self,
         o: &Options,
@@ -318,28 +316,12 @@ impl Sample<'_> {
             heavy: tests.heavy,
         };
         let tolerance = compared.with(&o.tolerance);
-        let Tests {
-            tcal,
-            tcal_options,
-            discrete,
-            combined,
-            bounded,
-            smooth,
-            form,
-            cox,
-            ks,
-            kuiper,
-            in_the_large,
-            spiegelhalter,
-            clustered,
-            ..
-        } = tests;
         let by_score = self.by_score;
-        let clusters = clustered.map(|c| Clusters { by_score, ..c.said });
+        let clusters = (tests.clustered.as_ref()).map(|c| Clusters { by_score, ..c.said });
         let few = tolerance.expected < FEW;
         // The power of a bound, and that at few outcomes, is not known.
-        let unknown = bounded || few || combined.replicates.is_some();
-        let detectable = (self.detectable(o, &tcal, &combined, form.as_ref())).filter(|_| !unknown);
+        let unknown = tests.bounded || few || tests.combined.replicates.is_some();
+        let detectable = self.detectable(o, &tests).filter(|_| !unknown);
         let noise = match &clusters {
             Some(c) if by_score => c.dispersion().0.max(measured),
             Some(c) => c.dispersion().0,
@@ -355,74 +337,72 @@ impl Sample<'_> {
             mce: classical::mce(self.ece),
             brier: classical::brier(t, diagram),
             log_loss: t.loss / n,
-            in_the_large,
-            spiegelhalter,
-            cox,
-            ks,
-            kuiper,
-            // The noise of the squared error grows by φ.
-            detectable_ece_l2: detectable.map(|d| d * noise.sqrt()).filter(|d| *d <= 1.0),
             direction: if reject {
-                direction::direction(t, cox.as_ref(), self.interval, interval.estimate_squared)
+                let squared = interval.estimate_squared;
+                let found = direction::direction(t, tests.cox.as_ref(), self.interval, squared);
+                found.or_of_the_whole(tolerance.ratio.is_some_and(|r| r.is_off()), t.u)
             } else {
                 Direction::None
             },
+            in_the_large: tests.in_the_large,
+            spiegelhalter: tests.spiegelhalter,
+            cox: tests.cox,
+            ks: tests.ks,
+            kuiper: tests.kuiper,
+            // The noise of the squared error grows by φ.
+            detectable_ece_l2: detectable.map(|d| d * noise.sqrt()).filter(|d| *d <= 1.0),
             reliability: reliability::reliability(diagram, edges),
             axis,
             curve: corp::cells(self.levels),
-            discrete,
+            discrete: tests.discrete,
+            repeated: self.repeated,
+            overdispersion: o.overdispersion,
+            sampled: sampled(&o.sampling, t.y / n),
+            weights: self.weighted.then_some(Weights { sum: n, effective }),
+            tcal: tests.tcal,
+            tcal_options: tests.tcal_options,
+            interval,
+            combined: tests.combined,
+            decided_by: o.decide_by,
+            reject,
+            p_value,
+            bounded: tests.bounded,
+            smooth: tests.smooth,
             distances: match &clusters {
                 Some(_) => self.distances.map(Distances::of_dependent),
                 None => self.distances,
             },
-            repeated: self.repeated,
-            overdispersion: o.overdispersion,
             clusters,
-            sampled: sampled(&o.sampling, t.y / n),
-            weights: self.weighted.then_some(Weights { sum: n, effective }),
-            tcal,
-            tcal_options,
-            interval,
-            combined,
-            decided_by: o.decide_by,
-            reject,
-            p_value,
-            bounded,
-            smooth,
         }
     }
 
     /// The interval with normal ends.
     fn interval(&self, o: &Options, tests: &Tests<'_>, dispersion: f64) -> Interval {
         let (n, zero) = (self.levels.n(), tests.zero_p_value);
-        match &tests.clustered {
-            Some(clustered) => clustered.interval(self.interval, n, o, zero),
-            None => interval::interval_with(
-                self.interval,
-                n,
-                o.confidence,
-                o.null_reach,
-                zero,
-                dispersion,
-            ),
+        let independent = |dispersion| {
+            let (level, reach) = (self.interval, o.null_reach);
+            interval::interval_with(level, n, o.confidence, reach, zero, dispersion)
+        };
+        let Some(clustered) = &tests.clustered else {
+            return independent(dispersion);
+        };
+        let mut of = clustered.interval(self.interval, n, o, zero);
+        // Pairs of one score are no part of T there, and so not what its events err together.
+        if self.by_score {
+            of.upper = of.upper.max(independent(1.0).upper);
         }
+        of
     }
 
-    fn detectable(
-        &self,
-        o: &Options,
-        tcal: &TCal,
-        combined: &Combined,
-        form: Option<&Quadratic>,
-    ) -> Option<f64> {
+    fn detectable(&self, o: &Options, tests: &Tests<'_>) -> Option<f64> {
         if o.decide_by == DecideBy::Combined {
-            let parts: Vec<Part> = combined.parts.iter().map(|p| p.part).collect();
-            let form = form.filter(|_| parts.contains(&Part::Smooth))?;
+            let parts: Vec<Part> = tests.combined.parts.iter().map(|p| p.part).collect();
+            let form = (tests.form.as_ref()).filter(|_| parts.contains(&Part::Smooth))?;
             return detectable::detectable_by_combination(form, o.tcal.alpha, &parts);
         }
-        tcal.tested()?;
-        let coarsest = &self.levels.as_slice()[0];
-        detectable::detectable_ece_l2(coarsest, self.totals.n, o.tcal.alpha, tcal.scales)
+        tests.tcal.tested()?;
+        let (coarsest, scales) = (&self.levels.as_slice()[0], tests.tcal.scales);
+        detectable::detectable_ece_l2(coarsest, self.totals.n, o.tcal.alpha, scales)
     }
 
     /// Whether the test that decides rejects, and its p-value.

@@ -14,6 +14,9 @@ pub const ONE: u64 = 1 << 32;
 
 const ONE_F: f64 = ONE as f64;
 
+/// Scores enter a logarithm no nearer to 0 and 1 than this: one unit.
+pub(crate) const CLIP: f64 = 1.0 / ONE_F;
+
 /// A checked score: a finite number in [0, 1], with the fixed-point value that the sums use.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Score(f64);

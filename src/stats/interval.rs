@@ -39,8 +39,10 @@
 //! (Σ N_i·b_i² + N·B²)/n
 //! ```
 //!
-//! Where normal ends do not serve, as beside clusters, the others are one cell if they have at most
-//! [`OTHERS_MAX`] of ΣV, and `cells` counts the cells left; else it is both halves again.
+//! Where normal ends do not serve, as beside clusters or in 8 cells or fewer, the smallest cells,
+//! which have at most [`OTHERS_MAX`] of ΣV together, are one cell, and `cells` counts the cells
+//! left. Alone, a cell of one event would add about 1/n to the squared upper end. With more than 8
+//! cells then left, or only one beside others that say nothing, it is both halves again.
 //!
 //! The interval covers the error of the binned scores at its `cells`, not a finer one. It does not
 //! see an error that changes its sign within a cell.
@@ -76,10 +78,13 @@ pub const EXACT_BELOW: f64 = 10.0;
 pub const CELLS_MIN: f64 = 4.0;
 
 /// Most parts whose ends share the tail; with more the ends are far apart.
-const FEW_CELLS: usize = 8;
+pub(crate) const FEW_CELLS: usize = 8;
 
 /// Share of ΣV beyond which other cells are not taken as one, in which their errors may cancel.
 const OTHERS_MAX: f64 = 1.0 / 16.0;
+
+/// ΣV below which the cells beside a single large one say too little for ends of their own.
+const OTHERS_MIN: f64 = 5.0;
 
 /// Where the ends come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,14 +172,9 @@ pub(crate) fn zero_p_value(
     dispersion: f64,
 ) -> Option<f64> {
     let asked = Asked {
-        levels: &[],
-        leaves,
         interval: Some(level),
-        alpha: o.alpha,
-        seed: o.seed,
         dispersion,
-        family: 1,
-        effective: f64::INFINITY,
+        ..o.asks(&[], leaves)
     };
     let e = Estimate::of(level, level.occupied.iter().map(|c| c.n).sum());
     Null::of(Vec::new(), &asked).zero_p_value(&e)
@@ -274,20 +274,25 @@ impl<'a> Exact<'a> {
     /// The interval, and the level that it is of: this one or both halves. `n` events in all, of
     /// weighted ones the effective number.
     pub fn interval(&self, level: &'a Level, n: f64) -> (Interval, &'a Level) {
-        if level.occupied.len() <= FEW_CELLS {
-            return (self.of_cells(level, n), level);
-        }
-        let (large, others) = level.split(FEW_CELLS - 1);
-        if self.independent && !needs_exact_ends(&others) {
-            return (self.of_both(level, n, &large, &others), level);
+        let occupied = level.occupied.len();
+        if occupied > FEW_CELLS {
+            let (large, others) = level.split(FEW_CELLS - 1);
+            if self.independent && !needs_exact_ends(&others) {
+                return (self.of_both(level, n, &large, &others), level);
+            }
         }
         let Some(halves) = self.halves else {
             return (self.of_cells(level, n), level);
         };
-        let v = |level: &Level| -> f64 { level.occupied.v.iter().sum() };
-        if v(&others) > OTHERS_MAX * v(level) {
+        let (large, rest) = level.large(OTHERS_MAX);
+        let parts = large + usize::from(large < occupied);
+        if parts > FEW_CELLS || (large < 2 && rest < OTHERS_MIN) {
             return (self.of_cells(halves, n), halves);
         }
+        if occupied - large < 2 {
+            return (self.of_cells(level, n), level);
+        }
+        let (large, others) = level.split(large);
         let merged = large.with_one(&others);
         let cells = merged.occupied.len() as u64;
         let interval = self.of_cells(&merged, n);
@@ -378,13 +383,18 @@ pub fn default_cells(n: u64) -> u64 {
 fn median_count(level: &Level) -> f64 {
     // The effective number of weighted events; n·(n/n) is n.
     let effective = level.squares().map(|(c, moments)| c.n * (c.n / moments.w2));
-    let mut counts: Vec<f64> = effective.collect();
+    median(effective.collect())
+}
+
+/// The median of counts; 0 of none.
+pub(crate) fn median(mut counts: Vec<f64>) -> f64 {
     if counts.is_empty() {
         return 0.0;
     }
     let middle = counts.len() / 2;
+    let odd = !counts.len().is_multiple_of(2);
     let (below, &mut high, _) = counts.select_nth_unstable_by(middle, f64::total_cmp);
-    if level.occupied.len() % 2 == 1 {
+    if odd {
         high
     } else {
         let low = below.iter().copied().fold(f64::MIN, f64::max);

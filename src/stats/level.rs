@@ -237,6 +237,22 @@ impl Level {
         }
     }
 
+    /// How many of its cells, those of the largest ΣV, leave at most this share of ΣV to the
+    /// others; and ΣV of the others.
+    pub(super) fn large(&self, share: f64) -> (usize, f64) {
+        let mut ascending = self.occupied.v.clone();
+        ascending.sort_by(f64::total_cmp);
+        let most = share * ascending.iter().sum::<f64>();
+        let mut rest = 0.0;
+        let small = (ascending.iter()).take_while(|&&v| {
+            let fits = rest + v <= most;
+            rest += if fits { v } else { 0.0 };
+            fits
+        });
+        let small = small.count();
+        (ascending.len() - small, rest)
+    }
+
     /// Its cells of the largest ΣV, so many, and the others.
     pub(super) fn split(&self, large: usize) -> (Level, Level) {
         let v = &self.occupied.v;

@@ -178,6 +178,8 @@ pub mod recalibration;
 pub mod reliability;
 pub mod repeats;
 pub mod rng;
+#[cfg(test)]
+mod samples;
 pub mod sampling;
 pub mod sequential;
 pub mod smooth;

@@ -1,7 +1,7 @@
 //! The sums that need a logarithm of each score: for log loss and the Cox score test.
 
 use super::algebra::Overflow;
-use super::fixed::{ONE, Score, to_fixed};
+use super::fixed::{CLIP, ONE, Score, to_fixed};
 use super::ln::ln;
 
 /// The sums that need ℓ = log(z/(1−z)) of each score, z clipped to [2⁻³², 1−2⁻³²] for these alone;
@@ -59,7 +59,6 @@ impl LogBatch {
     /// Adds an event.
     #[inline]
     pub(crate) fn observe(&mut self, score: Score, outcome: bool) {
-        const CLIP: f64 = 1.0 / ONE as f64;
         let z = score.value().clamp(CLIP, 1.0 - CLIP);
         let (a, b) = (ln(z), ln(1.0 - z));
         let (l, v) = (a - b, z * (1.0 - z));

@@ -339,7 +339,7 @@ impl PartialEq for Repeats {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RepeatedScores {
     /// Share of events whose score another event had before, in [0, 1); here and below without
-    /// scores of 0 and 1 and without a value that has most of the repeats.
+    /// scores of 0 and 1 and without the values that the module leaves out.
     pub share: f64,
     /// The same with events weighted by V.
     pub weighted_share: f64,

@@ -45,6 +45,19 @@ impl Rng {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
+    /// Uniform on 0, …, n − 1, of at least one.
+    pub fn below(&mut self, n: usize) -> usize {
+        ((self.uniform() * n as f64) as usize).min(n - 1)
+    }
+
+    /// Puts a random choice of `count` elements first: the first steps of a shuffle.
+    pub fn choose<T>(&mut self, elements: &mut [T], count: usize) {
+        for i in 0..count {
+            let j = i + self.below(elements.len() - i);
+            elements.swap(i, j);
+        }
+    }
+
     /// Standard normal, by Marsaglia's polar method (one of the pair is thrown away: no state is
     /// kept).
     pub fn normal(&mut self) -> f64 {

@@ -28,6 +28,7 @@
 //! Always: Q ≥ 0, p-value in [0, 1]. Cost: two logarithms a cell, some 25 µs at 4096 cells.
 
 use super::columns::Columns;
+use super::fixed::CLIP;
 use super::levels::{Level, LevelCell};
 use super::ln::{ln, ln_each};
 use statrs::function::gamma::checked_gamma_ur;
@@ -74,7 +75,6 @@ pub(super) fn direction(c: &LevelCell) -> [f64; DIRECTIONS] {
 
 #[inline]
 fn clipped(z: f64) -> f64 {
-    const CLIP: f64 = super::totals::CLIP;
     z.clamp(CLIP, 1.0 - CLIP)
 }
 
@@ -413,6 +413,7 @@ fn along(row: &[f64; DIRECTIONS], i: usize, at: &impl Fn(usize, usize) -> f64) -
 mod tests {
     use super::super::rng::Rng;
     use super::*;
+    use crate::samples;
 
     #[test]
     fn one_value_has_one_direction_and_two_values_two() {
@@ -438,13 +439,7 @@ mod tests {
 
     #[test]
     fn the_statistic_is_the_textbook_quadratic_form() {
-        let mut rng = Rng::new(3);
-        let sample: Vec<_> = (0..500)
-            .map(|_| {
-                let z = rng.uniform();
-                (z, rng.uniform() < z * 0.9)
-            })
-            .collect();
+        let sample = samples::events(&mut Rng::new(3), 500, |u| u, |z| z * 0.9);
         // Cells so fine that each holds one score.
         let got = smooth(&Level::from_scores(&sample, 1 << 40)).unwrap();
         let (mut g, mut m) = ([0.0f64; 3], [[0.0f64; 3]; 3]);

@@ -65,6 +65,22 @@ pub struct TCalOptions {
     pub seed: u64,
 }
 
+impl TCalOptions {
+    /// What a test by itself, of independent outcomes and without an interval, asks of the null.
+    pub(crate) fn asks<'a>(&self, levels: &'a [Level], leaves: &'a Level) -> Asked<'a> {
+        Asked {
+            levels,
+            leaves,
+            interval: None,
+            alpha: self.alpha,
+            seed: self.seed,
+            dispersion: 1.0,
+            family: 1,
+            effective: f64::INFINITY,
+        }
+    }
+}
+
 /// Outcome of the adaptive test.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -171,14 +187,11 @@ pub(crate) fn tcal_and_null(
 ) -> (TCal, Null) {
     let depth = (scales(p.n()) as usize).min(p.as_slice().len());
     let asked = Asked {
-        levels: &p.as_slice()[..depth],
-        leaves: p.finest(),
         interval,
-        alpha: o.alpha,
-        seed: o.seed,
         dispersion,
         family,
         effective,
+        ..o.asks(&p.as_slice()[..depth], p.finest())
     };
     if p.n() < 2.0 || depth == 0 {
         return (TCal::silent(), Null::of(Vec::new(), &asked));
@@ -200,17 +213,7 @@ pub fn tcal_fixed(sample: &[(f64, bool)], smoothness: f64, o: &TCalOptions) -> T
     let level = Level::from_scores(sample, m);
     // Outcomes are redrawn in cells 2²⁰ times finer, where the mean score stands for each score.
     let leaves = Level::from_scores(sample, m << 20);
-    let asked = Asked {
-        levels: &[level],
-        leaves: &leaves,
-        interval: None,
-        alpha: o.alpha,
-        seed: o.seed,
-        dispersion: 1.0,
-        family: 1,
-        effective: f64::INFINITY,
-    };
-    test(&asked, o).0
+    test(&o.asks(&[level], &leaves), o).0
 }
 
 /// Tests nested levels, coarse to fine, of one sample.
@@ -320,6 +323,7 @@ mod tests {
     use super::super::null::{self, Moments};
     use super::super::rng::Rng;
     use super::*;
+    use crate::samples;
 
     fn options(critical: Critical, sharing: Sharing) -> TCalOptions {
         TCalOptions {
@@ -332,13 +336,7 @@ mod tests {
 
     /// Uniform scores; the truth is 1{z < from}·z + 1{z ≥ from}·rate.
     fn sample(seed: u64, n: usize, truth: impl Fn(f64) -> f64) -> Vec<(f64, bool)> {
-        let mut rng = Rng::new(seed);
-        (0..n)
-            .map(|_| {
-                let z = rng.uniform();
-                (z, rng.uniform() < truth(z))
-            })
-            .collect()
+        samples::events(&mut Rng::new(seed), n, |u| u, truth)
     }
 
     #[test]
@@ -439,12 +437,8 @@ mod tests {
                     assert!((x.p_value - y.p_value).abs() < 0.04, "{x:?} {y:?}");
                 }
             }
-            assert!(
-                (a.p_value - b.p_value).abs() < 0.06,
-                "{} {}",
-                a.p_value,
-                b.p_value
-            );
+            let (a, b) = (a.p_value, b.p_value);
+            assert!((a - b).abs() < 0.06, "{a} {b}");
         }
     }
 }

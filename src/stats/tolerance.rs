@@ -43,7 +43,7 @@
 //! estimate asks for no more events than there are, nor where a finer level alone is in the way.
 
 use super::digits::short;
-use super::interval::Interval;
+use super::interval::{Ends, FEW_CELLS, Interval, default_cells};
 use super::levels::Level;
 use super::reliability::clopper_pearson;
 use super::tcal::TCal;
@@ -188,6 +188,13 @@ pub struct Ratio {
     pub within: bool,
 }
 
+impl Ratio {
+    /// The interval lies beyond [1/`most`, `most`]: miscalibrated, if the test rejects.
+    pub fn is_off(&self) -> bool {
+        self.lower > self.most || self.upper < 1.0 / self.most
+    }
+}
+
 /// A sample against what is tolerated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -256,8 +263,7 @@ impl Compared<'_> {
         } else {
             self.reject
         };
-        let off = ratio.is_some_and(|r| r.lower > r.most || r.upper < 1.0 / r.most);
-        let exceeded = above || off;
+        let exceeded = above || ratio.is_some_and(|r| r.is_off());
         // A finer error than the interval resolves counts where there is evidence of any.
         let more = |t: &TCal| {
             let mut levels = t.levels.iter();
@@ -357,20 +363,44 @@ impl Compared<'_> {
                 self.dispersion * self.weighting * rare / rare_mean
             }
             None => {
-                let cells = self.level.occupied.iter();
-                let (total, v2) = cells.fold((0.0, 0.0), |(total, v2), c| {
-                    (total + c.n, v2 + (c.v / c.n) * (c.v / c.n))
-                });
-                // Of weighted events V is w²V and `total` Σw.
-                let scale = self.dispersion * self.n / total;
-                let centred = scale * 3.2 * (2.0 * v2).sqrt() / (tau * tau);
-                let off = self.interval.estimate_squared.max(0.0) - tau * tau;
-                let near = 2.706 * self.interval.sigma1_squared.max(0.0) / (off * off);
-                centred.max(if self.n >= centred { near } else { 0.0 })
+                let i = self.interval;
+                let off = i.estimate_squared.max(0.0) - tau * tau;
+                let near = 2.706 * i.sigma1_squared.max(0.0) / (off * off);
+                match (i.contains_zero, i.ends) {
+                    (false, Ends::Normal) => near,
+                    (false, Ends::Exact) => return None,
+                    // The squared ends of cells fall as 1/n, and beside normal ones more slowly.
+                    (true, Ends::Exact) if self.level.occupied.len() > FEW_CELLS => {
+                        self.n * (i.upper / tau).powi(3)
+                    }
+                    (true, Ends::Exact) => self.n * (i.upper / tau).powi(2),
+                    (true, Ends::Normal) => {
+                        let centred = self.centred(tau);
+                        centred.max(if self.n >= centred { near } else { 0.0 })
+                    }
+                }
             }
         };
         let more = needed - self.n;
         (more > 0.0 && more < 1e12).then_some(more)
+    }
+
+    /// Events from which on the upper end of a calibrated model is nearly always within τ: 3.2
+    /// standard deviations of T. There are more cells then, where [`default_cells`] chose them.
+    fn centred(&self, tau: f64) -> f64 {
+        let cells = self.level.occupied.iter();
+        let (total, v2) = cells.fold((0.0, 0.0), |(total, v2), c| {
+            (total + c.n, v2 + (c.v / c.n) * (c.v / c.n))
+        });
+        // Of weighted events V is w²V and `total` Σw.
+        let scale = self.dispersion * self.n / total;
+        let centred = scale * 3.2 * (2.0 * v2).sqrt() / (tau * tau);
+        let usual = default_cells(self.n as u64) == self.level.cells;
+        let grown = |n: f64| match usual {
+            true => centred * (default_cells(n as u64) as f64 / self.level.cells as f64).sqrt(),
+            false => centred,
+        };
+        (0..4).fold(centred, |n, _| grown(n.max(self.n)))
     }
 
     /// T-Cal, Remark 3: some level has T_d − τ² ≥ √(K²/α′ · (2·min(m/n², 1/m) + 5τ²·min(1/n,

@@ -8,7 +8,7 @@
 //! most).
 
 use super::algebra::{Merge, Overflow};
-use super::fixed::from_fixed;
+use super::fixed::{CLIP, from_fixed};
 use super::level::{Level, LevelCell};
 use super::logs::LogSums;
 use super::sums::Sums;
@@ -55,9 +55,6 @@ pub struct Totals {
     /// ΣVℓ² (times w²).
     pub v_logit2: f64,
 }
-
-/// Scores enter a logarithm no nearer to 0 and 1 than this.
-pub(super) const CLIP: f64 = 1.0 / (1u64 << 32) as f64;
 
 impl Totals {
     /// The totals of a window, from the cells of any of its levels and its log sums.

@@ -101,7 +101,6 @@ pub struct Wide(pub [u64; 4]);
 impl Wide {
     /// a·b.
     pub fn product(a: u128, b: u128) -> Wide {
-        let halves = |x: u128| [x as u64, (x >> 64) as u64];
         let (a, b) = (halves(a), halves(b));
         let mut out = [0u64; 4];
         for (i, &x) in a.iter().enumerate() {
@@ -154,13 +153,15 @@ impl Wide {
 
     /// The number with these two halves.
     pub fn from_halves([low, high]: [u128; 2]) -> Wide {
-        Wide([
-            low as u64,
-            (low >> 64) as u64,
-            high as u64,
-            (high >> 64) as u64,
-        ])
+        let ([a, b], [c, d]) = (halves(low), halves(high));
+        Wide([a, b, c, d])
     }
+}
+
+/// Two limbs, the low one first.
+#[inline]
+pub(crate) fn halves(x: u128) -> [u64; 2] {
+    [x as u64, (x >> 64) as u64]
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ use super::algebra::{Merge, Overflow, Retract};
 use super::axis::Grid;
 use super::cell::{Cell, EVENTS_MAX};
 use super::fixed::{ONE, Score};
-use super::logs::log_terms;
+use super::logs::{LogSums, log_terms};
 use super::weight::{Weight, Wide};
 use std::collections::BTreeMap;
 
@@ -220,45 +220,16 @@ impl Retract for WeightedCell {
     }
 }
 
-/// The sums that need a logarithm, as in [`super::logs::LogSums`], times the weight's integer or
-/// its square.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct WeightedLogs {
-    /// −Σw[y log z + (1−y) log(1−z)].
-    pub loss: i128,
-    /// ΣwUℓ.
-    pub u_logit: i128,
-    /// Σw²Vℓ.
-    pub v_logit: i128,
-    /// Σw²Vℓ².
-    pub v_logit2: i128,
-}
-
-impl WeightedLogs {
-    fn of(score: Score, outcome: bool, weight: Weight) -> WeightedLogs {
-        let one = log_terms(score, outcome);
-        let w = i128::from(weight.fixed());
-        WeightedLogs {
-            loss: w * one.loss,
-            u_logit: w * one.u_logit,
-            v_logit: w * w * one.v_logit,
-            v_logit2: w * w * one.v_logit2,
-        }
-    }
-
-    fn zip(
-        &self,
-        o: &WeightedLogs,
-        f: fn(i128, i128) -> Option<i128>,
-    ) -> Result<WeightedLogs, Overflow> {
-        let g = |a, b| f(a, b).ok_or(Overflow);
-        Ok(WeightedLogs {
-            loss: g(self.loss, o.loss)?,
-            u_logit: g(self.u_logit, o.u_logit)?,
-            v_logit: g(self.v_logit, o.v_logit)?,
-            v_logit2: g(self.v_logit2, o.v_logit2)?,
-        })
+/// The log sums of one event: the first two times the weight's integer, the others times its
+/// square.
+fn weighted_logs(score: Score, outcome: bool, weight: Weight) -> LogSums {
+    let one = log_terms(score, outcome);
+    let w = i128::from(weight.fixed());
+    LogSums {
+        loss: w * one.loss,
+        u_logit: w * one.u_logit,
+        v_logit: w * w * one.v_logit,
+        v_logit2: w * w * one.v_logit2,
     }
 }
 
@@ -267,7 +238,7 @@ impl WeightedLogs {
 pub struct WeightedSums {
     n: u64,
     cells: BTreeMap<u32, WeightedCell>,
-    logs: WeightedLogs,
+    logs: LogSums,
 }
 
 impl WeightedSums {
@@ -281,8 +252,9 @@ impl WeightedSums {
         self.cells.iter().map(|(&index, cell)| (index, cell))
     }
 
-    /// The logarithmic sums.
-    pub fn logs(&self) -> &WeightedLogs {
+    /// The logarithmic sums: those of loss and ΣUℓ times the weight's integer, the others times its
+    /// square.
+    pub fn logs(&self) -> &LogSums {
         &self.logs
     }
 
@@ -294,7 +266,7 @@ impl WeightedSums {
         outcome: bool,
         weight: Weight,
     ) -> Result<(), Overflow> {
-        let logs = WeightedLogs::of(score, outcome, weight);
+        let logs = weighted_logs(score, outcome, weight);
         let logs = self.logs.zip(&logs, i128::checked_add)?;
         if self.n >= EVENTS_MAX {
             return Err(Overflow);
@@ -310,7 +282,7 @@ impl WeightedSums {
     pub fn merge_parts(
         &mut self,
         cells: impl IntoIterator<Item = (u32, WeightedCell)>,
-        logs: &WeightedLogs,
+        logs: &LogSums,
     ) -> Result<(), Overflow> {
         for (index, cell) in cells {
             self.cells.entry(index).or_default().merge(&cell)?;

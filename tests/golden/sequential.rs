@@ -48,11 +48,7 @@ fn streams(reference: &Value) -> Vec<Stream> {
 fn log_e(detector: &Detector, pane: &Likelihoods) -> Vec<f64> {
     let mut after = detector.clone();
     after.observe(pane, 1.0, 0.0);
-    let pairs = detector
-        .parts()
-        .components
-        .iter()
-        .zip(&after.parts().components);
+    let pairs = detector.components.iter().zip(&after.components);
     pairs
         .map(|(a, b)| b.log_worth - a.log_worth.exp().ln_1p())
         .collect()
@@ -73,7 +69,7 @@ fn weight(component: usize) -> f64 {
 
 /// Weighted worth of each of them.
 fn worths(detector: &Detector) -> Vec<f64> {
-    let components = detector.parts().components.iter().take(COMPONENTS);
+    let components = detector.components.iter().take(COMPONENTS);
     let worth = |(c, one): (usize, &Component)| weight(c) * one.log_worth.exp();
     components.enumerate().map(worth).collect()
 }
@@ -84,7 +80,7 @@ fn log_worth(detector: &Detector) -> f64 {
 
 fn onset(detector: &Detector) -> f64 {
     let of = worths(detector);
-    let pairs = of.iter().zip(&detector.parts().components);
+    let pairs = of.iter().zip(&detector.components);
     pairs.map(|(w, c)| w * c.onset.event).sum::<f64>() / of.iter().sum::<f64>()
 }
 
@@ -110,12 +106,7 @@ fn every_step_of_the_reference_streams_agrees() {
             near(log_worth(&pfa), at("log_pfa"), "log_pfa");
             near(onset(&arl), at("onset"), "onset");
         }
-        for (c, want) in arl
-            .parts()
-            .components
-            .iter()
-            .zip(numbers(&s.want["final_M_arl"]))
-        {
+        for (c, want) in arl.components.iter().zip(numbers(&s.want["final_M_arl"])) {
             near(c.log_worth, want.ln(), "final_M_arl");
         }
         final_state(&arl, &s.want);
@@ -125,7 +116,7 @@ fn every_step_of_the_reference_streams_agrees() {
 fn final_state(arl: &Detector, want: &Value) {
     let z8 = Scale::of(2).first;
     for (cell, row) in want["final_W_z8"].as_array().unwrap().iter().enumerate() {
-        for (got, want) in arl.parts().signs[z8 + cell].iter().zip(numbers(row)) {
+        for (got, want) in arl.signs[z8 + cell].iter().zip(numbers(row)) {
             near(*got, want, "final_W_z8");
         }
     }

@@ -226,37 +226,66 @@ fn calibrated_is_said_only_where_it_is_shown() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// With as many more events as the report of 600 says, about half of the calibrated models are
-/// decided.
+/// With as many more events as a report says, most calibrated models are decided, whether the ends
+/// are normal ones or exact.
 #[test]
 fn the_events_that_would_decide_are_about_right() {
-    let sets = data_sets(400);
-    let bar = Bar::new(sets, 0.4..=0.65, &[0.25, 0.8]);
-    let judged = |n, seed| {
-        let sample = sample(|r| r.uniform(), n, seed, |z| z);
-        let judged = judge(&sample, axes()[0].1, &Options::default(), seed);
-        judged.tolerance
-    };
-    let all = each(sets, |seed| {
-        let more = judged(600, seed).more_events? as usize;
-        let then = judged(600 + more, seed);
-        Some((more, then.conclusion == Conclusion::Calibrated))
-    });
-    let undecided: Vec<(usize, bool)> = all.into_iter().flatten().collect();
-    assert!(
-        10 * undecided.len() as u64 > 9 * sets,
-        "{}",
-        undecided.len()
-    );
-    let (least, most) = (undecided.iter().min(), undecided.iter().max());
-    println!(
-        "{} undecided, more events {least:?} to {most:?}",
-        undecided.len()
-    );
-    let shown = undecided.iter().filter(|(_, shown)| *shown).count() as u64;
+    let sets = data_sets(200);
+    let bar = Bar::new(sets, 0.5..=1.0, &[0.25]);
+    let laws: [(&str, Law, usize); 4] = [
+        ("uniform", |r| r.uniform(), 600),
+        ("a top label", |r| beta(r, 9.0, 1.0), 6000),
+        ("60 % of one score", half_or_uniform, 6000),
+        ("three grades", |r| values(r, 3.0), 1000),
+    ];
     let mut failures = Vec::new();
-    bar.check("decided", shown, &mut failures);
+    for (name, law, n) in laws {
+        let judged = |n, seed| {
+            let sample = sample(law, n, seed, |z| z);
+            judge(&sample, axes()[0].1, &Options::default(), seed).tolerance
+        };
+        // Of the first sample, so that the second one is independent of it.
+        let more = each(sets, |seed| judged(n, seed).more_events);
+        let mut more: Vec<f64> = more.into_iter().flatten().collect();
+        assert!(10 * more.len() as u64 > 8 * sets, "{name}: {}", more.len());
+        more.sort_by(f64::total_cmp);
+        let enough = n + more[more.len() / 2] as usize;
+        println!("{name}: {n} events of {enough}");
+        let decided = count(sets, |seed| {
+            judged(enough, 1_000_000 + seed).conclusion == Conclusion::Calibrated
+        });
+        bar.check(name, decided, &mut failures);
+    }
     assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// A fallback at a half, as 60 % of the scores.
+fn half_or_uniform(rng: &mut Rng) -> f64 {
+    match rng.uniform() < 0.6 {
+        true => 0.5,
+        false => rng.uniform(),
+    }
+}
+
+/// A single event of a large score among those of a rare model does not make the upper end many
+/// times the mean score.
+#[test]
+fn the_upper_end_of_a_rare_model_falls_with_its_events() {
+    let rare: Law = |r| (0.003f64.ln() - 0.32 + 0.8 * r.normal()).exp();
+    let mean = |n: usize| {
+        let upper = each(20, |seed| {
+            let sample = sample(rare, n, seed, |z| z);
+            judge(&sample, axes()[0].1, &Options::default(), seed)
+                .interval
+                .upper
+        });
+        upper.iter().sum::<f64>() / 20.0
+    };
+    let (few, some, many) = (mean(5000), mean(20_000), mean(80_000));
+    assert!(
+        few < 0.005 && some < 0.007 && many < 0.004,
+        "{few} {some} {many}"
+    );
 }
 
 /// The 90 % interval covers the error at the resolution that it states.

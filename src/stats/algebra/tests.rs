@@ -6,11 +6,12 @@ use crate::axis::{Axis, Grid};
 use crate::clusters::Bucket;
 use crate::fixed::Score;
 use crate::kernel::Kernel;
+use crate::kernel::Vectors;
 use crate::kernel::features::{BlockSums, Features};
 use crate::kernel::sums::{KernelOptions, KernelSums};
-use crate::kernel::{Vectors, conditional::draw};
 use crate::multiclass::{VectorView, sums::Shape, sums::VectorSums};
 use crate::rng::Rng;
+use crate::samples;
 use crate::sums::{Cell, Sums};
 use crate::weight::Weight;
 use crate::weighted::{WeightedCell, WeightedSums};
@@ -67,15 +68,7 @@ fn weight(rng: &mut Rng) -> Weight {
 }
 
 fn vectors(rng: &mut Rng, n: usize) -> Vectors {
-    let mut all = Vectors::new(3);
-    while all.len() < n {
-        let mut p = [0, 1, 2].map(|_| -(1.0 - rng.uniform()).ln());
-        let total: f64 = p.iter().sum();
-        p.iter_mut().for_each(|p| *p /= total);
-        let y = draw(&p, rng.uniform());
-        let _ = all.push(&p, y);
-    }
-    all
+    samples::vectors(rng, (n, 3), 0.0, samples::uniform_row)
 }
 
 #[test]

@@ -14,7 +14,7 @@
 
 use super::sums::{Bucket, ClusterCell, ClusterSums, LEVEL_MAX};
 use crate::columns::LevelCell;
-use crate::fixed::ONE;
+use crate::fixed::{CLIP, ONE};
 use crate::levels::Level;
 use crate::ln::ln;
 use crate::repeats::RepeatedScores;
@@ -45,7 +45,6 @@ pub fn by_score(
     let clustered = enough && repeated.are_clusters(agreement(finest)?);
     let up = level.saturating_sub(LEVEL_MAX);
     let row = |c: LevelCell| {
-        const CLIP: f64 = 1.0 / ONE as f64;
         let mean = (c.z / c.count).clamp(CLIP, 1.0 - CLIP);
         let cell = ClusterCell {
             n: c.count as u64,
@@ -86,25 +85,28 @@ mod tests {
     use super::*;
     use crate::axis::{Axis, Grid};
     use crate::evaluation::{Critical, Options, Sharing, TCalOptions, evaluate, evaluate_scores};
-    use crate::fixed::{Score, to_fixed};
+    use crate::fixed::to_fixed;
     use crate::rng::Rng;
-    use crate::sums::Sums;
+    use crate::samples;
     use crate::tolerance::Conclusion;
 
     /// Errors of single scores look like dependence within them. The decision does not find them,
     /// and the interval sees nothing finer than its cells; so no such window is calibrated.
     #[test]
     fn leaves_that_err_one_by_one_are_not_called_calibrated() {
-        let (mut rng, mut sums) = (Rng::new(21), Sums::new(Grid::new(Axis::Linear, 12)));
+        let (mut rng, grid) = (Rng::new(21), Grid::new(Axis::Linear, 12));
         let leaves: Vec<(f64, f64)> = (0..300)
             .map(|i| (0.05 + 0.003 * f64::from(i), 0.08 * rng.normal()))
             .collect();
-        for _ in 0..20_000 {
-            let (z, error) = leaves[(300.0 * rng.uniform()) as usize];
-            let y = rng.uniform() < z + error;
-            sums.observe(Score::new(z).unwrap(), y).unwrap();
-        }
-        let e = evaluate(&sums, &Options::default()).unwrap();
+        let mut evaluated = |erring: f64| {
+            let one = |_| {
+                let (z, error) = leaves[rng.below(300)];
+                (z, rng.uniform() < z + erring * error)
+            };
+            let sample: Vec<_> = (0..20_000).map(one).collect();
+            evaluate(&samples::sums(grid, &sample), &Options::default()).unwrap()
+        };
+        let e = evaluated(1.0);
         assert!(e.clusters.is_some_and(|c| c.by_score) && !e.reject);
         let c = e.tolerance;
         assert!(e.interval.upper <= c.tolerance, "{c:?}");
@@ -113,29 +115,16 @@ mod tests {
             (Conclusion::Inconclusive, None)
         );
         // Calibrated leaves keep the verdict.
-        let mut sums = Sums::new(Grid::new(Axis::Linear, 12));
-        for _ in 0..20_000 {
-            let (z, _) = leaves[(300.0 * rng.uniform()) as usize];
-            sums.observe(Score::new(z).unwrap(), rng.uniform() < z)
-                .unwrap();
-        }
-        let e = evaluate(&sums, &Options::default()).unwrap();
-        assert_eq!(e.tolerance.conclusion, Conclusion::Calibrated);
+        let calibrated = evaluated(0.0).tolerance.conclusion;
+        assert_eq!(calibrated, Conclusion::Calibrated);
     }
 
     /// Every record twice.
     #[test]
     fn a_file_has_the_clusters_of_its_window() {
-        let (mut rng, mut sums) = (Rng::new(51), Sums::new(Grid::new(Axis::Linear, 12)));
-        let mut file = Vec::new();
-        for _ in 0..2500 {
-            let z = rng.uniform().powi(2);
-            let y = rng.uniform() < z;
-            for _ in 0..2 {
-                file.push((z, y));
-                sums.observe(Score::new(z).unwrap(), y).unwrap();
-            }
-        }
+        let events = samples::events(&mut Rng::new(51), 2500, |u| u.powi(2), |z| z);
+        let file: Vec<_> = events.iter().flat_map(|e| [*e; 2]).collect();
+        let sums = samples::sums(Grid::new(Axis::Linear, 12), &file);
         let o = Options::default();
         let (a, b) = (
             evaluate_scores(&file, &o).unwrap(),
@@ -176,13 +165,8 @@ mod tests {
             (0..sets).filter(one).count()
         };
         let copied = |rng: &mut Rng, records: usize, times: usize, score: fn(f64) -> f64| {
-            let mut all = Vec::new();
-            for _ in 0..records {
-                let z = score(rng.uniform());
-                let y = rng.uniform() < z;
-                all.extend(vec![(z, y); times]);
-            }
-            all
+            let events = samples::events(rng, records, score, |z| z);
+            events.iter().flat_map(|e| vec![*e; times]).collect()
         };
         // Of 100 at 5 %, more than 14 come in less than one of 5,000.
         let narrow = rejected(100, true, &|rng| copied(rng, 600, 5, |u| 0.5 + 0.005 * u));

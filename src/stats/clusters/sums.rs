@@ -11,7 +11,7 @@
 
 use super::super::algebra::{Merge, Overflow, Retract};
 use super::super::axis::Grid;
-use super::super::fixed::{ONE, Score, to_fixed};
+use super::super::fixed::{CLIP, ONE, Score, to_fixed};
 use super::super::ln::ln;
 
 /// Number of buckets: as many as a word has bits. Sign flips of 40 clusters or more have nearly the
@@ -166,7 +166,6 @@ impl ClusterSums {
             y: u64::from(outcome),
             z: score.fixed(),
         };
-        const CLIP: f64 = 1.0 / ONE as f64;
         let z = score.value().clamp(CLIP, 1.0 - CLIP);
         let u = if outcome { 1.0 - z } else { -z };
         let terms = [u * ln(z), -u * ln(1.0 - z)].map(to_fixed);

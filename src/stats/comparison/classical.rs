@@ -72,8 +72,7 @@ pub fn consistency_p_value(
     for _ in 0..replicates {
         residuals.fill(0.0);
         for _ in 0..sample.len() {
-            let at = ((rng.uniform() * sample.len() as f64) as usize).min(sample.len() - 1);
-            let z = sample[at].0;
+            let z = sample[rng.below(sample.len())].0;
             let y = if rng.uniform() < z { 1.0 } else { 0.0 };
             residuals[((z * cells as f64) as usize).min(cells as usize - 1)] += y - z;
         }
@@ -86,6 +85,7 @@ pub fn consistency_p_value(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::samples;
 
     #[test]
     fn four_events_give_the_number_of_the_documentation() {
@@ -105,11 +105,8 @@ mod tests {
         let mut rng = Rng::new(4);
         let (mut sum, mut squares, sets) = (0.0, 0.0, 2000);
         for _ in 0..sets {
-            let mut one = || {
-                let z = (rng.uniform() * 5.0).floor() / 5.0 + 0.1;
-                (z, rng.uniform() < z)
-            };
-            let sample: Vec<_> = (0..100).map(|_| one()).collect();
+            let grade = |u: f64| (u * 5.0).floor() / 5.0 + 0.1;
+            let sample = samples::events(&mut rng, 100, grade, |z| z);
             let e = debiased_l2(&Level::from_scores(&sample, 5));
             sum += e;
             squares += e * e;
@@ -126,6 +123,7 @@ mod tests {
             .filter(|k| k.abs_diff(3) >= 2)
             .map(|k| crate::binomial::probability(k, 10, 0.3))
             .sum();
+        assert_eq!(consistency_p_value(&[], 15, 99, 1), None);
         let p = consistency_p_value(&sample, 15, 20_000, 1);
         assert!(p.is_some_and(|p| (p - reach).abs() < 0.01), "{p:?} {reach}");
     }
@@ -136,15 +134,10 @@ mod tests {
         let (mut level, mut power, sets) = (0, 0, 100);
         for set in 0..sets {
             for (push, hits) in [(0.0, &mut level), (0.25, &mut power)] {
-                let mut one = || {
-                    let z = rng.uniform();
-                    (z, rng.uniform() < z * (1.0 - push))
-                };
-                let sample: Vec<_> = (0..400).map(|_| one()).collect();
+                let sample = samples::events(&mut rng, 400, |u| u, |z| z * (1.0 - push));
                 *hits += u32::from(consistency_p_value(&sample, 15, 99, set).unwrap() <= 0.05);
             }
         }
         assert!(level <= 13 && power > 90, "{level} {power}");
-        assert_eq!(consistency_p_value(&[], 15, 99, 1), None);
     }
 }

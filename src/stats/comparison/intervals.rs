@@ -29,7 +29,7 @@ pub struct Ends {
 }
 
 impl Ends {
-    fn of_squares(low: f64, high: f64) -> Ends {
+    fn of_squares((low, high): (f64, f64)) -> Ends {
         Ends {
             lower: low.max(0.0).sqrt(),
             upper: high.max(0.0).sqrt(),
@@ -74,19 +74,16 @@ pub fn compare(
 ) -> Option<Compared> {
     let mut rng = Rng::new(seed);
     let mut shuffled = sample.to_vec();
-    for i in 0..shuffled.len() {
-        let j = i + below(&mut rng, shuffled.len() - i);
-        shuffled.swap(i, j);
-    }
+    rng.choose(&mut shuffled, sample.len());
     let cut = Cut::new(&shuffled, cells)?;
     Some(Compared {
         cells,
         replicates,
         confidence,
         estimate_squared: cut.estimate(0..cut.n()),
-        bootstrap: cut.bootstrap(replicates, confidence, &mut rng),
-        subsampling: cut.subsampling(replicates, confidence, &mut rng),
-        hulc: cut.hulc(replicates, confidence, &mut rng),
+        bootstrap: Ends::of_squares(cut.bootstrap_squared(replicates, confidence, &mut rng)),
+        subsampling: Ends::of_squares(cut.subsampling_squared(replicates, confidence, &mut rng)),
+        hulc: Ends::of_squares(cut.hulc_squared(replicates, confidence, &mut rng)),
     })
 }
 
@@ -158,17 +155,11 @@ impl Cut {
         if n > 0.0 { sum / n } else { 0.0 }
     }
 
-    /// Bootstrap percentile interval.
-    pub fn bootstrap(&self, replicates: u32, confidence: f64, rng: &mut Rng) -> Ends {
-        let (low, high) = self.bootstrap_squared(replicates, confidence, rng);
-        Ends::of_squares(low, high)
-    }
-
-    /// Its ends for the squared error, as they come.
+    /// Bootstrap percentile interval of the squared error.
     pub fn bootstrap_squared(&self, replicates: u32, confidence: f64, rng: &mut Rng) -> (f64, f64) {
         let n = self.n();
         let mut drawn: Vec<f64> = (0..replicates.max(1))
-            .map(|_| self.estimate((0..n).map(|_| below(rng, n))))
+            .map(|_| self.estimate((0..n).map(|_| rng.below(n))))
             .collect();
         quantiles(&mut drawn, confidence)
     }
@@ -179,23 +170,13 @@ impl Cut {
         let size = (n as f64).sqrt().floor().max(1.0) as usize;
         let mut order: Vec<usize> = (0..n).collect();
         let mut one = || {
-            // The first `size` places of a shuffle.
-            for i in 0..size {
-                let j = i + below(rng, n - i);
-                order.swap(i, j);
-            }
+            rng.choose(&mut order, size);
             self.estimate(order[..size].iter().copied())
         };
         (size as f64, (0..replicates.max(1)).map(|_| one()).collect())
     }
 
-    /// Subsampling interval: T − quantiles of √(b/n)(T_b − T).
-    pub fn subsampling(&self, replicates: u32, confidence: f64, rng: &mut Rng) -> Ends {
-        let (low, high) = self.subsampling_squared(replicates, confidence, rng);
-        Ends::of_squares(low, high)
-    }
-
-    /// Its ends for the squared error, as they come.
+    /// Subsampling interval of the squared error: T − quantiles of √(b/n)(T_b − T).
     pub fn subsampling_squared(
         &self,
         replicates: u32,
@@ -210,13 +191,7 @@ impl Cut {
         (whole - high, whole - low)
     }
 
-    /// HulC interval with the median bias estimated by `replicates` subsets.
-    pub fn hulc(&self, replicates: u32, confidence: f64, rng: &mut Rng) -> Ends {
-        let (low, high) = self.hulc_squared(replicates, confidence, rng);
-        Ends::of_squares(low, high)
-    }
-
-    /// Its ends for the squared error, as they come.
+    /// HulC interval of the squared error, with the median bias estimated by `replicates` subsets.
     pub fn hulc_squared(&self, replicates: u32, confidence: f64, rng: &mut Rng) -> (f64, f64) {
         let whole = self.estimate(0..self.n());
         let (_, drawn) = self.subsets(replicates, rng);
@@ -254,10 +229,6 @@ pub fn hulc_parts(bias: f64, alpha: f64, uniform: f64) -> usize {
     (parts - i32::from(fewer)) as usize
 }
 
-fn below(rng: &mut Rng, n: usize) -> usize {
-    ((rng.uniform() * n as f64) as usize).min(n - 1)
-}
-
 /// The equal-tailed quantiles of drawn values, by linear interpolation between order statistics.
 fn quantiles(drawn: &mut [f64], confidence: f64) -> (f64, f64) {
     drawn.sort_by(f64::total_cmp);
@@ -276,13 +247,10 @@ mod tests {
     use super::*;
     use crate::estimator::unbiased;
     use crate::levels::Level;
+    use crate::samples;
 
     fn sample(n: usize, push: f64, rng: &mut Rng) -> Vec<(f64, bool)> {
-        let mut one = || {
-            let z = rng.uniform();
-            (z, rng.uniform() < z * (1.0 - push))
-        };
-        (0..n).map(|_| one()).collect()
+        samples::events(rng, n, |u| u, |z| z * (1.0 - push))
     }
 
     #[test]
@@ -332,59 +300,49 @@ mod tests {
         let cut = Cut::new(&sample, 4).unwrap();
         let whole: Vec<usize> = (0..100).collect();
         let t = naive(&sample, &whole, 4);
-        let root = |x: f64| x.max(0.0).sqrt();
         let quantile = |v: &[f64], q: f64| {
             let place = q * (v.len() - 1) as f64;
             let (low, high) = (place.floor(), place.ceil());
             v[low as usize] * (1.0 - place.fract()) + v[high as usize] * place.fract()
         };
-        let near = |e: Ends, low: f64, high: f64| {
+        let near = |e: (f64, f64), low: f64, high: f64| {
             assert!(
-                (e.lower - low).abs() < 1e-9 && (e.upper - high).abs() < 1e-9,
+                (e.0 - low).abs() < 1e-9 && (e.1 - high).abs() < 1e-9,
                 "{e:?} {low} {high}"
             );
         };
         // Bootstrap: the same draws, one by one.
         let mut rng = Rng::new(4);
-        let got = cut.bootstrap(39, 0.9, &mut Rng::new(4));
+        let got = cut.bootstrap_squared(39, 0.9, &mut Rng::new(4));
         let mut draw = || -> f64 {
-            let drawn: Vec<usize> = (0..100)
-                .map(|_| ((rng.uniform() * 100.0) as usize).min(99))
-                .collect();
+            let drawn: Vec<usize> = (0..100).map(|_| rng.below(100)).collect();
             naive(&sample, &drawn, 4)
         };
         let mut all: Vec<f64> = (0..39).map(|_| draw()).collect();
         all.sort_by(f64::total_cmp);
-        near(got, root(quantile(&all, 0.05)), root(quantile(&all, 0.95)));
+        near(got, quantile(&all, 0.05), quantile(&all, 0.95));
         // Subsampling: subsets of ten, by the first ten places of a shuffle that goes on.
         let subsets = |seed: u64| -> (Vec<f64>, Rng) {
             let mut rng = Rng::new(seed);
             let mut order = whole.clone();
             let mut one = || {
-                for i in 0..10 {
-                    let j = i + ((rng.uniform() * (100 - i) as f64) as usize).min(99 - i);
-                    order.swap(i, j);
-                }
+                rng.choose(&mut order, 10);
                 naive(&sample, &order[..10], 4)
             };
             let drawn = (0..39).map(|_| one()).collect();
             (drawn, rng)
         };
         let (drawn, _) = subsets(5);
-        let got = cut.subsampling(39, 0.9, &mut Rng::new(5));
+        let got = cut.subsampling_squared(39, 0.9, &mut Rng::new(5));
         let mut off: Vec<f64> = drawn
             .iter()
             .map(|b| (10f64 / 100.0).sqrt() * (b - t))
             .collect();
         off.sort_by(f64::total_cmp);
-        near(
-            got,
-            root(t - quantile(&off, 0.95)),
-            root(t - quantile(&off, 0.05)),
-        );
+        near(got, t - quantile(&off, 0.95), t - quantile(&off, 0.05));
         // HulC: parts of neighbours, as many as the bias asks for.
         let (drawn, mut rng) = subsets(6);
-        let got = cut.hulc(39, 0.9, &mut Rng::new(6));
+        let got = cut.hulc_squared(39, 0.9, &mut Rng::new(6));
         let bias = (drawn.iter().filter(|b| **b < t).count() as f64 / 39.0 - 0.5).abs();
         let parts = hulc_parts(bias, 0.1, rng.uniform());
         let size = 100 / parts;
@@ -395,7 +353,7 @@ mod tests {
         let all: Vec<f64> = (0..parts).map(of).collect();
         let low = all.iter().copied().fold(f64::MAX, f64::min);
         let high = all.iter().copied().fold(f64::MIN, f64::max);
-        near(got, root(low), root(high));
+        near(got, low, high);
     }
 
     #[test]
@@ -424,13 +382,13 @@ mod tests {
         for _ in 0..sets {
             let cut = Cut::new(&sample(2000, 0.4, &mut rng), 20).unwrap();
             let ends = [
-                cut.bootstrap(100, 0.9, &mut rng),
-                cut.subsampling(100, 0.9, &mut rng),
-                cut.hulc(100, 0.9, &mut rng),
+                cut.bootstrap_squared(100, 0.9, &mut rng),
+                cut.subsampling_squared(100, 0.9, &mut rng),
+                cut.hulc_squared(100, 0.9, &mut rng),
             ];
-            hits.iter_mut()
-                .zip(ends)
-                .for_each(|(h, e)| *h += u32::from(e.contains(truth)));
+            for (hits, ends) in hits.iter_mut().zip(ends.map(Ends::of_squares)) {
+                *hits += u32::from(ends.contains(truth));
+            }
         }
         assert!(hits.iter().all(|h| *h > 40), "{hits:?}");
     }

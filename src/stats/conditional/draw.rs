@@ -23,7 +23,7 @@ use super::super::levels::Level;
 use super::super::rng::Rng;
 use super::super::smooth::{DIRECTIONS, Quadratic, direction};
 use super::hits::Group;
-use super::rank;
+use super::rank::Ranks;
 
 /// A statistic that has one value a replicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,13 +47,12 @@ pub enum Statistic {
 /// Statistics beside those of levels.
 const FURTHER: usize = 7;
 
-/// The observed statistics and those of the replicates.
+/// The statistics of levels, and further ones.
 #[derive(Debug, Clone)]
 pub struct Drawn {
     levels: usize,
-    observed: Vec<f64>,
-    /// One column of replicates for each statistic.
-    columns: Vec<Vec<f64>>,
+    /// Of all statistics.
+    pub ranks: Ranks,
 }
 
 impl Drawn {
@@ -68,56 +67,24 @@ impl Drawn {
     ) -> Drawn {
         let mut sample = Sample::of(leaves, levels, interval);
         let observed = sample.statistics(&observed_hits(leaves));
-        let mut columns = vec![Vec::with_capacity(replicates); observed.len()];
         let rare = (leaves.occupied.iter()).map(|c| (base_of(c.z, c.n).1, c.n));
         let (mut rng, groups) = (Rng::new(seed), Group::all(rare, 0.5));
         let mut hits = Vec::new();
-        for _ in 0..replicates {
+        let draw = || {
             hits.clear();
             groups.iter().for_each(|g| g.draw(&mut rng, &mut hits));
-            for (column, value) in columns.iter_mut().zip(sample.statistics(&hits)) {
-                column.push(value);
-            }
-        }
+            sample.statistics(&hits)
+        };
         Drawn {
             levels: levels.len(),
-            observed,
-            columns,
+            ranks: Ranks::of(observed, replicates, draw),
         }
-    }
-
-    /// The smallest p-value of a statistic.
-    pub fn least_p_value(&self) -> f64 {
-        let both = self.columns.iter().zip(&self.observed);
-        let p_values = both.map(|(column, &observed)| rank::p_value(column, observed));
-        p_values.fold(1.0, f64::min)
-    }
-
-    /// R, the number of replicates.
-    pub fn replicates(&self) -> usize {
-        self.columns[0].len()
     }
 
     /// p-value of a statistic: (1 + #{drawn ≥ observed})/(R + 1), of `scale` times the observed.
     pub fn p_value(&self, statistic: Statistic, scale: f64) -> f64 {
         let at = self.position(statistic);
-        rank::p_value(&self.columns[at], scale * self.observed[at])
-    }
-
-    /// p-value of a level whose observed T_d is lower by `less`, times n.
-    pub fn level_p_value(&self, level: usize, less: f64) -> f64 {
-        rank::p_value(&self.columns[level], self.observed[level] - less)
-    }
-
-    /// p-value of the smallest p-value of these levels, by the joint law of the draws; `less` as
-    /// above, one for each.
-    pub fn joint_p_value(&self, levels: &[usize], less: &[f64]) -> f64 {
-        let columns: Vec<&[f64]> = levels.iter().map(|&b| &self.columns[b][..]).collect();
-        let observed = levels
-            .iter()
-            .zip(less)
-            .map(|(&b, less)| self.observed[b] - less);
-        rank::joint_p_value(&columns, &observed.collect::<Vec<_>>())
+        self.ranks.p_value(at, |observed| scale * observed)
     }
 
     fn position(&self, statistic: Statistic) -> usize {

@@ -159,12 +159,11 @@ impl Null {
             let first = replicates(asked.alpha.max(FIRST));
             let mut drawn = draw(first);
             let all = replicates(asked.alpha);
-            if all > first && drawn.least_p_value() <= 2.0 * asked.alpha + 0.01 {
+            if all > first && drawn.ranks.least_p_value() <= 2.0 * asked.alpha + 0.01 {
                 drawn = draw(all);
             }
             let all = in_family(asked.alpha, asked.family);
-            let floor = 1.0 / (drawn.replicates() + 1) as f64;
-            if all > drawn.replicates() && drawn.least_p_value() <= floor {
+            if drawn.ranks.are_too_few(all) {
                 drawn = draw(all);
             }
             drawn
@@ -194,7 +193,7 @@ impl Null {
 
     /// Number of replicates; `None` where formulas serve.
     pub fn replicates(&self) -> Option<u32> {
-        self.drawn.as_ref().map(|d| d.replicates() as u32)
+        self.drawn.as_ref().map(|d| d.ranks.replicates() as u32)
     }
 
     /// Whether no p-value can be had: nothing is drawn and formulas do not hold.
@@ -229,7 +228,10 @@ impl Null {
             return part.moments.survival(part.debiased);
         }
         match &self.drawn {
-            Some(drawn) => drawn.level_p_value(level, self.n * part.less(self.dispersion)),
+            Some(drawn) => {
+                let less = self.n * part.less(self.dispersion);
+                drawn.ranks.p_value(level, |observed| observed - less)
+            }
             None if self.speaks(level) => {
                 part.moments.survival(part.debiased_under(self.dispersion))
             }
@@ -250,9 +252,8 @@ impl Null {
         }
         let first = *kept.first()?;
         if let Some(drawn) = &self.drawn {
-            let less = |b: &usize| self.n * self.parts[*b].less(self.dispersion);
-            let less: Vec<f64> = kept.iter().map(less).collect();
-            return Some(drawn.joint_p_value(&kept, &less));
+            let less = |&b: &usize| (b, self.n * self.parts[b].less(self.dispersion));
+            return Some(drawn.ranks.joint_p_value(kept.iter().map(less)));
         }
         // Along the chain, a gap has the product of its correlations.
         let (mut chain, mut before) = (Vec::with_capacity(kept.len()), first);

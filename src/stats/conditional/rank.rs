@@ -22,7 +22,7 @@ pub fn p_value(drawn: &[f64], observed: f64) -> f64 {
 
 /// P(smallest p-value over the columns ≤ the observed one): every replicate is ranked column by
 /// column among the others and the data, as the data are. \[Westfall and Young 1993\]
-pub fn joint_p_value(columns: &[&[f64]], observed: &[f64]) -> f64 {
+fn joint_p_value(columns: &[&[f64]], observed: &[f64]) -> f64 {
     let total = columns.first().map_or(0, |c| c.len());
     let mut fewest = vec![usize::MAX; total];
     let mut seen = usize::MAX;
@@ -46,4 +46,55 @@ pub fn joint_p_value(columns: &[&[f64]], observed: &[f64]) -> f64 {
     }
     let extreme = fewest.iter().filter(|&&f| f <= seen).count();
     (1 + extreme) as f64 / (1 + total) as f64
+}
+
+/// Observed statistics, and those of replicates.
+#[derive(Debug, Clone)]
+pub struct Ranks {
+    observed: Vec<f64>,
+    /// One column of replicates for each statistic.
+    columns: Vec<Vec<f64>>,
+}
+
+impl Ranks {
+    /// Of so many replicates, each as `draw` gives it.
+    pub fn of(observed: Vec<f64>, replicates: usize, mut draw: impl FnMut() -> Vec<f64>) -> Ranks {
+        let mut columns = vec![Vec::with_capacity(replicates); observed.len()];
+        for _ in 0..replicates {
+            for (column, value) in columns.iter_mut().zip(draw()) {
+                column.push(value);
+            }
+        }
+        Ranks { observed, columns }
+    }
+
+    /// R, the number of replicates.
+    pub fn replicates(&self) -> usize {
+        self.columns.first().map_or(0, Vec::len)
+    }
+
+    /// The smallest p-value of a statistic.
+    pub fn least_p_value(&self) -> f64 {
+        let all = (0..self.columns.len()).map(|at| self.p_value(at, |observed| observed));
+        all.fold(1.0, f64::min)
+    }
+
+    /// Whether it takes `all` replicates to tell how small the smallest p-value is.
+    pub fn are_too_few(&self, all: usize) -> bool {
+        let had = self.replicates();
+        all > had && self.least_p_value() <= 1.0 / (had + 1) as f64
+    }
+
+    /// p-value of a statistic whose observed value is this of the one that was observed.
+    pub fn p_value(&self, at: usize, of: impl Fn(f64) -> f64) -> f64 {
+        p_value(&self.columns[at], of(self.observed[at]))
+    }
+
+    /// p-value of the smallest p-value of these statistics, by their joint law; each is observed
+    /// lower by the second number.
+    pub fn joint_p_value(&self, all: impl Iterator<Item = (usize, f64)>) -> f64 {
+        let both = all.map(|(at, less)| (&self.columns[at][..], self.observed[at] - less));
+        let (columns, observed): (Vec<_>, Vec<_>) = both.unzip();
+        joint_p_value(&columns, &observed)
+    }
 }

@@ -70,7 +70,7 @@ pub fn sampled(sample: &[(f64, bool)], nu: f64, terms: usize, seed: u64) -> Samp
     let n = sample.len();
     let (mut sum, mut squares) = (0.0, 0.0);
     let mut one = || {
-        let (z, y) = sample[((rng.uniform() * n as f64) as usize).min(n - 1)];
+        let (z, y) = sample[rng.below(n)];
         (z, f64::from(u8::from(y)) - z)
     };
     let terms = if n > 0 { terms } else { 0 };

@@ -110,8 +110,7 @@ mod tests {
     fn no_partition_of_a_small_sample_is_better() {
         let mut rng = crate::rng::Rng::new(2);
         for _ in 0..50 {
-            let mut draw = || (rng.uniform(), rng.uniform() < 0.5);
-            let sample: Vec<_> = (0..9).map(|_| draw()).collect();
+            let sample = crate::samples::events(&mut rng, 9, |u| u, |_| 0.5);
             let p = Points::from_scores(&sample).unwrap();
             let (a, n) = (p.atoms(), p.n());
             let mut want = f64::MAX;

@@ -178,11 +178,12 @@ impl Block {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::Rng;
+    use crate::samples;
 
     fn sample(n: usize, seed: u64) -> Vec<(f64, bool)> {
-        let mut rng = crate::rng::Rng::new(seed);
-        let mut draw = || ((rng.uniform() * 64.0).floor() / 64.0, rng.uniform() < 0.4);
-        (0..n).map(|_| draw()).collect()
+        let score = |u: f64| (u * 64.0).floor() / 64.0;
+        samples::events(&mut Rng::new(seed), n, score, |_| 0.4)
     }
 
     #[test]
@@ -236,14 +237,10 @@ mod tests {
 
     #[test]
     fn p_values_are_uniform_enough_when_calibrated() {
-        let mut rng = crate::rng::Rng::new(11);
+        let mut rng = Rng::new(11);
         let mut below = 0;
         for _ in 0..400 {
-            let mut draw = || {
-                let z = rng.uniform();
-                (z, rng.uniform() < z)
-            };
-            let sample: Vec<_> = (0..200).map(|_| draw()).collect();
+            let sample = samples::events(&mut rng, 200, |u| u, |z| z);
             let l = laplace(&Points::from_scores(&sample).unwrap(), 1.0);
             let p = l.p_value.unwrap();
             assert!(l.p_value_bound >= p * 0.5);

@@ -98,11 +98,11 @@ pub fn surrogate(errors: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::Rng;
+    use crate::samples;
 
     fn sample(n: usize, seed: u64) -> Vec<(f64, bool)> {
-        let mut rng = crate::rng::Rng::new(seed);
-        let mut draw = || (rng.uniform(), rng.uniform() < 0.3);
-        (0..n).map(|_| draw()).collect()
+        samples::events(&mut Rng::new(seed), n, |u| u, |_| 0.3)
     }
 
     #[test]

@@ -148,6 +148,7 @@ fn transform(x: &mut [Complex], sign: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::Rng;
 
     #[test]
     fn one_event_is_off_by_its_residual() {
@@ -159,9 +160,7 @@ mod tests {
 
     #[test]
     fn the_transform_smooths_as_the_sum_over_reflected_images_does() {
-        let mut rng = crate::rng::Rng::new(31);
-        let mut draw = || (rng.uniform(), rng.uniform() < 0.4);
-        let sample: Vec<_> = (0..30).map(|_| draw()).collect();
+        let sample = crate::samples::events(&mut Rng::new(31), 30, |u| u, |_| 0.4);
         let p = Points::from_scores(&sample).unwrap();
         let mut before = 1.0;
         for sigma in [0.02, 0.1, 0.5, 1.0] {

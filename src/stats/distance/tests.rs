@@ -2,10 +2,9 @@
 
 use super::*;
 use crate::axis::{Axis, Grid};
-use crate::fixed::Score;
 use crate::levels::Levels;
 use crate::rng::Rng;
-use crate::sums::Sums;
+use crate::samples;
 
 /// Scores and outcomes of several kinds: calibrated, overconfident, rare, few values, constant.
 fn samples(n: usize) -> Vec<Vec<(f64, bool)>> {
@@ -63,11 +62,7 @@ fn all(sample: &[(f64, bool)]) -> Whole {
 
 fn window(sample: &[(f64, bool)], axis: Axis) -> Whole {
     let grid = Grid::new(axis, 12);
-    let mut sums = Sums::new(grid);
-    for &(z, y) in sample {
-        sums.observe(Score::new(z).unwrap(), y).unwrap();
-    }
-    let levels = Levels::from_sums(&sums);
+    let levels = Levels::from_sums(&samples::sums(grid, sample));
     let edges = |i: u64| grid.edges(12, i as u32);
     let linear = axis == Axis::Linear;
     let cheap = of_cells(levels.finest(), edges, linear, Extent::Cheap).unwrap();

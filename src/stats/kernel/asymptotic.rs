@@ -88,7 +88,7 @@ impl Matrix {
         for _ in 0..replicates {
             drawn.fill(0);
             for _ in 0..self.n {
-                drawn[(rng.uniform() * self.n as f64) as usize] += 1;
+                drawn[rng.below(self.n)] += 1;
             }
             above += u32::from(self.resampled(&drawn) >= observed);
         }

@@ -175,8 +175,7 @@ pub fn consistency_p(sample: &Vectors, partition: Partition, replicates: u32, se
     let n = sample.len();
     let mut above = 0;
     for _ in 0..replicates {
-        let drawn = (0..n).map(|_| ((rng.uniform() * n as f64) as usize).min(n - 1));
-        let drawn: Vec<usize> = drawn.collect();
+        let drawn: Vec<usize> = (0..n).map(|_| rng.below(n)).collect();
         let uniforms: Vec<f64> = drawn.iter().map(|_| rng.uniform()).collect();
         let drawn = resampled(sample, partition, &drawn, &uniforms);
         above += u32::from(reaches(drawn, observed));
@@ -195,18 +194,10 @@ pub fn resampled(sample: &Vectors, partition: Partition, drawn: &[usize], unifor
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::samples;
 
-    fn sample(rng: &mut Rng, n: usize, push: bool) -> Vectors {
-        let mut all = Vectors::new(3);
-        while all.len() < n {
-            let mut row = [rng.uniform(), rng.uniform(), rng.uniform()];
-            let sum: f64 = row.iter().sum();
-            row.iter_mut().for_each(|p| *p /= sum);
-            let y = draw(&row, rng.uniform());
-            let y = if push && rng.uniform() < 0.5 { 0 } else { y };
-            all.push(&row, y).unwrap();
-        }
-        all
+    fn sample(rng: &mut Rng, n: usize, pushed: f64) -> Vectors {
+        samples::vectors(rng, (n, 3), pushed, |rng, k| samples::row(rng, k, |u| u))
     }
 
     #[test]
@@ -214,8 +205,8 @@ mod tests {
         let mut rng = Rng::new(12);
         let (mut level, mut power, sets) = ([0; 2], [0; 2], 200);
         for set in 0..sets {
-            for (push, hits) in [(false, &mut level), (true, &mut power)] {
-                let t = binned_tests(&sample(&mut rng, 200, push), 39, set);
+            for (pushed, hits) in [(0.0, &mut level), (0.5, &mut power)] {
+                let t = binned_tests(&sample(&mut rng, 200, pushed), 39, set);
                 for (hit, t) in hits.iter_mut().zip([t.uniform, t.dynamic]) {
                     *hit += u32::from(t.conditional_p.unwrap() <= 0.05);
                 }
@@ -230,14 +221,8 @@ mod tests {
     fn the_published_p_values_are_not_valid_for_ten_classes() {
         let (mut rng, mut published, mut conditional) = (Rng::new(14), 0, 0);
         for set in 0..20 {
-            let mut all = Vectors::new(10);
-            while all.len() < 250 {
-                let mut row: Vec<f64> = (0..10).map(|_| rng.uniform().powi(10)).collect();
-                let sum: f64 = row.iter().sum();
-                row.iter_mut().for_each(|p| *p /= sum);
-                let y = draw(&row, rng.uniform());
-                all.push(&row, y).unwrap();
-            }
+            let sharp = |rng: &mut Rng, k| samples::row(rng, k, |u| u.powi(10));
+            let all = samples::vectors(&mut rng, (250, 10), 0.0, sharp);
             let t = binned_test(&all, Partition::Uniform(UNIFORM_BINS), 39, set);
             published += u32::from(t.consistency_p.unwrap() <= 0.05);
             conditional += u32::from(t.conditional_p.unwrap() <= 0.05);
@@ -250,7 +235,7 @@ mod tests {
 
     #[test]
     fn without_redrawn_samples_there_are_no_p_values() {
-        let t = binned_tests(&sample(&mut Rng::new(1), 50, false), 0, 1);
+        let t = binned_tests(&sample(&mut Rng::new(1), 50, 0.0), 0, 1);
         assert!(t.uniform.conditional_p.is_none() && t.dynamic.consistency_p.is_none());
         assert_eq!(t.p_value(), 1.0);
     }

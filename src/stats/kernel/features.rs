@@ -288,8 +288,7 @@ pub fn bounded(n: usize, count: usize, seed: u64) -> Vec<usize> {
     let mut rng = Rng::new(seed);
     let mut chosen = std::collections::BTreeSet::new();
     for last in n - count..n {
-        let at = (rng.uniform() * (last + 1) as f64) as usize;
-        if !chosen.insert(at.min(last)) {
+        if !chosen.insert(rng.below(last + 1)) {
             chosen.insert(last);
         }
     }

@@ -139,7 +139,6 @@ mod tests {
     use super::super::conditional::{self, draw};
     use super::super::skce::Quadratic;
     use super::super::tests::redrawn_p_value;
-    use super::super::weighted;
     use super::*;
 
     const KERNEL: Kernel = Kernel::TotalVariation { nu: 0.4 };
@@ -168,7 +167,7 @@ mod tests {
             let weights: Vec<f64> = (0..40).map(|_| 0.2 + rng.uniform()).collect();
             let ones = [1.0; 40];
             for (w, q) in [
-                (&weights[..], weighted::sums(&all, &weights, KERNEL)),
+                (&weights[..], Quadratic::weighted(&all, &weights, KERNEL)),
                 (&ones[..], Quadratic::of(&all, KERNEL)),
             ] {
                 let redrawn = Redrawn::new(&all, w, KERNEL);

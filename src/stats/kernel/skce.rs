@@ -90,17 +90,24 @@ pub struct Quadratic {
 impl Quadratic {
     /// All pairs of the sample; n(n−1)/2 kernel values.
     pub fn of(sample: &Vectors, kernel: Kernel) -> Quadratic {
+        Quadratic::weighted(sample, &vec![1.0; sample.len()], kernel)
+    }
+
+    /// The same with `weights` above 0, one an event, as [`super::weighted`] has it; n is Σw.
+    pub fn weighted(sample: &Vectors, weights: &[f64], kernel: Kernel) -> Quadratic {
+        assert_eq!(weights.len(), sample.len(), "one weight an event");
         let mut q = Quadratic::default();
-        for i in 0..sample.len() {
+        for (i, &w) in weights.iter().enumerate() {
             let this = (sample.row(i), sample.outcome(i));
-            q.add_diagonal(this);
+            q.add_diagonal(this, w);
+            let w2 = w * w;
             // A row's sums apart: the totals then lose no more digits than a row has.
             let (mut h, mut squares, mut null) = (0.0, 0.0, 0.0);
-            for j in 0..i {
+            for (j, &v) in weights[..i].iter().enumerate() {
                 let p = pair(kernel, this, (sample.row(j), sample.outcome(j)));
-                h += p.h;
-                squares += p.h * p.h;
-                null += p.null_variance;
+                h += w * v * p.h;
+                squares += w2 * v * v * p.h * p.h;
+                null += w2 * v * v * p.null_variance;
             }
             q.off += 2.0 * h;
             q.off_squares += 2.0 * squares;
@@ -112,21 +119,22 @@ impl Quadratic {
     /// The sums of single events only.
     pub fn diagonal(sample: &Vectors) -> Quadratic {
         let mut q = Quadratic::default();
-        sample.events().for_each(|event| q.add_diagonal(event));
+        sample.events().for_each(|event| q.add_diagonal(event, 1.0));
         q
     }
 
-    fn add_diagonal(&mut self, (p, y): (&[f64], u32)) {
+    fn add_diagonal(&mut self, (p, y): (&[f64], u32), w: f64) {
         let norm: f64 = p.iter().map(|p| p * p).sum();
         let h = |p: f64| 1.0 - 2.0 * p + norm;
         let own = h(p[y as usize]);
         let mean = 1.0 - norm;
-        self.n += 1.0;
-        self.diagonal += own;
-        self.diagonal_squares += own * own;
-        self.null_diagonal += mean;
+        let w2 = w * w;
+        self.n += w;
+        self.diagonal += w2 * own;
+        self.diagonal_squares += w2 * w2 * (own * own);
+        self.null_diagonal += w2 * mean;
         let spread = |&p: &f64| p * (h(p) - mean) * (h(p) - mean);
-        self.null_diagonal_variance += p.iter().map(spread).sum::<f64>();
+        self.null_diagonal_variance += w2 * w2 * p.iter().map(spread).sum::<f64>();
     }
 
     /// SKCE_b, the biased estimator: n⁻²Σ h_ij, at least 0 up to rounding. Its mean under the null

@@ -4,26 +4,14 @@ use super::*;
 use crate::algebra::{Merge, Retract};
 use crate::conditional::rank::reaches;
 use crate::rng::Rng;
+use crate::samples;
 
 /// Symmetric Dirichlet predictions with the outcomes of the paper's models: calibrated, half of
 /// class 0 (M2).
 fn sample(n: usize, classes: usize, pushed: f64, rng: &mut Rng) -> Vectors {
-    let mut all = Vectors::new(classes);
-    while all.len() < n {
-        // Exponentials of a power are sparse enough for a test.
-        let mut g: Vec<f64> = (0..classes)
-            .map(|_| (1.0 - rng.uniform()).ln().powi(4))
-            .collect();
-        let sum: f64 = g.iter().sum();
-        g.iter_mut().for_each(|g| *g /= sum);
-        let y = if rng.uniform() < pushed {
-            0
-        } else {
-            conditional::draw(&g, rng.uniform())
-        };
-        all.push(&g, y).unwrap();
-    }
-    all
+    // Exponentials of a power are sparse enough for a test.
+    let sparse = |rng: &mut Rng, k| samples::row(rng, k, |u| (1.0 - u).ln().powi(4));
+    samples::vectors(rng, (n, classes), pushed, sparse)
 }
 
 /// Exact p-value of any statistic that is large off the null: outcomes are redrawn from the

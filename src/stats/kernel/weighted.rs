@@ -21,7 +21,7 @@
 
 use super::conditional;
 use super::phi::{self, Kernel};
-use super::skce::{Quadratic, pair};
+use super::skce::Quadratic;
 use super::vectors::Vectors;
 use crate::rng::Rng;
 
@@ -57,33 +57,6 @@ pub struct WeightedEvaluation {
     pub alpha: f64,
 }
 
-/// The sums over all pairs with `weights` above 0, one an event; n is Σw.
-pub fn sums(sample: &Vectors, weights: &[f64], kernel: Kernel) -> Quadratic {
-    assert_eq!(weights.len(), sample.len(), "one weight an event");
-    let mut q = Quadratic::default();
-    for (i, &w) in weights.iter().enumerate() {
-        let this = (sample.row(i), sample.outcome(i));
-        let own = Quadratic::diagonal(&sample.pick([i]));
-        let w2 = w * w;
-        q.n += w;
-        q.diagonal += w2 * own.diagonal;
-        q.diagonal_squares += w2 * w2 * own.diagonal_squares;
-        q.null_diagonal += w2 * own.null_diagonal;
-        q.null_diagonal_variance += w2 * w2 * own.null_diagonal_variance;
-        let (mut h, mut squares, mut null) = (0.0, 0.0, 0.0);
-        for (j, &v) in weights[..i].iter().enumerate() {
-            let p = pair(kernel, this, (sample.row(j), sample.outcome(j)));
-            h += w * v * p.h;
-            squares += w2 * v * v * p.h * p.h;
-            null += w2 * v * v * p.null_variance;
-        }
-        q.off += 2.0 * h;
-        q.off_squares += 2.0 * squares;
-        q.null_pairs += 2.0 * null;
-    }
-    q
-}
-
 /// The kernel test with the total variation kernel; `None` with fewer than two events. Above
 /// `quadratic_max` events a seeded part is used, each event with its weight.
 pub fn evaluate(
@@ -100,7 +73,7 @@ pub fn evaluate(
     let weights: Vec<f64> = kept.iter().map(|&i| weights[i]).collect();
     let nu = o.nu.or_else(|| phi::median_bandwidth(&rows)).unwrap_or(1.0);
     let kernel = Kernel::TotalVariation { nu };
-    let q = sums(&rows, &weights, kernel);
+    let q = Quadratic::weighted(&rows, &weights, kernel);
     let squares: f64 = weights.iter().map(|w| w * w).sum();
     let pairs = q.n * q.n - squares;
     let p_value = conditional::p_value(&rows, &weights, kernel, &q, (o.alpha, o.seed));
@@ -129,11 +102,7 @@ pub fn evaluate(
 fn part(n: usize, most: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
     if n > most {
-        let mut rng = Rng::new(seed);
-        for i in 0..most {
-            let j = i + ((rng.uniform() * (n - i) as f64) as usize).min(n - i - 1);
-            order.swap(i, j);
-        }
+        Rng::new(seed).choose(&mut order, most);
         order.truncate(most);
         order.sort_unstable();
     }
@@ -145,13 +114,12 @@ mod tests {
     use super::*;
     use crate::kernel::Options;
     use crate::kernel::conditional::draw;
+    use crate::samples;
 
     fn sample(rng: &mut Rng, n: usize, wrong: f64) -> (Vectors, Vec<f64>) {
         let (mut all, mut weights) = (Vectors::new(3), Vec::new());
         while all.len() < n {
-            let mut row = [rng.uniform(), rng.uniform(), rng.uniform()];
-            let sum: f64 = row.iter().sum();
-            row.iter_mut().for_each(|p| *p /= sum);
+            let row = samples::row(rng, 3, |u| u);
             let y = draw(&row, rng.uniform());
             let y = if rng.uniform() < wrong { 2 } else { y };
             weights.push(0.2 + 5.0 * row[0] * row[0]);
@@ -161,15 +129,17 @@ mod tests {
     }
 
     #[test]
-    fn unit_weights_give_the_plain_sums_and_a_weight_of_two_that_of_an_event_twice() {
+    fn a_weight_of_two_is_an_event_twice() {
         let mut rng = Rng::new(3);
         let (v, _) = sample(&mut rng, 40, 0.0);
         let kernel = Kernel::TotalVariation { nu: 0.3 };
-        assert_eq!(sums(&v, &[1.0; 40], kernel), Quadratic::of(&v, kernel));
         let mut weights = [1.0; 40];
         weights[7] = 2.0;
         let twice = v.pick((0..40).chain([7]));
-        let (got, want) = (sums(&v, &weights, kernel), Quadratic::of(&twice, kernel));
+        let (got, want) = (
+            Quadratic::weighted(&v, &weights, kernel),
+            Quadratic::of(&twice, kernel),
+        );
         assert!((got.biased() - want.biased()).abs() < 1e-14);
     }
 

@@ -34,7 +34,7 @@
 use super::cell::Name;
 use super::level::{VectorCell, VectorLevel};
 use crate::conditional::{
-    INFORMATION_DRAWN, INFORMATION_MIN, hits::Group, in_family, rank, replicates, trusts,
+    INFORMATION_DRAWN, INFORMATION_MIN, hits::Group, in_family, rank::Ranks, replicates, trusts,
 };
 use crate::null::Moments;
 use crate::rng::Rng;
@@ -48,15 +48,9 @@ const SEED: u64 = 0;
 pub(super) struct Null {
     trusted: Vec<bool>,
     information: f64,
-    drawn: Option<Drawn>,
-}
-
-/// Statistics of replicates.
-#[derive(Debug)]
-struct Drawn {
-    observed: Vec<f64>,
-    /// One column for each level; then that of the interval, if it has one.
-    columns: Vec<Vec<f64>>,
+    /// Of each level; then that of the interval, if it has one.
+    drawn: Option<Ranks>,
+    with_interval: bool,
 }
 
 /// ΣV of a level; of weighted events (Σw²V)²/Σw⁴V.
@@ -90,20 +84,21 @@ impl Null {
         let information = leaves.map_or(0.0, information);
         let silent = |m: &Moments| m.variance <= 0.0;
         let sound = moments.iter().zip(&trusted).all(|(m, &t)| t || silent(m));
-        let draws = leaves.is_some_and(is_plain)
-            && information > 0.0
+        let draws = information > 0.0
             && (information < INFORMATION_MIN || (!sound && information <= INFORMATION_DRAWN));
+        let drawn = leaves.filter(|l| draws && is_plain(l)).map(|finest| {
+            let draw = |count: usize| drawn(levels, finest, interval, count);
+            let (first, all) = (draw(replicates(alpha)), in_family(alpha, 1));
+            match first.are_too_few(all) {
+                true => draw(all),
+                false => first,
+            }
+        });
         Null {
             trusted,
             information,
-            drawn: draws.then(|| {
-                let drawn = Drawn::of(levels, interval, replicates(alpha));
-                let (had, all) = (drawn.replicates(), in_family(alpha, 1));
-                if all > had && drawn.least_p_value() <= 1.0 / (had + 1) as f64 {
-                    return Drawn::of(levels, interval, all);
-                }
-                drawn
-            }),
+            drawn,
+            with_interval: interval.is_some(),
         }
     }
 
@@ -120,17 +115,15 @@ impl Null {
     /// p-value of a level that takes part, and has variance.
     pub fn level_p_value(&self, level: usize, formula: impl FnOnce() -> f64) -> f64 {
         match &self.drawn {
-            Some(d) => rank::p_value(&d.columns[level], d.observed[level]),
+            Some(drawn) => drawn.p_value(level, |observed| observed),
             None => formula(),
         }
     }
 
     /// Joint p-value of these levels by the draws; `None` where formulas serve.
     pub fn drawn_joint_p_value(&self, levels: &[usize]) -> Option<f64> {
-        let d = self.drawn.as_ref()?;
-        let columns: Vec<&[f64]> = levels.iter().map(|&b| &d.columns[b][..]).collect();
-        let observed: Vec<f64> = levels.iter().map(|&b| d.observed[b]).collect();
-        Some(rank::joint_p_value(&columns, &observed))
+        let drawn = self.drawn.as_ref()?;
+        Some(drawn.joint_p_value(levels.iter().map(|&b| (b, 0.0))))
     }
 
     /// p-value of the unbiased estimate at the interval's level, of these moments; `None` where no
@@ -140,9 +133,10 @@ impl Null {
             return Some(m.survival(t));
         }
         match &self.drawn {
-            Some(d) => {
+            Some(drawn) => {
                 let at = self.trusted.len();
-                Some(rank::p_value(d.columns.get(at)?, d.observed[at]))
+                let known = self.with_interval;
+                known.then(|| drawn.p_value(at, |observed| observed))
             }
             None => (trusts(m) && self.information >= INFORMATION_MIN).then(|| m.survival(t)),
         }
@@ -292,54 +286,35 @@ impl Tier {
     }
 }
 
-impl Drawn {
-    fn of(levels: &[VectorLevel], interval: Option<usize>, replicates: usize) -> Drawn {
-        let Some(finest) = levels.last() else {
-            return Drawn {
-                observed: Vec::new(),
-                columns: Vec::new(),
-            };
-        };
-        let leaves: Vec<Leaf> = finest.cells.iter().map(Leaf::of).collect();
-        let tier = |l: &VectorLevel, w: fn(f64) -> f64| Tier::of(l, &leaves, finest, w);
-        let mut tiers: Vec<Tier> = levels.iter().map(|l| tier(l, |n| 1.0 / n)).collect();
-        tiers.extend(interval.map(|at| tier(&levels[at], |n| 1.0 / (n - 1.0))));
-        let mut all = |hits: &[(usize, Option<usize>)]| -> Vec<f64> {
-            let tiers = tiers.iter_mut();
-            tiers.map(|tier| tier.statistic(&leaves, hits)).collect()
-        };
-        let observed = all(&observed_hits(&leaves, finest));
-        let mut columns = vec![Vec::with_capacity(replicates); observed.len()];
-        let rare = leaves
-            .iter()
-            .zip(&finest.cells)
-            .map(|(l, c)| (l.rare, c.count));
-        let (mut rng, groups) = (Rng::new(SEED), Group::all(rare, 1.0));
-        let (mut places, mut hits) = (Vec::new(), Vec::new());
-        for _ in 0..replicates {
-            places.clear();
-            groups.iter().for_each(|g| g.draw(&mut rng, &mut places));
-            hits.clear();
-            for &at in &places {
-                let at = at as usize;
-                hits.push((at, leaves[at].outcome(rng.uniform())));
-            }
-            for (column, value) in columns.iter_mut().zip(all(&hits)) {
-                column.push(value);
-            }
+/// Draws so many sets of outcomes.
+fn drawn(
+    levels: &[VectorLevel],
+    finest: &VectorLevel,
+    interval: Option<usize>,
+    replicates: usize,
+) -> Ranks {
+    let leaves: Vec<Leaf> = finest.cells.iter().map(Leaf::of).collect();
+    let tier = |l: &VectorLevel, w: fn(f64) -> f64| Tier::of(l, &leaves, finest, w);
+    let mut tiers: Vec<Tier> = levels.iter().map(|l| tier(l, |n| 1.0 / n)).collect();
+    tiers.extend(interval.map(|at| tier(&levels[at], |n| 1.0 / (n - 1.0))));
+    let mut all = |hits: &[(usize, Option<usize>)]| -> Vec<f64> {
+        let tiers = tiers.iter_mut();
+        tiers.map(|tier| tier.statistic(&leaves, hits)).collect()
+    };
+    let observed = all(&observed_hits(&leaves, finest));
+    let rare = (leaves.iter().zip(&finest.cells)).map(|(l, c)| (l.rare, c.count));
+    let (mut rng, groups) = (Rng::new(SEED), Group::all(rare, 1.0));
+    let mut places = Vec::new();
+    Ranks::of(observed, replicates, || {
+        places.clear();
+        groups.iter().for_each(|g| g.draw(&mut rng, &mut places));
+        let mut hits = Vec::with_capacity(places.len());
+        for &at in &places {
+            let at = at as usize;
+            hits.push((at, leaves[at].outcome(rng.uniform())));
         }
-        Drawn { observed, columns }
-    }
-
-    fn replicates(&self) -> usize {
-        self.columns.first().map_or(0, Vec::len)
-    }
-
-    fn least_p_value(&self) -> f64 {
-        let both = self.columns.iter().zip(&self.observed);
-        let p_values = both.map(|(column, &observed)| rank::p_value(column, observed));
-        p_values.fold(1.0, f64::min)
-    }
+        all(&hits)
+    })
 }
 
 /// The outcomes that were not the likeliest of their cell, with its position.

@@ -43,10 +43,7 @@ impl Events {
                 labels.push(y);
                 continue;
             }
-            order.clear();
-            order.extend(0..classes as u32);
-            // Stable, so that equal probabilities keep the order of classes.
-            order.sort_by(|&a, &b| row[b as usize].total_cmp(&row[a as usize]));
+            by_rank(row, &mut order);
             points.extend(order[..dimension].iter().map(|&c| row[c as usize]));
             let place = order[..dimension].iter().position(|&c| c == y);
             labels.push(place.map_or(NONE, |p| p as u32));
@@ -122,4 +119,12 @@ impl Events {
             VectorView::TopK(_) => self.dimension,
         }
     }
+}
+
+/// The classes of a vector in falling order of their entries.
+pub(super) fn by_rank(entries: &[f64], order: &mut Vec<u32>) {
+    order.clear();
+    order.extend(0..entries.len() as u32);
+    // Stable, so that equal probabilities keep the order of classes.
+    order.sort_by(|&a, &b| entries[b as usize].total_cmp(&entries[a as usize]));
 }

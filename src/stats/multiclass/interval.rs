@@ -16,7 +16,7 @@ use super::estimate;
 use super::events::Events;
 use super::level::{VectorCell, VectorLevel};
 use crate::estimate::{Estimate, Spread, shortfall, smoothed};
-use crate::interval::squared_ends;
+use crate::interval::{median, squared_ends};
 use crate::null::Moments;
 
 /// The interval.
@@ -43,9 +43,19 @@ pub struct VectorInterval {
 
 /// Slices by default: the largest power of two not above max(2, n^(2/(4+d))), at which binning
 /// error and noise balance for a Lipschitz curve; at most what a name can hold.
+/// [`super::evaluate_events`] takes fewer where cells then hold too few events.
 pub fn default_slices(n: usize, d: usize) -> u32 {
     let target = (n as f64).powf(2.0 / (4.0 + d as f64)).clamp(2.0, 32_768.0);
     1 << target.log2().floor() as u32
+}
+
+/// Whether half of the occupied cells have fewer than 5 events, so that the interval says little.
+pub(super) fn is_too_fine(level: &VectorLevel) -> bool {
+    median_count(level) < 5.0
+}
+
+fn median_count(level: &VectorLevel) -> f64 {
+    median(level.cells.iter().map(|c| c.count).collect())
 }
 
 /// The interval of a sample at `slices` slices, as published. `None` without events.
@@ -101,14 +111,6 @@ fn with_ends(
     let alpha = 1.0 - confidence;
     let within = zero.is_none_or(|p| p > alpha);
     let ends = squared_ends(e, level.count, alpha, within);
-    let mut counts: Vec<f64> = level.cells.iter().map(|c| c.count).collect();
-    counts.sort_by(f64::total_cmp);
-    let middle = counts.len() / 2;
-    let median = if counts.len().is_multiple_of(2) {
-        0.5 * (counts[middle - 1] + counts[middle])
-    } else {
-        counts[middle]
-    };
     VectorInterval {
         slices: level.slices,
         confidence,
@@ -117,7 +119,7 @@ fn with_ends(
         lower: ends.lower.sqrt(),
         upper: ends.upper.sqrt(),
         contains_zero: ends.contains_zero,
-        median_count: median,
+        median_count: median_count(level),
     }
 }
 

@@ -90,14 +90,17 @@ pub fn evaluate_events(
     let d = events.free_dimension();
     let effective = events.effective();
     let n = effective.map_or(events.len(), |n| n as usize);
-    let slices = slices.unwrap_or(interval::default_slices(n, d));
-    let slices = slices.clamp(1, cell::SLICES_MAX);
     if events.is_empty() {
         return None;
     }
     let levels = tcal::levels(events);
-    let at = VectorLevel::of(events, slices);
-    let shown = levels.iter().position(|l| l.slices == slices);
+    let wanted = slices.unwrap_or(interval::default_slices(n, d));
+    let mut at = VectorLevel::of(events, wanted.clamp(1, cell::SLICES_MAX));
+    // Fewer slices where those by default are too fine for the events.
+    while slices.is_none() && at.slices > 2 && interval::is_too_fine(&at) {
+        at = VectorLevel::of(events, at.slices / 2);
+    }
+    let shown = levels.iter().position(|l| l.slices == at.slices);
     let (tcal, null) = tcal::test(&levels, &tcal::Shape::of(events), alpha, shown);
     Some(Evaluation {
         view: events.view,

@@ -6,7 +6,7 @@
 //! the order of classes, and divided once: so what is kept gives the same sums to the bit as the
 //! vector itself.
 
-use super::events::VectorView;
+use super::events::{VectorView, by_rank};
 use super::shape::Shape;
 
 /// The class of an entry that is not there: the prediction was no vector, or came before the view
@@ -34,14 +34,6 @@ pub fn depth(views: impl Iterator<Item = VectorView>, classes: usize) -> usize {
         shape.dimension().unwrap_or(0)
     };
     views.map(of).max().unwrap_or(0)
-}
-
-/// The classes of a vector in falling order of their entries.
-pub fn by_rank(entries: &[f64], order: &mut Vec<u32>) {
-    order.clear();
-    order.extend(0..entries.len() as u32);
-    // Stable, so that equal probabilities keep the order of classes.
-    order.sort_by(|&a, &b| entries[b as usize].total_cmp(&entries[a as usize]));
 }
 
 /// The `depth` largest entries of a vector, to be divided by `sum`, each with its class; absent

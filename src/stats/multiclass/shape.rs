@@ -35,26 +35,26 @@ impl Shape {
 
     /// Most cells that can be occupied: the cap, or all there are.
     pub fn cells_most(&self) -> usize {
-        let free = match self.view {
-            VectorView::Full => self.classes.saturating_sub(1),
-            VectorView::TopK(k) => k,
-        };
-        let all = 1usize.checked_shl(self.level().saturating_mul(free as u32));
+        let all = 1usize.checked_shl(self.level().saturating_mul(self.free() as u32));
         all.unwrap_or(usize::MAX).min(self.cells_max)
     }
 
     /// Heap bytes of a cell: a tree keeps its entries between half and wholly full nodes.
     pub fn cell_bytes(&self) -> usize {
-        let k = self.dimension().unwrap_or(0);
-        let words = match self.view {
-            VectorView::TopK(_) => k,
-            VectorView::Full => 2 * k.saturating_sub(1),
-        };
         let entry = size_of::<Name>() + size_of::<Vec<i64>>();
-        2 * entry + 2 * words + 8 * self.width()
+        2 * entry + 2 * self.words() + 8 * self.width()
     }
 
-    /// CompactCell of a cell.
+    /// Words of a cell's name.
+    pub(super) fn words(&self) -> usize {
+        let k = self.dimension().unwrap_or(0);
+        match self.view {
+            VectorView::TopK(_) => k,
+            VectorView::Full => 2 * k.saturating_sub(1),
+        }
+    }
+
+    /// Integers of a cell.
     pub(super) fn width(&self) -> usize {
         let k = self.dimension().unwrap_or(0);
         match self.weighted {
@@ -81,10 +81,14 @@ impl Shape {
 
     /// L: the finest level has 2^L slices.
     pub fn level(&self) -> u32 {
-        let free = match self.view {
+        (12 / self.free().max(1) as u32).max(1)
+    }
+
+    /// Free dimensions.
+    fn free(&self) -> usize {
+        match self.view {
             VectorView::Full => self.classes.saturating_sub(1),
             VectorView::TopK(k) => k,
-        };
-        (12 / free.max(1) as u32).max(1)
+        }
     }
 }

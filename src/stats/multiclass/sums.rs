@@ -22,9 +22,9 @@
 //! cell: 104 for k = 2; of weighted events two to four times that.
 
 use super::cell::Name;
-use super::events::{NONE, VectorView};
+use super::events::{NONE, VectorView, by_rank};
 use super::level::VectorLevel;
-use super::ranked::{Ranked, by_rank};
+use super::ranked::Ranked;
 use super::{plain, weighted};
 use crate::algebra::{Merge, Overflow, Retract};
 use crate::weight::Weight;
@@ -361,7 +361,7 @@ impl VectorSums {
     pub fn from_rows(shape: Shape, rows: Rows, refused: u64) -> Option<VectorSums> {
         let mut sums = VectorSums::new(shape)?;
         sums.refused = refused;
-        let (words, top) = (sums.words(), 1u16 << shape.level());
+        let (words, top) = (shape.words(), 1u16 << shape.level());
         for (name, cell) in rows {
             let floors = match shape.view {
                 VectorView::TopK(_) => name.len(),
@@ -383,13 +383,6 @@ impl VectorSums {
             sums.cells.insert(name, cell);
         }
         (sums.n <= EVENTS_MAX).then_some(sums)
-    }
-
-    fn words(&self) -> usize {
-        match self.shape.view {
-            VectorView::TopK(_) => self.k,
-            VectorView::Full => 2 * (self.k - 1),
-        }
     }
 
     /// Heap bytes held.

@@ -44,7 +44,7 @@ use super::cell::Name;
 use super::level::{Law, Tuples, VectorCell};
 use super::plain::pair;
 use crate::fixed::to_fixed;
-use crate::weight::{UNIT_16, UNIT_32, UNIT_48, UNIT_64, UNIT_96, Weight, Wide};
+use crate::weight::{UNIT_16, UNIT_32, UNIT_48, UNIT_64, UNIT_96, Weight, Wide, halves};
 
 /// Where the two-word numbers of a cell of k coordinates are.
 #[derive(Debug, Clone, Copy)]
@@ -97,7 +97,7 @@ impl Places {
     }
 }
 
-/// CompactCell of a cell.
+/// Words of a cell.
 pub(super) fn width(k: usize) -> usize {
     Places { k }.wide(3)
 }
@@ -196,19 +196,11 @@ fn carry(words: &mut [i64], limbs: &[u64], f: fn(u64, u64) -> (u64, bool)) {
 }
 
 fn put(c: &mut [i64], at: usize, x: u128) {
-    carry(
-        &mut c[at..at + 2],
-        &[x as u64, (x >> 64) as u64],
-        u64::overflowing_add,
-    );
+    carry(&mut c[at..at + 2], &halves(x), u64::overflowing_add);
 }
 
 fn take(c: &mut [i64], at: usize, x: u128) {
-    carry(
-        &mut c[at..at + 2],
-        &[x as u64, (x >> 64) as u64],
-        u64::overflowing_sub,
-    );
+    carry(&mut c[at..at + 2], &halves(x), u64::overflowing_sub);
 }
 
 fn double(c: &[i64], at: usize) -> u128 {

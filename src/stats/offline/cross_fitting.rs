@@ -96,10 +96,7 @@ fn run(
     }
     let mut rng = Rng::new(seed ^ 0x5EED_CF17);
     let mut order: Vec<usize> = (0..n).collect();
-    for i in 0..n {
-        let j = i + ((rng.uniform() * (n - i) as f64) as usize).min(n - i - 1);
-        order.swap(i, j);
-    }
+    rng.choose(&mut order, n);
     let redraw = |rng: &mut Rng| -> Vec<u32> {
         let one = |i| draw(rows.row(i), rng.uniform());
         (0..n).map(one).collect()

@@ -164,7 +164,7 @@ impl Split<'_> {
         let replicates = ((2.0 * tests / alpha) as u32).max(REPLICATES_MIN);
         let mut rng = Rng::new(seed ^ 0x5EED_5711);
         let mut order: Vec<usize> = (0..n).collect();
-        choose(&mut order, n / 2, &mut rng);
+        rng.choose(&mut order, n / 2);
         let (first, second) = order.split_at(n / 2);
         let pseudo: Vec<u32> = second
             .iter()
@@ -242,22 +242,13 @@ impl Split<'_> {
         let mut order: Vec<usize> = (0..pooled.len()).collect();
         for replicate in 0..=replicates {
             if replicate > 0 {
-                choose(&mut order, v.len(), rng);
+                rng.choose(&mut order, v.len());
             }
             for (level, drawn) in levels.iter_mut().zip(&mut drawn) {
                 drawn.push(level.statistic(&order[..v.len()]));
             }
         }
         smallest_rank(&drawn)
-    }
-}
-
-/// Puts a random choice of `count` elements first.
-fn choose(order: &mut [usize], count: usize, rng: &mut Rng) {
-    let n = order.len();
-    for i in 0..count {
-        let j = i + ((rng.uniform() * (n - i) as f64) as usize).min(n - i - 1);
-        order.swap(i, j);
     }
 }
 

@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::evaluation::Options as Evaluation;
-use crate::kernel::conditional::draw;
 use crate::rng::Rng;
+use crate::samples;
 
 fn options(alpha: f64, tolerance: f64, seed: u64) -> Options {
     Options {
@@ -20,11 +20,7 @@ fn options(alpha: f64, tolerance: f64, seed: u64) -> Options {
 
 /// Uniform scores with the true probability `truth`.
 fn sample(rng: &mut Rng, n: usize, truth: impl Fn(f64) -> f64) -> Vec<(f64, bool)> {
-    let mut one = || {
-        let z = rng.uniform();
-        (z, rng.uniform() < truth(z))
-    };
-    (0..n).map(|_| one()).collect()
+    samples::events(rng, n, |u| u, truth)
 }
 
 /// Scores twice as far from ½ as the truth is: over-confident, the mean right.
@@ -32,14 +28,18 @@ fn over_confident(z: f64) -> f64 {
     0.5 + 0.5 * (z - 0.5)
 }
 
-/// Share of rejections at α = 0.05 over `sets` samples.
-fn rejections(test: Test, sets: u64, n: usize, truth: fn(f64) -> f64) -> f64 {
+/// Share of rejections at α = 0.05 over so many samples of so many events.
+fn rejections(
+    test: Test,
+    (sets, n): (u64, usize),
+    tolerance: f64,
+    truth: impl Fn(f64) -> f64,
+) -> f64 {
     let mut rng = Rng::new(0xC0FFEE ^ test as u64);
     let hits = (0..sets).filter(|&seed| {
-        let data = sample(&mut rng, n, truth);
-        scores(test, &data, &options(0.05, 0.0, seed))
-            .unwrap()
-            .reject
+        let data = sample(&mut rng, n, &truth);
+        let found = scores(test, &data, &options(0.05, tolerance, seed));
+        found.unwrap().reject
     });
     hits.count() as f64 / sets as f64
 }
@@ -50,39 +50,24 @@ fn bar(sets: u64) -> f64 {
 }
 
 #[test]
-fn known_smoothness_keeps_its_level_and_finds_over_confidence() {
-    let level = rejections(Test::KnownSmoothness, 1000, 500, |z| z);
-    assert!(level <= bar(1000) && level >= 0.02, "{level}");
-    let power = rejections(Test::KnownSmoothness, 100, 500, over_confident);
-    assert!(power > 0.99, "{power}");
-}
-
-#[test]
-fn consistency_resampling_keeps_its_level_and_finds_over_confidence() {
-    let level = rejections(Test::Consistency, 100, 300, |z| z);
-    assert!(level <= bar(100), "{level}");
-    let power = rejections(Test::Consistency, 30, 300, over_confident);
-    assert!(power > 0.9, "{power}");
-}
-
-#[test]
-fn both_splitting_tests_keep_their_level_and_find_over_confidence() {
-    for test in [Test::Splitting, Test::SplittingAdaptive] {
-        let level = rejections(test, 100, 200, |z| z);
-        // Bonferroni over classes and halves: well under α.
-        assert!(level <= bar(100), "{test:?} {level}");
-        let power = rejections(test, 20, 6000, over_confident);
-        assert!(power > 0.9, "{test:?} {power}");
+fn every_test_keeps_its_level_and_finds_over_confidence() {
+    // Samples for the level and the power, the least level, and what the power exceeds. P(Bin(300,
+    // 0.05) < 4) < 0.001; where the tests split, α is shared by Bonferroni over classes and halves.
+    for (test, calibrated, wrong, least, exceeded) in [
+        (Test::KnownSmoothness, (1000, 500), (100, 500), 0.02, 0.99),
+        (Test::Consistency, (100, 300), (30, 300), 0.0, 0.9),
+        (Test::Splitting, (100, 200), (20, 6000), 0.0, 0.9),
+        (Test::SplittingAdaptive, (100, 200), (20, 6000), 0.0, 0.9),
+        (Test::CrossFitting, (300, 200), (30, 2000), 4.0 / 300.0, 0.9),
+    ] {
+        let level = rejections(test, calibrated, 0.0, |z| z);
+        assert!(
+            (least..=bar(calibrated.0)).contains(&level),
+            "{test:?} {level}"
+        );
+        let power = rejections(test, wrong, 0.0, over_confident);
+        assert!(power > exceeded, "{test:?} {power}");
     }
-}
-
-#[test]
-fn cross_fitting_keeps_its_level_and_finds_over_confidence() {
-    let level = rejections(Test::CrossFitting, 300, 200, |z| z);
-    // P(Bin(300, 0.05) outside 4..=29) < 0.001.
-    assert!((4.0..=29.0).contains(&(300.0 * level)), "{level}");
-    let power = rejections(Test::CrossFitting, 30, 2000, over_confident);
-    assert!(power > 0.9, "{power}");
 }
 
 #[test]
@@ -125,19 +110,7 @@ fn a_push_of_all_rates_is_seen_by_the_tests_of_means() {
 
 /// Vectors of three classes, `pushed` of the outcomes class 0 whatever was said.
 fn three(rng: &mut Rng, n: usize, pushed: f64) -> Vectors {
-    let mut all = Vectors::new(3);
-    while all.len() < n {
-        let cut: Vec<f64> = (0..3).map(|_| -(1.0 - rng.uniform()).ln()).collect();
-        let sum: f64 = cut.iter().sum();
-        let p = [cut[0] / sum, cut[1] / sum, 1.0 - (cut[0] + cut[1]) / sum];
-        let y = if rng.uniform() < pushed {
-            0
-        } else {
-            draw(&p, rng.uniform())
-        };
-        let _ = all.push(&p, y);
-    }
-    all
+    samples::vectors(rng, (n, 3), pushed, samples::uniform_row)
 }
 
 #[test]
@@ -150,43 +123,27 @@ fn of_three_classes_every_test_keeps_its_level_and_finds_a_pushed_class() {
         (Test::CrossFitting, 40),
         (Test::Consistency, 40),
     ] {
+        let rejected = |data: &Vectors, seed| {
+            let found = vectors(test, data, &options(0.05, 0.0, seed));
+            found.unwrap().reject
+        };
         let mut hits = 0;
         for seed in 0..sets {
             let data = three(&mut rng, 300, 0.0);
-            hits += u64::from(
-                vectors(test, &data, &options(0.05, 0.0, seed))
-                    .unwrap()
-                    .reject,
-            );
+            hits += u64::from(rejected(&data, seed));
         }
         assert!(hits as f64 / sets as f64 <= bar(sets), "{test:?} {hits}");
-        let pushed = three(&mut rng, 5000, 0.5);
-        assert!(
-            vectors(test, &pushed, &options(0.05, 0.0, 1))
-                .unwrap()
-                .reject,
-            "{test:?}"
-        );
+        assert!(rejected(&three(&mut rng, 5000, 0.5), 1), "{test:?}");
     }
 }
 
 #[test]
 fn the_composite_test_keeps_its_level_at_the_edge_and_finds_what_is_far_beyond_it() {
-    let mut rng = Rng::new(21);
     let tau = 0.1;
-    let mut run = |off: f64, sets: u64| {
-        let hits = (0..sets).filter(|&seed| {
-            let data = sample(&mut rng, 1000, |z| z + off);
-            scores(Test::Composite, &data, &options(0.05, tau, seed))
-                .unwrap()
-                .reject
-        });
-        hits.count() as f64 / sets as f64
-    };
     // At most τ where the push is cut at probability 1.
-    let level = run(tau, 300);
+    let level = rejections(Test::Composite, (300, 1000), tau, |z| z + tau);
     assert!(level <= bar(300), "{level}");
-    let power = run(0.3, 50);
+    let power = rejections(Test::Composite, (50, 1000), tau, |z| z + 0.3);
     assert!(power > 0.95, "{power}");
 }
 
@@ -200,12 +157,7 @@ fn the_papers_composite_threshold_is_below_the_mean_for_a_large_constant() {
     let mut rng = Rng::new(22);
     let (mut paper, mut ours) = (0, 0);
     for _ in 0..20 {
-        let data: Vec<(f64, bool)> = (0..n)
-            .map(|_| {
-                let z = 0.5 * rng.uniform();
-                (z, rng.uniform() < z + tau)
-            })
-            .collect();
+        let data = samples::events(&mut rng, n, |u| 0.5 * u, |z| z + tau);
         let debiased = estimator::debiased(&Level::from_scores(&data, m));
         let c = composite(debiased, n, m, 1, 2, tau, 0.05);
         paper += u32::from(c.paper_reject);

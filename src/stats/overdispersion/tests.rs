@@ -4,49 +4,16 @@ use super::super::fixed::Score;
 use super::super::rng::Rng;
 use super::super::weight::Weight;
 use super::*;
+use crate::samples;
 
-/// A series of `panes` panes of `events` events of scores drawn by `score`; the outcomes of a
-/// cluster of `length` successive events share a shift of the log odds of this spread.
-fn series(
-    seed: u64,
-    (panes, events): (usize, usize),
-    (length, spread): (usize, f64),
-    score: impl Fn(f64) -> f64,
-    truth: impl Fn(f64) -> f64,
-) -> Dispersion {
-    let (mut rng, mut all) = (Rng::new(seed), Dispersion::default());
-    let (mut shift, mut at) = (0.0, 0);
-    for number in 0..panes as i64 {
-        let mut sums = Sums::new(Grid::new(Axis::Linear, 4));
-        for _ in 0..events {
-            if at % length == 0 {
-                shift = spread * rng.normal();
-            }
-            at += 1;
-            let z = score(rng.uniform());
-            let p = truth(z);
-            let shifted = 1.0 / (1.0 + (1.0 - p) / p * f64::exp(-shift));
-            let y = rng.uniform() < shifted;
-            sums.observe(Score::new(z).unwrap(), y).unwrap();
-        }
-        all.observe(number, &PaneTotals::of(&sums));
-    }
-    all
-}
-
-fn calibrated(z: f64) -> f64 {
-    z
+fn totals(n: u64, u: i64, u2: u64, v: u64) -> PaneTotals {
+    PaneTotals { n, u, u2, v }
 }
 
 #[test]
 fn the_estimate_is_the_formula() {
     // Two kinds of panes in turn, V = 25 each: δ = ±0.2, so each difference squared is 0.16.
-    let pane = |u: i64| PaneTotals {
-        n: 100,
-        u: u << 32,
-        u2: 25 << 32,
-        v: 25 << 32,
-    };
+    let pane = |u: i64| totals(100, u << 32, 25 << 32, 25 << 32);
     let mut all = Dispersion::default();
     (0..PANES_MIN as i64 - 1).for_each(|i| all.observe(i, &pane(5 - 10 * (i % 2))));
     assert_eq!(all.measure(), None);
@@ -71,12 +38,7 @@ fn the_estimate_is_the_formula() {
 
 #[test]
 fn panes_add_up_in_any_order_and_the_old_ones_go() {
-    let pane = |i: i64| PaneTotals {
-        n: 40 + i as u64 % 7,
-        u: (i % 5 - 2) << 30,
-        u2: 3 << 32,
-        v: 3 << 32,
-    };
+    let pane = |i: i64| totals(40 + i as u64 % 7, (i % 5 - 2) << 30, 3 << 32, 3 << 32);
     let mut forward = Dispersion::default();
     (0..10_000).for_each(|i| forward.observe(i, &pane(i)));
     let (mut even, mut odd) = (Dispersion::default(), Dispersion::default());
@@ -125,67 +87,32 @@ fn weights_of_one_change_nothing() {
 }
 
 #[test]
-fn a_model_that_is_wrong_or_drifts_is_not_overdispersed_and_bursts_are() {
-    let doubled = |z: f64| 2.0 * z / (1.0 + z);
-    let sharp = |z: f64| z * z / (z * z + (1.0 - z).powi(2));
-    for truth in [calibrated, doubled, sharp] {
-        let found = series(3, (200, 100), (1, 0.0), |u| u, truth).measure();
-        let found = found.unwrap();
-        assert_eq!(found.gated(), None, "{found:?}");
-    }
-    let rare = |u: f64| 0.001 + 0.018 * u;
-    let found = series(4, (200, 600), (1, 0.0), rare, doubled).measure();
-    assert_eq!(found.unwrap().gated(), None);
-    // A model that goes wrong at once, and one that is put right again.
+fn a_model_that_goes_wrong_at_once_or_is_put_right_again_is_not_overdispersed() {
     for until in [200, 150] {
         let (mut rng, mut all) = (Rng::new(6), Dispersion::default());
         for number in 0..200 {
-            let mut sums = Sums::new(Grid::new(Axis::Linear, 4));
-            for _ in 0..100 {
-                let z = rng.uniform();
-                let wrong = (100..until).contains(&number);
-                let y = rng.uniform() < if wrong { z * z } else { z };
-                sums.observe(Score::new(z).unwrap(), y).unwrap();
-            }
+            let wrong = (100..until).contains(&number);
+            let truth = |z: f64| if wrong { z * z } else { z };
+            let events = samples::events(&mut rng, 100, |u| u, truth);
+            let sums = samples::sums(Grid::new(Axis::Linear, 4), &events);
             all.observe(number, &PaneTotals::of(&sums));
         }
         let found = all.measure().unwrap();
         assert_eq!(found.gated(), None, "{found:?}");
     }
-    // An hour that is ten panes long shows when panes are joined.
-    for length in [50, 500] {
-        let found = series(5, (200, 100), (length, 1.0), |u| u, calibrated).measure();
-        let found = found.unwrap();
-        assert!(found.low > 2.0, "{found:?}");
-    }
 }
 
 #[test]
 fn what_late_outcomes_change_is_as_if_it_had_come_before_its_pane() {
-    let pane = |i: i64| PaneTotals {
-        n: 100 + i as u64 % 7,
-        u: (i % 5 - 2) << 30,
-        u2: 30 << 32,
-        v: 25 << 32,
-    };
+    let pane = |i: i64| totals(100 + i as u64 % 7, (i % 5 - 2) << 30, 30 << 32, 25 << 32);
     // One event of each pane changes its outcome, and another one is the first of its prediction.
-    let minus = PaneTotals {
-        n: 1,
-        u: -(1 << 30),
-        u2: 1 << 28,
-        v: 1 << 29,
-    };
-    let plus = PaneTotals {
-        n: 2,
-        u: 5 << 30,
-        u2: 3 << 29,
-        v: 1 << 30,
-    };
-    let corrected = |i: i64| PaneTotals {
-        n: pane(i).n + 1,
-        u: pane(i).u + (6 << 30),
-        u2: pane(i).u2 + (5 << 28),
-        v: pane(i).v + (1 << 29),
+    let (minus, plus) = (
+        totals(1, -(1 << 30), 1 << 28, 1 << 29),
+        totals(2, 5 << 30, 3 << 29, 1 << 30),
+    );
+    let corrected = |i: i64| {
+        let PaneTotals { n, u, u2, v } = pane(i);
+        totals(n + 1, u + (6 << 30), u2 + (5 << 28), v + (1 << 29))
     };
     let (mut before, mut after) = (Dispersion::default(), Dispersion::default());
     (0..300).for_each(|i| before.observe(i, &corrected(i)));
@@ -208,11 +135,9 @@ fn what_late_outcomes_change_is_as_if_it_had_come_before_its_pane() {
 #[test]
 fn a_pane_of_the_future_that_is_cut_keeps_out_none_of_those_that_follow() {
     let mut rng = Rng::new(8);
-    let mut pane = || PaneTotals {
-        n: 100,
-        u: ((rng.uniform() - 0.5) * 10.0 * 2f64.powi(32)) as i64,
-        u2: 25 << 32,
-        v: 25 << 32,
+    let mut pane = || {
+        let u = ((rng.uniform() - 0.5) * 10.0 * 2f64.powi(32)) as i64;
+        totals(100, u, 25 << 32, 25 << 32)
     };
     let mut series = Dispersion::default();
     (0..100).for_each(|i| series.observe(i, &pane()));

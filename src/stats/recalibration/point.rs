@@ -1,10 +1,8 @@
 //! What maps are fitted to: events that share a score, or the cell around it.
 
 use super::unfit::Unfit;
+use crate::fixed::CLIP;
 use crate::levels::Level;
-
-/// Scores enter a logarithm no nearer to 0 and 1 than this, as in the log sums.
-pub const CLIP: f64 = 1.0 / (1u64 << 32) as f64;
 
 /// Events that are taken as one: of one score, or of one cell at its mean score.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,17 +30,22 @@ impl Point {
 
     /// Raw scores in [0, 1], ascending; ties are one point.
     pub fn of_scores(sample: &[(f64, bool)]) -> Vec<Point> {
-        let mut order = sample.to_vec();
+        Point::of_weighted(sample.iter().map(|&(z, y)| (z, y, 1.0)))
+    }
+
+    /// The same of scores with weights above 0: `n` is Σw and `y` Σwy.
+    pub(crate) fn of_weighted(sample: impl Iterator<Item = (f64, bool, f64)>) -> Vec<Point> {
+        let mut order: Vec<_> = sample.collect();
         order.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut points: Vec<Point> = Vec::new();
-        for (z, y) in order {
-            let y = f64::from(u8::from(y));
+        for (z, y, w) in order {
+            let y = if y { w } else { 0.0 };
             match points.last_mut() {
                 Some(last) if last.z == z => {
-                    last.n += 1.0;
+                    last.n += w;
                     last.y += y;
                 }
-                _ => points.push(Point { z, n: 1.0, y }),
+                _ => points.push(Point { z, n: w, y }),
             }
         }
         points

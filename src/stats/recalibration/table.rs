@@ -15,7 +15,7 @@
 //! they read back to the bit.
 
 use super::map::Map;
-use super::point::CLIP;
+use crate::fixed::CLIP;
 use std::fmt::Write;
 
 /// Equal cells whose edges are rows.

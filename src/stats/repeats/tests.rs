@@ -49,11 +49,7 @@ fn measured(events: &[Scored]) -> Option<RepeatedScores> {
 }
 
 fn suspicious(sets: u64, make: impl Fn(u64) -> Vec<Scored>) -> u64 {
-    let found = |seed: &u64| {
-        let events = make(*seed);
-        let measured = measured(&events);
-        measured.is_some_and(|m| m.is_suspicious())
-    };
+    let found = |seed: &u64| measured(&make(*seed)).is_some_and(|m| m.is_suspicious());
     (1..=sets).filter(found).count() as u64
 }
 
@@ -286,10 +282,6 @@ fn zeros_say_nothing_of_repeats() {
         events(s, 5_000, 0.0, score)
     };
     assert!(suspicious(100, |s| with(0.1, s)) <= 3);
-    let of = |zeros| {
-        let all = with(zeros, 3);
-        let found = measured(&all).unwrap();
-        found.share
-    };
+    let of = |zeros| measured(&with(zeros, 3)).unwrap().share;
     assert!((of(0.1) - of(0.0)).abs() < 0.02);
 }

@@ -27,9 +27,8 @@
 //! its digits.)
 //!
 //! Always: M_c is kept as its logarithm, −∞ before the first stake, so no pane is too large; state
-//! is a function of the panes and stakes since the last restart, to the last bit on one machine,
-//! and [`Parts`] is all of it. It is an error to feed an outcome twice, or panes in an order that
-//! depends on outcomes.
+//! is a function of the panes and stakes since the last restart, to the last bit on one machine. It
+//! is an error to feed an outcome twice, or panes in an order that depends on outcomes.
 //!
 //! Cost: 287·3 + 572·4 numbers, 25 kB a stream; about 3000 exponentials and logarithms a pane where
 //! every cell is occupied.
@@ -85,28 +84,18 @@ pub struct Component {
     pub onset: Place,
 }
 
-/// All state of a [`Detector`], for a snapshot.
+/// See the module. All of its state is public, for a snapshot.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Parts {
+pub struct Detector {
     /// The components, [`COMPONENTS`] of them.
     pub components: Vec<Component>,
     /// w of each cell and amplitude, [`CELLS`] of them, in (0, 1).
     pub signs: Vec<[f64; LEARNT]>,
-    /// Events since the restart.
+    /// Events since it began or was restarted.
     pub events: u64,
     /// Σ z(1 − z) of their scores in each of [`SPREAD`] equal cells of z: where the scores lie.
     pub variance: [f64; SPREAD],
-}
-
-/// Parts that no detector has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NotADetector;
-
-/// See the module.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Detector {
-    parts: Parts,
 }
 
 impl Default for Detector {
@@ -116,19 +105,17 @@ impl Default for Detector {
             onset: Place::default(),
         };
         Detector {
-            parts: Parts {
-                components: vec![blank; COMPONENTS],
-                signs: vec![[0.5; LEARNT]; CELLS],
-                events: 0,
-                variance: [0.0; SPREAD],
-            },
+            components: vec![blank; COMPONENTS],
+            signs: vec![[0.5; LEARNT]; CELLS],
+            events: 0,
+            variance: [0.0; SPREAD],
         }
     }
 }
 
 impl Detector {
-    /// Puts back what [`Detector::parts`] gave.
-    pub fn from_parts(parts: Parts) -> Result<Detector, NotADetector> {
+    /// Whether a detector can have this state; ask it of one that was stored.
+    pub fn is_sound(&self) -> bool {
         let sign = |w: &f64| (SIGN_MIN..=1.0 - SIGN_MIN).contains(w);
         let whole = |c: &Component| {
             !c.log_worth.is_nan()
@@ -136,26 +123,11 @@ impl Detector {
                 && c.onset.event.is_finite()
                 && c.onset.ms.is_finite()
         };
-        let good = parts.components.len() == COMPONENTS
-            && parts.signs.len() == CELLS
-            && parts.variance.iter().all(|v| v.is_finite())
-            && parts.components.iter().all(whole)
-            && parts.signs.iter().flatten().all(sign);
-        if good {
-            Ok(Detector { parts })
-        } else {
-            Err(NotADetector)
-        }
-    }
-
-    /// All of its state.
-    pub fn parts(&self) -> &Parts {
-        &self.parts
-    }
-
-    /// Events since it began or was restarted.
-    pub fn events(&self) -> u64 {
-        self.parts.events
+        self.components.len() == COMPONENTS
+            && self.signs.len() == CELLS
+            && self.variance.iter().all(|v| v.is_finite())
+            && self.components.iter().all(whole)
+            && self.signs.iter().flatten().all(sign)
     }
 
     /// Takes a pane with `capital` to stake on it at time `ms`; returns log M.
@@ -163,17 +135,17 @@ impl Detector {
     /// The capital may depend on anything before the pane's outcomes.
     pub fn observe(&mut self, pane: &Likelihoods, capital: f64, ms: f64) -> f64 {
         let place = Place {
-            event: self.parts.events as f64 + 1.0,
+            event: self.events as f64 + 1.0,
             ms,
         };
         let ratios = self.ratios(pane);
         let log_a = capital.ln();
-        for (c, log_e) in self.parts.components.iter_mut().zip(ratios) {
+        for (c, log_e) in self.components.iter_mut().zip(ratios) {
             grow(c, log_e, log_a, &place);
         }
-        self.parts.events += pane.n;
+        self.events += pane.n;
         let cells = &pane.cells[Scale::of(SPREAD_SCALE).first..];
-        for (sum, cell) in self.parts.variance.iter_mut().zip(cells) {
+        for (sum, cell) in self.variance.iter_mut().zip(cells) {
             *sum += cell.variance;
         }
         self.log_worth()
@@ -187,11 +159,7 @@ impl Detector {
     /// log(weight_c·M_c) of each component.
     pub fn worths(&self) -> impl Iterator<Item = f64> + Clone {
         let weighted = |(one, log_weight): (&Component, &f64)| log_weight + one.log_worth;
-        self.parts
-            .components
-            .iter()
-            .zip(LOG_WEIGHTS.iter())
-            .map(weighted)
+        self.components.iter().zip(LOG_WEIGHTS.iter()).map(weighted)
     }
 
     /// log e_c of a pane for each component; the signs learn from it.
@@ -203,10 +171,7 @@ impl Detector {
             let rates = CELL_AMPLITUDES.map(|c| c * c / horizon(scale.cells));
             let all = scale.first..scale.first + scale.cells;
             let mut sum = [0.0; LEARNT];
-            for (cell, signs) in pane.cells[all.clone()]
-                .iter()
-                .zip(&mut self.parts.signs[all])
-            {
+            for (cell, signs) in pane.cells[all.clone()].iter().zip(&mut self.signs[all]) {
                 if cell.n > 0 {
                     learn(signs, cell, &rates, &mut sum);
                 }

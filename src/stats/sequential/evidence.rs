@@ -173,7 +173,7 @@ fn direction(detector: &Detector, of: &[f64]) -> Direction {
         Direction::OverConfident,
         Direction::Local,
     ];
-    let spread = &detector.parts().variance;
+    let spread = &detector.variance;
     let mut shares = [0.0; ALL.len()];
     for (c, (bet, share)) in BETS.iter().zip(of).enumerate() {
         let kind = match bet {
@@ -232,7 +232,7 @@ fn cells_direction(
     if scale.warped || scale.cells > SPREAD {
         return Direction::Local;
     }
-    let signs = &detector.parts().signs[scale.first..scale.first + scale.cells];
+    let signs = &detector.signs[scale.first..scale.first + scale.cells];
     let each = SPREAD / scale.cells;
     let j = (at - component(0, 0)) % LEARNT;
     let whole: f64 = spread.iter().sum();
@@ -252,7 +252,7 @@ fn cells_direction(
 /// Mean onset of the components by worth.
 fn onset(detector: &Detector, of: &[f64]) -> Place {
     let mut mean = Place::default();
-    for (c, share) in detector.parts().components.iter().zip(of) {
+    for (c, share) in detector.components.iter().zip(of) {
         mean.event += share * c.onset.event;
         mean.ms += share * c.onset.ms;
     }
@@ -281,7 +281,7 @@ fn leanings(detector: &Detector, of: &[f64], shares: &Shares) -> Vec<Leaning> {
     let largest = (0..SCALES).max_by(|&a, &b| shares.scales[a].total_cmp(&shares.scales[b]));
     let k = largest.unwrap_or(0);
     let (scale, whole) = (Scale::of(k), shares.scales[k]);
-    let signs = &detector.parts().signs[scale.first..scale.first + scale.cells];
+    let signs = &detector.signs[scale.first..scale.first + scale.cells];
     let lean = |(cell, w): (usize, &[f64; LEARNT])| {
         let sum: f64 = (0..LEARNT)
             .map(|j| of[component(k, j)] * (2.0 * w[j] - 1.0))

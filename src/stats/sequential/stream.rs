@@ -29,11 +29,11 @@
 //! It is an error to feed corrections of a pane that was already observed: a late outcome enters
 //! reports, never the detector. For clustered events the ratios are tempered by the dispersion of
 //! all panes before ([`crate::clusters`]); the confidence sequences are not. Always: state is a
-//! function of budget, tolerance and the panes taken, in order. [`StreamDetector::from_parts`]
-//! continues with the same bits.
+//! function of budget, tolerance and the panes taken, in order; a copy continues with the same
+//! bits.
 
 use super::budget::Budget;
-use super::detector::{Detector, NotADetector, Parts};
+use super::detector::Detector;
 use super::evidence::Evidence;
 use super::odds::Odds;
 use super::sequences::{Bounds, Sequences};
@@ -118,12 +118,12 @@ pub enum Outcome {
     Clear,
 }
 
-/// All state of a [`StreamDetector`], for a snapshot.
-#[derive(Debug, Clone, PartialEq)]
+/// See the module. All of its state is public, for a snapshot.
+#[derive(Debug, Clone, PartialEq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct StreamDetectorParts {
-    /// State of the detector.
-    pub detector: Parts,
+pub struct StreamDetector {
+    /// The detector.
+    pub detector: Detector,
     /// The sequences.
     pub sequences: Sequences,
     /// Events since the stream began.
@@ -134,58 +134,19 @@ pub struct StreamDetectorParts {
     pub staked: f64,
     /// Capital at stake since the restart: stakes less what bets have lost since, at least 0.
     pub at_stake: f64,
-    /// The alarm, if the stream is not clear.
+    /// The latest alarm, until the stream is clear again.
     pub alarm: Option<Alarm>,
     /// Totals by cluster since the stream began, where events are clustered.
     pub clusters: RunningClusters,
 }
 
-/// See the module.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct StreamDetector {
-    detector: Detector,
-    sequences: Sequences,
-    events: u64,
-    alarms: u64,
-    staked: f64,
-    at_stake: f64,
-    alarm: Option<Alarm>,
-    clusters: RunningClusters,
-}
-
 impl StreamDetector {
-    /// Puts back what [`StreamDetector::parts`] gave.
-    pub fn from_parts(parts: StreamDetectorParts) -> Result<StreamDetector, NotADetector> {
-        if parts.sequences.bins.len() != Sequences::default().bins.len()
-            || parts.sequences.epoch == 0
-            || !(0.0..f64::INFINITY).contains(&parts.at_stake)
-        {
-            return Err(NotADetector);
-        }
-        Ok(StreamDetector {
-            detector: Detector::from_parts(parts.detector)?,
-            sequences: parts.sequences,
-            events: parts.events,
-            alarms: parts.alarms,
-            staked: parts.staked,
-            at_stake: parts.at_stake,
-            alarm: parts.alarm,
-            clusters: parts.clusters,
-        })
-    }
-
-    /// All of its state.
-    pub fn parts(&self) -> StreamDetectorParts {
-        StreamDetectorParts {
-            detector: self.detector.parts().clone(),
-            sequences: self.sequences.clone(),
-            events: self.events,
-            alarms: self.alarms,
-            staked: self.staked,
-            at_stake: self.at_stake,
-            alarm: self.alarm.clone(),
-            clusters: self.clusters.clone(),
-        }
+    /// Whether a detector can have this state; ask it of one that was stored.
+    pub fn is_sound(&self) -> bool {
+        self.detector.is_sound()
+            && self.sequences.bins.len() == Sequences::default().bins.len()
+            && self.sequences.epoch > 0
+            && (0.0..f64::INFINITY).contains(&self.at_stake)
     }
 
     /// Takes the sealed, mature pane from `start_ms` to `end_ms`; panes come in order of time.
@@ -241,7 +202,7 @@ impl StreamDetector {
             since_ms: before.map_or(at_ms, |a| a.since_ms),
             onset_ms: before.map_or(evidence.onset.ms, |a| a.onset_ms),
             times: before.map_or(0, |a| a.times) + 1,
-            delay_events: self.detector.events() as f64 - evidence.onset.event,
+            delay_events: self.detector.events as f64 - evidence.onset.event,
             residual: self.sequences.mean(alpha),
             staked: self.staked,
             evidence,
@@ -260,7 +221,7 @@ impl StreamDetector {
 
     /// Events since the detector last restarted: at an alarm, or when what it held was dropped.
     pub fn quiet_events(&self) -> u64 {
-        self.detector.events()
+        self.detector.events
     }
 
     /// Whether bets with this log M have won enough for an alarm or a call: they are worth twice
@@ -289,11 +250,6 @@ impl StreamDetector {
         self.at_stake = 0.0;
     }
 
-    /// The latest alarm, until the stream is clear again.
-    pub fn alarm(&self) -> Option<&Alarm> {
-        self.alarm.as_ref()
-    }
-
     /// The evidence since the last restart; `None` before the first pane.
     pub fn evidence(&self) -> Option<Evidence> {
         Evidence::of(&self.detector)
@@ -309,16 +265,6 @@ impl StreamDetector {
         self.sequences.bounds(odds.grid(), rules.alpha)
     }
 
-    /// Alarms since the stream began.
-    pub fn alarms(&self) -> u64 {
-        self.alarms
-    }
-
-    /// Capital staked since the stream began.
-    pub fn staked(&self) -> f64 {
-        self.staked
-    }
-
     /// Most false alarms to expect of the events so far: the capital staked over A.
     pub fn expected_false_alarms(&self, rules: &Rules) -> f64 {
         self.staked / rules.budget.log_threshold().exp()
@@ -326,9 +272,8 @@ impl StreamDetector {
 
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
-        let parts = self.detector.parts();
-        size_of_val::<[_]>(&parts.components)
-            + size_of_val::<[_]>(&parts.signs)
+        size_of_val::<[_]>(&self.detector.components)
+            + size_of_val::<[_]>(&self.detector.signs)
             + size_of_val::<[_]>(&self.sequences.bins)
             + self.clusters.bytes()
     }

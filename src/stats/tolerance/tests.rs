@@ -1,6 +1,7 @@
-use super::super::evaluation::{Options, evaluate_scores};
+use super::super::evaluation::{Direction, Options, evaluate_scores};
 use super::super::rng::Rng;
 use super::*;
+use crate::interval::Interval;
 
 #[test]
 fn a_tolerance_reads_as_it_is_written() {
@@ -39,6 +40,16 @@ fn groups(groups: &[(f64, usize, usize)]) -> Vec<(f64, bool)> {
     groups.iter().flat_map(events).collect()
 }
 
+/// What is concluded where an error of .05 is tolerated, and the interval.
+fn within_a_twentieth(sample: &[(f64, bool)]) -> (Conclusion, Interval) {
+    let o = Options {
+        tolerance: Tolerance::absolute(0.05),
+        ..Options::default()
+    };
+    let e = evaluate_scores(sample, &o).unwrap();
+    (e.tolerance.conclusion, e.interval)
+}
+
 /// Errors of ±.1 and .08 cancel in both halves of the axis.
 #[test]
 fn grades_that_err_are_shown_to() {
@@ -47,52 +58,29 @@ fn grades_that_err_are_shown_to() {
         (0.55, 5_000, 3_250),
         (0.9, 5_000, 4_100),
     ]);
-    let o = Options {
-        tolerance: Tolerance::absolute(0.05),
-        ..Options::default()
-    };
-    let e = evaluate_scores(&sample, &o).unwrap();
-    assert_eq!(
-        e.tolerance.conclusion,
-        Conclusion::Miscalibrated,
-        "{:?}",
-        e.interval
-    );
+    let (concluded, interval) = within_a_twentieth(&sample);
+    assert_eq!(concluded, Conclusion::Miscalibrated, "{interval:?}");
     let truth = (0.25f64 * (0.1 * 0.1 + 0.08 * 0.08)).sqrt();
-    assert!((e.interval.lower..e.interval.upper).contains(&truth));
+    assert!((interval.lower..interval.upper).contains(&truth));
     // Events in other cells change nothing, however many cells that are.
     for others in [4usize, 5, 6, 20, 40] {
         let other = (0..others).map(|i| (0.02 + 0.024 * i as f64, i % 2 == 0));
         let sample: Vec<(f64, bool)> = sample.iter().copied().chain(other).collect();
-        let e = evaluate_scores(&sample, &o).unwrap();
-        assert_eq!(
-            e.tolerance.conclusion,
-            Conclusion::Miscalibrated,
-            "{others}: {:?}",
-            e.interval
-        );
+        let (concluded, interval) = within_a_twentieth(&sample);
+        assert_eq!(concluded, Conclusion::Miscalibrated, "{interval:?}");
     }
     let right = groups(&[
         (0.1, 10_000, 1_000),
         (0.55, 5_000, 2_750),
         (0.9, 5_000, 4_500),
     ]);
-    let e = evaluate_scores(&right, &o).unwrap();
-    assert_eq!(
-        e.tolerance.conclusion,
-        Conclusion::Calibrated,
-        "{:?}",
-        e.interval
-    );
+    let (concluded, interval) = within_a_twentieth(&right);
+    assert_eq!(concluded, Conclusion::Calibrated, "{interval:?}");
 }
 
 /// Half of the scores are .5; the others err by ±.12 in turn, or not at all.
 #[test]
 fn an_error_beside_a_frequent_score_is_covered() {
-    let o = Options {
-        tolerance: Tolerance::absolute(0.05),
-        ..Options::default()
-    };
     let mut missed = 0;
     for seed in 0..60 {
         let mut rng = Rng::new(seed);
@@ -107,14 +95,13 @@ fn an_error_beside_a_frequent_score_is_covered() {
             };
             (0..20_000).map(one).collect()
         };
-        let right = evaluate_scores(&sample(0.0), &o).unwrap();
-        assert_eq!(right.interval.cells, 128);
-        assert_eq!(right.tolerance.conclusion, Conclusion::Calibrated);
-        missed += u32::from(!right.interval.contains_zero);
-        let wrong = evaluate_scores(&sample(0.12), &o).unwrap();
-        assert_eq!(wrong.tolerance.conclusion, Conclusion::Miscalibrated);
+        let (concluded, interval) = within_a_twentieth(&sample(0.0));
+        assert_eq!((concluded, interval.cells), (Conclusion::Calibrated, 128));
+        missed += u32::from(!interval.contains_zero);
+        let (concluded, interval) = within_a_twentieth(&sample(0.12));
+        assert_eq!(concluded, Conclusion::Miscalibrated);
         // The error is √(.12²/2), less where .12 would leave [0, 1].
-        let ends = wrong.interval.lower..wrong.interval.upper;
+        let ends = interval.lower..interval.upper;
         assert!(ends.contains(&0.0797), "{ends:?}");
     }
     // 60 of 90 %: more than 14 have a probability of .001.
@@ -183,4 +170,20 @@ fn an_error_of_single_leaves_that_looks_like_repeats_is_not_called_calibrated() 
         );
     }
     assert!(suspicious >= 5, "{suspicious}");
+}
+
+/// Few events have most of the squared error, so a shift explains little of it.
+#[test]
+fn where_the_ratio_is_off_the_scores_are_not_right_on_the_whole() {
+    let mut rng = Rng::new(66);
+    let event = |_| {
+        let exponential = -(1.0 - rng.uniform()).ln();
+        let z = (0.001 * exponential.powi(3) / 6.0).min(0.9);
+        let odds = z / (1.0 - z) * f64::exp(0.7);
+        (z, rng.uniform() < odds / (1.0 + odds))
+    };
+    let sample: Vec<(f64, bool)> = (0..20_000).map(event).collect();
+    let e = evaluate_scores(&sample, &Options::default()).unwrap();
+    assert!(e.reject && e.tolerance.ratio.is_some_and(|r| r.is_off()));
+    assert_eq!(e.direction, Direction::TooLow);
 }

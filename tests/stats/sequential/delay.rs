@@ -133,7 +133,7 @@ fn changes_are_found_as_soon_as_by_the_reference_and_told_for_what_they_are() {
 fn told(all: &[(usize, StreamDetector)], name: &str, kind: Direction, delay: f64) {
     let (mut right, mut near) = (0, 0);
     for (_, watch) in all {
-        let Some(alarm) = watch.alarm() else { continue };
+        let Some(alarm) = &watch.alarm else { continue };
         right += usize::from(alarm.evidence.direction == kind);
         let onset = alarm.evidence.onset;
         near += usize::from((onset.event - CHANGE as f64).abs() < delay);
@@ -164,7 +164,7 @@ fn cleared(odds: &Odds, change: Change, seed: u64) -> (usize, f64) {
         match watch.observe(odds, &rules(2e6), &sums, (t * PANE_MS, (t + 1) * PANE_MS)) {
             Outcome::Alarm => {
                 mended.get_or_insert(t);
-                delay = watch.alarm().expect("an alarm").delay_events;
+                delay = watch.alarm.as_ref().expect("an alarm").delay_events;
             }
             Outcome::Clear => {
                 let begun = mended.expect("an alarm before its end");
@@ -219,14 +219,14 @@ fn an_error_that_stays_keeps_its_alarm_and_the_interval_is_of_the_whole_of_it() 
                     Outcome::Clear => clears += 1,
                     Outcome::Quiet => {}
                 }
-                match watch.alarm() {
+                match &watch.alarm {
                     Some(alarm) if alarm.times == 1 && alarm.at_ms == (t + 1) * PANE_MS => {
                         begun = t + 1
                     }
                     _ => {}
                 }
             }
-            let alarm = watch.alarm().expect("an alarm");
+            let alarm = watch.alarm.as_ref().expect("an alarm");
             let bounds = watch.bounds(&odds, &rules(2e6));
             assert_eq!(bounds.n, 100 * (1000 - begun) as u64, "seed {seed}");
             assert!(clears > 0 || alarm.times == alarms, "seed {seed}");

@@ -7,9 +7,8 @@ use trueline::stats::algebra::Merge;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::fixed::Score;
 use trueline::stats::rng::Rng;
-use trueline::stats::sequential::detector::{Detector, Parts};
+use trueline::stats::sequential::detector::Detector;
 use trueline::stats::sequential::mixture::{COMPONENTS, DIRECTED, TOWARDS};
-use trueline::stats::sequential::stream::StreamDetectorParts;
 use trueline::stats::sequential::{Budget, Odds, Rules, StreamDetector};
 use trueline::stats::sums::Sums;
 
@@ -201,11 +200,7 @@ fn means(detector: &Detector, z: f64, p: f64, null: Null) -> Vec<f64> {
     for (y, q) in [(0.0, 1.0 - p), (1.0, p)] {
         let mut after = detector.clone();
         after.observe(&likelihoods(&[(z, y)], null), 1.0, 0.0);
-        let pairs = detector
-            .parts()
-            .components
-            .iter()
-            .zip(&after.parts().components);
+        let pairs = detector.components.iter().zip(&after.components);
         for (mean, (a, b)) in mean.iter_mut().zip(pairs) {
             *mean += q * (b.log_worth - a.log_worth.exp().ln_1p()).exp();
         }
@@ -248,20 +243,19 @@ fn the_worth_is_that_of_all_stakes_each_left_to_grow_from_its_own_moment() {
     let mut stakes = vec![Vec::new(); COMPONENTS];
     for t in 0..50 {
         let pane = odds.likelihoods(&pane(&mut rng, 5, LAWS[0].1, |z| 0.8 * z));
-        let mut probe = Detector::from_parts(Parts {
-            signs: detector.parts().signs.clone(),
-            ..Detector::default().parts().clone()
-        })
-        .unwrap();
+        let mut probe = Detector {
+            signs: detector.signs.clone(),
+            ..Detector::default()
+        };
         // From nothing, one stake of 1 is worth e after the pane.
         probe.observe(&pane, 1.0, 0.0);
         detector.observe(&pane, 5.0, 0.0);
         for (c, stakes) in stakes.iter_mut().enumerate() {
             stakes.push(5.0);
-            let e = probe.parts().components[c].log_worth.exp();
+            let e = probe.components[c].log_worth.exp();
             stakes.iter_mut().for_each(|s: &mut f64| *s *= e);
             let want: f64 = stakes.iter().sum();
-            let got = detector.parts().components[c].log_worth.exp();
+            let got = detector.components[c].log_worth.exp();
             assert!((got / want - 1.0).abs() < 1e-11, "{t} {c}");
             // Never below the best single start, which is what CUSUM keeps.
             assert!(got >= stakes.iter().copied().fold(0.0, f64::max) * (1.0 - 1e-12));
@@ -308,15 +302,17 @@ fn a_watch_that_is_put_back_goes_on_with_the_same_bits() {
             1_700_000_010_000 + 10_000 * t,
         );
         let seen = whole.observe(&odds, &rules, &sums, ms);
-        broken = StreamDetector::from_parts(broken.parts()).unwrap();
+        let kept = postcard::to_stdvec(&broken).unwrap();
+        broken = postcard::from_bytes(&kept).unwrap();
+        assert!(broken.is_sound());
         assert_eq!(broken.observe(&odds, &rules, &sums, ms), seen);
         assert_eq!(broken, whole);
-        alarms = whole.alarms();
+        alarms = whole.alarms;
     }
     assert!(alarms > 1, "the stream is bad enough to alarm again");
-    let mut foreign: StreamDetectorParts = whole.parts();
+    let mut foreign = whole;
     foreign.detector.signs[3][1] = f64::NAN;
-    assert!(StreamDetector::from_parts(foreign).is_err());
+    assert!(!foreign.is_sound());
 }
 
 #[test]
@@ -345,6 +341,6 @@ fn panes_of_any_size_and_grids_of_any_kind_leave_the_worth_a_number() {
             watch.observe(&odds, &Rules::default(), &sums, (ms, ms + 10_000));
             assert!(!watch.log_worth().is_nan());
         }
-        assert!(watch.alarms() > 0, "{grid:?}");
+        assert!(watch.alarms > 0, "{grid:?}");
     }
 }

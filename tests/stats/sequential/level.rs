@@ -29,11 +29,11 @@ fn alarms(odds: &Odds, budgets: &[Budget], seed: u64, law: impl Fn(u64) -> Law) 
             };
             let ms = 10_000 * t as i64;
             if watch.observe(odds, &rules, &sums, (ms, ms + 10_000)) == Outcome::Alarm {
-                assert!(watch.alarm().is_some());
+                assert!(watch.alarm.is_some());
             }
         }
     }
-    watches.iter().map(|w| w.alarms() > 0).collect()
+    watches.iter().map(|w| w.alarms > 0).collect()
 }
 
 /// Streams of each law in CI; bars are of the streams of all five laws.

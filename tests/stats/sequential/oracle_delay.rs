@@ -124,7 +124,7 @@ fn ours(odds: &Odds, events: &[(f64, bool)]) -> (f64, Option<Direction>) {
         let span = (t as i64 * 1000, t as i64 * 1000 + 1000);
         let seen = (t + 1) * PANE;
         if watch.observe(odds, &rules, &sums, span) == Outcome::Alarm && seen > CHANGE {
-            let told = watch.alarm().map(|a| a.evidence.direction);
+            let told = watch.alarm.as_ref().map(|a| a.evidence.direction);
             return ((seen - CHANGE) as f64, told);
         }
     }

@@ -2,6 +2,7 @@ use super::super::{Blocks, Kernel, Quadratic, conditional, evaluate as offline};
 use super::*;
 use crate::algebra::Merge;
 use crate::rng::Rng;
+use crate::samples;
 
 const OPTIONS: KernelOptions = KernelOptions {
     sample: 60,
@@ -11,19 +12,12 @@ const OPTIONS: KernelOptions = KernelOptions {
 };
 
 fn events(n: usize, classes: usize, pushed: f64, seed: u64) -> Vectors {
-    let mut rng = Rng::new(seed);
-    let mut all = Vectors::new(classes);
-    while all.len() < n {
-        let mut p: Vec<f64> = (0..classes).map(|_| -(1.0 - rng.uniform()).ln()).collect();
-        let sum: f64 = p.iter().sum();
-        p.iter_mut().for_each(|p| *p /= sum);
-        let y = match rng.uniform() < pushed {
-            true => 0,
-            false => conditional::draw(&p, rng.uniform()),
-        };
-        let _ = all.push(&p, y);
-    }
-    all
+    samples::vectors(
+        &mut Rng::new(seed),
+        (n, classes),
+        pushed,
+        samples::uniform_row,
+    )
 }
 
 fn ranks(n: usize, seed: u64) -> Vec<u64> {
@@ -39,24 +33,20 @@ fn sums(all: &Vectors, ranks: &[u64], kernel: KernelOptions, order: &[usize]) ->
     sums
 }
 
+/// All events, with ranks of a seed.
+fn whole(all: &Vectors, seed: u64, kernel: KernelOptions) -> KernelSums {
+    let order: Vec<usize> = (0..all.len()).collect();
+    sums(all, &ranks(all.len(), seed), kernel, &order)
+}
+
 #[test]
-fn any_order_and_split_keeps_the_events_of_lowest_rank_and_parts_give_them_back() {
+fn the_events_of_lowest_rank_are_kept_and_parts_give_them_back() {
     let (all, ranks) = (events(500, 4, 0.2, 3), ranks(500, 4));
-    let order: Vec<usize> = (0..500).collect();
-    let whole = sums(&all, &ranks, OPTIONS, &order);
-    let mut want = order.clone();
+    let whole = whole(&all, 4, OPTIONS);
+    let mut want: Vec<usize> = (0..500).collect();
     want.sort_by_key(|&i| ranks[i]);
     assert_eq!(whole.vectors(), all.pick(want[..60].iter().copied()));
-    let parts = [&order[..10], &order[10..200], &order[200..]];
-    let mut merged = KernelSums::new(4, OPTIONS).unwrap();
-    for part in parts.iter().rev() {
-        let backwards: Vec<usize> = part.iter().rev().copied().collect();
-        let pane = sums(&all, &ranks, OPTIONS, &backwards);
-        let again = whole.with_parts(pane.parts()).unwrap();
-        merged.merge(&again).unwrap();
-    }
-    assert_eq!(merged, whole);
-    assert_eq!(evaluate(&merged, 0.05, 0.9), evaluate(&whole, 0.05, 0.9));
+    assert_eq!(whole.with_parts(whole.parts()).as_ref(), Some(&whole));
     let mut broken = whole.parts();
     broken.sample.pop();
     assert!(whole.with_parts(broken).is_none());
@@ -119,7 +109,6 @@ fn equal_ranks_have_one_order() {
 #[test]
 fn a_window_says_what_its_sample_says_offline() {
     let (all, ranks) = (events(300, 5, 0.3, 6), ranks(300, 8));
-    let order: Vec<usize> = (0..300).collect();
     for kernel in [
         KernelOptions::default(),
         KernelOptions {
@@ -127,8 +116,8 @@ fn a_window_says_what_its_sample_says_offline() {
             ..KernelOptions::default()
         },
     ] {
-        let window = evaluate(&sums(&all, &ranks, kernel, &order), 0.05, 0.9).unwrap();
-        let mut by_rank = order.clone();
+        let window = evaluate(&whole(&all, 8, kernel), 0.05, 0.9).unwrap();
+        let mut by_rank: Vec<usize> = (0..300).collect();
         by_rank.sort_by_key(|&i| ranks[i]);
         let part = all.pick(by_rank.into_iter().take(kernel.sample));
         let options = Options {
@@ -143,10 +132,9 @@ fn a_window_says_what_its_sample_says_offline() {
 
 #[test]
 fn features_are_the_quadratic_form_of_their_own_kernel_and_its_null_moments() {
-    let (all, ranks) = (events(60, 3, 0.3, 9), ranks(60, 1));
-    let order: Vec<usize> = (0..60).collect();
+    let all = events(60, 3, 0.3, 9);
     // The sample holds every event, so that the null variance is exact.
-    let kept = sums(&all, &ranks, OPTIONS, &order);
+    let kept = whole(&all, 1, OPTIONS);
     let f = evaluate(&kept, 0.05, 0.9).unwrap().features.unwrap();
     let waves: Vec<Vec<f64>> = all
         .events()
@@ -181,13 +169,11 @@ fn the_lower_end_is_seldom_above_the_error_and_at_last_above_nothing() {
     let mut above = 0;
     for seed in 0..50 {
         let all = events(4000, 3, 0.5, 100 + seed);
-        let order: Vec<usize> = (0..4000).collect();
         let kernel = KernelOptions {
             sample: 400,
             ..OPTIONS
         };
-        let kept = sums(&all, &ranks(4000, seed), kernel, &order);
-        let e = evaluate(&kept, 0.05, 0.9).unwrap();
+        let e = evaluate(&whole(&all, seed, kernel), 0.05, 0.9).unwrap();
         let size = |g: &[f64]| {
             let rest: f64 = g[1..].iter().map(|p| p * p).sum();
             0.25 * ((1.0 - g[0]).powi(2) + rest)
@@ -205,9 +191,7 @@ fn both_tests_keep_their_levels_and_features_find_what_the_sample_does_not() {
         let mut hits = [0u32; 2];
         for set in 0..sets {
             let all = events(2000, 3, pushed, 500 + set);
-            let order: Vec<usize> = (0..2000).collect();
-            let kept = sums(&all, &ranks(2000, set), OPTIONS, &order);
-            let e = evaluate(&kept, 0.05, 0.9).unwrap();
+            let e = evaluate(&whole(&all, set, OPTIONS), 0.05, 0.9).unwrap();
             hits[0] += u32::from(e.sample.reject);
             hits[1] += u32::from(e.reject);
         }
@@ -238,9 +222,7 @@ fn of_predictions_that_are_nearly_all_certain_the_level_is_kept_too() {
             };
             assert!(all.push(&g, y).is_ok());
         }
-        let order: Vec<usize> = (0..2000).collect();
-        let kept = sums(&all, &ranks(2000, set), OPTIONS, &order);
-        let e = evaluate(&kept, 0.05, 0.9).unwrap();
+        let e = evaluate(&whole(&all, set, OPTIONS), 0.05, 0.9).unwrap();
         assert!(e.by_features);
         (e.reject, e.sample.biased_p.conditional.is_some())
     };

@@ -3,8 +3,8 @@
 use super::super::{Events, evaluate, evaluate_sums};
 use super::*;
 use crate::kernel::Vectors;
-use crate::kernel::conditional::draw;
 use crate::rng::Rng;
+use crate::samples;
 
 const CASES: [(usize, VectorView); 4] = [
     (3, VectorView::Full),
@@ -23,20 +23,12 @@ fn shape(classes: usize, view: VectorView) -> Shape {
 }
 
 fn sample(classes: usize, n: usize, pushed: f64, seed: u64) -> Vectors {
-    let mut rng = Rng::new(seed);
-    let mut all = Vectors::new(classes);
-    while all.len() < n {
-        let mut p: Vec<f64> = (0..classes).map(|_| -(1.0 - rng.uniform()).ln()).collect();
-        let sum: f64 = p.iter().sum();
-        p.iter_mut().for_each(|p| *p /= sum);
-        let y = if rng.uniform() < pushed {
-            0
-        } else {
-            draw(&p, rng.uniform())
-        };
-        let _ = all.push(&p, y);
-    }
-    all
+    samples::vectors(
+        &mut Rng::new(seed),
+        (n, classes),
+        pushed,
+        samples::uniform_row,
+    )
 }
 
 fn sums(all: &Vectors, view: VectorView) -> VectorSums {
@@ -47,15 +39,9 @@ fn sums(all: &Vectors, view: VectorView) -> VectorSums {
 }
 
 #[test]
-fn any_split_and_order_gives_the_same_integers_and_rows_give_them_back() {
+fn rows_give_the_integers_back() {
     for (classes, view) in CASES {
-        let all = sample(classes, 500, 0.2, 3);
-        let whole = sums(&all, view);
-        let mut back = VectorSums::new(whole.shape()).unwrap();
-        for part in [all.pick((250..500).rev()), all.pick(0..250)] {
-            back.merge(&sums(&part, view)).unwrap();
-        }
-        assert_eq!((back.rows(), back.n()), (whole.rows(), 500));
+        let whole = sums(&sample(classes, 500, 0.2, 3), view);
         let again = VectorSums::from_rows(whole.shape(), whole.rows(), 0).unwrap();
         assert_eq!((again.rows(), again.n()), (whole.rows(), 500));
         let mut bad = whole.rows();
@@ -84,12 +70,8 @@ fn the_sums_say_what_the_offline_form_says_of_the_same_events() {
                 assert!(a.u.iter().zip(&b.u).all(|(x, y)| near(*x, *y)));
                 if b.n >= 50.0 {
                     // The third cumulant shifts a p-value by a few hundredths of itself.
-                    assert!(
-                        (a.triples / b.triples - 1.0).abs() < 0.25,
-                        "{} {}",
-                        a.triples,
-                        b.triples
-                    );
+                    let ratio = a.triples / b.triples;
+                    assert!((ratio - 1.0).abs() < 0.25, "{ratio}");
                 }
             }
         }
@@ -102,35 +84,8 @@ fn the_sums_say_what_the_offline_form_says_of_the_same_events() {
                 (a.debiased - b.debiased).abs() < 1e-6
                     && (a.null_sd / b.null_sd - 1.0).abs() < 1e-5
             );
-            assert!(
-                (a.p_value - b.p_value).abs() < 0.02,
-                "{} {}",
-                a.p_value,
-                b.p_value
-            );
+            assert!((a.p_value - b.p_value).abs() < 0.02, "{a:?} {b:?}");
         }
-    }
-}
-
-#[test]
-fn the_test_over_sums_keeps_its_level_and_finds_a_pushed_class() {
-    let (mut hits, sets) = (0, 300);
-    for seed in 0..sets {
-        let kept = sums(&sample(3, 300, 0.0, 1000 + seed), VectorView::Full);
-        hits += u32::from(evaluate_sums(&kept, 0.05, 0.9).unwrap().tcal.reject);
-    }
-    let level = f64::from(hits) / sets as f64;
-    // Four binomial errors on both sides of 0.05.
-    assert!(
-        level < 0.05 + 4.0 * (0.0475 / sets as f64).sqrt() && level > 0.005,
-        "{level}"
-    );
-    for (classes, view) in CASES {
-        let kept = sums(&sample(classes, 3000, 0.3, 9), view);
-        assert!(
-            evaluate_sums(&kept, 0.05, 0.9).unwrap().tcal.reject,
-            "{view}"
-        );
     }
 }
 
