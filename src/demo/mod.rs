@@ -24,7 +24,6 @@ use crate::report::table::{self, Cell, Paint};
 use crate::telemetry::Published;
 
 pub mod config;
-pub mod draws;
 pub mod models;
 pub mod producer;
 pub mod score;
@@ -78,10 +77,7 @@ pub fn run(options: &Options) -> Result<bool, AppError> {
 
 /// Loads the configuration of the demo like any other.
 pub fn setup(text: &str) -> Result<Setup, AppError> {
-    let outside = Outside {
-        variable: &|_| None,
-        directory: PathBuf::from("."),
-    };
+    let outside = Outside::nothing();
     let loaded = Config::parse(text, "the demo's configuration", &outside).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         AppError::Internal(lines.join("\n"))
@@ -120,7 +116,7 @@ async fn show(app: App, brokers: &str, options: &Options) -> Result<bool, AppErr
     let mut score = Score::new(start_ms);
     loop {
         let reports = published.reports();
-        score.observe(&reports, config::width_ms);
+        score.observe(&reports);
         screen.draw(&reports, &score, &published);
         let over =
             clock::now_ms() - start_ms >= i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
@@ -132,12 +128,7 @@ async fn show(app: App, brokers: &str, options: &Options) -> Result<bool, AppErr
     let made = producers
         .stop()
         .map_err(|error| AppError::Unavailable(format!("the producers failed: {error}")))?;
-    let read: u64 = published
-        .facts()
-        .sources
-        .iter()
-        .map(|s| s.counters.records)
-        .sum();
+    let read = records_read(&published);
     let asked = stop.asked();
     stop.now();
     application
@@ -162,6 +153,12 @@ async fn show(app: App, brokers: &str, options: &Options) -> Result<bool, AppErr
         )),
         _ => Ok(!judges || mark != Agreement::Wrong),
     }
+}
+
+/// Records of all sources.
+fn records_read(published: &Published) -> u64 {
+    let facts = published.facts();
+    facts.sources.iter().map(|s| s.counters.records).sum()
 }
 
 /// Prints the table: in place on a terminal, appended elsewhere.
@@ -215,12 +212,7 @@ impl Screen {
 
     fn head(&self, now_ms: i64, published: &Published) -> Vec<String> {
         let seconds = (now_ms - self.start_ms) / 1000;
-        let read: u64 = published
-            .facts()
-            .sources
-            .iter()
-            .map(|s| s.counters.records)
-            .sum();
+        let read = records_read(published);
         let drift = models::DRIFT_AFTER_MS / 1000;
         let drifting = match seconds < drift {
             true => format!("clicks drifts in {} s", drift - seconds),

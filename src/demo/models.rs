@@ -7,7 +7,8 @@
 
 use std::fmt::Write;
 
-use super::draws::Draws;
+use crate::stats::kernel::conditional::draw as draw_class;
+use crate::stats::rng::Rng;
 
 /// When the drifting model starts to drift, milliseconds after the demo's start.
 pub const DRIFT_AFTER_MS: i64 = 20_000;
@@ -23,18 +24,21 @@ pub enum Shape {
     Vector,
 }
 
-/// How the prediction of a model and the truth depend on each other. `l` are the true log-odds.
+/// How the prediction of a model and the truth depend on each other. `l` are the true log-odds,
+/// normal with the first two numbers as mean and standard deviation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Law {
-    /// Predicts logistic(temper · l): calibrated at 1, over-confident above, under-confident below.
-    Binary { mean: f64, sd: f64, temper: f64 },
-    /// Predicts logistic(l); the truth is logistic(l + shift) once the drift has started.
-    Drifting { mean: f64, sd: f64, shift: f64 },
-    /// Predicts logistic(l); the truth is `factor` times that.
-    Rare { mean: f64, sd: f64, factor: f64 },
-    /// Predicts softmax(temper · g); the truth is softmax(g), where g is normal with standard
-    /// deviation `spread`.
-    Classes { spread: f64, temper: f64 },
+    /// (mean, sd, temper): predicts logistic(temper · l): calibrated at 1, over-confident above,
+    /// under-confident below.
+    Binary(f64, f64, f64),
+    /// (mean, sd, shift): predicts logistic(l); the truth is logistic(l + shift) once the drift has
+    /// started.
+    Drifting(f64, f64, f64),
+    /// (mean, sd, factor): predicts logistic(l); the truth is `factor` times that.
+    Rare(f64, f64, f64),
+    /// (spread, temper): predicts softmax(temper · g); the truth is softmax(g), where g is normal
+    /// with mean 0 and standard deviation `spread`.
+    Classes(f64, f64),
 }
 
 /// One synthetic model.
@@ -47,70 +51,28 @@ pub struct Model {
     law: Law,
 }
 
+const fn model(name: &'static str, truth: &'static str, law: Law) -> Model {
+    Model { name, truth, law }
+}
+
 /// All models, in the order of the table.
 pub const MODELS: [Model; 7] = [
-    Model {
-        name: "credit_default",
-        truth: "calibrated",
-        law: Law::Binary {
-            mean: -1.0,
-            sd: 1.2,
-            temper: 1.0,
-        },
-    },
-    Model {
-        name: "churn",
-        truth: "over-confident",
-        law: Law::Binary {
-            mean: 0.0,
-            sd: 1.2,
-            temper: 2.0,
-        },
-    },
-    Model {
-        name: "readmission",
-        truth: "under-confident",
-        law: Law::Binary {
-            mean: 0.0,
-            sd: 2.0,
-            temper: 0.5,
-        },
-    },
-    Model {
-        name: "clicks",
-        truth: "good, drifts at 20 s",
-        law: Law::Drifting {
-            mean: -0.5,
-            sd: 1.0,
-            shift: 0.8,
-        },
-    },
+    model("credit_default", "calibrated", Law::Binary(-1.0, 1.2, 1.0)),
+    model("churn", "over-confident", Law::Binary(0.0, 1.2, 2.0)),
+    model("readmission", "under-confident", Law::Binary(0.0, 2.0, 0.5)),
+    model(
+        "clicks",
+        "good, drifts at 20 s",
+        Law::Drifting(-0.5, 1.0, 0.8),
+    ),
     // Mean score 1 %: exp(-4.9 + 0.75²/2) = 0.0099.
-    Model {
-        name: "card_fraud",
-        truth: "1 % predicted, 2 % true",
-        law: Law::Rare {
-            mean: -4.9,
-            sd: 0.75,
-            factor: 2.0,
-        },
-    },
-    Model {
-        name: "animals",
-        truth: "over-confident",
-        law: Law::Classes {
-            spread: 1.0,
-            temper: 2.0,
-        },
-    },
-    Model {
-        name: "animals_tempered",
-        truth: "calibrated",
-        law: Law::Classes {
-            spread: 1.5,
-            temper: 1.0,
-        },
-    },
+    model(
+        "card_fraud",
+        "1 % predicted, 2 % true",
+        Law::Rare(-4.9, 0.75, 2.0),
+    ),
+    model("animals", "over-confident", Law::Classes(1.0, 2.0)),
+    model("animals_tempered", "calibrated", Law::Classes(1.5, 1.0)),
 ];
 
 /// The right verdict on a model.
@@ -129,36 +91,36 @@ impl Model {
     /// The shape of the model's records.
     pub fn shape(&self) -> Shape {
         match self.law {
-            Law::Classes { .. } => Shape::Vector,
+            Law::Classes(..) => Shape::Vector,
             _ => Shape::Score,
         }
     }
 
     /// Whether the model is calibrated first and drifts later.
     pub fn drifts(&self) -> bool {
-        matches!(self.law, Law::Drifting { .. })
+        matches!(self.law, Law::Drifting(..))
     }
 
     /// The right verdict on a window of this width that ends `end_ms` after the start of the demo.
     pub fn expected(&self, end_ms: i64, width_ms: i64) -> Expected {
         match self.law {
-            Law::Binary { temper, .. } | Law::Classes { temper, .. } if temper == 1.0 => {
+            Law::Binary(.., temper) | Law::Classes(_, temper) if temper == 1.0 => {
                 Expected::Calibrated
             }
-            Law::Drifting { .. } if end_ms <= DRIFT_AFTER_MS => Expected::Calibrated,
-            Law::Drifting { .. } if end_ms < DRIFT_AFTER_MS + 2 * width_ms => Expected::Either,
+            Law::Drifting(..) if end_ms <= DRIFT_AFTER_MS => Expected::Calibrated,
+            Law::Drifting(..) if end_ms < DRIFT_AFTER_MS + 2 * width_ms => Expected::Either,
             _ => Expected::Miscalibrated,
         }
     }
 
     /// Appends one event as a JSON object; it happens at `time_ms`, `since_ms` after the start of
     /// the demo.
-    pub fn event(&self, since_ms: i64, time_ms: i64, draws: &mut Draws, out: &mut String) {
+    pub fn event(&self, since_ms: i64, time_ms: i64, draws: &mut Rng, out: &mut String) {
         let name = self.name;
         // Writing to a String cannot fail.
         let _ = write!(out, r#"{{"model":"{name}","version":"1","ts":{time_ms},"#);
         match self.law {
-            Law::Classes { spread, temper } => classes(spread, temper, draws, out),
+            Law::Classes(spread, temper) => classes(spread, temper, draws, out),
             law => {
                 let (predicted, happened) = binary(law, since_ms, draws);
                 let _ = write!(
@@ -172,14 +134,14 @@ impl Model {
 }
 
 /// The predicted score, and the outcome.
-fn binary(law: Law, since_ms: i64, draws: &mut Draws) -> (f64, bool) {
+fn binary(law: Law, since_ms: i64, draws: &mut Rng) -> (f64, bool) {
     let (predicted, truth) = match law {
-        Law::Binary { mean, sd, temper } => {
-            let l = draws.normal(mean, sd);
+        Law::Binary(mean, sd, temper) => {
+            let l = mean + sd * draws.normal();
             (logistic(temper * l), logistic(l))
         }
-        Law::Drifting { mean, sd, shift } => {
-            let l = draws.normal(mean, sd);
+        Law::Drifting(mean, sd, shift) => {
+            let l = mean + sd * draws.normal();
             let moved = if since_ms < DRIFT_AFTER_MS {
                 l
             } else {
@@ -187,22 +149,22 @@ fn binary(law: Law, since_ms: i64, draws: &mut Draws) -> (f64, bool) {
             };
             (logistic(l), logistic(moved))
         }
-        Law::Rare { mean, sd, factor } => {
-            let l = draws.normal(mean, sd);
+        Law::Rare(mean, sd, factor) => {
+            let l = mean + sd * draws.normal();
             (logistic(l), (factor * logistic(l)).min(1.0))
         }
         // It has no single score; a fair coin keeps the function total.
-        Law::Classes { .. } => (0.5, 0.5),
+        Law::Classes(..) => (0.5, 0.5),
     };
-    (predicted, draws.coin(truth))
+    (predicted, draws.uniform() < truth)
 }
 
 /// Appends the rest of a multi-class record: the predicted probabilities, and the class of the
 /// outcome.
-fn classes(spread: f64, temper: f64, draws: &mut Draws, out: &mut String) {
-    let odds: [f64; CLASSES.len()] = std::array::from_fn(|_| draws.normal(0.0, spread));
+fn classes(spread: f64, temper: f64, draws: &mut Rng, out: &mut String) {
+    let odds: [f64; CLASSES.len()] = std::array::from_fn(|_| spread * draws.normal());
     let predicted = softmax(odds.map(|g| temper * g));
-    let happened = CLASSES[draws.choose(&softmax(odds))];
+    let happened = CLASSES[draw_class(&softmax(odds), draws.uniform()) as usize];
     out.push_str(r#""probabilities":["#);
     for (index, p) in predicted.iter().enumerate() {
         let comma = if index == 0 { "" } else { "," };
@@ -228,7 +190,7 @@ mod tests {
 
     fn mean_of(name: &str, since_ms: i64) -> (f64, f64) {
         let model = MODELS.iter().find(|m| m.name == name).unwrap();
-        let mut draws = Draws::new(3);
+        let mut draws = Rng::new(3);
         let (mut said, mut happened) = (0.0, 0.0);
         for _ in 0..100_000 {
             let (z, y) = binary(model.law, since_ms, &mut draws);
@@ -257,7 +219,7 @@ mod tests {
     fn every_model_writes_json_with_its_fields() {
         for model in MODELS {
             let mut text = String::new();
-            model.event(5, 1_700_000_000_123, &mut Draws::new(9), &mut text);
+            model.event(5, 1_700_000_000_123, &mut Rng::new(9), &mut text);
             let value: serde_json::Value = serde_json::from_str(&text).unwrap();
             assert_eq!(value["model"], model.name);
             assert_eq!(value["ts"], 1_700_000_000_123_i64);

@@ -20,9 +20,9 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 
 use super::config::{self, PARTITIONS};
-use super::draws::Draws;
 use super::models::{MODELS, Model, Shape};
 use crate::app::clock;
+use crate::stats::rng::Rng;
 
 /// Pause between two rounds: short compared with a slide of 2 s, long compared with the cost of a
 /// round.
@@ -66,7 +66,7 @@ impl Producers {
 
 struct ModelEvents {
     model: Model,
-    draws: Draws,
+    draws: Rng,
     /// Number of events so far.
     count: u64,
 }
@@ -84,7 +84,7 @@ impl Generator {
     fn new(producer: BaseProducer, rate: u32, seed: u64, start_ms: i64) -> Generator {
         let events = |(index, model): (usize, &Model)| ModelEvents {
             model: *model,
-            draws: Draws::new(seed.wrapping_mul(1_000).wrapping_add(index as u64)),
+            draws: Rng::new(seed.wrapping_mul(1_000).wrapping_add(index as u64)),
             count: 0,
         };
         Generator {

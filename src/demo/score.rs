@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::config;
 use super::models::{DRIFT_AFTER_MS, Expected, MODELS, Model};
 use crate::judge::{StreamReport, Verdict, WindowReport};
 
@@ -89,13 +90,13 @@ impl Score {
     }
 
     /// Observes the published reports. Each verdict counts once.
-    pub fn observe(&mut self, reports: &[Arc<StreamReport>], width_ms: impl Fn(&str) -> i64) {
+    pub fn observe(&mut self, reports: &[Arc<StreamReport>]) {
         for report in reports {
             let Some(model) = MODELS.iter().find(|m| m.name == report.id.model) else {
                 continue;
             };
             for window in &report.windows {
-                let width_ms = width_ms(&window.window);
+                let width_ms = config::width_ms(&window.window);
                 let now = self.agreement(model, window, width_ms);
                 let line = self
                     .lines
@@ -134,8 +135,7 @@ impl Score {
             all = Agreement::Wrong;
         }
         out.push(format!(
-            "{} of {judged} verdicts were wrong before the end",
-            wrong
+            "{wrong} of {judged} verdicts were wrong before the end"
         ));
         (out, all)
     }
@@ -247,7 +247,7 @@ mod tests {
                 Arc::new(report)
             };
             let reports: Vec<_> = MODELS.iter().map(report).collect();
-            score.observe(&reports, super::super::config::width_ms);
+            score.observe(&reports);
         }
         score.summary()
     }

@@ -64,6 +64,13 @@ impl std::fmt::Debug for AccessOptions {
     }
 }
 
+impl AccessOptions {
+    /// Whether requests for this host, with a port or without, are let in.
+    pub fn serves(&self, authority: &str) -> bool {
+        is_ours(name_of(authority), &self.hosts)
+    }
+}
+
 /// Why a request is not let in, if it is not.
 pub fn refusal(
     method: &Method,
@@ -78,7 +85,7 @@ pub fn refusal(
     let text = |name| headers.get(name).and_then(|v| v.to_str().ok());
     let host = text(HOST).or(uri.authority().map(|a| a.as_str()));
     if let Some(host) = host
-        && !is_ours(name_of(host), &access.hosts)
+        && !access.serves(host)
     {
         let what = format!("`{}` is no name of this server", name_of(host));
         let hint = "add it to `hosts` in [http], or use the address";

@@ -18,7 +18,7 @@ use crate::alert::{Ack, AlertState, Deployment, Matcher, Severity, Silence, Sile
 use crate::judge::{ANY_MODEL, StreamReport, alarm};
 use crate::report::holding::holding;
 use crate::telemetry::control::{AlertRequest, AlertResponse};
-use crate::telemetry::facts::{AlertFacts, Facts};
+use crate::telemetry::facts::{AlertFacts, AlertRules, Facts};
 use crate::telemetry::{Published, now_ms};
 
 /// Longest body of a request.
@@ -48,11 +48,23 @@ pub(super) fn keeps_open(
     facts: &Facts,
     clock: impl Fn(i64) -> String,
 ) -> Vec<String> {
-    let named = |name: &str| facts.alert_rules.iter().find(|r| r.model == name);
-    let rules = named(&report.id.model).or_else(|| named(ANY_MODEL));
-    rules.map_or(Vec::new(), |rules| {
+    rules_of(report, facts).map_or(Vec::new(), |rules| {
         holding(report, &rules.holds, rules.window_alerts, clock)
     })
+}
+
+/// Why the stream raises no alert and what to do, if it raises none.
+pub(super) fn no_alert(report: &StreamReport, facts: &Facts) -> Option<String> {
+    let rules = rules_of(report, facts)?;
+    match report.id.view.is_vector() {
+        true => (!rules.window_alerts).then(|| alarm::no_alert("a vector has no single score")),
+        false => rules.no_alert.clone(),
+    }
+}
+
+fn rules_of<'a>(report: &StreamReport, facts: &'a Facts) -> Option<&'a AlertRules> {
+    let named = |name: &str| facts.alert_rules.iter().find(|r| r.model == name);
+    named(&report.id.model).or_else(|| named(ANY_MODEL))
 }
 
 fn alert(
@@ -240,7 +252,7 @@ pub fn change(route: &Route, body: &[u8], published: &Published) -> Answer {
     };
     let request = match request {
         Ok(request) => request,
-        Err(why) => return error(StatusCode::BAD_REQUEST, &why, EXAMPLE),
+        Err(why) => return error(StatusCode::BAD_REQUEST, &why, example(route)),
     };
     match published.control.request(request) {
         None => {
@@ -253,7 +265,9 @@ pub fn change(route: &Route, body: &[u8], published: &Published) -> Answer {
         Some(AlertResponse::Deployed(deployment)) => ok(&deployment_json(&deployment)),
         Some(AlertResponse::Done) => ok(&json!({ "done": true })),
         Some(AlertResponse::Unknown) => unknown(route, published),
-        Some(AlertResponse::Refused(why)) => error(StatusCode::UNPROCESSABLE_ENTITY, &why, EXAMPLE),
+        Some(AlertResponse::Refused(why)) => {
+            error(StatusCode::UNPROCESSABLE_ENTITY, &why, example(route))
+        }
         Some(AlertResponse::Unavailable(why)) => {
             let hint = "/api/v1/alerts and /api/v1/deployments show what is done; /ready says what is wrong";
             error(StatusCode::SERVICE_UNAVAILABLE, why, hint)
@@ -293,8 +307,21 @@ fn not_firing(alert: &AlertFacts) -> String {
     )
 }
 
-const EXAMPLE: &str = "a silence is {\"matchers\": [\"model=fraud\"], \"for\": \"2h\", \"by\": \"ann\", \"note\": \"release\"}; \
-                       an acknowledgement {\"by\": \"ann\", \"note\": \"rolling back\"}";
+/// What the body of a request on this route looks like.
+fn example(route: &Route) -> &'static str {
+    match route {
+        Route::Acknowledge(_) => {
+            r#"an acknowledgement is {"by": "ann", "note": "rolling back"}; `by` is required"#
+        }
+        Route::Close(_) => r#"an end is {"by": "ann", "note": "rolled back"}; `by` is required"#,
+        Route::Deploy(_) => {
+            r#"a deployment is {"version": "4", "by": "ann", "note": "retrained"}; `by` is required"#
+        }
+        _ => {
+            r#"a silence is {"matchers": ["model=fraud"], "for": "2h", "by": "ann", "note": "release"}; `note` may be left out"#
+        }
+    }
+}
 
 fn silence_request(body: &[u8]) -> Result<AlertRequest, String> {
     let request: SilenceRequest = parse(body)?;

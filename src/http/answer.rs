@@ -59,25 +59,20 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
         Route::OpenApi => ok(&routes::open_api()),
         Route::Sources => ok(&sources::json(published, now_ms())),
         Route::Explanation(key) => explanation(&key, published),
-        Route::History(parts) => past(&parts, query, published),
+        Route::History(parts) => of_stream(&parts, published, |r| past(r, query, published)),
         Route::Metrics => metrics(published),
         Route::Live => live(published),
         Route::Ready => ready(published),
         Route::Streams => streams(query, published),
         Route::Ledger => ok(&api::ledger(published)),
         Route::Comparison(model) => compared(model.as_deref(), published),
-        Route::Stream(parts) => stream(&parts, published),
-        Route::Reliability(parts) => reliability(&parts, query, published),
-        Route::Recalibration(parts) => recalibration(&parts, query, published),
-        Route::Page(parts) => match path::find(&parts, published) {
-            Some(report) => html(page::stream(
-                &report,
-                published,
-                path::query(query, "window").as_deref(),
-                now_ms(),
-            )),
-            None => no_stream(&parts),
-        },
+        Route::Stream(parts) => of_stream(&parts, published, |r| ok(&api::stream(r, published))),
+        Route::Reliability(parts) => of_stream(&parts, published, |r| reliability(r, query)),
+        Route::Recalibration(parts) => of_stream(&parts, published, |r| recalibration(r, query)),
+        Route::Page(parts) => of_stream(&parts, published, |r| {
+            let window = path::query(query, "window");
+            html(page::stream(r, published, window.as_deref(), now_ms()))
+        }),
         Route::Alerts => {
             let all =
                 path::query(query, "all").is_some_and(|v| !["0", "false"].contains(&v.as_str()));
@@ -220,18 +215,12 @@ fn explanation(key: &str, published: &Published) -> Answer {
 /// The answer where others explain alerts.
 pub fn busy_explaining() -> Answer {
     let what = "others ask why alerts changed, and that reads the disk";
-    later(
-        StatusCode::SERVICE_UNAVAILABLE,
-        what,
-        "send the request again in a moment",
-    )
+    let hint = "send the request again in a moment";
+    later(StatusCode::SERVICE_UNAVAILABLE, what, hint)
 }
 
 /// What a stream said over time.
-fn past(parts: &[String], query: Option<&str>, published: &Published) -> Answer {
-    let Some(report) = path::find(parts, published) else {
-        return no_stream(parts);
-    };
+fn past(report: &StreamReport, query: Option<&str>, published: &Published) -> Answer {
     let window = path::query(query, "window");
     let since = path::query(query, "since_ms").map(|s| s.parse());
     let since_ms = match since {
@@ -242,10 +231,8 @@ fn past(parts: &[String], query: Option<&str>, published: &Published) -> Answer 
             return error(StatusCode::BAD_REQUEST, "`since_ms` is not a number", hint);
         }
     };
-    match history::json(&report, published, window.as_deref(), since_ms) {
-        Some(body) => ok(&body),
-        None => no_window(&report, window.as_deref()),
-    }
+    let body = history::json(report, published, window.as_deref(), since_ms);
+    of_window(body, report, window.as_deref())
 }
 
 fn refuse(method: &Method, allow: &'static str, hint: &str) -> Answer {
@@ -300,13 +287,8 @@ pub fn listen(uri: &Uri, published: &Published) -> Result<Receiver<String>, Box<
         }
     };
     published.taps.listen(model, rate).ok_or_else(|| {
-        let hint = "end one of them first";
-        let refused = error(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "too many listen already",
-            hint,
-        );
-        Box::new(refused)
+        let (what, hint) = ("too many listen already", "end one of them first");
+        Box::new(error(StatusCode::SERVICE_UNAVAILABLE, what, hint))
     })
 }
 
@@ -319,12 +301,9 @@ fn metrics(published: &Published) -> Answer {
         ),
         Err(cause) => {
             crate::warn_limited!(error = %cause, "could not encode the metrics");
+            let what = "the metrics could not be encoded";
             let hint = "see the log; this is a bug of trueline";
-            error(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "the metrics could not be encoded",
-                hint,
-            )
+            error(StatusCode::INTERNAL_SERVER_ERROR, what, hint)
         }
     }
 }
@@ -354,13 +333,6 @@ fn ready(published: &Published) -> Answer {
     json_answer(StatusCode::SERVICE_UNAVAILABLE, &body)
 }
 
-fn stream(parts: &[String], published: &Published) -> Answer {
-    match path::find(parts, published) {
-        Some(report) => ok(&api::stream(&report, published)),
-        None => no_stream(parts),
-    }
-}
-
 /// Versions against each other; a model that nobody knows is distinguished from one whose versions
 /// share no id yet.
 fn compared(model: Option<&str>, published: &Published) -> Answer {
@@ -375,15 +347,15 @@ fn compared(model: Option<&str>, published: &Published) -> Answer {
     }
 }
 
-fn reliability(parts: &[String], query: Option<&str>, published: &Published) -> Answer {
-    let Some(report) = path::find(parts, published) else {
-        return no_stream(parts);
-    };
+fn reliability(report: &StreamReport, query: Option<&str>) -> Answer {
     let window = path::query(query, "window");
-    match api::reliability(&report, window.as_deref()) {
-        Some(body) => ok(&body),
-        None => no_window(&report, window.as_deref()),
-    }
+    let body = api::reliability(report, window.as_deref());
+    of_window(body, report, window.as_deref())
+}
+
+/// The answer of one window or all, if there is a window of that name.
+fn of_window(body: Option<Value>, report: &StreamReport, window: Option<&str>) -> Answer {
+    body.map_or_else(|| no_window(report, window), |body| ok(&body))
 }
 
 fn no_window(report: &StreamReport, window: Option<&str>) -> Answer {
@@ -394,22 +366,16 @@ fn no_window(report: &StreamReport, window: Option<&str>) -> Answer {
 }
 
 /// What would mend a stream, as JSON or as a table for download.
-fn recalibration(parts: &[String], query: Option<&str>, published: &Published) -> Answer {
-    let Some(report) = path::find(parts, published) else {
-        return no_stream(parts);
-    };
+fn recalibration(report: &StreamReport, query: Option<&str>) -> Answer {
     let window = path::query(query, "window");
     let window = window.as_deref();
     match path::query(query, "format").as_deref() {
-        None | Some("json") => match recalibration::json(&report, window) {
-            Some(body) => ok(&body),
-            None => no_window(&report, window),
-        },
+        None | Some("json") => of_window(recalibration::json(report, window), report, window),
         Some("csv") => {
             let method = path::query(query, "method");
-            match recalibration::csv(&report, window, method.as_deref()) {
+            match recalibration::csv(report, window, method.as_deref()) {
                 Ok(text) => table(text),
-                Err(NoTable::Window) => no_window(&report, window),
+                Err(NoTable::Window) => no_window(report, window),
                 Err(NoTable::Method) => {
                     let what = format!("no map `{}`", method.unwrap_or_default());
                     let hint = "write logistic, beta, isotonic or advised";
@@ -428,10 +394,16 @@ fn recalibration(parts: &[String], query: Option<&str>, published: &Published) -
     }
 }
 
-fn no_stream(parts: &[String]) -> Answer {
-    error(
-        StatusCode::NOT_FOUND,
-        &format!("no stream `{}`", parts.join("/")),
-        "see /api/v1/streams for the streams seen so far and their addresses",
-    )
+/// The answer of the stream that these parts name, if there is one.
+fn of_stream(
+    parts: &[String],
+    published: &Published,
+    answer: impl FnOnce(&StreamReport) -> Answer,
+) -> Answer {
+    let Some(report) = path::find(parts, published) else {
+        let what = format!("no stream `{}`", parts.join("/"));
+        let hint = "see /api/v1/streams for the streams seen so far and their addresses";
+        return error(StatusCode::NOT_FOUND, &what, hint);
+    };
+    answer(&report)
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::path::{encode, encode_id, page_path};
 use super::standing::{Filter, Standing, counts};
 use crate::alert::Severity;
-use crate::judge::{ComparisonReport, Coverage, Numbers, StreamReport, WindowReport};
+use crate::judge::{ComparisonReport, Coverage, DecidedError, Numbers, StreamReport, WindowReport};
 use crate::report::{comparison, detector, evaluation, kernel, ledger, vectors};
 use crate::stats::axis::Axis;
 use crate::stats::corp;
@@ -103,10 +103,8 @@ pub fn stream(report: &StreamReport, published: &Published) -> Value {
             "late": waits.late,
         })
     });
-    entry["detector"] = report
-        .detector
-        .as_deref()
-        .map_or(Value::Null, detector::json);
+    let detector = report.detector.as_deref();
+    entry["detector"] = detector.map_or(Value::Null, detector::json);
     entry["windows"] = report
         .windows
         .iter()
@@ -137,7 +135,7 @@ pub fn stream(report: &StreamReport, published: &Published) -> Value {
 }
 
 /// What a vector view cannot say, and why; `None` of a scalar one, whose nulls say for themselves.
-pub(super) fn absent(report: &StreamReport) -> Option<Value> {
+fn absent(report: &StreamReport) -> Option<Value> {
     let holds = match report.id.view {
         View::Kernel => "kernel",
         _ => "vector",
@@ -155,26 +153,43 @@ pub(super) fn absent(report: &StreamReport) -> Option<Value> {
 
 /// The reliability diagram of one window, or of each; `None` if there is no window of that name.
 pub fn reliability(report: &StreamReport, window: Option<&str>) -> Option<Value> {
-    let windows: Vec<Value> = report
-        .windows
-        .iter()
-        .filter(|w| window.is_none_or(|name| w.window == name))
-        .map(|window| {
-            let mut entry = window_facts(window);
-            entry["cells"] = window.scores().map_or(Value::Null, cells);
-            entry["corp"] = window.scores().map_or(Value::Null, corp_json);
-            entry
-        })
-        .collect();
+    by_window(report, window, |window, entry| {
+        entry["cells"] = window.scores().map_or(Value::Null, cells);
+        entry["corp"] = window.scores().map_or(Value::Null, corp_json);
+    })
+}
+
+/// A stream with one of its windows, or each, and what `add` says of it; `None` if there is no
+/// window of that name.
+pub(super) fn by_window(
+    report: &StreamReport,
+    window: Option<&str>,
+    add: impl Fn(&WindowReport, &mut Value),
+) -> Option<Value> {
+    let mut entry = identity(report);
+    let windows = asked(report, window).map(|w| {
+        let mut entry = window_facts(w);
+        add(w, &mut entry);
+        entry
+    });
+    let windows: Vec<Value> = windows.collect();
     if windows.is_empty() && window.is_some() {
         return None;
     }
-    let mut entry = identity(report);
     entry["windows"] = Value::Array(windows);
     if let Some(absent) = absent(report) {
         entry["absent"] = absent;
     }
     Some(entry)
+}
+
+/// The window of that name, or all.
+pub(super) fn asked<'a>(
+    report: &'a StreamReport,
+    window: Option<&'a str>,
+) -> impl Iterator<Item = &'a WindowReport> {
+    let windows = report.windows.iter();
+    windows.filter(move |w| window.is_none_or(|name| w.window == name))
 }
 
 pub(super) fn identity(report: &StreamReport) -> Value {
@@ -211,7 +226,7 @@ pub(super) fn identity(report: &StreamReport) -> Value {
     })
 }
 
-pub(super) fn window_facts(window: &WindowReport) -> Value {
+fn window_facts(window: &WindowReport) -> Value {
     let (verdict, reason) = verdict_words(window.verdict);
     // A window that was never judged has no bounds.
     let moment = |ms: i64| (window.end_ms != 0).then(|| rfc3339(ms));
@@ -266,6 +281,7 @@ pub fn brief(window: &WindowReport) -> Value {
         return entry;
     };
     entry["p_value"] = json!(e.p_value());
+    entry["error"] = json!(DecidedError::of(e));
     let ece_l1 = match e {
         Numbers::Scores(e) => {
             entry["direction"] = json!(e.direction.as_str());

@@ -1,8 +1,8 @@
 //! The recalibration maps of a stream: as JSON, and as a table for download.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::api::{absent, identity, window_facts};
+use super::api::{asked, by_window};
 use crate::judge::{StreamReport, WindowReport};
 use crate::report::recalibration;
 use crate::stats::recalibration::{Map, Method, table};
@@ -20,22 +20,10 @@ pub enum NoTable {
 
 /// The maps of one window or of all windows; `None` if there is no window of that name.
 pub fn json(report: &StreamReport, window: Option<&str>) -> Option<Value> {
-    let one = |w: &WindowReport| {
-        let mut entry = window_facts(w);
+    by_window(report, window, |w, entry| {
         let recalibration = w.recalibration.as_deref();
         entry["recalibration"] = recalibration.map_or(Value::Null, recalibration::json);
-        entry
-    };
-    let windows: Vec<Value> = asked(report, window).map(one).collect();
-    if windows.is_empty() && window.is_some() {
-        return None;
-    }
-    let mut entry = identity(report);
-    entry["windows"] = json!(windows);
-    if let Some(absent) = absent(report) {
-        entry["absent"] = absent;
-    }
-    Some(entry)
+    })
 }
 
 /// The table of a map: the one that is advised, of the first window that advises one; with `method`
@@ -57,10 +45,8 @@ pub fn csv(
     }
     let found = asked(report, window).find_map(|w| Some((w, chosen(w, method)?)));
     let (window, map) = found.ok_or(NoTable::Map)?;
-    let (id, name) = (
-        report.id.to_string().replace(['\n', '\r'], " "),
-        &window.window,
-    );
+    let id = report.id.to_string().replace(['\n', '\r'], " ");
+    let name = &window.window;
     Ok(format!("# stream={id} window={name}\n{}", table::csv(map)))
 }
 
@@ -73,12 +59,4 @@ fn chosen(w: &WindowReport, method: Option<Method>) -> Option<&Map> {
             judged.unwrap_or(&recalibration.fitted).fits.map(method)
         }
     }
-}
-
-fn asked<'a>(
-    report: &'a StreamReport,
-    window: Option<&'a str>,
-) -> impl Iterator<Item = &'a WindowReport> {
-    let windows = report.windows.iter();
-    windows.filter(move |w| window.is_none_or(|name| w.window == name))
 }

@@ -139,12 +139,9 @@ fn welcome(
     served: &Arc<Served>,
     closing: &watch::Receiver<bool>,
 ) {
+    let refused = &served.published.http.refused;
     let Some(place) = connections.admit(peer.ip(), Instant::now()) else {
-        served
-            .published
-            .http
-            .refused
-            .fetch_add(1, Ordering::Relaxed);
+        refused.fetch_add(1, Ordering::Relaxed);
         crate::warn_limited!(%peer, open = CONNECTIONS_MAX, "http connection refused, all places are taken");
         // Best effort: a fresh socket's buffer takes these bytes.
         let _ = stream.try_write(
@@ -153,11 +150,7 @@ fn welcome(
         return;
     };
     if place.made_room {
-        served
-            .published
-            .http
-            .refused
-            .fetch_add(1, Ordering::Relaxed);
+        refused.fetch_add(1, Ordering::Relaxed);
     }
     let served = Arc::clone(served);
     let closing = closing.clone();
@@ -267,9 +260,8 @@ async fn admitted(request: Request<Incoming>, served: &Arc<Served>) -> Response<
     match (request.method(), route(request.uri().path())) {
         (&Method::POST, Route::Reload) => {
             let published = Arc::clone(published);
-            let done = tokio::task::spawn_blocking(move || answer::reload(&published)).await;
-            let broken = |_| answer::answer(request.method(), request.uri(), &Published::default());
-            done.unwrap_or_else(broken).map(Either::Left)
+            let done = blocking(move || answer::reload(&published)).await;
+            done.map(Either::Left)
         }
         (&Method::POST, Route::Events(topic)) => {
             take_events(request, topic, served).await.map(Either::Left)
@@ -307,13 +299,12 @@ async fn explain(method: Method, uri: Uri, served: &Arc<Served>) -> Answer {
         return answer::busy_explaining();
     };
     let theirs = Arc::clone(&served.published);
-    let work = move || {
+    blocking(move || {
         // The place is taken as long as the disk is read, whether or not the client still waits.
         let _place = place;
         answer::answer(&method, &uri, &theirs)
-    };
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| broken())
+    })
+    .await
 }
 
 /// Whether a person asks, through a browser.
@@ -346,8 +337,7 @@ async fn speak(request: Request<Incoming>, route: Route, published: &Arc<Publish
         }
     };
     let theirs = Arc::clone(published);
-    let done = tokio::task::spawn_blocking(move || alerts::change(&route, &body, &theirs)).await;
-    done.unwrap_or_else(|_| broken())
+    blocking(move || alerts::change(&route, &body, &theirs)).await
 }
 
 /// Takes events. Few requests do so at a time, because their bodies are in memory.
@@ -381,13 +371,16 @@ async fn take_events(
         }
     }
     let theirs = Arc::clone(&served.published);
-    let done = tokio::task::spawn_blocking(move || events::hand_over(&post, &theirs)).await;
-    done.unwrap_or_else(|_| broken())
+    blocking(move || events::hand_over(&post, &theirs)).await
 }
 
-/// The answer where a request made this program panic.
-fn broken() -> Answer {
-    let what = "the request broke something";
-    let hint = "see the log; this is a bug of trueline";
-    response::error(StatusCode::INTERNAL_SERVER_ERROR, what, hint)
+/// An answer that waits for the disk or the engine, on a thread of its own.
+async fn blocking(work: impl FnOnce() -> Answer + Send + 'static) -> Answer {
+    let done = tokio::task::spawn_blocking(work).await;
+    // The work panicked.
+    done.unwrap_or_else(|_| {
+        let what = "the request broke something";
+        let hint = "see the log; this is a bug of trueline";
+        response::error(StatusCode::INTERNAL_SERVER_ERROR, what, hint)
+    })
 }

@@ -14,19 +14,19 @@
 //! | no | otherwise, and one is decided or there is a detector | good |
 //! | - | no window is decided, no detector has seen a pane | unknown |
 //!
-//! A condition depends on verdicts and never on their numbers: after a restart, numbers may be
-//! missing until the next slide of their window, but verdicts are there at once.
+//! A condition depends on verdicts and never on their numbers.
 //!
 //! Only windows that begin after the alert was last closed, or after a deployment was marked, count
 //! ([`Alert::counts`]).
 //!
 //! If data stop, the condition is unknown, whatever it was before, until events come again. It is
-//! also unknown while the detector is on hold because the maturity is too short.
+//! also unknown while the detector is on hold.
 //!
 //! The conditions drive the machine of [`crate::alert::machine`]. A change of its state or severity
 //! leaves with the [`Facts`] of that moment: reports change, and a notification that is sent later
 //! should say what was known at the change.
 
+use super::detector_report::DetectorReport;
 use super::report::{AlertGround, Facts, StreamReport, WindowReport};
 use super::stream::{StreamId, fnv1a};
 use super::verdict::Verdict;
@@ -37,17 +37,19 @@ use std::sync::Arc;
 /// The condition that a report gives to the alert of its stream. With `window_alerts`, a
 /// miscalibrated window alone is enough for a bad condition.
 pub fn condition(report: &StreamReport, window_alerts: bool) -> Condition {
-    if report
-        .detector
-        .as_ref()
-        .is_some_and(|d| d.held_ms.is_some())
-    {
+    let on_hold = |d: &Arc<DetectorReport>| d.hold.is_some();
+    if report.detector.as_ref().is_some_and(on_hold) {
         return Condition::Unknown;
     }
     let counts = |w: &&WindowReport| report.alert.counts(w.begins_ms());
     let windows = report.windows.iter().filter(counts);
     let detector = report.detector.as_ref().map(|d| d.alarm.is_some());
     of_verdicts(detector, windows.map(|w| w.verdict), window_alerts)
+}
+
+/// That streams without a detector raise no alert, and what to do.
+pub fn no_alert(why: &str) -> String {
+    format!("no detector, since {why}: no alert; set `window_alerts = true` in [model.alert]")
 }
 
 /// The table of the module, from whether the detector alarms, if there is one, and the verdicts of
@@ -109,30 +111,57 @@ pub fn facts(
     }))
 }
 
-/// "alert of fraud/3//binary fires (page)". `closed` says who closed it and why, if someone did.
-pub fn sentence(id: &StreamId, from: &Alert, to: &Alert, closed: Option<&str>) -> String {
+/// "alert of fraud/3//binary fires (page)". `closed` says who closed it and why, if someone did;
+/// `facts` are those after the change.
+pub fn sentence(
+    id: &StreamId,
+    (from, to): (&Alert, &Alert),
+    closed: Option<&str>,
+    facts: Option<&Facts>,
+) -> String {
     let severity = to.severity;
     if let (AlertState::Firing, Some(why)) = (from.state, closed) {
         return format!("alert of {id} is {why}");
     }
+    let why = || facts.map_or(NOTHING_KNOWN.to_owned(), end_reason);
     match (from.state, to.state) {
         (AlertState::Firing, AlertState::Firing) => {
             let was = from.severity;
             format!("alert of {id} is now a {severity}, it was a {was}")
         }
         (_, AlertState::Firing) => format!("alert of {id} fires ({severity})"),
-        (_, AlertState::Resolved) => {
-            format!("alert of {id} is resolved: it is no longer shown to be miscalibrated")
-        }
-        (AlertState::Firing, _) => {
-            format!("alert of {id} ends: nothing can be said of the stream any more")
-        }
+        (_, AlertState::Resolved) => format!("alert of {id} is resolved: {}", why()),
+        (AlertState::Firing, _) => format!("alert of {id} ends: {}", why()),
         (from, to) => {
             let (from, to) = (from.as_str(), to.as_str());
             format!("alert of {id} is {to} (was {from})")
         }
     }
 }
+
+/// Why the alert of a stream ended that nobody closed: the same in its sentence and in its
+/// notification.
+pub fn end_reason(facts: &Facts) -> String {
+    let (detector, window) = (facts.detector.as_deref(), &facts.window);
+    if let Some(hold) = detector.and_then(|d| d.hold) {
+        return format!("the detector is on hold: {}", hold.why.words());
+    }
+    if facts.alert.state != AlertState::Resolved {
+        return NOTHING_KNOWN.to_owned();
+    }
+    // Without an alarm of the detector, the window alone keeps no alert open.
+    if detector.is_some() && window.verdict == Verdict::Miscalibrated {
+        let window = &window.window;
+        return format!("the detector is clear; the error still shows over {window}");
+    }
+    WELL.to_owned()
+}
+
+/// The reason for resolving the alert of a stream that is calibrated again.
+const WELL: &str = "calibrated again";
+/// The reason for ending the alert of a stream that no longer has a verdict.
+const NOTHING_KNOWN: &str =
+    "no verdict is possible any more; this does not mean that the model is calibrated";
 
 /// Identifies an alert by its model, version, segment and view: 16 hexadecimal digits, the same in
 /// every process and version.

@@ -182,17 +182,9 @@ pub struct ComparisonState {
     last_ms: i64,
     n: u64,
     positives: u64,
-    sides: Vec<SideState>,
+    sides: Vec<Side>,
     /// Of score, rate and gain: Σg² and Σx² of each class.
     drifts: Vec<Vec<(u128, u128)>>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct SideState {
-    score: u128,
-    brier: u128,
-    gain: i128,
-    cells: Vec<(u64, i128)>,
 }
 
 impl ComparisonState {
@@ -203,12 +195,6 @@ impl ComparisonState {
 
     fn of((id, c): (&ComparisonId, &Comparison)) -> ComparisonState {
         let p = &c.paired;
-        let side = |s: &Side| SideState {
-            score: s.score,
-            brier: s.brier,
-            gain: s.gain,
-            cells: s.cells.clone(),
-        };
         let drift = |d: &Drift| d.classes.iter().map(|s| (s.weight, s.increment)).collect();
         ComparisonState {
             model: id.model.clone(),
@@ -219,20 +205,15 @@ impl ComparisonState {
             last_ms: c.last_ms,
             n: p.n,
             positives: p.positives,
-            sides: p.sides.iter().map(side).collect(),
+            sides: p.sides.to_vec(),
             drifts: [p.score, p.rate, p.gain].iter().map(drift).collect(),
         }
     }
 
     fn into_comparison(self) -> Option<(ComparisonId, Comparison)> {
-        let side = |s: SideState| {
-            (s.cells.len() == CELLS).then_some(Side {
-                score: s.score,
-                brier: s.brier,
-                gain: s.gain,
-                cells: s.cells,
-            })
-        };
+        if self.sides.iter().any(|side| side.cells.len() != CELLS) {
+            return None;
+        }
         let drift = |classes: &Vec<(u128, u128)>| {
             let squares = |&(weight, increment): &(u128, u128)| Squares { weight, increment };
             let classes: Vec<Squares> = classes.iter().map(squares).collect();
@@ -240,7 +221,6 @@ impl ComparisonState {
                 classes: classes.try_into().ok()?,
             })
         };
-        let sides: Option<Vec<Side>> = self.sides.into_iter().map(side).collect();
         let drifts: Option<Vec<Drift>> = self.drifts.iter().map(drift).collect();
         let [score, rate, gain] = drifts?.try_into().ok()?;
         let id = ComparisonId {
@@ -255,7 +235,7 @@ impl ComparisonState {
             paired: Paired {
                 n: self.n,
                 positives: self.positives,
-                sides: sides?.try_into().ok()?,
+                sides: self.sides.try_into().ok()?,
                 score,
                 rate,
                 gain,

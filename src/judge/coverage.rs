@@ -5,7 +5,39 @@
 //! score, and a window below a configured floor has no verdict.
 
 use crate::stats::levels::Level;
-use crate::window::{COVERAGE_CELLS, Total, Unlabelled};
+use crate::window::{COVERAGE_CELLS, Pane, Total, Unlabelled, Windows};
+
+/// Whether nothing can be said of predictions of which so many have an outcome.
+pub fn is_below(coverage_min: f64, labelled: u64, predictions: u64) -> bool {
+    (labelled as f64) < coverage_min * predictions as f64
+}
+
+/// Whether so few predictions have outcomes that a window of them has no verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lacking {
+    /// Of the predictions before a pane, which are enough for a verdict.
+    pub before: bool,
+    /// Of these and those of the pane.
+    pub with_pane: bool,
+}
+
+impl Lacking {
+    /// What the windows hold, and the pane that they take next. The window with the fewest
+    /// predictions counts that has enough for a verdict, since it says most of today; before there
+    /// is one, that with the most.
+    pub fn of(windows: &Windows, pane: &Pane, min_events: u64, coverage_min: f64) -> Lacking {
+        let rank = |(labelled, missing): &(u64, u64)| match labelled + missing {
+            n if n >= min_events => (false, n),
+            n => (true, u64::MAX - n),
+        };
+        let (labelled, missing) = windows.outcomes().min_by_key(rank).unwrap_or_default();
+        let (n, (more, also_missing)) = (labelled + missing, pane.outcomes());
+        Lacking {
+            before: n >= min_events && is_below(coverage_min, labelled, n),
+            with_pane: is_below(coverage_min, labelled + more, n + more + also_missing),
+        }
+    }
+}
 
 /// Predictions of one cell of the score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

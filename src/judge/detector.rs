@@ -16,12 +16,13 @@
 //! see. It does not see predictions whose outcome never came, unless the join implies one.
 //!
 //! *Hold.* If late outcomes differ from their scores in another way than outcomes in time do
-//! ([`super::timeliness`]), the maturity is too short, and an alarm would only show that. The
-//! detector is then on hold: it drops its evidence, an alarm ends, and it bets on no pane until
-//! late outcomes no longer differ. An alarm may be due before any late outcome is known, while
-//! predictions without an outcome could explain it. Such an alarm *waits* for these outcomes, for
-//! at most one more maturity, and the detector does not bet on the panes that call for it. Both
-//! rules only remove alarms, so the guarantee stands.
+//! ([`super::timeliness`]), the maturity is too short, and an alarm would only show that. If too
+//! few predictions have outcomes for a verdict ([`Lacking`]), those that came may be of one kind.
+//! The detector is then on hold: it drops its evidence, an alarm ends, and it bets on no pane until
+//! the reason is gone. An alarm may be due before any late outcome is known, while predictions
+//! without an outcome could explain it. Such an alarm *waits* for these outcomes, for at most one
+//! more maturity, and the detector does not bet on the panes that call for it. All these rules
+//! depend on earlier panes, or only remove alarms, so the guarantee stands.
 //!
 //! Always: the state is a function of the panes sealed under one budget and tolerance. A snapshot
 //! made under others has stakes with another meaning, so the detector then starts over; its past
@@ -29,6 +30,7 @@
 //! evidence, not each pane. Cost: 29 kB and about 0.1 ms a pane for each stream, and 1.5 MB of bets
 //! for each model.
 
+use super::coverage::Lacking;
 use super::timeliness::Timeliness;
 use crate::stats::axis::Grid;
 use crate::stats::sequential::stream::Alarm;
@@ -100,6 +102,24 @@ pub struct Missed {
     pub revised: u64,
 }
 
+/// Why a detector is on hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HoldReason {
+    /// Outcomes that came too late differ from those in time.
+    MaturityTooShort,
+    /// Too few predictions have outcomes.
+    FewOutcomes,
+}
+
+/// A detector bets on no pane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// Event time at which it began.
+    pub since_ms: i64,
+    /// Why.
+    pub why: HoldReason,
+}
+
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct Detector {
@@ -113,8 +133,9 @@ pub struct Detector {
     pub(super) at_ms: Option<i64>,
     pub(super) missed: Missed,
     pub(super) timeliness: Timeliness,
-    /// Since when it holds, its maturity being too short.
-    pub(super) held_ms: Option<i64>,
+    pub(super) hold: Option<Hold>,
+    /// What the pane that comes next lacks.
+    pub(super) lacking: Lacking,
     /// Since when an alarm that is due waits for late outcomes.
     pub(super) waits_ms: Option<i64>,
     /// Since when it is called among its fleet.
@@ -137,14 +158,16 @@ impl Detector {
             at_ms: None,
             missed: Missed::default(),
             timeliness: Timeliness::default(),
-            held_ms: None,
+            hold: None,
+            lacking: Lacking::default(),
             waits_ms: None,
             called_ms: None,
         }
     }
 
     /// Takes the counts of missing and late outcomes, before the pane itself.
-    pub fn observe_missing(&mut self, pane: &Pane) {
+    pub fn observe_missing(&mut self, pane: &Pane, lacking: Lacking) {
+        self.lacking = lacking;
         let given_up = pane.unlabelled.dropped().into_iter();
         let given_up = given_up.chain(pane.unlabelled.implied()).sum();
         self.timeliness.miss(&pane.late_outcomes);
@@ -154,8 +177,8 @@ impl Detector {
 
     /// Takes a sealed pane.
     pub fn observe(&mut self, pane: &Sums, span_ms: (i64, i64)) -> Outcome {
-        self.hold(span_ms.0);
-        let outcome = match self.held_ms {
+        self.begin_or_end_hold(span_ms.0);
+        let outcome = match self.hold {
             Some(_) => Outcome::Quiet,
             None => self.bet(pane, span_ms),
         };
@@ -168,12 +191,16 @@ impl Detector {
         outcome
     }
 
-    /// Bets on the pane. If late outcomes explain an alarm that is due, the detector goes on hold;
-    /// if they only may explain it, the alarm waits.
+    /// Bets on the pane. If late outcomes explain an alarm that is due, or most predictions lack
+    /// their outcomes, the detector goes on hold; if outcomes that may come can explain it, the
+    /// alarm waits.
     fn bet(&mut self, pane: &Sums, span_ms: (i64, i64)) -> Outcome {
         let tolerance = self.options.tolerance;
-        let explained = self.timeliness.explains_alarm(tolerance);
-        let may = explained || self.timeliness.may_explain_alarm(tolerance);
+        let reason = match self.timeliness.explains_alarm(tolerance) {
+            true => Some(HoldReason::MaturityTooShort),
+            false => (self.lacking.with_pane).then_some(HoldReason::FewOutcomes),
+        };
+        let may = reason.is_some() || self.timeliness.may_explain_alarm(tolerance);
         let before = may.then(|| self.watch.clone());
         let outcome = self.watch.observe(&self.odds, &self.rules, pane, span_ms);
         // What waits stays so where one pane among those that call for the alarm does not.
@@ -182,9 +209,9 @@ impl Detector {
         let Some(before) = before.filter(|_| outcome == Outcome::Alarm) else {
             return outcome;
         };
-        if explained {
+        if let Some(why) = reason {
             self.watch = before;
-            self.begin_hold(span_ms.1);
+            self.begin_hold(span_ms.1, why);
             return Outcome::Quiet;
         }
         self.waits_ms = self.timeliness.wait(span_ms.1);
@@ -196,21 +223,25 @@ impl Detector {
     }
 
     /// Begins or ends a hold, by what came before the pane that begins at `at_ms`.
-    fn hold(&mut self, at_ms: i64) {
-        let tolerance = self.options.tolerance;
-        let lasts = match self.held_ms {
-            Some(_) => self.timeliness.explains_alarm(tolerance),
-            None => self.timeliness.is_too_short(tolerance),
+    fn begin_or_end_hold(&mut self, at_ms: i64) {
+        let (tolerance, why) = (self.options.tolerance, self.hold.map(|hold| hold.why));
+        let too_short = match why {
+            Some(HoldReason::MaturityTooShort) => self.timeliness.explains_alarm(tolerance),
+            _ => self.timeliness.is_too_short(tolerance),
         };
-        match (lasts, self.held_ms) {
-            (false, _) => self.held_ms = None,
-            (true, None) => self.begin_hold(at_ms),
-            (true, Some(_)) => {}
+        let reason = match too_short {
+            true => Some(HoldReason::MaturityTooShort),
+            false => (self.lacking.before).then_some(HoldReason::FewOutcomes),
+        };
+        match reason {
+            None => self.hold = None,
+            Some(reason) if why == Some(reason) => {}
+            Some(reason) => self.begin_hold(at_ms, reason),
         }
     }
 
-    fn begin_hold(&mut self, at_ms: i64) {
-        (self.held_ms, self.waits_ms) = (Some(at_ms), None);
+    fn begin_hold(&mut self, since_ms: i64, why: HoldReason) {
+        (self.hold, self.waits_ms) = (Some(Hold { since_ms, why }), None);
         self.watch.forget();
     }
 
@@ -249,17 +280,17 @@ impl Detector {
 
     /// The alarm, while the stream is not clear.
     pub fn alarm(&self) -> Option<&Alarm> {
-        self.watch.alarm()
+        self.watch.alarm.as_ref()
     }
 
     /// Alarms since the stream began.
     pub fn alarms(&self) -> u64 {
-        self.watch.alarms()
+        self.watch.alarms
     }
 
     /// Capital staked since the stream began.
     pub fn staked(&self) -> f64 {
-        self.watch.staked()
+        self.watch.staked
     }
 
     /// log M, −∞ before the first pane and right after an alarm.
@@ -282,9 +313,9 @@ impl Detector {
         self.missed
     }
 
-    /// Since when it holds, its maturity being too short.
-    pub fn held_ms(&self) -> Option<i64> {
-        self.held_ms
+    /// Since when it is on hold, and why.
+    pub fn hold(&self) -> Option<Hold> {
+        self.hold
     }
 
     /// Since when its fleet calls it.
@@ -295,5 +326,37 @@ impl Detector {
     /// Heap bytes held, the shared bets left out.
     pub fn bytes(&self) -> usize {
         size_of::<Detector>() + self.options.account.len() + self.watch.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::axis::Axis;
+    use crate::window::sums_of;
+
+    #[test]
+    fn few_outcomes_hold_the_detector_until_there_are_enough() {
+        let grid = Grid::new(Axis::Linear, 4);
+        let options = DetectorOptions::alone(Budget::default(), 0.05);
+        let mut detector = Detector::new(options.odds(grid), options, 1.0);
+        // All of a thousand predictions of 0.5 happened.
+        let sums = sums_of(grid, vec![(0.5, true); 1000]);
+        let mut show = |minute: i64, before, with_pane| {
+            let span_ms = (minute * 60_000, (minute + 1) * 60_000);
+            let pane = Pane::of_scores(span_ms.0, span_ms.1, &sums);
+            detector.observe_missing(&pane, Lacking { before, with_pane });
+            let outcome = detector.observe(&sums, span_ms);
+            (outcome, detector.hold())
+        };
+        let why = HoldReason::FewOutcomes;
+        let since = |since_ms| Some(Hold { since_ms, why });
+        // The first pane calls for an alarm, which the missing outcomes explain.
+        assert_eq!(show(0, false, true), (Outcome::Quiet, since(60_000)));
+        assert_eq!(show(1, true, true), (Outcome::Quiet, since(60_000)));
+        assert_eq!(show(2, false, false), (Outcome::Alarm, None));
+        // An alarm ends where outcomes begin to be missing.
+        assert_eq!(show(3, true, true), (Outcome::Quiet, since(180_000)));
+        assert_eq!(detector.alarm(), None);
     }
 }

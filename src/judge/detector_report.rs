@@ -2,7 +2,7 @@
 //!
 //! Always: a function of the detector's state, so a restart reports the same.
 
-use super::detector::{Detector, Missed};
+use super::detector::{Detector, Hold, HoldReason, Missed};
 use crate::stats::sequential::evidence::{Evidence, Leaning};
 use crate::stats::sequential::mixture::Bet;
 use crate::stats::sequential::sequences::Bounds;
@@ -25,8 +25,8 @@ pub struct DetectorReport {
     pub quiet_events: u64,
     /// Whether bets placed since the last alarm are worth more than was staked on them.
     pub winning: bool,
-    /// Since when it holds: the maturity is too short.
-    pub held_ms: Option<i64>,
+    /// Since when it is on hold, and why.
+    pub hold: Option<Hold>,
     /// An alarm that is due and waits for late outcomes.
     pub waiting: Option<WaitingAlarm>,
     /// The alarm, while the stream is not clear.
@@ -63,7 +63,7 @@ impl Detector {
     /// What it says; `None` before its first pane.
     pub fn report(&self) -> Option<DetectorReport> {
         let (watch, rules) = (&self.watch, &self.rules);
-        let alarm = watch.alarm().cloned();
+        let alarm = watch.alarm.clone();
         // After an alarm everything starts over: report what the alarm rested on.
         let evidence = watch.evidence();
         let evidence = evidence.or_else(|| alarm.as_ref().map(|a| a.evidence.clone()));
@@ -75,14 +75,14 @@ impl Detector {
             evidence,
             quiet_events: watch.quiet_events(),
             winning: watch.is_winning(),
-            held_ms: self.held_ms,
+            hold: self.hold,
             waiting: self.waits_ms.map(|since_ms| WaitingAlarm {
                 since_ms,
                 until_ms: since_ms.saturating_add(self.options.maturity_ms),
             }),
             alarm,
             called_ms: self.called_ms,
-            alarms: watch.alarms(),
+            alarms: watch.alarms,
             expected_false_alarms: watch.expected_false_alarms(rules),
             missed: self.missed,
             confidence: 1.0 - rules.alpha,
@@ -92,24 +92,39 @@ impl Detector {
     }
 }
 
-/// Why a detector holds.
-pub const HELD: &str = "the maturity is too short: outcomes that came too late depart from their \
-                        scores otherwise than those in time, so an alarm could be about that alone";
+impl HoldReason {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            HoldReason::MaturityTooShort => {
+                "the maturity is too short: outcomes that came too late depart from their scores \
+                 otherwise than those in time, so an alarm could be about that alone"
+            }
+            HoldReason::FewOutcomes => {
+                "too few predictions have outcomes (`coverage_min`): those that came may be of one \
+                 kind, so an alarm could be about that alone"
+            }
+        }
+    }
+}
 
 /// Why an alarm waits.
 pub const WAITS: &str = "an alarm is due, but predictions still lack their outcomes, and these could \
                          explain it if they differ from those in time; it waits for them, for one \
                          maturity at most";
 
-/// An alarm, its end, or a hold and its end, in words; `was_held` says whether the detector was on
-/// hold before.
-pub fn sentence(stream: &str, report: &DetectorReport, was_held: bool) -> String {
-    if report.held_ms.is_some() {
-        return format!("the detector of {stream} holds: {HELD}");
+/// An alarm, its end, or a hold and its end, in words; `was` is the hold before.
+pub fn sentence(stream: &str, report: &DetectorReport, was: Option<Hold>) -> String {
+    if let Some(hold) = report.hold {
+        return format!("the detector of {stream} is on hold: {}", hold.why.words());
     }
     let Some(alarm) = &report.alarm else {
-        if was_held {
-            return format!("the detector of {stream} watches again: late outcomes do not differ");
+        if let Some(hold) = was {
+            let gone = match hold.why {
+                HoldReason::MaturityTooShort => "late outcomes do not differ",
+                HoldReason::FewOutcomes => "enough predictions have outcomes",
+            };
+            return format!("the detector of {stream} watches again: {gone}");
         }
         return format!(
             "{stream} is clear: {} events since the last alarm, and nothing in them speaks against the scores",
@@ -214,25 +229,28 @@ mod tests {
     use super::*;
     use crate::judge::DetectorOptions;
     use crate::stats::axis::{Axis, Grid};
-    use crate::stats::fixed::Score;
     use crate::stats::sequential::Budget;
-    use crate::stats::sums::Sums;
+    use crate::window::sums_of;
 
     #[test]
     fn the_end_of_a_hold_is_not_the_end_of_an_alarm() {
         let grid = Grid::new(Axis::Linear, 4);
         let options = DetectorOptions::alone(Budget::default(), 0.05);
         let mut detector = Detector::new(options.odds(grid), options, 1.0);
-        let mut pane = Sums::new(grid);
-        let score = Score::new(0.5).expect("a score");
-        pane.observe(score, true).expect("room");
-        detector.observe(&pane, (0, 60_000));
+        detector.observe(&sums_of(grid, [(0.5, true)]), (0, 60_000));
         let mut report = detector.report().expect("a pane was shown");
         // The pane that ends a hold counts already.
         assert_eq!(report.quiet_events, 1);
-        assert!(sentence("m", &report, true).contains("watches again"));
-        assert!(sentence("m", &report, false).contains("is clear"));
-        report.held_ms = Some(0);
-        assert!(sentence("m", &report, true).contains("holds"));
+        for (why, gone) in [
+            (HoldReason::MaturityTooShort, "late outcomes do not differ"),
+            (HoldReason::FewOutcomes, "enough predictions have outcomes"),
+        ] {
+            let hold = Some(Hold { since_ms: 0, why });
+            report.hold = None;
+            assert!(sentence("m", &report, hold).contains(gone));
+            assert!(sentence("m", &report, None).contains("is clear"));
+            report.hold = hold;
+            assert!(sentence("m", &report, None).contains(why.words()));
+        }
     }
 }

@@ -6,12 +6,12 @@
 //! A state carries the *terms* under which it was made. Under other terms it is dropped, and the
 //! detector starts over.
 
-use super::detector::{Detector, Missed};
+use super::detector::{Detector, Hold, Missed};
 use super::timeliness::Timeliness;
 use crate::stats::clusters::RunningClusters;
-use crate::stats::sequential::detector::{Component, Parts, Place};
+use crate::stats::sequential::detector::{self, Component, Place};
 use crate::stats::sequential::sequences::{Bin, Gain, Sequences};
-use crate::stats::sequential::stream::{Alarm, StreamDetectorParts};
+use crate::stats::sequential::stream::Alarm;
 use crate::stats::sequential::{StreamDetector, mixture};
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ pub struct DetectorState {
     pub at_ms: Option<i64>,
     missed: Missed,
     timeliness: Timeliness,
-    held_ms: Option<i64>,
+    hold: Option<Hold>,
     waits_ms: Option<i64>,
     called_ms: Option<i64>,
     /// Log worth (none before a stake: JSON has no −∞), onset by event and by time.
@@ -58,41 +58,41 @@ pub struct DetectorState {
 impl Detector {
     /// Its state, for a snapshot.
     pub fn state(&self) -> DetectorState {
-        let parts = self.watch.parts();
+        let (watch, bets) = (&self.watch, &self.watch.detector);
         let worth = |x: f64| (x != f64::NEG_INFINITY).then_some(x);
         let component = |c: &Component| (worth(c.log_worth), c.onset.event, c.onset.ms);
         let even = [0.5; mixture::LEARNT];
-        let signs = (0u16..).zip(&parts.detector.signs);
+        let signs = (0u16..).zip(&bets.signs);
         let signs = signs.filter(|(_, w)| **w != even).map(|(i, w)| (i, *w));
         DetectorState {
             account: self.options.account.clone(),
             budget: self.options.budget.to_string(),
             terms: self.options.terms(),
-            staked: parts.staked,
-            at_stake: parts.at_stake,
-            alarms: parts.alarms,
+            staked: watch.staked,
+            at_stake: watch.at_stake,
+            alarms: watch.alarms,
             at_ms: self.at_ms,
             missed: self.missed,
             timeliness: self.timeliness.clone(),
-            held_ms: self.held_ms,
+            hold: self.hold,
             waits_ms: self.waits_ms,
             called_ms: self.called_ms,
-            components: parts.detector.components.iter().map(component).collect(),
+            components: bets.components.iter().map(component).collect(),
             signs: signs.collect(),
-            since_restart: parts.detector.events,
-            variance: parts.detector.variance.to_vec(),
-            bins: parts.sequences.bins,
-            gains: parts.sequences.gains.to_vec(),
-            epoch: parts.sequences.epoch,
-            events: parts.events,
-            alarm: parts.alarm,
-            clusters: parts.clusters,
+            since_restart: bets.events,
+            variance: bets.variance.to_vec(),
+            bins: watch.sequences.bins.clone(),
+            gains: watch.sequences.gains.to_vec(),
+            epoch: watch.sequences.epoch,
+            events: watch.events,
+            alarm: watch.alarm.clone(),
+            clusters: watch.clusters.clone(),
         }
     }
 }
 
 impl DetectorState {
-    fn parts(&self) -> Option<StreamDetectorParts> {
+    fn watch(&self) -> Option<StreamDetector> {
         let component = |&(log_worth, event, ms): &(Option<f64>, f64, f64)| Component {
             log_worth: log_worth.unwrap_or(f64::NEG_INFINITY),
             onset: Place { event, ms },
@@ -101,8 +101,8 @@ impl DetectorState {
         for (index, w) in &self.signs {
             *signs.get_mut(usize::from(*index))? = *w;
         }
-        Some(StreamDetectorParts {
-            detector: Parts {
+        let watch = StreamDetector {
+            detector: detector::Detector {
                 components: self.components.iter().map(component).collect(),
                 signs,
                 events: self.since_restart,
@@ -119,7 +119,8 @@ impl DetectorState {
             at_stake: self.at_stake,
             alarm: self.alarm.clone(),
             clusters: self.clusters.clone(),
-        })
+        };
+        watch.is_sound().then_some(watch)
     }
 }
 
@@ -127,13 +128,12 @@ impl Detector {
     /// Puts back a state; refuses one that is no state. It is an error to call this with one of
     /// other terms.
     pub fn restore(&mut self, state: &DetectorState) -> Result<(), Corrupt> {
-        self.watch =
-            StreamDetector::from_parts(state.parts().ok_or(Corrupt)?).map_err(|_| Corrupt)?;
+        self.watch = state.watch().ok_or(Corrupt)?;
         self.log_worth = self.watch.log_worth();
         self.at_ms = state.at_ms;
         self.missed = state.missed;
         self.timeliness = state.timeliness.clone();
-        self.held_ms = state.held_ms;
+        self.hold = state.hold;
         self.waits_ms = state.waits_ms;
         self.called_ms = state.called_ms;
         Ok(())

@@ -26,7 +26,7 @@
 //! (all panes are merged if there is no room to keep these sums), and the total is evaluated.
 
 use super::alarm;
-use super::coverage::Coverage;
+use super::coverage::{self, Coverage, Lacking};
 use super::detector::Detector;
 use super::detector_report::sentence;
 use super::judgement::{HistoryPoint, WindowJudgement};
@@ -87,6 +87,16 @@ struct Before<'p> {
     detector: Box<Detector>,
     pane: &'p Packed,
     span_ms: (i64, i64),
+}
+
+/// What a step of the alert rests on, beside the reports of the windows.
+enum Ground<'p> {
+    /// A judgement just made, and the detector before the pane that it took.
+    Judged(Option<Before<'p>>),
+    /// Reports as they stand: panes may have changed since the judgements.
+    Standing,
+    /// The same, because someone closed the alert; who, and why.
+    Closed(&'p str),
 }
 
 /// What came of the evaluation of a window.
@@ -227,7 +237,7 @@ impl Judge {
         changes: &mut Vec<Change>,
     ) {
         self.unseen_late = 0;
-        let before = self.step_detector(pane, changes);
+        let before = self.step_detector(pane, options, changes);
         let sealed = self.windows.seal(pane, end_ms);
         let stale = self.stale || (pane.is_none() && self.all_stale());
         self.measure_dispersion();
@@ -244,7 +254,8 @@ impl Judge {
                 true => Condition::Unknown,
                 false => alarm::condition(&self.report, options.window_alerts),
             };
-            self.step_alert(end_ms, condition, options, before, changes);
+            let ground = Ground::Judged(before);
+            self.step_alert(end_ms, condition, options, ground, changes);
         }
         self.windows.drop_unpacked();
     }
@@ -253,10 +264,13 @@ impl Judge {
     fn step_detector<'p>(
         &mut self,
         pane: Option<&'p Pane>,
+        options: &JudgeOptions,
         changes: &mut Vec<Change>,
     ) -> Option<Before<'p>> {
         let (detector, pane) = (self.detector.as_mut()?, pane?);
-        detector.observe_missing(pane);
+        let (min_events, coverage_min) = (options.min_events, options.coverage_min);
+        let lacking = Lacking::of(&self.windows, pane, min_events, coverage_min);
+        detector.observe_missing(pane, lacking);
         if !self.report.alert.counts(pane.start_ms) {
             return None;
         }
@@ -269,8 +283,8 @@ impl Judge {
             span_ms: (pane.start_ms, pane.end_ms),
         };
         let outcome = detector.observe(&sums, before.span_ms);
-        let was_held = before.detector.held_ms().is_some();
-        let told = outcome != Outcome::Quiet || detector.held_ms().is_some() != was_held;
+        let was = before.detector.hold();
+        let told = outcome != Outcome::Quiet || detector.hold() != was;
         self.detector_reported = false;
         // The report is made when it is read, but at once where an alert depends on it.
         if told || self.report.detector.is_none() {
@@ -286,7 +300,7 @@ impl Judge {
                     again: outcome == Outcome::Alarm
                         && report.alarm.as_ref().is_some_and(|a| a.times > 1),
                 },
-                sentence: sentence(&self.report.id.to_string(), report, was_held),
+                sentence: sentence(&self.report.id.to_string(), report, was),
                 facts: None,
             });
         }
@@ -317,7 +331,7 @@ impl Judge {
             self.judge(index, end_ms, (sealed, false), options, changes);
         }
         let condition = alarm::condition(&self.report, options.window_alerts);
-        self.step_alert(end_ms, condition, options, None, changes);
+        self.step_alert(end_ms, condition, options, Ground::Judged(None), changes);
     }
 
     /// Judges a window: evaluates it, unless its panes are unusable or the stream is `stale`.
@@ -431,7 +445,7 @@ impl Judge {
         }
         let n = self.windows.n(index, end_ms);
         let expected = n + unlabelled.dropped().iter().sum::<u64>();
-        if expected >= options.min_events && (n as f64) < options.coverage_min * expected as f64 {
+        if expected >= options.min_events && coverage::is_below(options.coverage_min, n, expected) {
             return Some(Undecided::Coverage);
         }
         if n < options.min_events.max(1) {

@@ -6,8 +6,10 @@
 //! | file | holds |
 //! |---|---|
 //! | [`plan`], [`options`], [`stream`] | what is monitored and how, and the names of its streams |
+//! | [`meant`] | what matchers of alerts mean to these models |
 //! | [`judge`](mod@judge), [`verdict`] | windows, their evaluation, and what follows from it |
 //! | [`runtime`] | the threads, the stopwatch and the sign of life that a process lends |
+//! | [`decided`] | the error that was compared with what is tolerated |
 //! | [`coverage`] | how many outcomes a verdict rests on |
 //! | [`report`] | the reports and changes that leave |
 //! | [`judgement`] | one judgement of a window in short, for histories |
@@ -22,6 +24,7 @@
 pub mod alarm;
 pub mod comparison;
 pub mod coverage;
+pub mod decided;
 pub mod detector;
 pub mod detector_report;
 pub mod detector_state;
@@ -30,6 +33,7 @@ pub mod family;
 pub mod judge;
 pub mod judgement;
 pub mod ledger;
+pub mod meant;
 pub mod options;
 pub mod plan;
 pub mod recalibration;
@@ -44,6 +48,7 @@ pub use comparison::{
     CompareOptions, ComparisonId, ComparisonReport, ComparisonState, Comparisons,
 };
 pub use coverage::{Coverage, CoverageCell};
+pub use decided::{DecidedError, Quantity};
 pub use detector::{Detector, DetectorOptions, Missed};
 pub use detector_report::DetectorReport;
 pub use detector_state::DetectorState;

@@ -1,5 +1,6 @@
 //! What to monitor: read-only, made by the configuration, taken by the engine.
 
+use super::alarm;
 use super::options::JudgeOptions;
 use crate::collect::join::JoinPlan;
 use crate::collect::{Caps, IdPlan, Segmenting};
@@ -33,6 +34,17 @@ impl ModelPlan {
     /// Whether a sample of its vectors is kept, for a kernel view.
     pub fn samples(&self) -> bool {
         self.views.contains(&View::Kernel)
+    }
+
+    /// Why its streams of single scores raise no alert and what to do, if they raise none.
+    pub fn no_alert(&self) -> Option<String> {
+        if self.judge.window_alerts || self.judge.detector.is_some() {
+            return None;
+        }
+        Some(alarm::no_alert(match self.grid.is_weighted() {
+            true => "events have weights",
+            false => "`budget` is \"none\"",
+        }))
     }
 }
 

@@ -154,21 +154,19 @@ mod tests {
     use super::*;
     use crate::judge::Undecided;
     use crate::stats::axis::{Axis, Grid};
-    use crate::stats::fixed::Score;
+    use crate::window::sums_of;
 
     /// Scores spread evenly whose true rate is z².
     fn total(n: u32) -> Result<Sums, ()> {
-        let mut sums = Sums::new(Grid::new(Axis::Linear, 8));
         let mut owed = 0.0;
-        for i in 0..n {
+        let event = |i: u32| {
             let z = f64::from(i * 7919 % 1000) / 1000.0;
             owed += z * z;
             let y = owed >= 1.0;
             owed -= f64::from(u8::from(y));
-            let score = Score::new(z).map_err(|_| ())?;
-            sums.observe(score, y).map_err(|_| ())?;
-        }
-        Ok(sums)
+            (z, y)
+        };
+        Ok(sums_of(Grid::new(Axis::Linear, 8), (0..n).map(event)))
     }
 
     fn window(start_ms: i64, verdict: Verdict) -> JudgedWindow {

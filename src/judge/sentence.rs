@@ -1,5 +1,6 @@
 //! Changes in words, with the numbers that make them believable.
 
+use super::decided::DecidedError;
 use super::report::WindowReport;
 use super::stream::StreamId;
 use super::verdict::{Numbers, Undecided, Verdict};
@@ -9,6 +10,7 @@ use crate::stats::evaluation::Evaluation;
 use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
 use crate::stats::tolerance::{Conclusion, FEW};
+use std::borrow::Cow;
 
 /// "fraud/3//binary over 5m is miscalibrated (was calibrated): …".
 pub fn verdict_sentence(id: &StreamId, report: &WindowReport, from: Verdict) -> String {
@@ -74,20 +76,22 @@ pub fn shown_of_scores(e: &Evaluation) -> String {
         .map_or(String::new(), |more| {
             format!("; about {} more events would decide", rounded(more))
         });
-    let tau = e.tolerance.tolerance;
     let more = more + &dependence(e);
-    match (e.tolerance.conclusion, e.tolerance.ratio) {
-        (Conclusion::Miscalibrated, _) => match e.combined.decisive {
-            Some(part) => format!("{}; {}{more}", e.direction.words(), part.words()),
-            None => format!("{}{more}", e.direction.words()),
-        },
-        (Conclusion::Calibrated, Some(r)) if e.interval.upper > tau => format!(
-            "observed/expected within [{:.2}, {:.2}], of at most {:.2}; shape not shown{more}",
-            r.lower, r.upper, r.most
-        ),
-        (Conclusion::Calibrated, _) => {
+    let error = DecidedError::of_scores(e);
+    let by_ratio = error.is_ratio().then(|| ratio(&error));
+    let tau = error.digits(e.tolerance.tolerance);
+    match (e.tolerance.conclusion, by_ratio) {
+        (Conclusion::Miscalibrated, ratio) => {
+            let ratio = ratio.map(Cow::Owned);
+            let part = e.combined.decisive.map(|part| part.words().into());
+            let said = [Some(e.direction.words().into()), ratio, part];
+            let said: Vec<Cow<'_, str>> = said.into_iter().flatten().collect();
+            said.join("; ") + &more
+        }
+        (Conclusion::Calibrated, Some(ratio)) => format!("{ratio}; shape not shown{more}"),
+        (Conclusion::Calibrated, None) => {
             format!(
-                "error within {:.4}, of {tau:.4} tolerated{}{}",
+                "error within {:.4}, of {tau} tolerated{}{}",
                 e.interval.upper,
                 clusters(e),
                 repeats(e)
@@ -112,14 +116,28 @@ pub fn shown_of_scores(e: &Evaluation) -> String {
                  finer cluster or take a longer window"
             )
         }
-        (Conclusion::Inconclusive, _) if e.reject => format!(
-            "the error is significant ({}), but not shown to exceed {tau:.4}{more}",
+        (Conclusion::Inconclusive, Some(ratio)) if e.reject => format!(
+            "the error is significant ({}), but not shown to exceed the tolerance: {ratio}{more}",
             e.direction.words()
         ),
-        (Conclusion::Inconclusive, _) => {
-            format!("an error above {tau:.4} is neither shown nor excluded{more}")
+        (Conclusion::Inconclusive, Some(ratio)) => {
+            format!("an error above the tolerance is neither shown nor excluded: {ratio}{more}")
+        }
+        (Conclusion::Inconclusive, None) if e.reject => format!(
+            "the error is significant ({}), but not shown to exceed {tau}{more}",
+            e.direction.words()
+        ),
+        (Conclusion::Inconclusive, None) => {
+            format!("an error above {tau} is neither shown nor excluded{more}")
         }
     }
+}
+
+/// The ratio that decides, with its limits.
+fn ratio(error: &DecidedError) -> String {
+    let (name, interval) = (error.quantity.name(), error.interval());
+    let tolerated = error.tolerated().unwrap_or_default();
+    format!("{name} within {interval}, tolerated {tolerated}")
 }
 
 /// What is known of dependence between events, if there is any.
@@ -287,6 +305,39 @@ mod tests {
         let all: Vec<_> = all.iter().map(|&(z, y, _)| (z, y)).collect();
         let e = evaluate_scores(&all, &Options::default()).unwrap();
         assert!(score_numbers(&e).contains(", p = "));
+    }
+
+    /// Scores of 0.5 to 1.5 %, which happen so many times as often as they say.
+    #[test]
+    fn of_rare_events_the_ratio_is_said_that_decided() {
+        let said = |n: u32, times: f64| {
+            let mut due = 0.5;
+            let event = |i: u32| {
+                let z = 0.005 + 0.01 * f64::from(i) / f64::from(n);
+                due += times * z;
+                let happens = due >= 1.0;
+                due -= f64::from(u8::from(happens));
+                (z, happens)
+            };
+            let sample: Vec<(f64, bool)> = (0..n).map(event).collect();
+            shown_of_scores(&evaluate_scores(&sample, &Options::default()).unwrap())
+        };
+        let low =
+            "scores are too low; observed/expected within [1.93, 2.07], tolerated 0.83 to 1.20; ";
+        let high =
+            "scores are too high; observed/expected within [0.46, 0.54], tolerated 0.83 to 1.20; ";
+        let near = "the error is significant (scores are too low), but not shown to exceed the \
+                    tolerance: observed/expected within [1.14, 1.26], tolerated 0.83 to 1.20";
+        let good = "observed/expected within [0.84, 1.18], tolerated 0.83 to 1.20; shape not shown";
+        for (n, times, begin) in [
+            (100_000, 2.0, low),
+            (100_000, 0.5, high),
+            (100_000, 1.2, near),
+            (10_000, 1.0, good),
+        ] {
+            let said = said(n, times);
+            assert!(said.starts_with(begin), "{said}");
+        }
     }
 
     #[test]

@@ -250,20 +250,19 @@ mod tests {
     use crate::stats::axis::{Axis, Grid};
     use crate::stats::fixed::Score;
     use crate::stats::rng::Rng;
+    use crate::window::sums_of;
+
+    fn grid() -> Grid {
+        Grid::new(Axis::Linear, 8)
+    }
 
     /// A thousand events whose outcomes come as their scores say.
     fn calibrated(rng: &mut Rng) -> Sums {
-        let mut sums = empty();
-        for _ in 0..1000 {
+        let one = |_| {
             let z = rng.uniform();
-            sums.observe(Score::new(z).unwrap(), rng.uniform() < z)
-                .unwrap();
-        }
-        sums
-    }
-
-    fn empty() -> Sums {
-        Sums::new(Grid::new(Axis::Linear, 8))
+            (z, rng.uniform() < z)
+        };
+        sums_of(grid(), (0..1000).map(one))
     }
 
     /// Whether a stream of panes is ever called too short, with these chances of being late for
@@ -276,7 +275,7 @@ mod tests {
     ) -> bool {
         let (mut rng, mut timeliness) = (Rng::new(seed), Timeliness::default());
         (0..panes).any(|_| {
-            let (mut pane, mut missed) = (empty(), LateOutcomes::default());
+            let (mut pane, mut missed) = (Sums::new(grid()), LateOutcomes::default());
             for _ in 0..100 {
                 let z = rng.uniform();
                 let y = rng.uniform() < truth(z);
@@ -313,7 +312,7 @@ mod tests {
         let explained = (0..200).filter(|seed| {
             let (mut rng, mut timeliness) = (Rng::new(*seed), Timeliness::default());
             for _ in 0..10 {
-                let (mut pane, mut missed) = (empty(), LateOutcomes::default());
+                let (mut pane, mut missed) = (Sums::new(grid()), LateOutcomes::default());
                 (0..1000).for_each(|_| pane.observe(z, rng.uniform() < truth).unwrap());
                 (0..100).for_each(|_| missed.count(z, None, rng.uniform() < truth, 1));
                 timeliness.observe(&pane);

@@ -72,10 +72,8 @@ pub struct Aggregator {
     /// Up to where it is to judge each model, before it looks further.
     until_ms: Vec<i64>,
     watchdog: Watchdog,
-    changes: Vec<Change>,
-    /// Counts of the monitors that were replaced.
-    before: Counters,
-    judgements: Vec<WindowJudgement>,
+    /// Streams of the snapshot that did not fit.
+    streams_dropped: u64,
     skipped: u64,
     rebuilt: u64,
 }
@@ -90,9 +88,7 @@ impl Aggregator {
             topics,
             shards: BTreeMap::new(),
             watchdog: Watchdog::default(),
-            changes: Vec::new(),
-            before: Counters::default(),
-            judgements: Vec::new(),
+            streams_dropped: 0,
             skipped: 0,
             rebuilt: 0,
         }
@@ -118,14 +114,13 @@ impl Aggregator {
         let shards = followed.applied.into_iter().filter_map(shard).collect();
         let fit = Fit::new(&plan, &snapshot)?;
         let monitor = Monitor::restore(plan.clone(), &snapshot, &fit)?;
-        let mut restored = Aggregator {
+        Ok(Aggregator {
             monitor,
             shards,
-            ..Aggregator::new(plan.clone(), topics)
-        };
-        // Counted here, not by who wrote the snapshot.
-        restored.before.streams_dropped = fit.streams_dropped;
-        Ok(restored)
+            // Counted here, not by who wrote the snapshot.
+            streams_dropped: fit.streams_dropped,
+            ..Aggregator::new(plan, topics)
+        })
     }
 
     /// The monitor, and which deltas were applied. The reader of the topic adds its offsets.
@@ -143,9 +138,9 @@ impl Aggregator {
                 applied: self.shards.iter().filter_map(applied).collect(),
             }),
             topics: self.topics.clone(),
-            counters: self.before.clone(),
             ..Snapshot::default()
         };
+        snapshot.counters.streams_dropped = self.streams_dropped;
         self.monitor.view().save_to(&mut snapshot);
         snapshot
     }
@@ -306,16 +301,16 @@ impl Aggregator {
             }
         }
         let parts: Vec<_> = self.shards.values().filter_map(RemoteShard::part).collect();
-        let monitor = Monitor::rebuild(&self.monitor, &parts, verdicts);
+        let sealed_until_ms = |of: &Monitor| of.view().sealed_until_ms().to_vec();
+        let was_ms = sealed_until_ms(&self.monitor);
+        self.monitor.rebuild(&parts, verdicts);
         let oldest_ms = parts.iter().map(|part| part.windows.oldest_ms());
         let oldest_ms = fold(oldest_ms, self.plan.models.len(), i64::MAX, i64::min);
         drop(parts);
         for shard in self.shards.values_mut() {
             (shard.windows, shard.lacks) = (None, false);
         }
-        let sealed_until_ms = |of: &Monitor| of.view().sealed_until_ms().to_vec();
-        let was_ms = sealed_until_ms(&self.monitor);
-        for (i, is_ms) in sealed_until_ms(&monitor).into_iter().enumerate() {
+        for (i, is_ms) in sealed_until_ms(&self.monitor).into_iter().enumerate() {
             // A model that was never judged misses what its windows hold.
             let was_ms = match was_ms[i] {
                 i64::MIN => oldest_ms[i].min(is_ms),
@@ -324,10 +319,6 @@ impl Aggregator {
             let panes = (is_ms - was_ms) / self.plan.models[i].ladder.pane_ms;
             self.skipped += panes.unsigned_abs();
         }
-        let mut old = std::mem::replace(&mut self.monitor, monitor);
-        old.view().add_counts_to(&mut self.before);
-        self.changes.extend(old.take_changes());
-        self.judgements.extend(old.take_judgements());
     }
 
     /// Advances the clock to `now_ms`: withdraws stale values and expires unused streams. Returns
@@ -368,9 +359,7 @@ impl Aggregator {
             .shards
             .values()
             .all(|s| s.state.is_some() && !s.left_out);
-        self.changes
-            .extend(self.monitor.tick(now_ms, stalled, whole));
-        std::mem::take(&mut self.changes)
+        self.monitor.tick(now_ms, stalled, whole)
     }
 
     /// The frontier, and for how long it has stood still.
@@ -385,7 +374,8 @@ impl Aggregator {
 
     /// What was judged here; records are counted where they are read.
     pub fn counters(&self) -> Counters {
-        let mut counters = self.before.clone();
+        let mut counters = Counters::default();
+        counters.streams_dropped = self.streams_dropped;
         self.monitor.view().add_counts_to(&mut counters);
         counters
     }
@@ -457,8 +447,6 @@ impl Aggregator {
 
     /// The judgements since the last call.
     pub fn take_judgements(&mut self) -> Vec<WindowJudgement> {
-        let mut all = std::mem::take(&mut self.judgements);
-        all.extend(self.monitor.take_judgements());
-        all
+        self.monitor.take_judgements()
     }
 }

@@ -29,7 +29,7 @@ use super::views::{VersionName, scalars};
 use crate::collect::{Key, LastSeen, Named, Names, PaneDelta, Part, ROLL_UP, Slots};
 use crate::judge::ledger::stake_of;
 use crate::judge::{
-    Change, Detector, Judge, Ledger, ModelPlan, Plan, Runtime, Stopwatch, StreamId,
+    Change, Detector, Judge, Ledger, ModelPlan, Plan, Runtime, Stopwatch, StreamId, WindowJudgement,
 };
 use crate::stats::sequential::Odds;
 use crate::stats::view::View;
@@ -88,6 +88,8 @@ pub struct Monitor {
     /// Vector views of versions.
     vectors: Vectors,
     changes: Vec<Change>,
+    /// Judgements before it was rebuilt.
+    judgements: Vec<WindowJudgement>,
     /// What the detectors may stake.
     ledger: Ledger,
     /// Bets of the detectors, by model.
@@ -117,6 +119,7 @@ impl Monitor {
             sealed_until_ms: vec![i64::MIN; models],
             vectors: Vectors::default(),
             changes: Vec::new(),
+            judgements: Vec::new(),
             runtime: Runtime::default(),
             due_ms: vec![None; models],
             uncompared: vec![false; models],
@@ -317,12 +320,6 @@ impl Monitor {
         self.vectors
             .finish(&self.plan, model, watermark_ms, &mut self.changes);
         (self.uncompared[model], self.moved) = (true, true);
-    }
-
-    /// What happened since the last call or tick.
-    pub fn take_changes(&mut self) -> Vec<Change> {
-        self.judges_mut().for_each(Judge::report_detector);
-        std::mem::take(&mut self.changes)
     }
 
     /// The slot of a stream. A new stream ignores the caps: a shard has already admitted its

@@ -45,6 +45,8 @@ pub enum PartitionEvent {
     LeftOut,
     /// Its next record has this offset, though a later one was read.
     Rewound(i64),
+    /// Its log ends here, before the next record: it is not read until it is rewound.
+    Truncated(i64),
     /// It is no longer read here.
     Revoked,
     /// It no longer exists.
@@ -162,6 +164,7 @@ impl Shard {
                 partitions.leave_out(at);
             }
             PartitionEvent::Rewound(offset) => partitions.rewind(at, offset),
+            PartitionEvent::Truncated(end) => partitions.truncate(at, end),
             PartitionEvent::Revoked => partitions.revoke(at),
             PartitionEvent::Gone => partitions.drop(at),
         }

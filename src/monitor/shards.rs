@@ -23,7 +23,6 @@
 use super::delta_log::DeltaLog;
 use super::local_shard::LocalShard;
 use super::monitor::{Monitor, MonitorView, comparisons};
-use super::retained::Contribution;
 use super::shard::ShardView;
 use super::snapshot::VerdictState;
 use super::watchdog::{Frontier, Watchdog};
@@ -58,15 +57,13 @@ pub struct Shards {
     stale: bool,
     /// Verdicts and alerts that came with shards since.
     verdicts: Vec<VerdictState>,
-    changes: Vec<Change>,
     /// Counts of the shards that have left, by source.
     gone: Vec<SourceCounters>,
     moved: Vec<Moved>,
     /// By name of the model's plan, where rows of pairs went in shards that are gone.
     gone_pairs: BTreeMap<String, PairCounts>,
-    /// Counts of the monitors that were replaced.
-    before: Counters,
-    judgements: Vec<WindowJudgement>,
+    /// Streams that did not fit, of shards that have left.
+    streams_dropped: u64,
 }
 
 impl Shards {
@@ -88,13 +85,11 @@ impl Shards {
             last: 0,
             stale: false,
             verdicts: Vec::new(),
-            changes: Vec::new(),
             gone: vec![SourceCounters::default(); copartitions.len()],
             moved: vec![Moved::default(); copartitions.len()],
             gone_pairs: BTreeMap::new(),
             copartitions,
-            before: Counters::default(),
-            judgements: Vec::new(),
+            streams_dropped: 0,
         }
     }
 
@@ -182,7 +177,7 @@ impl Shards {
     pub fn release(&mut self, at: PartitionId) -> Option<LocalShard> {
         self.get_mut(at)?;
         let shard = self.shards.remove(self.last);
-        self.before.streams_dropped += shard.streams_dropped();
+        self.streams_dropped += shard.streams_dropped();
         self.stale = true;
         for (source, counts) in shard.view().counters().sources() {
             let index = usize::from(source);
@@ -256,20 +251,17 @@ impl Shards {
     /// Makes the monitor again of the windows of all shards.
     fn rebuild(&mut self) {
         self.stale = false;
-        let Some(old) = &mut self.monitor else { return };
-        let mut verdicts = old.view().verdicts(|_, _| true);
+        let Some(monitor) = &mut self.monitor else {
+            return;
+        };
+        let mut verdicts = monitor.view().verdicts(|_, _| true);
         verdicts.append(&mut self.verdicts);
         // Their deltas are in the windows too.
         for shard in &mut self.shards {
             shard.take_deltas();
         }
         let parts = self.shards.iter().map(LocalShard::contribution);
-        let parts: Vec<Contribution<'_>> = parts.collect();
-        let monitor = Monitor::rebuild(old, &parts, verdicts);
-        let mut old = std::mem::replace(old, monitor);
-        old.view().add_counts_to(&mut self.before);
-        self.changes.extend(old.take_changes());
-        self.judgements.extend(old.take_judgements());
+        monitor.rebuild(&parts.collect::<Vec<_>>(), verdicts);
     }
 
     /// Advances the clock to `now_ms`: withdraws stale values and expires unused streams. Returns
@@ -289,10 +281,8 @@ impl Shards {
         let whole = all().all(ShardView::is_whole);
         let stalled_after_ms = self.plan.caps.stalled_after_ms;
         let stalled = self.watchdog.look(now_ms, frontier, stalled_after_ms);
-        if let Some(monitor) = &mut self.monitor {
-            self.changes.extend(monitor.tick(now_ms, stalled, whole));
-        }
-        std::mem::take(&mut self.changes)
+        let monitor = self.monitor.as_mut();
+        monitor.map_or(Vec::new(), |m| m.tick(now_ms, stalled, whole))
     }
 
     /// Stops shards that are ahead from opening panes while the panes that wait for the others take
@@ -327,7 +317,7 @@ impl Shards {
 
     /// What was counted in this process; what is open is what its shards hold now.
     pub fn counters(&self) -> Counters {
-        let mut counters = self.before.clone();
+        let mut counters = Counters::default();
         for (source, gone) in (0..).zip(&self.gone) {
             let ours = counters.source_mut(source);
             ours.add(gone);
@@ -340,7 +330,7 @@ impl Shards {
             monitor.view().add_counts_to(&mut counters);
         }
         let dropped = self.shards.iter().map(LocalShard::streams_dropped);
-        counters.streams_dropped += dropped.sum::<u64>();
+        counters.streams_dropped += self.streams_dropped + dropped.sum::<u64>();
         counters
     }
 
@@ -416,9 +406,8 @@ impl Shards {
 
     /// The judgements since the last call.
     pub fn take_judgements(&mut self) -> Vec<WindowJudgement> {
-        let mut all = std::mem::take(&mut self.judgements);
-        all.extend(self.monitor.iter_mut().flat_map(Monitor::take_judgements));
-        all
+        let monitor = self.monitor.iter_mut();
+        monitor.flat_map(Monitor::take_judgements).collect()
     }
 
     /// Panes held, those of shards and of the windows over them alike.

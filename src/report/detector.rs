@@ -1,7 +1,7 @@
 //! What a detector says as JSON: evidence, alarm and confidence sequences.
 
 use crate::judge::DetectorReport;
-use crate::judge::detector_report::{HELD, WAITS, bet_words, kind};
+use crate::judge::detector_report::{WAITS, bet_words, kind};
 use crate::stats::sequential::evidence::Evidence;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub fn json(r: &DetectorReport) -> Value {
         "at_ms": r.at_ms,
         "log_threshold": r.log_threshold,
         "evidence": r.evidence.as_ref().map(evidence_json),
-        "held": r.held_ms.map(|since_ms| json!({ "since_ms": since_ms, "why": HELD })),
+        "held": r.hold.map(|h| json!({ "since_ms": h.since_ms, "why": h.why.words() })),
         "waiting": r.waiting.map(|w| json!({
             "since_ms": w.since_ms, "until_ms_at_most": w.until_ms, "why": WAITS,
         })),
@@ -68,6 +68,7 @@ fn evidence_json(e: &Evidence) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::coverage::Lacking;
     use crate::judge::{Detector, DetectorOptions};
     use crate::stats::axis::{Axis, Grid};
     use crate::stats::fixed::Score;
@@ -103,7 +104,7 @@ mod tests {
                 unlabelled,
                 late_outcomes: LateOutcomes::default(),
             };
-            detector.observe_missing(&pane);
+            detector.observe_missing(&pane, Lacking::default());
             let outcome = detector.observe(&sums, (pane.start_ms, pane.end_ms));
             let report = detector.report().unwrap();
             said.push((pane.end_ms, outcome, json(&report)["waiting"].clone()));

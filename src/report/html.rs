@@ -1,5 +1,7 @@
 //! Numbers and text as HTML pages show them, and the style of these.
 
+use crate::judge::DecidedError;
+
 /// The style of all pages.
 pub const STYLE: &str = include_str!("style.css");
 
@@ -19,6 +21,19 @@ pub fn number(value: f64) -> String {
         format!("{value:.4}")
     } else {
         format!("{value:.3}")
+    }
+}
+
+/// Both ends of a range.
+pub fn range(low: f64, high: f64) -> String {
+    format!("{} to {}", number(low), number(high))
+}
+
+/// The interval of an error, of a ratio with what is tolerated.
+pub fn error_range(e: &DecidedError) -> String {
+    match e.is_ratio() {
+        true => format!("{} {}", e.quantity.name(), e.brief()),
+        false => range(e.lower, e.upper),
     }
 }
 

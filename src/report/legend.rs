@@ -35,13 +35,18 @@ pub fn reliability(e: &Evaluation, map: bool, body: &mut String) {
 }
 
 /// Below a history.
-pub fn history(points: usize, tolerance: bool, body: &mut String) {
+pub fn history(points: usize, tolerance: bool, by_ratio: bool, body: &mut String) {
     let _ = write!(
         body,
         "<figcaption>Estimated error (line) with its interval (area){}, by the end of the window: {points} judgements, \
-         thinned as they age. Ribbon: full and red is miscalibrated, green is calibrated, low and grey is undecided.</figcaption>",
+         thinned as they age. Ribbon: full and red is miscalibrated, green is calibrated, low and grey is undecided.{}</figcaption>",
         if tolerance {
             ", and the tolerance (dashed)"
+        } else {
+            ""
+        },
+        if by_ratio {
+            " The ratio of observed to expected outcomes decides here, not this error."
         } else {
             ""
         }

@@ -171,7 +171,7 @@ pub struct Record {
 }
 
 /// What recomputing found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checked {
     /// Parts that are the same to the bit.
     pub equal: Vec<String>,
@@ -248,20 +248,12 @@ impl Record {
 
     /// Makes all of it again and compares.
     pub fn recompute(&self) -> Checked {
-        let mut checked = Checked {
-            equal: Vec::new(),
-            different: Vec::new(),
-            taken: Vec::new(),
-        };
-        let mut windows = Vec::new();
-        for window in &self.windows {
-            let again = self.window_again(window, &mut checked);
-            windows.push(again);
-        }
-        let detector = self
-            .detector
-            .as_ref()
-            .map(|w| self.watch_again(w, &mut checked));
+        let mut checked = Checked::default();
+        let windows = self.windows.iter();
+        let windows = windows.map(|w| self.window_again(w, &mut checked));
+        let windows: Vec<Option<Verdict>> = windows.collect();
+        let detector = self.detector.as_ref();
+        let detector = detector.map(|w| self.watch_again(w, &mut checked));
         let counts = |w: &Window| self.from.counts(w.start_ms.max(w.since_ms));
         let verdicts = self.windows.iter().zip(windows);
         let verdicts = verdicts.filter(|(w, _)| counts(w));

@@ -4,7 +4,7 @@
 //! that columns stand straight with and without them. Every calibration number stands beside its
 //! interval and its n. What an undecided window does not know is a dash, never a zero.
 
-use crate::judge::{Numbers, Verdict, WindowReport};
+use crate::judge::{DecidedError, Numbers, Quantity, Verdict, WindowReport};
 use std::borrow::Cow;
 
 /// The colour of a cell, by the basic codes that every terminal knows.
@@ -85,8 +85,8 @@ pub const JUDGEMENT: [&str; 7] = [
     "direction",
 ];
 
-/// What one window has to say: verdict, n, debiased ℓ2-ECE, its interval, the test's p-value, and
-/// the direction of the error where there is one.
+/// What one window has to say: verdict, n, the error that decided, its interval, the test's
+/// p-value, and the direction of the error where there is one.
 pub fn judgement(report: &WindowReport) -> Vec<Cell> {
     let paint = match report.verdict {
         Verdict::Calibrated => Paint::Green,
@@ -111,33 +111,26 @@ fn numbers(found: &Numbers, verdict: Verdict) -> [Cell; 4] {
         (Verdict::Miscalibrated, Some(e)) => e.direction.words(),
         _ => "-",
     };
-    let (error, interval) = match found.kernel() {
-        Some(e) => (
-            format!("KCE {:.4}", e.kce),
-            format!("[{:.4}, {:.4}]", e.lower, e.upper),
-        ),
-        None => {
-            // Below zero the estimate says "no larger than chance"; the root of that is zero.
-            let ece = found.ece_squared().unwrap_or(0.0).max(0.0).sqrt();
-            let (lower, upper) = (found.lower(), found.upper());
-            // (0, x] and [0, x] differ: the bracket says whether zero is in.
-            let closed = found.contains_zero() || lower > 0.0;
-            let open = if closed { '[' } else { '(' };
-            (
-                format!("{ece:.4}"),
-                format!("{open}{lower:.4}, {upper:.4}]"),
-            )
-        }
-    };
+    let error = DecidedError::of(found);
     [
-        Cell::plain(error),
-        Cell::plain(interval),
+        Cell::plain(estimate(&error)),
+        Cell::plain(error.brief()),
         Cell::plain(found.p_value().map_or("-".to_owned(), short)),
         Cell::plain(direction),
     ]
 }
 
-fn short(p: f64) -> String {
+/// The estimate of an error, with its name where it is not the ℓ2-ECE.
+pub fn estimate(e: &DecidedError) -> String {
+    let digits = e.digits(e.estimate);
+    match e.quantity {
+        Quantity::EceL2 => digits,
+        other => format!("{} {digits}", other.short()),
+    }
+}
+
+/// A p-value in few digits.
+pub fn short(p: f64) -> String {
     if p >= 0.001 {
         format!("{p:.3}")
     } else if p >= 1e-99 {

@@ -49,11 +49,19 @@ pub fn json(e: &Evaluation) -> Value {
     })
 }
 
-/// Every class against the rest; `alpha` is that of the family.
-pub fn classwise(c: &Classwise, n: usize, alpha: f64) -> Value {
+/// The name of a class: its index, where `names` has none.
+pub fn class_name(names: &[String], class: u32) -> String {
+    let named = names.get(class as usize);
+    named.map_or_else(|| class.to_string(), Clone::clone)
+}
+
+/// Every class against the rest; `names` are those of the classes, if they have any, and `alpha`
+/// is that of the family.
+pub fn classwise(c: &Classwise, names: &[String], n: usize, alpha: f64) -> Value {
     let class = |c: &crate::stats::multiclass::ClassResult| {
         json!({
             "class": c.class,
+            "name": names.get(c.class as usize),
             "p_value": c.p_value,
             "adjusted_p_value": c.adjusted,
             "reject": c.reject,
@@ -132,10 +140,12 @@ pub fn text(e: &Evaluation) -> String {
 }
 
 /// Every class against the rest.
-pub fn classwise_text(c: &Classwise, alpha: f64) -> String {
+pub fn classwise_text(c: &Classwise, names: &[String], alpha: f64) -> String {
+    let widths = names.iter().map(|name| name.chars().count());
+    let wide = widths.fold(6, usize::max);
     let verdict = if c.reject { "rejected" } else { "not rejected" };
     let mut out = format!(
-        "calibration {verdict} at α = {alpha} over all classes, p = {}\n\n{:>6} {:>12} {:>12} {:>14}\n",
+        "calibration {verdict} at α = {alpha} over all classes, p = {}\n\n{:>wide$} {:>12} {:>12} {:>14}\n",
         p(c.p_value),
         "class",
         "p",
@@ -147,8 +157,8 @@ pub fn classwise_text(c: &Classwise, alpha: f64) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(
             out,
-            "{:>6} {:>12} {:>12} {:>+14.5}{mark}",
-            c.class,
+            "{:>wide$} {:>12} {:>12} {:>+14.5}{mark}",
+            class_name(names, c.class),
             p(c.p_value),
             p(c.adjusted),
             c.mean_residual

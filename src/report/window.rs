@@ -4,12 +4,13 @@
 use std::fmt::{Display, Write};
 
 use super::diagram::{history, reliability};
-use super::html::{capital, escape, number, significance, thousands};
+use super::html::{capital, escape, number, range, significance, thousands};
 use super::legend;
 use super::moment::clock;
 use crate::alert::AlertState;
 use crate::judge::{
-    Coverage, HistoryPoint, Numbers, Recalibration, Undecided, Verdict, WindowReport, shown,
+    Coverage, DecidedError, HistoryPoint, Numbers, Recalibration, Undecided, Verdict, WindowReport,
+    shown,
 };
 use crate::stats::evaluation::Evaluation;
 use crate::stats::kernel::window::WindowEvaluation;
@@ -94,7 +95,14 @@ fn over_time(window: &WindowReport, past: &[HistoryPoint], body: &mut String) {
         return;
     };
     let _ = write!(body, "<figure><h3>Over time</h3>{drawn}");
-    legend::history(past.len(), tolerance.is_some_and(|t| t > 0.0), body);
+    let by_ratio = window.evaluated().map(DecidedError::of);
+    let by_ratio = by_ratio.is_some_and(|e| e.is_ratio());
+    legend::history(
+        past.len(),
+        tolerance.is_some_and(|t| t > 0.0),
+        by_ratio,
+        body,
+    );
     body.push_str("</figure>");
 }
 
@@ -139,60 +147,42 @@ fn events_left(window: &WindowReport, e: &Evaluation) -> String {
 
 /// The numbers of an evaluation as a table of two columns.
 fn figures(e: &Evaluation, body: &mut String) {
-    let percent = e.interval.confidence * 100.0;
-    let mut rows: Vec<(String, String)> = vec![
-        (
-            "ECE ℓ2, debiased".into(),
-            number(e.interval.estimate_squared.max(0.0).sqrt()),
-        ),
-        (
-            format!("its {percent:.0} % interval, {} cells", e.interval.cells),
-            format!(
-                "{} to {}",
-                number(e.interval.lower),
-                number(e.interval.upper)
-            ),
-        ),
-        (
-            "smallest detectable at this n".into(),
-            e.detectable_ece_l2.map_or("–".into(), number),
-        ),
-        ("tolerance".into(), number(e.tolerance.tolerance)),
-        ("ECE ℓ1, plug-in".into(), number(e.ece_l1)),
-        (
-            "p-value of the decision".into(),
-            known(e.deciding_p_value(), e.bounded),
-        ),
-        (
-            "T-Cal p-value".into(),
-            e.tcal.tested().map_or("–".to_owned(), significance),
-        ),
-    ];
-    for part in &e.combined.parts {
-        rows.push((
-            format!("{} part p-value", part.part.as_str()),
-            significance(part.p_value),
-        ));
-    }
+    let (i, percent) = (&e.interval, e.interval.confidence * 100.0);
+    let mut rows: Vec<(String, String)> = Vec::new();
+    let mut row = |name: &str, value: String| rows.push((name.to_owned(), value));
     if let Some(r) = &e.tolerance.ratio {
-        rows.push((
-            "observed/expected".into(),
-            format!("{} to {}", number(r.lower), number(r.upper)),
-        ));
+        row(
+            "observed/expected",
+            format!("{:.2}", r.observed / r.expected),
+        );
+        let interval = format!("{:.2} to {:.2}", r.lower, r.upper);
+        row(&format!("its {percent:.0} % interval"), interval);
+        let tolerated = format!("{:.2} to {:.2}", 1.0 / r.most, r.most);
+        row("observed/expected tolerated", tolerated);
     }
-    if let Some(discrete) = &e.discrete {
-        rows.push((
-            "exact discrete test p-value".into(),
-            significance(discrete.p_value),
-        ));
+    let error = i.estimate_squared.max(0.0).sqrt();
+    row("ECE ℓ2, debiased", number(error));
+    let its = format!("its {percent:.0} % interval, {} cells", i.cells);
+    row(&its, range(i.lower, i.upper));
+    let detectable = e.detectable_ece_l2.map_or("–".into(), number);
+    row("smallest detectable at this n", detectable);
+    row("ECE ℓ2 tolerated", number(e.tolerance.tolerance));
+    row("ECE ℓ1, plug-in", number(e.ece_l1));
+    let decides = known(e.deciding_p_value(), e.bounded);
+    row("p-value of the decision", decides);
+    row("T-Cal p-value", known(e.tcal.tested(), false));
+    for part in &e.combined.parts {
+        let name = format!("{} part p-value", part.part.as_str());
+        row(&name, significance(part.p_value));
     }
-    rows.extend([
-        ("event rate".into(), number(e.event_rate)),
-        ("mean score".into(), number(e.mean_score)),
-        ("mean residual".into(), number(e.in_the_large.mean_residual)),
-        ("Brier score".into(), number(e.brier.score)),
-        ("log loss".into(), number(e.log_loss)),
-    ]);
+    if let Some(d) = &e.discrete {
+        row("exact discrete test p-value", significance(d.p_value));
+    }
+    row("event rate", number(e.event_rate));
+    row("mean score", number(e.mean_score));
+    row("mean residual", number(e.in_the_large.mean_residual));
+    row("Brier score", number(e.brier.score));
+    row("log loss", number(e.log_loss));
     table(&rows, body);
 }
 
@@ -207,21 +197,14 @@ pub fn known(p: Option<f64>, bounded: bool) -> String {
 /// The numbers of a vector view as a table.
 pub fn vector_figures(e: &multiclass::Evaluation, body: &mut String) {
     let i = &e.interval;
+    let error = i.estimate_squared.max(0.0).sqrt();
+    let size = format!("{}, {}", e.classes, e.dimension);
     let rows = [
-        (
-            "ECE ℓ2, debiased",
-            number(i.estimate_squared.max(0.0).sqrt()),
-        ),
-        (
-            "its interval",
-            format!("{} to {}", number(i.lower), number(i.upper)),
-        ),
+        ("ECE ℓ2, debiased", number(error)),
+        ("its interval", range(i.lower, i.upper)),
         ("ECE ℓ1 in total variation", number(e.ece_l1)),
         ("T-Cal p-value", known(Some(e.tcal.p_value), e.tcal.bounded)),
-        (
-            "classes, coordinates",
-            format!("{}, {}", e.classes, e.dimension),
-        ),
+        ("classes, coordinates", size),
     ];
     table(&rows, body);
 }
@@ -231,10 +214,7 @@ fn kernel_figures(e: &WindowEvaluation, body: &mut String) {
     let p = e.p_value.map_or("undefined".to_owned(), significance);
     let rows = [
         ("kernel calibration error", number(e.kce)),
-        (
-            "its interval",
-            format!("{} to {}", number(e.lower), number(e.upper)),
-        ),
+        ("its interval", range(e.lower, e.upper)),
         ("p-value of the decision", p),
         ("classes", thousands(e.classes as u64)),
         ("events in the sample", thousands(e.sample.n as u64)),

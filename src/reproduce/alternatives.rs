@@ -67,6 +67,12 @@ impl Curve {
         if up { z + bump } else { z - bump }
     }
 
+    /// The bumps with the ℓ2-ECE that they make.
+    pub fn label(&self) -> String {
+        let error = 0.0098 * self.rho * self.m.powf(-self.s);
+        format!("{} ({error:.4})", self.m)
+    }
+
     /// Draws n events.
     pub fn sample(&self, rng: &mut Rng, n: usize) -> Vec<(f64, bool)> {
         let mut one = || {
@@ -148,10 +154,7 @@ pub fn debiasing(effort: &Effort) -> Table {
     };
     let row = |label: &str, a: &[f64], b: &[f64]| {
         let known = |column| published::number("debiasing", label, column);
-        Row {
-            label: label.to_owned(),
-            cells: vec![cell(a, known(0)), cell(b, known(1))],
-        }
+        Row::of(label, vec![cell(a, known(0)), cell(b, known(1))])
     };
     Table {
         title: "T-Cal, Figure 2: the effect of debiasing".to_owned(),
@@ -233,10 +236,8 @@ pub fn compared(effort: &Effort, at: usize) -> Table {
             let known = published::number("compared", &format!("n = {n}, {column}"), i);
             known.map_or(share, |p| share.beside(p, 0.0).drawn(noise(p, replicates)))
         };
-        rows.push(Row {
-            label: format!("{m} ({:.4})", 0.0098 * rho * f64::from(m).powf(-s)),
-            cells: missed.iter().zip(&columns).map(cell).collect(),
-        });
+        let cells = missed.iter().zip(&columns).map(cell).collect();
+        rows.push(Row::of(curve.label(), cells));
         effort.progress.of(i + 1, 16);
     }
     Table {
@@ -317,10 +318,8 @@ pub fn splitting(effort: &Effort, at: usize) -> Table {
             let known = published::number("splitting", &format!("s = {s}, {column}"), i);
             known.map_or(share, |p| share.beside(p, 0.0).drawn(noise(p, replicates)))
         };
-        rows.push(Row {
-            label: format!("{m} ({:.4})", 0.0098 * rho * f64::from(m).powf(-s)),
-            cells: missed.iter().zip(&columns).map(cell).collect(),
-        });
+        let cells = missed.iter().zip(&columns).map(cell).collect();
+        rows.push(Row::of(curve.label(), cells));
         effort.progress.of(i + 1, 21);
     }
     Table {

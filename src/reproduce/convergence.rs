@@ -42,12 +42,9 @@ pub fn run(effort: &Effort) -> Vec<Table> {
             };
             Cell::mean(&(0..sets).map(one).collect::<Vec<f64>>())
         };
-        rows.push(Row {
-            label: n.to_string(),
-            cells: (SMOOTHNESS.iter().map(&mut off))
-                .chain([Cell::plain(0.2 / (n as f64).sqrt())])
-                .collect(),
-        });
+        let slope = Cell::plain(0.2 / (n as f64).sqrt());
+        let cells = SMOOTHNESS.iter().map(&mut off).chain([slope]);
+        rows.push(Row::of(n, cells.collect()));
     }
     let mut slopes = Vec::new();
     for (at, s) in SMOOTHNESS.into_iter().enumerate() {
@@ -56,16 +53,8 @@ pub fn run(effort: &Effort) -> Vec<Table> {
         let (slope, scatter) = line(&points);
         let error = scatter.max(drawn_error(&points, rows.iter().map(|r| r.cells[at])));
         let theory = ((1.0 - 4.0 * s) / (4.0 * s + 1.0)).max(-0.5);
-        slopes.push(Row {
-            label: format!("s = {s}"),
-            cells: vec![
-                Cell {
-                    error,
-                    ..Cell::plain(slope)
-                }
-                .against(theory, 0.05),
-            ],
-        });
+        let cell = Cell::plain(slope).with_error(error).against(theory, 0.05);
+        slopes.push(Row::of(format!("s = {s}"), vec![cell]));
     }
     vec![
         Table {

@@ -68,16 +68,10 @@ pub fn run(effort: &Effort) -> Vec<Table> {
         let own = LEVEL * (1.0 - LEVEL) / fresh as f64;
         let cell = |errors: &[f64]| {
             let mean = Cell::mean(errors);
-            Cell {
-                error: (mean.error * mean.error + own).sqrt(),
-                ..mean
-            }
-            .against(LEVEL, 0.0)
+            let error = (mean.error * mean.error + own).sqrt();
+            mean.with_error(error).against(LEVEL, 0.0)
         };
-        rows.push(Row {
-            label: n.to_string(),
-            cells: vec![cell(&full), cell(&outcomes)],
-        });
+        rows.push(Row::of(n, vec![cell(&full), cell(&outcomes)]));
     }
     vec![Table {
         title: "T-Cal, Figure 9: type I error of critical values from 19 redraws".to_owned(),

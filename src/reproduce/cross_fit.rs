@@ -85,13 +85,10 @@ fn two_samples(kept: &[Half], drawn: &[Half]) -> f64 {
 pub fn run(effort: &Effort, at: usize) -> Vec<Table> {
     let (s, rho) = [(0.6, 100.0), (0.8, 200.0)][at];
     let m_star = slices(N, s, 2);
-    let (sets, draws) = match effort.quick {
-        true => (effort.sets(250, 20) as usize, 100),
-        false => (effort.sets(250, 20) as usize, 1000),
-    };
-    let points: Vec<usize> = match effort.quick {
-        true => vec![0, 5, 10, 20],
-        false => (0..21).collect(),
+    let sets = effort.sets(250, 20) as usize;
+    let (draws, points): (usize, Vec<usize>) = match effort.quick {
+        true => (100, vec![0, 5, 10, 20]),
+        false => (1000, (0..21).collect()),
     };
     let mut rng = Rng::new(effort.seed ^ 0xA000 ^ at as u64);
     let mut missed = vec![[const { Vec::new() }; 3]; points.len()];
@@ -124,26 +121,18 @@ pub fn run(effort: &Effort, at: usize) -> Vec<Table> {
         let m = 40.0 + 10.0 * *point as f64;
         let cell = |k: usize| {
             let mean = Cell::mean(&missed[k]);
-            let floor = Cell::share(
-                (mean.ours * (sets * REPETITIONS) as f64) as usize,
-                sets * REPETITIONS,
-            );
-            let cell = Cell {
-                error: mean.error.max(floor.error),
-                ..mean
-            };
+            let all = sets * REPETITIONS;
+            let floor = Cell::share((mean.ours * all as f64) as usize, all);
+            let cell = mean.with_error(mean.error.max(floor.error));
             let known = published::number("splitting", &format!("s = {s}, {}", columns[k]), *point);
             // The curves of Figure 7 rest on one critical value, whose error is √10 times ours.
             known.map_or(cell, |p| {
                 let critical = REPETITIONS as f64 * mean.error * mean.error;
-                cell.beside(p, 0.0)
-                    .drawn((critical + p * (1.0 - p) / 1e4).sqrt())
+                let spread = (critical + p * (1.0 - p) / 1e4).sqrt();
+                cell.beside(p, 0.0).drawn(spread)
             })
         };
-        Row {
-            label: format!("{m} ({:.4})", 0.0098 * rho * m.powf(-s)),
-            cells: (0..3).map(cell).collect(),
-        }
+        Row::of(Curve::new(m, s, rho).label(), (0..3).map(cell).collect())
     };
     vec![Table {
         title: format!("T-Cal, Figure 10: splitting and cross-fitting, s = {s}, ρ = {rho}"),

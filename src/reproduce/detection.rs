@@ -80,10 +80,8 @@ pub fn run(effort: &Effort) -> Vec<Table> {
         columns.push(cells);
     }
     let labels = sizes.iter().map(|n| format!("log₁₀ of the error, n = {n}"));
-    let row = |(i, label): (usize, String)| Row {
-        label,
-        cells: columns.iter().map(|c| c[i]).collect(),
-    };
+    let labels = labels.chain(["slope of ln error in ln n".to_owned()]);
+    let row = |(i, label): (usize, String)| Row::of(label, columns.iter().map(|c| c[i]).collect());
     vec![Table {
         title: "T-Cal, Figure 5: errors found with type II error below 0.05, smoothness known"
             .to_owned(),
@@ -93,11 +91,7 @@ pub fn run(effort: &Effort) -> Vec<Table> {
         ),
         x: "",
         columns: vec!["s = 0.3, ρ = 25", "s = 0.5, ρ = 50"],
-        rows: labels
-            .chain(["slope of ln error in ln n".to_owned()])
-            .enumerate()
-            .map(row)
-            .collect(),
+        rows: labels.enumerate().map(row).collect(),
         ..Table::default()
     }]
 }

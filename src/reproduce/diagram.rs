@@ -32,10 +32,8 @@ fn diagrams(folder: &Path) -> Result<Vec<Table>, String> {
     let sample = read(folder, NETWORK)?;
     let levels = Levels::from_scores(&sample, 12);
     let test = tcal(&levels, &Options::default().tcal);
-    let drawn = levels
-        .as_slice()
-        .iter()
-        .filter(|l| l.occupied.len() <= MOST);
+    let levels = levels.as_slice().iter();
+    let drawn = levels.filter(|l| l.occupied.len() <= MOST);
     let p_of = |level: &Level| {
         let found = test.levels.iter().find(|l| l.cells == level.cells);
         found.map_or(1.0, |l| l.p_value)
@@ -43,31 +41,24 @@ fn diagrams(folder: &Path) -> Result<Vec<Table>, String> {
     let best = drawn.min_by(|a, b| p_of(a).total_cmp(&p_of(b)));
     let fifteen = Level::from_scores(&sample, CELLS);
     let mut tables = vec![table("the usual diagram", &fifteen, sample.len(), None)];
-    tables.extend(best.map(|level| {
-        table(
-            "as the test sees it",
-            level,
-            sample.len(),
-            Some(p_of(level)),
-        )
-    }));
+    let what = "as the test sees it";
+    tables.extend(best.map(|level| table(what, level, sample.len(), Some(p_of(level)))));
     Ok(tables)
 }
 
 fn table(what: &str, level: &Level, n: usize, p: Option<f64>) -> Table {
     let m = level.cells as f64;
     let cells = reliability(level, |i| (i as f64 / m, (i + 1) as f64 / m));
-    let row = |c: &crate::stats::reliability::ReliabilityCell| Row {
-        label: format!("{:.3} to {:.3}", c.low, c.high),
-        cells: [
+    let row = |c: &crate::stats::reliability::ReliabilityCell| {
+        let numbers = [
             c.mean_score,
             c.event_rate,
             c.rate_low.unwrap_or(c.event_rate),
             c.rate_high.unwrap_or(c.event_rate),
             c.n as f64 / n as f64,
-        ]
-        .map(Cell::plain)
-        .to_vec(),
+        ];
+        let label = format!("{:.3} to {:.3}", c.low, c.high);
+        Row::of(label, numbers.map(Cell::plain).to_vec())
     };
     let p = p.map_or(String::new(), |p| format!("; p of this scale {p:.1e}"));
     Table {

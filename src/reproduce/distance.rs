@@ -61,10 +61,7 @@ fn run(effort: &Effort, n: usize) -> Table {
             let error = mean.error * (d.len() as f64 / 3.0).sqrt();
             known.map_or(mean, |p| mean.against(*p, 5e-5).drawn(error))
         };
-        rows.push(Row {
-            label: format!("{t}"),
-            cells: drawn.iter().enumerate().map(cell).collect(),
-        });
+        rows.push(Row::of(t, drawn.iter().enumerate().map(cell).collect()));
     }
     let names = [
         "smooth",

@@ -195,10 +195,7 @@ fn estimates(effort: &Effort, setup: usize, at: usize) -> Vec<Table> {
                  what: &str,
                  columns: Vec<&'static str>,
                  cells: &dyn Fn(usize) -> Vec<Cell>| {
-        let row = |(p, pi): (usize, &f64)| Row {
-            label: format!("{pi}"),
-            cells: cells(p),
-        };
+        let row = |(p, pi): (usize, &f64)| Row::of(pi, cells(p));
         Table {
             title: format!("Kernel paper, {figures}: {}", place(setup, at)),
             note: format!(
@@ -228,13 +225,8 @@ fn estimates(effort: &Effort, setup: usize, at: usize) -> Vec<Table> {
         return vec![distribution(e)];
     }
     let means = |p: usize| (0..8).map(|e| mean(p, e)).collect();
-    let all = table(
-        "Figures 3 to 34".to_owned(),
-        "means",
-        ESTIMATORS.to_vec(),
-        &means,
-    );
-    let mut tables = vec![all];
+    let figures = "Figures 3 to 34".to_owned();
+    let mut tables = vec![table(figures, "means", ESTIMATORS.to_vec(), &means)];
     if effort.grid.long {
         tables.extend((0..8).map(distribution));
     }
@@ -281,25 +273,11 @@ fn p_values(setup: &Setup, v: &Vectors, resamples: u32, seed: u64) -> [f64; 12] 
             block_test(&pairs, 0.0).map_or(1.0, |t| t.1),
         ]
     });
-    let mut all = [
-        consistency_p(v, Partition::Uniform(10), resamples, seed),
-        consistency_p(v, Partition::MedianVariance(5), resamples, seed),
-        0.0,
-        0.0,
-        0.0,
-        0.0,
-        0.0,
-        0.0,
-        0.0,
-        0.0,
-        0.0,
-        0.0,
-    ];
-    for k in 0..5 {
-        all[2 + 2 * k] = two[0][k];
-        all[3 + 2 * k] = two[1][k];
-    }
-    all
+    let bins = [Partition::Uniform(10), Partition::MedianVariance(5)];
+    std::array::from_fn(|t| match bins.get(t) {
+        Some(&bins) => consistency_p(v, bins, resamples, seed),
+        None => two[t % 2][t / 2 - 1],
+    })
 }
 
 fn errors(effort: &Effort, setup: usize, at: usize) -> Vec<Table> {
@@ -336,10 +314,7 @@ fn errors(effort: &Effort, setup: usize, at: usize) -> Vec<Table> {
         known.map_or(share, |p| share.beside(p, 1e-4).drawn(noise(p)))
     };
     let table = |title: String, columns: Vec<&'static str>, cells: &dyn Fn(usize) -> Vec<Cell>| {
-        let row = |(l, level): (usize, &f64)| Row {
-            label: format!("{level}"),
-            cells: cells(l),
-        };
+        let row = |(l, level): (usize, &f64)| Row::of(level, cells(l));
         Table {
             title,
             note: format!(
@@ -382,11 +357,8 @@ mod tests {
         effort.grid.estimator = Some("skce-uq-median".to_owned());
         effort.data_sets = Some(20);
         let tables = jobs(&effort)[0].run(&effort).unwrap();
-        assert!(
-            tables[0].title.contains("Figure 22,"),
-            "{}",
-            tables[0].title
-        );
+        let title = &tables[0].title;
+        assert!(title.contains("Figure 22,"), "{title}");
         assert!(tables[0].rows.iter().all(|row| row.cells[0].published));
         // Three errors of twenty data sets at five points.
         assert_eq!(tables[0].far(), 0, "{}", tables[0].text());
@@ -406,21 +378,14 @@ mod tests {
         let jobs = jobs(&effort);
         let chosen = &jobs[0].run(&effort).unwrap()[0];
         assert_eq!(jobs.len(), 1);
-        assert!(
-            chosen.title.contains("Figure 50, d-b-mean"),
-            "{}",
-            chosen.title
-        );
+        let title = &chosen.title;
+        assert!(title.contains("Figure 50, d-b-mean"), "{title}");
         assert_eq!(chosen.rows.len(), LEVELS.len());
         // Type I errors rise with the level, type II errors fall.
         for p in 0..3 {
             let at = |l: usize| chosen.rows[l].cells[p].ours;
-            let steps = (1..LEVELS.len()).map(|l| at(l) - at(l - 1));
-            assert!(
-                steps
-                    .into_iter()
-                    .all(|d| if p == 0 { d >= 0.0 } else { d <= 0.0 })
-            );
+            let mut steps = (1..LEVELS.len()).map(|l| at(l) - at(l - 1));
+            assert!(steps.all(|d| if p == 0 { d >= 0.0 } else { d <= 0.0 }));
         }
         // The same data sets whether a test is chosen or not.
         for (l, row) in chosen.rows.iter().enumerate() {
@@ -440,10 +405,7 @@ mod tests {
         effort.data_sets = Some(5);
         let tables = jobs(&effort)[0].run(&effort).unwrap();
         assert_eq!(tables.len(), 1 + ESTIMATORS.len());
-        assert!(
-            tables[8].title.contains("Figure 31, skce-ul-mean"),
-            "{}",
-            tables[8].title
-        );
+        let title = &tables[8].title;
+        assert!(title.contains("Figure 31, skce-ul-mean"), "{title}");
     }
 }

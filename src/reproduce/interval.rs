@@ -31,14 +31,11 @@ pub(super) const CONFIDENCE: f64 = 0.9;
 
 /// The tables of coverages.
 pub fn jobs() -> Vec<Job> {
-    let mut jobs = Vec::new();
-    for setting in 1..=3 {
-        jobs.push(Job::of(
-            format!("interval paper, Figures 3 and 5, setting {setting}"),
-            move |effort| vec![coverages(effort, setting)],
-        ));
-    }
-    jobs
+    let job = |setting| {
+        let name = format!("interval paper, Figures 3 and 5, setting {setting}");
+        Job::of(name, move |effort| vec![coverages(effort, setting)])
+    };
+    (1..=3).map(job).collect()
 }
 
 /// Steps of β.
@@ -160,10 +157,8 @@ fn scalar(seed: u64, setting: u32, beta: f64, sets: u32) -> Row {
             .for_each(|(hit, s)| *hit += usize::from(s));
     }
     let share = |k: usize| Cell::share(k, sets as usize);
-    Row {
-        label: format!("{beta:.2} ({error:.4})"),
-        cells: vec![coverage(hits[0], sets), share(hits[1]), share(hits[2])],
-    }
+    let cells = vec![coverage(hits[0], sets), share(hits[1]), share(hits[2])];
+    Row::of(format!("{beta:.2} ({error:.4})"), cells)
 }
 
 pub(super) fn scalar_sample(rng: &mut Rng, setting: u32, beta: f64) -> Vec<(f64, bool)> {
@@ -187,10 +182,8 @@ fn two_of_ten(seed: u64, beta: f64, sets: u32) -> Row {
         hits[0] += usize::from(covers(i.lower..=i.upper, i.contains_zero, error));
         hits[1] += usize::from(!i.contains_zero);
     }
-    Row {
-        label: format!("{beta:.3} ({error:.4})"),
-        cells: vec![coverage(hits[0], sets), Cell::share(hits[1], sets as usize)],
-    }
+    let cells = vec![coverage(hits[0], sets), Cell::share(hits[1], sets as usize)];
+    Row::of(format!("{beta:.3} ({error:.4})"), cells)
 }
 
 /// A data set of setting 3, as the top two see it.

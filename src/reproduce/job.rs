@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How much to draw.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Effort {
     /// Data sets per point of every figure; `None` where each has its own number.
     pub data_sets: Option<u32>,
@@ -71,15 +71,8 @@ impl Progress {
     }
 }
 
-impl PartialEq for Progress {
-    /// What is drawn does not depend on it.
-    fn eq(&self, _: &Progress) -> bool {
-        true
-    }
-}
-
 /// Which part of the [grid](super::grid) is drawn; all of it where nothing is chosen.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct Choice {
     /// K.
     pub classes: Option<u32>,

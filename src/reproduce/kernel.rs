@@ -60,25 +60,19 @@ fn figures(effort: &Effort) -> Vec<Table> {
         }
         let digits = [5e-6, 5e-7, 2e-6, 5e-5];
         let mean = drawn.iter().zip(estimates.numbers.iter().zip(digits));
-        means.push(Row {
-            label: estimates.name.to_owned(),
-            cells: mean
-                .map(|(d, (&p, digit))| {
-                    let mean = Cell::mean(d);
-                    let error = mean.error * (f64::from(sets) / 1e4).sqrt();
-                    mean.beside(p, digit).drawn(error)
-                })
-                .collect(),
+        let mean = mean.map(|(d, (&p, digit))| {
+            let mean = Cell::mean(d);
+            let error = mean.error * (f64::from(sets) / 1e4).sqrt();
+            mean.beside(p, digit).drawn(error)
         });
+        means.push(Row::of(estimates.name, mean.collect()));
         let share = |k: usize| Cell::share(k, sets as usize);
         let beside = rejected.iter().zip(&rejections.numbers).map(|(&k, &p)| {
             let error = (p * (1.0 - p) / 1e4_f64).sqrt();
             share(k).beside(p, 5e-4).drawn(error)
         });
-        rates.push(Row {
-            label: estimates.name.to_owned(),
-            cells: beside.chain([share(rejected[5])]).collect(),
-        });
+        let cells = beside.chain([share(rejected[5])]).collect();
+        rates.push(Row::of(estimates.name, cells));
     }
     let note = format!("n = {N}, {sets} data sets; beside: means over 10⁴ data sets");
     vec![
@@ -161,10 +155,8 @@ fn networks(folder: &Path, effort: &Effort) -> Result<Vec<Table>, String> {
             linear,
         ];
         let cell = |(o, p): (f64, &f64)| Cell::plain(o).beside(*p, 1e-9 * p.abs());
-        estimates.push(Row {
-            label: name.to_owned(),
-            cells: ours.into_iter().zip(&values.numbers).map(cell).collect(),
-        });
+        let cells = ours.into_iter().zip(&values.numbers).map(cell);
+        estimates.push(Row::of(name, cells.collect()));
         let half = (v.len() / 2) as f64;
         let ours = [
             consistency_p(&v, Partition::Uniform(10), resamples, effort.seed),
@@ -177,10 +169,7 @@ fn networks(folder: &Path, effort: &Effort) -> Result<Vec<Table>, String> {
         ];
         let mut cells: Vec<Cell> = ours.into_iter().zip(&p_values.numbers).map(cell).collect();
         cells.push(Cell::plain(conditional::biased_p_value(&q).unwrap_or(1.0)));
-        tests.push(Row {
-            label: name.to_owned(),
-            cells,
-        });
+        tests.push(Row::of(name, cells));
     }
     let columns = [
         "ECE uniform",
@@ -276,12 +265,8 @@ fn times(effort: &Effort) -> Table {
         let cell = |(f, paper): (&&dyn Fn() -> f64, &f64)| {
             Cell::plain(shortest(f)).beside(*paper, f64::INFINITY)
         };
-        rows.push(Row {
-            label: printed.name.to_owned(),
-            cells: (estimators.iter().zip(&printed.numbers))
-                .map(cell)
-                .collect(),
-        });
+        let cells = estimators.iter().zip(&printed.numbers).map(cell);
+        rows.push(Row::of(printed.name, cells.collect()));
     }
     let names = ["ECE uniform", "ECE dynamic", "SKCE_b", "SKCE_uq", "SKCE_ul"];
     table(

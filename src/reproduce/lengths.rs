@@ -43,10 +43,8 @@ struct Sums {
 /// The tables of all settings.
 pub fn jobs() -> Vec<Job> {
     let job = |setting| {
-        Job::of(
-            format!("interval paper, Figure 4, setting {setting}"),
-            move |effort| run(effort, setting),
-        )
+        let name = format!("interval paper, Figure 4, setting {setting}");
+        Job::of(name, move |effort| run(effort, setting))
     };
     (1..=3).map(job).collect()
 }
@@ -83,10 +81,7 @@ fn run(effort: &Effort, setting: u32) -> Vec<Table> {
         let ratio = |c: &Cell| {
             let value = c.ours / means[0].ours;
             let relative = (c.error / c.ours).hypot(means[0].error / means[0].ours);
-            Cell {
-                error: value * relative,
-                ..Cell::plain(value)
-            }
+            Cell::plain(value).with_error(value * relative)
         };
         let ratios = means.iter().skip(1).map(ratio).collect();
         let sets = sets as usize;
@@ -94,10 +89,7 @@ fn run(effort: &Effort, setting: u32) -> Vec<Table> {
         let powers = all.iter().map(|s| Cell::share(s.powerful, sets));
         let both = covered.chain(powers).collect();
         for (rows, cells) in rows.iter_mut().zip([means, ratios, both]) {
-            rows.push(Row {
-                label: label.clone(),
-                cells,
-            });
+            rows.push(Row::of(&label, cells));
         }
     }
     let [lengths, ratios, both] = rows;

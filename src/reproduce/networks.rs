@@ -52,10 +52,8 @@ pub fn run(effort: &Effort) -> Result<Vec<Table>, String> {
             let value = value.ok_or_else(|| format!("{name}.csv has no repeated scores"))?;
             let cell = Cell::plain(100.0 * value);
             let printed = known(name, Known::Distinct);
-            distinct.push(Row {
-                label: (*name).to_owned(),
-                cells: vec![printed.map_or(cell, |p| cell.beside(p, 0.005))],
-            });
+            let cell = printed.map_or(cell, |p| cell.beside(p, 0.005));
+            distinct.push(Row::of(name, vec![cell]));
         }
     }
     let columns = [
@@ -139,10 +137,7 @@ fn decision(sample: &[(f64, bool)], name: &str) -> Result<Row, String> {
     };
     let decided = f64::from(u8::from(paper.reject));
     let decided = against(Cell::plain(decided), Known::Reject, 0.0);
-    Ok(Row {
-        label: name.to_owned(),
-        cells: vec![decided, Cell::plain(p), closed, apart],
-    })
+    Ok(Row::of(name, vec![decided, Cell::plain(p), closed, apart]))
 }
 
 /// ℓ1-ECE over 15 cells and a cell of its own for scores of exactly 1.

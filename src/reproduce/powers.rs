@@ -108,20 +108,14 @@ fn run(effort: &Effort) -> Table {
         }
         let cell = |&k: &usize| {
             let share = Cell::share(k, sets);
-            let calibrated = Cell {
-                error: (ALPHA * (1.0 - ALPHA) / sets as f64).sqrt(),
-                ..share
-            };
+            let calibrated = share.with_error((ALPHA * (1.0 - ALPHA) / sets as f64).sqrt());
             // The share of fewer data sets is far from normal.
             match at < 3 && sets >= 100 {
                 true => calibrated.against(ALPHA, 0.0),
                 false => share,
             }
         };
-        rows.push(Row {
-            label: label.to_owned(),
-            cells: hits.iter().map(cell).collect(),
-        });
+        rows.push(Row::of(label, hits.iter().map(cell).collect()));
     }
     Table {
         title: "Which test when: level and power at 0.05".to_owned(),

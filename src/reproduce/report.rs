@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// One number.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cell {
     /// Ours.
     pub ours: f64,
@@ -29,12 +29,13 @@ impl Cell {
     pub fn plain(ours: f64) -> Cell {
         Cell {
             ours,
-            error: 0.0,
-            beside: None,
-            published: false,
-            spread: 0.0,
-            slack: 0.0,
+            ..Cell::default()
         }
+    }
+
+    /// The same with this standard error.
+    pub fn with_error(self, error: f64) -> Cell {
+        Cell { error, ..self }
     }
 
     /// The mean of drawn values, with its standard error.
@@ -42,11 +43,7 @@ impl Cell {
         let n = values.len().max(1) as f64;
         let mean = values.iter().sum::<f64>() / n;
         let square: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
-        Cell {
-            ours: mean,
-            error: (square / n / (n - 1.0).max(1.0)).sqrt(),
-            ..Cell::plain(0.0)
-        }
+        Cell::plain(mean).with_error((square / n / (n - 1.0).max(1.0)).sqrt())
     }
 
     /// The share of hits among `n` draws. Shares of 0 and 1 have an error above 0, as if half a hit
@@ -54,11 +51,7 @@ impl Cell {
     pub fn share(hits: usize, n: usize) -> Cell {
         let (n, hits) = (n.max(1) as f64, hits as f64);
         let near = ((hits + 0.5) / (n + 1.0)).clamp(0.0, 1.0);
-        Cell {
-            ours: hits / n,
-            error: (near * (1.0 - near) / n).sqrt(),
-            ..Cell::plain(0.0)
-        }
+        Cell::plain(hits / n).with_error((near * (1.0 - near) / n).sqrt())
     }
 
     /// Adds the number of the paper, which is known to `slack`.
@@ -93,10 +86,7 @@ impl Cell {
         let at = |rank: f64| sorted[rank.round().clamp(0.0, last as f64) as usize];
         let rank = q * last as f64;
         let reach = (sorted.len() as f64 * q * (1.0 - q)).sqrt();
-        Cell {
-            error: 0.5 * (at(rank + reach) - at(rank - reach)),
-            ..Cell::plain(at(rank))
-        }
+        Cell::plain(at(rank)).with_error(0.5 * (at(rank + reach) - at(rank - reach)))
     }
 
     /// Whether the number beside is compared with it.
@@ -120,6 +110,14 @@ pub struct Row {
     pub label: String,
     /// A number for each further column.
     pub cells: Vec<Cell>,
+}
+
+impl Row {
+    /// A line.
+    pub fn of(label: impl ToString, cells: Vec<Cell>) -> Row {
+        let label = label.to_string();
+        Row { label, cells }
+    }
 }
 
 /// One experiment.
@@ -162,15 +160,9 @@ impl Table {
     /// The seed, what the errors are, and how many numbers differ.
     pub fn footing(&self) -> String {
         let of = |published: bool| {
-            let all = self
-                .cells()
-                .filter(|c| c.compared() && c.published == published);
-            let (mut count, mut far) = (0, 0);
-            all.for_each(|c| {
-                count += 1;
-                far += usize::from(c.far());
-            });
-            (count, far)
+            let is_of = |c: &&Cell| c.compared() && c.published == published;
+            let far = self.cells().filter(is_of).filter(|c| c.far());
+            (self.cells().filter(is_of).count(), far.count())
         };
         let ((printed, differ), (others, off)) = (of(true), of(false));
         let mut text = format!("Seed {}; ± is one Monte Carlo standard error. ", self.seed);
@@ -292,39 +284,25 @@ mod tests {
             note: "n".into(),
             x: "x",
             columns: vec!["a"],
-            rows: vec![Row {
-                label: "1".into(),
-                cells: vec![c.beside(0.7, 0.0), c.against(0.5, 0.0)],
-            }],
+            rows: vec![Row::of(1, vec![c.beside(0.7, 0.0), c.against(0.5, 0.0)])],
             ..Table::default()
         };
         assert_eq!(table.far(), 1);
-        assert!(table.text().contains("(0.7000)!") && table.text().contains("[0.5000]"));
-        assert!(
-            table.text().contains("1 of 1 numbers differ")
-                && table.text().contains("0 of 1 numbers differ")
-        );
-        assert_eq!(
-            Table {
-                title: "A, b 3: x".into(),
-                ..table.clone()
-            }
-            .file_name(),
-            "a_b_3_x"
-        );
+        let text = table.text();
+        assert!(text.contains("(0.7000)!") && text.contains("[0.5000]"));
+        assert!(text.contains("1 of 1 numbers differ") && text.contains("0 of 1 numbers differ"));
+        let named = Table {
+            title: "A, b 3: x".into(),
+            ..Table::default()
+        };
+        assert_eq!(named.file_name(), "a_b_3_x");
         assert_eq!(table.json()["rows"][0]["cells"][0]["differs"], true);
         let shown = Table {
-            rows: vec![Row {
-                label: "1".into(),
-                cells: vec![c.beside(0.7, f64::INFINITY)],
-            }],
+            rows: vec![Row::of(1, vec![c.beside(0.7, f64::INFINITY)])],
             ..table
         };
-        assert!(
-            shown
-                .footing()
-                .contains("1 numbers stand beside without a comparison")
-        );
+        let said = "1 numbers stand beside without a comparison";
+        assert!(shown.footing().contains(said));
     }
 
     #[test]

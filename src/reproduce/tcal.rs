@@ -76,17 +76,9 @@ fn power(effort: &Effort) -> Table {
         }
         // The error of the 250 data sets beside.
         let noise = |p: f64| (p * (1.0 - p) / 250.0).sqrt();
-        rows.push(Row {
-            label: format!("{m}"),
-            cells: vec![
-                Cell::share(hits[0], sets)
-                    .against(joint, 0.0)
-                    .drawn(noise(joint)),
-                Cell::share(hits[1], sets)
-                    .against(reference, 0.0)
-                    .drawn(noise(reference)),
-            ],
-        });
+        let beside = hits.into_iter().zip([joint, reference]);
+        let cell = |(k, p)| Cell::share(k, sets).against(p, 0.0).drawn(noise(p));
+        rows.push(Row::of(m, beside.map(cell).collect()));
     }
     Table {
         title: "T-Cal, adaptive tests: power against m bumps, n = 5000".to_owned(),
@@ -127,22 +119,11 @@ fn rate(effort: &Effort) -> Table {
     }
     let (slope, error) = line(&points);
     let mut rows: Vec<Row> = (sizes.iter().zip(&points))
-        .map(|(n, p)| Row {
-            label: format!("error at n = {n}"),
-            cells: vec![Cell::plain(p.1.exp())],
-        })
+        .map(|(n, p)| Row::of(format!("error at n = {n}"), vec![Cell::plain(p.1.exp())]))
         .collect();
     let theory = -2.0 * S / (4.0 * S + 1.0);
-    rows.push(Row {
-        label: "slope".to_owned(),
-        cells: vec![
-            Cell {
-                error,
-                ..Cell::plain(slope)
-            }
-            .against(theory, 0.05),
-        ],
-    });
+    let slope = Cell::plain(slope).with_error(error).against(theory, 0.05);
+    rows.push(Row::of("slope", vec![slope]));
     Table {
         title: "T-Cal, rate: error at power one half, default test".to_owned(),
         note: format!(

@@ -64,6 +64,8 @@ pub struct AlertRules {
     pub holds: Holds,
     /// Whether a window alone raises an alert.
     pub window_alerts: bool,
+    /// Why streams of single scores raise none and what to do, if they raise none.
+    pub no_alert: Option<String>,
 }
 
 /// The history of windows and alerts.

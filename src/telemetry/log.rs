@@ -16,8 +16,9 @@ use std::sync::mpsc::channel;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::EnvFilter;
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::prelude::*;
+use tracing_subscriber::{EnvFilter, Registry, fmt, registry, reload};
 
 /// Lines that one site may write per period: enough to see a pattern.
 pub const BURST: u64 = 5;
@@ -71,10 +72,10 @@ impl Default for LogOptions {
 /// Starts logging for the whole process. An error names the invalid directive. It is also an error
 /// to start twice.
 pub fn start(options: &LogOptions) -> Result<(), String> {
-    let filter = EnvFilter::try_new(&options.filter).map_err(|error| {
+    let filter = &options.filter;
+    let filter = EnvFilter::try_new(filter).map_err(|error| {
         format!(
-            "log filter `{}` is invalid ({error}); use a level such as `info` or `trueline=debug`",
-            options.filter
+            "log filter `{filter}` is invalid ({error}); use a level such as `info` or `trueline=debug`"
         )
     })?;
     let terminal = std::io::stderr().is_terminal();
@@ -84,18 +85,14 @@ pub fn start(options: &LogOptions) -> Result<(), String> {
         .thread_name("log")
         .finish(std::io::stderr());
     let dropped = lines.error_counter();
-    let builder = tracing_subscriber::fmt().with_writer(lines);
-    let (started, handle): (_, Refilter) = match options.format {
-        Format::Json => json(builder, filter),
-        Format::Auto if !terminal => json(builder, filter),
-        Format::Human | Format::Auto => {
-            let builder = builder.with_ansi(terminal).with_env_filter(filter);
-            let builder = builder.with_filter_reloading();
-            let handle = builder.reload_handle();
-            let refilter = move |filter| handle.reload(filter).map_err(|e| e.to_string());
-            (builder.try_init(), Box::new(refilter))
-        }
+    let layer = fmt::layer().with_writer(lines);
+    let layer = match options.format {
+        Format::Human => layer.with_ansi(terminal).boxed(),
+        Format::Auto if terminal => layer.with_ansi(terminal).boxed(),
+        Format::Json | Format::Auto => layer.json().flatten_event(true).boxed(),
     };
+    let (filter, handle) = reload::Layer::new(filter);
+    let started = registry().with(filter).with(layer).try_init();
     started.map_err(|error| format!("logging could not start: {error}"))?;
     let _ = REFILTER.set(handle);
     let _ = DROPPED.set(dropped);
@@ -116,39 +113,16 @@ pub fn finish() {
     }
 }
 
-type Refilter = Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>;
-
 /// Replaces the filter, once logging has started.
-static REFILTER: OnceLock<Refilter> = OnceLock::new();
-
-type Plain = tracing_subscriber::fmt::SubscriberBuilder<
-    tracing_subscriber::fmt::format::DefaultFields,
-    tracing_subscriber::fmt::format::Format,
-    tracing_subscriber::filter::LevelFilter,
-    NonBlocking,
->;
-
-/// A subscriber that writes JSON.
-fn json(
-    builder: Plain,
-    filter: EnvFilter,
-) -> (
-    Result<(), Box<dyn std::error::Error + Send + Sync>>,
-    Refilter,
-) {
-    let builder = builder.json().flatten_event(true).with_env_filter(filter);
-    let builder = builder.with_filter_reloading();
-    let handle = builder.reload_handle();
-    let refilter = move |filter| handle.reload(filter).map_err(|e| e.to_string());
-    (builder.try_init(), Box::new(refilter))
-}
+static REFILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 
 /// Replaces the directives. Does nothing if logging has not started.
 pub fn set_filter(directives: &str) -> Result<(), String> {
-    let Some(refilter) = REFILTER.get() else {
+    let Some(handle) = REFILTER.get() else {
         return Ok(());
     };
-    refilter(EnvFilter::try_new(directives).map_err(|error| error.to_string())?)
+    let filter = EnvFilter::try_new(directives).map_err(|error| error.to_string())?;
+    handle.reload(filter).map_err(|error| error.to_string())
 }
 
 /// Lines suppressed so far: by all limited sites, and for want of a reader.

@@ -44,7 +44,7 @@ pub const CELL_STREAMS_MAX: usize = 100;
 /// Series of a stream with a detector, besides those of its windows and bins, while no alarm
 /// stands.
 pub const STREAM_SERIES: usize = 16;
-/// Series of a window of scores, without its cells.
+/// Series of a window of scores, without its cells; rare events have four more.
 pub const WINDOW_SERIES: usize = 51;
 
 /// The reason of a source that is not ready at the start, and how long that is usual.

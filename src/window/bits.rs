@@ -5,6 +5,8 @@
 //! their like cost [`ESCAPE`] ones and the whole 64 bits, so a bad k is slow but never wrong.
 //! Source: R. F. Rice, "Some practical universal noiseless coding techniques" (1979).
 
+use crate::stats::sums::LogSums;
+
 /// Ones that announce a value written in full; with them such a value costs 88 bits.
 pub const ESCAPE: u32 = 24;
 
@@ -229,6 +231,24 @@ pub fn zigzag_wide(x: i128) -> u128 {
 /// Undoes [`zigzag_wide`].
 pub fn unzigzag_wide(x: u128) -> i128 {
     (x >> 1) as i128 ^ -((x & 1) as i128)
+}
+
+/// Writes log sums.
+pub fn write_logs(bytes: &mut Vec<u8>, logs: &LogSums) {
+    for sum in [logs.loss, logs.u_logit, logs.v_logit, logs.v_logit2] {
+        write_varint(bytes, zigzag_wide(sum));
+    }
+}
+
+/// Reads them, and moves on behind them.
+pub fn read_logs(rest: &mut &[u8]) -> Result<LogSums, Corrupt> {
+    let mut next = || Ok(unzigzag_wide(read_varint(rest)?));
+    Ok(LogSums {
+        loss: next()?,
+        u_logit: next()?,
+        v_logit: next()?,
+        v_logit2: next()?,
+    })
 }
 
 #[cfg(test)]

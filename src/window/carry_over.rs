@@ -70,9 +70,8 @@ impl Windows {
 mod tests {
     use super::*;
     use crate::stats::axis::{Axis, Grid};
-    use crate::stats::fixed::Score;
     use crate::stats::rng::Rng;
-    use crate::stats::sums::Sums;
+    use crate::window::sums_of;
     use crate::window::{Ladder, PaneSums, Total, WindowSpec};
     use proptest::prelude::*;
 
@@ -92,11 +91,7 @@ mod tests {
     fn pane(number: i64) -> Option<Pane> {
         let mut rng = Rng::new(number as u64);
         let n = (rng.uniform() * 4.0) as u64;
-        let mut sums = Sums::new(grid());
-        for _ in 0..n {
-            let score = Score::new(rng.uniform()).expect("a score");
-            sums.observe(score, rng.uniform() < 0.5).expect("room");
-        }
+        let sums = sums_of(grid(), (0..n).map(|_| (rng.uniform(), rng.uniform() < 0.5)));
         (n > 0).then(|| Pane::of_scores(number * BASE, (number + 1) * BASE, &sums))
     }
 

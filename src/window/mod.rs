@@ -33,6 +33,8 @@ pub mod width;
 pub use late_outcomes::LateOutcomes;
 pub use pack::Packed;
 pub use pack_error::PackError;
+#[cfg(test)]
+pub(crate) use pane::sums_of;
 pub use pane::{
     Correction, EmptySums, Pane, PaneState, PaneSums, SumsState, Total, VectorCorrection,
 };

@@ -33,8 +33,8 @@
 //! ```
 
 use super::bits::{
-    Corrupt, Reader, Writer, best_parameter, read_number, read_varint, unzigzag_wide, write_varint,
-    zigzag_wide,
+    Corrupt, Reader, Writer, best_parameter, read_logs, read_number, read_varint, unzigzag_wide,
+    write_logs, write_varint, zigzag_wide,
 };
 use super::pack_error::PackError;
 use super::{clustered, weighted};
@@ -392,22 +392,6 @@ fn read_totals(rest: &mut &[u8]) -> Result<PaneTotals, Corrupt> {
         u: i64::try_from(unzigzag_wide(read_varint(rest)?)).map_err(|_| Corrupt)?,
         u2: read_number(rest)?,
         v: read_number(rest)?,
-    })
-}
-
-fn write_logs(bytes: &mut Vec<u8>, logs: &LogSums) {
-    for sum in [logs.loss, logs.u_logit, logs.v_logit, logs.v_logit2] {
-        write_varint(bytes, zigzag_wide(sum));
-    }
-}
-
-fn read_logs(rest: &mut &[u8]) -> Result<LogSums, Corrupt> {
-    let mut next = || Ok(unzigzag_wide(read_varint(rest)?));
-    Ok(LogSums {
-        loss: next()?,
-        u_logit: next()?,
-        v_logit: next()?,
-        v_logit2: next()?,
     })
 }
 

@@ -199,6 +199,12 @@ pub struct VectorCorrection<'a> {
 }
 
 impl Pane {
+    /// Predictions with an outcome, also an implied one, and those that were left out for want of
+    /// one.
+    pub fn outcomes(&self) -> (u64, u64) {
+        (self.sums.n(), self.unlabelled.dropped().iter().sum())
+    }
+
     /// Whether a moment lies in it.
     pub(super) fn holds(&self, time_ms: i64) -> bool {
         (self.start_ms..self.end_ms).contains(&time_ms)
@@ -275,6 +281,17 @@ impl VectorCorrection<'_> {
         }
         sums.revise(self.vector, self.before, self.now)
     }
+}
+
+/// The sums of events.
+#[cfg(test)]
+pub(crate) fn sums_of(grid: Grid, events: impl IntoIterator<Item = (f64, bool)>) -> Sums {
+    let mut sums = Sums::new(grid);
+    for (z, y) in events {
+        let score = crate::stats::fixed::Score::new(z).expect("a score");
+        sums.observe(score, y).expect("room");
+    }
+    sums
 }
 
 #[cfg(test)]

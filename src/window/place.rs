@@ -158,9 +158,8 @@ fn floor(time_ms: i64, slide_ms: i64) -> i64 {
 mod tests {
     use super::*;
     use crate::stats::axis::{Axis, Grid};
-    use crate::stats::fixed::Score;
     use crate::stats::rng::Rng;
-    use crate::stats::sums::Sums;
+    use crate::window::sums_of;
     use crate::window::{Ladder, Total, WindowSpec};
 
     const BASE: i64 = 10;
@@ -186,11 +185,7 @@ mod tests {
         let mut rng = Rng::new(seed);
         let pane = |start_ms: i64| {
             let n = (rng.uniform() * 4.0) as u64;
-            let mut sums = Sums::new(grid());
-            for _ in 0..n {
-                let score = Score::new(rng.uniform()).expect("a score");
-                sums.observe(score, rng.uniform() < 0.5).expect("room");
-            }
+            let sums = sums_of(grid(), (0..n).map(|_| (rng.uniform(), rng.uniform() < 0.5)));
             (n > 0).then(|| Pane {
                 late: u64::from(rng.uniform() < 0.1),
                 ..Pane::of_scores(start_ms, start_ms + BASE, &sums)

@@ -245,6 +245,14 @@ impl Windows {
         all
     }
 
+    /// [`Pane::outcomes`] over all that each window holds, its slide under way included.
+    pub fn outcomes(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.rings.iter().map(|ring| {
+            let add = |(n, missing), (more, also): (u64, u64)| (n + more, missing + also);
+            ring.held(false).map(Pane::outcomes).fold((0, 0), add)
+        })
+    }
+
     /// Number of events in the slide under way, as far as it has been gathered.
     pub fn gathered(&self, index: usize) -> u64 {
         self.rings[index].gathering.iter().map(|p| p.sums.n()).sum()

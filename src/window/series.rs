@@ -56,25 +56,16 @@ impl Windows {
 mod tests {
     use super::*;
     use crate::stats::axis::{Axis, Grid};
-    use crate::stats::fixed::Score;
-    use crate::stats::sums::Sums;
+    use crate::window::sums_of;
     use crate::window::{Ladder, PaneSums, WindowSpec};
-
-    fn sums(grid: Grid, events: &[(f64, bool)]) -> Sums {
-        let mut sums = Sums::new(grid);
-        for (z, y) in events {
-            let score = Score::new(*z).expect("a score");
-            sums.observe(score, *y).expect("room");
-        }
-        sums
-    }
 
     #[test]
     fn an_outcome_that_comes_after_its_pane_was_sealed_counts_as_one_before() {
         let grid = Grid::new(Axis::Linear, 4);
         let ladder = Ladder::new(vec![WindowSpec::time("60", 60)], 0).expect("a ladder");
         let sealed = |events: &[(f64, bool)]| {
-            let pane = Pane::of_scores(0, ladder.pane_ms, &sums(grid, events));
+            let sums = sums_of(grid, events.iter().copied());
+            let pane = Pane::of_scores(0, ladder.pane_ms, &sums);
             let mut windows = Windows::new(&ladder, PaneSums::Scores(grid));
             windows.seal(Some(&pane), pane.end_ms).expect("sound");
             windows
@@ -85,8 +76,8 @@ mod tests {
         assert_ne!(after.dispersion(), before.dispersion());
         let correction = Correction {
             start_ms: 0,
-            minus: sums(grid, &[(0.2, false)]),
-            plus: sums(grid, &[(0.2, true), (0.9, false)]),
+            minus: sums_of(grid, [(0.2, false)]),
+            plus: sums_of(grid, [(0.2, true), (0.9, false)]),
             labelled: Vec::new(),
         };
         after.correct(&correction).expect("its own pane");

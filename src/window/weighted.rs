@@ -12,21 +12,18 @@
 //! refused. Cost: at most 282 bytes a cell, the more the larger the weights; of one event at most
 //! 20.
 
-use super::bits::{Corrupt, read_number, read_varint, unzigzag_wide, write_varint, zigzag_wide};
+use super::bits::{Corrupt, read_logs, read_number, read_varint, write_logs, write_varint};
 use super::pack_error::PackError;
 use crate::stats::algebra::Overflow;
 use crate::stats::fixed::ONE;
 use crate::stats::weight::Weight;
-use crate::stats::weighted::{NUMBERS, WeightedCell, WeightedLogs, WeightedSums};
+use crate::stats::weighted::{NUMBERS, WeightedCell, WeightedSums};
 
 pub(super) fn write(sums: &WeightedSums) -> Vec<u8> {
     let mut bytes = Vec::new();
     write_varint(&mut bytes, u128::from(sums.n()));
     write_varint(&mut bytes, sums.cells().count() as u128);
-    let logs = sums.logs();
-    for sum in [logs.loss, logs.u_logit, logs.v_logit, logs.v_logit2] {
-        write_varint(&mut bytes, zigzag_wide(sum));
-    }
+    write_logs(&mut bytes, sums.logs());
     let mut next = 0;
     for (index, cell) in sums.cells() {
         write_varint(&mut bytes, u128::from(index - next));
@@ -52,13 +49,7 @@ pub(super) fn read(mut rest: &[u8], cells_max: u32) -> Result<WeightedSums, Pack
     if count > u128::from(cells_max) {
         return Err(Corrupt.into());
     }
-    let mut log = || Ok::<i128, Corrupt>(unzigzag_wide(read_varint(&mut rest)?));
-    let logs = WeightedLogs {
-        loss: log()?,
-        u_logit: log()?,
-        v_logit: log()?,
-        v_logit2: log()?,
-    };
+    let logs = read_logs(&mut rest)?;
     let mut cells = Vec::with_capacity(count as usize);
     let mut next = 0u32;
     for _ in 0..count {

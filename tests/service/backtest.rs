@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use trueline::demo::draws::Draws;
+use trueline::stats::rng::Rng;
 
 const BEGIN_MS: i64 = 1_700_000_100_000;
 /// Event time of the drift: after half an hour.
@@ -21,13 +21,13 @@ fn file(name: &str, text: &str) -> PathBuf {
 /// An hour of events, ten a second; after half of it outcomes are rarer than said, by z − z²; at
 /// the end of `until` minutes they are as said again.
 fn drift(name: &str, until: i64) -> PathBuf {
-    let mut draws = Draws::new(3);
+    let mut draws = Rng::new(3);
     let mut text = String::from("model,time,score,outcome\n");
     for i in 0..36_000 {
         let (at, z) = (BEGIN_MS + i * 100, draws.uniform());
         let drifted = (DRIFT_MS..BEGIN_MS + until * 60_000).contains(&at);
         let rate = if drifted { z * z } else { z };
-        let _ = writeln!(text, "m,{at},{z},{}", u8::from(draws.coin(rate)));
+        let _ = writeln!(text, "m,{at},{z},{}", u8::from(draws.uniform() < rate));
     }
     file(name, &text)
 }
@@ -133,6 +133,7 @@ fn the_table_stands_the_policies_side_by_side() {
     let output = both(&strict, &loose, &drift("bt-table.csv", 60), &[]);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("bt-t-strict.toml: fires 1 time ("), "{said}");
+    assert!(said.contains(", 0 of them pages, on 1 of"), "{said}");
     assert!(said.contains("bt-t-loose.toml: nothing fires"), "{said}");
     assert!(said.contains("A fired  A pages  A first (UTC)"), "{said}");
     let row = said
@@ -149,14 +150,14 @@ fn the_table_stands_the_policies_side_by_side() {
 #[test]
 fn a_file_whose_records_are_mostly_in_conflict_refused_or_rejected_ends_with_65() {
     let sound = fs::read_to_string(policy("bt-mostly.toml", 0.05, "0s")).expect("written");
-    let mut draws = Draws::new(4);
+    let mut draws = Rng::new(4);
     let (mut text, mut percent) = (
         String::from("model,user,time,score,outcome\n"),
         String::from("model,time,score,outcome\n"),
     );
     for i in 0..1000_i64 {
         let (at, z) = (BEGIN_MS + i * 100, draws.uniform());
-        let outcome = u8::from(draws.coin(z));
+        let outcome = u8::from(draws.uniform() < z);
         let _ = writeln!(text, "m{},u{},{at},{z},{outcome}", i % 4, i % 20);
         let _ = writeln!(percent, "m,{at},{},{outcome}", i % 100);
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use trueline::demo::draws::Draws;
+use trueline::stats::rng::Rng;
 
 fn evaluate(args: &[&str], file: &PathBuf) -> Output {
     Command::new(env!("CARGO_BIN_EXE_trueline"))
@@ -32,14 +32,14 @@ fn file(name: &str, text: &str) -> PathBuf {
 /// A thousand vectors of three classes; a share `wrong` of the outcomes is class 0 whatever they
 /// say.
 fn vectors(name: &str, wrong: f64, weights: bool) -> PathBuf {
-    let mut draws = Draws::new(11);
+    let mut draws = Rng::new(11);
     let mut text = String::from("p0,p1,p2,label");
     text += if weights { ",weight\n" } else { "\n" };
     for _ in 0..1000 {
         let row: Vec<f64> = (0..3).map(|_| 0.05 + draws.uniform()).collect();
         let sum: f64 = row.iter().sum();
         let at = draws.uniform() * sum;
-        let label = match draws.coin(wrong) {
+        let label = match draws.uniform() < wrong {
             true => 0,
             false if at < row[0] => 0,
             false => 1 + usize::from(at >= row[0] + row[1]),
@@ -110,11 +110,11 @@ fn estimators_of_vectors_have_p_values_where_resamples_are_asked_for() {
 
 #[test]
 fn estimators_of_scores_agree_with_each_other() {
-    let mut draws = Draws::new(4);
+    let mut draws = Rng::new(4);
     let mut text = String::from("score,label\n");
     for _ in 0..2000 {
         let score = (draws.uniform() * 5.0).floor() / 5.0 + 0.1;
-        let _ = writeln!(text, "{score},{}", u8::from(draws.coin(0.7 * score)));
+        let _ = writeln!(text, "{score},{}", u8::from(draws.uniform() < 0.7 * score));
     }
     let e = &json(&["--estimators"], &file("estimators-scores.csv", &text))["estimators"];
     let number = |name: &str| e[name].as_f64().expect(name);

@@ -307,6 +307,32 @@ fn a_column_of_later_objects_alone_and_a_weight_beyond_a_window_are_errors_with_
 }
 
 #[test]
+fn classes_against_the_rest_are_called_by_their_names() {
+    let (named, folder) = (["--view", "classes"], tempfile::tempdir().unwrap());
+    let rows = ["a,b,c,label", "0.6,0.3,0.1,malignant", "0.2,0.7,0.1,0"];
+    let names = ["--classes", "benign=a,malignant=b,<x>=c"];
+    let page = folder.path().join("r.html");
+    let report = ["--report", page.to_str().unwrap()];
+    let (_, said) = of_lines("named.csv", &rows, &[named, names, report].concat());
+    let line = |start: &str| said.lines().any(|l| l.trim_start().starts_with(start));
+    assert!(
+        line("malignant ") && line("benign ") && !line("1 "),
+        "{said}"
+    );
+    let html = std::fs::read_to_string(&page).unwrap();
+    for part in ["<th scope=row>malignant", "<h2>Class &lt;x&gt; against"] {
+        assert!(html.contains(part), "{html}");
+    }
+    let json = [&named[..], &names, &["--json"]].concat();
+    let (_, said) = of_lines("named.csv", &rows, &json);
+    let json: Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!(json["classes"][1]["name"], "malignant");
+    let rows = ["p0,p1,label", "0.6,0.4,1", "0.2,0.8,0"];
+    let (_, said) = of_lines("plain.csv", &rows, &named);
+    assert!(said.lines().any(|l| l.starts_with("     1 ")), "{said}");
+}
+
+#[test]
 fn a_label_is_the_name_of_a_class_before_it_is_a_column() {
     let rows = ["1,2,label", "0.9,0.1,1", "0.1,0.9,2"];
     let args = ["--classes", "1=2,2=1", "--view", "top_label", "--json"];

@@ -202,6 +202,7 @@ fn an_alert_says_what_keeps_it_open_and_who_looks_after_it() {
             flap_within_ms: 0,
         },
         window_alerts: false,
+        no_alert: None,
     };
     published.update(|facts| facts.alert_rules = [rules].into());
     publish_alerts(&published);
@@ -245,6 +246,75 @@ fn an_alert_says_what_keeps_it_open_and_who_looks_after_it() {
     assert!(at("acknowledged by <b>ann</b>") < at(">Silenced"));
     assert!(at(">Silenced") < at("silenced by <b>bob</b>"));
     assert!(alerts.contains("model=team*") && alerts.contains("release"));
+}
+
+#[test]
+fn a_stream_that_raises_no_alert_says_so_in_place_of_its_detector() {
+    let published = populated();
+    let rules = |no_alert: Option<&str>, window_alerts| AlertRules {
+        model: "*".to_owned(),
+        holds: Holds {
+            pending_ms: 0,
+            keep_firing_ms: 0,
+            flap_within_ms: 0,
+        },
+        window_alerts,
+        no_alert: no_alert.map(str::to_owned),
+    };
+    publish_vectors(&published);
+    let server = Server::start(Arc::clone(&published));
+    let says = |path: &str, words: &str| server.get(path).body.contains(words);
+    let binary = "/streams/calibrated/1//binary";
+    for (no_alert, window_alerts, expected) in [
+        (Some("no detector, since w"), false, [true, true]),
+        (None, false, [false, true]),
+        (None, true, [false, false]),
+    ] {
+        let rules = [rules(no_alert, window_alerts)];
+        published.update(|facts| facts.alert_rules = rules.into());
+        let said = [
+            says(binary, "This stream has no detector, since w."),
+            says(
+                "/streams/whole/1//kernel",
+                "since a vector has no single score: no alert",
+            ),
+        ];
+        assert_eq!(said, expected, "{no_alert:?}");
+    }
+    assert!(!says("/streams/rare///class:3", "no detector"));
+}
+
+/// Their mean score is 1 %, and twice as many happen.
+#[test]
+fn of_rare_events_pages_api_and_tables_show_the_ratio_that_decided() {
+    let published = populated();
+    publish_alerts(&published);
+    let server = Server::start(published);
+    let says = |text: &str, parts: &[&str]| {
+        let missing = parts.iter().find(|part| !text.contains(**part));
+        assert_eq!(missing, None, "{text}");
+    };
+    let tolerated = "], tolerated 0.83 to 1.20";
+    let ratio = ["observed/expected [1.", tolerated, "data-k=O/E>"];
+    says(&server.get("/").body, &ratio);
+    let ratio = ["last:50000: observed/expected [1.", tolerated];
+    says(&server.get("/alerts").body, &ratio);
+    let stream = server.get("/streams/rare///class:3").body;
+    says(
+        &stream,
+        &["; observed/expected within [1.", tolerated, "0.83 to 1.20"],
+    );
+    let error = &server.json("/api/v1/alerts")["alerts"][0]["streams"][0]["window"]["error"];
+    assert_eq!(error["quantity"], "observed_expected", "{error}");
+    assert!(error["lower"].as_f64() > error["most"].as_f64(), "{error}");
+    let table = |args: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_trueline"));
+        let url = format!("http://{}", server.address);
+        let out = command.args(args).args(["--url", &url]).output();
+        String::from_utf8(out.expect("it ends").stdout).expect("UTF-8")
+    };
+    says(&table(&["alert", "list"]), &["O/E [1.", tolerated]);
+    says(&table(&["top", "--once"]), &["O/E 1.98", tolerated]);
 }
 
 #[test]

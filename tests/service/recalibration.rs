@@ -9,10 +9,10 @@ use std::sync::Arc;
 use crate::support::server::Server;
 use serde_json::Value;
 use trueline::collect::{Event, Segmenting};
-use trueline::demo::draws::Draws;
 use trueline::judge::{JudgeOptions, Recalibration, StreamReport, Verdict};
 use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
 use trueline::stats::axis::{Axis, Grid};
+use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::telemetry::Published;
 use trueline::window::{Ladder, WindowSpec};
@@ -37,7 +37,7 @@ fn plan() -> Plan {
 
 /// Events of these seconds, a hundred a second; `truth` is the rate at a score.
 fn feed(engine: &mut Engine, seconds: std::ops::Range<i64>, truth: fn(f64) -> f64) {
-    let mut draws = Draws::new(seconds.start as u64 + 9);
+    let mut draws = Rng::new(seconds.start as u64 + 9);
     for i in seconds.start * 100..seconds.end * 100 {
         let score = draws.uniform();
         let event = Event {
@@ -45,7 +45,7 @@ fn feed(engine: &mut Engine, seconds: std::ops::Range<i64>, truth: fn(f64) -> f6
             version: "1",
             time_ms: BEGIN_MS + i * 10,
             prediction: Prediction::Score(score),
-            outcome: Some(Outcome::Binary(draws.coin(truth(score)))),
+            outcome: Some(Outcome::Binary(draws.uniform() < truth(score))),
             ..EVENT
         };
         let origin = origin(0, 0, i);
@@ -189,11 +189,11 @@ fn without_an_advised_map_there_is_no_table_but_a_reason() {
 }
 
 fn file(name: &str, seed: u64, n: usize, truth: fn(f64) -> f64) -> PathBuf {
-    let mut draws = Draws::new(seed);
+    let mut draws = Rng::new(seed);
     let mut text = String::from("score,label\n");
     for _ in 0..n {
         let z = draws.uniform();
-        let _ = writeln!(text, "{z},{}", u8::from(draws.coin(truth(z))));
+        let _ = writeln!(text, "{z},{}", u8::from(draws.uniform() < truth(z)));
     }
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, text).unwrap();

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use trueline::demo::draws::Draws;
+use trueline::stats::rng::Rng;
 
 mod outcomes;
 
@@ -26,11 +26,11 @@ fn replay(args: &[&str]) -> Output {
 
 /// Ten minutes of events, ten a second; the outcomes come with the square of the score.
 fn rows(mut row: impl FnMut(&mut String, i64, f64, bool)) -> String {
-    let mut draws = Draws::new(5);
+    let mut draws = Rng::new(5);
     let mut text = String::new();
     for i in 0..6000 {
         let score = draws.uniform();
-        let outcome = draws.coin(score * score);
+        let outcome = draws.uniform() < score * score;
         row(&mut text, 1_700_000_000_000 + i * 100, score, outcome);
     }
     text
@@ -255,13 +255,13 @@ fn outcomes_without_a_join_and_ranges_without_a_configuration_are_refused() {
 /// Twelve hours of a model whose outcomes turn rare after six: the detector alarms.
 #[test]
 fn json_has_the_alarms_of_detectors_the_budgets_and_comparisons() {
-    let mut draws = Draws::new(8);
+    let mut draws = Rng::new(8);
     let mut text = String::new();
     for i in 0..8640_i64 {
         let at = 1_700_000_000_000 + i * 5000;
         let score = draws.uniform();
         let rate = if i < 4320 { score } else { score * score };
-        let outcome = u8::from(draws.coin(rate));
+        let outcome = u8::from(draws.uniform() < rate);
         for (version, score) in [("1", score), ("2", 0.5 * score + 0.25)] {
             let _ = writeln!(
                 text,

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use trueline::demo::draws::Draws;
+use trueline::stats::rng::Rng;
 
 /// An empty folder of this test.
 fn folder(name: &str) -> PathBuf {
@@ -24,13 +24,13 @@ fn trueline(args: &[&str]) -> Output {
 
 /// A file of scores whose outcomes come with the square of the score, or with the score.
 fn scores(folder: &Path, name: &str, square: bool, column: &str) -> String {
-    let mut draws = Draws::new(7);
+    let mut draws = Rng::new(7);
     let mut text = format!("score,label{}\n", if column.is_empty() { "" } else { "," });
     text = text.replace(",\n", &format!(",{column}\n"));
     for i in 0..6000 {
         let score = draws.uniform();
         let rate = if square { score * score } else { score };
-        let _ = write!(text, "{score},{}", u8::from(draws.coin(rate)));
+        let _ = write!(text, "{score},{}", u8::from(draws.uniform() < rate));
         match column {
             "" => text.push('\n'),
             "weight" => text.push_str(if i % 2 == 0 { ",1.5\n" } else { ",0.5\n" }),
@@ -157,7 +157,7 @@ fn weights_clusters_axes_and_fitted_maps_have_their_pages() {
 #[test]
 fn vectors_have_pages_of_classes_and_of_their_top_label() {
     let folder = folder("vectors");
-    let mut draws = Draws::new(3);
+    let mut draws = Rng::new(3);
     let mut csv = String::from("p0,p1,p2,label\n");
     for _ in 0..3000 {
         let (a, b) = (draws.uniform(), draws.uniform());
@@ -165,7 +165,7 @@ fn vectors_have_pages_of_classes_and_of_their_top_label() {
         // Class 0 happens where it was said, and then in a third of the other cases.
         let x = draws.uniform();
         let said = if x < low { 0 } else { 1 + u8::from(x >= high) };
-        let label = if draws.coin(0.3) { 0 } else { said };
+        let label = if draws.uniform() < 0.3 { 0 } else { said };
         let _ = writeln!(csv, "{low},{},{},{label}", high - low, 1.0 - high);
     }
     let path = folder.join("v.csv");
@@ -197,7 +197,7 @@ fn vectors_have_pages_of_classes_and_of_their_top_label() {
 #[test]
 fn a_page_of_a_replay_has_each_stream_and_window_with_its_past() {
     let folder = folder("replay");
-    let mut draws = Draws::new(5);
+    let mut draws = Rng::new(5);
     let mut lines = String::new();
     for i in 0..60_000 {
         let score = draws.uniform();
@@ -206,7 +206,7 @@ fn a_page_of_a_replay_has_each_stream_and_window_with_its_past() {
                 lines,
                 "{{\"model\":\"{model}\",\"time\":{},\"score\":{score},\"outcome\":{}}}",
                 1_700_000_000_000_i64 + i * 200,
-                u8::from(draws.coin(rate))
+                u8::from(draws.uniform() < rate)
             );
         }
     }
@@ -234,6 +234,9 @@ fn a_page_of_a_replay_has_each_stream_and_window_with_its_past() {
     ] {
         assert!(body.contains(part), "{part}");
     }
+    // The table has the alert of the stream, not that of a window.
+    assert!(body.contains("<span class=\"badge full\">alert firing</span>"));
+    assert!(body.contains("<td data-k=\"alert\">firing"), "{body}");
     // What is printed stays the same.
     let plain = trueline(&["replay", "--json", &file]);
     let place = folder.join("again.html").display().to_string();

@@ -7,8 +7,8 @@ use super::index::parts;
 use crate::alert::{AlertState, Severity, Silence, Silences};
 use crate::http::path::{encode, page_path};
 use crate::judge::sentence::because;
-use crate::judge::{StreamReport, alarm, shown as shown_numbers};
-use crate::report::html::{escape, number, or_none, thousands};
+use crate::judge::{DecidedError, StreamReport, alarm, shown as shown_numbers};
+use crate::report::html::{error_range, escape, or_none, thousands};
 use crate::report::moment::clock;
 use crate::telemetry::Published;
 use crate::telemetry::facts::AlertFacts;
@@ -194,11 +194,11 @@ fn size(report: &StreamReport) -> String {
     let window = alarm::speaker(report).and_then(|at| report.windows.get(at));
     let sized = window.and_then(|w| Some((w, w.evaluated()?)));
     sized.map_or(String::new(), |(w, e)| {
+        let (name, error) = (escape(&w.window), DecidedError::of(e));
+        let what = if error.is_ratio() { "" } else { "error " };
         format!(
-            "{}: error {} to {}, n {} · ",
-            escape(&w.window),
-            number(e.lower()),
-            number(e.upper()),
+            "{name}: {what}{}, n {} · ",
+            error_range(&error),
             thousands(w.n)
         )
     })

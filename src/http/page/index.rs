@@ -11,7 +11,7 @@ use super::sources;
 use crate::alert::AlertState;
 use crate::http::path::{self, encode, encode_id};
 use crate::http::standing::{Filter, Standing, counts, sort};
-use crate::judge::{Numbers, StreamReport, alarm};
+use crate::judge::{DecidedError, Quantity, StreamReport, alarm};
 use crate::report::html::{escape, number, or_none, thousands};
 use crate::report::moment::clock;
 use crate::report::window::{badge, verdict_class};
@@ -192,22 +192,21 @@ fn row(standing: Standing, report: &StreamReport, body: &mut String) {
         let _ = write!(body, "<span class={class}>{name} {words}</span>");
     }
     let speaker = alarm::speaker(report).and_then(|at| report.windows.get(at));
-    match speaker.and_then(|w| w.evaluated()) {
-        Some(Numbers::Kernel(e)) => {
-            let _ = write!(
-                body,
-                "<td class=num data-k=KCE>{}<div class=sub>≥ {}</div>",
-                number(e.kce),
-                number(e.lower)
-            );
-        }
+    match speaker.and_then(|w| w.evaluated()).map(DecidedError::of) {
         Some(e) => {
+            let interval = match e.quantity {
+                Quantity::Kce => format!("≥ {}", number(e.lower)),
+                Quantity::EceL2 => format!("{} – {}", number(e.lower), number(e.upper)),
+                Quantity::ObservedExpected => format!("observed/expected {}", e.brief()),
+            };
+            let estimate = match e.is_ratio() {
+                true => e.digits(e.estimate),
+                false => number(e.estimate),
+            };
+            let key = e.quantity.short();
             let _ = write!(
                 body,
-                "<td class=num data-k=ECE>{}<div class=sub>{} – {}</div>",
-                number(e.ece_squared().unwrap_or(0.0).max(0.0).sqrt()),
-                number(e.lower()),
-                number(e.upper())
+                "<td class=num data-k={key}>{estimate}<div class=sub>{interval}</div>"
             );
         }
         None => body.push_str("<td class=num>"),

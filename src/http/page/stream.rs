@@ -8,14 +8,14 @@ use super::index::{parts, segment, standing_badge};
 use super::sources;
 use super::window::section;
 use crate::alert::AlertState;
-use crate::http::alerts::keeps_open;
+use crate::http::alerts::{keeps_open, no_alert};
 use crate::http::path::{encode, encode_id, page_path};
 use crate::http::standing::Standing;
-use crate::judge::detector_report::{HELD, WAITS, kind};
+use crate::judge::detector_report::{WAITS, kind};
 use crate::judge::{DetectorReport, HistoryPoint, StreamReport};
 use crate::monitor::activity::Unjudged;
 use crate::report::comparison;
-use crate::report::html::{escape, number, or_none, thousands};
+use crate::report::html::{escape, number, or_none, range, thousands};
 use crate::report::moment::clock;
 use crate::telemetry::Published;
 use crate::telemetry::facts::AlertFacts;
@@ -60,6 +60,8 @@ pub fn stream(
     past_alerts(report, &history, &mut body);
     if let Some(report) = &report.detector {
         detector(report, &mut body);
+    } else if let Some(why) = no_alert(report, &published.facts()) {
+        let _ = write!(body, "<p class=words>This stream has {}.</p>", escape(&why));
     }
     let asked = |name: &str| window.is_none_or(|asked| name == asked);
     if let Some(waits) = published.facts().unjudged(id) {
@@ -196,7 +198,7 @@ fn word(alert: &HistoryAlert) -> &str {
 /// The detector, above the windows.
 fn detector(report: &DetectorReport, body: &mut String) {
     let bounds = &report.bounds;
-    match (&report.alarm, report.held_ms, report.waiting) {
+    match (&report.alarm, report.hold, report.waiting) {
         (Some(alarm), ..) => {
             let _ = write!(
                 body,
@@ -209,10 +211,11 @@ fn detector(report: &DetectorReport, body: &mut String) {
                 escape(&kind(&alarm.evidence))
             );
         }
-        (None, Some(_), _) => {
+        (None, Some(hold), _) => {
             let _ = write!(
                 body,
-                "<section><h2>detector <span class=\"badge wait\">holds</span></h2><p class=words>{HELD}.</p>"
+                "<section><h2>detector <span class=\"badge wait\">on hold</span></h2><p class=words>{}.</p>",
+                hold.why.words()
             );
         }
         (None, None, Some(waiting)) => {
@@ -238,11 +241,10 @@ fn detector(report: &DetectorReport, body: &mut String) {
     if bounds.n > 0 {
         let _ = write!(
             body,
-            "<p>At all times with {:.0} % confidence: mean of outcome minus score {} to {}, ECE ℓ2 at least {}, over the \
+            "<p>At all times with {:.0} % confidence: mean of outcome minus score {}, ECE ℓ2 at least {}, over the \
              {} events {}.</p>",
             100.0 * report.confidence,
-            number(bounds.mean.0),
-            number(bounds.mean.1),
+            range(bounds.mean.0, bounds.mean.1),
             number(bounds.ece2_lower.sqrt()),
             thousands(bounds.n),
             match &report.alarm {

@@ -3,7 +3,7 @@
 
 use super::last_end::LastEnd;
 use super::withheld::Withheld;
-use super::{Before, Change, Judge, JudgeOptions, Step};
+use super::{Before, Change, Ground, Judge, JudgeOptions, Step};
 use super::{StreamReport, Undecided, Verdict, WindowReport};
 use crate::alert::{Alert, Condition, Holds};
 use crate::judge::alarm;
@@ -13,16 +13,6 @@ use crate::judge::sentence::{alert_sentence, verdict_sentence};
 use crate::judge::verdict::Numbers;
 use crate::stats::evaluation::Options;
 use crate::window::{PackError, PaneSums, Total};
-
-/// What a step of the alert rests on, beside the reports of the windows.
-enum Ground<'p> {
-    /// A judgement just made, and the detector before the pane that it took.
-    Judged(Option<Before<'p>>),
-    /// Reports as they stand: panes may have changed since the judgements.
-    Standing,
-    /// The same, because someone closed the alert; who, and why.
-    Closed(&'p str),
-}
 
 const STALLED: Verdict = Verdict::Undecided(Undecided::Stalled);
 
@@ -82,7 +72,7 @@ impl Judge {
             );
         }
         if withdrawn == self.alerts.len() {
-            self.step_on(
+            self.step_alert(
                 at_ms,
                 Condition::Unknown,
                 options,
@@ -259,7 +249,7 @@ impl Judge {
             keep_firing_ms: 0,
             ..options.clone()
         };
-        self.step_on(
+        self.step_alert(
             now_ms,
             Condition::Unknown,
             &at_once,
@@ -303,7 +293,7 @@ impl Judge {
                 ..options.clone()
             };
             let condition = alarm::condition(&self.report, options.window_alerts);
-            self.step_on(at_ms, condition, &at_once, Ground::Closed(why), changes);
+            self.step_alert(at_ms, condition, &at_once, Ground::Closed(why), changes);
         }
     }
 
@@ -314,19 +304,8 @@ impl Judge {
         self.detector.is_none() && windows.all(|w| !self.report.alert.counts(w.begins_ms()))
     }
 
-    /// Steps the alert of the stream after a judgement.
+    /// Steps the alert of the stream.
     pub(super) fn step_alert(
-        &mut self,
-        at_ms: i64,
-        condition: Condition,
-        options: &JudgeOptions,
-        before: Option<Before<'_>>,
-        changes: &mut Vec<Change>,
-    ) {
-        self.step_on(at_ms, condition, options, Ground::Judged(before), changes);
-    }
-
-    fn step_on(
         &mut self,
         at_ms: i64,
         condition: Condition,
@@ -371,13 +350,14 @@ impl Judge {
             step,
         };
         let speaker = alarm::speaker(&self.report).and_then(|i| self.report.windows.get(i));
+        let facts = alarm::facts(&self.report, to, Some(Box::new(evidence)));
         changes.push(Change {
             stream: self.report.id.clone(),
             window: speaker.map(|w| w.window.clone()).unwrap_or_default(),
             at_ms,
             step: Step::Stream { from, to },
-            sentence: alarm::sentence(&self.report.id, &from, &to, closed),
-            facts: alarm::facts(&self.report, to, Some(Box::new(evidence))),
+            sentence: alarm::sentence(&self.report.id, (&from, &to), closed, facts.as_deref()),
+            facts,
         });
     }
 }

@@ -9,18 +9,17 @@ use crate::monitor::snapshot::VerdictState;
 use std::collections::BTreeMap;
 
 impl Monitor {
-    /// A monitor built from the windows of all partitions and their known verdicts; it replaces
-    /// `old`. It starts at the furthest watermark of all partitions and judges from the next slides
-    /// on. Until then it shows the last judgements.
-    pub fn rebuild(
-        old: &Monitor,
-        parts: &[Contribution<'_>],
-        verdicts: Vec<VerdictState>,
-    ) -> Monitor {
-        let mut monitor = Monitor::new(old.plan.clone());
-        monitor.ledger.restore(&old.ledger.state());
-        monitor.run_on(old.runtime.clone());
-        monitor.sealed_until_ms.clone_from(&old.sealed_until_ms);
+    /// Builds the monitor again from the windows of all partitions and their known verdicts. It
+    /// starts at the furthest watermark of all partitions and judges from the next slides on. Until
+    /// then it shows the last judgements. What it has counted, and not yet told, stays.
+    pub fn rebuild(&mut self, parts: &[Contribution<'_>], verdicts: Vec<VerdictState>) {
+        let mut monitor = Monitor::new(self.plan.clone());
+        monitor.ledger.restore(&self.ledger.state());
+        monitor.run_on(self.runtime.clone());
+        monitor.sealed_until_ms.clone_from(&self.sealed_until_ms);
+        monitor.counts = self.counts;
+        monitor.judgements = self.take_judgements();
+        monitor.changes = std::mem::take(&mut self.changes);
         for part in parts {
             for (ours, theirs) in monitor
                 .sealed_until_ms
@@ -33,13 +32,13 @@ impl Monitor {
         parts.iter().for_each(|part| monitor.absorb(part));
         parts.iter().for_each(|part| monitor.absorb_pending(part));
         for (_, stream) in monitor.streams.iter_mut() {
-            let known = old.streams.find(&stream.key.names());
-            let known = known.and_then(|slot| old.streams.get(slot));
+            let known = self.streams.find(&stream.key.names());
+            let known = known.and_then(|slot| self.streams.get(slot));
             let seen_ms = known.and_then(|s| s.last.seen_ms);
             stream.last.seen_ms = stream.last.seen_ms.max(seen_ms);
         }
         monitor.restore_verdicts(verdicts);
-        monitor
+        *self = monitor;
     }
 
     /// Adds the windows of a partition, none of whose watermarks is beyond ours.

@@ -1,7 +1,7 @@
-//! What may be changed of a monitor while it runs, and what it runs on.
+//! What may be changed of a monitor while it runs, what it runs on, and what is taken from it.
 
 use super::Monitor;
-use crate::judge::{Plan, Runtime, StreamId, WindowJudgement};
+use crate::judge::{Change, Judge, Plan, Runtime, StreamId, WindowJudgement};
 
 impl Monitor {
     /// Takes over what may change in a plan at run time. See [`Plan::reload`].
@@ -42,9 +42,15 @@ impl Monitor {
         self.runtime = runtime;
     }
 
+    /// What happened since the last call or tick.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        self.judges_mut().for_each(Judge::report_detector);
+        std::mem::take(&mut self.changes)
+    }
+
     /// The judgements since the last call; none without a stopwatch.
     pub fn take_judgements(&mut self) -> Vec<WindowJudgement> {
-        let mut all = Vec::new();
+        let mut all = std::mem::take(&mut self.judgements);
         if self.runtime.stopwatch.is_some() {
             self.judges_mut().for_each(|j| j.take_judgements(&mut all));
             self.vectors.take_judgements(&mut all);

@@ -5,8 +5,9 @@ use std::fmt::Write;
 
 use super::{document, measures, table};
 use crate::judge::shown_of_scores;
-use crate::report::html::{capital, escape, number, significance, thousands};
+use crate::report::html::{capital, escape, number, range, significance, thousands};
 use crate::report::legend;
+use crate::report::vectors::class_name;
 use crate::report::window::{drawn, known, vector_figures};
 use crate::stats::discrimination::{Discrimination, VectorScores};
 use crate::stats::evaluation::{Options, evaluate_scores};
@@ -19,8 +20,14 @@ const ROWS: usize = 200;
 /// Classes with a diagram, at most.
 const DRAWN: usize = 6;
 
-/// The page of all classes, each against the rest.
-pub fn page(name: &str, sample: &Vectors, found: &Classwise, o: &Options) -> String {
+/// The page of all classes, each against the rest; `names` are theirs, if they have any.
+pub fn page(
+    (name, names): (&str, &[String]),
+    sample: &Vectors,
+    found: &Classwise,
+    o: &Options,
+) -> String {
+    let class_name = |class| escape(&class_name(names, class));
     let mut worst: Vec<&ClassResult> = found.classes.iter().collect();
     let key = |c: &ClassResult| (c.adjusted, -c.mean_residual.abs());
     worst.sort_by(|a, b| {
@@ -48,7 +55,10 @@ pub fn page(name: &str, sample: &Vectors, found: &Classwise, o: &Options) -> Str
         .filter_map(|c| Some((*c, sample.project(View::Class(c.class)).ok()?)))
         .collect();
     body.push_str("<section><h2>Classes, the worst first</h2>");
-    let rows: Vec<_> = shown.iter().map(|(c, scores)| row(c, scores)).collect();
+    let rows = shown.iter();
+    let rows: Vec<_> = rows
+        .map(|(c, scores)| row(class_name(c.class), c, scores))
+        .collect();
     body += &table(
         &[
             "class",
@@ -77,7 +87,7 @@ pub fn page(name: &str, sample: &Vectors, found: &Classwise, o: &Options) -> Str
             let _ = write!(
                 body,
                 "<section><h2>Class {} against the rest</h2><p class=words>{among}{}.</p>",
-                class.class,
+                class_name(class.class),
                 escape(&capital(&shown_of_scores(&e)))
             );
             drawn(&e, None, &mut body);
@@ -90,12 +100,12 @@ pub fn page(name: &str, sample: &Vectors, found: &Classwise, o: &Options) -> Str
     document(name, &body)
 }
 
-fn row(c: &ClassResult, scores: &[(f64, bool)]) -> Vec<String> {
+fn row(name: String, c: &ClassResult, scores: &[(f64, bool)]) -> Vec<String> {
     let n = scores.len().max(1) as f64;
     let happened = scores.iter().filter(|s| s.1).count();
     let auc = Discrimination::of_scores(scores).and_then(|d| d.auc);
     vec![
-        c.class.to_string(),
+        name,
         thousands(happened as u64),
         number(scores.iter().map(|s| s.0).sum::<f64>() / n),
         number(happened as f64 / n),
@@ -115,12 +125,11 @@ pub fn of_cells(name: &str, e: &multiclass::Evaluation, sample: Option<&Vectors>
     let i = &e.interval;
     let _ = write!(
         body,
-        "<p class=words>The error of the view {} is {}, with a {:.0} % interval from {} to {} (p {}).</p><section>",
+        "<p class=words>The error of the view {} is {}, with a {:.0} % interval from {} (p {}).</p><section>",
         e.view,
         number(i.estimate_squared.max(0.0).sqrt()),
         100.0 * i.confidence,
-        number(i.lower),
-        number(i.upper),
+        range(i.lower, i.upper),
         known(Some(e.tcal.p_value), e.tcal.bounded)
     );
     vector_figures(e, &mut body);

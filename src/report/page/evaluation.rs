@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::{document, measures, recalibration, table};
-use crate::judge::shown_of_scores;
-use crate::report::html::{capital, escape, number, significance, thousands};
+use crate::judge::{DecidedError, shown_of_scores};
+use crate::report::html::{capital, escape, number, range, significance, thousands};
 use crate::report::window::drawn;
 use crate::stats::discrimination::Discrimination;
 use crate::stats::evaluation::{Conclusion, DecideBy, Ends, Evaluation, ReliabilityCell};
@@ -87,7 +87,7 @@ fn verdict(e: &Evaluation, sample: &Sample<'_>) -> String {
     let _ = write!(
         out,
         "<p>The mean score is {} and {} of the events happened. Calibration is {} at α = {} (p {}). The calibration error \
-         (ℓ2-ECE) is {}, with a {:.0} % interval from {} to {}; {} is tolerated.{}</p>",
+         (ℓ2-ECE) is {}, with a {:.0} % interval from {}; {} is tolerated.{}</p>",
         number(e.mean_score),
         number(e.event_rate),
         match (e.deciding_p_value(), e.reject) {
@@ -99,14 +99,17 @@ fn verdict(e: &Evaluation, sample: &Sample<'_>) -> String {
         e.deciding_p_value().map_or("–".to_owned(), significance),
         number(i.estimate_squared.max(0.0).sqrt()),
         100.0 * i.confidence,
-        number(i.lower),
-        number(i.upper),
+        range(i.lower, i.upper),
         number(e.tolerance.tolerance),
         match i.ends {
             Ends::Normal => "",
             Ends::Exact => " The ends of the interval are exact, because outcomes are few.",
         }
     );
+    let error = DecidedError::of_scores(e);
+    if error.is_ratio() {
+        let _ = write!(out, "<p>This ratio decides, not the ℓ2-ECE: {error}.</p>");
+    }
     if e.bounded && e.deciding_p_value().is_some() {
         out.push_str(
             "<p class=sub>The p-value is an upper bound, which holds for any weights: only gross errors are found.</p>",
@@ -265,9 +268,8 @@ fn cells(e: &Evaluation) -> String {
         for c in worst.iter().take(WORST) {
             let _ = write!(
                 out,
-                "<li>scores {} to {}: {} events with a mean score of {}, of which {} happened",
-                number(c.low),
-                number(c.high),
+                "<li>scores {}: {} events with a mean score of {}, of which {} happened",
+                range(c.low, c.high),
                 thousands(c.n),
                 number(c.mean_score),
                 number(c.event_rate)
@@ -277,11 +279,11 @@ fn cells(e: &Evaluation) -> String {
     }
     let row = |c: &ReliabilityCell| {
         let interval = match (c.rate_low, c.rate_high) {
-            (Some(low), Some(high)) => format!("{} to {}", number(low), number(high)),
+            (Some(low), Some(high)) => range(low, high),
             _ => "–".to_owned(),
         };
         vec![
-            format!("{} to {}", number(c.low), number(c.high)),
+            range(c.low, c.high),
             thousands(c.n),
             number(c.mean_score),
             format!(
@@ -290,7 +292,7 @@ fn cells(e: &Evaluation) -> String {
                 number(c.event_rate)
             ),
             interval,
-            format!("{} to {}", number(c.null_low), number(c.null_high)),
+            range(c.null_low, c.null_high),
         ]
     };
     let rows: Vec<_> = e.reliability.iter().map(row).collect();

@@ -2,7 +2,7 @@
 //! whether scores are true.
 
 use super::table;
-use crate::report::html::number;
+use crate::report::html::{number, range};
 use crate::stats::discrimination::{Auc, Discrimination, VectorScores};
 use crate::stats::evaluation::Evaluation;
 use crate::stats::view::View;
@@ -108,11 +108,8 @@ pub fn area(a: &Auc) -> String {
     let mut out = number(a.value);
     if let Some(error) = a.standard_error {
         let reach = QUANTILE * error;
-        out += &format!(
-            " <span class=sub>({} to {})</span>",
-            number((a.value - reach).max(0.0)),
-            number((a.value + reach).min(1.0))
-        );
+        let range = range((a.value - reach).max(0.0), (a.value + reach).min(1.0));
+        out += &format!(" <span class=sub>({range})</span>");
     }
     if a.unresolved > 0.0 {
         out += &format!(

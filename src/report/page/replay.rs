@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use super::{document, measures, recalibration, table};
 use crate::alert::AlertState;
-use crate::judge::{HistoryPoint, StreamReport, Verdict, WindowReport};
-use crate::report::html::{escape, number, significance, thousands};
+use crate::judge::{DecidedError, HistoryPoint, StreamReport, Verdict, WindowReport};
+use crate::report::html::{error_range, escape, number, significance, thousands};
 use crate::report::moment::clock;
 use crate::report::window::{badge, section};
 use crate::stats::discrimination::Discrimination;
@@ -103,19 +103,17 @@ fn overview(streams: &[StreamPart<'_>]) -> String {
                 false => id,
             };
             let numbers = window.evaluated();
-            let dash = || "–".to_owned();
+            let error = numbers.map(|e| error_range(&DecidedError::of(e)));
+            let p = numbers.and_then(|e| e.p_value()).map(significance);
+            let or_dash = |text: Option<String>| text.unwrap_or("–".to_owned());
             rows.push(vec![
                 name,
                 escape(&window.window),
                 badge(window),
                 thousands(window.n),
-                numbers.map_or_else(dash, |e| {
-                    format!("{} to {}", number(e.lower()), number(e.upper()))
-                }),
-                numbers
-                    .and_then(|e| e.p_value())
-                    .map_or_else(dash, significance),
-                window.alert.as_str().to_owned(),
+                or_dash(error),
+                or_dash(p),
+                stream.report.alert.state.as_str().to_owned(),
             ]);
         }
     }

@@ -22,6 +22,7 @@ impl Record {
             let _ = write!(out, "window {name}: {verdict}, n = {n}");
             if let Some(e) = &window.evaluation {
                 let interval = &e["interval"];
+                out += &ratio(&e["tolerance"]["ratio"]).unwrap_or_default();
                 let _ = match e.get("kce") {
                     Some(kce) => write!(
                         out,
@@ -81,6 +82,16 @@ impl Record {
     }
 }
 
+/// The ratio of observed to expected outcomes, which decides of rare events.
+fn ratio(ratio: &Value) -> Option<String> {
+    let number = |name: &str| ratio[name].as_f64();
+    let (lower, upper, most) = (number("lower")?, number("upper")?, number("most")?);
+    let least = 1.0 / most;
+    Some(format!(
+        ", observed/expected {lower:.2} to {upper:.2}, tolerated {least:.2} to {most:.2}"
+    ))
+}
+
 /// Four digits of a number; what is none, such as an infinity, as it stands.
 fn digits(value: &Value) -> String {
     match value.as_f64() {
@@ -98,4 +109,19 @@ fn percent(value: &Value) -> String {
 
 fn p(value: &Value) -> String {
     value.as_f64().map_or(value.to_string(), p_value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_ratio_that_decides_is_said_where_there_is_one() {
+        let found = json!({ "lower": 1.789, "upper": 2.181, "most": 1.2 });
+        let said = ratio(&found).unwrap_or_default();
+        let expected = ", observed/expected 1.79 to 2.18, tolerated 0.83 to 1.20";
+        assert_eq!(said, expected);
+        assert_eq!(ratio(&Value::Null), None);
+    }
 }

@@ -140,6 +140,14 @@ table! {
         "l2 expected calibration error of the smallest equal shift of the scores, but for those near 0 or 1, that the test that decides detects with 80 % power at this n and with the measured overdispersion.";
     EceL2Tolerance Evaluation Gauge "trueline_ece_l2_tolerance" "1" []
         "Tolerated l2-ECE; a relative tolerance is resolved by the mean score of the window.";
+    ObservedExpected Evaluation Gauge "trueline_observed_expected_ratio" "1" []
+        "Observed divided by expected outcomes of the rarer kind. Present only if they are rare and the tolerance is relative: then this ratio decides, not the l2-ECE.";
+    ObservedExpectedLower Evaluation Gauge "trueline_observed_expected_lower" "1" []
+        "Lower end of the confidence interval of the ratio of observed to expected outcomes.";
+    ObservedExpectedUpper Evaluation Gauge "trueline_observed_expected_upper" "1" []
+        "Upper end of the confidence interval of the ratio of observed to expected outcomes.";
+    ObservedExpectedTolerance Evaluation Gauge "trueline_observed_expected_tolerance" "1" []
+        "The ratio of observed to expected outcomes and its inverse may be at most this.";
     Mce Evaluation Gauge "trueline_max_calibration_error" "1" []
         "Largest absolute mean residual among the cells with enough events.";
     PValue Evaluation Gauge "trueline_p_value" "1" []

@@ -14,31 +14,20 @@ use crate::collect::{Reason, Refusal, SourceCounters};
 pub(in crate::telemetry) fn input(published: &Published, families: &mut Families) {
     let facts = published.facts();
     for source in &facts.sources {
-        records(&source.name, &counted(source), families);
-        let from = facts
-            .sources
-            .iter()
-            .find(|s| source.outcomes.as_ref() == Some(&s.name));
-        if let Some(outcomes) = from {
+        let name = source.name.as_str();
+        records(name, &counted(source), families);
+        let mut others = facts.sources.iter();
+        if let Some(outcomes) = others.find(|s| source.outcomes.as_ref() == Some(&s.name)) {
             let matched = counted(outcomes).matched as f64;
-            families.put(Id::PredictionsMatched, &[&source.name], matched);
+            families.put(Id::PredictionsMatched, &[name], matched);
         }
         let delivered = source.dead_letters_delivered as f64;
         let failed = source.dead_letters_failed as f64;
-        families.put(Id::DeadLetters, &[&source.name, "delivered"], delivered);
-        families.put(Id::DeadLetters, &[&source.name, "failed"], failed);
-        families.put(
-            Id::AwaitingSchema,
-            &[&source.name],
-            source.awaiting_schema as f64,
-        );
-        families.put(
-            Id::GroupRivals,
-            &[&source.name],
-            source.other_members as f64,
-        );
-        families.put(Id::RecordsLost, &[&source.name], source.lost as f64);
-        let name = source.name.as_str();
+        families.put(Id::DeadLetters, &[name, "delivered"], delivered);
+        families.put(Id::DeadLetters, &[name, "failed"], failed);
+        families.put(Id::AwaitingSchema, &[name], source.awaiting_schema as f64);
+        families.put(Id::GroupRivals, &[name], source.other_members as f64);
+        families.put(Id::RecordsLost, &[name], source.lost as f64);
         families.put(Id::RecordsMoved, &[name, "in"], source.moved_in as f64);
         families.put(Id::RecordsMoved, &[name, "out"], source.moved_out as f64);
     }

@@ -283,6 +283,12 @@ fn calibration(e: &Evaluation, samples: &mut Samples) {
             put(id, value);
         }
     }
+    if let Some(r) = &e.tolerance.ratio {
+        put(Id::ObservedExpected, r.observed / r.expected);
+        put(Id::ObservedExpectedLower, r.lower);
+        put(Id::ObservedExpectedUpper, r.upper);
+        put(Id::ObservedExpectedTolerance, r.most);
+    }
     for part in &e.combined.parts {
         let label = part.part.as_str().to_owned();
         samples.push((Id::PartPValue, Some(label.into()), part.p_value));

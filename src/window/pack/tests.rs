@@ -1,16 +1,8 @@
 use super::*;
 use crate::stats::axis::Axis;
-use crate::stats::fixed::Score;
 use crate::stats::sums::Cell;
+use crate::window::sums_of;
 use proptest::prelude::*;
-
-fn sums(grid: Grid, events: impl IntoIterator<Item = (f64, bool)>) -> Sums {
-    let mut sums = Sums::new(grid);
-    for (z, y) in events {
-        sums.observe(Score::new(z).unwrap(), y).unwrap();
-    }
-    sums
-}
 
 fn random(seed: u64) -> impl Iterator<Item = (f64, bool)> {
     let mut x = seed;
@@ -35,7 +27,7 @@ const LOGIT: Axis = Axis::Logit {
 fn a_cell_packs_into_five_to_eleven_bytes() {
     let grid = Grid::new(Axis::Linear, 12);
     for (each, most) in [(2, 8.0), (20, 10.0), (600, 12.0)] {
-        let sums = sums(grid, random(1).take(4096 * each));
+        let sums = sums_of(grid, random(1).take(4096 * each));
         let start = std::time::Instant::now();
         let packed = Packed::new(&sums);
         let mid = std::time::Instant::now();
@@ -58,7 +50,7 @@ proptest! {
     ) {
         let grid = Grid::new(if logit { LOGIT } else { Axis::Linear }, level);
         let round = |z: f64| if coarse { (z * 50.0).round() / 50.0 } else { z };
-        let sums = sums(grid, random(seed).take(n).map(|(z, y)| (round(z.powi(power)), y)));
+        let sums = sums_of(grid, random(seed).take(n).map(|(z, y)| (round(z.powi(power)), y)));
         let packed = Packed::new(&sums);
         prop_assert_eq!(packed.n(), sums.n());
         prop_assert_eq!(packed.unpack(grid).unwrap(), sums.clone());
@@ -70,7 +62,7 @@ proptest! {
         seed: u64, n in 1usize..300, at: usize, bit in 0u32..8, cut: bool
     ) {
         let grid = Grid::new(Axis::Linear, 8);
-        let packed = Packed::new(&sums(grid, random(seed).take(n)));
+        let packed = Packed::new(&sums_of(grid, random(seed).take(n)));
         let mut bytes = packed.as_bytes().to_vec();
         let at = at % bytes.len();
         bytes[at] ^= 1 << bit;

@@ -2,15 +2,15 @@
 
 use super::*;
 use crate::stats::axis::{Axis, Grid};
-use crate::stats::fixed::Score;
 use crate::stats::rng::Rng;
+use crate::window::sums_of;
 use crate::window::{Correction, WindowSpec};
 use proptest::prelude::*;
 
 const BASE: i64 = 10;
 
 /// Events of a base pane: some many, some none, of few distinct scores or of any.
-fn events(rng: &mut Rng, coarse: bool) -> Vec<(Score, bool)> {
+fn events(rng: &mut Rng, coarse: bool) -> Vec<(f64, bool)> {
     let n = match (rng.uniform() * 4.0) as u32 {
         0 => 0,
         1 => 400,
@@ -20,21 +20,14 @@ fn events(rng: &mut Rng, coarse: bool) -> Vec<(Score, bool)> {
         .map(|_| {
             let z = rng.uniform().powi(2);
             let z = if coarse { (z * 20.0).round() / 20.0 } else { z };
-            (Score::new(z).unwrap(), rng.uniform() < z)
+            (z, rng.uniform() < z)
         })
         .collect()
 }
 
-fn sums(grid: Grid, events: &[(Score, bool)]) -> Sums {
-    let mut sums = Sums::new(grid);
-    for (z, y) in events {
-        sums.observe(*z, *y).unwrap();
-    }
-    sums
-}
-
-fn pane(grid: Grid, start_ms: i64, events: &[(Score, bool)]) -> Pane {
-    Pane::of_scores(start_ms, start_ms + BASE, &sums(grid, events))
+fn pane(grid: Grid, start_ms: i64, events: &[(f64, bool)]) -> Pane {
+    let sums = sums_of(grid, events.iter().copied());
+    Pane::of_scores(start_ms, start_ms + BASE, &sums)
 }
 
 proptest! {
@@ -79,8 +72,8 @@ proptest! {
                 let (z, y) = events[0];
                 let correction = Correction {
                     start_ms,
-                    minus: sums(grid, &[(z, y)]),
-                    plus: sums(grid, &[(z, !y)]),
+                    minus: sums_of(grid, [(z, y)]),
+                    plus: sums_of(grid, [(z, !y)]),
                     labelled: Vec::new(),
                 };
                 windows.correct(&correction).unwrap();

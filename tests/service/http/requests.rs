@@ -191,6 +191,32 @@ fn what_the_engine_does_not_answer_in_time_is_unavailable_and_says_where_to_look
 }
 
 #[test]
+fn a_body_that_cannot_be_read_is_answered_with_one_of_its_own_kind() {
+    let server = Server::start(populated());
+    for (path, words) in [
+        ("silences", "a silence is {"),
+        ("alerts/fraud/ack", "an acknowledgement is {"),
+        ("alerts/fraud/close", "an end is {"),
+        ("models/fraud/deployments", "a deployment is {"),
+    ] {
+        let answer = server.ask(&format!(
+            "POST /api/v1/{path} HTTP/1.1\r\nhost: x\r\nx-requested-by: ann\r\n\
+             content-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}"
+        ));
+        assert_eq!(answer.status, 400, "{path}: {}", answer.body);
+        assert!(answer.body.contains(words), "{path}: {}", answer.body);
+        let others = [
+            "a silence is",
+            "an acknowledgement is",
+            "an end is",
+            "a deployment is",
+        ];
+        let others = others.iter().filter(|o| answer.body.contains(**o));
+        assert_eq!(others.count(), 1, "{path}: {}", answer.body);
+    }
+}
+
+#[test]
 fn who_closes_an_alert_that_has_ended_is_told_so_and_its_severity_is_none() {
     let published = populated();
     published

@@ -3,7 +3,7 @@
 use super::{file, joined, replay};
 use std::fs;
 use std::path::Path;
-use trueline::demo::draws::Draws;
+use trueline::stats::rng::Rng;
 
 /// Time and text of records.
 type Timed = Vec<(i64, String)>;
@@ -11,11 +11,11 @@ type Timed = Vec<(i64, String)>;
 /// Ten minutes of predictions, ten a second, and their outcomes, up to a minute later, in order of
 /// time. The two in JSON lines, apart.
 fn predictions_and_outcomes() -> (Timed, Timed) {
-    let mut draws = Draws::new(8);
+    let mut draws = Rng::new(8);
     let (mut predictions, mut outcomes) = (Vec::new(), Vec::new());
     for i in 0..6000 {
         let (at, score) = (1_700_000_100_000 + i * 100, draws.uniform());
-        let outcome = u8::from(draws.coin(score));
+        let outcome = u8::from(draws.uniform() < score);
         let prediction = format!(r#"{{"model":"m","id":"{i}","time":{at},"score":{score}}}"#);
         predictions.push((at, prediction));
         let at = at + (draws.uniform() * 60_000.0) as i64;
@@ -170,6 +170,17 @@ fn a_row_whose_columns_of_class_probabilities_are_all_empty_is_an_outcome() {
         }
         json.push('\n');
     }
+    // Other names of the columns are told with those that are wanted.
+    let other = file(
+        "classes-other.csv",
+        &csv.replace("p.no,p.yes", "p_no,p_yes"),
+    );
+    let told = replay(&["--config", config, other.to_str().expect("a path")]);
+    let said = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(
+        said.contains("or name a column for each class: p.no, p.yes"),
+        "{said}"
+    );
     let (json, csv) = (file("classes.jsonl", &json), file("classes.csv", &csv));
     let told = |p: &Path| replay(&["--json", "--config", config, p.to_str().expect("a path")]);
     let (from_json, from_csv) = (told(&json), told(&csv));

@@ -124,7 +124,7 @@ fn play(engine: &mut Engine, seed: u64, rate: i64, truth: Truth, delay: Delay) -
 fn held(engine: &Engine) -> bool {
     let report = engine.reports().next().unwrap();
     let detector = report.detector.as_ref().unwrap();
-    detector.held_ms.is_some()
+    detector.hold.is_some()
 }
 
 /// Whether the detector holds with its reason and has raised no alarm, in each of some streams.
@@ -227,4 +227,21 @@ fn where_the_late_outcomes_never_come_the_same_stream_alarms() {
     };
     let changes = play(&mut engine, 0, 1, Truth::Calibrated, delay);
     assert!(alarms(&changes).count() > 0);
+}
+
+/// Some positives come and nothing else, as charge-backs do, and predictions without an outcome are
+/// left out: the detector says so and raises no alarm.
+#[test]
+fn outcomes_of_one_kind_hold_the_detector() {
+    let some_positives: Delay = |rng, happened| {
+        let comes = happened && rng.uniform() < 0.5;
+        exponential(rng, 5.0).filter(|_| comes)
+    };
+    for (seed, rate) in [(0, 1), (1, 4), (2, 10)] {
+        let mut engine = engine(false, Missing::Drop);
+        let changes = play(&mut engine, seed, rate, Truth::Calibrated, some_positives);
+        assert_eq!(alarms(&changes).count(), 0, "seed {seed}");
+        let says = |c: &Change| c.sentence.contains("too few predictions have outcomes");
+        assert!(changes.iter().any(says) && held(&engine), "seed {seed}");
+    }
 }
