@@ -31,14 +31,18 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use strum::IntoStaticStr;
 
 /// How long a resolved alert is shown as such: Prometheus's `resolvedRetention`, long enough for a
 /// scrape or a notification to be missed and repeated.
 pub const RESOLVED_MS: i64 = 15 * 60 * 1000;
 
 /// State of an alert.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum AlertState {
     /// Nothing is wrong, or nothing is known.
     #[default]
@@ -62,12 +66,7 @@ impl AlertState {
 
     /// Its name, as in labels and JSON.
     pub fn as_str(self) -> &'static str {
-        match self {
-            AlertState::Inactive => "inactive",
-            AlertState::Pending => "pending",
-            AlertState::Firing => "firing",
-            AlertState::Resolved => "resolved",
-        }
+        self.into()
     }
 
     /// The severity of an alert in this state; `None` of one that asks nothing of people, as its
@@ -335,7 +334,7 @@ mod tests {
         let holds = Holds {
             pending_ms: 0,
             keep_firing_ms: 0,
-            flap_within_ms: 0,
+            ..HOLDS
         };
         let steps = [(0, Bad), (1, Good), (2, Bad), (3, Unknown)];
         assert_eq!(story(&holds, &steps), [Firing, Resolved, Firing, Inactive]);

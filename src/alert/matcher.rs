@@ -6,6 +6,7 @@
 //! silence a model, a version, or the segments of a country, and a wrong pattern would hide alerts
 //! from the person on call.
 
+use super::machine::Severity;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -40,10 +41,29 @@ impl Matcher {
     /// already.
     pub fn possible(&self) -> Result<(), String> {
         let fits = |s: &&str| glob(self.pattern.as_bytes(), s.as_bytes());
-        match LABELS[self.label] == "severity" && !SEVERITIES.iter().any(fits) {
+        match LABELS[self.label] == "severity" && !severities().iter().any(fits) {
             true => Err(unknown_severity(&self.pattern)),
             false => Ok(()),
         }
+    }
+
+    /// Its label and the one value that it is about; `None` where a `*` stands for any text.
+    pub fn exact(&self) -> Option<(&'static str, &str)> {
+        let text = Some(self.pattern.as_str()).filter(|p| !p.contains('*'));
+        text.map(|text| (LABELS[self.label], text))
+    }
+
+    /// The same condition on another value.
+    pub fn on(&self, pattern: String) -> Matcher {
+        Matcher {
+            pattern,
+            ..self.clone()
+        }
+    }
+
+    /// Whether it admits an alert whose label has this value; one on another label does.
+    pub fn admits(&self, label: &str, value: &str) -> bool {
+        LABELS[self.label] != label || glob(self.pattern.as_bytes(), value.as_bytes()) == self.equal
     }
 
     /// Whether all of the matchers mean it.
@@ -53,8 +73,7 @@ impl Matcher {
 
     /// Whether those of the matchers that are about the severity all mean this one.
     pub fn all_of_severity(matchers: &[Matcher], severity: &str) -> bool {
-        let mut of_severity = matchers.iter().filter(|m| LABELS[m.label] == "severity");
-        of_severity.all(|m| glob(m.pattern.as_bytes(), severity.as_bytes()) == m.equal)
+        matchers.iter().all(|m| m.admits("severity", severity))
     }
 }
 
@@ -84,7 +103,9 @@ impl FromStr for Matcher {
     }
 }
 
-const SEVERITIES: [&str; 2] = ["warn", "page"];
+fn severities() -> [&'static str; 2] {
+    Severity::ALL.map(Severity::as_str)
+}
 
 /// What other systems call what wakes someone, and what waits.
 const OTHER_NAMES: [(&str, &str); 8] = [
@@ -99,7 +120,7 @@ const OTHER_NAMES: [(&str, &str); 8] = [
 ];
 
 fn unknown_label(name: &str) -> String {
-    let remedy = match near(name, LABELS) {
+    let remedy = match near(name, LABELS.into_iter()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "write one of these".to_owned(),
     };
@@ -112,7 +133,7 @@ fn unknown_severity(pattern: &str) -> String {
     let other = OTHER_NAMES.iter().find(|(other, _)| *other == word);
     let remedy = match other
         .map(|(_, ours)| *ours)
-        .or_else(|| near(&word, SEVERITIES))
+        .or_else(|| near(&word, severities().into_iter()))
     {
         Some(near) => format!("write `severity={near}`"),
         None => "write one of them".to_owned(),
@@ -121,10 +142,9 @@ fn unknown_severity(pattern: &str) -> String {
 }
 
 /// The known name that someone may have meant.
-fn near<const N: usize>(name: &str, known: [&'static str; N]) -> Option<&'static str> {
+pub fn near<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let distance = |k: &&str| strsim::damerau_levenshtein(name, k);
-    let nearest = known.into_iter().min_by_key(distance);
-    nearest.filter(|k| distance(k) <= 2)
+    known.min_by_key(distance).filter(|k| distance(k) <= 2)
 }
 
 impl fmt::Display for Matcher {
@@ -221,24 +241,13 @@ mod tests {
         ] {
             assert_eq!(refused(sound), "", "{sound}");
         }
-        // As in the severities.
-        let all = crate::alert::Severity::ALL.map(crate::alert::Severity::as_str);
-        assert_eq!(SEVERITIES, all);
     }
 
     #[test]
     fn what_is_no_matcher_is_refused_with_what_could_be_written() {
-        assert!(
-            "fraud"
-                .parse::<Matcher>()
-                .is_err_and(|e| e.contains("model=fraud"))
-        );
-        assert!(
-            "modle=x"
-                .parse::<Matcher>()
-                .is_err_and(|e| e.ends_with("severity; did you mean `model`?"))
-        );
-        let long = format!("model={}", "x".repeat(PATTERN_BYTES_MAX + 1));
-        assert!(long.parse::<Matcher>().is_err());
+        let refused = |text: &str| text.parse::<Matcher>().expect_err("no matcher");
+        assert!(refused("fraud").contains("model=fraud"));
+        assert!(refused("modle=x").ends_with("severity; did you mean `model`?"));
+        refused(&format!("model={}", "x".repeat(PATTERN_BYTES_MAX + 1)));
     }
 }

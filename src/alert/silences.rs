@@ -19,7 +19,6 @@
 use super::matcher::{Labels, Matcher};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// Most silences at once: more than people make, and few enough to be tried on every alert.
 pub const SILENCES_MAX: usize = 1_000;
@@ -78,37 +77,26 @@ pub struct Deployment {
 }
 
 /// Why a silence or acknowledgement is not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SilenceError {
     /// It would mean every alert.
+    #[error(
+        "a silence without matcher would keep everything back; write `model=*` if that is meant"
+    )]
     NoMatcher,
     /// It would have expired already.
+    #[error("the silence would be over already; give it an end in the future")]
     Expired,
     /// Longer than [`SILENCE_MS_MAX`].
+    #[error("a silence lasts at most 90 days; leave the model out of the sink's `match` instead")]
     TooLong,
     /// Name or note beyond [`TEXT_BYTES_MAX`], or no name.
+    #[error("say who you are, and keep name and note under 2000 bytes")]
     BadText,
     /// There are too many.
+    #[error("there are too many already; lift some")]
     Full,
 }
-
-impl fmt::Display for SilenceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SilenceError::NoMatcher => {
-                "a silence without matcher would keep everything back; write `model=*` if that is meant"
-            }
-            SilenceError::Expired => "the silence would be over already; give it an end in the future",
-            SilenceError::TooLong => {
-                "a silence lasts at most 90 days; leave the model out of the sink's `match` instead"
-            }
-            SilenceError::BadText => "say who you are, and keep name and note under 2000 bytes",
-            SilenceError::Full => "there are too many already; lift some",
-        })
-    }
-}
-
-impl std::error::Error for SilenceError {}
 
 /// Everything that was said and still holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,9 +128,9 @@ impl Silences {
             return Err(SilenceError::Expired);
         } else if until_ms.saturating_sub(from_ms) > SILENCE_MS_MAX {
             return Err(SilenceError::TooLong);
-        } else if !sound(by, note) {
-            return Err(SilenceError::BadText);
-        } else if alive.count() >= SILENCES_MAX {
+        }
+        Silences::acceptable_words(by, note)?;
+        if alive.count() >= SILENCES_MAX {
             return Err(SilenceError::Full);
         }
         Ok(Silence {
@@ -177,10 +165,10 @@ impl Silences {
 
     /// Whether an acknowledgement would be taken.
     pub fn acceptable(&self, ack: &Ack) -> Result<(), SilenceError> {
-        match (sound(&ack.by, &ack.note), self.acks.len() < ACKS_MAX) {
-            (false, _) => Err(SilenceError::BadText),
-            (_, false) => Err(SilenceError::Full),
-            _ => Ok(()),
+        Silences::acceptable_words(&ack.by, &ack.note)?;
+        match self.acks.len() < ACKS_MAX {
+            true => Ok(()),
+            false => Err(SilenceError::Full),
         }
     }
 
@@ -191,7 +179,7 @@ impl Silences {
 
     /// Whether name and note of a person would be taken.
     pub fn acceptable_words(by: &str, note: &str) -> Result<(), SilenceError> {
-        match sound(by, note) {
+        match !by.trim().is_empty() && by.len().max(note.len()) <= TEXT_BYTES_MAX {
             true => Ok(()),
             false => Err(SilenceError::BadText),
         }
@@ -221,10 +209,6 @@ impl Silences {
     pub fn ended(&mut self, fingerprint: &str) {
         self.acks.remove(fingerprint);
     }
-}
-
-fn sound(by: &str, note: &str) -> bool {
-    !by.trim().is_empty() && by.len().max(note.len()) <= TEXT_BYTES_MAX
 }
 
 #[cfg(test)]
@@ -260,16 +244,13 @@ mod tests {
         let silences = Silences::default();
         let draft = |m: Vec<Matcher>, until, by: &str| silences.draft(m, (0, until), by, "");
         assert_eq!(draft(Vec::new(), 5, "a"), Err(SilenceError::NoMatcher));
-        assert_eq!(
-            draft(matcher("model=a"), 0, "a"),
-            Err(SilenceError::Expired)
-        );
-        let long = draft(matcher("model=a"), SILENCE_MS_MAX + 1, "a");
-        assert_eq!(long, Err(SilenceError::TooLong));
-        assert_eq!(
-            draft(matcher("model=a"), 5, " "),
-            Err(SilenceError::BadText)
-        );
+        for (until, by, error) in [
+            (0, "a", SilenceError::Expired),
+            (SILENCE_MS_MAX + 1, "a", SilenceError::TooLong),
+            (5, " ", SilenceError::BadText),
+        ] {
+            assert_eq!(draft(matcher("model=a"), until, by), Err(error));
+        }
     }
 
     #[test]

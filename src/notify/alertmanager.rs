@@ -69,6 +69,7 @@ impl Alertmanager {
             ("window", json!(notification.window)),
             ("what", json!(notification.what)),
             ("n", json!(notification.n.to_string())),
+            ("error", json!(notification.error.map(|e| e.to_string()))),
             ("ece", number(notification.ece)),
             ("ece_lower", number(notification.ece_lower)),
             ("ece_upper", number(notification.ece_upper)),

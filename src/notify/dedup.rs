@@ -37,8 +37,8 @@ use super::notification::{Notification, Status};
 use crate::alert::{Severity, Silences};
 use std::collections::BTreeMap;
 
-/// How long a notified alert may go unseen before it is resolved as an orphan. Longer than it takes
-/// to catch up after a restart, when a change notified before the crash has been made again.
+/// How long a notified alert may go unseen, while all is read, before it is resolved as an orphan.
+/// Longer than it takes to make a change again after a restart that was notified before the crash.
 pub const ORPHAN_MS: i64 = 600_000;
 
 /// Most resolved alerts to keep.
@@ -58,7 +58,7 @@ struct LastFiring {
     /// The other severities that were notified of it.
     earlier: Vec<Severity>,
     firing: bool,
-    /// When it was last seen firing, by a clock that does not step.
+    /// When it was last seen firing, by a clock that goes on only while all is read.
     seen_ms: Option<i64>,
     /// Another process owns it now.
     released: bool,
@@ -234,7 +234,7 @@ impl Deduplicator {
         !self.last.get(fingerprint).is_some_and(sent)
     }
 
-    /// Records that the alert is firing now, by a clock that does not step.
+    /// Records that the alert is firing now, by a clock that goes on only while all is read.
     pub fn saw_firing(&mut self, fingerprint: &str, now_ms: i64) {
         if let Some(last) = self.last.get_mut(fingerprint) {
             last.seen_ms = Some(now_ms);

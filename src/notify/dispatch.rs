@@ -5,15 +5,18 @@
 //! empties its queue if its receiver responds, and gives up the rest otherwise. When a process
 //! stops, the rest stays in the journal for the next start.
 
+mod moves;
+
 use super::host::{Host, Running};
-use super::journal::{AlertJournal, Entry, State, lock};
+use super::journal::{AlertJournal, Entry, lock};
+use super::moved::Move;
 use super::notification::Notification;
 use super::options::{NotifyOptions, SinkOptions};
 use super::receiver::{Receiver, TopicSink};
 use super::sink::{Sink, Worker};
 use super::steps::{Again, Bell, Steps};
 use crate::alert::Silences;
-use crate::telemetry::facts::SinkFacts;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver as Inbox, SyncSender, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -35,6 +38,7 @@ pub(super) enum Command {
     Notify(Box<Notification>),
     Record(Entry),
     Replace(Vec<SinkChange>),
+    Move(Move),
 }
 
 /// A sink after a replacement.
@@ -84,13 +88,16 @@ pub(super) struct Dispatcher {
     write_errors: Arc<AtomicU64>,
     /// Replacements of sinks that were asked for and are not done.
     pub(super) replacing: AtomicU64,
+    /// Alerts of which nothing is sent, by fingerprint: another process may have them.
+    held: Mutex<BTreeSet<String>>,
 }
 
 impl Dispatcher {
-    /// Starts these sinks with what the journal says is undelivered.
+    /// Starts these sinks with what the journal says is undelivered, but for the alerts that are
+    /// `held`.
     pub(super) fn start(
         journal: AlertJournal,
-        sinks: Vec<NewSink>,
+        (sinks, held): (Vec<NewSink>, BTreeSet<String>),
         host: &Arc<dyn Host>,
         (clock, seed): (fn() -> i64, u64),
     ) -> Result<Arc<Dispatcher>, String> {
@@ -104,9 +111,10 @@ impl Dispatcher {
             clock,
             seed: AtomicU64::new(seed),
             replacing: AtomicU64::new(0),
+            held: Mutex::new(held),
         };
         for sink in sinks {
-            let started = dispatcher.start_sink(sink, SinkFacts::default())?;
+            let started = dispatcher.start_sink(sink, None)?;
             dispatcher.write_sinks(|sinks| sinks.push(started));
         }
         Ok(Arc::new(dispatcher))
@@ -146,6 +154,7 @@ impl Dispatcher {
                 self.replace(sinks);
                 self.replacing.fetch_sub(1, Ordering::Release);
             }
+            Command::Move(moved) => self.follow(moved),
         }
     }
 
@@ -161,23 +170,39 @@ impl Dispatcher {
 
     /// Writes a notification to the journal and queues it for the sinks that want it.
     fn notify(&self, notification: Notification) {
+        if self.is_held(&notification.fingerprint) {
+            self.forget(&notification.fingerprint);
+        }
         let sinks: Vec<Arc<Sink>> = self.sinks().clone();
-        let wanting: Vec<&Arc<Sink>> = {
-            let mut journal = lock(&self.journal);
-            let wanting = sinks.iter();
+        let wanting: Vec<String> = {
+            let journal = lock(&self.journal);
             let now_ms = (self.clock)();
+            let wanting = sinks.iter();
             let wanting = wanting.filter(|s| s.wants(&notification, journal.state(), now_ms));
-            let wanting: Vec<&Arc<Sink>> = wanting.collect();
-            let entry = Entry::Queued {
-                notification: Box::new(notification.clone()),
-                sinks: wanting.iter().map(|s| s.name.clone()).collect(),
-            };
+            wanting.map(|s| s.name.clone()).collect()
+        };
+        self.queue(notification, wanting);
+    }
+
+    /// Writes a notification to the journal and queues it for these sinks.
+    fn queue(&self, notification: Notification, sinks: Vec<String>) {
+        let entry = Entry::Queued {
+            notification: Box::new(notification.clone()),
+            sinks: sinks.clone(),
+        };
+        {
+            let mut journal = lock(&self.journal);
             // The journal counts and logs a failed write; the notification is sent all the same.
             let _ = journal.append(&entry, true);
             self.publish(&journal);
-            wanting
-        };
-        for sink in wanting {
+        }
+        self.push(&notification, &sinks);
+    }
+
+    /// Hands what is in the journal to these sinks.
+    fn push(&self, notification: &Notification, names: &[String]) {
+        let sinks: Vec<Arc<Sink>> = self.sinks().clone();
+        for sink in sinks.iter().filter(|s| names.contains(&s.name)) {
             if !sink.push(notification.clone()) {
                 let (name, key) = (&sink.name, &notification.key);
                 crate::warn_limited!(sink = %name, %key, "queue full, alert not delivered");
@@ -193,9 +218,9 @@ impl Dispatcher {
     }
 
     /// Starts the thread of a sink with its undelivered notifications.
-    fn start_sink(&self, new: NewSink, before: SinkFacts) -> Result<Arc<Sink>, String> {
+    fn start_sink(&self, new: NewSink, before: Option<&Sink>) -> Result<Arc<Sink>, String> {
         let options = &new.options;
-        let undelivered = undelivered(lock(&self.journal).state(), &options.name);
+        let undelivered = self.undelivered(lock(&self.journal).state(), &options.name);
         let sink = Arc::new(Sink::new(options, undelivered, before));
         let seed = self.seed.fetch_add(1, Ordering::Relaxed);
         let worker = Worker::new(
@@ -242,8 +267,7 @@ impl Dispatcher {
             tracing::error!(sink = %name, "its attempt does not end; the sink is off until the next reload");
             return None;
         }
-        let facts = old.map(|old| old.facts()).unwrap_or_default();
-        let started = self.start_sink(new, facts);
+        let started = self.start_sink(new, old.map(Arc::as_ref));
         started
             .inspect_err(|error| tracing::error!(sink = %name, error, "sink not started"))
             .ok()
@@ -317,11 +341,4 @@ impl Drop for CommandSender {
         self.sender = None;
         self.bell.ring();
     }
-}
-
-/// Notifications that a sink still has to send.
-fn undelivered(state: &State, sink: &str) -> Vec<Notification> {
-    let all = state.undelivered.iter();
-    let ours = all.filter(|(_, sinks)| sinks.iter().any(|s| s == sink));
-    ours.map(|(notification, _)| notification.clone()).collect()
 }

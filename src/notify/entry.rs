@@ -6,6 +6,7 @@
 //! resolution in any case: a receiver may act on what it refuses.
 
 use super::missed::Missed;
+use super::news::{AlertNews, Waiting};
 use super::notification::{Notification, Status};
 use crate::alert::{Ack, Deployment, Silence, Silences};
 use serde::{Deserialize, Serialize};
@@ -69,18 +70,23 @@ pub enum Entry {
     },
 }
 
-/// A firing alert that moves from one process to another.
+/// An alert that moves from one process to another: one that fires, or one whose end some sinks
+/// still need.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TransferredAlert {
     /// The last notification.
     pub notification: Notification,
     /// Sinks that were notified that it fires.
     pub sinks: BTreeSet<String>,
-    /// Those of them that missed the last notification.
+    /// Those of them that missed the last notification. On the way to another process these are
+    /// also those for which it waits, as if there had been no room.
     #[serde(default)]
     pub missed: BTreeMap<String, Missed>,
     /// Its acknowledgement, if any.
     pub ack: Option<Ack>,
+    /// Earlier notifications that wait; `None` if a previous version said nothing of what waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Waiting>,
 }
 
 /// The state that the journal records.
@@ -206,8 +212,24 @@ impl State {
         self.undelivered.retain(|(_, sinks)| !sinks.is_empty());
     }
 
+    /// What waits of an alert.
+    pub fn waiting_of(&self, fingerprint: &str) -> Waiting {
+        let all = self.undelivered.iter();
+        let ours = all.filter(|(n, _)| n.fingerprint == fingerprint);
+        ours.cloned().collect()
+    }
+
+    /// What it says of an alert.
+    pub fn news(&self, fingerprint: &str) -> AlertNews {
+        AlertNews {
+            last: self.last.get(fingerprint).map(|n| n.key.clone()),
+            missed: self.missed.get(fingerprint).cloned().unwrap_or_default(),
+            waiting: self.waiting_of(fingerprint),
+        }
+    }
+
     /// The alert of a notification that waits for the sink.
-    pub fn waiting(&self, sink: &str, key: &str) -> Option<&str> {
+    pub fn waiting(&self, sink: &str, key: &str) -> Option<&String> {
         let mut waiting = self.undelivered.iter();
         let (notification, _) = waiting.find(|(n, sinks)| n.key == key && has(sinks, sink))?;
         Some(&notification.fingerprint)
@@ -259,11 +281,7 @@ mod tests {
     const HOUR_MS: i64 = 3_600_000;
 
     fn firing(at_ms: i64) -> Notification {
-        let links = Links {
-            page: String::new(),
-            runbook: String::new(),
-        };
-        Notification::trial(at_ms, links)
+        Notification::trial(at_ms, Links::default())
     }
 
     fn queue(state: &mut State, notification: &Notification) {

@@ -51,7 +51,7 @@ impl GroupBy {
 }
 
 /// What the streams of an alert have in common; the other parts are empty.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GroupId {
     /// The model.
     pub model: String,
@@ -263,12 +263,7 @@ mod tests {
     use Severity::{Page, Warn};
 
     fn stream(version: &str, segment: &str) -> StreamId {
-        StreamId {
-            model: "fraud".to_owned(),
-            version: version.to_owned(),
-            segment: segment.to_owned(),
-            view: crate::stats::view::View::Binary,
-        }
+        crate::notify::tests::stream("fraud", version, segment)
     }
 
     fn firing(since_ms: i64, severity: Severity) -> Alert {

@@ -29,7 +29,8 @@
 //! `key`.
 
 pub use super::entry::{Entry, RESOLVED_MAX, State, TransferredAlert};
-use super::missed::NewlyMissed;
+use super::news::{News, Waiting};
+use super::notification::Notification;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -52,7 +53,7 @@ pub struct AlertJournal {
     /// Entries since the last compaction.
     entries: usize,
     write_errors: Arc<AtomicU64>,
-    missed: Arc<NewlyMissed>,
+    news: Arc<News>,
 }
 
 impl AlertJournal {
@@ -70,7 +71,7 @@ impl AlertJournal {
             state,
             entries: 0,
             write_errors: Arc::default(),
-            missed: Arc::default(),
+            news: Arc::default(),
         };
         journal.compact()?;
         Ok((journal, unreadable))
@@ -86,28 +87,50 @@ impl AlertJournal {
         Arc::clone(&self.write_errors)
     }
 
-    /// What sinks missed since somebody last asked. It can be read without locking the journal.
-    pub fn missed(&self) -> Arc<NewlyMissed> {
-        Arc::clone(&self.missed)
+    /// What it says of alerts since somebody last asked. It can be read without locking the
+    /// journal.
+    pub fn news(&self) -> Arc<News> {
+        Arc::clone(&self.news)
     }
 
-    /// Applies an entry, and tells what a sink missed by it.
+    /// Applies an entry, and tells what it says of its alert.
     fn apply(&mut self, entry: &Entry) {
-        let failed = match entry {
-            Entry::Done {
-                sink,
-                key,
-                delivered: false,
-                ..
-            } => Some(sink).zip(self.state.waiting(sink, key).map(str::to_owned)),
+        let alert = match entry {
+            Entry::Queued { notification, .. } => Some(&notification.fingerprint),
+            Entry::Acquired(alert) => Some(&alert.notification.fingerprint),
+            Entry::Closed { fingerprint } => Some(fingerprint),
+            Entry::Done { sink, key, .. } => self.state.waiting(sink, key),
             _ => None,
         };
+        let alert = alert.cloned();
         self.state.apply(entry);
-        if let Some((sink, alert)) = failed
-            && let Some(missed) = self.state.missed.get(&alert).and_then(|m| m.get(sink))
-        {
-            self.missed.tell(alert, sink.clone(), *missed);
+        if let Some(alert) = alert {
+            let news = self.state.news(&alert);
+            self.news.tell(alert, news);
         }
+    }
+
+    /// Ends what waits of an alert for sinks that `keeps` does not say it of: another process has
+    /// it, or it is over. Answers what is left.
+    pub fn withdraw(
+        &mut self,
+        fingerprint: &str,
+        keeps: impl Fn(&Notification, &String) -> bool,
+    ) -> Waiting {
+        for (notification, sinks) in self.state.waiting_of(fingerprint) {
+            for sink in sinks.into_iter().filter(|s| !keeps(&notification, s)) {
+                let entry = Entry::Done {
+                    sink,
+                    key: notification.key.clone(),
+                    // Not missed: it is not to be offered again.
+                    delivered: true,
+                    refused_ms: None,
+                };
+                // A failed write is counted and logged.
+                let _ = self.append(&entry, false);
+            }
+        }
+        self.state.waiting_of(fingerprint)
     }
 
     /// Applies an entry and writes it. With `sync` it is on disk when this returns. On an error the
@@ -205,16 +228,12 @@ pub fn read(text: &[u8]) -> (State, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notify::notification::{Links, Notification};
+    use crate::notify::notification::Links;
     use tempfile::TempDir;
 
     fn queued(at_ms: i64, sinks: &[&str]) -> Entry {
-        let links = Links {
-            page: String::new(),
-            runbook: String::new(),
-        };
         Entry::Queued {
-            notification: Box::new(Notification::trial(at_ms, links)),
+            notification: Box::new(Notification::trial(at_ms, Links::default())),
             sinks: sinks.iter().map(|s| (*s).to_owned()).collect(),
         }
     }

@@ -1,8 +1,6 @@
 //! What sinks did not get of an alert that fires, and when it is offered to them again.
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Shortest time between two offers of an alert to a receiver that refuses it for good, in ms. What
 /// it refuses is seldom right later: after somebody has mended a template or the receiver.
@@ -26,32 +24,6 @@ impl Missed {
     }
 }
 
-/// Alert and sink, and why it did not get the newest notification.
-type All = BTreeMap<(String, String), Missed>;
-
-/// What sinks missed since somebody last asked.
-#[derive(Debug, Default)]
-pub struct NewlyMissed(Mutex<All>);
-
-impl NewlyMissed {
-    fn lock(&self) -> MutexGuard<'_, All> {
-        // The map is whole between any two statements.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tells that this alert was missed by this sink.
-    pub fn tell(&self, fingerprint: String, sink: String, missed: Missed) {
-        self.lock().insert((fingerprint, sink), missed);
-    }
-
-    /// What was told since the last call: alert, sink and why.
-    pub fn take(&self) -> impl Iterator<Item = (String, String, Missed)> + use<> {
-        let all = std::mem::take(&mut *self.lock());
-        all.into_iter()
-            .map(|((alert, sink), missed)| (alert, sink, missed))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,16 +39,5 @@ mod tests {
         // The clock was set back.
         assert!(!due(minutes(-59)) && due(minutes(-60)));
         assert!(Missed::default().is_due(0));
-    }
-
-    #[test]
-    fn what_was_missed_is_told_once() {
-        let missed = NewlyMissed::default();
-        for sink in ["a", "b", "a"] {
-            missed.tell("alert".to_owned(), sink.to_owned(), Missed::default());
-        }
-        let sinks: Vec<String> = missed.take().map(|(_, sink, _)| sink).collect();
-        assert_eq!(sinks, ["a", "b"]);
-        assert_eq!(missed.take().count(), 0);
     }
 }

@@ -11,9 +11,10 @@
 //! [`grouping`] joins the streams of a model in one alert. [`notification`] is the message, made
 //! when an alert changes. [`dedup`] decides whether it must be sent. [`journal`] records on disk,
 //! in lines of [`entry`], what was sent to whom, and what people answered. [`missed`] is what did
-//! not reach a sink. [`sink`] holds a queue and a thread for each [`receiver`]. [`dispatch`] feeds
-//! the sinks, [`notifier`] is the handle of the engine's thread, and [`control`] is the handle for
-//! silences and acknowledgements. What the threads do is cut into [`steps`], which a [`host`] runs.
+//! not reach a sink, and [`news`] is what the journal tells the engine's thread. [`sink`] holds a
+//! queue and a thread for each [`receiver`]. [`dispatch`] feeds the sinks, [`notifier`] is the
+//! handle of the engine's thread, and [`control`] is the handle for silences and acknowledgements.
+//! What the threads do is cut into [`steps`], which a [`host`] runs.
 //!
 //! Invariants:
 //! * The engine's thread never waits for a sink or for the disk. What a full channel or queue drops
@@ -27,6 +28,9 @@
 //! * An alert that fires is offered again to a sink that missed it: once the sink has room, or an
 //!   hour after its receiver refused it for good ([`missed::REFUSED_AGAIN_MS`]).
 //! * What a sink has not sent when it is removed from the configuration is given up.
+//! * An alert that moves to another process takes along what sinks still need of it. Its previous
+//!   owner keeps that back, also after a restart, and sends it only if the alert returns and nobody
+//!   else has delivered it.
 //!
 //! **Why a journal and not the snapshot.** A snapshot may be half a minute old. After a crash the
 //! engine resumes from it and makes the same changes again, but a message to people cannot be taken
@@ -47,6 +51,8 @@ pub mod grouping;
 pub mod host;
 pub mod journal;
 pub mod missed;
+mod moved;
+pub mod news;
 pub mod notification;
 mod notified;
 pub mod notifier;
@@ -62,7 +68,7 @@ pub mod steps;
 mod teams;
 pub mod template;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod webhook;
 
 pub use control::AlertControl;

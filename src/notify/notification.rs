@@ -9,12 +9,13 @@ mod trial;
 use serde::{Deserialize, Serialize};
 
 use super::grouping::GroupId;
-use crate::alert::{AlertState, Deployment, Labels, Matcher, Severity, Silences};
-use crate::judge::detector_report::{DetectorReport, HELD, alarm_numbers};
+use crate::alert::{Deployment, Labels, Matcher, Severity, Silences};
+use crate::judge::detector_report::{DetectorReport, alarm_numbers};
 use crate::judge::{
-    Facts, Numbers, StreamId, StreamReport, Undecided, Verdict, WindowReport, alarm,
+    DecidedError, Facts, Numbers, StreamId, StreamReport, Undecided, Verdict, WindowReport, alarm,
 };
 use crate::stats::direction::Direction;
+use strum::IntoStaticStr;
 
 /// Most streams that a notification lists.
 pub const STREAMS_MAX: usize = 20;
@@ -23,10 +24,12 @@ pub const STREAMS_MAX: usize = 20;
 pub const ALERT_NAME: &str = "TruelineMiscalibrated";
 
 /// Whether the alert fires or is resolved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Status {
     /// It fires.
+    #[default]
     Firing,
     /// It is resolved.
     Resolved,
@@ -35,15 +38,12 @@ pub enum Status {
 impl Status {
     /// Its name, as in JSON.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Status::Firing => "firing",
-            Status::Resolved => "resolved",
-        }
+        self.into()
     }
 }
 
 /// One change of one alert.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Notification {
     /// Identifies the change. It is the same however often the change is sent.
     pub key: String,
@@ -96,6 +96,9 @@ pub struct Notification {
     pub direction: String,
     /// Number of events.
     pub n: u64,
+    /// The error that was compared with the tolerance.
+    #[serde(default)]
+    pub error: Option<DecidedError>,
     /// Debiased ℓ2-ECE; 0 if the estimate of its square is negative.
     pub ece: Option<f64>,
     /// Lower end of its interval.
@@ -159,6 +162,9 @@ pub struct FiringStream {
     pub what: String,
     /// Number of events in its window.
     pub n: u64,
+    /// Its error that was compared with the tolerance.
+    #[serde(default)]
+    pub error: Option<DecidedError>,
     /// Lower end of the interval of its ℓ2-ECE.
     pub ece_lower: Option<f64>,
     /// Upper end of the interval of its ℓ2-ECE.
@@ -168,7 +174,7 @@ pub struct FiringStream {
 }
 
 /// Links for the reader.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Links {
     /// The stream's page.
     pub page: String,
@@ -211,7 +217,7 @@ impl Notification {
         notification.since_ms = since_ms;
         notification.record = record(id, at_ms, Status::Resolved.as_str());
         match why {
-            "" => notification.resolve(at_ms, &reason(facts)),
+            "" => notification.resolve(at_ms, &alarm::end_reason(facts)),
             why => notification.resolve(at_ms, why),
         }
         notification
@@ -248,23 +254,30 @@ impl Notification {
         self.name_change();
     }
 
-    /// For receivers that have an incident for each severity: the severity whose incident it opens
-    /// or closes, and the others that it closes. A sink with these matchers may select only the
-    /// severity that the alert had. Then none is opened, and none need be there at the end.
-    pub fn incidents(&self, matchers: &[Matcher]) -> (Option<Severity>, Vec<Severity>) {
+    /// For receivers that have an incident for each severity: the request that `open`s or `close`s
+    /// the incident of its own severity, and those that close others. A sink with these matchers
+    /// may select only the severity that the alert had. Then none is opened, and none need be there
+    /// at the end.
+    pub fn incidents<R>(
+        &self,
+        matchers: &[Matcher],
+        open: impl Fn() -> R,
+        close: impl Fn(Severity) -> R,
+    ) -> (Option<R>, Vec<R>) {
         let selected = Matcher::all_of_severity(matchers, self.severity.as_str());
-        match self.status {
+        let mut others = self.earlier.clone();
+        let own = match self.status {
             Status::Firing => {
-                let opens = selected || self.was.is_none();
-                (opens.then_some(self.severity), Vec::from_iter(self.was))
+                others = Vec::from_iter(self.was);
+                (selected || self.was.is_none()).then(open)
             }
-            Status::Resolved if selected => (Some(self.severity), self.earlier.clone()),
+            Status::Resolved if selected => Some(close(self.severity)),
             Status::Resolved => {
-                let mut all = self.earlier.clone();
-                all.push(self.severity);
-                (None, all)
+                others.push(self.severity);
+                None
             }
-        }
+        };
+        (own, others.into_iter().map(close).collect())
     }
 
     /// Says no earlier start, change and bad time than these.
@@ -298,14 +311,14 @@ impl Notification {
         let direction = direction(facts.detector.as_deref(), window);
         let tolerance = facts.evidence.as_ref();
         let tolerance = tolerance.map(|e| e.options.evaluation.tolerance.resolve(0.5));
+        let mut error = numbers.map(DecidedError::of);
+        if let Some(error) = &mut error {
+            error.most = error.most.or(tolerance);
+        }
         let mut notification = Notification {
-            key: String::new(),
             fingerprint: group.fingerprint(),
             alert: group.name(),
-            status: Status::Firing,
             severity: facts.alert.severity,
-            was: None,
-            earlier: Vec::new(),
             at_ms: window.evaluated_at_ms,
             since_ms: window.evaluated_at_ms,
             bad_ms: facts.alert.bad_ms,
@@ -315,12 +328,12 @@ impl Notification {
             view: group.view.clone(),
             stream: id.to_string(),
             streams_firing: 1,
-            streams: Vec::new(),
             window: window.window.clone(),
             verdict: window.verdict.to_string(),
             what: direction.map_or("", |d| d.words()).to_owned(),
             direction: direction.map_or("", |d| d.as_str()).to_owned(),
             n: window.n,
+            error,
             ece: (numbers.and_then(Numbers::ece_squared)).map(|squared| squared.max(0.0).sqrt()),
             ece_lower: numbers.map(Numbers::lower),
             ece_upper: numbers.map(Numbers::upper),
@@ -335,13 +348,11 @@ impl Notification {
             log_evidence: alarm.map(|a| a.evidence.log_worth),
             residual_lower: alarm.map(|a| a.residual.0),
             residual_upper: alarm.map(|a| a.residual.1),
-            evidence: String::new(),
-            deployment: None,
             record: id.fingerprint(),
             page: links.page,
             runbook: links.runbook,
             labels: vec![id.labels(facts.alert.severity)],
-            joined: false,
+            ..Notification::default()
         };
         notification.evidence = notification.evidence_of(facts.detector.as_deref());
         notification
@@ -350,15 +361,17 @@ impl Notification {
     /// The numbers of the window and of the detector, in words.
     fn evidence_of(&self, detector: Option<&DetectorReport>) -> String {
         let Notification { window, n, .. } = self;
-        let number = |x: Option<f64>| x.map_or("unknown".to_owned(), |x| format!("{x:.4}"));
-        let mut said = match (self.ece_lower, self.ece_upper) {
-            (Some(lower), Some(upper)) => format!(
-                "l2-ECE {} ({:.0} % interval {lower:.4} to {upper:.4}) over {window}, n = {n}; tolerated {}",
-                number(self.ece),
-                100.0 * self.confidence.unwrap_or_default(),
-                number(self.tolerance),
+        let mut said = match &self.error {
+            Some(e) => format!(
+                "{} {} ({:.0} % interval {} to {}) over {window}, n = {n}; tolerated {}",
+                e.quantity.name(),
+                e.digits(e.estimate),
+                100.0 * e.confidence,
+                e.digits(e.lower),
+                e.digits(e.upper),
+                e.tolerated().unwrap_or("unknown".to_owned()),
             ),
-            _ => format!("{} (n = {n} over {window})", self.no_numbers()),
+            None => format!("{} (n = {n} over {window})", self.no_numbers()),
         };
         let alarm = detector.and_then(|d| Some((d.alarm.as_ref()?, d.log_threshold)));
         if let Some((alarm, log_threshold)) = alarm {
@@ -368,7 +381,7 @@ impl Notification {
     }
 
     /// Why it has no interval: its stream is young, or has few events, or the numbers were
-    /// withdrawn because data stopped, or a restart left too few panes to compute them again.
+    /// withdrawn because data stopped.
     pub fn no_numbers(&self) -> &'static str {
         let is = |why| Verdict::Undecided(why).to_string() == self.verdict;
         if is(Undecided::Immature) {
@@ -409,15 +422,9 @@ impl Notification {
     /// The labels of the streams; those of the alert itself where none is known.
     fn stream_labels(&self) -> impl Iterator<Item = Labels> {
         let own = self.labels.is_empty().then(|| {
-            let Notification {
-                model,
-                version,
-                segment,
-                view,
-                severity,
-                ..
-            } = self.clone();
-            [model, version, segment, view, severity.as_str().to_owned()]
+            let names = [&*self.model, &self.version, &self.segment, &self.view];
+            let [model, version, segment, view] = names.map(str::to_owned);
+            [model, version, segment, view, self.severity.to_string()]
         });
         self.labels.iter().cloned().chain(own)
     }
@@ -434,6 +441,7 @@ impl FiringStream {
             since_ms: report.alert.since_ms.unwrap_or_default(),
             what: direction.map_or("", |d| d.words()).to_owned(),
             n: window.map_or(0, |w| w.n),
+            error: numbers.map(DecidedError::of),
             ece_lower: numbers.map(Numbers::lower),
             ece_upper: numbers.map(Numbers::upper),
             page,
@@ -451,29 +459,6 @@ fn direction(detector: Option<&DetectorReport>, window: &WindowReport) -> Option
 
 /// Place of the severity among the labels.
 const SEVERITY: usize = 4;
-
-/// Why the alert of a stream ended that nobody closed.
-fn reason(facts: &Facts) -> String {
-    let (detector, window) = (facts.detector.as_deref(), &facts.window);
-    if detector.is_some_and(|d| d.held_ms.is_some()) {
-        return format!("the detector is on hold: {HELD}");
-    }
-    if facts.alert.state != AlertState::Resolved {
-        return NOTHING_KNOWN.to_owned();
-    }
-    // Without an alarm of the detector, the window alone keeps no alert open.
-    if detector.is_some() && window.verdict == Verdict::Miscalibrated {
-        let window = &window.window;
-        return format!("the detector is clear; the error still shows over {window}");
-    }
-    WELL.to_owned()
-}
-
-/// The reason for resolving the alert of a stream that is calibrated again.
-const WELL: &str = "calibrated again";
-/// The reason for resolving the alert of a stream that no longer has a verdict.
-const NOTHING_KNOWN: &str =
-    "no verdict is possible any more; this does not mean that the model is calibrated";
 
 /// Name of the record of a stream's change.
 fn record(stream: &StreamId, at_ms: i64, state: &str) -> String {

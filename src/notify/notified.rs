@@ -1,84 +1,134 @@
-//! What the engine's thread knows of the notifications of one alert that fires.
+//! What the engine's thread knows of the notifications of one alert that fires: what another
+//! process would need to take it over.
 
 use super::entry::{State, TransferredAlert};
 use super::missed::Missed;
+use super::news::Waiting;
 use super::notification::{Notification, Status};
 use super::sink::Sink;
 use crate::alert::Ack;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What was notified of a firing alert.
-pub(super) struct Notified {
-    /// The last notification.
-    pub last: Notification,
-    /// The sinks that got one, or were to get it.
-    sinks: BTreeSet<String>,
-    /// Those of them that missed the last one.
-    pub missed: BTreeMap<String, Missed>,
-}
+/// Most notifications that go along with an alert besides its last one. Only an alert that comes
+/// and goes while a sink is away has more, and the oldest say least.
+const EARLIER_MAX: usize = 8;
 
-impl Notified {
+impl TransferredAlert {
     /// The firing alerts of a journal, by fingerprint.
-    pub fn of_all(state: &State) -> BTreeMap<String, Notified> {
+    pub(super) fn of_all(state: &State) -> BTreeMap<String, TransferredAlert> {
         let firing = state.last.values().filter(|n| n.status == Status::Firing);
         let all = firing.map(|last| {
             let fingerprint = &last.fingerprint;
-            let notified = Notified {
-                last: last.clone(),
+            let alert = TransferredAlert {
+                notification: last.clone(),
                 sinks: state.notified.get(fingerprint).cloned().unwrap_or_default(),
                 missed: state.missed.get(fingerprint).cloned().unwrap_or_default(),
+                ack: None,
+                earlier: None,
             };
-            (fingerprint.clone(), notified)
+            (fingerprint.clone(), alert)
         });
         all.collect()
     }
 
-    /// An alert that begins, with the sinks that are to get its first notification.
-    pub fn first(last: Notification, sinks: &[Arc<Sink>]) -> Notified {
-        let matching = sinks.iter().filter(|s| s.matches(&last));
-        Notified {
-            sinks: matching.map(|s| s.name.clone()).collect(),
-            missed: BTreeMap::new(),
-            last,
-        }
-    }
-
-    /// An alert that another process has notified.
-    pub fn taken_over(alert: &TransferredAlert) -> Notified {
-        Notified {
-            last: alert.notification.clone(),
-            sinks: alert.sinks.clone(),
-            missed: alert.missed.clone(),
-        }
-    }
-
-    /// The alert after its next notification, with the sinks that are to get it.
-    pub fn then(mut self, next: Notification, sinks: &[Arc<Sink>], now_ms: i64) -> Notified {
-        let wants = |s: &Sink| s.matches(&next) && (!next.joined || self.is_lacked_by(s, now_ms));
+    /// The alert after its next notification, `before` being what it was, with the sinks that are
+    /// to get it. Also returns these.
+    pub(super) fn after(
+        before: Option<TransferredAlert>,
+        next: Notification,
+        sinks: &[Arc<Sink>],
+        now_ms: i64,
+    ) -> (TransferredAlert, Vec<String>) {
+        let lacks = |s: &Sink| before.as_ref().is_none_or(|b| b.is_lacked_by(s, now_ms));
+        let wants = |s: &Sink| s.matches(&next) && (!next.joined || lacks(s));
         let wanting = sinks.iter().filter(|s| wants(s));
         let wanting: Vec<String> = wanting.map(|s| s.name.clone()).collect();
-        self.missed.retain(|sink, _| !wanting.contains(sink));
-        self.sinks.extend(wanting);
-        self.last = next;
+        let (mut sinks, mut missed) = before.map(|b| (b.sinks, b.missed)).unwrap_or_default();
+        missed.retain(|sink, _| !wanting.contains(sink));
+        sinks.extend(wanting.iter().cloned());
+        let alert = TransferredAlert {
+            notification: next,
+            sinks,
+            missed,
+            ack: None,
+            earlier: None,
+        };
+        (alert, wanting)
+    }
+
+    /// An alert that does not fire any more, of which this waits, the end last.
+    pub(super) fn ended(waiting: &Waiting) -> Option<TransferredAlert> {
+        let (end, _) = waiting.last()?;
+        let needed = waiting.iter().any(|(_, sinks)| !sinks.is_empty());
+        (needed && end.status == Status::Resolved).then(|| TransferredAlert {
+            notification: end.clone(),
+            sinks: BTreeSet::new(),
+            missed: BTreeMap::new(),
+            ack: None,
+            earlier: None,
+        })
+    }
+
+    /// The alert on its way to another process, with what waits of it.
+    pub(super) fn leaving(mut self, waiting: Option<&Waiting>, ack: Option<Ack>) -> Self {
+        let mut earlier = Waiting::new();
+        for (notification, sinks) in waiting.into_iter().flatten() {
+            if notification.key == self.notification.key {
+                let sinks = sinks.iter().map(|s| (s.clone(), Missed::default()));
+                self.missed.extend(sinks);
+            } else if !sinks.is_empty() {
+                earlier.push((notification.clone(), sinks.clone()));
+            }
+        }
+        earlier.drain(..earlier.len().saturating_sub(EARLIER_MAX));
+        (self.ack, self.earlier) = (ack, Some(earlier));
         self
     }
 
-    /// Whether the alert is to be offered to the sink, which did not get it.
-    pub fn is_lacked_by(&self, sink: &Sink, now_ms: i64) -> bool {
-        match self.missed.get(&sink.name) {
-            Some(missed) => missed.is_due(now_ms) && sink.has_room(),
-            None => !self.sinks.contains(&sink.name),
+    /// What the next owner is to send, oldest first, to those of these sinks that take it.
+    pub(super) fn to_send(&self, sinks: &[Arc<Sink>]) -> Waiting {
+        let room = self.missed.iter().filter(|(_, m)| m.refused_ms.is_none());
+        let lacking: Vec<String> = room.map(|(sink, _)| sink.clone()).collect();
+        let last = (self.notification.clone(), lacking);
+        let mut all: Waiting = self
+            .earlier
+            .iter()
+            .flatten()
+            .cloned()
+            .chain([last])
+            .collect();
+        for (notification, names) in &mut all {
+            names.retain(|name| {
+                let mut takes = sinks.iter().filter(|s| s.takes(notification.status));
+                takes.any(|s| s.name == *name)
+            });
+        }
+        all.retain(|(_, names)| !names.is_empty());
+        all
+    }
+
+    /// Whether the sink still needed this notification, which a previous run of this process did
+    /// not send, when the alert came back with what its last owner knew: the same or less.
+    pub(super) fn leaves(&self, notification: &Notification, sink: &String) -> bool {
+        let Some(earlier) = &self.earlier else {
+            return true;
+        };
+        if notification.key != self.notification.key {
+            let mut same = earlier.iter().filter(|(n, _)| n.key == notification.key);
+            return same.any(|(_, sinks)| sinks.contains(sink));
+        }
+        match self.missed.get(sink) {
+            Some(missed) => missed.refused_ms.is_none(),
+            None => notification.status == Status::Firing && !self.sinks.contains(sink),
         }
     }
 
-    /// What another process needs to take over.
-    pub fn transferred(&self, ack: Option<Ack>) -> TransferredAlert {
-        TransferredAlert {
-            notification: self.last.clone(),
-            sinks: self.sinks.clone(),
-            missed: self.missed.clone(),
-            ack,
+    /// Whether the alert is to be offered to the sink, which did not get it.
+    pub(super) fn is_lacked_by(&self, sink: &Sink, now_ms: i64) -> bool {
+        match self.missed.get(&sink.name) {
+            Some(missed) => missed.is_due(now_ms) && sink.has_room(),
+            None => !self.sinks.contains(&sink.name),
         }
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! A [`Notifier`] decides with the [`Deduplicator`] which notifications must be sent, and passes
 //! them to the thread "notifications", which writes them to the journal and feeds the sinks. It
-//! also hands over alerts whose partitions move between processes.
+//! also hands over alerts whose partitions move between processes ([`moves`]).
+
+mod moves;
 
 use super::control::AlertControl;
 use super::dedup::Deduplicator;
@@ -11,9 +13,9 @@ use super::dispatch::{
 };
 use super::host::{Host, Running};
 use super::journal::{AlertJournal, Entry, TransferredAlert};
-use super::missed::NewlyMissed;
+use super::moved::Keeps;
+use super::news::{News, Waiting};
 use super::notification::{Links, Notification, Status};
-use super::notified::Notified;
 use super::options::{NotifyOptions, SinkOptions, Texts};
 use super::receivers;
 use super::sink::Sink;
@@ -57,11 +59,18 @@ pub struct AlertHandover {
 pub struct Notifier {
     dedup: Deduplicator,
     /// What was notified of each firing alert.
-    firing: BTreeMap<String, Notified>,
-    /// What sinks missed since the last comparison.
-    missed: Arc<NewlyMissed>,
+    firing: BTreeMap<String, TransferredAlert>,
+    /// What waits for sinks, by fingerprint, as far as this thread knows.
+    waiting: BTreeMap<String, Waiting>,
+    /// Alerts of which what waits is not sent, because another process may have them.
+    held: BTreeSet<String>,
+    /// What the journal says.
+    news: Arc<News>,
     /// `firing` changed since the last [`Notifier::transfers`], which used `transfers_silences`.
     changed: bool,
+    /// `waiting` changed since then, and when it was last said.
+    waiting_changed: bool,
+    waiting_said: Instant,
     transfers_silences: Option<Arc<Silences>>,
     commands: Option<CommandSender>,
     dispatcher: Arc<Dispatcher>,
@@ -102,11 +111,18 @@ impl Notifier {
         for fingerprint in &state.released {
             dedup.release(fingerprint);
         }
-        let (firing, missed) = (Notified::of_all(state), journal.missed());
+        let (firing, news) = (TransferredAlert::of_all(state), journal.news());
+        let mut waiting: BTreeMap<String, Waiting> = BTreeMap::new();
+        for (notification, sinks) in &state.undelivered {
+            let of_alert = waiting.entry(notification.fingerprint.clone()).or_default();
+            of_alert.push((notification.clone(), sinks.clone()));
+        }
+        let alerts = waiting.keys().filter(|_| moving).cloned();
+        let held: BTreeSet<String> = alerts.collect();
         let sinks = options.sinks.iter();
         let sinks = sinks.map(|sink| NewSink::new(sink, options, topic_sinks, host.as_ref()));
         let sinks = sinks.collect::<Result<Vec<_>, _>>()?;
-        let dispatcher = Dispatcher::start(journal, sinks, host, clock)?;
+        let dispatcher = Dispatcher::start(journal, (sinks, held.clone()), host, clock)?;
         let (sender, inbox) = sync_channel(CHANNEL_MAX);
         let bell = Arc::new(Bell::default());
         let commands = Commands {
@@ -117,8 +133,12 @@ impl Notifier {
         Ok(Notifier {
             dedup,
             firing,
-            missed,
+            waiting,
+            held,
+            news,
             changed: true,
+            waiting_changed: false,
+            waiting_said: Instant::now(),
             transfers_silences: None,
             commands: Some(CommandSender::new(sender, &bell)),
             dispatcher,
@@ -186,6 +206,7 @@ impl Notifier {
     /// Queues a notification unless it was already sent or is silenced. Returns whether it was
     /// queued.
     pub fn notify(&mut self, mut notification: Notification, now_ms: i64) -> bool {
+        self.learn();
         let silences = self.silences();
         // The change of severity may have been silenced, or old: then all have to learn of it.
         let (fingerprint, severity) = (&notification.fingerprint, notification.severity);
@@ -197,6 +218,8 @@ impl Notifier {
             }
             false => self.dedup.admits(&mut notification, &silences, now_ms),
         };
+        // It changes here, so it is here.
+        self.resume(&notification.fingerprint, Keeps::All);
         if !admitted {
             return false;
         }
@@ -208,40 +231,42 @@ impl Notifier {
         self.changed = true;
         match notification.status {
             Status::Firing => self.notified(notification, now_ms),
-            Status::Resolved => drop(self.firing.remove(&notification.fingerprint)),
+            Status::Resolved => {
+                let before = self.firing.remove(&notification.fingerprint);
+                let sinks = before.map(|b| b.sinks).unwrap_or_default();
+                self.waits(notification, sinks.into_iter().collect());
+            }
         }
         true
+    }
+
+    /// Remembers that a notification waits for these sinks.
+    fn waits(&mut self, notification: Notification, sinks: Vec<String>) {
+        let of_alert = self.waiting.entry(notification.fingerprint.clone());
+        of_alert.or_default().push((notification, sinks));
     }
 
     /// Remembers the notification of a firing alert, and the sinks that are to get it.
     fn notified(&mut self, notification: Notification, now_ms: i64) {
         let sinks: Vec<Arc<Sink>> = self.dispatcher.sinks().clone();
-        let notified = match self.firing.remove(&notification.fingerprint) {
-            Some(before) => before.then(notification, &sinks, now_ms),
-            None => Notified::first(notification, &sinks),
-        };
-        let fingerprint = notified.last.fingerprint.clone();
-        self.firing.insert(fingerprint, notified);
+        let before = self.firing.remove(&notification.fingerprint);
+        let (notified, wanting) =
+            TransferredAlert::after(before, notification.clone(), &sinks, now_ms);
+        self.firing
+            .insert(notification.fingerprint.clone(), notified);
+        self.waits(notification, wanting);
     }
 
     /// Whether a sink wants the notification that did not get the firing alert.
     fn has_news(&self, notification: &Notification, now_ms: i64) -> bool {
-        let Some(notified) = self.firing.get(&notification.fingerprint) else {
-            return false;
-        };
-        let sinks = self.dispatcher.sinks();
-        let mut lacking = sinks.iter().filter(|s| notified.is_lacked_by(s, now_ms));
-        lacking.any(|s| s.matches(notification))
+        let wants = |s: &Sink| s.matches(notification);
+        self.is_lacked(&notification.fingerprint, now_ms, wants)
     }
 
     /// Whether the alert was notified and is to be offered to a sink, a new one perhaps, that did
     /// not get it.
     pub fn lacks_sink(&self, fingerprint: &str, now_ms: i64) -> bool {
-        let Some(notified) = self.firing.get(fingerprint) else {
-            return false;
-        };
-        let sinks = self.dispatcher.sinks();
-        sinks.iter().any(|s| notified.is_lacked_by(s, now_ms))
+        self.is_lacked(fingerprint, now_ms, |_| true)
     }
 
     /// Whether people are to be notified that a stream with these labels has joined the alert,
@@ -257,22 +282,17 @@ impl Notifier {
         if self.dedup.has_other_severity(fingerprint, severity) {
             return self.silences().silence_of(labels, now_ms).is_none();
         }
-        let Some(notified) = self.firing.get(fingerprint) else {
-            return false;
-        };
-        let sinks = self.dispatcher.sinks();
-        let mut wanting = sinks.iter().filter(|s| s.selects(labels));
-        wanting.any(|s| notified.is_lacked_by(s, now_ms))
+        self.is_lacked(fingerprint, now_ms, |s| s.selects(labels))
     }
 
-    /// Takes note of what sinks missed.
-    fn learn_missed(&mut self) {
-        for (fingerprint, sink, missed) in self.missed.take() {
-            if let Some(notified) = self.firing.get_mut(&fingerprint) {
-                notified.missed.insert(sink, missed);
-                self.changed = true;
-            }
-        }
+    /// Whether a sink of these did not get the firing alert.
+    fn is_lacked(&self, fingerprint: &str, now_ms: i64, of: impl Fn(&Sink) -> bool) -> bool {
+        let lacks = |notified: &TransferredAlert| {
+            let sinks = self.dispatcher.sinks();
+            let mut lacking = sinks.iter().filter(|s| notified.is_lacked_by(s, now_ms));
+            lacking.any(|s| of(s))
+        };
+        self.firing.get(fingerprint).is_some_and(lacks)
     }
 
     /// The alerts of this process that were notified and fire, and the time of the last change
@@ -289,95 +309,6 @@ impl Notifier {
     fn send(&self, command: Command) -> bool {
         let commands = self.commands.as_ref();
         commands.is_some_and(|c| c.send(command))
-    }
-
-    /// What another process needs to take over each firing alert, by fingerprint; `None` if nothing
-    /// changed since the last call.
-    pub fn transfers(&mut self) -> Option<BTreeMap<String, String>> {
-        let silences = self.silences();
-        let same = self
-            .transfers_silences
-            .as_ref()
-            .is_some_and(|b| Arc::ptr_eq(b, &silences));
-        if same && !std::mem::take(&mut self.changed) {
-            return None;
-        }
-        let mut all = BTreeMap::new();
-        for (fingerprint, notified) in &self.firing {
-            let transferred = notified.transferred(silences.acks.get(fingerprint).cloned());
-            if let Ok(text) = serde_json::to_string(&transferred) {
-                all.insert(fingerprint.clone(), text);
-            }
-        }
-        self.transfers_silences = Some(silences);
-        Some(all)
-    }
-
-    /// Takes over the alert of a stream that arrived with its partition. This process resolves it
-    /// from now on.
-    pub fn acquire(&mut self, handover: &AlertHandover) {
-        let fingerprint = &handover.fingerprint;
-        let transferred = handover.transferred.as_deref();
-        match transferred.and_then(|text| serde_json::from_str::<TransferredAlert>(text).ok()) {
-            Some(alert) if alert.notification.fingerprint == *fingerprint => {
-                self.acquire_firing(alert);
-            }
-            _ => self.acquire_quiet(handover),
-        }
-    }
-
-    fn acquire_firing(&mut self, transferred: TransferredAlert) {
-        let fingerprint = transferred.notification.fingerprint.clone();
-        // A checkpoint may be older than our last notification, if we resumed from it.
-        if self.dedup.is_recorded(&transferred.notification) {
-            self.reacquire(fingerprint);
-            return;
-        }
-        self.dedup.record(&transferred.notification);
-        self.changed = true;
-        let notified = Notified::taken_over(&transferred);
-        self.firing.insert(fingerprint, notified);
-        self.record(Entry::Acquired(Box::new(transferred)));
-    }
-
-    /// Takes over an alert without a notified firing. A firing that we notified may be over since.
-    fn acquire_quiet(&mut self, handover: &AlertHandover) {
-        let fingerprint = &handover.fingerprint;
-        let Some(since_ms) = self.dedup.fired_since(fingerprint) else {
-            return;
-        };
-        if handover.ended_ms.is_some_and(|ended| ended >= since_ms) {
-            self.changed = true;
-            self.close(fingerprint.clone());
-        } else {
-            self.reacquire(fingerprint.clone());
-        }
-    }
-
-    fn reacquire(&mut self, fingerprint: String) {
-        if self.dedup.reacquire(&fingerprint)
-            && let Some(notified) = self.firing.get(&fingerprint)
-        {
-            let transferred = notified.transferred(None);
-            self.record(Entry::Acquired(Box::new(transferred)));
-        }
-    }
-
-    /// Releases the alert of a stream that left with its last partition.
-    pub fn release(&mut self, fingerprint: &str) {
-        if self.dedup.release(fingerprint) {
-            let fingerprint = fingerprint.to_owned();
-            self.record(Entry::Released { fingerprint });
-        }
-        if let Some(fingerprint) = self.dedup.oldest_released() {
-            self.close(fingerprint);
-        }
-    }
-
-    fn close(&mut self, fingerprint: String) {
-        self.dedup.remove(&fingerprint);
-        self.firing.remove(&fingerprint);
-        self.record(Entry::Closed { fingerprint });
     }
 
     /// Records an entry that is no notification. A full channel drops it, and a restart knows less:
@@ -403,24 +334,24 @@ impl Notifier {
 
     /// Compares the firing alerts with the notified ones. Returns the alerts that still need a
     /// notification, and resolves those that are no longer watched. The second step uses
-    /// `steady_ms`, a clock that does not step.
+    /// `reading_ms`, a clock that goes on only while all is read.
     pub fn compare(
         &mut self,
         firing: &[Firing],
-        (now_ms, steady_ms): (i64, i64),
+        (now_ms, reading_ms): (i64, i64),
     ) -> BTreeSet<String> {
-        self.learn_missed();
+        self.learn();
         let mut unsent = BTreeSet::new();
         for alert in firing {
             let fingerprint = &alert.fingerprint;
-            self.reacquire(fingerprint.clone());
-            self.dedup.saw_firing(fingerprint, steady_ms);
+            self.return_alert(fingerprint, Keeps::All);
+            self.dedup.saw_firing(fingerprint, reading_ms);
             let (since_ms, severity) = (alert.since_ms, alert.severity);
             if self.dedup.is_unsent(fingerprint, since_ms, severity) {
                 unsent.insert(fingerprint.clone());
             }
         }
-        for fingerprint in self.dedup.orphans(steady_ms) {
+        for fingerprint in self.dedup.orphans(reading_ms) {
             self.resolve(&fingerprint, (now_ms, ORPHANED), now_ms);
         }
         unsent
@@ -429,7 +360,7 @@ impl Notifier {
     /// Notifies the end of an alert that was notified, at this time and for this reason.
     pub fn resolve(&mut self, fingerprint: &str, (at_ms, why): (i64, &str), now_ms: i64) {
         if let Some(notified) = self.firing.get(fingerprint) {
-            let notification = notified.last.resolved(at_ms, why);
+            let notification = notified.notification.resolved(at_ms, why);
             self.notify(notification, now_ms);
         }
     }

@@ -76,18 +76,14 @@ impl Opsgenie {
 
     /// The path and body for its own severity, and those that close others.
     fn requests(&self, notification: &Notification) -> (Option<Request>, Vec<Request>) {
+        let open = || (String::new(), self.alert(notification));
         let close = |severity: Severity| {
             let alias = dedup_key(notification, severity);
             let path = format!("/{alias}/close?identifierType=alias");
             let body = json!({ "source": "trueline", "note": notification.what });
             (path, body)
         };
-        let (own, others) = notification.incidents(&self.matchers);
-        let own = own.map(|severity| match notification.status {
-            Status::Firing => (String::new(), self.alert(notification)),
-            Status::Resolved => close(severity),
-        });
-        (own, others.into_iter().map(close).collect())
+        notification.incidents(&self.matchers, open, close)
     }
 }
 
@@ -128,17 +124,14 @@ mod tests {
     }
 
     #[test]
-    fn an_end_closes_what_was_created_and_nothing_else() {
-        let mut options = options(&["s"]);
+    fn an_end_closes_the_aliases_that_were_created() {
+        let options = options(&["s"]);
         let integration = Opsgenie::new(&options.sinks[0], &options.texts).expect("a client");
-        options.sinks[0].matchers = vec!["severity=page".parse().expect("a matcher")];
-        let pages = Opsgenie::new(&options.sinks[0], &options.texts).expect("a client");
-        let paths_of = |integration: &Opsgenie, n: &Notification| -> Vec<String> {
+        let paths = |n: &Notification| -> Vec<String> {
             let (own, others) = integration.requests(n);
             let all = own.into_iter().chain(others);
             all.map(|(path, _)| path).collect()
         };
-        let paths = |n: &Notification| paths_of(&integration, n);
         let warned = firing(1, 10);
         let close = |severity| {
             let alias = dedup_key(&warned, severity);
@@ -155,17 +148,5 @@ mod tests {
         assert_eq!(paths(&paged), ["", &warn]);
         // The integration may have refused that it rose.
         assert_eq!(paths(&paged.resolved(20, "well")), [&*page, &*warn]);
-        // The page of this alert may be another process's.
-        assert_eq!(paths(&warned.resolved(20, "well")), [&*warn]);
-        // A page that falls creates no warning where only pages are selected.
-        let fallen = Notification {
-            was: Some(Severity::Page),
-            earlier: vec![Severity::Page],
-            ..warned.clone()
-        };
-        assert_eq!(paths(&fallen), ["", &page]);
-        assert_eq!(paths_of(&pages, &fallen), [&*page]);
-        let ended = fallen.resolved(20, "well");
-        assert_eq!(paths_of(&pages, &ended), [&*page, &*warn]);
     }
 }

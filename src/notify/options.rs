@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Kind of receiver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Kind {
     /// Prometheus Alertmanager, by version 2 of its API.
     Alertmanager,
@@ -29,15 +30,7 @@ pub enum Kind {
 impl Kind {
     /// Its name, as in the configuration.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::Alertmanager => "alertmanager",
-            Kind::Webhook => "webhook",
-            Kind::Slack => "slack",
-            Kind::Teams => "teams",
-            Kind::PagerDuty => "pagerduty",
-            Kind::Opsgenie => "opsgenie",
-            Kind::Kafka => "kafka",
-        }
+        self.into()
     }
 }
 

@@ -46,14 +46,9 @@ impl PagerDuty {
 
     /// The event of its own severity, and the resolutions of others.
     fn events(&self, notification: &Notification) -> (Option<Value>, Vec<Value>) {
-        let (own, others) = notification.incidents(&self.matchers);
-        let own = own.map(|severity| match notification.status {
-            Status::Firing => self.trigger(notification),
-            Status::Resolved => self.resolve(notification, severity),
-        });
-        let others = others.into_iter();
-        let others = others.map(|severity| self.resolve(notification, severity));
-        (own, others.collect())
+        let trigger = || self.trigger(notification);
+        let resolve = |severity| self.resolve(notification, severity);
+        notification.incidents(&self.matchers, trigger, resolve)
     }
 
     fn trigger(&self, notification: &Notification) -> Value {

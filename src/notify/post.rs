@@ -69,7 +69,8 @@ impl Post {
 
 /// The meaning of a status. An invalid notification (400, 413, 415, 422) stays invalid and must not
 /// delay the ones behind it. Anything else, wrong credentials and addresses included, can be
-/// corrected at the receiver and is retried, after the pause that `retry-after` asks for.
+/// corrected at the receiver and is retried; after 429 and 503, after the pause that `retry-after`
+/// asks for.
 fn outcome(status: u16, line: String, pause: Option<Duration>) -> Result<String, Failure> {
     Err(match (status, pause) {
         (200..=299, _) => return Ok(line),

@@ -1,7 +1,6 @@
 //! What a receiver of notifications is: all kinds are behind one trait.
 
 use super::notification::Notification;
-use std::fmt;
 use std::time::Duration;
 
 /// Writes one record, of a key and a value, to a topic and waits for the brokers. Returns its
@@ -26,7 +25,8 @@ pub trait Receiver: Send {
 }
 
 /// Why a notification was not accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub enum Failure {
     /// It may be accepted later.
     Temporary(String),
@@ -72,16 +72,6 @@ pub(super) fn send_in_order<R>(
         sent.get_or_insert(closed);
     }
     sent.unwrap_or_else(|| Ok(String::new()))
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Failure::Temporary(why)
-        | Failure::Busy(why, _)
-        | Failure::NotFound(why)
-        | Failure::Permanent(why)) = self;
-        f.write_str(why)
-    }
 }
 
 #[cfg(test)]

@@ -23,11 +23,18 @@ pub fn of(
             texts: texts.clone(),
         }));
     }
+    let hook = |message: Message| -> Result<Box<dyn Receiver>, String> {
+        Ok(Box::new(Hook {
+            post: Post::new(options, options.address.clone())?,
+            texts: texts.clone(),
+            message,
+        }))
+    };
     Ok(match options.kind {
         Kind::Alertmanager => Box::new(Alertmanager::new(options, texts)?),
         Kind::Webhook => Box::new(Webhook::new(options, texts)?),
-        Kind::Slack => Box::new(Hook::new(options, texts, slack::message)?),
-        Kind::Teams => Box::new(Hook::new(options, texts, teams::message)?),
+        Kind::Slack => hook(slack::message)?,
+        Kind::Teams => hook(teams::message)?,
         Kind::PagerDuty => Box::new(PagerDuty::new(options, texts)?),
         Kind::Opsgenie => Box::new(Opsgenie::new(options, texts)?),
         Kind::Kafka => {
@@ -61,25 +68,14 @@ impl Receiver for Records {
     }
 }
 
+/// Makes the message of a hook.
+type Message = fn(&Notification, &Texts) -> Value;
+
 /// A hook of Slack or Teams: one POST of a message.
 struct Hook {
     post: Post,
     texts: Texts,
-    message: fn(&Notification, &Texts) -> Value,
-}
-
-impl Hook {
-    fn new(
-        options: &SinkOptions,
-        texts: &Texts,
-        message: fn(&Notification, &Texts) -> Value,
-    ) -> Result<Hook, String> {
-        Ok(Hook {
-            post: Post::new(options, options.address.clone())?,
-            texts: texts.clone(),
-            message,
-        })
-    }
+    message: Message,
 }
 
 impl Receiver for Hook {

@@ -5,10 +5,11 @@
 //! pauses: first [`PAUSE_MIN`], then twice as long each time up to the sink's `retry_max`, and of
 //! that a random share between one half and all. The generator is seeded from outside, so that many
 //! processes do not call a recovered receiver at once. A receiver that asks for a longer pause gets
-//! it, up to [`ASKED_MAX`]. The thread never gives up on a notification that may be accepted later.
-//! The queue bounds the wait: when it is full, it drops the newest notification and counts it. An
-//! end that is dropped is not made again, so ends have as many places again. A sink that is removed
-//! gives up what is left when its thread ends.
+//! it, up to [`ASKED_MAX`], also from a sink of its name that takes over in a reload. The thread
+//! never gives up on a notification that may be accepted later. The queue bounds the wait: when it
+//! is full, it drops the newest notification and counts it. An end that is dropped is not made
+//! again, so ends have as many places again. A sink that is removed gives up what is left when its
+//! thread ends.
 
 use super::journal::{AlertJournal, Entry, State, lock};
 use super::notification::{Notification, Status};
@@ -16,6 +17,7 @@ use super::options::SinkOptions;
 use super::receiver::{Failure, Receiver};
 use super::steps::{Again, Bell, Steps};
 use crate::alert::{Labels, Matcher};
+use crate::stats::rng::Rng;
 use crate::telemetry::facts::SinkFacts;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,6 +40,8 @@ struct Queue {
     halt: bool,
     /// The sink is not configured any more: what is left at the end is given up.
     removed: bool,
+    /// Its receiver asked for no attempt before this.
+    asked_until: Option<Instant>,
 }
 
 /// The queue, shared by those who fill it and the thread that empties it.
@@ -61,8 +65,13 @@ enum Next {
 }
 
 impl Sink {
-    /// A sink with these undelivered notifications, which continues the counts of `before`.
-    pub fn new(options: &SinkOptions, undelivered: Vec<Notification>, before: SinkFacts) -> Sink {
+    /// A sink with these undelivered notifications, which continues the counts of `before`, and the
+    /// pause that its receiver asked for.
+    pub fn new(
+        options: &SinkOptions,
+        undelivered: Vec<Notification>,
+        before: Option<&Sink>,
+    ) -> Sink {
         Sink {
             name: options.name.clone(),
             matchers: options.matchers.clone(),
@@ -70,7 +79,8 @@ impl Sink {
             queue_max: options.queue_max,
             state: Mutex::new(Queue {
                 queue: undelivered.into(),
-                facts: before,
+                facts: before.map(Sink::facts).unwrap_or_default(),
+                asked_until: before.and_then(|b| b.lock().asked_until),
                 ..Queue::default()
             }),
             bell: Arc::default(),
@@ -91,6 +101,11 @@ impl Sink {
     /// Whether the queue has room for an alert that fires.
     pub fn has_room(&self) -> bool {
         self.lock().queue.len() < self.queue_max
+    }
+
+    /// Whether it takes notifications of this kind.
+    pub fn takes(&self, status: Status) -> bool {
+        self.resolved || status == Status::Firing
     }
 
     /// Whether a firing notification is for this sink.
@@ -120,6 +135,11 @@ impl Sink {
         drop(state);
         self.bell.ring();
         true
+    }
+
+    /// Takes what it has of an alert out of the queue. What is being sent is sent once.
+    pub fn withdraw(&self, fingerprint: &str) {
+        self.lock().queue.retain(|n| n.fingerprint != fingerprint);
     }
 
     /// Counts so far.
@@ -188,14 +208,14 @@ impl Sink {
         state.drain || state.halt
     }
 
-    /// Counts an attempt and returns whether it was the last one. `from_queue` is true for a
-    /// notification and false for a resend; a finished notification leaves the queue.
-    fn finish(&self, from_queue: bool, result: &Result<String, Failure>, now_ms: i64) -> bool {
+    /// Counts an attempt and returns whether it was the last one. `key` is that of the
+    /// notification, and none for a resend; a finished notification leaves the queue.
+    fn finish(&self, key: Option<&str>, result: &Result<String, Failure>, now_ms: i64) -> bool {
         let mut state = self.lock();
         let facts = &mut state.facts;
         match result {
             Ok(_) => {
-                facts.sent += u64::from(from_queue);
+                facts.sent += u64::from(key.is_some());
                 facts.last_success_ms = Some(now_ms);
                 facts.trouble = None;
             }
@@ -209,7 +229,9 @@ impl Sink {
                 return false;
             }
         }
-        if from_queue {
+        // It may have been withdrawn meanwhile.
+        let first = state.queue.front().map(|n| n.key.as_str());
+        if key.is_some() && first == key {
             state.queue.pop_front();
         }
         true
@@ -228,8 +250,8 @@ pub struct Worker {
     resend: Duration,
     /// The current time in ms since 1970.
     clock: fn() -> i64,
-    /// State of the jitter generator.
-    seed: u64,
+    /// Jitters pauses.
+    rng: Rng,
     /// The next pause, before jitter.
     pause: Duration,
     /// No attempt before this.
@@ -248,7 +270,7 @@ struct Answer {
 
 impl Worker {
     /// The thread of this sink, which sends to the receiver and records deliveries in the journal.
-    /// `clock` is the current time in ms since 1970, and `seed` the state of the jitter generator.
+    /// `clock` is the current time in ms since 1970, and `seed` that of the jitter.
     pub fn new(
         sink: Arc<Sink>,
         options: &SinkOptions,
@@ -256,15 +278,16 @@ impl Worker {
         journal: Arc<Mutex<AlertJournal>>,
         (clock, seed): (fn() -> i64, u64),
     ) -> Worker {
+        let paused_until = sink.lock().asked_until;
         Worker {
             sink,
             journal,
             retry_max: options.retry_max,
             resend: options.resend,
             clock,
-            seed,
+            rng: Rng::new(seed),
             pause: PAUSE_MIN.min(options.retry_max),
-            paused_until: None,
+            paused_until,
             resend_at: receiver.needs_resend().then(Instant::now),
             receiver,
             answered: None,
@@ -307,20 +330,25 @@ impl Worker {
             let key = notification.as_ref().map_or("", |n| n.key.as_str());
             crate::warn_limited!(sink = %name, key, %error, "alert not delivered");
         }
-        let done = self
-            .sink
-            .finish(notification.is_some(), &result, (self.clock)());
+        let key = notification.as_ref().map(|n| n.key.as_str());
+        let done = self.sink.finish(key, &result, (self.clock)());
         match (&notification, done) {
-            (Some(notification), true) => self.record_done(notification, &result),
+            (Some(notification), true) => {
+                let refused_ms = result.is_err().then(|| (self.clock)());
+                self.record(notification, result.is_ok(), refused_ms);
+            }
             (None, true) => self.resend_at = Some(Instant::now() + self.resend),
             (_, false) => {
+                let now = Instant::now();
                 let asked = match &result {
                     Err(Failure::Busy(_, pause)) => (*pause).min(ASKED_MAX),
                     _ => Duration::ZERO,
                 };
-                let pause = self.jittered(self.pause).max(asked);
+                self.sink.lock().asked_until = Some(now + asked);
+                let jittered = self.pause.mul_f64(0.5 + 0.5 * self.rng.uniform());
+                let pause = jittered.max(asked);
                 self.pause = (self.pause * 2).min(self.retry_max);
-                self.paused_until = Some(Instant::now() + pause);
+                self.paused_until = Some(now + pause);
                 return Again::Now;
             }
         }
@@ -339,12 +367,6 @@ impl Worker {
             self.record(&notification, false, None);
         }
         Again::Never
-    }
-
-    /// Records that the receiver took a notification, or refused it for good.
-    fn record_done(&self, notification: &Notification, result: &Result<String, Failure>) {
-        let refused_ms = result.is_err().then(|| (self.clock)());
-        self.record(notification, result.is_ok(), refused_ms);
     }
 
     fn record(&self, notification: &Notification, delivered: bool, refused_ms: Option<i64>) {
@@ -367,16 +389,6 @@ impl Worker {
             state.firing().filter(ours).cloned().collect()
         };
         (!firing.is_empty()).then(|| self.receiver.resend(&firing, now_ms))
-    }
-
-    /// A random duration between half of the pause and all of it (splitmix64).
-    fn jittered(&mut self, pause: Duration) -> Duration {
-        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.seed;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let share = ((x ^ (x >> 31)) >> 11) as f64 / (1u64 << 53) as f64;
-        pause.mul_f64(0.5 + 0.5 * share)
     }
 }
 

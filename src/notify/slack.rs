@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 /// The message of a notification.
 pub fn message(notification: &Notification, texts: &Texts) -> Value {
-    let number = |x: Option<f64>| x.map_or("-".to_owned(), |x| format!("{x:.4}"));
     let field = |title: &str, value: String| {
         let value = escape(&value);
         json!({ "title": title, "value": value, "short": true })
@@ -21,11 +20,12 @@ pub fn message(notification: &Notification, texts: &Texts) -> Value {
         (Status::Firing, Severity::Warn) => "#d69e2e",
         (Status::Firing, Severity::Page) => "#c53030",
     };
-    let ece = match (notification.ece_lower, notification.ece_upper) {
-        (Some(lower), Some(upper)) => {
-            format!("{} [{lower:.4}, {upper:.4}]", number(notification.ece))
+    let (error, value) = match &notification.error {
+        Some(e) => {
+            let value = format!("{} {}", e.digits(e.estimate), e.brief());
+            (e.quantity.name(), value)
         }
-        _ => notification.no_numbers().to_owned(),
+        None => ("error", notification.no_numbers().to_owned()),
     };
     json!({
         "text": escape(&texts.summary.fill(notification)),
@@ -37,7 +37,7 @@ pub fn message(notification: &Notification, texts: &Texts) -> Value {
             "fields": [
                 field("severity", notification.severity.to_string()),
                 field("since", rfc3339_millis(notification.since_ms)),
-                field("l2-ECE", ece),
+                field(error, value),
                 field("n", format!("{} over {}", notification.n, notification.window)),
             ],
             "footer": "trueline",
@@ -56,6 +56,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::{DecidedError, Quantity};
     use crate::notify::notification::Links;
     use crate::notify::template::Template;
 
@@ -65,12 +66,20 @@ mod tests {
             page: "http://t/s".to_owned(),
             runbook: "http://r/x.md".to_owned(),
         };
+        let error = DecidedError {
+            quantity: Quantity::ObservedExpected,
+            estimate: 2.0,
+            lower: 1.5,
+            upper: 2.5,
+            contains_zero: false,
+            confidence: 0.9,
+            most: Some(1.25),
+        };
         let notification = Notification {
             model: "<!channel>&".to_owned(),
             severity: Severity::Page,
             ece: Some(0.02),
-            ece_lower: Some(0.01),
-            ece_upper: Some(0.03),
+            error: Some(error),
             ..Notification::trial(0, links)
         };
         let text = |t: &str| Template::parse(t).expect("sound");
@@ -83,6 +92,8 @@ mod tests {
         let attachment = &message["attachments"][0];
         assert_eq!(attachment["color"], "#c53030");
         assert_eq!(attachment["text"], "0.0200\n<http://r/x.md|runbook>");
-        assert_eq!(attachment["fields"][2]["value"], "0.0200 [0.0100, 0.0300]");
+        let field = &attachment["fields"][2];
+        assert_eq!(field["title"], "observed/expected");
+        assert_eq!(field["value"], "2.00 [1.50, 2.50], tolerated 0.80 to 1.25");
     }
 }

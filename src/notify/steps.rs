@@ -49,20 +49,14 @@ impl Bell {
 
     /// Waits until it rings, but no longer than until then.
     pub fn wait(&self, until: Option<Instant>) {
-        let mut rung = self.lock();
-        while !std::mem::take(&mut *rung) {
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            rung = match left {
-                Some(left) if left.is_zero() => return,
-                Some(left) => {
-                    let woken = self.wakeup.wait_timeout(rung, left);
-                    woken.unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => {
-                    let woken = self.wakeup.wait(rung);
-                    woken.unwrap_or_else(PoisonError::into_inner)
-                }
-            };
+        let (rung, silent) = (self.lock(), |rung: &mut bool| !std::mem::take(rung));
+        // Nobody panics who has the lock.
+        match until {
+            None => drop(self.wakeup.wait_while(rung, silent)),
+            Some(until) => {
+                let left = until.saturating_duration_since(Instant::now());
+                drop(self.wakeup.wait_timeout_while(rung, left, silent));
+            }
         }
     }
 

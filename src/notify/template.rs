@@ -8,40 +8,60 @@ use super::notification::Notification;
 use crate::judge::sentence::p_value;
 use crate::report::moment::rfc3339_millis;
 
-/// All placeholders.
-pub const PLACEHOLDERS: [&str; 31] = [
-    "alert",
-    "stream",
-    "streams",
-    "streams_firing",
-    "evidence",
-    "deployed",
-    "record",
-    "model",
-    "version",
-    "segment",
-    "view",
-    "window",
-    "status",
-    "severity",
-    "verdict",
-    "what",
-    "direction",
-    "since",
-    "at",
-    "onset",
-    "n",
-    "ece",
-    "ece_lower",
-    "ece_upper",
-    "confidence",
-    "detectable",
-    "tolerance",
-    "p_value",
-    "mean_score",
-    "event_rate",
-    "page",
+/// The value of a placeholder.
+type Value = fn(&Notification) -> String;
+
+/// All placeholders with their values.
+const VALUES: [(&str, Value); 32] = [
+    ("alert", |n| n.alert.clone()),
+    ("stream", |n| n.stream.clone()),
+    ("streams", Notification::streams_in_words),
+    ("streams_firing", |n| n.streams_firing.to_string()),
+    ("evidence", |n| n.evidence.clone()),
+    ("deployed", deployed),
+    ("record", |n| or_dash(&n.record)),
+    ("model", |n| or_dash(&n.model)),
+    ("version", |n| or_dash(&n.version)),
+    ("segment", |n| or_dash(&n.segment)),
+    ("view", |n| or_dash(&n.view)),
+    ("window", |n| n.window.clone()),
+    ("status", |n| n.status.as_str().to_owned()),
+    ("severity", |n| n.severity.to_string()),
+    ("verdict", |n| n.verdict.clone()),
+    ("what", |n| or_dash(&n.what)),
+    ("direction", |n| or_dash(&n.direction)),
+    ("since", |n| rfc3339_millis(n.since_ms)),
+    ("at", |n| rfc3339_millis(n.at_ms)),
+    ("onset", |n| known(n.onset_ms, rfc3339_millis)),
+    ("n", |n| n.n.to_string()),
+    ("error", |n| known(n.error, |e| e.to_string())),
+    ("ece", |n| number(n.ece)),
+    ("ece_lower", |n| number(n.ece_lower)),
+    ("ece_upper", |n| number(n.ece_upper)),
+    ("confidence", |n| {
+        known(n.confidence, |c| format!("{:.0}", 100.0 * c))
+    }),
+    ("detectable", |n| number(n.detectable)),
+    ("tolerance", |n| number(n.tolerance)),
+    ("p_value", |n| known(n.p_value, p_value)),
+    ("mean_score", |n| number(n.mean_score)),
+    ("event_rate", |n| number(n.event_rate)),
+    (PAGE, |n| n.page.clone()),
 ];
+
+/// The one whose value is an address.
+const PAGE: &str = "page";
+
+/// Names of all placeholders.
+pub const PLACEHOLDERS: [&str; VALUES.len()] = {
+    let mut names = [""; VALUES.len()];
+    let mut i = 0;
+    while i < names.len() {
+        names[i] = VALUES[i].0;
+        i += 1;
+    }
+    names
+};
 
 /// A checked text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,8 +70,8 @@ pub struct Template(Vec<Piece>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
     Text(String),
-    /// One of [`PLACEHOLDERS`].
-    Place(&'static str),
+    /// The index of one of [`VALUES`].
+    Place(usize),
 }
 
 /// Why a text is invalid.
@@ -81,7 +101,7 @@ impl Template {
                 return Err(TemplateError::Unbalanced);
             }
             let (name, tail) = tail.split_once('}').ok_or(TemplateError::Unbalanced)?;
-            let known = PLACEHOLDERS.iter().find(|p| **p == name.trim());
+            let known = VALUES.iter().position(|(known, _)| *known == name.trim());
             let known = known.ok_or_else(|| TemplateError::Unknown(name.trim().to_owned()))?;
             pieces.push(Piece::Text(std::mem::take(&mut plain)));
             pieces.push(Piece::Place(known));
@@ -105,54 +125,26 @@ impl Template {
     ) -> String {
         let piece = |piece: &Piece| match piece {
             Piece::Text(text) => text.clone(),
-            Piece::Place(name) if *name == "page" => value(name, notification),
-            Piece::Place(name) => escape(&value(name, notification)),
+            Piece::Place(at) => match VALUES[*at] {
+                (PAGE, value) => value(notification),
+                (_, value) => escape(&value(notification)),
+            },
         };
         self.0.iter().map(piece).collect()
     }
 }
 
-fn value(name: &str, notification: &Notification) -> String {
-    let number = |x: Option<f64>| x.map_or("-".to_owned(), |x| format!("{x:.4}"));
-    let or_dash = |text: &str| match text {
-        "" => "-".to_owned(),
-        text => text.to_owned(),
-    };
-    match name {
-        "alert" => notification.alert.clone(),
-        "stream" => notification.stream.clone(),
-        "streams" => notification.streams_in_words(),
-        "streams_firing" => notification.streams_firing.to_string(),
-        "evidence" => notification.evidence.clone(),
-        "deployed" => deployed(notification),
-        "record" => or_dash(&notification.record),
-        "model" => or_dash(&notification.model),
-        "version" => or_dash(&notification.version),
-        "segment" => or_dash(&notification.segment),
-        "view" => or_dash(&notification.view),
-        "window" => notification.window.clone(),
-        "status" => notification.status.as_str().to_owned(),
-        "severity" => notification.severity.as_str().to_owned(),
-        "verdict" => notification.verdict.clone(),
-        "what" => or_dash(&notification.what),
-        "direction" => or_dash(&notification.direction),
-        "since" => rfc3339_millis(notification.since_ms),
-        "at" => rfc3339_millis(notification.at_ms),
-        "onset" => notification.onset_ms.map_or("-".to_owned(), rfc3339_millis),
-        "n" => notification.n.to_string(),
-        "ece" => number(notification.ece),
-        "ece_lower" => number(notification.ece_lower),
-        "ece_upper" => number(notification.ece_upper),
-        "confidence" => notification
-            .confidence
-            .map_or("-".to_owned(), |c| format!("{:.0}", 100.0 * c)),
-        "detectable" => number(notification.detectable),
-        "tolerance" => number(notification.tolerance),
-        "p_value" => notification.p_value.map_or("-".to_owned(), p_value),
-        "mean_score" => number(notification.mean_score),
-        "event_rate" => number(notification.event_rate),
-        _ => notification.page.clone(),
-    }
+/// A dash where there is nothing.
+fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+    value.map_or("-".to_owned(), text)
+}
+
+fn number(value: Option<f64>) -> String {
+    known(value, |x| format!("{x:.4}"))
+}
+
+fn or_dash(text: &str) -> String {
+    known(Some(text).filter(|text| !text.is_empty()), str::to_owned)
 }
 
 /// When the model was deployed and by whom, after a blank; empty if nothing was marked.

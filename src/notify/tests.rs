@@ -10,10 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+mod moves;
+
 use super::notification::Links;
 use super::notifier::Firing;
 use super::*;
 use crate::alert::{Labels, Severity};
+use crate::judge::StreamId;
+use crate::stats::view::View;
 use tempfile::TempDir;
 
 const MINUTE_MS: i64 = 60_000;
@@ -147,7 +151,7 @@ impl Host for Bench {
 }
 
 /// Sinks of these names, with queues of one notification.
-pub(super) fn options(sinks: &[&str]) -> NotifyOptions {
+pub(crate) fn options(sinks: &[&str]) -> NotifyOptions {
     let sink = |name: &&str| SinkOptions {
         name: (*name).to_owned(),
         kind: Kind::Webhook,
@@ -201,19 +205,27 @@ pub(super) fn answering(statuses: &[u16]) -> String {
 
 /// An alert that fires since then, by number.
 pub(super) fn firing(alert: u8, since_ms: i64) -> Notification {
-    let links = Links {
-        page: String::new(),
-        runbook: String::new(),
-    };
-    let mut notification = Notification::trial(since_ms, links);
+    let mut notification = Notification::trial(since_ms, Links::default());
     notification.fingerprint = format!("{alert:016}");
     notification.start(since_ms);
     notification
 }
 
+/// The stream of a model with a score.
+pub(crate) fn stream(model: &str, version: &str, segment: &str) -> StreamId {
+    StreamId {
+        model: model.to_owned(),
+        version: version.to_owned(),
+        segment: segment.to_owned(),
+        view: View::Binary,
+    }
+}
+
 /// A process with a journal.
 struct Process {
     notifier: Option<Notifier>,
+    /// Its partitions may move to others.
+    moving: bool,
     bench: Bench,
     folder: TempDir,
 }
@@ -223,6 +235,7 @@ impl Process {
         NOW_MS.set(BEGIN_MS);
         let mut process = Process {
             notifier: None,
+            moving: false,
             bench: Bench::default(),
             folder: TempDir::with_prefix("trueline-notify-").expect("a folder"),
         };
@@ -241,17 +254,22 @@ impl Process {
         };
         let host: Arc<dyn Host> = Arc::new(bench.clone());
         let none = |_: &SinkOptions| Ok(None);
-        let place = (self.folder.path(), false);
+        let place = (self.folder.path(), self.moving);
         let notifier = Notifier::start(&options(sinks), place, (&none, &host), (now_ms, 1));
         self.notifier = Some(notifier.expect("it starts"));
         self.bench = bench;
         self.bench.settle();
     }
 
-    fn reload(&mut self, sinks: &[&str]) {
+    /// Asks for these sinks.
+    fn replace_sinks(&mut self, options: &NotifyOptions) {
         let none = |_: &SinkOptions| Ok(None);
-        let reloaded = self.notifier().replace_sinks(&options(sinks), &none);
+        let reloaded = self.notifier().replace_sinks(options, &none);
         reloaded.expect("it reloads");
+    }
+
+    fn reload(&mut self, options: &NotifyOptions) {
+        self.replace_sinks(options);
         self.bench.settle();
     }
 
@@ -357,35 +375,13 @@ fn an_alert_that_was_refused_for_good_is_offered_once_an_hour_while_it_fires() {
 }
 
 #[test]
-fn another_process_that_takes_an_alert_over_knows_what_its_sinks_missed() {
-    let mut process = Process::new(&["s"]);
-    let alert = firing(1, 10);
-    process.notify(&alert);
-    process.bench.answer(&[Err(())]);
-    assert!(!process.offer(&alert));
-    let texts = process.notifier().transfers().expect("a change");
-    let mut next = Process::new(&["s"]);
-    next.notifier().acquire(&AlertHandover {
-        fingerprint: alert.fingerprint.clone(),
-        transferred: texts.get(&alert.fingerprint).cloned(),
-        ended_ms: None,
-    });
-    next.bench.settle();
-    assert!(!next.offer(&alert));
-    NOW_MS.set(BEGIN_MS + 60 * MINUTE_MS);
-    assert!(next.offer(&alert));
-    next.bench.answer(&[Ok(())]);
-    assert_eq!(next.bench.came(), [came("s", &alert)]);
-}
-
-#[test]
 fn a_removed_sink_gives_up_what_it_has_not_sent_and_one_that_stops_does_not() {
     let mut process = Process::new(&["gone", "here"]);
     let (ended, fires) = (firing(1, 10), firing(2, 20));
     process.notify(&ended);
     // A stop leaves all of it.
     process.start(&["gone", "here"]);
-    process.reload(&["here"]);
+    process.reload(&options(&["here"]));
     process.bench.answer(&[Ok(())]);
     assert_eq!(process.bench.came(), [came("here", &ended)]);
     process.notify(&ended.resolved(15, "well"));
@@ -394,7 +390,7 @@ fn a_removed_sink_gives_up_what_it_has_not_sent_and_one_that_stops_does_not() {
     process.bench.answer(&[Ok(())]);
     assert_eq!(process.bench.came().len(), 2);
     // It returns: what is over does not come any more, what fires does.
-    process.reload(&["gone", "here"]);
+    process.reload(&options(&["gone", "here"]));
     process.bench.answer(&[]);
     assert!(process.offer(&fires));
     process.bench.answer(&[Ok(())]);
@@ -419,11 +415,7 @@ fn a_removed_sink_gives_up_what_it_has_not_sent_and_one_that_stops_does_not() {
 fn sinks_are_replaced_once_their_thread_has_done_it() {
     let mut process = Process::new(&["old"]);
     assert!(!process.notifier().replaces_sinks());
-    let none = |_: &SinkOptions| Ok(None);
-    let reloaded = process
-        .notifier()
-        .replace_sinks(&options(&["old", "new"]), &none);
-    reloaded.expect("it reloads");
+    process.replace_sinks(&options(&["old", "new"]));
     assert!(process.notifier().replaces_sinks());
     process.bench.settle();
     assert!(!process.notifier().replaces_sinks());
@@ -463,10 +455,7 @@ fn that_a_stream_joins_is_news_only_for_a_sink_that_wants_it_and_lacks_the_alert
     // A sink of one segment did not get the alert.
     let mut routed = options(&["all", "routed"]);
     routed.sinks[1].matchers = vec!["segment=b".parse().expect("a matcher")];
-    let none = |_: &SinkOptions| Ok(None);
-    let reloaded = process.notifier().replace_sinks(&routed, &none);
-    reloaded.expect("it reloads");
-    process.bench.settle();
+    process.reload(&routed);
     assert!(!wants(&mut process, "a", Severity::Warn));
     assert!(wants(&mut process, "b", Severity::Warn));
     let joined = Notification {

@@ -2,22 +2,22 @@ use super::*;
 use crate::notify::notification::Links;
 
 fn notification(status: Status, since_ms: i64, at_ms: i64, severity: Severity) -> Notification {
-    let links = Links {
-        page: String::new(),
-        runbook: String::new(),
-    };
     let mut notification = Notification {
         status,
         since_ms,
         severity,
-        ..Notification::trial(at_ms, links)
+        ..Notification::trial(at_ms, Links::default())
     };
     notification.start(since_ms);
     notification
 }
 
 /// Sends what must be sent; returns for each notification whether it was.
-fn send(
+fn send(dedup: &mut Deduplicator, notifications: &[Notification]) -> Vec<bool> {
+    send_through(dedup, notifications, &Silences::default())
+}
+
+fn send_through(
     dedup: &mut Deduplicator,
     notifications: &[Notification],
     silences: &Silences,
@@ -47,19 +47,18 @@ fn changes_that_the_engine_repeats_after_a_crash_are_not_sent_again() {
         notification(Firing, 40, 40, Warn),
     ];
     let mut dedup = Deduplicator::default();
-    let silences = Silences::default();
-    assert_eq!(send(&mut dedup, &story, &silences), [true; 5]);
+    assert_eq!(send(&mut dedup, &story), [true; 5]);
     for from in 0..story.len() {
         for to in from..=story.len() {
             let mut after = Deduplicator::after(story.iter());
-            let again = send(&mut after, &story[from..to], &silences);
+            let again = send(&mut after, &story[from..to]);
             assert!(!again.contains(&true), "{from}..{to}: {again:?}");
         }
     }
     // After a crash at any point exactly the rest is sent.
     for sent in 0..=story.len() {
         let mut after = Deduplicator::after(story[..sent].iter());
-        let rest = send(&mut after, &story, &silences);
+        let rest = send(&mut after, &story);
         let wanted: Vec<bool> = (0..story.len()).map(|i| i >= sent).collect();
         assert_eq!(rest, wanted, "{sent}");
     }
@@ -74,32 +73,23 @@ fn a_severity_that_rises_at_the_moment_of_the_begin_is_sent_and_one_that_falls_t
         notification(Firing, 10, 20, Warn),
     ];
     let mut dedup = Deduplicator::default();
-    let silences = Silences::default();
     let sent = [true, true, false, true];
-    assert_eq!(send(&mut dedup, &story, &silences), sent);
+    assert_eq!(send(&mut dedup, &story), sent);
     // Made again after a crash.
-    assert_eq!(send(&mut dedup, &story, &silences), [false; 4]);
+    assert_eq!(send(&mut dedup, &story), [false; 4]);
     let mut dedup = Deduplicator::after(story[..1].iter());
-    assert_eq!(
-        send(&mut dedup, &story, &silences),
-        [false, true, false, true]
-    );
+    assert_eq!(send(&mut dedup, &story), [false, true, false, true]);
 }
 
 #[test]
 fn a_severity_that_was_silenced_when_it_rose_is_another_than_sinks_know() {
     let mut dedup = Deduplicator::default();
-    let silences = Silences::default();
     let fingerprint = notification(Firing, 10, 20, Warn).fingerprint;
     let has = |dedup: &Deduplicator, severity| dedup.has_other_severity(&fingerprint, severity);
     assert!(!has(&dedup, Page));
-    send(&mut dedup, &[notification(Firing, 10, 10, Warn)], &silences);
+    send(&mut dedup, &[notification(Firing, 10, 10, Warn)]);
     assert!(has(&dedup, Page) && !has(&dedup, Warn));
-    send(
-        &mut dedup,
-        &[notification(Resolved, 10, 30, Warn)],
-        &silences,
-    );
+    send(&mut dedup, &[notification(Resolved, 10, 30, Warn)]);
     assert!(!has(&dedup, Page));
 }
 
@@ -155,9 +145,8 @@ fn an_alert_that_left_and_begins_again_here_is_notified() {
     // Meanwhile its next owner notified the end, and let the stream go.
     assert_eq!(dedup.firing_since(&first.fingerprint), None);
     assert_eq!(dedup.fired_since(&first.fingerprint), Some(10));
-    let silences = Silences::default();
     let again = notification(Firing, 90, 90, Page);
-    assert_eq!(send(&mut dedup, &[again], &silences), [true]);
+    assert_eq!(send(&mut dedup, &[again]), [true]);
     assert_eq!(dedup.firing_since(&first.fingerprint), Some(90));
 }
 
@@ -167,7 +156,6 @@ fn an_alert_that_the_clock_ended_is_notified_again_once_it_is_bad_later_than_was
     let mut ended = notification(Resolved, 10, 50, Warn);
     ended.bad_ms = Some(30);
     let begun = [notification(Firing, 10, 10, Warn), ended];
-    let silences = Silences::default();
     let fingerprint = begun[0].fingerprint.clone();
     let since = |dedup: &Deduplicator| dedup.firing_since(&fingerprint);
     assert!(Deduplicator::after(begun.iter()).is_unsent(&fingerprint, 10, Warn));
@@ -181,22 +169,16 @@ fn an_alert_that_the_clock_ended_is_notified_again_once_it_is_bad_later_than_was
             notification(Resolved, since_ms, 70, Warn),
         ];
         let mut dedup = Deduplicator::after(begun.iter());
-        assert_eq!(
-            send(&mut dedup, &goes_on[..3], &silences),
-            [false, false, true]
-        );
+        assert_eq!(send(&mut dedup, &goes_on[..3]), [false, false, true]);
         assert_eq!(since(&dedup), Some(known));
         assert!(!dedup.is_unsent(&fingerprint, since_ms, Warn));
-        assert_eq!(
-            send(&mut dedup, &goes_on, &silences),
-            [false, false, false, true]
-        );
+        assert_eq!(send(&mut dedup, &goes_on), [false, false, false, true]);
     }
     // A stream of the alert ends, and its severity falls: it is not bad later for that.
     let mut falls = notification(Firing, 10, 45, Warn);
     falls.bad_ms = Some(30);
     let mut dedup = Deduplicator::after(begun.iter());
-    assert_eq!(send(&mut dedup, &[falls], &silences), [false]);
+    assert_eq!(send(&mut dedup, &[falls]), [false]);
     // It had begun again at 60 before the crash, which knows one long firing.
     let again = [begun.as_slice(), &[notification(Firing, 60, 60, Warn)]].concat();
     let one = [
@@ -205,7 +187,7 @@ fn an_alert_that_the_clock_ended_is_notified_again_once_it_is_bad_later_than_was
         notification(Resolved, 10, 70, Page),
     ];
     let mut dedup = Deduplicator::after(again.iter());
-    assert_eq!(send(&mut dedup, &one, &silences), [false, true, true]);
+    assert_eq!(send(&mut dedup, &one), [false, true, true]);
 }
 
 #[test]
@@ -245,12 +227,8 @@ fn a_silence_suppresses_firing_notifications_and_not_resolutions() {
     let matcher = "model=*".parse().expect("a matcher");
     let silence = silences.draft(vec![matcher], (0, 100), "ann", "");
     let mut dedup = Deduplicator::default();
-    let none = Silences::default();
     let begun = notification(Firing, 10, 10, Warn);
-    assert_eq!(
-        send(&mut dedup, std::slice::from_ref(&begun), &none),
-        [true]
-    );
+    assert_eq!(send(&mut dedup, std::slice::from_ref(&begun)), [true]);
     silences.enter(silence.expect("sound"));
     let worse = notification(Firing, 10, 20, Page);
     let ended = notification(Resolved, 10, 30, Page);
@@ -263,23 +241,23 @@ fn a_silence_suppresses_firing_notifications_and_not_resolutions() {
         "nobody was notified that it rose"
     );
     assert_eq!(
-        send(&mut dedup, &[worse.clone(), ended], &silences),
+        send_through(&mut dedup, &[worse.clone(), ended], &silences),
         [false, true]
     );
     let next = notification(Firing, 60, 60, Page);
     assert_eq!(
-        send(&mut dedup, std::slice::from_ref(&next), &silences),
+        send_through(&mut dedup, std::slice::from_ref(&next), &silences),
         [false]
     );
     assert!(
         dedup.is_unsent(&next.fingerprint, 60, Page),
         "found when the silence has expired"
     );
-    assert_eq!(send(&mut dedup, &[next], &none), [true]);
+    assert_eq!(send(&mut dedup, &[next]), [true]);
     // An alert that fires and resolves while silenced is never sent.
     let quiet = notification(Firing, 80, 80, Warn);
     assert_eq!(
-        send(
+        send_through(
             &mut Deduplicator::default(),
             &[quiet, notification(Resolved, 80, 90, Warn)],
             &silences
@@ -305,11 +283,7 @@ fn a_released_alert_is_not_an_orphan_and_is_recognised_when_it_returns() {
     dedup.saw_firing(&begun.fingerprint, 5_000);
     assert!(dedup.release(&begun.fingerprint) && !dedup.release(&begun.fingerprint));
     assert!(dedup.orphans(5_000 + 10 * ORPHAN_MS).is_empty());
-    let again = send(
-        &mut dedup,
-        std::slice::from_ref(&begun),
-        &Silences::default(),
-    );
+    let again = send(&mut dedup, std::slice::from_ref(&begun));
     assert_eq!(again, [false]);
     assert!(dedup.reacquire(&begun.fingerprint) && !dedup.reacquire(&begun.fingerprint));
     let far = 5_000 + 20 * ORPHAN_MS;

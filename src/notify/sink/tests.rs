@@ -1,50 +1,36 @@
 use super::*;
 use crate::alert::Severity;
-use crate::notify::notification::Links;
-use crate::notify::options::Kind;
+use crate::notify::{self, Host, Threads, notification::Links};
 use tempfile::TempDir;
 
+/// A sink that gets what these matchers mean.
 fn options(name: &str, matchers: &[&str], queue_max: usize) -> SinkOptions {
+    let matchers = matchers.iter().map(|m| m.parse().expect("a matcher"));
     SinkOptions {
-        name: name.to_owned(),
-        kind: Kind::Webhook,
-        address: String::new(),
-        secret: None,
-        authorization: None,
-        ca_file: None,
-        matchers: matchers
-            .iter()
-            .map(|m| m.parse().expect("a matcher"))
-            .collect(),
-        resolved: true,
-        timeout: Duration::from_secs(1),
+        matchers: matchers.collect(),
         retry_max: Duration::from_secs(1),
-        resend: Duration::from_secs(1),
         queue_max,
-        dry_run: false,
+        ..notify::tests::options(&[name]).sinks.remove(0)
     }
 }
 
+/// A sink without a past.
+fn sink(options: &SinkOptions, undelivered: Vec<Notification>) -> Sink {
+    Sink::new(options, undelivered, None)
+}
+
 fn notification(at_ms: i64, severity: Severity, was: Option<Severity>) -> Notification {
-    let links = Links {
-        page: String::new(),
-        runbook: String::new(),
-    };
     Notification {
         severity,
         was,
-        ..Notification::trial(at_ms, links)
+        ..Notification::trial(at_ms, Links::default())
     }
 }
 
 #[test]
 fn a_resolution_goes_exactly_to_the_sinks_that_were_notified_of_the_firing() {
-    let pager = Sink::new(
-        &options("pager", &["severity=page"], 9),
-        Vec::new(),
-        SinkFacts::default(),
-    );
-    let all = Sink::new(&options("all", &[], 9), Vec::new(), SinkFacts::default());
+    let pager = sink(&options("pager", &["severity=page"], 9), Vec::new());
+    let all = sink(&options("all", &[], 9), Vec::new());
     let mut state = State::default();
     let mut notified = Vec::new();
     let warned = notification(1, Severity::Warn, None);
@@ -64,16 +50,11 @@ fn a_resolution_goes_exactly_to_the_sinks_that_were_notified_of_the_firing() {
             .into_iter()
             .filter(|s| s.wants(notification, &state, 0))
             .collect();
-        notified.push(
-            wanting
-                .iter()
-                .map(|s| s.name.as_str())
-                .collect::<Vec<_>>()
-                .join(" "),
-        );
+        let sinks: Vec<String> = wanting.iter().map(|s| s.name.clone()).collect();
+        notified.push(sinks.join(" "));
         state.apply(&Entry::Queued {
             notification: Box::new(notification.clone()),
-            sinks: wanting.iter().map(|s| s.name.clone()).collect(),
+            sinks,
         });
     }
     let both = "pager all";
@@ -83,7 +64,7 @@ fn a_resolution_goes_exactly_to_the_sinks_that_were_notified_of_the_firing() {
 #[test]
 fn a_full_queue_drops_the_newest_and_counts_it() {
     let first = notification(1, Severity::Warn, None);
-    let sink = Sink::new(&options("s", &[], 2), vec![first], SinkFacts::default());
+    let sink = sink(&options("s", &[], 2), vec![first]);
     assert!(sink.push(notification(2, Severity::Warn, None)));
     assert!(!sink.push(notification(3, Severity::Warn, None)));
     let counts = sink.facts();
@@ -92,10 +73,12 @@ fn a_full_queue_drops_the_newest_and_counts_it() {
         panic!("a notification is next");
     };
     assert_eq!(first.at_ms, 1);
-    assert!(!sink.finish(true, &Err(Failure::Temporary("away".to_owned())), 5));
+    let key = Some(first.key.as_str());
+    assert!(!sink.finish(key, &Err(Failure::Temporary("away".to_owned())), 5));
     assert_eq!(sink.facts().queued, 2, "a temporary failure stays queued");
-    assert!(sink.finish(true, &Err(Failure::Permanent("no".to_owned())), 6));
-    assert!(sink.finish(true, &Ok("200".to_owned()), 7));
+    assert!(sink.finish(key, &Err(Failure::Permanent("no".to_owned())), 6));
+    let second = notification(2, Severity::Warn, None).key;
+    assert!(sink.finish(Some(&second), &Ok("200".to_owned()), 7));
     let counts = sink.facts();
     let seen = (counts.sent, counts.failed, counts.retried, counts.queued);
     assert_eq!(seen, (1, 1, 1, 0));
@@ -104,7 +87,7 @@ fn a_full_queue_drops_the_newest_and_counts_it() {
 
 #[test]
 fn an_end_has_room_where_a_firing_has_none_and_as_many_as_the_queue_has_places() {
-    let sink = Sink::new(&options("s", &[], 2), Vec::new(), SinkFacts::default());
+    let sink = sink(&options("s", &[], 2), Vec::new());
     let fires = |at_ms| notification(at_ms, Severity::Warn, None);
     let ended = |at_ms| fires(at_ms).resolved(at_ms + 9, "well");
     assert!(sink.push(fires(1)) && sink.push(fires(2)));
@@ -131,7 +114,7 @@ fn a_busy_receiver_is_left_alone_for_as_long_as_it_asks_but_not_for_hours() {
     for (asks, waits) in [(60, 60), (7_200, 300), (0, 0)] {
         let options = options("s", &[], 2);
         let waiting = vec![notification(1, Severity::Warn, None)];
-        let sink = Arc::new(Sink::new(&options, waiting, SinkFacts::default()));
+        let sink = Arc::new(sink(&options, waiting));
         let (journal, _) = AlertJournal::open(folder.path()).expect("a journal");
         let journal = Arc::new(Mutex::new(journal));
         let receiver = Box::new(Busy(Duration::from_secs(asks)));
@@ -148,4 +131,62 @@ fn a_busy_receiver_is_left_alone_for_as_long_as_it_asks_but_not_for_hours() {
         // The first pause is half a second.
         assert!((waits..waits + 30).contains(&pause), "{asks} {pause}");
     }
+}
+
+/// A sink whose receiver is busy for a minute, and its thread's steps.
+fn busy(folder: &TempDir, before: Option<&Sink>) -> (Arc<Sink>, Worker) {
+    let options = options("s", &[], 2);
+    let waiting = vec![notification(1, Severity::Warn, None)];
+    let sink = Arc::new(Sink::new(&options, waiting, before));
+    let (journal, _) = AlertJournal::open(folder.path()).expect("a journal");
+    let journal = Arc::new(Mutex::new(journal));
+    let receiver = Box::new(Busy(Duration::from_secs(60)));
+    let worker = Worker::new(Arc::clone(&sink), &options, receiver, journal, (|| 0, 1));
+    (sink, worker)
+}
+
+#[test]
+fn a_process_stops_at_once_while_a_receiver_is_to_be_left_alone() {
+    let folder = TempDir::with_prefix("trueline-sink-").expect("a folder");
+    type Stop = fn(&Sink);
+    let stops: [(&str, Stop); 3] = [
+        ("stop", Sink::drain),
+        ("replace", Sink::halt),
+        ("remove", Sink::remove),
+    ];
+    for (name, stop) in stops {
+        let (sink, worker) = busy(&folder, None);
+        let thread = Threads.run("sink", &sink.bell, Box::new(worker));
+        let thread = thread.expect("it starts");
+        let begun = Instant::now();
+        while sink.facts().retried == 0 {
+            assert!(begun.elapsed() < Duration::from_secs(30), "no attempt");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let asked = Instant::now();
+        stop(&sink);
+        thread.wait(asked + Duration::from_secs(30));
+        assert!(
+            thread.is_ended() && asked.elapsed() < Duration::from_secs(10),
+            "{name}"
+        );
+        assert_eq!(sink.facts().retried, 1, "{name}: no further attempt");
+    }
+}
+
+#[test]
+fn a_pause_that_the_receiver_asked_for_outlasts_a_change_of_the_sink() {
+    let folder = TempDir::with_prefix("trueline-sink-").expect("a folder");
+    let (sink, mut worker) = busy(&folder, None);
+    while worker.step() == Again::Now {}
+    let (changed, mut worker) = busy(&folder, Some(&sink));
+    let Again::Until(until) = worker.step() else {
+        panic!("it pauses");
+    };
+    let left = until.duration_since(Instant::now()).as_secs();
+    assert!((50..=60).contains(&left), "{left}");
+    assert_eq!(changed.facts().retried, 1, "the count goes on");
+    // A start knows of no pause.
+    let (_, mut worker) = busy(&folder, None);
+    assert_eq!(worker.step(), Again::Now);
 }

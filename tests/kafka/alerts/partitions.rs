@@ -7,6 +7,7 @@ use crate::support::broker::{Broker, unique};
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 #[test]
@@ -81,4 +82,62 @@ fn alerts_move_with_their_partitions_and_are_notified_once() {
     assert_eq!(keys.len(), 8, "{keys:?}");
     let ends = told().iter().filter(|n| n["status"] == "resolved").count();
     assert_eq!(ends, 4);
+}
+
+/// The owner of an alert stops while the sink takes nothing.
+#[test]
+fn what_waits_for_a_sink_goes_along_with_its_alert() {
+    let name = "what_waits_for_a_sink_goes_along_with_its_alert";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    for (signal, judges) in [("KILL", false), ("TERM", true)] {
+        let (topic, brokers) = (format!("trueline-waits-{}", unique()), &broker.bootstrap);
+        broker.create_topics(&[(&topic, 2)]);
+        let receiver = Receiver::start(false);
+        receiver.refuses.store(true, Ordering::Relaxed);
+        let with = |more: &str| {
+            let state = format!("interval = \"1s\"\ntopic = \"{topic}-state\"{more}");
+            config(brokers, &topic, "1s", &webhook(&receiver)).replace("interval = \"1s\"", &state)
+        };
+        let all = match judges {
+            true => with("\nverdicts = \"all\"\njudge_partitions = 4"),
+            false => with(""),
+        };
+        let worker =
+            judges.then(|| Service::start(&with("\nverdicts = \"none\"\njudge_partitions = 4")));
+        let phase = |number: i64, good: bool| {
+            let a = phase(&["a"], number, good);
+            let time = phase(&["last"], number, true);
+            produce_to(brokers, &topic, &[&a, &time]);
+        };
+        let told = || receiver.of("/hook");
+        let mut both = [Service::start(&all), Service::start(&all)];
+        worker.iter().chain(&both).for_each(Service::wait_ready);
+        phase(0, false);
+        let queued = |s: &Service| s.metric("trueline_notifications_queued", &[]) > 0.0;
+        let owner = wait_for("a notification that waits", LIMIT, || {
+            both.iter().position(queued)
+        });
+        // Its checkpoint says so.
+        std::thread::sleep(Duration::from_secs(4));
+        both[owner].end(signal);
+        receiver.refuses.store(false, Ordering::Relaxed);
+        wait_for("the notification of the next owner", LIMIT, || {
+            (!told().is_empty()).then_some(())
+        });
+        both[owner].start_again();
+        both[owner].wait_ready();
+        phase(1, true);
+        wait_for("the end", LIMIT, || {
+            told()
+                .iter()
+                .any(|n| n["status"] == "resolved")
+                .then_some(())
+        });
+        std::thread::sleep(Duration::from_secs(4));
+        let keys: Vec<_> = told().iter().map(|n| n["key"].clone()).collect();
+        let states: Vec<_> = told().iter().map(|n| n["status"].clone()).collect();
+        assert_eq!(states, ["firing", "resolved"], "{signal}: {keys:#?}");
+    }
 }

@@ -1,0 +1,203 @@
+//! Alerts that move between processes with their partitions.
+//!
+//! What was notified of an alert goes along with its stream, and what sinks still need of it: the
+//! new owner queues that under the same keys. The previous owner keeps back what waits of an alert
+//! that has left. It sends it only if the alert returns and its last owner says that sinks still
+//! need it. After a start it does not know yet what returns, so it keeps all of it back until then.
+
+use super::{AlertHandover, Notifier};
+use crate::notify::dispatch::Command;
+use crate::notify::journal::{Entry, TransferredAlert};
+use crate::notify::moved::{Keeps, Move};
+use crate::notify::notification::{Notification, Status};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Least time between two accounts of what waits, while something does. Each is a save of what
+/// moves, and after a storm of alerts a sink takes them one after the other.
+const WAITING_AGAIN: Duration = Duration::from_secs(1);
+
+impl Notifier {
+    /// Takes note of what the journal says of alerts: what sinks missed, and what waits.
+    pub(super) fn learn(&mut self) {
+        for (alert, news) in self.news.take() {
+            // The journal may not have come to what was sent since, or have forgotten an old end.
+            let sent = self.sent_last(&alert);
+            if let (Some(sent), Some(last)) = (sent, &news.last)
+                && sent.key != *last
+            {
+                continue;
+            }
+            if let Some(notified) = self.firing.get_mut(&alert)
+                && notified.missed != news.missed
+            {
+                notified.missed = news.missed;
+                self.changed = true;
+            }
+            let before = match news.waiting.is_empty() {
+                true => self.waiting.remove(&alert),
+                false => self.waiting.insert(alert.clone(), news.waiting),
+            };
+            self.waiting_changed |= self.waiting.get(&alert) != before.as_ref();
+        }
+    }
+
+    /// The last notification of an alert that fires, or of which something waits.
+    fn sent_last(&self, fingerprint: &str) -> Option<&Notification> {
+        let firing = self.firing.get(fingerprint).map(|f| &f.notification);
+        let waiting = || Some(&self.waiting.get(fingerprint)?.last()?.0);
+        firing.or_else(waiting)
+    }
+
+    /// What another process needs to take over each alert, by fingerprint; `None` if nothing
+    /// changed since the last call.
+    pub fn transfers(&mut self) -> Option<BTreeMap<String, String>> {
+        self.learn();
+        let says = self.waiting.is_empty() || self.waiting_said.elapsed() >= WAITING_AGAIN;
+        self.changed |= self.waiting_changed && says;
+        let silences = self.silences();
+        let same = self
+            .transfers_silences
+            .as_ref()
+            .is_some_and(|b| Arc::ptr_eq(b, &silences));
+        if same && !self.changed {
+            return None;
+        }
+        (self.changed, self.waiting_changed) = (false, false);
+        self.waiting_said = Instant::now();
+        let mut all = BTreeMap::new();
+        let gone = self.waiting.iter();
+        let gone = gone.filter(|(alert, _)| !self.firing.contains_key(*alert));
+        let ended = gone.filter_map(|(alert, w)| Some((alert, TransferredAlert::ended(w)?)));
+        let fires = self.firing.iter().map(|(alert, f)| (alert, f.clone()));
+        for (alert, notified) in fires.chain(ended) {
+            let ack = silences.acks.get(alert).cloned();
+            let leaving = notified.leaving(self.waiting.get(alert), ack);
+            if let Ok(text) = serde_json::to_string(&leaving) {
+                all.insert(alert.clone(), text);
+            }
+        }
+        self.transfers_silences = Some(silences);
+        Some(all)
+    }
+
+    /// Takes over the alert of a stream that arrived with its partition. This process resolves it
+    /// from now on.
+    pub fn acquire(&mut self, handover: &AlertHandover) {
+        let fingerprint = &handover.fingerprint;
+        let transferred = handover.transferred.as_deref();
+        match transferred.and_then(|text| serde_json::from_str::<TransferredAlert>(text).ok()) {
+            Some(alert) if alert.notification.fingerprint == *fingerprint => {
+                self.acquire_notified(alert);
+            }
+            _ => self.acquire_quiet(handover),
+        }
+    }
+
+    fn acquire_notified(&mut self, alert: TransferredAlert) {
+        let fingerprint = alert.notification.fingerprint.clone();
+        // A checkpoint may be older than our last notification, if we resumed from it.
+        if self.dedup.is_recorded(&alert.notification) {
+            let ours = self.sent_last(&fingerprint);
+            let keeps = match ours.is_some_and(|n| n.key == alert.notification.key) {
+                true => Keeps::Needed(Box::new(alert)),
+                false => Keeps::All,
+            };
+            self.return_alert(&fingerprint, keeps);
+            return;
+        }
+        self.dedup.record(&alert.notification);
+        self.changed = true;
+        self.held.remove(&fingerprint);
+        self.waiting.remove(&fingerprint);
+        let waiting = alert.to_send(&self.dispatcher.sinks());
+        let mut ours = TransferredAlert {
+            ack: None,
+            earlier: None,
+            ..alert.clone()
+        };
+        // Without room the alert is offered to these sinks later.
+        if self.passes(Move::TakeOver(Box::new(alert))) {
+            for (notification, sinks) in waiting {
+                if notification.key == ours.notification.key {
+                    ours.missed.retain(|sink, _| !sinks.contains(sink));
+                }
+                self.waits(notification, sinks);
+            }
+        }
+        match ours.notification.status {
+            Status::Firing => drop(self.firing.insert(fingerprint, ours)),
+            Status::Resolved => drop(self.firing.remove(&fingerprint)),
+        }
+    }
+
+    /// Takes over an alert of which its last owner notified nothing that matters any more. A firing
+    /// that we notified may be over since.
+    fn acquire_quiet(&mut self, handover: &AlertHandover) {
+        let fingerprint = &handover.fingerprint;
+        let fired_ms = self.dedup.fired_since(fingerprint);
+        let since_ms = fired_ms.or_else(|| Some(self.sent_last(fingerprint)?.since_ms));
+        let ended = |since_ms| handover.ended_ms.is_some_and(|ended| ended >= since_ms);
+        if !since_ms.is_some_and(ended) {
+            self.return_alert(fingerprint, Keeps::All);
+        } else if fired_ms.is_some() {
+            self.changed = true;
+            self.close(fingerprint.clone());
+        } else {
+            self.return_alert(fingerprint, Keeps::Ends);
+        }
+    }
+
+    /// The alert is here, perhaps again, and so is what waits of it.
+    pub(super) fn return_alert(&mut self, fingerprint: &str, keeps: Keeps) {
+        if self.dedup.reacquire(fingerprint)
+            && let Some(notified) = self.firing.get(fingerprint)
+        {
+            let entry = Entry::Acquired(Box::new(notified.clone()));
+            self.record(entry);
+        }
+        self.resume(fingerprint, keeps);
+    }
+
+    /// Sends what was kept back of the alert, which is here.
+    pub(super) fn resume(&mut self, fingerprint: &str, keeps: Keeps) {
+        if !self.held.contains(fingerprint) {
+            return;
+        }
+        let alert = fingerprint.to_owned();
+        if self.passes(Move::Resume { alert, keeps }) {
+            self.held.remove(fingerprint);
+        }
+    }
+
+    /// Releases the alert of a stream that left with its last partition.
+    pub fn release(&mut self, fingerprint: &str) {
+        let alert = fingerprint.to_owned();
+        if self.waiting.contains_key(fingerprint) && self.held.insert(alert.clone()) {
+            let alert = alert.clone();
+            self.passes(Move::Hold { alert });
+        }
+        if self.dedup.release(fingerprint) {
+            self.record(Entry::Released { fingerprint: alert });
+        }
+        if let Some(fingerprint) = self.dedup.oldest_released() {
+            self.close(fingerprint);
+        }
+    }
+
+    fn close(&mut self, alert: String) {
+        self.dedup.remove(&alert);
+        self.firing.remove(&alert);
+        self.waiting.remove(&alert);
+        self.held.remove(&alert);
+        self.passes(Move::Close { alert });
+    }
+
+    /// Passes it on; without room it is counted as dropped.
+    fn passes(&mut self, moved: Move) -> bool {
+        let sent = self.send(Command::Move(moved));
+        self.dropped += u64::from(!sent);
+        sent
+    }
+}

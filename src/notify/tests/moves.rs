@@ -1,0 +1,205 @@
+//! Alerts that move between processes while sinks are away.
+
+use super::*;
+use crate::notify::journal::TransferredAlert;
+use crate::notify::missed::Missed;
+
+impl Process {
+    /// A process whose partitions may move.
+    fn moving() -> Process {
+        let mut process = Process::new(&["s"]);
+        process.moving = true;
+        process.start(&["s"]);
+        process
+    }
+
+    /// What goes along with the alert, if it was said anew.
+    fn transfer(&mut self, alert: &Notification) -> Option<String> {
+        let mut all = self.notifier().transfers().expect("a change");
+        all.remove(&alert.fingerprint)
+    }
+
+    /// The alert arrives with this, and ended then for its last owner.
+    fn acquire(
+        &mut self,
+        alert: &Notification,
+        transferred: Option<String>,
+        ended_ms: Option<i64>,
+    ) {
+        self.notifier().acquire(&AlertHandover {
+            fingerprint: alert.fingerprint.clone(),
+            transferred,
+            ended_ms,
+        });
+        self.bench.settle();
+    }
+
+    /// Receivers are there from now on. What came to them?
+    fn answers(&mut self) -> Vec<(String, String)> {
+        self.bench.answer(&[Ok(()); 9]);
+        self.bench.settle();
+        lock(&self.bench.answers).clear();
+        self.bench.came()
+    }
+}
+
+#[test]
+fn another_process_that_takes_an_alert_over_knows_what_its_sinks_missed() {
+    let mut process = Process::new(&["s"]);
+    let alert = firing(1, 10);
+    process.notify(&alert);
+    process.bench.answer(&[Err(())]);
+    assert!(!process.offer(&alert));
+    let text = process.transfer(&alert);
+    let mut next = Process::new(&["s"]);
+    next.acquire(&alert, text, None);
+    assert!(!next.offer(&alert));
+    NOW_MS.set(BEGIN_MS + 60 * MINUTE_MS);
+    assert!(next.offer(&alert));
+    next.bench.answer(&[Ok(())]);
+    assert_eq!(next.bench.came(), [came("s", &alert)]);
+}
+
+#[test]
+fn what_waits_is_sent_by_the_next_owner_and_not_by_the_last_one() {
+    for returns in ["while it fires", "after its end", "to nothing"] {
+        let (mut one, mut two) = (Process::moving(), Process::moving());
+        let alert = firing(1, 10);
+        one.notify(&alert);
+        let text = one.transfer(&alert);
+        two.acquire(&alert, text, None);
+        assert!(!two.offer(&alert), "it is queued, not offered");
+        assert_eq!(two.answers(), [came("s", &alert)], "under its key");
+        assert!(!two.offer(&alert));
+        one.start(&["s"]);
+        assert_eq!(one.answers(), [], "nobody knows yet who has it");
+        let end = alert.resolved(20, "well");
+        match returns {
+            "while it fires" => {
+                let text = two.transfer(&alert);
+                one.acquire(&alert, text, None);
+                assert_eq!(one.answers(), [], "it was delivered");
+                one.notify(&end);
+                assert_eq!(one.answers(), [came("s", &end)]);
+            }
+            "after its end" => {
+                two.notify(&end);
+                assert_eq!(two.answers(), [came("s", &end)]);
+                assert_eq!(two.transfer(&alert), None);
+                one.acquire(&alert, None, Some(20));
+                let again = firing(1, 30);
+                one.notify(&again);
+                assert_eq!(one.answers(), [came("s", &again)], "nothing older");
+            }
+            _ => assert_eq!(one.answers(), []),
+        }
+    }
+}
+
+#[test]
+fn what_waits_is_sent_after_a_restart_by_a_process_that_gets_its_alerts_back() {
+    let alert = firing(1, 10);
+    let end = alert.resolved(20, "well");
+    // With what was said last, with nothing because it was not stored, and with what a previous
+    // version says, which does not know what waits.
+    for stored in ["all", "nothing", "before"] {
+        for ends in [false, true] {
+            let mut process = Process::moving();
+            process.notify(&alert);
+            let before = process.transfer(&alert);
+            if ends {
+                process.notify(&end);
+            }
+            let text = match stored {
+                "all" if ends => process.transfer(&alert),
+                "all" => before,
+                "nothing" => None,
+                _ => before.map(|text| {
+                    let mut said: TransferredAlert = serde_json::from_str(&text).expect("an alert");
+                    assert_eq!(said.missed.remove("s"), Some(Missed::default()));
+                    said.earlier = None;
+                    serde_json::to_string(&said).expect("JSON")
+                }),
+            };
+            process.start(&["s"]);
+            assert_eq!(process.answers(), []);
+            process.acquire(&alert, text, None);
+            let all = [came("s", &alert), came("s", &end)];
+            assert_eq!(process.answers(), all[..=usize::from(ends)], "{stored}");
+            process.start(&["s"]);
+            process.acquire(&alert, None, None);
+            assert_eq!(process.answers(), [], "once");
+        }
+    }
+}
+
+#[test]
+fn a_process_that_goes_on_keeps_back_what_waits_of_an_alert_that_leaves() {
+    let mut process = Process::moving();
+    let (leaves, stays) = (firing(1, 10), firing(2, 20));
+    process.notify(&leaves);
+    let text = process.transfer(&leaves);
+    process.notifier().release(&leaves.fingerprint);
+    process.bench.settle();
+    process.notify(&stays);
+    assert_eq!(process.answers(), [came("s", &stays)]);
+    // It comes back, and nobody has sent it.
+    process.acquire(&leaves, text, None);
+    assert_eq!(process.answers(), [came("s", &leaves)]);
+    assert_eq!(process.answers(), []);
+}
+
+#[test]
+fn an_alert_that_came_and_went_while_the_sink_was_away_goes_along_as_a_whole() {
+    let (mut one, mut two) = (Process::moving(), Process::moving());
+    let alert = firing(1, 10);
+    let end = alert.resolved(20, "well");
+    one.notify(&alert);
+    one.notify(&end);
+    let text = one.transfer(&alert);
+    two.acquire(&alert, text, Some(20));
+    assert_eq!(two.answers(), [came("s", &alert), came("s", &end)]);
+    assert_eq!(two.transfer(&alert), None);
+    one.start(&["s"]);
+    one.acquire(&alert, None, Some(20));
+    assert_eq!(one.answers(), []);
+}
+
+#[test]
+fn an_end_that_waits_goes_along_and_a_newer_firing_drops_it() {
+    let (mut one, mut two) = (Process::moving(), Process::moving());
+    let alert = firing(1, 10);
+    one.notify(&alert);
+    assert_eq!(one.answers(), [came("s", &alert)]);
+    let end = alert.resolved(20, "well");
+    one.notify(&end);
+    let text = one.transfer(&alert);
+    two.acquire(&alert, text, Some(20));
+    assert_eq!(two.answers(), [came("s", &end)]);
+    let again = firing(1, 30);
+    two.notify(&again);
+    assert_eq!(two.answers(), [came("s", &again)]);
+    let text = two.transfer(&alert);
+    one.start(&["s"]);
+    one.acquire(&alert, text, Some(20));
+    assert_eq!(one.answers(), []);
+    let end = again.resolved(40, "well");
+    one.notify(&end);
+    assert_eq!(one.answers(), [came("s", &end)]);
+}
+
+#[test]
+fn what_goes_along_says_at_once_that_the_sink_has_it() {
+    let mut process = Process::moving();
+    let alert = firing(1, 10);
+    process.notify(&alert);
+    let lacking = |text: Option<String>| -> Vec<String> {
+        let text = text.expect("it fires");
+        let said: TransferredAlert = serde_json::from_str(&text).expect("an alert");
+        said.missed.into_keys().collect()
+    };
+    assert_eq!(lacking(process.transfer(&alert)), ["s"]);
+    assert_eq!(process.notifier().transfers(), None);
+    assert_eq!(process.answers(), [came("s", &alert)]);
+    assert_eq!(lacking(process.transfer(&alert)), [""; 0]);
+}
