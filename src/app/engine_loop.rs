@@ -364,13 +364,18 @@ impl EngineLoop {
         self.history.stop(DRAIN_WITHIN);
         self.publish_facts();
         self.publish_sizes();
-        match saved {
-            Ok(()) => tracing::info!("last snapshot written"),
-            Err(why) => {
-                return Err(format!(
-                    "the last snapshot could not be written, and the next start reads again from the one before: {why}"
-                ));
-            }
+        saved.map_err(|why| {
+            format!(
+                "the last snapshot could not be written, and the next start reads again from the one before: {why}"
+            )
+        })?;
+        if self.topology.is_without_shards() {
+            tracing::info!(
+                "no last snapshot: this process holds no partition any more, and who takes one reads on from its last \
+                 checkpoint"
+            );
+        } else {
+            tracing::info!("last snapshot written");
         }
         Ok(())
     }

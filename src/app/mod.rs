@@ -41,6 +41,8 @@ pub mod sample;
 mod segments;
 mod setup;
 mod stop;
+#[cfg(test)]
+mod testing;
 mod timers;
 mod worker;
 

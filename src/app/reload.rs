@@ -61,14 +61,6 @@ pub struct Reloader {
     published: Arc<Published>,
 }
 
-/// Why new values are not in force.
-enum NotApplied {
-    /// They cannot be.
-    Refused(String),
-    /// The engine has not answered yet.
-    Unanswered,
-}
-
 impl Reloader {
     /// A reloader of this file, whose values are in force, beside a server of this address.
     pub fn new(
@@ -105,10 +97,8 @@ impl Reloader {
         };
         config.listens_on(self.listens_on);
         let next = config.in_force();
-        match self.apply(config) {
-            Ok(()) => {}
-            Err(NotApplied::Refused(problem)) => return self.refused(vec![problem]),
-            Err(NotApplied::Unanswered) => return self.unanswered(),
+        if let Err(answer) = self.apply(config) {
+            return answer;
         }
         let hash = next.keys().hash();
         *in_force = next;
@@ -151,7 +141,7 @@ impl Reloader {
         }
     }
 
-    fn apply(&self, config: Config) -> Result<(), NotApplied> {
+    fn apply(&self, config: Config) -> Result<(), Reloaded> {
         let (reply, result) = sync_channel(1);
         let request = ReloadRequest {
             plan: config.plan,
@@ -160,11 +150,11 @@ impl Reloader {
             reply,
         };
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        let ended = || NotApplied::Refused("the engine has ended".to_owned());
+        let ended = || self.refused(vec!["the engine has ended".to_owned()]);
         requests.send(request).map_err(|_| ended())?;
         match result.recv_timeout(self.reply_within) {
-            Ok(result) => result.map_err(NotApplied::Refused)?,
-            Err(RecvTimeoutError::Timeout) => return Err(NotApplied::Unanswered),
+            Ok(result) => result.map_err(|problem| self.refused(vec![problem]))?,
+            Err(RecvTimeoutError::Timeout) => return Err(self.unanswered()),
             Err(RecvTimeoutError::Disconnected) => return Err(ended()),
         }
         if let Err(error) = log::set_filter(&config.log.filter) {

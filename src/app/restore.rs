@@ -21,8 +21,8 @@ use super::setup::Setup;
 use crate::collect::join::JoinState;
 use crate::config::{Config, SourceOptions, Verdicts};
 use crate::monitor::{Engine, MonitorView, Plan, Shards};
-use crate::store::Loaded;
 use crate::store::spill::SpillStore;
+use crate::store::{self, Loaded};
 use crate::telemetry::Published;
 
 /// The published part that is not ready while state is loaded.
@@ -69,10 +69,15 @@ fn copartitions(sources: &[SourceOptions]) -> Vec<u16> {
     all
 }
 
-/// Logs and counts files that were refused in favour of an older one.
+/// Logs and counts files that were refused in favour of an older one, and keeps the snapshots.
 fn report_refused(loaded: &Loaded, published: &Published) {
     for (file, fault) in &loaded.refused {
         tracing::error!(file = %file.display(), %fault, "snapshot refused, using an older one");
+        match store::keep_refused(file) {
+            Ok(Some(kept)) => tracing::info!(kept = %kept.display(), "refused snapshot"),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "the next snapshots will remove it"),
+        }
     }
     published.update(|facts| facts.snapshot.refused = loaded.refused.len() as u64);
 }

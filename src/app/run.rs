@@ -9,7 +9,6 @@
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::thread;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -33,6 +32,7 @@ use super::restore::{STATE, restore};
 use super::setup::{Setup, part};
 use super::stop::Stop;
 use super::timers::Timers;
+use super::worker::spawn;
 use crate::config::{Config, Input, SourceOptions, Verdicts};
 use crate::http;
 use crate::kafka::Brokers;
@@ -129,21 +129,16 @@ impl App {
             server,
             Arc::clone(&published),
             setup.config.http.access.clone(),
-            async move {
-                close.wait().await;
-            },
+            async move { close.wait().await },
         ));
         let (done, mut ended) = oneshot::channel();
         let flag = stop.clone();
         let theirs = Arc::clone(&published);
-        thread::Builder::new()
-            .name("engine".to_owned())
-            .spawn(move || {
-                // HTTP answers while state is loaded.
-                let engine = load(setup, dir, reloads, theirs);
-                let _ = done.send(engine.and_then(|engine| engine.run(&flag)));
-            })
-            .map_err(AppError::no_thread)?;
+        spawn("engine", move || {
+            // HTTP answers while state is loaded.
+            let engine = load(setup, dir, reloads, theirs);
+            let _ = done.send(engine.and_then(|engine| engine.run(&flag)));
+        })?;
 
         let end = match unasked(&stop, &mut ended).await {
             Some(end) if !stop.asked() => {
@@ -251,6 +246,12 @@ fn load(
     if topology.counts_only() {
         // The process that judges sends the notifications.
         notify.sinks.clear();
+    } else {
+        for model in &config.plan.models {
+            if let Some(why) = model.no_alert() {
+                tracing::warn!(model = model.name, "{why}");
+            }
+        }
     }
     let directory = (config.state.directory.as_path(), &topology);
     // Before the alerts: these are shown with their streams.
@@ -263,10 +264,9 @@ fn load(
         .control
         .on_explain(move |wanted| explanation(&directory, wanted));
     let audit = AuditLog::start(&config.state.directory, config.state.records_max)?;
-    let sources = if judges_all {
-        Vec::new()
-    } else {
-        config.sources
+    let (sources, suspended) = match judges_all {
+        true => (Vec::new(), vec!["state topic".to_owned()]),
+        false => (config.sources, Vec::new()),
     };
     Ok(EngineLoop {
         audit,
@@ -286,10 +286,7 @@ fn load(
         disk_behind: false,
         start_unsaved: false,
         directory_lost: false,
-        suspended: match judges_all {
-            true => vec!["state topic".to_owned()],
-            false => Vec::new(),
-        },
+        suspended,
         spill,
         reloads,
     })
@@ -326,7 +323,7 @@ fn consumers(
     logs: &EventLogs,
     pool: &Pool,
 ) -> Result<Vec<SourceConsumer>, AppError> {
-    let posted: Arc<dyn Brokers> = Arc::new(LogBrokers::new(logs.clone()));
+    let posted: Arc<dyn Brokers> = Arc::new(LogBrokers(logs.clone()));
     let mut base = 0;
     let mut consumers = Vec::new();
     for source in sources {

@@ -8,23 +8,15 @@ use tokio::sync::watch;
 use crate::telemetry::log;
 
 /// A flag that is set once. Clones share the flag.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Stop {
     flag: watch::Sender<bool>,
-}
-
-impl Default for Stop {
-    fn default() -> Stop {
-        Stop::new()
-    }
 }
 
 impl Stop {
     /// A flag that is not set.
     pub fn new() -> Stop {
-        Stop {
-            flag: watch::Sender::new(false),
-        }
+        Stop::default()
     }
 
     /// Sets the flag.

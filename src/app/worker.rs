@@ -9,6 +9,15 @@ use std::time::Duration;
 
 use super::error::AppError;
 
+/// Starts a thread of this name.
+pub(super) fn spawn(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, AppError> {
+    let thread = thread::Builder::new().name(name.to_owned());
+    thread.spawn(work).map_err(AppError::no_thread)
+}
+
 /// One piece of work, which hands its result over itself.
 pub type Job = Box<dyn FnOnce() + Send>;
 
@@ -93,12 +102,10 @@ pub struct Threads;
 impl Workers for Threads {
     fn worker(&self, name: &str) -> Result<Box<dyn Worker>, AppError> {
         let (jobs, inbox) = channel::<Job>();
-        let thread = thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(move || inbox.into_iter().for_each(|job| job()));
+        let thread = spawn(name, move || inbox.into_iter().for_each(|job| job()))?;
         Ok(Box::new(WorkerThread {
             jobs: Some(jobs),
-            thread: Some(thread.map_err(AppError::no_thread)?),
+            thread: Some(thread),
         }))
     }
 }

@@ -25,7 +25,7 @@ pub struct IdPlan {
 #[derive(Debug, Default)]
 pub(super) struct Deduplication {
     /// Horizon by source, where ids are looked at.
-    horizons: Vec<Option<i64>>,
+    horizons: BTreeMap<u16, i64>,
     partitions: BTreeMap<(u16, i32), SeenIds>,
     /// Number of the journals of a source.
     journals: BTreeMap<u16, u16>,
@@ -41,14 +41,8 @@ pub(super) struct Deduplication {
 
 impl Deduplication {
     pub fn new(plans: &[IdPlan], ids_max: usize) -> Deduplication {
-        let mut horizons = Vec::new();
-        for plan in plans {
-            let index = usize::from(plan.source);
-            horizons.resize(horizons.len().max(index + 1), None);
-            horizons[index] = Some(plan.horizon_ms);
-        }
         Deduplication {
-            horizons,
+            horizons: plans.iter().map(|p| (p.source, p.horizon_ms)).collect(),
             ids_max,
             shared_by: 1,
             ..Deduplication::default()
@@ -57,7 +51,7 @@ impl Deduplication {
 
     /// The horizon of a source whose ids are looked at.
     fn horizon_ms(&self, source: u16) -> Option<i64> {
-        self.horizons.get(usize::from(source)).copied().flatten()
+        self.horizons.get(&source).copied()
     }
 
     /// What the record repeats, if it was counted before.
@@ -90,7 +84,7 @@ impl Deduplication {
     #[cold]
     fn make_room(&mut self, sealed_until_ms: i64) -> u64 {
         for ((source, _), seen) in &mut self.partitions {
-            let horizon_ms = self.horizons.get(usize::from(*source)).copied().flatten();
+            let horizon_ms = self.horizons.get(source).copied();
             seen.forget(sealed_until_ms.saturating_sub(horizon_ms.unwrap_or(0)));
         }
         self.len = self.partitions.values().map(SeenIds::len).sum();
@@ -129,7 +123,7 @@ impl Deduplication {
         let (numbers, horizons) = (&self.journals, &self.horizons);
         for ((source, partition), seen) in &mut self.partitions {
             let number = numbers.get(source).copied().unwrap_or(u16::MAX);
-            let horizon_ms = horizons.get(usize::from(*source)).copied().flatten();
+            let horizon_ms = horizons.get(source).copied();
             let floor_ms = sealed_until_ms.saturating_sub(horizon_ms.unwrap_or(0));
             all.extend(seen.take_journal(number, *partition, floor_ms));
         }
@@ -155,7 +149,6 @@ impl Deduplication {
         self.partitions.iter().map(state)
     }
 
-    /// Heap bytes.
     pub fn bytes(&self) -> usize {
         self.partitions.values().map(SeenIds::bytes).sum()
     }

@@ -174,7 +174,9 @@ impl Reason {
             Reason::Malformed => "not a JSON object; write one object a record",
             Reason::MissingField => "the outcome is missing; every record must carry one",
             Reason::ScoreNotFinite => "the score is not finite; send a probability from 0 to 1",
-            Reason::ScoreOutOfRange => "the score is outside 0 to 1; send a probability",
+            Reason::ScoreOutOfRange => {
+                "the score is outside 0 to 1 (percentages or log-odds?); send a probability"
+            }
             Reason::ScoreNotNumber => "the score is not a number; send it without quotes",
             Reason::VectorSum => "the probabilities do not sum to 1; send them after the softmax",
             Reason::VectorLength => {

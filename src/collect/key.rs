@@ -91,14 +91,14 @@ impl<'a> Names<'a> {
 
     /// Hash of all bytes.
     #[inline]
-    pub fn hash(&self) -> u32 {
+    pub fn hash(&self) -> u64 {
         let [(a, b), (c, d), (e, f)] = self.mark.ends;
         let words = fold(a, b) ^ fold(c, d).rotate_left(21) ^ fold(e, f).rotate_left(42);
-        let mut h = fold(words, self.mark.lengths);
-        if self.mark.lengths & LONG != 0 {
-            h = hash_long(h, self.text);
+        let h = fold(words, self.mark.lengths);
+        match self.mark.lengths & LONG {
+            0 => h,
+            _ => hash_long(h, self.text),
         }
-        (h >> 32) as u32
     }
 
     /// Model, version and segment.

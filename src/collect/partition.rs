@@ -40,9 +40,10 @@
 use super::event::{Origin, PartitionId};
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Life {
     /// Being read.
+    #[default]
     Live,
     /// Read to its end.
     Idle,
@@ -57,7 +58,7 @@ enum Life {
 /// Records in a row that must be far ahead of their partition before it follows them.
 pub const CONFIRMATIONS: usize = 3;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Partition {
     source: u16,
     partition: i32,
@@ -77,6 +78,8 @@ struct Partition {
     ahead_next: Option<i64>,
     /// Offset after the last record that was counted.
     next: Option<i64>,
+    /// Where its log ended when it was found to end before `next`.
+    truncated_at: Option<i64>,
 }
 
 impl Partition {
@@ -84,14 +87,7 @@ impl Partition {
         Partition {
             source: at.source,
             partition: at.partition,
-            life: Life::Live,
-            newest_ms: None,
-            delay_ms: 0,
-            heard_ms: None,
-            heard: Vec::new(),
-            ahead: Vec::new(),
-            ahead_next: None,
-            next: None,
+            ..Partition::default()
         }
     }
 
@@ -121,6 +117,8 @@ pub struct PartitionState {
     pub idle: bool,
     /// Held back for too long: it holds no other back.
     pub left_out: bool,
+    /// See [`Partitions::truncated_at`].
+    pub truncated_at: Option<i64>,
 }
 
 /// All partitions. See the module.
@@ -331,7 +329,22 @@ impl Partitions {
 
     /// The partition's records start again with other offsets from here.
     pub fn rewind(&mut self, at: PartitionId, offset: i64) {
-        self.at_mut(at).next = Some(offset);
+        let p = self.at_mut(at);
+        (p.next, p.truncated_at) = (Some(offset), None);
+    }
+
+    /// The partition's log ends here, before its position: the records that follow are others than
+    /// those the position is about.
+    pub fn truncate(&mut self, at: PartitionId, end: i64) {
+        self.at_mut(at).truncated_at = Some(end);
+    }
+
+    /// Where the partition's log ended when it was found to end before its position, until it is
+    /// [rewound](Partitions::rewind). It goes with the position: the log may be longer than that by
+    /// now, and nothing else says that it is another.
+    pub fn truncated_at(&self, at: PartitionId) -> Option<i64> {
+        let is = |p: &&Partition| p.source == at.source && p.partition == at.partition;
+        self.all.iter().find(is)?.truncated_at
     }
 
     /// The partition is no longer read here.
@@ -399,6 +412,7 @@ impl Partitions {
             reach_ms: p.reach_ms(),
             idle: p.life == Life::Idle,
             left_out: p.life == Life::LeftOut,
+            truncated_at: p.truncated_at,
         })
     }
 

@@ -21,6 +21,7 @@
 //! one cache miss.
 
 use super::event::Event;
+pub use super::join::SeenId;
 use super::join::{Journal, JournalDelta, JournalError, JournalMark, Op, replay};
 use crate::stats::view::Prediction;
 use hashbrown::HashTable;
@@ -29,17 +30,6 @@ use std::hash::Hasher;
 
 /// Bytes of an id in memory, at most: a table is at least 7/16 full when it has just grown.
 pub const ID_BYTES: usize = size_of::<SeenId>() * 16 / 7 + 3;
-
-/// A counted record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SeenId {
-    /// Model, version, segment, id, and row where a record holds several, hashed.
-    key: [u32; 3],
-    /// Prediction and outcome, hashed.
-    content: u32,
-    /// Event time.
-    time_ms: i64,
-}
 
 /// A record of an id that was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,17 +104,7 @@ impl SeenIds {
     /// Remembers a record that was counted. Ids from before `floor_ms` are forgotten when there is
     /// no room left in the table.
     pub fn insert(&mut self, id: SeenId, floor_ms: i64) {
-        let SeenId {
-            key,
-            content,
-            time_ms,
-        } = id;
-        let op = Op::Seen {
-            key,
-            content,
-            time_ms,
-        };
-        self.journal.write(&op, time_ms);
+        self.journal.write(&Op::Seen(id), id.time_ms);
         self.put(id, floor_ms);
     }
 
@@ -177,17 +157,8 @@ impl SeenIds {
         floor_ms: i64,
     ) -> Result<(), JournalError> {
         let mut put = |op: &Op<'_>| match *op {
-            Op::Seen { time_ms, .. } if time_ms < floor_ms => Ok(()),
-            Op::Seen {
-                key,
-                content,
-                time_ms,
-            } => {
-                let id = SeenId {
-                    key,
-                    content,
-                    time_ms,
-                };
+            Op::Seen(id) if id.time_ms < floor_ms => Ok(()),
+            Op::Seen(id) => {
                 self.put(id, floor_ms);
                 Ok(())
             }

@@ -239,12 +239,7 @@ impl Stream {
                 return Err(Refusal::Panes);
             }
             Err(at) => {
-                let pane = OpenPane {
-                    start_ms,
-                    turn: 0,
-                    body: Body::new(grid, views),
-                    unlabelled: Vec::new(),
-                };
+                let pane = OpenPane::new(start_ms, Body::new(grid, views));
                 self.open.insert(at, pane);
                 self.current = at;
             }
@@ -345,12 +340,8 @@ impl Stream {
             }
             Body::unpack(&packed, grid)?;
             self.packed_bytes += packed_bytes(&packed);
-            self.open.push(OpenPane {
-                start_ms,
-                turn: 0,
-                body: Body::Packed(packed),
-                unlabelled: Vec::new(),
-            });
+            let pane = OpenPane::new(start_ms, Body::Packed(packed));
+            self.open.push(pane);
         }
         // No pane is current until an event turns to one, for the current one must be hot.
         self.current = usize::MAX;
@@ -372,6 +363,15 @@ impl Stream {
 }
 
 impl OpenPane {
+    fn new(start_ms: i64, body: Body) -> OpenPane {
+        OpenPane {
+            start_ms,
+            turn: 0,
+            body,
+            unlabelled: Vec::new(),
+        }
+    }
+
     /// Adds an event, one entry for each view; the pane must be hot, as the current one is.
     #[inline]
     pub fn observe(&mut self, seen: &[Scored], attribute: Attribute) -> Result<(), Refusal> {

@@ -24,14 +24,14 @@
 //! snapshot and a lowered cap may leave more.
 //!
 //! [`Slots`] holds one value per stream under a number, its slot. The slot stays the same while the
-//! stream lives; a new stream takes the first vacant slot. [`Table`] finds the slot by borrowed
-//! names; a `HashMap` would need an owned key for each look-up. It is an open-addressing table of
-//! slot numbers, at least half empty.
+//! stream lives; a new stream takes the first vacant slot. A hash table of slot numbers finds the
+//! slot by borrowed names; a `HashMap` would need an owned key for each look-up.
 
 use super::key::{Key, Named, Names};
 use super::segment::{OTHER, Part, Segmenting};
 use super::shape::ModelShape;
 use super::stream::Stream;
+use hashbrown::HashTable;
 
 /// Streams of one model and version.
 #[derive(Debug, Clone)]
@@ -274,7 +274,8 @@ impl Streams {
 /// One value per stream, by slot.
 #[derive(Debug, Clone)]
 pub struct Slots<T> {
-    table: Table,
+    /// Slots by the names of their values.
+    table: HashTable<usize>,
     all: Vec<Option<T>>,
     vacant: usize,
     /// No slot before it is vacant.
@@ -284,7 +285,7 @@ pub struct Slots<T> {
 impl<T> Default for Slots<T> {
     fn default() -> Slots<T> {
         Slots {
-            table: Table::default(),
+            table: HashTable::new(),
             all: Vec::new(),
             vacant: 0,
             from: 0,
@@ -296,7 +297,8 @@ impl<T: Named> Slots<T> {
     /// The slot of the stream with these names.
     #[inline]
     pub fn find(&self, names: &Names<'_>) -> Option<usize> {
-        self.table.find(names.hash(), |slot| self.is(slot, names))
+        let is = |slot: &usize| self.is(*slot, names);
+        self.table.find(names.hash(), is).copied()
     }
 
     /// Whether the stream in a slot has these names.
@@ -360,9 +362,12 @@ impl<T: Named> Slots<T> {
         if self.all[slot].is_some() {
             return false;
         }
-        self.table.insert(value.key().names().hash(), slot);
+        let hash = value.key().names().hash();
         self.all[slot] = Some(value);
         self.vacant -= 1;
+        let all = &self.all;
+        let hash_of = |slot: &usize| all[*slot].as_ref().map_or(0, |v| v.key().names().hash());
+        self.table.insert_unique(hash, slot, hash_of);
         true
     }
 
@@ -371,97 +376,16 @@ impl<T: Named> Slots<T> {
         let gone = self.all.get_mut(slot)?.take()?;
         self.vacant += 1;
         self.from = self.from.min(slot);
-        self.table.remove(gone.key().names().hash(), slot);
+        let hash = gone.key().names().hash();
+        if let Ok(entry) = self.table.find_entry(hash, |at| *at == slot) {
+            entry.remove();
+        }
         Some(gone)
     }
 
     /// Heap bytes of the table and of the slots, without what the values hold.
     pub fn bytes(&self) -> usize {
-        self.table.bytes() + self.all.capacity() * size_of::<Option<T>>()
-    }
-}
-
-/// Slots by key. The keys themselves lie with the caller, who compares them.
-#[derive(Debug, Clone, Default)]
-struct Table {
-    /// Slot + 1 and the hash; 0 is empty. A power of two long.
-    places: Vec<(u32, u32)>,
-    used: usize,
-}
-
-impl Table {
-    /// The slot with this hash for which `same` holds.
-    #[inline]
-    fn find(&self, hash: u32, same: impl Fn(usize) -> bool) -> Option<usize> {
-        let mask = self.places.len().checked_sub(1)?;
-        let mut at = hash as usize & mask;
-        loop {
-            let (slot, h) = self.places[at];
-            let slot = (slot as usize).checked_sub(1)?;
-            if h == hash && same(slot) {
-                return Some(slot);
-            }
-            at = (at + 1) & mask;
-        }
-    }
-
-    /// Adds a slot whose key is not there yet.
-    fn insert(&mut self, hash: u32, slot: usize) {
-        if (self.used + 1) * 2 > self.places.len() {
-            let doubled = vec![(0, 0); (self.places.len() * 2).max(16)];
-            for (slot, h) in std::mem::replace(&mut self.places, doubled) {
-                if slot > 0 {
-                    self.place(h, slot);
-                }
-            }
-        }
-        self.used += 1;
-        self.place(hash, slot as u32 + 1);
-    }
-
-    /// Removes a slot with this hash. Those behind it that were placed past it move up, so that no
-    /// search ends before them.
-    fn remove(&mut self, hash: u32, slot: usize) {
-        let Some(mask) = self.places.len().checked_sub(1) else {
-            return;
-        };
-        let mut gap = hash as usize & mask;
-        while self.places[gap] != (slot as u32 + 1, hash) {
-            if self.places[gap].0 == 0 {
-                return;
-            }
-            gap = (gap + 1) & mask;
-        }
-        self.used -= 1;
-        let mut at = gap;
-        loop {
-            at = (at + 1) & mask;
-            let (slot, h) = self.places[at];
-            if slot == 0 {
-                break;
-            }
-            // Not before the place at which its search begins.
-            let from_home = at.wrapping_sub(h as usize) & mask;
-            if from_home >= (at.wrapping_sub(gap) & mask) {
-                self.places[gap] = (slot, h);
-                gap = at;
-            }
-        }
-        self.places[gap] = (0, 0);
-    }
-
-    /// Heap bytes held.
-    fn bytes(&self) -> usize {
-        self.places.len() * size_of::<(u32, u32)>()
-    }
-
-    fn place(&mut self, hash: u32, slot: u32) {
-        let mask = self.places.len() - 1;
-        let mut at = hash as usize & mask;
-        while self.places[at].0 != 0 {
-            at = (at + 1) & mask;
-        }
-        self.places[at] = (slot, hash);
+        self.table.allocation_size() + self.all.capacity() * size_of::<Option<T>>()
     }
 }
 

@@ -87,9 +87,6 @@ pub struct Consumer {
     /// Records came after a wait: the logs of other partitions may have grown too, as after an
     /// outage.
     came: bool,
-    open_transaction_max: Duration,
-    /// The group has a name for it.
-    named: bool,
     throttle: ErrorThrottle,
     paused: bool,
     joined: bool,
@@ -99,12 +96,7 @@ impl Consumer {
     /// Joins the group with a client of these brokers. Returns at once, whether or not a broker can
     /// be reached.
     pub fn new(options: &KafkaOptions, brokers: &dyn Brokers) -> Result<Consumer, KafkaError> {
-        if let Some((name, why)) = options.refused_option() {
-            return Err(KafkaError::Option {
-                name: name.to_string(),
-                detail: format!("may not be set: {why}; remove it"),
-            });
-        }
+        KafkaError::find_owned(options)?;
         Ok(Consumer {
             client: brokers.join(options)?,
             topics: Topics::new(options),
@@ -127,8 +119,6 @@ impl Consumer {
             contact: Contact::default(),
             looked: Instant::now(),
             came: false,
-            open_transaction_max: options.open_transaction_max,
-            named: options.instance.is_some(),
             throttle: ErrorThrottle::default(),
             paused: false,
             joined: false,
@@ -201,10 +191,7 @@ impl Consumer {
                     }
                     continue;
                 }
-                let partition = Partition {
-                    topic: record.topic,
-                    partition: record.partition,
-                };
+                let partition = record.in_partition();
                 // A suspended partition is not read anyway.
                 let ours = next.readable(partition);
                 let position = ours.and_then(|next| position_of(error, next, record.offset));
@@ -295,7 +282,8 @@ impl Consumer {
         if self.paused {
             return;
         }
-        for (p, hidden) in self.ends.take_hidden(self.open_transaction_max) {
+        let after = self.options.open_transaction_max;
+        for (p, hidden) in self.ends.take_hidden(after) {
             handler.hidden(p, hidden.offset, hidden.since.elapsed());
         }
     }
@@ -314,7 +302,7 @@ impl Consumer {
                 }
             });
             if let Some(connected) = events.connected {
-                self.contact.update(connected);
+                self.contact.update(connected, events.answered);
             }
             for stats in events.statistics {
                 if let Some(topic) = self.topics.number(&stats.topic) {
@@ -338,7 +326,8 @@ impl Consumer {
                     {
                         self.recovery.add(p, Position::At(next));
                     }
-                    if stats.end.is_some() {
+                    // Statistics of before a denial may come after it.
+                    if stats.end.is_some() && !self.denied.contains(&p) {
                         self.ends.update(p, stats, next);
                     }
                 }
@@ -365,7 +354,7 @@ impl Consumer {
 
     fn report_failure<H: Handler>(&mut self, result: KafkaResult<()>, handler: &mut H) {
         if let Err(error) = result {
-            self.report(KafkaError::from_native(error), handler);
+            self.report(error.into(), handler);
         }
     }
 
@@ -384,8 +373,8 @@ impl Consumer {
         self.contact.explain(code, error)
     }
 
-    /// Commits the next offset of each partition, without waiting. With one that is gone the broker
-    /// refuses all.
+    /// Commits the next offset of each of these partitions that is assigned, without waiting. With
+    /// one that is gone the broker refuses all.
     pub fn commit(&self, positions: &[(Partition, i64)]) -> Result<(), KafkaError> {
         let mut list = TopicPartitionList::new();
         for &(p, offset) in positions {
@@ -394,35 +383,27 @@ impl Consumer {
                 if let Some(metadata) = self.starts.metadata(p) {
                     entry.set_metadata(metadata);
                 }
-                entry
-                    .set_offset(Offset::Offset(offset))
-                    .map_err(KafkaError::from_native)?;
+                entry.set_offset(Offset::Offset(offset))?;
             }
         }
         if list.count() == 0 {
             return Ok(());
         }
-        self.client.commit(&list).map_err(KafkaError::from_native)
+        Ok(self.client.commit(&list)?)
     }
 
     /// Stops fetching all partitions, including those assigned later. `poll` must still be called.
     pub fn pause(&mut self) -> Result<(), KafkaError> {
         self.paused = true;
-        self.client
-            .assignment()
-            .and_then(|a| self.client.pause(&a))
-            .map_err(KafkaError::from_native)
+        Ok(self.client.pause(&self.client.assignment()?)?)
     }
 
     /// Undoes [`Consumer::pause`].
     pub fn resume(&mut self) -> Result<(), KafkaError> {
         self.paused = false;
         let suspended: Vec<Partition> = self.suspended.iter().copied().collect();
-        self.client
-            .assignment()
-            .and_then(|a| self.client.resume(&a))
-            .and_then(|()| self.client.pause(&self.topics.list(&suspended)))
-            .map_err(KafkaError::from_native)
+        self.client.resume(&self.client.assignment()?)?;
+        Ok(self.client.pause(&self.topics.list(&suspended))?)
     }
 }
 

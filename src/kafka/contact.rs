@@ -1,10 +1,10 @@
 //! Since when brokers do not answer, by the statistics of the client.
 //!
 //! The client keeps trying to reach a broker that is away, and a reader only sees that no record
-//! comes. So this module measures since when no broker is connected, and since when the leader of a
-//! partition is not connected or missing. A group that has lost a member takes its partitions away,
-//! so "no broker" is also measured without partitions. And it counts how often in a row a partition
-//! was fetched from no broker although its leader is known.
+//! comes. So this module measures since when no broker is connected and answers, and since when the
+//! leader of a partition does not, or is missing. A group that has lost a member takes its
+//! partitions away, so "no broker" is also measured without partitions. And it counts how often in
+//! a row a partition was fetched from no broker although its leader is known.
 
 use super::{KafkaError, Partition};
 use rdkafka::types::RDKafkaErrorCode;
@@ -25,12 +25,12 @@ pub(super) struct Contact {
 }
 
 impl Contact {
-    /// Takes whether any broker is connected.
-    pub fn update(&mut self, connected: bool) {
+    /// Takes whether any broker is connected and answers; if not, when one last did, where known.
+    pub fn update(&mut self, connected: bool, answered: Option<Instant>) {
         self.why = self.why.take().filter(|_| !connected);
         self.cut_off = match connected {
             true => None,
-            false => self.cut_off.or_else(|| Some(Instant::now())),
+            false => self.cut_off.or(answered).or_else(|| Some(Instant::now())),
         };
     }
 
@@ -45,7 +45,7 @@ impl Contact {
         error
     }
 
-    /// Takes whether the leader of a partition is connected.
+    /// Takes whether the leader of a partition is connected and answers.
     pub fn update_leader(&mut self, p: Partition, connected: bool) {
         match connected {
             true => {
@@ -81,7 +81,7 @@ impl Contact {
         self.unfetched.remove(&p);
     }
 
-    /// For how long no broker has been connected.
+    /// For how long no broker has been connected, or has answered.
     pub fn cut_off(&self) -> Option<Duration> {
         self.cut_off.map(|since| since.elapsed())
     }
@@ -113,19 +113,29 @@ mod tests {
         assert_eq!(contact.explain(down, all()), all());
         assert_eq!(contact.explain(tls, why()), why());
         assert_eq!(contact.explain(RDKafkaErrorCode::Fail, other()), other());
-        contact.update(false);
+        contact.update(false, None);
         assert_eq!(contact.explain(down, all()), why());
-        contact.update(true);
+        contact.update(true, None);
         assert_eq!(contact.explain(down, all()), all());
+    }
+
+    #[test]
+    fn brokers_that_owe_answers_are_away_since_the_last_one() {
+        let mut contact = Contact::default();
+        let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds));
+        contact.update(false, ago(9));
+        let away = |contact: &Contact| contact.cut_off().map(|time| time.as_secs());
+        assert_eq!(away(&contact), Some(9));
+        contact.update(false, None);
+        assert_eq!(away(&contact), Some(9));
+        contact.update(true, None);
+        assert_eq!(away(&contact), None);
     }
 
     #[test]
     fn a_partition_is_given_up_after_three_statistics_in_a_row() {
         let mut contact = Contact::default();
-        let p = Partition {
-            topic: 0,
-            partition: 4,
-        };
+        let p = (0, 4).into();
         let all = [true, true, false, true, true, true, true];
         let now = all.map(|unfetched| contact.update_unfetched(p, unfetched));
         assert_eq!(now, [false, false, false, false, false, true, true]);

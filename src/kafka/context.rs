@@ -5,13 +5,14 @@
 //! its handler for the offset to start from and uses it in the assignment, instead of seeking
 //! afterwards.
 
+use super::KafkaOptions;
 use super::rebootstrap::Rebootstrap;
 use super::throttle::ErrorThrottle;
 use super::token::TokenFile;
 use rdkafka::client::{ClientContext, OAuthToken};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, RebalanceProtocol};
 use rdkafka::error::{KafkaError as Native, KafkaResult};
-use rdkafka::statistics::Statistics;
+use rdkafka::statistics::{Broker, Statistics};
 use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::types::RDKafkaRespErr;
 use rdkafka::{TopicPartitionList, config::RDKafkaLogLevel};
@@ -41,8 +42,10 @@ pub struct Events {
     pub errors_dropped: u64,
     /// The latest statistics of each partition.
     pub statistics: Vec<PartitionStats>,
-    /// Whether any broker is connected, where there were statistics.
+    /// Whether any broker is connected and answers, where there were statistics.
     pub connected: Option<bool>,
+    /// When a broker last answered, where some are connected and none answers.
+    pub answered: Option<Instant>,
 }
 
 /// Statistics of one partition.
@@ -59,7 +62,7 @@ pub struct PartitionStats {
     /// The next offset to fetch, once it is known.
     pub next: Option<i64>,
     /// When the broker that it is fetched from last responded, its leader or a follower; `None`
-    /// while that one is not connected, or there is none.
+    /// while that one is not connected or does not answer, or there is none.
     pub responded: Option<Instant>,
     /// The leader is known and the client fetches from no broker. So it is where the metadata has a
     /// lower leader epoch than the client has seen: for good, if the topic was recreated.
@@ -77,17 +80,24 @@ pub(super) struct Context {
     callbacks: AtomicU64,
     /// The facilities of librdkafka that have written a line lately.
     lines: Mutex<ErrorThrottle>,
+    /// A connected broker that has owed an answer for so long does not answer.
+    answers_within: Duration,
 }
+
+/// How long an answer may take, beyond the wait of a fetch for records. The connection to a broker
+/// that is frozen, or behind a network that drops packets, stays up for `socket.timeout.ms`.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Most errors stored between two polls.
 const ERRORS_MAX: usize = 64;
 
 impl Context {
-    pub fn new(token: TokenFile, rebootstrap: Rebootstrap) -> Context {
+    pub fn new(options: &KafkaOptions) -> Context {
         Context {
             events: Mutex::default(),
-            token,
-            rebootstrap,
+            token: options.token(),
+            rebootstrap: options.rebootstrap(),
+            answers_within: ANSWERS_WITHIN + options.fetch_wait(),
             closing: AtomicBool::new(false),
             callbacks: AtomicU64::new(0),
             lines: Mutex::default(),
@@ -156,14 +166,22 @@ impl ClientContext for Context {
     fn stats(&self, statistics: Statistics) {
         self.count_callback();
         let now = Instant::now();
+        let idle = |b: &Broker| Some(Duration::from_micros(u64::try_from(b.rxidle).ok()?));
+        // Where nothing was asked, nothing is owed.
+        let owes = |b: &Broker| {
+            b.waitresp_cnt > 0 && idle(b).is_some_and(|time| time > self.answers_within)
+        };
+        let up = || statistics.brokers.values().filter(|b| b.state == "UP");
         let responded = |id: i32| {
             // A bootstrap address has the number -1, as the broker of a partition without one.
-            let mut brokers = statistics.brokers.values().filter(|_| id >= 0);
-            let broker = brokers.find(|b| b.nodeid == id && b.state == "UP")?;
-            now.checked_sub(Duration::from_micros(u64::try_from(broker.rxidle).ok()?))
+            let mut brokers = up().filter(|b| id >= 0 && b.nodeid == id && !owes(b));
+            now.checked_sub(brokers.find_map(idle)?)
         };
+        let answers = up().any(|b| !owes(b));
+        let least = up().filter_map(idle).min().filter(|_| !answers);
         let mut events = self.events();
-        events.connected = Some(statistics.brokers.values().any(|b| b.state == "UP"));
+        events.connected = Some(answers);
+        events.answered = least.and_then(|time| now.checked_sub(time));
         events.statistics.clear();
         for (name, topic) in &statistics.topics {
             for p in topic.partitions.values() {
@@ -241,6 +259,40 @@ mod tests {
     use rdkafka::statistics::{Broker, Partition, Topic};
 
     #[test]
+    fn a_broker_that_is_connected_and_owes_an_answer_for_long_does_not_answer() {
+        let seconds = |s: i64| s * 1_000_000;
+        let connected = |idle: i64, owed: i64, options: &KafkaOptions| {
+            let broker = Broker {
+                nodeid: 1,
+                state: "UP".to_owned(),
+                rxidle: idle,
+                waitresp_cnt: owed,
+                ..Broker::default()
+            };
+            let context = Context::new(options);
+            context.stats(Statistics {
+                brokers: [("one".to_owned(), broker)].into(),
+                ..Statistics::default()
+            });
+            let events = context.take_events();
+            let ago = events.answered.map(|at| at.elapsed().as_secs());
+            (events.connected, ago)
+        };
+        let usual = KafkaOptions::default();
+        assert_eq!(connected(seconds(6), 1, &usual), (Some(false), Some(6)));
+        assert_eq!(connected(seconds(5), 1, &usual), (Some(true), None));
+        assert_eq!(connected(seconds(60), 0, &usual), (Some(true), None));
+        // A fetch may wait for records for so long.
+        let wait = ("fetch.wait.max.ms".to_owned(), "9000".to_owned());
+        let waits = KafkaOptions {
+            options: [wait].into(),
+            ..KafkaOptions::default()
+        };
+        assert_eq!(connected(seconds(13), 1, &waits), (Some(true), None));
+        assert_eq!(connected(seconds(15), 1, &waits), (Some(false), Some(15)));
+    }
+
+    #[test]
     fn a_partition_that_was_never_fetched_says_whether_its_leader_answers() {
         let broker = |nodeid: i32, state: &str| Broker {
             nodeid,
@@ -263,7 +315,7 @@ mod tests {
             ..Topic::default()
         };
         let brokers = [("one", broker(1, "UP")), ("two", broker(2, "CONNECT"))];
-        let context = Context::new(TokenFile::default(), Rebootstrap::new("one,two"));
+        let context = Context::new(&KafkaOptions::default());
         context.stats(Statistics {
             brokers: brokers.map(|(name, b)| (name.to_owned(), b)).into(),
             topics: [("scores".to_owned(), topic)].into(),

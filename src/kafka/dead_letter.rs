@@ -18,8 +18,7 @@ use super::quiet::{Quiet, Then};
 use super::{KafkaError, KafkaOptions, Record};
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, Producer, ThreadedProducer};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Counts of dead letters.
@@ -36,15 +35,8 @@ pub struct DeadLetterCounts {
 /// Writes records to the dead-letter topic without blocking. A thread of its own serves deliveries.
 pub struct DeadLetter {
     producer: ThreadedProducer<Quiet>,
-    counts: Arc<Counts>,
+    counts: Arc<Mutex<DeadLetterCounts>>,
     topic: Arc<str>,
-}
-
-#[derive(Default)]
-struct Counts {
-    delivered: AtomicU64,
-    failed: AtomicU64,
-    dropped: AtomicU64,
 }
 
 impl DeadLetter {
@@ -67,34 +59,27 @@ impl DeadLetter {
         for (key, value) in record.headers.iter() {
             headers = headers.insert(Header { key, value });
         }
+        let timestamp_ms = record.timestamp_ms.map(|ms| ms.to_string());
         for (key, value) in [
-            ("trueline.reason", reason),
-            ("trueline.detail", detail),
-            ("trueline.topic", topic),
-            ("trueline.partition", &partition),
-            ("trueline.offset", &offset),
+            ("trueline.reason", Some(reason)),
+            ("trueline.detail", Some(detail)),
+            ("trueline.topic", Some(topic)),
+            ("trueline.partition", Some(partition.as_str())),
+            ("trueline.offset", Some(offset.as_str())),
+            ("trueline.timestamp_ms", timestamp_ms.as_deref()),
         ] {
-            headers = headers.insert(Header {
-                key,
-                value: Some(value),
-            });
-        }
-        if let Some(t) = record.timestamp_ms {
-            headers = headers.insert(Header {
-                key: "trueline.timestamp_ms",
-                value: Some(&t.to_string()),
-            });
+            if value.is_some() {
+                headers = headers.insert(Header { key, value });
+            }
         }
         let (counts, to) = (Arc::clone(&self.counts), Arc::clone(&self.topic));
         let then: Then = Box::new(move |written| {
-            let count = match written {
-                Ok(_) => &counts.delivered,
-                Err(error) => {
-                    crate::warn_limited!(topic = %to, %error, "dead letter not written");
-                    &counts.failed
-                }
-            };
-            count.fetch_add(1, Ordering::Relaxed);
+            if let Err(error) = &written {
+                crate::warn_limited!(topic = %to, %error, "dead letter not written");
+            }
+            let mut counts = lock(&counts);
+            counts.delivered += u64::from(written.is_ok());
+            counts.failed += u64::from(written.is_err());
         });
         let mut letter: BaseRecord<'_, [u8], [u8], Box<Then>> =
             BaseRecord::with_opaque_to(&self.topic, Box::new(then)).headers(headers);
@@ -107,7 +92,7 @@ impl DeadLetter {
         }
         if let Err((error, _)) = self.producer.send(letter) {
             crate::warn_limited!(topic = %self.topic, %error, "dead letter not written");
-            self.counts.dropped.fetch_add(1, Ordering::Relaxed);
+            lock(&self.counts).dropped += 1;
         }
     }
 
@@ -118,12 +103,7 @@ impl DeadLetter {
 
     /// Counts so far.
     pub fn counts(&self) -> DeadLetterCounts {
-        let c = &self.counts;
-        DeadLetterCounts {
-            delivered: c.delivered.load(Ordering::Relaxed),
-            failed: c.failed.load(Ordering::Relaxed),
-            dropped: c.dropped.load(Ordering::Relaxed),
-        }
+        *lock(&self.counts)
     }
 
     /// Waits for queued dead letters, at most `timeout`. Returns whether the queue is empty.
@@ -132,26 +112,23 @@ impl DeadLetter {
     }
 }
 
+fn lock(counts: &Mutex<DeadLetterCounts>) -> MutexGuard<'_, DeadLetterCounts> {
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::native::Message;
     use super::*;
     use crate::kafka::headers::{Headers, Parts};
-    use rdkafka::consumer::{BaseConsumer, Consumer};
-    use rdkafka::mocking::MockCluster;
-    use rdkafka::{Offset, TopicPartitionList};
+    use crate::kafka::mock::{broker, reader};
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
     #[test]
     fn a_tombstone_is_a_tombstone_among_the_dead_letters() {
-        let mock = MockCluster::new(1).expect("a broker");
-        mock.create_topic("dead", 1, 1).expect("a topic");
-        let options = KafkaOptions {
-            brokers: mock.bootstrap_servers(),
-            dead_letter: Some("dead".to_owned()),
-            ..KafkaOptions::default()
-        };
+        let (_mock, mut options) = broker("dead");
+        options.dead_letter = Some("dead".to_owned());
         let letters = DeadLetter::new(&options).expect("a producer");
         let letters = letters.expect("it has a topic");
         for tombstone in [true, false] {
@@ -160,24 +137,15 @@ mod tests {
                 tombstone,
             };
             let record = Record {
-                topic: 0,
-                partition: 0,
                 offset: 5,
-                timestamp_ms: None,
                 key: Some(b"k"),
-                payload: b"",
                 headers: Headers::of_owned(&parts),
+                ..Record::default()
             };
             letters.send("t", &record, "malformed", "no object");
         }
         assert!(letters.flush(PATIENCE));
-        let mut config = options.client_config();
-        let consumer: BaseConsumer = config.set("group.id", "g").create().expect("a consumer");
-        let mut list = TopicPartitionList::new();
-        let begun = list.add_partition_offset("dead", 0, Offset::Beginning);
-        begun
-            .and_then(|()| consumer.assign(&list))
-            .expect("assigned");
+        let consumer = reader(&options, "dead");
         for tombstone in [true, false] {
             let message = consumer.poll(PATIENCE).expect("a record").expect("sound");
             let message = Message::of(&message);

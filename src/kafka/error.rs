@@ -1,11 +1,19 @@
 //! Errors of the Kafka client. Each message names the remedy.
 
-use super::KafkaOptions;
+use super::{KafkaOptions, OWNED};
 use rdkafka::error::KafkaError as Native;
 use rdkafka::types::RDKafkaErrorCode as Code;
 
 /// What OpenSSL says where the other side ended the connection, and why.
 const ALERT: &str = "SSL alert";
+
+/// What OpenSSL says of a private key that does not belong to the certificate; the last one where
+/// the two are even of different kinds.
+const UNPAIRED: [&str; 3] = [
+    "key values mismatch",
+    "key type mismatch",
+    "no certificate assigned",
+];
 
 /// What librdkafka says once no broker is connected.
 const DOWN: &str = "brokers are down";
@@ -161,27 +169,14 @@ impl KafkaError {
         }
     }
 
-    /// An error that a call of the client returned.
-    pub(super) fn from_native(error: Native) -> KafkaError {
-        match error {
-            Native::ClientConfig(_, detail, name, value) => {
-                let shown = if super::is_secret(&name) {
-                    "its value".to_string()
-                } else {
-                    format!("`{value}`")
-                };
-                KafkaError::Option {
-                    name,
-                    detail: format!(
-                        "librdkafka refuses {shown}: {detail}; see its CONFIGURATION.md"
-                    ),
-                }
-            }
-            Native::ClientCreation(detail) => KafkaError::Other(format!(
-                "{detail}; check the security settings and `options`"
-            )),
-            other => KafkaError::Other(other.to_string()),
-        }
+    /// An error names the first of these settings that may not be set, with the reason.
+    pub(super) fn find_owned(options: &KafkaOptions) -> Result<(), KafkaError> {
+        let mut set = OWNED.iter().filter(|o| options.options.contains_key(o.0));
+        let refused = set.next().map(|(name, why)| KafkaError::Option {
+            name: (*name).to_owned(),
+            detail: format!("may not be set: {why}; remove it"),
+        });
+        refused.map_or(Ok(()), Err)
     }
 
     /// This user lacks a right on a topic.
@@ -190,6 +185,32 @@ impl KafkaError {
             on: format!("topic `{topic}`"),
             right,
             detail,
+        }
+    }
+
+    /// Why a client with these options cannot be made. OpenSSL names no file.
+    pub(super) fn of_creation(error: Native, options: &KafkaOptions) -> KafkaError {
+        let option = |name: &str| options.options.get(name).map(String::as_str);
+        let certificate = option("ssl.certificate.location").unwrap_or("which is not given");
+        match &error {
+            Native::ClientCreation(detail) => match option("ssl.key.location") {
+                Some(key) if UNPAIRED.iter().any(|said| detail.contains(said)) => {
+                    KafkaError::Other(format!(
+                        "the private key in {key} (`key_file`) does not belong to the certificate in {certificate} \
+                         (`certificate_file`) ({detail}); name the key that the certificate was made for"
+                    ))
+                }
+                Some(key) if detail.starts_with("ssl.key.location") => KafkaError::Other(format!(
+                    "no private key can be read from {key} (`key_file`) ({detail}); name a PEM file with the key, and \
+                     its password in `key_password` if it has one"
+                )),
+                _ if detail.starts_with("ssl.certificate.location") => KafkaError::Other(format!(
+                    "no certificate can be read from {certificate} (`certificate_file`) ({detail}); name a PEM file \
+                     with the certificate"
+                )),
+                _ => error.into(),
+            },
+            _ => error.into(),
         }
     }
 
@@ -245,6 +266,31 @@ impl KafkaError {
     }
 }
 
+/// An error that a call of the client returned.
+impl From<Native> for KafkaError {
+    fn from(error: Native) -> KafkaError {
+        match error {
+            Native::ClientConfig(_, detail, name, value) => {
+                let shown = if super::is_secret(&name) {
+                    "its value".to_string()
+                } else {
+                    format!("`{value}`")
+                };
+                KafkaError::Option {
+                    name,
+                    detail: format!(
+                        "librdkafka refuses {shown}: {detail}; see its CONFIGURATION.md"
+                    ),
+                }
+            }
+            Native::ClientCreation(detail) => KafkaError::Other(format!(
+                "{detail}; check the security settings and `options`"
+            )),
+            other => KafkaError::Other(other.to_string()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,6 +309,42 @@ mod tests {
         assert!(error.ended().ends_with("fenced; start again"));
     }
 
+    /// Texts of librdkafka and OpenSSL 3.
+    #[test]
+    fn a_key_and_a_certificate_that_cannot_be_used_are_named_with_their_files() {
+        let mut options = KafkaOptions::default();
+        let files = [
+            ("ssl.key.location", "/b.key"),
+            ("ssl.certificate.location", "/a.pem"),
+        ];
+        let files = files.map(|(name, file)| (name.to_owned(), file.to_owned()));
+        options.options = files.into();
+        let said = |detail: &str| {
+            let error = Native::ClientCreation(detail.to_owned());
+            KafkaError::of_creation(error, &options).to_string()
+        };
+        for unpaired in [
+            "ssl.key.location failed: error:05800074:x509 certificate routines::key values mismatch",
+            "Private key check failed: error:0A0000B1:SSL routines::no certificate assigned",
+        ] {
+            let said = said(unpaired);
+            assert!(said.contains("/b.key (`key_file`) does not"), "{said}");
+            assert!(said.contains("/a.pem (`certificate_file`)"), "{said}");
+            assert!(said.ends_with("; name the key that the certificate was made for"));
+        }
+        let key = said("ssl.key.location failed: error:0A080009:SSL routines::PEM lib");
+        assert!(
+            key.contains("/b.key (`key_file`)") && !key.contains("/a.pem"),
+            "{key}"
+        );
+        let certificate = said("ssl.certificate.location failed: error:0A080009::PEM lib");
+        assert!(
+            certificate.contains("/a.pem (`certificate_file`)"),
+            "{certificate}"
+        );
+        assert!(said("else").ends_with("else; check the security settings and `options`"));
+    }
+
     #[test]
     fn a_topic_that_is_missing_is_named_with_its_key() {
         let error = KafkaError::Topic {
@@ -270,16 +352,14 @@ mod tests {
             detail: "unknown".to_owned(),
             key: "dead_letter",
         };
-        assert!(
-            error
-                .ended()
-                .ends_with("create it or correct `dead_letter`")
-        );
+        let said = error.ended();
+        assert!(said.ends_with("create it or correct `dead_letter`"));
     }
 
     /// Texts of librdkafka and OpenSSL 3, with what each of them must name as the remedy.
     #[test]
     fn each_fault_of_a_connection_names_what_to_check() {
+        use Code::*;
         let plain = KafkaOptions {
             brokers: "b:1".to_owned(),
             group: "g".to_owned(),
@@ -292,52 +372,37 @@ mod tests {
         let alert = "error:0A000412:SSL routines::sslv3 alert bad certificate: SSL alert number 42";
         let down = "1/1 brokers are down";
         let cases = [
-            (Code::SSL, &tls, verify, "check `ca_file`"),
+            (SSL, &tls, verify, "check `ca_file`"),
+            (BrokerTransportFailure, &tls, verify, "check `ca_file`"),
             (
-                Code::BrokerTransportFailure,
-                &tls,
-                verify,
-                "check `ca_file`",
-            ),
-            (
-                Code::BrokerTransportFailure,
+                BrokerTransportFailure,
                 &tls,
                 alert,
                 "check `certificate_file`",
             ),
-            (Code::SSL, &tls, alert, "check `certificate_file`"),
+            (SSL, &tls, alert, "check `certificate_file`"),
             (
-                Code::AllBrokersDown,
+                AllBrokersDown,
                 &plain,
                 down,
                 "set [kafka.tls] or [kafka.sasl]",
             ),
+            (AllBrokersDown, &tls, down, "(1/1 brokers are down); still"),
             (
-                Code::AllBrokersDown,
-                &tls,
-                down,
-                "(1/1 brokers are down); still",
-            ),
-            (
-                Code::SaslAuthenticationFailed,
+                SaslAuthenticationFailed,
                 &tls,
                 "no",
                 "`username` and `password`",
             ),
+            (GroupAuthorizationFailed, &tls, "no", "group `g`: this user"),
             (
-                Code::GroupAuthorizationFailed,
-                &tls,
-                "no",
-                "group `g`: this user",
-            ),
-            (
-                Code::TopicAuthorizationFailed,
+                TopicAuthorizationFailed,
                 &tls,
                 "scores-b: no",
                 "topic `scores-b`: this user",
             ),
             (
-                Code::UnknownTopic,
+                UnknownTopic,
                 &tls,
                 "scores: none",
                 "topic `scores`: scores: none; create it",

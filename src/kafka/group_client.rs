@@ -122,18 +122,15 @@ pub(super) struct GroupMember {
 impl GroupMember {
     /// Joins the group. Returns at once, whether or not a broker can be reached.
     pub fn new(options: &KafkaOptions) -> Result<GroupMember, KafkaError> {
-        let context = Context::new(options.token(), options.rebootstrap());
-        let client: BaseConsumer<Context> = options
-            .consumer_config()
-            .create_with_context(context)
-            .map_err(KafkaError::from_native)?;
+        let context = Context::new(options);
+        let client: KafkaResult<BaseConsumer<Context>> =
+            options.consumer_config().create_with_context(context);
+        let client = client.map_err(|error| KafkaError::of_creation(error, options))?;
         let client = Arc::new(client);
         let queue = BatchQueue::new(Arc::clone(&client))
             .ok_or_else(|| KafkaError::Other("no memory for a queue".to_string()))?;
         let subscribed: Vec<&str> = options.subscribed().iter().map(String::as_str).collect();
-        client
-            .subscribe(&subscribed)
-            .map_err(KafkaError::from_native)?;
+        client.subscribe(&subscribed)?;
         Ok(GroupMember {
             queue,
             client,
@@ -284,8 +281,7 @@ impl GroupClient for GroupMember {
         within: Duration,
     ) -> Result<TopicPartitionList, KafkaError> {
         let client: BaseConsumer<Quiet> = create(&reader_config(options, &options.group), options)?;
-        let offsets = client.committed_offsets(list, within);
-        offsets.map_err(KafkaError::from_native)
+        Ok(client.committed_offsets(list, within)?)
     }
 
     fn offsets_for_times(
@@ -310,8 +306,9 @@ impl GroupClient for GroupMember {
     }
 }
 
+/// The record of a message of this topic.
 #[inline]
-fn record(topic: u16, m: Message<'_>) -> Record<'_> {
+pub(super) fn record(topic: u16, m: Message<'_>) -> Record<'_> {
     Record {
         topic,
         partition: m.partition(),

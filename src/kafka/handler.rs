@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 /// One record, borrowed from the client for the duration of the call.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Record<'a> {
     /// Position of the topic in [`super::KafkaOptions::topics`].
     pub topic: u16,
@@ -21,6 +21,14 @@ pub struct Record<'a> {
     pub payload: &'a [u8],
     /// Headers.
     pub headers: Headers<'a>,
+}
+
+impl Record<'_> {
+    /// Its partition.
+    #[inline]
+    pub fn in_partition(&self) -> Partition {
+        (self.topic, self.partition).into()
+    }
 }
 
 /// A record of a batch, or the error of a partition.
@@ -82,6 +90,12 @@ pub trait Handler {
         false
     }
 
+    /// Where this partition, whose position is known, ended when [`Handler::truncated`] was last
+    /// called for it, and it was not rewound since.
+    fn truncated_at(&self, _partition: Partition) -> Option<i64> {
+        None
+    }
+
     /// A rebalance revokes these partitions: [`Handler::revoked`] follows for each.
     fn revoking(&mut self, _partitions: &[Partition]) {}
 
@@ -112,6 +126,11 @@ pub trait Handler {
     /// [`KafkaOptions::truncated`](super::KafkaOptions::truncated) says. Its records may reuse
     /// offsets.
     fn rewound(&mut self, partition: Partition, offset: i64);
+
+    /// The partition ends here, before the position, and nothing says where to continue:
+    /// [`Handler::suspended`] follows. Wherever the position is kept, this must be kept too: once
+    /// the log is longer than that, nothing else tells that its records are others.
+    fn truncated(&mut self, _partition: Partition, _end: i64) {}
 
     /// The partition stays assigned but is no longer read, for this reason. One that does not exist
     /// [begins](Handler::begins) once it is added.

@@ -128,8 +128,7 @@ impl Asked for Asking<'_> {
         let mut all = BTreeMap::new();
         for topic in topics {
             let left = until.saturating_duration_since(Instant::now());
-            let metadata = self.client.fetch_metadata(Some(topic), left);
-            let metadata = metadata.map_err(KafkaError::from_native)?;
+            let metadata = self.client.fetch_metadata(Some(topic), left)?;
             let partitions = metadata.topics().iter().flat_map(|t| t.partitions());
             let led = partitions.filter(|p| p.leader() >= 0);
             all.extend(led.map(|p| ((topic.to_owned(), p.id()), p.leader())));
@@ -156,7 +155,7 @@ fn answer(e: &TopicPartitionListElem<'_>) -> Option<(Place, i64)> {
 
 fn failure(error: Native) -> Failure {
     let code = error.rdkafka_error_code();
-    let error = KafkaError::from_native(error);
+    let error = error.into();
     match code {
         Some(
             Code::OperationTimedOut

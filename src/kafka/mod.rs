@@ -13,6 +13,8 @@ mod handler;
 mod headers;
 mod librdkafka;
 mod list_offsets;
+#[cfg(test)]
+mod mock;
 mod native;
 mod offsets;
 mod options;

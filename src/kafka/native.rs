@@ -293,20 +293,16 @@ fn bytes<'b>(start: *const u8, len: usize) -> Option<&'b [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kafka::mock::{broker, reader};
     use rdkafka::message::{Header, OwnedHeaders};
-    use rdkafka::mocking::MockCluster;
     use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
-    use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
     #[test]
     fn a_header_whose_name_is_no_text_is_read_without_a_name() {
-        let mock = MockCluster::new(1).expect("a broker");
-        mock.create_topic("t", 1, 1).expect("a topic");
-        let mut config = ClientConfig::new();
-        config.set("bootstrap.servers", mock.bootstrap_servers());
-        let producer: BaseProducer = config.create().expect("a producer");
+        let (_mock, options) = broker("t");
+        let producer: BaseProducer = options.client_config().create().expect("a producer");
         // SAFETY: rdkafka passes the bytes on and takes them for no text.
         let name = unsafe { String::from_utf8_unchecked(vec![b'n', 0xff]) };
         let header = |key| Header {
@@ -318,13 +314,7 @@ mod tests {
         let record: BaseRecord<'_, (), str> = BaseRecord::to("t").payload("p").headers(headers);
         producer.send(record).map_err(|(e, _)| e).expect("queued");
         producer.flush(PATIENCE).expect("delivered");
-        config.set("group.id", "g");
-        let consumer: BaseConsumer = config.create().expect("a consumer");
-        let mut list = TopicPartitionList::new();
-        let begun = list.add_partition_offset("t", 0, Offset::Beginning);
-        begun
-            .and_then(|()| consumer.assign(&list))
-            .expect("assigned");
+        let consumer = reader(&options, "t");
         // The consumer's own queue: nothing is forwarded.
         let message = consumer.poll(PATIENCE).expect("a record").expect("sound");
         let message = Message::of(&message);

@@ -197,46 +197,30 @@ mod tests {
     #[test]
     fn an_error_from_before_a_restart_moves_nothing() {
         let restart = Some(40);
-        assert_eq!(
-            Position::None.since_restart(Some(&restart)),
-            Position::At(40)
-        );
-        assert_eq!(
-            Position::Cut(40).since_restart(Some(&restart)),
-            Position::At(40)
-        );
+        let since = |position: Position| position.since_restart(Some(&restart));
+        assert_eq!(since(Position::None), Position::At(40));
+        assert_eq!(since(Position::Cut(40)), Position::At(40));
+        assert_eq!(since(Position::At(9)), Position::At(9));
         assert_eq!(Position::Cut(40).since_restart(None), Position::Cut(40));
-        assert_eq!(
-            Position::At(9).since_restart(Some(&restart)),
-            Position::At(9)
-        );
     }
 
     #[test]
     fn a_request_that_fails_is_repeated_later() {
         let mut recovery = OffsetRecovery::new(Truncated::Stop);
-        let partition = Partition {
-            topic: 0,
-            partition: 1,
-        };
+        let partition = (0, 1).into();
         recovery.add(partition, Position::At(7));
         let away = |_, _| Err(KafkaError::Other("away".into()));
         let (_, _, result) = recovery.next(away).expect("its turn");
         assert!(result.is_err() && !recovery.is_empty());
         assert!(recovery.next(|_, _| Ok((0, 9))).is_none(), "not at once");
-        let higher = Partition {
-            partition: 2,
-            ..partition
-        };
+        let higher = (0, 2).into();
         recovery.add(higher, Position::At(7));
         recovery.retry_at = Instant::now();
         recovery.all.get_mut(&higher).expect("there").1 -= Duration::from_secs(9);
         for turn in [higher, partition] {
             let (whose, _, result) = recovery.next(|_, _| Ok((0, 9))).expect("its turn");
-            assert_eq!(
-                (whose, result),
-                (turn, Ok(Action::Continue(Offset::Offset(7))))
-            );
+            let goes_on = Ok(Action::Continue(Offset::Offset(7)));
+            assert_eq!((whose, result), (turn, goes_on));
         }
         assert!(recovery.is_empty());
     }

@@ -62,7 +62,7 @@ pub struct Security {
     pub mechanism: Option<String>,
     /// SASL user.
     pub username: Option<String>,
-    /// SASL password; masked in `Debug`.
+    /// SASL password; omitted in `Debug`.
     pub password: Option<String>,
     /// PEM file of the certificate authority of the brokers.
     pub ca_file: Option<String>,
@@ -139,6 +139,8 @@ impl Default for KafkaOptions {
     }
 }
 
+/// How long a broker waits for records before it answers a fetch: the default of librdkafka.
+const FETCH_WAIT_MS: u64 = 500;
 /// Defaults of librdkafka, which are lower limits here, and its limit for one partition of a
 /// response.
 const FETCH_PARTITION_BYTES: usize = 1 << 20;
@@ -179,7 +181,7 @@ pub const OWNED: [(&str, &str); 9] = [
 ];
 
 /// Whether a setting applies to every client, not only to consumers.
-pub(super) fn is_client_option(name: &str) -> bool {
+fn is_client_option(name: &str) -> bool {
     let prefixes = [
         "security.",
         "sasl.",
@@ -252,7 +254,9 @@ impl KafkaOptions {
         if let Some(instance) = &self.instance {
             c.set("group.instance.id", instance);
         }
-        self.pass_through(&mut c);
+        for (k, v) in &self.options {
+            c.set(k, v);
+        }
         c
     }
 
@@ -278,9 +282,7 @@ impl KafkaOptions {
             .set("queue.buffering.max.kbytes", "65536")
             // A record that could not be decoded may be longer than the longest one to decode.
             .set("message.max.bytes", "16777216");
-        for (k, v) in self.options.iter().filter(|(k, _)| is_client_option(k)) {
-            c.set(k, v);
-        }
+        self.pass_through_to_client(&mut c);
         c
     }
 
@@ -310,24 +312,23 @@ impl KafkaOptions {
         Rebootstrap::new(&self.brokers)
     }
 
+    /// How long a broker may wait for records before it answers a fetch.
+    pub(super) fn fetch_wait(&self) -> Duration {
+        let set = self.options.get("fetch.wait.max.ms");
+        let ms = set.and_then(|ms| ms.parse().ok());
+        Duration::from_millis(ms.unwrap_or(FETCH_WAIT_MS))
+    }
+
     /// Where tokens come from.
     pub(super) fn token(&self) -> TokenFile {
         TokenFile(self.security.token_file.clone())
     }
 
-    /// Adds the user's own settings, but for those of [`OWNED`], which [`super::Consumer::new`]
-    /// refuses.
-    pub(super) fn pass_through(&self, c: &mut ClientConfig) {
-        for (k, v) in &self.options {
+    /// Adds those of the user's own settings that apply to every client.
+    pub(super) fn pass_through_to_client(&self, c: &mut ClientConfig) {
+        for (k, v) in self.options.iter().filter(|(k, _)| is_client_option(k)) {
             c.set(k, v);
         }
-    }
-
-    /// The first setting of the map that may not be set, with the reason.
-    pub fn refused_option(&self) -> Option<(&'static str, &'static str)> {
-        OWNED
-            .into_iter()
-            .find(|(name, _)| self.options.contains_key(*name))
     }
 }
 
@@ -345,47 +346,33 @@ pub fn is_secret(option: &str) -> bool {
     .any(|s| option.contains(s))
 }
 
-const MASK: &str = "******";
-
 impl fmt::Debug for Security {
+    /// Omits the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Security")
             .field("protocol", &self.protocol)
             .field("mechanism", &self.mechanism)
             .field("username", &self.username)
-            .field("password", &self.password.as_ref().map(|_| MASK))
-            .field("ca_file", &self.ca_file)
-            .field("token_file", &self.token_file)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for KafkaOptions {
+    /// Omits the other settings of librdkafka, among which are secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let options: BTreeMap<&str, &str> = self
-            .options
-            .iter()
-            .map(|(k, v)| (k.as_str(), if is_secret(k) { MASK } else { v.as_str() }))
-            .collect();
         f.debug_struct("KafkaOptions")
             .field("brokers", &self.brokers)
             .field("group", &self.group)
-            .field("instance", &self.instance)
             .field("topics", &self.topics)
             .field("security", &self.security)
-            .field("start", &self.start)
-            .field("record_bytes_max", &self.record_bytes_max)
-            .field("queue_kbytes_max", &self.queue_kbytes_max)
-            .field("dead_letter", &self.dead_letter)
-            .field("statistics_ms", &self.statistics_ms)
-            .field("options", &options)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kafka::KafkaError;
 
     #[test]
     fn a_password_is_never_shown() {
@@ -402,23 +389,21 @@ mod tests {
 
     #[test]
     fn a_setting_that_the_promises_rest_on_is_refused_with_its_reason() {
-        let o = KafkaOptions {
-            options: BTreeMap::from([("enable.auto.commit".into(), "true".into())]),
-            ..KafkaOptions::default()
-        };
-        assert_eq!(o.refused_option().map(|r| r.0), Some("enable.auto.commit"));
-        let o = KafkaOptions {
-            options: BTreeMap::from([("metadata.broker.list".into(), "b:1".into())]),
-            ..KafkaOptions::default()
-        };
-        let refused = o.refused_option().map(|r| r.0);
-        assert_eq!(refused, Some("metadata.broker.list"));
-        let o = KafkaOptions {
-            options: BTreeMap::from([("statistics.interval.ms".into(), "0".into())]),
-            ..KafkaOptions::default()
-        };
-        let why = o.refused_option().map(|r| r.1);
-        assert!(why.is_some_and(|why| why.ends_with("set `statistics_interval` instead")));
+        for (name, why) in [
+            ("enable.auto.commit", "offsets are stored with the sums"),
+            ("metadata.broker.list", "set `brokers` instead"),
+            (
+                "statistics.interval.ms",
+                "set `statistics_interval` instead",
+            ),
+        ] {
+            let o = KafkaOptions {
+                options: BTreeMap::from([(name.into(), "0".into())]),
+                ..KafkaOptions::default()
+            };
+            let said = KafkaError::find_owned(&o).expect_err(name).to_string();
+            assert!(said.contains(name) && said.contains(why), "{said}");
+        }
     }
 
     #[test]

@@ -114,6 +114,11 @@ impl PartitionEnds {
         self.stats.remove(&p);
     }
 
+    /// Forgets the end of a partition until the next statistics.
+    pub fn forget(&mut self, p: Partition) {
+        self.stats.remove(&p);
+    }
+
     /// Number of watched partitions.
     pub fn watched(&self) -> usize {
         self.open.len()

@@ -5,7 +5,7 @@ use super::{KafkaError, KafkaOptions};
 use rdkafka::client::{ClientContext, OAuthToken};
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
-use rdkafka::error::KafkaError as Native;
+use rdkafka::error::{KafkaError as Native, KafkaResult};
 use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
 use std::collections::BTreeMap;
@@ -77,17 +77,13 @@ fn try_metadata(
     timeout: Duration,
     probe: &mut Probe,
 ) -> Result<(), KafkaError> {
-    if let Some((name, why)) = options.refused_option() {
-        return Err(KafkaError::Option {
-            name: name.to_string(),
-            detail: format!("may not be set: {why}; remove it"),
-        });
-    }
+    KafkaError::find_owned(options)?;
     let mut config = options.consumer_config();
     // What is asked of a topic that may be read ends so.
     config.set("enable.partition.eof", "true");
-    let created = config.create_with_context(Errors(Mutex::default(), options.token()));
-    let client: BaseConsumer<Errors> = created.map_err(KafkaError::from_native)?;
+    let context = Errors(Mutex::default(), options.token());
+    let client: KafkaResult<BaseConsumer<Errors>> = config.create_with_context(context);
+    let client = client.map_err(|error| KafkaError::of_creation(error, options))?;
     if options.security.token_file.is_some() {
         // A poll requests the token, without which there is no metadata.
         let _ = client.poll(Duration::from_millis(200));
@@ -153,7 +149,7 @@ fn denied_group(
     let found = reported(client, options).into_iter();
     let mut found = found.chain([match answer.rdkafka_error_code() {
         Some(code) => KafkaError::from_code(code, answer.to_string(), options),
-        None => KafkaError::from_native(answer),
+        None => answer.into(),
     }]);
     found.find(KafkaError::is_of_group)
 }

@@ -4,7 +4,6 @@
 //! Errors are only debug lines, because the consumer reports the same ones. What became of a record
 //! goes to whoever wrote it.
 
-use super::options::is_client_option;
 use super::rebootstrap::Rebootstrap;
 use super::token::TokenFile;
 use super::{KafkaError, KafkaOptions};
@@ -41,8 +40,8 @@ impl Quiet {
             token: options.token(),
             rebootstrap: options.rebootstrap(),
         };
-        let made: Result<T, Native> = config.create_with_context(context);
-        made.map_err(KafkaError::from_native)
+        let client = config.create_with_context(context);
+        client.map_err(|error| KafkaError::of_creation(error, options))
     }
 
     /// Adds the brokers again if the client has lost them.
@@ -94,9 +93,7 @@ pub(super) fn reader_config(options: &KafkaOptions, group: &str) -> ClientConfig
 /// Settings of every such client.
 pub(super) fn settings(options: &KafkaOptions) -> ClientConfig {
     let mut c = options.client_config();
-    for (k, v) in options.options.iter().filter(|(k, _)| is_client_option(k)) {
-        c.set(k, v);
-    }
+    options.pass_through_to_client(&mut c);
     c
 }
 

@@ -130,9 +130,9 @@ pub(super) fn client(options: &KafkaOptions) -> Result<BaseConsumer<Context>, Ka
         .set("auto.offset.reset", "error")
         .set("enable.partition.eof", "true")
         .set("statistics.interval.ms", "0");
-    config
-        .create_with_context(Context::new(options.token(), options.rebootstrap()))
-        .map_err(KafkaError::from_native)
+    let context = Context::new(options);
+    let client = config.create_with_context(context);
+    client.map_err(|error| KafkaError::of_creation(error, options))
 }
 
 /// The ranges of all partitions, from `from` to the bound of each topic in `to`. Requests offsets
@@ -162,8 +162,7 @@ pub fn resolve(
             let bounds = match seen.get(&key) {
                 Some(bounds) => *bounds,
                 None => {
-                    let bounds = client.fetch_watermarks(name, partition, REQUEST);
-                    let bounds = bounds.map_err(KafkaError::from_native)?;
+                    let bounds = client.fetch_watermarks(name, partition, REQUEST)?;
                     *seen.entry(key).or_insert(bounds)
                 }
             };
@@ -190,15 +189,12 @@ fn offsets_of_time(
     };
     let mut list = TopicPartitionList::new();
     for partition in 0..partitions {
-        list.add_partition_offset(topic, partition, Offset::Offset(*ms))
-            .map_err(KafkaError::from_native)?;
+        list.add_partition_offset(topic, partition, Offset::Offset(*ms))?;
     }
-    let found = client
-        .offsets_for_times(list, REQUEST)
-        .map_err(KafkaError::from_native)?;
+    let found = client.offsets_for_times(list, REQUEST)?;
     let mut all = vec![None; partitions.unsigned_abs() as usize];
     for entry in found.elements() {
-        entry.error().map_err(KafkaError::from_native)?;
+        entry.error()?;
         let at = usize::try_from(entry.partition()).ok();
         if let (Some(slot), Offset::Offset(offset)) =
             (at.and_then(|at| all.get_mut(at)), entry.offset())

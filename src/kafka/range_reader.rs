@@ -13,10 +13,10 @@
 //! [`PATIENCE`] without a record.
 
 use super::context::Context;
+use super::group_client::record;
 use super::native::BatchQueue;
 use super::range::{Gap, Missing, Span, client};
-use super::{KafkaError, KafkaOptions, Owned, Partition, QUEUE_KBYTES_MAX, Record};
-use crate::kafka::Headers;
+use super::{KafkaError, KafkaOptions, Owned, Partition, QUEUE_KBYTES_MAX};
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
@@ -126,8 +126,7 @@ impl RangeReader {
                 // Before the assignment, or the first records go to another queue.
                 queue.forward(&span.name, span.partition);
                 let begin = Offset::Offset(span.begin);
-                list.add_partition_offset(&span.name, span.partition, begin)
-                    .map_err(KafkaError::from_native)?;
+                list.add_partition_offset(&span.name, span.partition, begin)?;
             }
             self.partitions.push(PartitionReader {
                 queue,
@@ -138,7 +137,7 @@ impl RangeReader {
                 fetch_max: 1,
             });
         }
-        self.client.assign(&list).map_err(KafkaError::from_native)
+        Ok(self.client.assign(&list)?)
     }
 
     fn note_deleted(&mut self, span: &Span) {
@@ -206,15 +205,8 @@ impl RangeReader {
                 0 if message.offset() >= reader.span.end => reader.done = true,
                 0 => {
                     bytes += message.payload().len() + 64;
-                    reader.waiting.push_back(Owned::of(&Record {
-                        topic: reader.span.topic,
-                        partition: reader.span.partition,
-                        offset: message.offset(),
-                        timestamp_ms: message.timestamp_ms(),
-                        key: message.key(),
-                        payload: message.payload(),
-                        headers: Headers::of_message(message),
-                    }));
+                    let record = record(reader.span.topic, message);
+                    reader.waiting.push_back(Owned::of(&record));
                     reader.done |= message.offset() + 1 >= reader.span.end;
                 }
                 PARTITION_EOF => reader.done = true,

@@ -5,6 +5,7 @@
 //! and the records in between would be missing without a counter.
 //!
 //! ```text
+//!   its log was found cut or made again   as `truncated` says, however long it is now
 //!   the group has committed an offset     its sums are gone: as `missing_state` says
 //!   the topic was read before             it was added since: at its first record
 //!   otherwise                             as `start` says
@@ -18,7 +19,7 @@
 
 use super::group_client::GroupClient;
 use super::handler::Begin;
-use super::options::{MissingState, StartAt};
+use super::options::{MissingState, StartAt, Truncated};
 use super::process_start::ProcessStart;
 use super::topics::Topics;
 use super::{KafkaOptions, Partition};
@@ -40,16 +41,30 @@ const PARTITIONS: &str = "partitions=";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Start {
     At(Begin),
+    /// At this offset, after the log was found to end before the position.
+    Again(i64),
     /// Not at all, for this reason.
     Refused(String),
+}
+
+/// What is known of a partition whose start is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unknown {
+    /// Nothing.
+    New,
+    /// Its topic was read before, so the partition was added since.
+    Later,
+    /// It was read up to an offset, and its log was found to end before that.
+    Truncated { read: i64, end: i64 },
 }
 
 /// Finds the starts of partitions, and remembers those without an answer.
 pub(super) struct StartOffsets {
     start: StartAt,
     missing: MissingState,
-    /// Partitions without an answer, and whether their topic was read before.
-    unknown: BTreeMap<Partition, bool>,
+    truncated: Truncated,
+    /// Partitions without an answer, and what is known of them.
+    unknown: BTreeMap<Partition, Unknown>,
     retry_at: Instant,
     /// Which of the unknown starts is requested first.
     retries: usize,
@@ -71,6 +86,7 @@ impl StartOffsets {
         StartOffsets {
             start: options.start,
             missing: options.missing_state,
+            truncated: options.truncated,
             unknown: BTreeMap::new(),
             retry_at: Instant::now(),
             retries: 0,
@@ -97,13 +113,13 @@ impl StartOffsets {
         self.unknown.contains_key(&p)
     }
 
-    /// The starts of newly assigned partitions, each with whether its topic was read before. A
-    /// partition without an answer is missing; it is requested again.
+    /// The starts of newly assigned partitions, each with what is known of it. A partition without
+    /// an answer is missing; it is requested again.
     pub fn first(
         &mut self,
         client: &dyn GroupClient,
         topics: &Topics,
-        partitions: &[(Partition, bool)],
+        partitions: &[(Partition, Unknown)],
     ) -> BTreeMap<Partition, Start> {
         let found = self.request(client, topics, partitions, FIRST_WAIT);
         let unknown = partitions.iter().filter(|(p, _)| !found.contains_key(p));
@@ -142,7 +158,7 @@ impl StartOffsets {
         if Instant::now() < self.retry_at {
             return BTreeMap::new();
         }
-        let mut unknown: Vec<_> = self.unknown.iter().map(|(p, later)| (*p, *later)).collect();
+        let mut unknown: Vec<_> = self.unknown.iter().map(|(p, what)| (*p, *what)).collect();
         if !unknown.is_empty() {
             // Others come first each time, so that those that do not answer hold nobody up.
             self.retries = (self.retries + 1) % unknown.len();
@@ -168,19 +184,34 @@ impl StartOffsets {
         &mut self,
         client: &dyn GroupClient,
         topics: &Topics,
-        partitions: &[(Partition, bool)],
+        partitions: &[(Partition, Unknown)],
         within: Duration,
     ) -> BTreeMap<Partition, Start> {
         let (mut found, until) = (BTreeMap::new(), Instant::now() + 2 * within);
         let mut known: BTreeMap<u16, Option<Known>> = BTreeMap::new();
-        for &(p, later) in partitions {
+        for &(p, what) in partitions {
+            if let (Unknown::Truncated { read, end }, Truncated::Stop) = (what, self.truncated) {
+                // No broker is asked.
+                found.insert(p, Start::Refused(truncated(read, end)));
+                continue;
+            }
             if Instant::now() >= until {
                 break;
+            }
+            if let Unknown::Truncated { .. } = what {
+                let at = match self.truncated {
+                    Truncated::Latest => StartAt::Latest,
+                    Truncated::Stop | Truncated::Earliest => StartAt::Earliest,
+                };
+                let start = resolve(client, topics.name(p), p.partition, at, within);
+                found.extend(start.map(|offset| (p, Start::Again(offset))));
+                continue;
             }
             let known = known
                 .entry(p.topic)
                 .or_insert_with(|| self.ask(client, topics, p.topic, within));
             let known = known.as_ref();
+            let later = what == Unknown::Later;
             let start = known.and_then(|k| self.start_of(client, topics, p, later, k, within));
             found.extend(start.map(|start| (p, start)));
         }
@@ -197,8 +228,7 @@ impl StartOffsets {
     ) -> Option<Known> {
         // A count of before may be too small by now.
         self.counts.remove(&number);
-        let (topic, partition) = (number, 0);
-        let name = topics.name(Partition { topic, partition });
+        let name = topics.name((number, 0).into());
         let count = client.partitions(name, within).ok()?;
         let count = i32::try_from(count).ok().filter(|count| *count > 0)?;
         self.counts.insert(number, count);
@@ -260,6 +290,15 @@ impl StartOffsets {
     }
 }
 
+/// Why a partition is not read whose log ended here when more had been read of it.
+pub(super) fn truncated(read: i64, end: i64) -> String {
+    format!(
+        "it ended at offset {end} after it was read up to {read}: the topic was recreated or its log was cut, so it \
+         stays unread however long it is now, after a restart too; set `on_truncated` of the source to say where to \
+         continue, or reset the state"
+    )
+}
+
 /// The number of partitions in the metadata of a commit.
 fn partitions_of(metadata: &str) -> Option<i32> {
     let words = metadata.strip_prefix(PARTITIONS)?;
@@ -303,7 +342,8 @@ mod tests {
     fn what_awaits_its_start_beyond_the_last_partition_does_not_exist() {
         let mut offsets = StartOffsets::new(&KafkaOptions::default());
         let p = |topic, partition| Partition { topic, partition };
-        offsets.unknown = [p(1, 1), p(1, 2), p(2, 5)].map(|p| (p, false)).into();
+        let unknown = [p(1, 1), p(1, 2), p(2, 5)];
+        offsets.unknown = unknown.map(|p| (p, Unknown::New)).into();
         assert_eq!(offsets.absent().count(), 0, "nothing was counted");
         offsets.counts.insert(1, 2);
         assert_eq!(offsets.absent().collect::<Vec<_>>(), [(p(1, 2), 2)]);
@@ -312,10 +352,7 @@ mod tests {
     #[test]
     fn a_commit_tells_how_many_partitions_the_topic_had() {
         let mut offsets = StartOffsets::new(&KafkaOptions::default());
-        let p = Partition {
-            topic: 1,
-            partition: 3,
-        };
+        let p = (1, 3).into();
         assert_eq!(offsets.metadata(p), None);
         offsets.begun_with.insert(1, 12);
         let written = offsets.metadata(p).expect("a number");

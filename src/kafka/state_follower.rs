@@ -6,16 +6,13 @@
 use super::client::{Ends, FollowState, Followed};
 use super::list_offsets::offsets;
 use super::quiet::{Quiet, create, reader_config};
-use super::state_topic::{RIGHTS, count, poll_idle};
+use super::state_topic::{GROUP_DENIED, count, poll_idle};
 use super::{KafkaError, KafkaOptions};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError as Native;
 use rdkafka::message::Message;
-use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
 use std::time::Duration;
-
-const GROUP_DENIED: RDKafkaErrorCode = RDKafkaErrorCode::GroupAuthorizationFailed;
 
 /// Reads the state topic continuously.
 pub struct StateFollower {
@@ -44,10 +41,9 @@ impl FollowState for StateFollower {
     fn begin(&self, partitions: i32) -> Result<(), KafkaError> {
         let mut list = TopicPartitionList::new();
         for partition in 0..partitions {
-            list.add_partition_offset(&self.topic, partition, Offset::Beginning)
-                .map_err(KafkaError::from_native)?;
+            list.add_partition_offset(&self.topic, partition, Offset::Beginning)?;
         }
-        self.client.assign(&list).map_err(KafkaError::from_native)
+        Ok(self.client.assign(&list)?)
     }
 
     fn poll(
@@ -61,9 +57,8 @@ impl FollowState for StateFollower {
             Some(Err(Native::PartitionEOF(state_partition))) => {
                 each(Followed::End(state_partition))
             }
-            // The group's name is sent, and the group is not used: a judge needs no right on it.
             Some(Err(error)) if error.rdkafka_error_code() == Some(GROUP_DENIED) => {}
-            Some(Err(error)) => return Err(KafkaError::from_native(error)),
+            Some(Err(error)) => return Err(error.into()),
             Some(Ok(message)) => each(Followed::Record {
                 state_partition: message.partition(),
                 offset: message.offset(),
@@ -76,12 +71,7 @@ impl FollowState for StateFollower {
     }
 
     fn partitions(&self, topic: &str) -> Result<Option<i32>, KafkaError> {
-        let right = if topic == self.topic {
-            RIGHTS
-        } else {
-            "DESCRIBE"
-        };
-        count(&self.client, topic, right)
+        count(&self.client, topic, &self.topic)
     }
 
     fn ends(&self, of: &[(String, i32)], within: Duration) -> Result<Ends, KafkaError> {

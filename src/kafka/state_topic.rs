@@ -44,7 +44,10 @@ const LAG: &str = "min.compaction.lag.ms";
 const KEY: &str = "[state] topic";
 
 /// The rights on it that are needed.
-pub(super) const RIGHTS: &str = "READ, WRITE and, unless it exists, CREATE";
+const RIGHTS: &str = "READ, WRITE and, unless it exists, CREATE";
+
+/// The group's name is sent, and the group is not used: a reader needs no right on it.
+pub(super) const GROUP_DENIED: RDKafkaErrorCode = RDKafkaErrorCode::GroupAuthorizationFailed;
 
 /// Bytes for the key and the frame of a record besides its value.
 const FRAME_BYTES: usize = 4 << 10;
@@ -104,11 +107,7 @@ impl StateTopic {
     }
 
     fn count(&self, topic: &str) -> Result<Option<i32>, KafkaError> {
-        let right = match topic == self.topic {
-            true => RIGHTS,
-            false => "DESCRIBE",
-        };
-        count(&self.client, topic, right)
+        count(&self.client, topic, &self.topic)
     }
 
     fn create_topic(&self, n: i32, more: &[(&str, &str)]) -> Result<i32, KafkaError> {
@@ -122,7 +121,7 @@ impl StateTopic {
             &[topic],
             &AdminOptions::new().request_timeout(Some(REQUEST)),
         ))?;
-        for result in made.map_err(KafkaError::from_native)? {
+        for result in made? {
             match result {
                 Ok(_) => tracing::info!(topic = self.topic, partitions = n, "state topic created"),
                 // Another process was faster.
@@ -214,9 +213,8 @@ impl StateTopic {
     ) -> Result<(), KafkaError> {
         let start = Instant::now();
         let mut list = TopicPartitionList::new();
-        list.add_partition_offset(&self.topic, partition, from)
-            .map_err(KafkaError::from_native)?;
-        self.client.assign(&list).map_err(KafkaError::from_native)?;
+        list.add_partition_offset(&self.topic, partition, from)?;
+        self.client.assign(&list)?;
         let mut read = Err(KafkaError::Other(format!(
             "state topic {}: partition {partition} was not read up to offset {until} within {within:?}",
             self.topic
@@ -226,9 +224,10 @@ impl StateTopic {
             Quiet::rebootstrap(self.client.client());
             match self.client.poll(Duration::from_millis(50)) {
                 None => {}
+                Some(Err(error)) if error.rdkafka_error_code() == Some(GROUP_DENIED) => {}
                 Some(Err(error)) => {
                     // The client retries by itself; the last error is returned.
-                    read = Err(KafkaError::from_native(error));
+                    read = Err(error.into());
                 }
                 Some(Ok(message)) => {
                     let key = message.key().unwrap_or_default();
@@ -274,9 +273,7 @@ impl ReadState for StateTopic {
         poll_idle(client);
         let mut list = TopicPartitionList::new();
         list.add_partition(topic, partition);
-        let offsets = client
-            .committed_offsets(list, REQUEST)
-            .map_err(KafkaError::from_native)?;
+        let offsets = client.committed_offsets(list, REQUEST)?;
         let entry = offsets.find_partition(topic, partition);
         Ok(match entry.map(|e| e.offset()) {
             Some(Offset::Offset(offset)) => Some(offset),
@@ -309,11 +306,8 @@ impl ReadState for StateTopic {
             Some(until) => until,
             None => {
                 poll_idle(&self.client);
-                let bounds = self
-                    .client
-                    .fetch_watermarks(&self.topic, partition, REQUEST);
-                let (_, end) = bounds.map_err(KafkaError::from_native)?;
-                end - 1
+                let client = &self.client;
+                client.fetch_watermarks(&self.topic, partition, REQUEST)?.1 - 1
             }
         };
         if until < from {
@@ -325,18 +319,19 @@ impl ReadState for StateTopic {
 }
 
 /// Number of partitions of a topic; `None` if it does not exist. Whether it does is not known where
-/// this user has no right on it: that is an error, which names the `right` it needs.
+/// this user has no right on it: that is an error, which names the right it needs, on the `state`
+/// topic or on another.
 pub(super) fn count(
     client: &BaseConsumer<Quiet>,
     topic: &str,
-    right: &'static str,
+    state: &str,
 ) -> Result<Option<i32>, KafkaError> {
     poll_idle(client);
-    let metadata = client.fetch_metadata(Some(topic), REQUEST);
-    let metadata = metadata.map_err(KafkaError::from_native)?;
+    let metadata = client.fetch_metadata(Some(topic), REQUEST)?;
     let found = metadata.topics().iter().find(|t| t.name() == topic);
     let error = found.and_then(|t| t.error()).map(RDKafkaErrorCode::from);
     if let Some(error @ RDKafkaErrorCode::TopicAuthorizationFailed) = error {
+        let right = if topic == state { RIGHTS } else { "DESCRIBE" };
         return Err(KafkaError::topic_denied(topic, right, error.to_string()));
     }
     let n = found.map_or(0, |t| t.partitions().len());
@@ -367,17 +362,12 @@ fn wait<T>(request: impl Future<Output = T>) -> Result<T, KafkaError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rdkafka::mocking::MockCluster;
-    use rdkafka::types::RDKafkaRespErr;
+    use crate::kafka::mock::broker;
+    use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
 
     #[test]
     fn a_topic_that_may_not_be_seen_is_not_taken_for_one_that_is_missing() {
-        let mock = MockCluster::new(1).expect("a broker");
-        mock.create_topic("state", 1, 1).expect("a topic");
-        let options = KafkaOptions {
-            brokers: mock.bootstrap_servers(),
-            ..KafkaOptions::default()
-        };
+        let (mock, options) = broker("state");
         let state = StateTopic::new(&options, "state", 0).expect("a client");
         assert_eq!(state.exists(), Ok(true));
         let denied = RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
@@ -387,5 +377,18 @@ mod tests {
             said.contains("`state`") && said.contains("grant READ, WRITE"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn a_reader_needs_no_right_on_the_group_whose_name_it_sends() {
+        let (mock, mut options) = broker("state");
+        options.group = "g".to_owned();
+        let denied = RDKafkaRespErr::RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED;
+        mock.request_errors(RDKafkaApiKey::FindCoordinator, &[denied; 20]);
+        let state = StateTopic::new(&options, "state", 0).expect("a client");
+        let within = Duration::from_secs(2);
+        let said = state.read_after(0, 0, Some(1), within, &mut |_, _, _| {});
+        let said = said.expect_err("the topic is empty").to_string();
+        assert!(said.contains("was not read up to offset 1"), "{said}");
     }
 }

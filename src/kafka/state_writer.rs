@@ -40,7 +40,7 @@ impl StateWriter {
         let producer = self.producer.client();
         let (results, deliveries) = channel();
         let (mut offsets, mut open) = (vec![0; records.len()], records.len());
-        let mut take = |(index, written): (usize, Written)| {
+        let mut take = |(index, written): (usize, Written)| -> Result<_, KafkaError> {
             let (_, offset) = written.map_err(|error| self.failed(&error))?;
             offsets[index] = offset;
             Ok(Instant::now())
@@ -72,7 +72,7 @@ impl StateWriter {
                         }
                         std::thread::sleep(QUEUE_FULL_PAUSE);
                     }
-                    Err((error, _)) => return Err(KafkaError::from_native(error)),
+                    Err((error, _)) => return Err(error.into()),
                 }
             }
         }
@@ -134,6 +134,7 @@ fn config(options: &KafkaOptions) -> ClientConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kafka::mock::broker;
     use rdkafka::mocking::MockCluster;
     use rdkafka::producer::DefaultProducerContext;
     use std::cell::Cell;
@@ -156,12 +157,7 @@ mod tests {
     fn slow(
         answers_after: Duration,
     ) -> (MockCluster<'static, DefaultProducerContext>, StateWriter) {
-        let mock = MockCluster::new(1).expect("a broker");
-        mock.create_topic("state", 1, 1).expect("a topic");
-        let options = KafkaOptions {
-            brokers: mock.bootstrap_servers(),
-            ..KafkaOptions::default()
-        };
+        let (mock, options) = broker("state");
         let writer = StateWriter::new(&options, "state").expect("a client");
         let first = ("k".to_owned(), None);
         let put = writer.put(&[(0, &first)], Duration::from_secs(30), &|| {});

@@ -5,6 +5,9 @@
 //! start and again before the current one expires; each request reads the file. librdkafka's own
 //! OpenID Connect client needs libcurl, which this build omits.
 
+use base64::alphabet::URL_SAFE;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
+use base64::prelude::Engine as _;
 use rdkafka::client::OAuthToken;
 use serde_json::Value;
 use std::error::Error;
@@ -13,6 +16,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Assumed lifetime of a token without an expiry. It is read again after four fifths of it.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(300);
+
+/// RFC 4648, section 5, without padding; bits that are left over do not matter.
+const BASE64_URL: GeneralPurpose =
+    GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct TokenFile(pub Option<PathBuf>);
@@ -48,31 +55,8 @@ fn read(path: &Path) -> Result<OAuthToken, Box<dyn Error>> {
 /// The claims of a JSON Web Token; `None` for an opaque token. The broker verifies it, not this
 /// function.
 fn claims(token: &str) -> Option<Value> {
-    let payload = token.split('.').nth(1)?;
-    serde_json::from_slice(&base64url(payload)?).ok()
-}
-
-/// RFC 4648, section 5, without padding.
-fn base64url(text: &str) -> Option<Vec<u8>> {
-    let (mut out, mut word, mut bits) = (Vec::new(), 0u32, 0);
-    for b in text.trim_end_matches('=').bytes() {
-        let digit = match b {
-            b'A'..=b'Z' => b - b'A',
-            b'a'..=b'z' => b - b'a' + 26,
-            b'0'..=b'9' => b - b'0' + 52,
-            b'-' => 62,
-            b'_' => 63,
-            _ => return None,
-        };
-        word = word << 6 | u32::from(digit);
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            out.push((word >> bits) as u8);
-            word &= (1 << bits) - 1;
-        }
-    }
-    Some(out)
+    let payload = token.split('.').nth(1)?.trim_end_matches('=');
+    serde_json::from_slice(&BASE64_URL.decode(payload).ok()?).ok()
 }
 
 #[cfg(test)]
@@ -86,25 +70,22 @@ mod tests {
         let file = tempfile::NamedTempFile::with_prefix("trueline-token-").unwrap();
         let path = file.path().to_path_buf();
         std::fs::write(&path, format!("{jwt}\n")).unwrap();
-        let token = TokenFile(Some(path.clone())).token().unwrap();
+        let read = || TokenFile(Some(path.clone())).token();
+        let token = read().unwrap();
         assert_eq!(
             (token.principal_name.as_str(), token.lifetime_ms),
             ("w?", 1_900_000_000_500)
         );
         assert_eq!(token.token, jwt);
         std::fs::write(&path, "opaque").unwrap();
-        assert!(TokenFile(Some(path.clone())).token().unwrap().lifetime_ms > 1_700_000_000_000);
+        assert!(read().unwrap().lifetime_ms > 1_700_000_000_000);
         std::fs::write(&path, "").unwrap();
-        let error = TokenFile(Some(path.clone()))
-            .token()
-            .err()
-            .unwrap()
-            .to_string();
+        let error = read().err().unwrap().to_string();
         assert!(
             error.contains("it is empty") && error.contains("trueline-token"),
             "{error}"
         );
         file.close().unwrap();
-        assert!(TokenFile(Some(path)).token().is_err());
+        assert!(read().is_err());
     }
 }

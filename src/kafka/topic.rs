@@ -66,19 +66,14 @@ impl Topic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rdkafka::mocking::MockCluster;
+    use crate::kafka::mock::broker;
     use rdkafka::producer::Producer;
     use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
     use std::time::Instant;
 
     #[test]
     fn a_topic_whose_client_has_ended_is_written_to() {
-        let mock = MockCluster::new(1).expect("a broker");
-        mock.create_topic("alerts", 1, 1).expect("a topic");
-        let options = KafkaOptions {
-            brokers: mock.bootstrap_servers(),
-            ..KafkaOptions::default()
-        };
+        let (mock, options) = broker("alerts");
         // What a broker says to a user who may write nowhere.
         let denied = RDKafkaRespErr::RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED;
         mock.request_errors(RDKafkaApiKey::InitProducerId, &[denied]);

@@ -15,6 +15,13 @@ pub struct Partition {
     pub partition: i32,
 }
 
+impl From<(u16, i32)> for Partition {
+    #[inline]
+    fn from((topic, partition): (u16, i32)) -> Partition {
+        Partition { topic, partition }
+    }
+}
+
 /// Names of all topics, and how many of them are subscribed to.
 #[derive(Clone)]
 pub(super) struct Topics {

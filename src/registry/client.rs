@@ -59,7 +59,8 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    known: HashMap<u32, Entry>,
+    /// What the registry said of an id, and when.
+    known: HashMap<u32, (Lookup, Instant)>,
     /// Ids to fetch, in this order.
     wanted: VecDeque<u32>,
     /// Ids to fetch where none of those is due.
@@ -68,20 +69,12 @@ struct State {
     stop: bool,
 }
 
-enum Entry {
-    Known(Arc<Schema>),
-    Absent(String, Instant),
-}
-
 impl State {
     /// What is known of the schema of an id, unless it is to be fetched.
     fn known(&self, id: u32) -> Option<Lookup> {
-        match self.known.get(&id)? {
-            Entry::Known(schema) => Some(Lookup::Known(Arc::clone(schema))),
-            Entry::Absent(why, since) => {
-                (since.elapsed() < ABSENT_FOR).then(|| Lookup::Absent(why.clone()))
-            }
-        }
+        let (known, since) = self.known.get(&id)?;
+        let holds = matches!(known, Lookup::Known(_)) || since.elapsed() < ABSENT_FOR;
+        holds.then(|| known.clone())
     }
 }
 
@@ -271,16 +264,18 @@ fn store(shared: &Shared, id: u32, fetched: Result<Schema, FetchError>) {
     let needed = state.wanted.contains(&id);
     state.wanted.retain(|wanted| *wanted != id);
     state.ahead.retain(|ahead| *ahead != id);
+    let now = Instant::now();
     match fetched {
         Ok(schema) => {
             tracing::info!(schema = id, kind = ?schema.kind, "schema fetched");
             state.counts.found += 1;
-            state.known.insert(id, Entry::Known(Arc::new(schema)));
+            let known = Lookup::Known(Arc::new(schema));
+            state.known.insert(id, (known, now));
         }
         Err(FetchError::Absent(why)) => {
             crate::warn_limited!(schema = id, why, "schema unknown to the registry");
             state.counts.absent += 1;
-            state.known.insert(id, Entry::Absent(why, Instant::now()));
+            state.known.insert(id, (Lookup::Absent(why), now));
         }
         Err(error) => {
             let why = error.to_string();

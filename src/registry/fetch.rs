@@ -39,7 +39,8 @@ impl fmt::Debug for RegistryOptions {
 }
 
 /// Format of the data that a schema describes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "UPPERCASE")]
 pub enum SchemaKind {
     /// Avro, the registry's default.
     Avro,
@@ -161,7 +162,6 @@ impl Fetch {
         }
     }
 
-    /// Whether the registry responds like one.
     pub fn probe(&self) -> Fetched<()> {
         match self.get("/schemas/types") {
             Ok(_) | Err(FetchError::Absent(_)) => Ok(()),
@@ -174,15 +174,13 @@ impl Fetch {
     /// The schema of an id.
     pub fn schema(&self, id: u32) -> Fetched<Schema> {
         let response = self.get(&format!("/schemas/ids/{id}"))?;
-        let kind = match response.get("schemaType").and_then(Value::as_str) {
-            None | Some("AVRO") => SchemaKind::Avro,
-            Some("JSON") => SchemaKind::Json,
-            Some("PROTOBUF") => SchemaKind::Protobuf,
-            Some(other) => {
-                let why = format!("schema {id} has the unknown type {other:?}");
-                return Err(FetchError::Doubtful(why));
-            }
-        };
+        let kind = response.get("schemaType").and_then(Value::as_str);
+        let kind = kind.unwrap_or("AVRO");
+        let unknown = |_| format!("schema {id} has the unknown type {kind:?}");
+        let kind: SchemaKind = kind
+            .parse()
+            .map_err(unknown)
+            .map_err(FetchError::Doubtful)?;
         let mut references = Vec::new();
         self.references(&response, &mut references)?;
         Ok(Schema {

@@ -161,16 +161,7 @@ impl CheckpointHead {
 
     /// Reads the value of a head record.
     pub fn decode(bytes: &[u8]) -> Result<CheckpointHead, FormatError> {
-        let (magic, rest) = bytes.split_first_chunk::<8>().ok_or(FormatError::Torn)?;
-        if magic != MAGIC {
-            return Err(FormatError::Foreign);
-        }
-        let (version, _) = rest.split_first_chunk::<4>().ok_or(FormatError::Torn)?;
-        match u32::from_le_bytes(*version) {
-            VERSION => {}
-            older if older < VERSION => return Err(FormatError::Past(older)),
-            newer => return Err(FormatError::Future(newer)),
-        }
+        format::after_version(bytes, MAGIC, VERSION)?;
         let bytes: &[u8; HEAD_BYTES] = bytes.try_into().map_err(|_| FormatError::Torn)?;
         let word = |at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])

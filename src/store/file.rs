@@ -3,17 +3,19 @@
 //! A snapshot is written to a temporary file, synced and renamed into place, and the directory is
 //! synced. So after a crash at any moment the directory holds whole older files, and at most one
 //! part of a new one under a name that is never read. The newest [`KEEP`] files are kept. Loading
-//! takes the newest whole file; damaged files are reported and left in place for inspection.
+//! takes the newest whole file, and reports newer ones that it refuses. A process that goes on
+//! without them gives them another name ([`keep_refused`]): otherwise the next saves would remove
+//! them, as the oldest.
 //!
 //! ```text
-//! snapshot-00000000000000000042.trueline
+//! snapshot-00000000000000000042.trueline, or with `.refused` at its end
 //! "TRUELINE" · version u32 · length u64 · crc32 of the body u32 · body (postcard), little-endian
 //! ```
 //!
 //! A file with another magic is foreign, and one with a higher version is from the future. Neither
-//! is ever overwritten, since file numbers only grow.
+//! is ever overwritten.
 
-use super::format::{FormatError, StoreError, VERSION, at};
+use super::format::{FormatError, StoreError, VERSION, after_version, at};
 use super::journal;
 use crate::collect::join::JoinState;
 use crate::monitor::Snapshot;
@@ -24,12 +26,16 @@ use std::path::{Path, PathBuf};
 /// Files that are kept: the newest, one before it in case it is torn, and one for operator errors.
 pub const KEEP: usize = 3;
 
+/// Refused files that are kept: the newest ones.
+pub const KEEP_REFUSED: usize = 3;
+
 /// Bytes that are written to the file at once.
 const BUFFER: usize = 1 << 20;
 const MAGIC: &[u8; 8] = b"TRUELINE";
 const HEADER: usize = 24;
 const PREFIX: &str = "snapshot-";
 const SUFFIX: &str = ".trueline";
+const REFUSED: &str = ".refused";
 
 /// A snapshot, and the newer files that cannot be used.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,6 +67,33 @@ pub fn save(dir: &Path, snapshot: &Snapshot) -> Result<PathBuf, StoreError> {
         let _ = fs::remove_file(old);
     }
     Ok(path)
+}
+
+/// Renames a snapshot that was refused, so that no save removes it and no start reads it, and
+/// removes all but the newest [`KEEP_REFUSED`] of such files. Returns its new path; `None` for
+/// another file, such as a journal.
+pub fn keep_refused(path: &Path) -> Result<Option<PathBuf>, StoreError> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let Some(name) = name.filter(|_| is_snapshot(path)) else {
+        return Ok(None);
+    };
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let mut names = std::iter::once(format!("{name}{REFUSED}"))
+        .chain((2u32..).map(|nth| format!("{name}-{nth}{REFUSED}")))
+        .map(|name| dir.join(name));
+    let Some(to) = names.find(|to| !to.exists()) else {
+        return Ok(None);
+    };
+    fs::rename(path, &to).map_err(at("renaming a refused snapshot", path))?;
+    let mut all = paths(dir)?;
+    all.retain(|path| is_refused(path));
+    let written = |path: &PathBuf| fs::metadata(path).and_then(|m| m.modified()).ok();
+    all.sort_by_cached_key(|path| (written(path), path.clone()));
+    for old in all.iter().rev().skip(KEEP_REFUSED) {
+        // As in a save.
+        let _ = fs::remove_file(old);
+    }
+    Ok(Some(to))
 }
 
 /// Replaces a small file, or makes it. The bytes are written aside, with the extension `part`,
@@ -144,6 +177,12 @@ pub(super) fn is_snapshot(path: &Path) -> bool {
     number(path).is_some()
 }
 
+/// Whether the name is that of a snapshot that was refused at a start.
+pub(super) fn is_refused(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(REFUSED))
+}
+
 fn number(path: &Path) -> Option<u64> {
     let name = path.file_name()?.to_str()?;
     let number = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
@@ -157,17 +196,20 @@ pub(super) fn format_of(bytes: &[u8]) -> Option<u32> {
     (magic == MAGIC).then(|| u32::from_le_bytes(*version))
 }
 
+/// What is in a directory, in order.
+pub(super) fn paths(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let entries = fs::read_dir(dir).and_then(|all| all.map(|e| Ok(e?.path())).collect());
+    let mut paths: Vec<PathBuf> = entries.map_err(at("listing the state directory", dir))?;
+    paths.sort();
+    Ok(paths)
+}
+
 /// Snapshot files with their numbers, ascending.
 fn list(dir: &Path) -> Result<Vec<(u64, PathBuf)>, StoreError> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(dir).map_err(at("listing the state directory", dir))? {
-        let path = entry
-            .map_err(at("listing the state directory", dir))?
-            .path();
-        if let Some(number) = number(&path) {
-            files.push((number, path));
-        }
-    }
+    let paths = paths(dir)?.into_iter();
+    let mut files: Vec<_> = paths
+        .filter_map(|path| Some((number(&path)?, path)))
+        .collect();
     files.sort();
     Ok(files)
 }
@@ -223,17 +265,7 @@ fn encode<W: Write + Seek>(snapshot: &Snapshot, to: &mut W) -> io::Result<()> {
 }
 
 pub(super) fn read(bytes: &[u8]) -> Result<Snapshot, FormatError> {
-    let (magic, rest) = bytes.split_first_chunk::<8>().ok_or(FormatError::Torn)?;
-    if magic != MAGIC {
-        return Err(FormatError::Foreign);
-    }
-    let (version, rest) = rest.split_first_chunk::<4>().ok_or(FormatError::Torn)?;
-    match u32::from_le_bytes(*version) {
-        VERSION => {}
-        0 => return Err(FormatError::Foreign),
-        older if older < VERSION => return Err(FormatError::Past(older)),
-        newer => return Err(FormatError::Future(newer)),
-    }
+    let rest = after_version(bytes, MAGIC, VERSION)?;
     let (length, rest) = rest.split_first_chunk::<8>().ok_or(FormatError::Torn)?;
     let (checksum, body) = rest.split_first_chunk::<4>().ok_or(FormatError::Torn)?;
     if body.len() as u64 != u64::from_le_bytes(*length) {
@@ -343,6 +375,48 @@ mod tests {
             assert!(save(dir.path(), &numbered(3)).unwrap() > newest);
             assert_eq!(load(dir.path()).unwrap(), Some(numbered(3)));
         }
+    }
+
+    #[test]
+    fn a_refused_snapshot_outlives_the_saves_that_follow_and_there_are_few_of_them() {
+        let dir = folder();
+        save(dir.path(), &numbered(0)).unwrap();
+        let refused = || {
+            let mut all = paths(dir.path()).unwrap();
+            all.retain(|path| is_refused(path));
+            all
+        };
+        for n in 1..=5 {
+            let newest = save(dir.path(), &numbered(n)).unwrap();
+            fs::write(&newest, format!("not a snapshot, {n}")).unwrap();
+            let loaded = load_with_journals(dir.path()).unwrap().unwrap();
+            for (path, _) in &loaded.refused {
+                let kept = keep_refused(path).unwrap().unwrap();
+                assert!(!path.exists() && kept.exists());
+            }
+            for _ in 0..2 * KEEP {
+                save(dir.path(), &numbered(100)).unwrap();
+            }
+            assert_eq!(load(dir.path()).unwrap(), Some(numbered(100)));
+            let kept = refused().into_iter();
+            let mut kept: Vec<_> = kept.map(|path| fs::read_to_string(path).unwrap()).collect();
+            kept.sort();
+            let first = (n + 1).saturating_sub(KEEP_REFUSED as u64).max(1);
+            let newest = (first..=n).map(|n| format!("not a snapshot, {n}"));
+            assert_eq!(kept, newest.collect::<Vec<_>>());
+        }
+        // Two of one number are two files.
+        let one = dir.path().join("snapshot-00000000000000000099.trueline");
+        for text in ["one", "two"] {
+            fs::write(&one, text).unwrap();
+            keep_refused(&one).unwrap();
+        }
+        let kept = refused().into_iter();
+        let kept: Vec<_> = kept.map(|path| fs::read_to_string(path).unwrap()).collect();
+        assert!(kept.contains(&"one".to_owned()) && kept.contains(&"two".to_owned()));
+        // A journal stays where it is.
+        let journal = dir.path().join("journal");
+        assert_eq!(keep_refused(&journal).unwrap(), None);
     }
 
     #[test]

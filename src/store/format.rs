@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Version of the snapshot format. Older versions are not read: none was ever released. A directory
 /// of this one and of the one before are recorded in `tests/engine/recorded_state`, for a test.
-pub const VERSION: u32 = 28;
+pub const VERSION: u32 = 29;
 
 /// What is wrong with a stored file or checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,6 +59,25 @@ pub enum StoreError {
 fn faults(files: &[(PathBuf, FormatError)]) -> String {
     let each = |(path, fault): &(PathBuf, FormatError)| format!("{}: {fault}; ", path.display());
     files.iter().map(each).collect()
+}
+
+/// What follows the magic and the version of a file or head that this program reads.
+pub(super) fn after_version<'b>(
+    bytes: &'b [u8],
+    magic: &[u8; 8],
+    version: u32,
+) -> Result<&'b [u8], FormatError> {
+    let (start, rest) = bytes.split_first_chunk::<8>().ok_or(FormatError::Torn)?;
+    if start != magic {
+        return Err(FormatError::Foreign);
+    }
+    let (theirs, rest) = rest.split_first_chunk::<4>().ok_or(FormatError::Torn)?;
+    match u32::from_le_bytes(*theirs) {
+        0 => Err(FormatError::Foreign),
+        older if older < version => Err(FormatError::Past(older)),
+        newer if newer > version => Err(FormatError::Future(newer)),
+        _ => Ok(rest),
+    }
 }
 
 /// Adds the operation and the path to an error of the operating system.

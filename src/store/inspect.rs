@@ -1,6 +1,6 @@
 //! Lists the files of a state directory, each with its size, format and error. Changes nothing.
 
-use super::file::{Loaded, format_of, is_snapshot, load_with_journals, read};
+use super::file::{Loaded, format_of, is_refused, is_snapshot, load_with_journals, paths, read};
 use super::format::{FormatError, StoreError, at};
 use super::{event_log, history, journal};
 use std::fs;
@@ -14,6 +14,8 @@ pub enum FileRole {
     Snapshot,
     /// A segment of a join journal.
     Journal,
+    /// A snapshot that a start has refused, and kept.
+    Refused,
     /// A part of a snapshot whose writing was interrupted; it is never read.
     Part,
     /// The journal of notifications.
@@ -62,6 +64,7 @@ impl FileRole {
             "alerts.journal" => FileRole::Alerts,
             history::FILE => FileRole::History,
             _ if is_snapshot(path) => FileRole::Snapshot,
+            _ if is_refused(path) => FileRole::Refused,
             _ if journal::is_segment(path) => FileRole::Journal,
             _ if name.starts_with("snapshot-") && name.ends_with(".part") => FileRole::Part,
             _ => FileRole::Unknown,
@@ -72,19 +75,13 @@ impl FileRole {
 /// Inspects every file of `dir`.
 pub fn inspect(dir: &Path) -> Result<Inspection, StoreError> {
     let newest = load_with_journals(dir);
-    let mut files: Vec<FileReport> = Vec::new();
-    for path in paths(dir)? {
-        if path.is_dir() {
-            continue;
-        }
-        files.push(report(path)?);
-    }
+    let mut all = paths(dir)?;
+    all.retain(|path| !path.is_dir());
     let folder = dir.join(journal::FOLDER);
     if folder.is_dir() {
-        for path in paths(&folder)? {
-            files.push(report(path)?);
-        }
+        all.extend(paths(&folder)?);
     }
+    let mut files = all.into_iter().map(report).collect::<Result<Vec<_>, _>>()?;
     let logs = dir.join(event_log::FOLDER);
     if logs.is_dir() {
         for log in paths(&logs)?.into_iter().filter(|path| path.is_dir()) {
@@ -118,16 +115,6 @@ pub fn inspect(dir: &Path) -> Result<Inspection, StoreError> {
         }
     }
     Ok(Inspection { files, newest })
-}
-
-fn paths(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    let listing = "listing the state directory";
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(dir).map_err(at(listing, dir))? {
-        paths.push(entry.map_err(at(listing, dir))?.path());
-    }
-    paths.sort();
-    Ok(paths)
 }
 
 fn report(path: PathBuf) -> Result<FileReport, StoreError> {

@@ -188,18 +188,16 @@ mod tests {
 
     fn state(segment: u64, bytes: &[u8]) -> JoinState {
         JoinState {
-            given_up: crate::collect::join::GivenUp::default(),
             join: 1,
             partition: 2,
-            predictions: 0,
             outcomes: 1,
-            ids: false,
             marks: vec![JournalMark {
                 segment,
                 len: bytes.len() as u64,
                 crc: crc32fast::hash(bytes),
                 until_ms: 0,
             }],
+            ..JoinState::default()
         }
     }
 

@@ -267,7 +267,7 @@ fn set<K: Ord>(map: &mut BTreeMap<K, Vec<u8>>, key: K, value: Option<&[u8]>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::join::{GivenUp, JoinState, JournalMark};
+    use crate::collect::join::{JoinState, JournalMark};
     use crate::store::checkpoint::{CHUNK_BYTES, VERSION, journal_key, records};
 
     const PREFIX: &str = "g/t/3/";
@@ -414,12 +414,8 @@ mod tests {
         let whole: [&[u8]; 2] = [b"abcdefghi", b"jkl"];
         let mut checkpoint = numbered(1);
         checkpoint.snapshot.joins = vec![JoinState {
-            given_up: GivenUp::default(),
-            join: 0,
             partition: 3,
-            predictions: 0,
             outcomes: 1,
-            ids: false,
             marks: (0..)
                 .zip(whole)
                 .map(|(segment, bytes)| JournalMark {
@@ -429,6 +425,7 @@ mod tests {
                     until_ms: 0,
                 })
                 .collect(),
+            ..JoinState::default()
         }];
         let range = |segment, offset, epoch| JournalRange {
             segment,

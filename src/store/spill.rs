@@ -16,11 +16,11 @@
 use crate::collect::join::{SpillBackend, SpillEntries, SpillError, SpillTable};
 use fjall::config::{BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
+use std::{fmt, fs};
 
 /// Name of its folder in the state directory.
 pub const FOLDER: &str = "spill";
@@ -32,38 +32,34 @@ const MEMTABLE_BYTES: u64 = 1 << 20;
 const WORKERS: usize = 1;
 
 /// The store of one process. See the module.
-#[derive(Debug)]
 pub struct SpillStore {
     folder: PathBuf,
-    database: Mutex<Option<Arc<OpenDatabase>>>,
+    database: Mutex<Option<Database>>,
     /// Number of the next keyspace.
     next: AtomicU64,
 }
 
-struct OpenDatabase {
+/// The keyspace of one joiner.
+struct JoinerSpill {
+    keyspace: Keyspace,
     database: Database,
     folder: PathBuf,
 }
 
-impl std::fmt::Debug for OpenDatabase {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "database in {}", self.folder.display())
+impl fmt::Debug for SpillStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "spill store in {}", self.folder.display())
     }
 }
 
-/// The keyspace of one joiner.
-#[derive(Debug)]
-struct JoinerSpill {
-    open: Arc<OpenDatabase>,
-    /// `None` once it is deleted.
-    keyspace: Option<Rows>,
-}
-
-struct Rows(Keyspace);
-
-impl std::fmt::Debug for Rows {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "keyspace {}", self.0.id())
+impl fmt::Debug for JoinerSpill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "keyspace {} in {}",
+            self.keyspace.id(),
+            self.folder.display()
+        )
     }
 }
 
@@ -93,33 +89,29 @@ impl SpillStore {
     pub fn bytes(&self) -> u64 {
         let open = self.database.lock();
         let open = open.unwrap_or_else(PoisonError::into_inner);
-        let bytes = open.as_ref().map(|h| h.database.disk_space());
+        let bytes = open.as_ref().map(|database| database.disk_space());
         bytes.and_then(Result::ok).unwrap_or(0)
     }
 
-    fn open_database(&self) -> Result<Arc<OpenDatabase>, SpillError> {
+    fn open_database(&self) -> Result<Database, SpillError> {
         let open = self.database.lock();
         let mut open = open.unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = &*open {
-            return Ok(Arc::clone(open));
+            return Ok(open.clone());
         }
         let database = Database::builder(&self.folder)
             .cache_size(CACHE_BYTES)
             .manual_journal_persist(true)
             .worker_threads(WORKERS)
             .open();
-        let made = Arc::new(OpenDatabase {
-            database: database.map_err(|error| failed(&self.folder, "opened", &error))?,
-            folder: self.folder.clone(),
-        });
-        *open = Some(Arc::clone(&made));
-        Ok(made)
+        let made = database.map_err(|error| failed(&self.folder, "opened", &error))?;
+        Ok(open.insert(made).clone())
     }
 }
 
 impl SpillBackend for SpillStore {
     fn open(&self) -> Result<Box<dyn SpillTable>, SpillError> {
-        let open = self.open_database()?;
+        let database = self.open_database()?;
         let name = self.next.fetch_add(1, Ordering::Relaxed).to_string();
         let bloom = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(10.0));
         let options = || {
@@ -128,24 +120,21 @@ impl SpillBackend for SpillStore {
                 .manual_journal_persist(true)
                 .filter_policy(FilterPolicy::all(bloom))
         };
-        let keyspace = open.database.keyspace(&name, options);
-        let keyspace = keyspace.map_err(|error| failed(&open.folder, "extended", &error))?;
+        let keyspace = database.keyspace(&name, options);
         Ok(Box::new(JoinerSpill {
-            open,
-            keyspace: Some(Rows(keyspace)),
+            keyspace: keyspace.map_err(|error| failed(&self.folder, "extended", &error))?,
+            database,
+            folder: self.folder.clone(),
         }))
     }
 }
 
 impl SpillTable for JoinerSpill {
     fn write(&mut self, entries: &mut SpillEntries<'_>) -> Result<(), SpillError> {
-        let Some(Rows(keyspace)) = &self.keyspace else {
-            return Ok(());
-        };
         let write = || {
             // The error of a failed worker thread surfaces only here.
-            self.open.database.persist(PersistMode::Buffer)?;
-            let mut tables = keyspace.start_ingestion()?;
+            self.database.persist(PersistMode::Buffer)?;
+            let mut tables = self.keyspace.start_ingestion()?;
             for (name, value) in entries {
                 match value {
                     Some(value) => tables.write(name, value)?,
@@ -155,15 +144,12 @@ impl SpillTable for JoinerSpill {
             tables.finish()
         };
         let result: fjall::Result<()> = write();
-        result.map_err(|error| failed(&self.open.folder, "written", &error))
+        result.map_err(|error| failed(&self.folder, "written", &error))
     }
 
     fn read(&mut self, name: &[u8], value: &mut Vec<u8>) -> Result<bool, SpillError> {
-        let Some(Rows(keyspace)) = &self.keyspace else {
-            return Ok(false);
-        };
-        let found = keyspace.get(name);
-        let found = found.map_err(|error| failed(&self.open.folder, "read", &error))?;
+        let found = self.keyspace.get(name);
+        let found = found.map_err(|error| failed(&self.folder, "read", &error))?;
         value.clear();
         if let Some(found) = &found {
             value.extend_from_slice(found);
@@ -174,10 +160,8 @@ impl SpillTable for JoinerSpill {
 
 impl Drop for JoinerSpill {
     fn drop(&mut self) {
-        if let Some(Rows(keyspace)) = self.keyspace.take() {
-            // Files that remain are removed at the next start.
-            let _ = self.open.database.delete_keyspace(keyspace);
-        }
+        // Files that remain are removed at the next start.
+        let _ = self.database.delete_keyspace(self.keyspace.clone());
     }
 }
 

@@ -315,6 +315,35 @@ fn brokers_that_are_away_after_the_start_fail_ready_until_they_answer_again() {
     assert!(said.contains("was read up to 1000"), "{said}");
 }
 
+/// The connections to a broker that is frozen stay up.
+#[test]
+fn a_broker_that_is_frozen_is_missed_as_soon_as_one_that_is_gone() {
+    let name = "a_broker_that_is_frozen_is_missed_as_soon_as_one_that_is_gone";
+    let Some(broker) = Broker::own(name) else {
+        return;
+    };
+    let topic = format!("trueline-frozen-{}", unique());
+    broker.create_topics(&[(&topic, 2)]);
+    let mut sender = broker.producer();
+    let service = Service::start(&config(&broker.bootstrap, &topic, &topic, "", ""));
+    service.wait_ready();
+    (0..2).for_each(|p| send(&mut sender, &topic, p, 500));
+    sender.flush();
+    wait_observed(&service, 1_000);
+    broker.signal("STOP");
+    let begun = Instant::now();
+    let part = format!("brokers of {topic}");
+    let said = wait_for("the broker to be missed", LIMIT, || {
+        let (status, said) = service.get("/ready")?;
+        (status == 503 && said.contains(&part)).then_some(said)
+    });
+    let after = begun.elapsed().as_secs();
+    broker.signal("CONT");
+    assert!(said.contains("no broker has answered for 3"), "{said}");
+    assert!((29..=40).contains(&after), "{after} s");
+    service.wait_ready();
+}
+
 #[test]
 fn a_downtime_longer_than_the_expiry_takes_no_stream_away() {
     let name = "a_downtime_longer_than_the_expiry_takes_no_stream_away";

@@ -28,6 +28,10 @@ struct Log {
     outside: usize,
     errors: Vec<KafkaError>,
     fresh: usize,
+    /// Where the log of a partition had ended when it was found too short.
+    truncated: BTreeMap<i32, i64>,
+    suspended: BTreeMap<Partition, String>,
+    rewound: BTreeMap<i32, i64>,
 }
 
 impl Handler for Log {
@@ -52,6 +56,9 @@ impl Handler for Log {
         self.start.get(&p.partition).copied()
     }
     fn begins(&mut self, _: Partition, _: Begin) {}
+    fn truncated_at(&self, p: Partition) -> Option<i64> {
+        self.truncated.get(&p.partition).copied()
+    }
     fn revoked(&mut self, p: Partition, _lost: bool) {
         self.assigned.remove(&p);
         self.ended.remove(&p);
@@ -60,8 +67,12 @@ impl Handler for Log {
         self.ended.insert(p);
     }
     fn lost(&mut self, _: Partition, _: std::ops::Range<i64>) {}
-    fn rewound(&mut self, _: Partition, _: i64) {}
-    fn suspended(&mut self, _: Partition, _: &str) {}
+    fn rewound(&mut self, p: Partition, offset: i64) {
+        self.rewound.insert(p.partition, offset);
+    }
+    fn suspended(&mut self, p: Partition, why: &str) {
+        self.suspended.insert(p, why.to_owned());
+    }
     fn error(&mut self, e: KafkaError) {
         self.errors.push(e);
     }
@@ -185,6 +196,52 @@ fn a_restart_begins_at_the_offset_that_the_snapshot_says_not_at_the_committed_on
     let first = |p: i32| log.records.keys().find(|k| k.0.partition == p).unwrap().1;
     assert_eq!((first(0), first(1)), (90, 60));
     assert_eq!(log.records.len(), 10 + 40);
+}
+
+/// Its log is longer now than what was read of the one before.
+#[test]
+fn a_partition_that_was_found_too_short_is_not_read_on_from_the_old_offset() {
+    let mock = mock(&[("events", 2)]);
+    produce(&mock, "events", 2, 0, 200);
+    let read = |truncated| {
+        let o = KafkaOptions {
+            truncated,
+            ..options(&mock, &["events"])
+        };
+        let mut log = Log {
+            start: BTreeMap::from([(0, 50), (1, 90)]),
+            truncated: BTreeMap::from([(0, 30)]),
+            ..Log::default()
+        };
+        let mut c = Consumer::new(&o, &Librdkafka).unwrap();
+        let all = 2 - usize::from(truncated == Truncated::Stop);
+        poll_until(&mut c, &mut log, |l| l.ended.len() == all);
+        poll_until(&mut c, &mut log, {
+            let until = Instant::now() + Duration::from_secs(1);
+            move |_| Instant::now() > until
+        });
+        assert_eq!((log.repeated, log.outside), (0, 0));
+        let of = |partition| {
+            log.records
+                .keys()
+                .filter(|k| k.0.partition == partition)
+                .count()
+        };
+        assert_eq!(of(1), 10, "{truncated:?}");
+        (of(0), log.rewound, log.suspended)
+    };
+    let (n, rewound, suspended) = read(Truncated::Stop);
+    assert_eq!((n, rewound), (0, BTreeMap::new()));
+    let why = &suspended[&(0, 0).into()];
+    assert!(
+        why.contains("ended at offset 30") && why.contains("read up to 50"),
+        "{why}"
+    );
+    assert_eq!(suspended.len(), 1);
+    let (n, rewound, suspended) = read(Truncated::Earliest);
+    assert_eq!((n, rewound, suspended.len()), (100, [(0, 0)].into(), 0));
+    let (n, rewound, suspended) = read(Truncated::Latest);
+    assert_eq!((n, rewound, suspended.len()), (0, [(0, 100)].into(), 0));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use crate::support::broker::{Broker, unique};
 use crate::support::late;
 use serde_json::Value;
-use trueline::demo::draws::Draws;
+use trueline::stats::rng::Rng;
 
 /// An hour of events, ten a second; after half of it outcomes are rarer than said.
 const BEGIN_MS: i64 = 1_700_000_100_000;
@@ -17,11 +17,11 @@ const PARTITIONS: i32 = 3;
 
 /// Event time and text of each record.
 fn events() -> Vec<(i64, String)> {
-    let mut draws = Draws::new(3);
+    let mut draws = Rng::new(3);
     let event = |i: i64| {
         let (at, z) = (BEGIN_MS + i * 100, draws.uniform());
         let rate = if i >= EVENTS / 2 { z * z } else { z };
-        let outcome = u8::from(draws.coin(rate));
+        let outcome = u8::from(draws.uniform() < rate);
         let text = format!(r#"{{"model":"m","time":{at},"score":{z},"outcome":{outcome}}}"#);
         (at, text)
     };

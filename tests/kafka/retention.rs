@@ -217,6 +217,83 @@ fn a_recreated_topic_is_not_read_until_an_offset_is_given() {
     assert_eq!(service.end("TERM"), Some(0));
 }
 
+/// Once the new log is longer than what was read of the old one, only the state tells that it is
+/// another: after an orderly end, after a kill, and in a process that takes the partition over.
+#[test]
+fn a_recreated_topic_that_has_outgrown_the_old_one_stays_unread_wherever_it_goes() {
+    let name = "a_recreated_topic_that_has_outgrown_the_old_one_stays_unread_wherever_it_goes";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    for in_topic in [false, true] {
+        let topic = format!("trueline-outgrown-{}", unique());
+        broker.create_topics(&[(&topic, 2)]);
+        let mut sender = broker.producer();
+        let mut text = config(&broker.bootstrap, &topic, "");
+        if in_topic {
+            text += &format!(
+                "[http]\nlisten = \"LISTEN\"\n[state]\ndirectory = \"STATE\"\ntopic = \"{topic}-state\"\n\
+                 interval = \"1s\"\n"
+            );
+        }
+        let mut service = Service::start(&text);
+        send(&mut sender, &topic, EACH);
+        wait_read(&service, 2 * EACH);
+        service.wait_ready();
+        // The positions are stored every second. The group takes the partitions away meanwhile.
+        std::thread::sleep(Duration::from_secs(3));
+        drop(sender);
+        let mut sender = recreate(&broker, &topic);
+        send(&mut sender, &topic, 100);
+        let parts = [0, 1].map(|p| format!("partition {topic}/{p}"));
+        let unread = [&parts[0], &parts[1], "ended at offset", "read up to 1000"];
+        service.wait_not_ready(&unread);
+        send(&mut sender, &topic, 3 * EACH);
+        // Processes that share a topic each count what they read themselves.
+        let before = if in_topic { 0 } else { 2 * EACH };
+        let stays_unread = |service: &Service| {
+            service.wait_not_ready(&unread);
+            std::thread::sleep(Duration::from_secs(2));
+            assert_eq!(service.counted("read"), Some(before as f64));
+        };
+
+        for signal in ["KILL", "TERM"] {
+            let code = service.end(signal);
+            assert!(signal == "KILL" || code == Some(0), "{code:?}");
+            service.start_again();
+            stays_unread(&service);
+        }
+        if in_topic {
+            // Another process takes one partition, then both.
+            let mut other = Service::start(&text);
+            other.wait_not_ready(&["partition ", "read up to 1000"]);
+            assert_eq!(service.end("KILL"), None);
+            stays_unread(&other);
+            assert_eq!(other.end("TERM"), Some(0));
+        } else {
+            assert_eq!(service.end("TERM"), Some(0));
+        }
+
+        // Nothing of the new one is lost once it is told where to go on.
+        service
+            .rewrite(|text| text.replace("fields = {", "on_truncated = \"earliest\"\nfields = {"));
+        service.start_again();
+        let all = 2 * (100 + 3 * EACH);
+        wait_read(&service, before + all);
+        service.wait_ready();
+        assert_eq!(lost(&service), 0.0);
+        // And only once.
+        assert_eq!(service.end("TERM"), Some(0));
+        service.rewrite(|text| text.replace("on_truncated = \"earliest\"\n", ""));
+        service.start_again();
+        send(&mut sender, &topic, 10);
+        let before = if in_topic { 0 } else { before + all };
+        wait_read(&service, before + 20);
+        service.wait_ready();
+        assert_eq!(service.end("TERM"), Some(0));
+    }
+}
+
 /// Deletes a topic, and makes it again with partitions 0 and 1.
 fn recreate(broker: &Broker, topic: &str) -> Sender {
     broker.delete_topic(topic);

@@ -2,6 +2,7 @@
 //! with them.
 
 use std::process::Command;
+use std::time::Duration;
 
 use crate::support::broker::{Broker, unique};
 use crate::support::late::{MINUTE, now_ms};
@@ -211,4 +212,71 @@ fn late_outcomes_other_partitions_and_other_ids_are_named() {
     let (code, said, problems) = sample(service.config());
     assert_eq!(code, Some(65), "{said}");
     has(&problems, &["none of 1000 predictions", "compare the ids"]);
+}
+
+#[test]
+fn positives_alone_that_are_dropped_inverted_outcomes_and_percentages_are_named() {
+    let name = "positives_alone_that_are_dropped_inverted_outcomes_and_percentages_are_named";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let topics = ["predictions", "labels"].map(|t| format!("trueline-sample-{t}-{}", unique()));
+    broker.create_topics(&[(&topics[0], 1), (&topics[1], 1)]);
+    let (mut sender, now) = (broker.producer(), now_ms());
+    for i in 0..1000 {
+        let at = now - 10 * MINUTE;
+        // Two of a hundred are more than 1 if they are percentages.
+        let score = if i % 50 == 0 { 1.5 } else { 0.3 };
+        let p = format!(
+            r#"{{"id":"k-{i}","model":"fraud","time_ms":{at},"score":0.3,"percent":{score}}}"#
+        );
+        sender.send(&topics[0], 0, p.as_bytes());
+    }
+    for i in 0..120 {
+        let y = format!(r#"{{"id":"k-{i}","time_ms":{now},"outcome":"Y"}}"#);
+        sender.send(&topics[1], 0, y.as_bytes());
+    }
+    sender.flush();
+    let source = format!(
+        "[[source]]\nname = \"joined\"\ntopics = [\"{}\"]\nfields = {{ time = \"time_ms\", score = \"score\", id = \"id\" }}\n\
+         [source.outcomes]\ntopics = [\"{}\"]\nid = \"id\"\ntime = \"time_ms\"\nmaturity = \"20m\"\n\
+         outcome_map = [\"Y=1\"]\non_missing = \"drop\"",
+        topics[0], topics[1]
+    );
+    let service = Service::start(&config(&broker.bootstrap, &source));
+    // What is not older than the maturity does not say how many outcomes come.
+    assert_eq!(sample(service.config()).0, Some(0));
+    // Outcomes arrive ten minutes after their predictions, and a moment.
+    std::thread::sleep(Duration::from_secs(12));
+    service.rewrite(|text| text.replace("20m", "610s"));
+    let (code, said, problems) = sample(service.config());
+    assert_eq!(code, Some(65), "{said}{problems}");
+    has(
+        &problems,
+        &[
+            "120 of 1000 predictions older than the maturity have an outcome in time, 12.0 %",
+            "write `on_missing = \"negative\"`",
+        ],
+    );
+    service.rewrite(|text| text.replace("\"drop\"", "\"negative\""));
+    let (code, _, problems) = sample(service.config());
+    assert_eq!((code, problems.as_str()), (Some(0), ""));
+    service.rewrite(|text| text.replace("Y=1", "Y=0"));
+    let (code, _, problems) = sample(service.config());
+    assert_eq!(code, Some(65), "{problems}");
+    has(&problems, &["all 120 outcomes are negative too"]);
+    service.rewrite(|text| {
+        text.replace("Y=0", "Y=1")
+            .replace("score = \"score\"", "score = \"percent\"")
+    });
+    let (code, _, problems) = sample(service.config());
+    assert_eq!(code, Some(65), "{problems}");
+    has(
+        &problems,
+        &[
+            "20 of 1000 rows",
+            "score_out_of_range",
+            "percentages or log-odds?",
+        ],
+    );
 }

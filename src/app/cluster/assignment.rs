@@ -42,8 +42,7 @@ pub struct Assignment {
     /// streams.
     notified: BTreeMap<String, String>,
     /// Streams that came, and streams that may have left, since they were last asked for.
-    arrivals: Vec<VerdictState>,
-    departures: Vec<StreamId>,
+    migrations: Migrations,
 }
 
 /// How streams moved.
@@ -68,8 +67,7 @@ impl Assignment {
             leaving: BTreeMap::new(),
             fault: None,
             notified: BTreeMap::new(),
-            arrivals: Vec::new(),
-            departures: Vec::new(),
+            migrations: Migrations::default(),
         }
     }
 
@@ -142,7 +140,7 @@ impl Assignment {
         let (topic, partition) = (self.topics.get(usize::from(at.source)), at.partition);
         match self.store.take_over(at, &self.topics, self.shards.plan()) {
             Ok(Taken::Shard(shard, verdicts)) => {
-                self.arrivals.extend(verdicts.iter().cloned());
+                self.migrations.came.extend(verdicts.iter().cloned());
                 self.shards.adopt(*shard, verdicts);
                 // The new one was restored with the share of the joins alone.
                 self.shards.share_memory(shards);
@@ -173,7 +171,7 @@ impl Assignment {
         let verdicts = self.leaving.remove(&at);
         let verdicts = verdicts.unwrap_or_else(|| self.verdicts(at));
         let streams = verdicts.iter().map(|v| v.stream.clone());
-        self.departures.extend(streams);
+        self.migrations.left.extend(streams);
         let shard = self.shards.release(at);
         self.shards.share_memory(self.shards.all().len());
         if let Some(mut shard) = shard
@@ -250,13 +248,12 @@ impl Assignment {
 
     /// Streams that came or left since the last call.
     pub fn take_migrations(&mut self) -> Migrations {
-        let mut left = std::mem::take(&mut self.departures);
-        let came = std::mem::take(&mut self.arrivals);
-        if !left.is_empty() {
+        let mut all = std::mem::take(&mut self.migrations);
+        if !all.left.is_empty() {
             self.shards.advance();
-            self.shards.without_reports(&mut left);
+            self.shards.without_reports(&mut all.left);
         }
-        Migrations { came, left }
+        all
     }
 
     /// Hands over all shards that have changed.

@@ -65,11 +65,8 @@ pub(super) fn write<'c>(
         let (body, head) = checkpoint::records(&c.checkpoint, &c.prefix, c.epoch, c.number)?;
         bodies.extend(body.into_iter().map(|keyed| (c.state_partition, keyed)));
         heads.push((c.state_partition, head));
-        drops.extend(
-            c.drops
-                .iter()
-                .map(|key| (c.state_partition, (key.clone(), None))),
-        );
+        let dropped = c.drops.iter();
+        drops.extend(dropped.map(|key| (c.state_partition, (key.clone(), None))));
     }
     let size = |(_, (key, value)): &(i32, KeyedRecord)| {
         (key.len() + value.as_ref().map_or(0, Vec::len)) as u64
@@ -91,13 +88,9 @@ fn put(
     records: &[(i32, KeyedRecord)],
     offsets: &mut Offsets,
 ) -> Result<Vec<i64>, String> {
-    let all: Vec<(i32, &KeyedRecord)> = records
-        .iter()
-        .map(|(state_partition, keyed)| (*state_partition, keyed))
-        .collect();
-    let written = writer
-        .put(&all, WRITE, &|| {})
-        .map_err(|error| error.to_string())?;
+    let all: Vec<(i32, &KeyedRecord)> = records.iter().map(|(p, keyed)| (*p, keyed)).collect();
+    let written = writer.put(&all, WRITE, &|| {});
+    let written = written.map_err(|error| error.to_string())?;
     for ((state_partition, _), offset) in records.iter().zip(&written) {
         offsets.entry(*state_partition).or_default().push(*offset);
     }

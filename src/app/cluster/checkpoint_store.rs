@@ -20,7 +20,7 @@ use super::foreign::ForeignClaims;
 use super::judge_topic::JudgeTopicWriter;
 use super::leaving::Leaving;
 use super::options::CheckpointOptions;
-use super::restored::{Room, Unusable, shard_of};
+use super::restored::{Room, Unusable, in_words, report_refused, shard_of};
 use crate::app::AppError;
 use crate::app::clock;
 use crate::app::outputs::snapshots::Written;
@@ -29,8 +29,7 @@ use crate::collect::PartitionId;
 use crate::collect::join::{SpillBackend, SpillError};
 use crate::kafka::{KafkaError, ReadState, WriteState};
 use crate::monitor::{LocalShard, Plan, VerdictState};
-use crate::store::FormatError;
-use crate::store::checkpoint::{self, CHUNK_BYTES, JournalRange};
+use crate::store::checkpoint::{self, CHUNK_BYTES};
 use crate::store::reader::CheckpointReader;
 use crate::telemetry::facts::CheckpointCounts;
 use crate::telemetry::published::Beat;
@@ -150,21 +149,17 @@ impl CheckpointStore {
             (state_partition, &prefix),
             (start, &|| self.beat()),
         )?;
-        let cursor = CheckpointCursor {
+        let mut cursor = CheckpointCursor {
             group,
             topic,
             state_partition,
             prefix,
             epoch,
-            journal_epochs: vec![JournalRange {
-                segment: 0,
-                offset: 0,
-                epoch,
-            }],
             old: reader.keys_of_other_epochs(epoch),
             pieces: reader.journal_chunks().collect(),
             ..CheckpointCursor::default()
         };
+        cursor.begin_journal();
         self.counts.read_bytes += reader.bytes();
         let taken = self.open(at, topics, plan, &reader, cursor);
         self.counts.restore_seconds = start.elapsed().as_secs_f64();
@@ -181,11 +176,8 @@ impl CheckpointStore {
     ) -> Result<Taken, KafkaError> {
         let why = match reader.newest() {
             Ok(Some(found)) => {
-                for (key, fault) in &found.refused {
-                    tracing::error!(%key, %fault, "checkpoint refused, using an older one");
-                    self.counts.refused += 1;
-                }
-                cursor.resume(reader, &found);
+                report_refused(&found, &mut self.counts);
+                cursor.resume(&found);
                 match shard_of(at, found, topics, plan, &mut cursor, self.room.clone()) {
                     Ok((shard, verdicts)) => {
                         if self.options.counts_only {
@@ -197,34 +189,34 @@ impl CheckpointStore {
                         self.cursors.insert(at, cursor);
                         return Ok(Taken::Shard(Box::new(shard), verdicts));
                     }
-                    Err(Unusable::Checkpoint(why)) => why,
+                    Err(Unusable::Checkpoint(why)) => Some(why),
                     // Nothing that a fresh beginning would mend.
                     Err(Unusable::Store(error)) => return Ok(Taken::Broken(error)),
                 }
             }
-            Ok(None) => match self
-                .state
-                .committed(&cursor.group, &cursor.topic, at.partition)?
-            {
-                None => return Ok(self.fresh(at, topics, plan, cursor)),
-                Some(offset) => format!(
-                    "the group has committed offset {offset} and topic {} holds no checkpoint of it: it was \
-                     emptied, or is another",
-                    self.options.topic
-                ),
-            },
+            Ok(None) => {
+                let (group, topic) = (&cursor.group, &self.options.topic);
+                let committed = self.state.committed(group, &cursor.topic, at.partition)?;
+                committed.map(|offset| {
+                    format!(
+                        "the group has committed offset {offset} and topic {topic} holds no checkpoint of it: it was \
+                         emptied, or is another"
+                    )
+                })
+            }
             Err(faults) => {
                 self.counts.refused += faults.len() as u64;
-                let named = |(key, fault): &(String, FormatError)| format!("{key}: {fault}");
-                let all: Vec<String> = faults.iter().map(named).collect();
-                format!(
-                    "no usable checkpoint in {}: {}",
-                    self.options.topic,
-                    all.join("; ")
-                )
+                let topic = &self.options.topic;
+                let why = format!("no usable checkpoint in {topic}: {}", in_words(&faults));
+                Some(why)
             }
         };
-        if self.options.fresh {
+        if let Some(why) = why {
+            if !self.options.fresh {
+                return Ok(Taken::Suspended(format!(
+                    "{why}; mend the topic, or set [state] on_broken = \"fresh\" to begin without the state"
+                )));
+            }
             tracing::error!(
                 topic = cursor.topic,
                 partition = at.partition,
@@ -233,24 +225,10 @@ impl CheckpointStore {
             );
             // Whatever lies there is not of this beginning.
             cursor.begin_journal();
-            return Ok(self.fresh(at, topics, plan, cursor));
         }
-        Ok(Taken::Suspended(format!(
-            "{why}; mend the topic, or set [state] on_broken = \"fresh\" to begin without the state"
-        )))
-    }
-
-    /// A partition that begins without state.
-    fn fresh(
-        &mut self,
-        at: PartitionId,
-        topics: &[String],
-        plan: &Plan,
-        cursor: CheckpointCursor,
-    ) -> Taken {
         self.cursors.insert(at, cursor);
         let shard = LocalShard::new(at, plan, topics.to_vec(), self.room.clone());
-        Taken::Shard(Box::new(shard), Vec::new())
+        Ok(Taken::Shard(Box::new(shard), Vec::new()))
     }
 
     /// The partition is another process's: how far it is stored is no longer known here.

@@ -8,7 +8,7 @@ use crate::alert::Alert;
 use crate::collect::Origin;
 use crate::monitor::{ShardView, VerdictState};
 use crate::store::checkpoint::{self, JournalChunk, JournalRange};
-use crate::store::reader::{CheckpointReader, FoundCheckpoint};
+use crate::store::reader::FoundCheckpoint;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Instant;
 
@@ -62,6 +62,8 @@ pub(super) struct Progress {
     pub records: u64,
     /// They change without a record where a log ends in control records.
     pub positions: Vec<Origin>,
+    /// They do where a log is found to be shorter than what was read of it.
+    pub truncated_at: Vec<Option<i64>>,
     pub sealed_until_ms: Vec<i64>,
     pub idle: bool,
     pub alerts: Vec<(Alert, Option<String>)>,
@@ -74,6 +76,9 @@ impl Progress {
         Progress {
             records: shard.counters().total().records,
             positions: shard.partitions().positions().collect(),
+            truncated_at: (shard.partitions().states())
+                .map(|p| p.truncated_at)
+                .collect(),
             sealed_until_ms: shard.sealed_until_ms(),
             idle: shard.partitions().are_idle(),
             alerts: alerts.collect(),
@@ -87,10 +92,8 @@ impl CheckpointCursor {
         let known = self.superseded.as_ref().map_or(self.epoch, |s| s.offset);
         let newer = offset > known && key == checkpoint::claim_key(&self.prefix);
         if newer {
-            let since = self
-                .superseded
-                .as_ref()
-                .map_or_else(Instant::now, |s| s.since);
+            let since = self.superseded.as_ref().map(|s| s.since);
+            let since = since.unwrap_or_else(Instant::now);
             let by = by.to_owned();
             self.superseded = Some(Superseded { by, offset, since });
         }
@@ -98,16 +101,10 @@ impl CheckpointCursor {
     }
 
     /// Takes up where a checkpoint left off.
-    pub(super) fn resume(&mut self, reader: &CheckpointReader, found: &FoundCheckpoint) {
-        self.old = reader.keys_of_other_epochs(self.epoch);
-        self.pieces = reader.journal_chunks().collect();
+    pub(super) fn resume(&mut self, found: &FoundCheckpoint) {
         self.journal_epochs.clone_from(&found.checkpoint.epochs);
-        let marks = found
-            .checkpoint
-            .snapshot
-            .joins
-            .iter()
-            .flat_map(|j| &j.marks);
+        let joins = found.checkpoint.snapshot.joins.iter();
+        let marks = joins.flat_map(|j| &j.marks);
         let end = marks.last().map_or((0, 0), |m| (m.segment, m.len));
         // What others wrote from there on is not ours.
         self.journal_epochs.retain(|s| (s.segment, s.offset) < end);
@@ -129,12 +126,7 @@ impl CheckpointCursor {
 
     /// Forgets stretches that end before what this checkpoint and the ones before need.
     pub(super) fn prune(&mut self, needs: u64) {
-        let first = self
-            .needed
-            .iter()
-            .copied()
-            .min()
-            .map_or(needs, |n| n.min(needs));
+        let first = self.needed.iter().copied().fold(needs, u64::min);
         let over = |pair: &[JournalRange]| (pair[1].segment, pair[1].offset) <= (first, 0);
         while self.journal_epochs.windows(2).next().is_some_and(over) {
             self.journal_epochs.remove(0);
@@ -251,7 +243,7 @@ mod tests {
             ids: false,
             marks: vec![mark(1, 100), mark(2, 30)],
         }];
-        cursor.resume(&CheckpointReader::new(String::new()), &found);
+        cursor.resume(&found);
         let all = [stretch(0, 0, 5), stretch(2, 10, 9), stretch(2, 30, 20)];
         assert_eq!(cursor.journal_epochs, all);
     }

@@ -128,17 +128,15 @@ impl Follower {
 
     /// Finds the topic, makes it where it is missing, and claims to judge.
     fn try_connect(&self) -> Result<(Link, i32), KafkaError> {
-        let (kafka, topic) = (
-            &self.options.checkpoints.kafka,
-            &self.options.checkpoints.topic,
-        );
-        let brokers = &self.options.checkpoints.brokers;
+        let checkpoints = &self.options.checkpoints;
+        let (brokers, kafka, topic) =
+            (&checkpoints.brokers, &checkpoints.kafka, &checkpoints.topic);
         let mut state = brokers.state_reader(kafka, topic, CHUNK_BYTES)?;
         let state_partition = state.state_partition(0, &self.topics)?;
         let follower = brokers.state_follower(kafka, topic)?;
         let state_partitions = follower.partitions(topic)?.unwrap_or(1);
-        let key = lease_key(&self.options.checkpoints.namespace);
-        let claim: KeyedRecord = (key, Some(self.options.checkpoints.claimant()));
+        let key = lease_key(&checkpoints.namespace);
+        let claim: KeyedRecord = (key, Some(checkpoints.claimant()));
         let writer = brokers.state_writer(kafka, topic)?;
         let claim = writer.put(&[(state_partition, &claim)], CLAIM, &|| {})?;
         follower.begin(state_partitions)?;

@@ -24,7 +24,6 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::assignment::Migrations;
 use super::checkpoint_store::CheckpointAge;
 use super::follower::{AGAIN, TURN};
 use super::judge_member::{GroupHandler, Membership, Tasks, checkpoint_of};
@@ -34,9 +33,9 @@ use super::judge_topic::judge_topic;
 use super::options::{FollowerOptions, with_beat};
 use crate::app::AppError;
 use crate::app::outputs::snapshots::Written;
+use crate::app::worker::spawn;
 use crate::judge::Plan;
 use crate::kafka::{Consumer, FollowState, KafkaError, KafkaOptions, StartAt};
-use crate::telemetry::facts::CheckpointCounts;
 use crate::telemetry::published::Beat;
 
 /// How long the last batch of checkpoints may take at the end.
@@ -50,9 +49,9 @@ pub struct JudgeGroup {
     topics: Vec<String>,
     topic: String,
     pub(super) store: JudgeStore,
-    consumer: Option<Consumer>,
+    pub(super) consumer: Option<Consumer>,
     link: Option<Box<dyn FollowState>>,
-    member: Membership,
+    pub(super) member: Membership,
     tried: Option<Instant>,
 }
 
@@ -140,8 +139,7 @@ impl JudgeGroup {
         self.member.lose();
         if let Some(consumer) = self.consumer.take() {
             // Leaving may take as long as the brokers are away.
-            let leave = std::thread::Builder::new().name("leave".to_owned());
-            let _ = leave.spawn(move || drop(consumer));
+            let _ = spawn("leave", move || drop(consumer));
         }
         self.tried = Some(Instant::now());
     }
@@ -201,20 +199,15 @@ impl JudgeGroup {
     pub(super) fn waits_for(&self, tasks: &Tasks) -> Vec<(String, String)> {
         let mut all = Vec::new();
         let joined = self.consumer.as_ref().is_some_and(Consumer::joined);
-        if let Some(why) = &self.member.trouble {
-            let why = match self.fenced_for(Instant::now()) {
-                Some(left) => format!("{why}. It joins again in {} s", left.as_secs()),
-                None => why.clone(),
-            };
-            all.push(("judges".to_owned(), why));
-        } else if let Some(why) = self.member.thrown_out() {
-            all.push(("judges".to_owned(), why));
-        } else if !joined {
-            all.push((
-                "judges".to_owned(),
-                format!("joining group {}", self.group()),
-            ));
-        }
+        let why = if let Some(why) = &self.member.trouble {
+            let left = self.fenced_for(Instant::now());
+            let left = left.map(|left| format!(". It joins again in {} s", left.as_secs()));
+            Some(why.clone() + &left.unwrap_or_default())
+        } else {
+            let joining = || (!joined).then(|| format!("joining group {}", self.group()));
+            self.member.thrown_out().or_else(joining)
+        };
+        all.extend(why.map(|why| ("judges".to_owned(), why)));
         let name = |partition: i32| format!("judge partition {partition}");
         for (partition, why) in &self.member.suspended {
             all.push((name(*partition), why.clone()));
@@ -228,17 +221,10 @@ impl JudgeGroup {
             all.push((name(*partition), why));
         }
         for partition in tasks.iter().filter(|(_, t)| !t.began()).map(|(p, _)| *p) {
-            all.push((
-                name(partition),
-                format!("{} is read from its begin", self.topic),
-            ));
+            let why = format!("{} is read from its begin", self.topic);
+            all.push((name(partition), why));
         }
         all
-    }
-
-    /// Streams that came or left since the last call.
-    pub(super) fn take_migrations(&mut self) -> Migrations {
-        std::mem::take(&mut self.member.migrations)
     }
 
     /// What people were notified of alerts that fire, by fingerprint of a stream.
@@ -266,16 +252,6 @@ impl JudgeGroup {
         }
     }
 
-    /// Takes out the member of the group, for the end.
-    pub(super) fn take_member(&mut self) -> Option<Consumer> {
-        self.consumer.take()
-    }
-
-    /// Whether checkpoints are being written.
-    pub(super) fn is_writing(&self) -> bool {
-        self.store.is_writing()
-    }
-
     /// What became of the checkpoints handed over last, once, if it is known.
     pub(super) fn written(&mut self) -> Option<Written> {
         self.store.answer(&mut self.member.counts)
@@ -284,11 +260,6 @@ impl JudgeGroup {
     /// Waits for the checkpoints under way, for the end.
     pub(super) fn wait_written(&mut self) -> Option<Written> {
         self.store.wait(LAST, &mut self.member.counts)
-    }
-
-    /// What happened to checkpoints of workers and tasks.
-    pub(super) fn counts(&self) -> &CheckpointCounts {
-        &self.member.counts
     }
 
     /// How old the checkpoint of each task is.

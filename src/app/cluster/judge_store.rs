@@ -10,6 +10,7 @@ use super::checkpoint_records::{self, CheckpointRecords};
 use super::judge_topic::{ensure, judge_topic};
 use super::leaving::Leaving;
 use super::options::CheckpointOptions;
+use super::restored::{in_words, report_refused};
 use crate::app::AppError;
 use crate::app::clock;
 use crate::app::outputs::snapshots::Written;
@@ -131,17 +132,9 @@ impl JudgeStore {
         self.cursors.insert(partition, cursor);
         counts.read_bytes += reader.bytes();
         counts.restore_seconds = start.elapsed().as_secs_f64();
-        let found = reader.newest().map_err(|faults| {
-            let named = faults
-                .into_iter()
-                .map(|(key, fault)| format!("{key}: {fault}"));
-            named.collect::<Vec<_>>().join("; ")
-        });
+        let found = reader.newest().map_err(|faults| in_words(&faults));
         if let Ok(Some(found)) = &found {
-            for (key, fault) in &found.refused {
-                tracing::error!(%key, %fault, "checkpoint refused, using an older one");
-                counts.refused += 1;
-            }
+            report_refused(found, counts);
             counts.read += 1;
         }
         Ok(Taken { epoch, found })

@@ -263,12 +263,8 @@ impl JudgeTask {
             let unended = idle == Some(false);
             let idle = idle.unwrap_or(false);
             let uncovered = |(_, source, place): &Part| {
-                let position = positions
-                    .get(&PartitionId {
-                        source: *source,
-                        ..at
-                    })
-                    .copied();
+                let of = PartitionId::from((*source, at.partition));
+                let position = positions.get(&of).copied();
                 lengths.uncovered(place, position, idle)
             };
             let mine = parts.iter().filter(|(of, ..)| *of == at);

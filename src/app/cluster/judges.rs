@@ -295,7 +295,7 @@ impl Judges {
     pub fn checkpoints(&self) -> (&CheckpointCounts, Vec<CheckpointAge<'_>>) {
         let steady_ms = clock::steady_ms();
         match &self.feed {
-            Feed::Group(group) => (group.counts(), group.ages().collect()),
+            Feed::Group(group) => (&group.member.counts, group.ages().collect()),
             Feed::One(_) => {
                 let all = self
                     .tasks
@@ -329,8 +329,10 @@ impl Judges {
 
     /// Streams that came or left since the last call.
     pub fn take_migrations(&mut self) -> Migrations {
-        self.group_mut()
-            .map_or_else(Migrations::default, JudgeGroup::take_migrations)
+        let group = self.group_mut();
+        group.map_or_else(Migrations::default, |g| {
+            std::mem::take(&mut g.member.migrations)
+        })
     }
 
     /// What people were notified of alerts that fire, by fingerprint, to go along when their
@@ -350,12 +352,12 @@ impl Judges {
 
     /// Takes out the member of the group of judges, for the end: leaving it may take long.
     pub fn take_member(&mut self) -> Option<Consumer> {
-        self.group_mut()?.take_member()
+        self.group_mut()?.consumer.take()
     }
 
     /// Whether checkpoints are being written.
     pub fn is_writing(&self) -> bool {
-        matches!(&self.feed, Feed::Group(group) if group.is_writing())
+        matches!(&self.feed, Feed::Group(group) if group.store.is_writing())
     }
 
     /// What became of the checkpoints handed over last, once, if it is known.

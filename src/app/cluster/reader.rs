@@ -17,6 +17,7 @@
 //! Memory: the records of one checkpoint for each partition. Journals of pending predictions are
 //! skipped.
 
+use super::restored::in_words;
 use crate::collect::PartitionId;
 use crate::store::checkpoint::prefix;
 use crate::store::reader::{CheckpointReader, FoundCheckpoint};
@@ -83,7 +84,7 @@ pub struct StateTopicReader {
     lease_key: String,
     lease: Option<JudgeLease>,
     resume: BTreeMap<i32, i64>,
-    all: Vec<StatePartition>,
+    all: BTreeMap<i32, StatePartition>,
     replaced: Option<Replaced>,
 }
 
@@ -102,7 +103,7 @@ impl StateTopicReader {
             lease: None,
             topics,
             resume: resume.iter().copied().collect(),
-            all: Vec::new(),
+            all: BTreeMap::new(),
             replaced: None,
         }
     }
@@ -113,12 +114,13 @@ impl StateTopicReader {
             resume: self.resume.get(&n).copied(),
             ..StatePartition::default()
         };
-        self.all = (0..state_partitions).map(state_partition).collect();
+        let all = (0..state_partitions).map(|n| (n, state_partition(n)));
+        self.all = all.collect();
     }
 
     /// Whether all that lay there at the start was read.
     pub fn are_read(&self) -> bool {
-        !self.all.is_empty() && self.all.iter().all(|h| h.ended)
+        !self.all.is_empty() && self.all.values().all(|h| h.ended)
     }
 
     /// Whether it was found since the last call that the topic is another one.
@@ -129,13 +131,13 @@ impl StateTopicReader {
     /// Whether the newest checkpoint of a partition is ignored: it is of an earlier claim than one
     /// before it.
     pub fn ignores(&self, at: PartitionId) -> bool {
-        let readers = self.all.iter().filter_map(|h| h.readers.get(&at));
-        readers.into_iter().any(|r| r.ignores)
+        let mut readers = self.all.values().filter_map(|h| h.readers.get(&at));
+        readers.any(|r| r.ignores)
     }
 
     /// The next offset of each partition.
     pub fn next(&self) -> Vec<(i32, i64)> {
-        (0..).zip(&self.all).map(|(n, h)| (n, h.next)).collect()
+        self.all.iter().map(|(n, h)| (*n, h.next)).collect()
     }
 
     /// Who claimed last to judge.
@@ -152,9 +154,10 @@ impl StateTopicReader {
         at_ms: Option<i64>,
         (key, value): (&[u8], Option<&[u8]>),
     ) -> Vec<Arrival> {
-        let known = usize::try_from(state_partition).ok();
-        if known.is_some_and(|n| self.all.get(n).is_some_and(|h| offset < h.next)) {
-            self.all[state_partition as usize] = StatePartition::default();
+        if let Some(known) = self.all.get_mut(&state_partition)
+            && offset < known.next
+        {
+            *known = StatePartition::default();
             self.lease = None;
             self.forget(Replaced::Rewound);
         }
@@ -165,10 +168,7 @@ impl StateTopicReader {
             });
         }
         let of = self.parted(key);
-        let Some(state_partition) = usize::try_from(state_partition)
-            .ok()
-            .and_then(|h| self.all.get_mut(h))
-        else {
+        let Some(state_partition) = self.all.get_mut(&state_partition) else {
             return Vec::new();
         };
         let mut arrivals = match state_partition
@@ -224,10 +224,7 @@ impl StateTopicReader {
 
     /// A partition was read to its end.
     pub fn end(&mut self, state_partition: i32) -> Vec<Arrival> {
-        let Some(state_partition) = usize::try_from(state_partition)
-            .ok()
-            .and_then(|h| self.all.get_mut(h))
-        else {
+        let Some(state_partition) = self.all.get_mut(&state_partition) else {
             return Vec::new();
         };
         state_partition.ended = true;
@@ -242,7 +239,7 @@ impl StateTopicReader {
     /// What had been read is of another topic.
     fn forget(&mut self, replaced: Replaced) {
         self.resume.clear();
-        self.all.iter_mut().for_each(|h| h.resume = None);
+        self.all.values_mut().for_each(|h| h.resume = None);
         self.replaced = Some(replaced);
     }
 
@@ -281,11 +278,7 @@ impl PartitionReader {
                 self.reader.clear_until(&found);
                 Ok(found)
             }
-            Err(faults) => {
-                let named = |(key, fault)| format!("{key}: {fault}");
-                let all: Vec<String> = faults.into_iter().map(named).collect();
-                Err(all.join("; "))
-            }
+            Err(faults) => Err(in_words(&faults)),
         };
         Some(Arrival {
             at,

@@ -6,7 +6,9 @@ use crate::app::dropped::report_dropped;
 use crate::collect::PartitionId;
 use crate::collect::join::{JoinState, JournalError, SpillBackend, SpillError};
 use crate::monitor::{LocalShard, Plan, RestoreError, VerdictState};
+use crate::store::FormatError;
 use crate::store::reader::FoundCheckpoint;
+use crate::telemetry::facts::CheckpointCounts;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -20,6 +22,20 @@ pub(super) enum Unusable {
     Checkpoint(String),
     /// The store of pending predictions is.
     Store(SpillError),
+}
+
+/// Logs and counts the checkpoints that were refused in favour of an older one.
+pub(super) fn report_refused(found: &FoundCheckpoint, counts: &mut CheckpointCounts) {
+    for (key, fault) in &found.refused {
+        tracing::error!(%key, %fault, "checkpoint refused, using an older one");
+        counts.refused += 1;
+    }
+}
+
+/// Why no checkpoint can be used.
+pub(super) fn in_words(faults: &[(String, FormatError)]) -> String {
+    let named = faults.iter().map(|(key, fault)| format!("{key}: {fault}"));
+    named.collect::<Vec<_>>().join("; ")
 }
 
 /// The shard that a checkpoint holds.

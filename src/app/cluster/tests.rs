@@ -3,8 +3,10 @@
 use super::assignment::Assignment;
 use super::checkpoint_records::{Known, begins_again};
 use super::checkpoint_store::CheckpointStore;
-use super::options::CheckpointOptions;
+use super::options::{CheckpointOptions, FollowerOptions};
+use super::topology::Topology;
 use crate::app::{AppError, Job, Threads, Worker, Workers};
+use crate::judge::Runtime;
 use crate::kafka::{
     Brokers, Ends, FollowState, Followed, GroupClient, KafkaError, KafkaOptions, ReadState,
     WriteState,
@@ -242,6 +244,15 @@ fn options(topic: &Topic, workers: impl Workers + 'static) -> CheckpointOptions 
     }
 }
 
+fn follower(topic: &Topic, missing_after: Duration) -> FollowerOptions {
+    FollowerOptions {
+        checkpoints: options(topic, Threads),
+        missing_after,
+        copartitions: vec![0],
+        runtime: Runtime::default(),
+    }
+}
+
 fn assignment(topic: &Topic, workers: impl Workers + 'static) -> Assignment {
     let store = CheckpointStore::new(options(topic, workers)).expect("a store");
     let shards = Shards::of_worker(Plan::default(), vec![0]);
@@ -355,6 +366,34 @@ fn what_a_failed_batch_did_not_delete_is_deleted_with_the_next() {
         let keys = topic.deleted.lock().expect("no panic");
         assert_eq!(keys.len(), deleted, "{offset}: {keys:?}");
     }
+}
+
+#[test]
+fn that_a_partition_was_found_too_short_is_written_and_belongs_to_it_alone() {
+    let topic = Topic::default();
+    let mut assignment = assignment(&topic, Threads);
+    assign(&mut assignment, 2);
+    let at = |partition: i32| (0, partition).into();
+    let written = |assignment: &mut Assignment| {
+        let before = topic.next.load(Ordering::Relaxed);
+        assignment.write();
+        let written = assignment.wait_written().expect("a batch");
+        assert!(written.result.is_ok(), "{written:?}");
+        topic.next.load(Ordering::Relaxed) > before
+    };
+    for partition in 0..2 {
+        let sink = assignment.shards_mut().get_mut(at(partition));
+        let sink = sink.expect("a shard");
+        sink.on_partition(at(partition), PartitionEvent::Rewound(1000));
+    }
+    assert!(written(&mut assignment));
+    assert!(!written(&mut assignment), "nothing has changed");
+    let sink = assignment.shards_mut().get_mut(at(1)).expect("a shard");
+    sink.on_partition(at(1), PartitionEvent::Truncated(300));
+    assert!(written(&mut assignment));
+    let topology = Topology::Sharded(Box::new(assignment));
+    assert_eq!(topology.truncated_at(at(0)), None);
+    assert_eq!(topology.truncated_at(at(1)), Some(300));
 }
 
 #[test]

@@ -63,13 +63,13 @@ impl EngineLoop {
                 let why = format!("{what} cannot be written: {why}");
                 self.published.not_ready(part, &why);
             }
-            // A directory that was lost does not come back.
-            Ok(_) if part == STATE && self.directory_lost => {}
-            Ok(_) => self.published.ready(part),
-        }
-        if let Ok(positions) = &written.result {
-            for consumer in &mut self.consumers {
-                consumer.commit(positions);
+            Ok(positions) => {
+                // A directory that was lost does not come back.
+                if part != STATE || !self.directory_lost {
+                    self.published.ready(part);
+                }
+                let consumers = self.consumers.iter_mut();
+                consumers.for_each(|consumer| consumer.commit(positions));
             }
         }
     }

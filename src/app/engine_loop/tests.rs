@@ -7,6 +7,7 @@ use crate::app::outputs::snapshots::Written;
 use crate::app::{App, Setup};
 use crate::telemetry::facts::SinkFacts;
 use std::time::Instant;
+use tempfile::TempDir;
 
 const CONFIG: &str = r#"
 version = 1
@@ -20,6 +21,14 @@ windows = ["1m"]
 [state]
 directory = 'STATE'
 "#;
+
+/// A process with this configuration, and its folder.
+fn started(text: &str) -> (TempDir, EngineLoop) {
+    let folder = TempDir::with_prefix("trueline-engine-").expect("a folder");
+    let text = text.replace("STATE", &folder.path().display().to_string());
+    let engine = App::engine_loop(Setup::of(config(&text)));
+    (folder, engine.expect("it loads"))
+}
 
 /// Steps until a record was read.
 fn read_one(engine: &mut EngineLoop) {
@@ -42,9 +51,7 @@ fn unwritten(bytes: usize) -> Written {
 
 #[test]
 fn nothing_is_read_while_too_much_of_the_journals_is_in_memory_and_ready_says_so() {
-    let folder = tempfile::TempDir::with_prefix("trueline-behind-").expect("a folder");
-    let text = CONFIG.replace("STATE", &folder.path().display().to_string());
-    let mut engine = App::engine_loop(Setup::of(config(&text))).expect("it loads");
+    let (_folder, mut engine) = started(CONFIG);
     let log = Arc::clone(&engine.logs["scores"]);
     let post = || {
         let event = r#"{"at":1700000000000,"p":0.5,"y":1}"#.to_owned();
@@ -72,9 +79,7 @@ fn nothing_is_read_while_too_much_of_the_journals_is_in_memory_and_ready_says_so
 
 #[test]
 fn ready_says_that_snapshots_cannot_be_written_until_one_is() {
-    let folder = tempfile::TempDir::with_prefix("trueline-full-").expect("a folder");
-    let text = CONFIG.replace("STATE", &folder.path().display().to_string());
-    let mut engine = App::engine_loop(Setup::of(config(&text))).expect("it loads");
+    let (_folder, mut engine) = started(CONFIG);
     let why = |engine: &EngineLoop| engine.published.missing().get("state").cloned();
     engine.saved(&unwritten(0));
     let said = why(&engine).expect("it is named");
@@ -86,11 +91,8 @@ fn ready_says_that_snapshots_cannot_be_written_until_one_is() {
 
 #[test]
 fn journals_that_a_write_has_not_finished_with_pause_reading_too() {
-    let folder = tempfile::TempDir::with_prefix("trueline-hangs-").expect("a folder");
-    let text = CONFIG
-        .replace("STATE", &folder.path().display().to_string())
-        .replace("outcome = \"y\" }", "outcome = \"y\", id = \"id\" }");
-    let mut engine = App::engine_loop(Setup::of(config(&text))).expect("it loads");
+    let text = CONFIG.replace("outcome = \"y\" }", "outcome = \"y\", id = \"id\" }");
+    let (_folder, mut engine) = started(&text);
     let log = Arc::clone(&engine.logs["scores"]);
     // The first one comes with the start, which is stored at once.
     for id in ["a", "b"] {
@@ -123,9 +125,7 @@ fn journals_that_a_write_has_not_finished_with_pause_reading_too() {
 
 #[test]
 fn a_process_that_notifies_nobody_any_more_shows_no_sinks() {
-    let folder = tempfile::TempDir::with_prefix("trueline-sinks-").expect("a folder");
-    let text = CONFIG.replace("STATE", &folder.path().display().to_string());
-    let mut engine = App::engine_loop(Setup::of(config(&text))).expect("it loads");
+    let (_folder, mut engine) = started(CONFIG);
     let sink = SinkFacts::default();
     engine.published.update(|facts| facts.sinks = vec![sink]);
     engine.stop_alerts();

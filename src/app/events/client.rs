@@ -15,8 +15,8 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use super::EventLogs;
 use crate::kafka::{
-    Brokers, Events, Fetched, FollowState, GroupClient, Headers, KafkaError, KafkaOptions,
-    PartitionStats, ReadState, Rebalance, Record, WriteState,
+    Brokers, Events, Fetched, FollowState, GroupClient, KafkaError, KafkaOptions, PartitionStats,
+    ReadState, Rebalance, Record, WriteState,
 };
 use crate::store::event_log::{LogError, LogReader};
 
@@ -26,15 +26,8 @@ const STATISTICS: Duration = Duration::from_millis(500);
 /// Time between a read that failed and the next one.
 const READ_AGAIN: Duration = Duration::from_secs(5);
 
-/// Makes clients of the logs.
-pub struct LogBrokers(EventLogs);
-
-impl LogBrokers {
-    /// Brokers of these logs.
-    pub fn new(logs: EventLogs) -> LogBrokers {
-        LogBrokers(logs)
-    }
-}
+/// Makes clients of these logs.
+pub struct LogBrokers(pub EventLogs);
 
 impl fmt::Debug for LogBrokers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -141,12 +134,10 @@ impl Topic {
 fn fetched(topic: u16, at: u64, timestamp_ms: Option<i64>, payload: &[u8]) -> Fetched<'_> {
     let record = Record {
         topic,
-        partition: 0,
         offset: offset(at),
         timestamp_ms,
-        key: None,
         payload,
-        headers: Headers::default(),
+        ..Record::default()
     };
     Fetched { record, error: 0 }
 }

@@ -145,21 +145,12 @@ impl SourceConsumer {
             self.give_up(topology);
             return 0;
         }
-        match self.recreate_at {
-            _ if self.fenced => {
-                std::thread::sleep(wait);
-                0
-            }
-            None => self.consumer.poll(wait, &mut handler),
-            Some(at) if Instant::now() < at => {
-                std::thread::sleep(wait);
-                0
-            }
-            Some(_) => {
-                self.recreate(topology);
-                0
-            }
+        match self.recreate_at.filter(|_| !self.fenced) {
+            None if !self.fenced => return self.consumer.poll(wait, &mut handler),
+            Some(at) if Instant::now() >= at => self.recreate(topology),
+            _ => std::thread::sleep(wait),
         }
+        0
     }
 }
 
@@ -180,7 +171,7 @@ pub struct SourceReader {
     pub fenced: bool,
     /// The assignment changed since the flag was last cleared.
     pub assignment_changed: bool,
-    /// Partitions begin at positions that are not stored yet.
+    /// Partitions begin, go on or stay unread at positions that are not stored yet.
     pub begun: bool,
     /// Unassigned partitions, each with how long it has held others back so far; `None` if it no
     /// longer does, or does until it is assigned.
@@ -271,10 +262,7 @@ impl SourceHandler<'_> {
 
     /// Counts a record, at this index of its batch, or queues it.
     fn admit(&mut self, record: &Record<'_>, index: Option<usize>) {
-        let partition = Partition {
-            topic: record.topic,
-            partition: record.partition,
-        };
+        let partition = record.in_partition();
         let waits = self.source.queue.has(partition);
         if waits || self.read(partition, record, index) == Reading::AwaitingSchema {
             if waits {
@@ -318,8 +306,7 @@ impl Handler for SourceHandler<'_> {
     }
 
     fn missing(&mut self, topic: u16) {
-        let partition = 0;
-        let first = Partition { topic, partition };
+        let first = (topic, 0).into();
         let id = self.source.records.partition_id(first);
         let mut joins = self.topology.joins().iter();
         // Without their outcomes predictions would mature as if those had not happened. So nothing
@@ -356,8 +343,7 @@ impl Handler for SourceHandler<'_> {
     }
 
     fn was_read(&self, topic: u16) -> bool {
-        let (partition, records) = (0, &self.source.records);
-        let id = records.partition_id(Partition { topic, partition });
+        let id = self.source.records.partition_id((topic, 0).into());
         self.topology.was_read(id.source)
     }
 
@@ -383,6 +369,11 @@ impl Handler for SourceHandler<'_> {
     fn is_suspended(&self, partition: Partition) -> bool {
         let id = self.source.records.partition_id(partition);
         self.topology.suspends(id)
+    }
+
+    fn truncated_at(&self, partition: Partition) -> Option<i64> {
+        let id = self.source.records.partition_id(partition);
+        self.topology.truncated_at(id)
     }
 
     fn revoking(&mut self, partitions: &[Partition]) {
@@ -440,6 +431,7 @@ impl Handler for SourceHandler<'_> {
     }
 
     fn rewound(&mut self, partition: Partition, offset: i64) {
+        self.source.begun = true;
         self.after_queued(partition, PartitionEvent::Rewound(offset));
         let (topic, partition) = self.source.name_of(partition);
         tracing::error!(
@@ -448,6 +440,12 @@ impl Handler for SourceHandler<'_> {
             offset,
             "partition is shorter than what was read of it; reading continues here, as `on_truncated` says"
         );
+    }
+
+    fn truncated(&mut self, partition: Partition, end: i64) {
+        // Stored at once: a restart must not read on where the log has grown beyond the position.
+        self.source.begun = true;
+        self.on_partition(partition, PartitionEvent::Truncated(end));
     }
 
     fn suspended(&mut self, partition: Partition, why: &str) {

@@ -91,12 +91,8 @@ impl Contest {
         self.others = others;
         self.reached = true;
         let over = self.since.elapsed() >= self.grace;
-        decide(
-            self.claim,
-            ProcessStart::of_this_process(),
-            &self.others,
-            over,
-        )
+        let ours = ProcessStart::of_this_process();
+        decide(self.claim, ours, &self.others, over)
     }
 
     /// Whether this process never stops: those that share the group do not say when they started.
@@ -112,13 +108,11 @@ impl Contest {
 
     /// The others by name.
     pub fn named(&self) -> String {
-        match &self.others[..] {
-            [] => "another process".to_owned(),
-            all => {
-                let all: Vec<String> = all.iter().map(ToString::to_string).collect();
-                all.join(", ")
-            }
+        if self.others.is_empty() {
+            return "another process".to_owned();
         }
+        let all: Vec<String> = self.others.iter().map(ToString::to_string).collect();
+        all.join(", ")
     }
 }
 

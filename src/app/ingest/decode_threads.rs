@@ -209,15 +209,10 @@ impl<'a> Bytes<'a> {
 mod tests {
     use super::super::record::{RecordReader, decoder_of};
     use super::*;
-    use crate::app::ingest::config;
-    use crate::kafka::Headers;
+    use crate::app::ingest::kafka_config;
     use crate::monitor::Engine;
 
     const CONFIG: &str = r#"
-version = 1
-[kafka]
-brokers = "localhost:1"
-group = "g"
 [[source]]
 topics = ["scores"]
 rows = "rows"
@@ -249,62 +244,43 @@ windows = ["1m"]
         let one = |i: usize| {
             let time_ms = 1_760_000_000_000 + 20 * i;
             let (z, y) = (draw(1000) as f64 / 999.0, draw(2));
-            match draw(8) {
-                0 => (
-                    1,
-                    0,
-                    format!(
-                        r#"{{"model":"animals","time_ms":{time_ms},"p":{{"cat":{},"dog":{},"owl":0.0}},"y":"dog"}}"#,
-                        z,
-                        1.0 - z
-                    ),
+            let kind = draw(8);
+            let payload = match kind {
+                0 => format!(
+                    r#"{{"model":"animals","time_ms":{time_ms},"p":{{"cat":{z},"dog":{},"owl":0.0}},"y":"dog"}}"#,
+                    1.0 - z
                 ),
-                1 => (
-                    1,
-                    0,
-                    format!(r#"{{"model":"animals","time_ms":{time_ms},"p":{{"cat":{z}}}}}"#),
+                1 => format!(r#"{{"model":"animals","time_ms":{time_ms},"p":{{"cat":{z}}}}}"#),
+                2 => {
+                    let id = draw(n as u64);
+                    format!(r#"{{"id":"i{id}","time_ms":{time_ms},"y":{y}}}"#)
+                }
+                3 => format!(
+                    r#"{{"model":"\u006dodel","time_ms":{time_ms},"rows":[{{"id":"i{i}","z":7}}]}}"#
                 ),
-                2 => (
-                    0,
-                    1,
-                    format!(
-                        r#"{{"id":"i{}","time_ms":{time_ms},"y":{y}}}"#,
-                        draw(n as u64)
-                    ),
-                ),
-                3 => (
-                    0,
-                    0,
-                    format!(
-                        r#"{{"model":"\u006dodel","time_ms":{time_ms},"rows":[{{"id":"i{i}","z":7}}]}}"#
-                    ),
-                ),
-                4 => (0, 0, "{\"model\":".to_owned()),
+                4 => "{\"model\":".to_owned(),
                 k => {
                     let row = |j| {
-                        format!(
-                            r#"{{"id":"i{i}-{j}","z":{z},"y":{y},"country":"c{},é"}}"#,
-                            draw(3)
-                        )
+                        let country = draw(3);
+                        format!(r#"{{"id":"i{i}-{j}","z":{z},"y":{y},"country":"c{country},é"}}"#)
                     };
-                    let rows: Vec<String> = (0..k - 4).map(row).collect();
-                    (
-                        0,
-                        0,
-                        format!(
-                            r#"{{"model":"m","time_ms":{time_ms},"rows":[{}]}}"#,
-                            rows.join(",")
-                        ),
-                    )
+                    let rows = (0..k - 4).map(row).collect::<Vec<_>>().join(",");
+                    format!(r#"{{"model":"m","time_ms":{time_ms},"rows":[{rows}]}}"#)
                 }
-            }
+            };
+            let (source, topic) = match kind {
+                0 | 1 => (1, 0),
+                2 => (0, 1),
+                _ => (0, 0),
+            };
+            (source, topic, payload)
         };
         (0..n).map(one).collect()
     }
 
     /// All that was counted and found of these records, read in batches on so many threads.
     fn read(records: &[(usize, u16, String)], threads: usize) -> (String, usize) {
-        let config = config(CONFIG);
+        let config = kafka_config(CONFIG);
         let pool = Pool::start(threads).expect("threads");
         let mut engine = Engine::new(config.plan.clone());
         let mut shared = 0;
@@ -323,12 +299,9 @@ windows = ["1m"]
                 let own: Vec<Record<'_>> = own
                     .map(|(i, (_, topic, payload))| Record {
                         topic: *topic,
-                        partition: 0,
                         offset: (1000 * number + i) as i64,
-                        timestamp_ms: None,
-                        key: None,
                         payload: payload.as_bytes(),
-                        headers: Headers::default(),
+                        ..Record::default()
                     })
                     .collect();
                 reader.decode(&own);
@@ -359,7 +332,7 @@ windows = ["1m"]
 
     #[test]
     fn buffers_that_a_batch_does_not_use_hold_no_more_than_a_batch_may() {
-        let config = config(CONFIG);
+        let config = kafka_config(CONFIG);
         let decoder = decoder_of(&config.sources[0]).expect("valid");
         let mut lane = Lane {
             decoder,

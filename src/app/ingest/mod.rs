@@ -11,12 +11,13 @@
 //! from. [`record`] decodes the records of a topic, for a consumer and for a replay alike; where
 //! there are [`decode_threads`], they share a batch of a consumer before its records are counted.
 //! [`consumer`] adds what a member of a consumer group needs: assignments, records that wait for a
-//! schema, and errors.
+//! schema, and errors. [`models`] names the model of an event that no configured model takes.
 
 pub mod consumer;
 pub mod contest;
 pub mod decode_threads;
 mod decoded;
+pub mod models;
 pub mod record;
 pub mod schema_queue;
 
@@ -28,4 +29,11 @@ pub(super) fn config(text: &str) -> crate::config::Config {
         directory: ".".into(),
     };
     crate::config::Config::parse(text, "test", &outside).expect("valid")
+}
+
+/// The same of a text that lacks the brokers.
+#[cfg(test)]
+fn kafka_config(text: &str) -> crate::config::Config {
+    let brokers = "version = 1\n[kafka]\nbrokers = \"localhost:1\"\ngroup = \"g\"\n";
+    config(&[brokers, text].concat())
 }

@@ -16,12 +16,13 @@
 //! row.
 
 use super::decode_threads::DecodeThreads;
+use super::models::Models;
 use super::schema_queue::Reading;
 use crate::app::error::AppError;
 use crate::app::pool::Pool;
 use crate::app::replay::stats::ReplayStats;
 use crate::app::setup::source_error;
-use crate::collect::{Disposition, Origin, PartitionId, Reason};
+use crate::collect::{Disposition, Origin, PartitionId, Reason, Refusal};
 use crate::config::SourceOptions;
 use crate::decode::{
     Content, Format, HeaderMap, Needed, Raw, Rejection, SchemaText, SourceDecoder,
@@ -31,6 +32,7 @@ use crate::monitor::RecordSink;
 use crate::registry::{Lookup, Registry, SchemaKind};
 use crate::telemetry::facts::LastRejection;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Reads the records of one source.
 pub struct RecordReader {
@@ -38,6 +40,7 @@ pub struct RecordReader {
     /// order.
     base: u16,
     topics: Vec<String>,
+    models: Models,
     decoder: SourceDecoder,
     /// Threads that share the decoding of a batch, where there are any.
     threads: Option<DecodeThreads>,
@@ -64,6 +67,7 @@ impl RecordReader {
             base,
             last_rejections: vec![None; source.kafka.topics.len()],
             topics: source.kafka.topics.clone(),
+            models: Models::new(&source.models),
             decoder: decoder_of(source)?,
             threads: None,
             registry: registry.cloned(),
@@ -104,19 +108,14 @@ impl RecordReader {
 
     /// The number among all sources of a partition that the consumer counts within this source.
     pub fn partition_id(&self, partition: Partition) -> PartitionId {
-        PartitionId {
-            source: self.base + partition.topic,
-            partition: partition.partition,
-        }
+        (self.base + partition.topic, partition.partition).into()
     }
 
     /// The reverse of [`partition_id`](RecordReader::partition_id); `None` for another source.
     pub fn partition(&self, id: PartitionId) -> Option<Partition> {
         let topic = id.source.checked_sub(self.base)?;
-        (usize::from(topic) < self.topics.len()).then_some(Partition {
-            topic,
-            partition: id.partition,
-        })
+        let known = usize::from(topic) < self.topics.len();
+        known.then_some((topic, id.partition).into())
     }
 
     /// Asks for the schema of a record that waits behind others.
@@ -133,6 +132,29 @@ impl RecordReader {
         self.read_at(sink, record, None)
     }
 
+    /// The same, but waits for the schema of the record, at most so long.
+    pub fn read_within(
+        &mut self,
+        sink: &mut impl RecordSink,
+        record: &Record<'_>,
+        within: Duration,
+    ) -> Result<(), AppError> {
+        let since = Instant::now();
+        while self.read(sink, record) == Reading::AwaitingSchema {
+            if since.elapsed() >= within {
+                return Err(AppError::Unavailable(format!(
+                    "the schema of the record at {}/{} offset {} did not arrive within {within:?}; \
+                     check [registry]",
+                    self.topic(record.topic),
+                    record.partition,
+                    record.offset
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
     /// The same of a record at this index of the batch that was [decoded](RecordReader::decode)
     /// last.
     pub fn read_at(
@@ -141,12 +163,9 @@ impl RecordReader {
         record: &Record<'_>,
         index: Option<usize>,
     ) -> Reading {
-        let id = self.partition_id(Partition {
-            topic: record.topic,
-            partition: record.partition,
-        });
+        let id = self.partition_id(record.in_partition());
         let origin = (id.at(record.offset), self.arrival_ms(record));
-        let stats = &mut self.stats;
+        let (stats, models) = (&mut self.stats, &mut self.models);
         let (mut replayed, mut rejected, mut first) = (false, 0, None);
         let mut each = |row: usize, decoded: &mut Result<Content<'_>, Rejection>| {
             if row > 0 && !replayed {
@@ -157,7 +176,7 @@ impl RecordReader {
                 Taken::Replayed => replayed = true,
                 Taken::Rejected(rejection) => {
                     rejected += 1;
-                    first.get_or_insert((row, rejection));
+                    first.get_or_insert_with(|| (row, models.name(rejection, decoded)));
                 }
             }
         };
@@ -273,6 +292,13 @@ pub fn dispatch(
             reason,
             detail: reason.words().to_owned(),
         }),
+        Disposition::Refused(Refusal::Pending) => {
+            crate::warn_limited!(
+                "good record refused: `pending_max` of [source.outcomes] is reached, or the store of pending predictions \
+                 has failed"
+            );
+            Taken::Counted
+        }
         Disposition::Refused(cap) => {
             let cap = cap.as_str();
             crate::warn_limited!(cap, "good record refused by a cap; see [limits]");

@@ -133,27 +133,22 @@ impl SchemaQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kafka::{Headers, Record};
+    use crate::kafka::Record;
 
     fn record(partition: i32, offset: i64) -> Record<'static> {
         Record {
-            topic: 0,
             partition,
             offset,
-            timestamp_ms: None,
             key: Some(b"k"),
             payload: b"value",
-            headers: Headers::default(),
+            ..Record::default()
         }
     }
 
     #[test]
     fn items_leave_in_order_and_one_partition_does_not_block_another() {
         let mut queue = SchemaQueue::default();
-        let p = |partition| Partition {
-            topic: 0,
-            partition,
-        };
+        let p = |partition| Partition::from((0, partition));
         for (partition, offset) in [(1, 5), (2, 1), (1, 6)] {
             queue.push(
                 p(partition),

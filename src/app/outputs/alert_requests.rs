@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::alert::{Ack, AlertState, Deployment, Silences};
 use crate::app::clock;
+use crate::judge::Plan;
 use crate::notify::AlertControl;
 use crate::notify::grouping::GroupId;
 use crate::telemetry::Published;
@@ -62,17 +63,25 @@ const ANOTHER_JUDGES: &str = "another process judges; ask that one";
 struct Requests {
     control: AlertControl,
     orders: Mutex<Sender<Order>>,
+    /// The models as they were at the start: no reload adds one, or a view.
+    plan: Plan,
     /// Weak, because the published state would otherwise own itself.
     published: Weak<Published>,
 }
 
-/// Accepts silences, acknowledgements, ends of alerts and deployments.
-pub fn accept_requests(control: &AlertControl, orders: Sender<Order>, published: &Arc<Published>) {
+/// Accepts silences, acknowledgements, ends of alerts and deployments of these models.
+pub fn accept_requests(
+    control: &AlertControl,
+    plan: &Plan,
+    orders: Sender<Order>,
+    published: &Arc<Published>,
+) {
     let reader = control.clone();
     published.control.on_silences(move || reader.silences());
     let requests = Requests {
         control: control.clone(),
         orders: Mutex::new(orders),
+        plan: plan.clone(),
         published: Arc::downgrade(published),
     };
     published
@@ -93,10 +102,10 @@ impl Requests {
                 until_ms,
                 by,
                 note,
-            } => (self
-                .control
-                .silence(matchers, (now_ms, until_ms), &by, &note))
-            .map(AlertResponse::Silenced),
+            } => self.plan.all_meant(&matchers).and_then(|matchers| {
+                let silence = (self.control).silence(matchers, (now_ms, until_ms), &by, &note)?;
+                Ok(AlertResponse::Silenced(silence))
+            }),
             AlertRequest::Lift(id) => self.control.lift(id).map(|known| match known {
                 true => AlertResponse::Done,
                 false => AlertResponse::Unknown,
@@ -170,18 +179,12 @@ impl Requests {
     }
 
     fn deploy(&self, deployment: Deployment) -> Result<AlertResponse, String> {
-        let Deployment {
-            model,
-            version,
-            by,
-            note,
-            ..
-        } = &deployment;
+        let (model, by, note) = (&deployment.model, &deployment.by, &deployment.note);
         Silences::acceptable_words(by, note).map_err(|e| e.to_string())?;
         match order(&self.orders, Act::Deploy(deployment.clone()), REPLY_WITHIN) {
             AlertResponse::Done => {
                 self.control.deploy(deployment.clone())?;
-                let version = version.as_deref().unwrap_or("");
+                let version = deployment.version.as_deref().unwrap_or("");
                 tracing::info!(model, version, by, note, "deployment marked");
                 Ok(AlertResponse::Deployed(deployment))
             }
@@ -264,9 +267,7 @@ mod tests {
         assert_eq!(late(deploy(), None), None);
         let group = GroupId {
             model: "fraud".to_owned(),
-            version: String::new(),
-            segment: String::new(),
-            view: String::new(),
+            ..GroupId::default()
         };
         let why = "closed by ann".to_owned();
         assert_eq!(late(Act::Close { group, why }, Some(1)), None);

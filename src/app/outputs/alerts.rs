@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use super::alert_facts::alert_facts;
 use super::alert_requests::{Act, Order, accept_requests};
 use super::alert_topic::topic_sink;
-use super::caught_up::caught_up;
+use super::caught_up::{ReadingClock, caught_up};
 use super::lookup::Lookup;
 use crate::alert::AlertState;
 use crate::app::clock;
@@ -65,6 +65,8 @@ pub struct AlertDispatcher {
     compared: Instant,
     /// Whether it had caught up at the last call.
     caught_up: bool,
+    /// How long what does not fire could have been seen.
+    reading: ReadingClock,
     /// When sinks were last offered what fires; none after the start and a change of sinks.
     offered: Option<Instant>,
 }
@@ -90,7 +92,7 @@ impl AlertDispatcher {
         );
         let notifier = notifier.map_err(|e| AppError::Unavailable(format!("alerts: {e}")))?;
         let (sender, orders) = channel();
-        accept_requests(&notifier.control(), sender, published);
+        accept_requests(&notifier.control(), engine.plan(), sender, published);
         // Without the streams that fire already, the first one that changes would be all of its
         // alert.
         let mut groups = AlertGroups::new(group_by(&options, divided));
@@ -109,6 +111,7 @@ impl AlertDispatcher {
             orders,
             compared: Instant::now(),
             caught_up: false,
+            reading: ReadingClock::default(),
             offered: None,
         })
     }
@@ -169,6 +172,8 @@ impl AlertDispatcher {
         let due = self.compared.elapsed() >= COMPARE;
         if due {
             self.compared = Instant::now();
+            let clocks = (clock::steady_ms(), caught_up);
+            self.reading.follow(engine, published, clocks);
             self.compare(engine, &lookup, (now_ms, caught_up));
         }
         drop(lookup);
@@ -178,7 +183,8 @@ impl AlertDispatcher {
         // After the comparison: it would forget the alert that ends before its change is notified.
         let saves = self.execute_orders(engine);
         let carried = self.carry(engine);
-        self.publish(published);
+        let sinks = self.notifier.sinks();
+        published.update(|facts| facts.sinks = sinks);
         saves || carried
     }
 
@@ -296,6 +302,9 @@ impl AlertDispatcher {
             self.notifier.release(&by.group_of(id).fingerprint());
         }
         let mut came: BTreeMap<String, AlertHandover> = BTreeMap::new();
+        let alerts = migrations.came.iter();
+        let alerts = alerts.map(|memory| (memory.stream.clone(), memory.alert));
+        let alerts: Vec<_> = alerts.collect();
         for memory in migrations.came {
             let fingerprint = by.group_of(&memory.stream).fingerprint();
             let handover = came.entry(fingerprint.clone()).or_insert(AlertHandover {
@@ -308,6 +317,11 @@ impl AlertDispatcher {
         }
         came.values()
             .for_each(|handover| self.notifier.acquire(handover));
+        // What fires may end before the next comparison.
+        for (stream, alert) in alerts {
+            let notified = |fingerprint: &str| self.notifier.firing_since(fingerprint);
+            self.groups.step(&stream, &alert, notified);
+        }
         migrations.left
     }
 
@@ -343,7 +357,7 @@ impl AlertDispatcher {
         if !caught_up {
             return;
         }
-        let clocks = (now_ms, clock::steady_ms());
+        let clocks = (now_ms, self.reading.ms());
         let missing = self.notifier.compare(&firing, clocks);
         let offers = self.offered.is_none_or(|at| at.elapsed() >= OFFER);
         // The sinks before a reload are no use to what the new ones lack.
@@ -427,11 +441,6 @@ impl AlertDispatcher {
 
     fn links(&self, id: &StreamId) -> Links {
         links(&self.options, &page_path(id))
-    }
-
-    fn publish(&self, published: &Published) {
-        let sinks = self.notifier.sinks();
-        published.update(|facts| facts.sinks = sinks);
     }
 
     /// Journal lines that could not be written, and notifications that were dropped because a queue

@@ -17,8 +17,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::app::error::AppError;
+use crate::app::worker::spawn;
 use crate::judge::{Change, Step, StreamId};
-use crate::notify::GroupBy;
+use crate::notify::{GroupBy, Running};
 use crate::report::record::Record;
 use crate::store::file::replace;
 use crate::telemetry::control::Explanation;
@@ -42,6 +43,7 @@ struct AuditEntry {
 }
 
 /// The audit log and its thread.
+#[derive(Default)]
 pub struct AuditLog {
     entries: Option<Sender<AuditEntry>>,
     waiting: Arc<AtomicUsize>,
@@ -54,12 +56,7 @@ impl AuditLog {
     /// log off.
     pub fn start(directory: &Path, max: usize) -> Result<AuditLog, AppError> {
         if max == 0 {
-            return Ok(AuditLog {
-                entries: None,
-                waiting: Arc::default(),
-                lost: Arc::default(),
-                thread: None,
-            });
+            return Ok(AuditLog::default());
         }
         let folder = directory.join(FOLDER);
         let cannot = |error: io::Error| {
@@ -67,12 +64,9 @@ impl AuditLog {
         };
         fs::create_dir_all(&folder).map_err(cannot)?;
         let (entries, inbox) = channel::<AuditEntry>();
-        let waiting = Arc::new(AtomicUsize::new(0));
-        let theirs = Arc::clone(&waiting);
-        let lost = Arc::new(AtomicU64::new(0));
-        let unwritten = Arc::clone(&lost);
-        let thread = std::thread::Builder::new().name("records".to_owned());
-        let thread = thread.spawn(move || {
+        let (waiting, lost) = (Arc::<AtomicUsize>::default(), Arc::<AtomicU64>::default());
+        let (theirs, unwritten) = (Arc::clone(&waiting), Arc::clone(&lost));
+        let thread = spawn("records", move || {
             let mut kept = list(&folder).unwrap_or_default();
             for entry in inbox {
                 if let Err(error) = write(&folder, &entry, &mut kept, max) {
@@ -81,8 +75,7 @@ impl AuditLog {
                 }
                 theirs.fetch_sub(entry.bytes, Ordering::Relaxed);
             }
-        });
-        let thread = thread.map_err(AppError::no_thread)?;
+        })?;
         Ok(AuditLog {
             entries: Some(entries),
             waiting,
@@ -128,12 +121,8 @@ impl AuditLog {
     /// Writes the queued entries and ends, within the given time.
     pub fn stop(mut self, within: Duration) {
         drop(self.entries.take());
-        let until = Instant::now() + within;
-        let Some(thread) = self.thread.take() else {
-            return;
-        };
-        while !thread.is_finished() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(5));
+        if let Some(thread) = self.thread.take() {
+            thread.wait(Instant::now() + within);
         }
     }
 }
@@ -288,7 +277,7 @@ pub fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::view::View;
+    use crate::notify::tests::stream;
     use tempfile::TempDir;
 
     #[test]
@@ -330,12 +319,7 @@ mod tests {
     #[test]
     fn a_record_is_found_by_its_key_its_stream_and_its_alert() {
         let folder = TempDir::with_prefix("trueline-audit-").unwrap();
-        let id = |model: &str, segment: &str| StreamId {
-            model: model.to_owned(),
-            version: "3".to_owned(),
-            segment: segment.to_owned(),
-            view: View::Binary,
-        };
+        let id = |model: &str, segment: &str| stream(model, "3", segment);
         let (de, fr, other) = (id("fraud", "c=de"), id("fraud", "c=fr"), id("churn", ""));
         let record = |id: &StreamId, at_ms: i64| {
             let file = format!("{}-{at_ms}-page.json", id.fingerprint());

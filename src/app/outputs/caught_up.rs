@@ -1,4 +1,5 @@
-//! Whether alerts are judged on what is new: changes of long ago wait until they are.
+//! Whether alerts are judged on what is new: changes of long ago wait until they are, and what does
+//! not fire is not given up before all is read.
 
 use crate::app::cluster::topology::Topology;
 use crate::telemetry::Published;
@@ -19,8 +20,55 @@ pub fn caught_up(
     are_recent(&published.facts().partitions, max_age_ms)
 }
 
+/// Whether a partition is not read, or not counted by a worker, so that alerts which do not fire
+/// may do so in what it holds.
+fn lacks_some(engine: &Topology, published: &Published) -> bool {
+    match engine.role() {
+        Role::Judge(judge) => {
+            let [_, _, stale, missing] = judge.partitions;
+            stale + missing > 0
+        }
+        _ => published.facts().partitions.iter().any(|p| p.unread),
+    }
+}
+
+/// A clock that goes on only while all partitions are read and judged: how long what does not fire
+/// can be said not to fire.
+#[derive(Debug, Default)]
+pub struct ReadingClock {
+    ms: i64,
+    /// When all was read last, by a clock that does not step.
+    read_ms: Option<i64>,
+}
+
+impl ReadingClock {
+    /// Follows the engine, which has `caught_up` by now.
+    pub fn follow(
+        &mut self,
+        engine: &Topology,
+        published: &Published,
+        (steady_ms, caught_up): (i64, bool),
+    ) {
+        self.tick(steady_ms, caught_up && !lacks_some(engine, published));
+    }
+
+    fn tick(&mut self, steady_ms: i64, reads_all: bool) {
+        if let (true, Some(read_ms)) = (reads_all, self.read_ms) {
+            self.ms = self.ms.saturating_add(steady_ms.saturating_sub(read_ms));
+        }
+        self.read_ms = reads_all.then_some(steady_ms);
+    }
+
+    /// What it says, in ms.
+    pub fn ms(&self) -> i64 {
+        self.ms
+    }
+}
+
 /// Whether what is read of the partitions is at most this old. One that nothing can be read of has
-/// no part in that, however much it lags: verdicts, and so notifications, go on without it.
+/// no part in that, however much it lags: verdicts, and so notifications, go on without it. One
+/// that this user may not read has: verdicts wait for it, and once it may be read they are of long
+/// ago.
 fn are_recent(partitions: &[PartitionFacts], max_age_ms: i64) -> bool {
     let recent = |p: &PartitionFacts| p.lag_ms.is_some_and(|ms| ms <= max_age_ms);
     !partitions.is_empty() && partitions.iter().all(|p| p.unread || recent(p))
@@ -29,6 +77,35 @@ fn are_recent(partitions: &[PartitionFacts], max_age_ms: i64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_clock_of_what_does_not_fire_stands_still_while_a_partition_is_not_read() {
+        let published = Published::default();
+        let engine = crate::app::testing::plan(crate::judge::JudgeOptions::plain());
+        let engine = Topology::Single(Box::new(crate::monitor::Engine::new(engine)));
+        let mut clock = ReadingClock::default();
+        let mut follow = |steady_ms, unread: &[bool], caught_up| {
+            let partition = |unread: &bool| PartitionFacts {
+                lag_ms: Some(0),
+                unread: *unread,
+                ..PartitionFacts::default()
+            };
+            let partitions: Vec<_> = unread.iter().map(partition).collect();
+            published.update(|facts| facts.partitions = partitions.clone());
+            clock.follow(&engine, &published, (steady_ms, caught_up));
+            clock.ms()
+        };
+        assert_eq!(follow(1_000, &[false, false], true), 0);
+        assert_eq!(follow(2_000, &[false, false], true), 1_000);
+        // One is suspended: what is read of the other goes on.
+        assert_eq!(follow(3_000, &[false, true], true), 1_000);
+        assert_eq!(follow(900_000, &[false, true], true), 1_000);
+        assert_eq!(follow(901_000, &[false, false], true), 1_000);
+        assert_eq!(follow(902_000, &[false, false], true), 2_000);
+        // Behind, or without an offset that is known.
+        assert_eq!(follow(903_000, &[false, false], false), 2_000);
+        assert_eq!(follow(990_000, &[false, false], true), 2_000);
+    }
 
     #[test]
     fn notifications_do_not_wait_for_a_partition_that_nothing_can_be_read_of() {
@@ -41,7 +118,9 @@ mod tests {
         let (read, behind) = (partition(Some(100), false), partition(Some(101), false));
         let unknown = partition(None, false);
         assert!(recent(std::slice::from_ref(&read)));
-        assert!(!recent(&[]) && !recent(&[unknown]));
+        // Such as one that this user may not read.
+        assert!(!recent(&[]) && !recent(std::slice::from_ref(&unknown)));
+        assert!(!recent(&[read.clone(), unknown]));
         // It is suspended, or an open transaction hides its records.
         for unread in [partition(None, true), partition(Some(9_999), true)] {
             assert!(recent(std::slice::from_ref(&unread)));

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use super::state_dir::DirWatch;
 use crate::app::clock;
 use crate::app::error::AppError;
+use crate::app::worker::spawn;
 use crate::judge::alarm::notifies;
 use crate::judge::detector_report::kind;
 use crate::judge::sentence::because;
@@ -34,7 +35,8 @@ const FORGET: Duration = Duration::from_secs(3600);
 pub struct HistoryLog {
     entries: Option<SyncSender<HistoryEntry>>,
     shared: Arc<Shared>,
-    /// Disconnected once the thread has ended.
+    /// Disconnected once the thread has ended. Waiting for it reads no clock, which a simulated run
+    /// needs.
     ended: Receiver<()>,
 }
 
@@ -64,13 +66,11 @@ impl HistoryLog {
         }
         let (entries, inbox) = sync_channel(WAITING_MAX);
         let (theirs, published) = (Arc::clone(&shared), Arc::clone(published));
-        let thread = std::thread::Builder::new().name("history".to_owned());
         let (ends, ended) = channel::<()>();
-        let thread = thread.spawn(move || {
+        spawn("history", move || {
             let _ends = ends;
             write(inbox, file.ok(), &directory, &published, &theirs);
-        });
-        thread.map_err(AppError::no_thread)?;
+        })?;
         Ok(HistoryLog {
             entries: Some(entries),
             shared,

@@ -74,6 +74,7 @@ pub fn alert_rules(published: &Published, plan: &Plan) {
         model: m.name.clone(),
         holds: m.judge.holds(),
         window_alerts: m.judge.window_alerts,
+        no_alert: m.no_alert(),
     });
     let rules = rules.collect();
     published.update(|facts| facts.alert_rules = rules);
@@ -93,11 +94,10 @@ pub fn facts(
         .iter()
         .flat_map(|c| source_facts(engine, (&counters, &brought), c))
         .collect();
-    let state = engine.suspended();
-    let state = state.map(|(topic, partition, _)| (topic.to_owned(), partition));
     let stopped = consumers.iter().flat_map(|c| c.source.stopped());
-    let stopped = stopped.map(|(topic, partition, _)| (topic.to_owned(), partition));
-    let suspended: Vec<(String, i32)> = state.chain(stopped).collect();
+    let suspended = engine.suspended().chain(stopped);
+    let suspended = suspended.map(|(topic, partition, _)| (topic.to_owned(), partition));
+    let suspended: Vec<(String, i32)> = suspended.collect();
     let partitions: Vec<PartitionFacts> = consumers
         .iter()
         .flat_map(|c| partition_facts(engine, c, &suspended))

@@ -45,13 +45,6 @@ pub struct Written {
     pub unwritten: usize,
 }
 
-/// What the thread writes: a snapshot with its offsets, and the journal bytes since the one before.
-struct SnapshotJob {
-    snapshot: Snapshot,
-    positions: Vec<Origin>,
-    deltas: Vec<JournalDelta>,
-}
-
 /// The worker that writes snapshots.
 pub struct SnapshotStore {
     writing: Background<Written>,
@@ -65,7 +58,11 @@ impl SnapshotStore {
         Ok(SnapshotStore {
             writing: Background::new(workers.worker("snapshots")?),
             directory: dir.watch().clone(),
-            writer: Arc::new(Mutex::new(SnapshotWriter::new(dir))),
+            writer: Arc::new(Mutex::new(SnapshotWriter {
+                dir,
+                unwritten: Vec::new(),
+                needed: VecDeque::new(),
+            })),
         })
     }
 
@@ -79,19 +76,14 @@ impl SnapshotStore {
         self.writing.busy()
     }
 
-    /// Hands over a snapshot. It is an error to call this while
-    /// [`is_writing`](SnapshotStore::is_writing).
+    /// Hands over a snapshot with its offsets, and the journal bytes since the one before. It is an
+    /// error to call this while [`is_writing`](SnapshotStore::is_writing).
     pub fn write(&mut self, snapshot: Snapshot, positions: Vec<Origin>, deltas: Vec<JournalDelta>) {
-        let job = SnapshotJob {
-            snapshot,
-            positions,
-            deltas,
-        };
         let writer = Arc::clone(&self.writer);
         self.writing.start(move || {
             // A write that panicked has been printed, and left what it could not write.
             let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
-            writer.write(job)
+            writer.write(&snapshot, positions, deltas)
         });
     }
 
@@ -117,20 +109,17 @@ struct SnapshotWriter {
 }
 
 impl SnapshotWriter {
-    fn new(dir: StateDir) -> SnapshotWriter {
-        SnapshotWriter {
-            dir,
-            unwritten: Vec::new(),
-            needed: VecDeque::new(),
-        }
-    }
-
-    fn write(&mut self, job: SnapshotJob) -> Written {
+    fn write(
+        &mut self,
+        snapshot: &Snapshot,
+        positions: Vec<Origin>,
+        deltas: Vec<JournalDelta>,
+    ) -> Written {
         let started = Instant::now();
-        self.unwritten.extend(job.deltas);
-        let result = self.try_write(&job.snapshot);
+        self.unwritten.extend(deltas);
+        let result = self.try_write(snapshot);
         Written {
-            result: result.map(|()| job.positions),
+            result: result.map(|()| positions),
             took: started.elapsed(),
             at_ms: clock::now_ms(),
             bytes: newest_bytes(self.dir.path()) + journal::bytes(self.dir.path()),

@@ -37,9 +37,9 @@ impl StateDir {
     pub fn open(path: &Path) -> Result<StateDir, AppError> {
         let shown = path.display();
         let cannot = |doing: &str, error: std::io::Error| {
+            let remedy = remedy(error.kind());
             AppError::Unavailable(format!(
-                "cannot {doing} the state directory {shown}: {error}; make it writable for this user or set \
-                 [state] directory to one that is"
+                "cannot {doing} the state directory {shown}: {error}; {remedy}"
             ))
         };
         create(path).map_err(|error| cannot("create", error))?;
@@ -96,7 +96,12 @@ impl StateDir {
             AppError::Unavailable(format!("cannot set the state in {shown} aside: {error}"))
         };
         let found = inspect(self.path()).map_err(|error| failed(&error))?;
-        let state = [FileRole::Snapshot, FileRole::Journal, FileRole::Part];
+        let state = [
+            FileRole::Snapshot,
+            FileRole::Refused,
+            FileRole::Journal,
+            FileRole::Part,
+        ];
         let files = found.files.iter().filter(|f| state.contains(&f.role));
         let files: Vec<&Path> = files.map(|f| f.path.as_path()).collect();
         if files.is_empty() {
@@ -139,6 +144,17 @@ fn create(path: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(path)
+}
+
+/// What helps where the directory cannot be made or written.
+fn remedy(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "free space there, or set [state] directory to a disk with room"
+        }
+        ErrorKind::FileTooLarge => "raise the limit on the size of files (ulimit -f, LimitFSIZE=)",
+        _ => "make it writable for this user or set [state] directory to one that is",
+    }
 }
 
 /// Whether a process uses the directory. Does not disturb that process.
@@ -253,6 +269,13 @@ mod tests {
         assert!(held.watch().fault().is_some());
         drop(held);
         second().expect("nobody uses it");
+    }
+
+    #[test]
+    fn a_full_disk_is_not_called_a_matter_of_rights() {
+        assert!(remedy(ErrorKind::StorageFull).starts_with("free space"));
+        assert!(remedy(ErrorKind::FileTooLarge).contains("ulimit -f"));
+        assert!(remedy(ErrorKind::PermissionDenied).starts_with("make it writable"));
     }
 
     #[cfg(unix)]

@@ -192,17 +192,12 @@ pub fn firing_ms(spans: &[Span], end_ms: i64) -> i64 {
 mod tests {
     use super::*;
     use crate::alert::Alert;
-    use crate::judge::{StreamId, Verdict};
-    use crate::stats::view::View;
+    use crate::judge::Verdict;
+    use crate::notify::tests::stream;
 
     fn change(at_ms: i64, step: Step) -> Change {
         Change {
-            stream: StreamId {
-                model: "m".into(),
-                version: String::new(),
-                segment: String::new(),
-                view: View::Binary,
-            },
+            stream: stream("m", "", ""),
             window: "5m".into(),
             at_ms,
             step,
@@ -211,12 +206,13 @@ mod tests {
         }
     }
 
-    fn alert(at_ms: i64, from: AlertState, to: AlertState) -> Change {
-        let alert = |state| Alert {
+    fn alert(at_ms: i64, state: AlertState, severity: Severity) -> Change {
+        let to = Alert {
             state,
+            severity,
             ..Alert::default()
         };
-        let (from, to) = (alert(from), alert(to));
+        let from = Alert::default();
         change(at_ms, Step::Stream { from, to })
     }
 
@@ -230,11 +226,11 @@ mod tests {
         };
         for change in [
             change(0, verdict),
-            alert(1, Inactive, Pending),
-            alert(10, Pending, Firing),
-            alert(40, Firing, Resolved),
-            alert(60, Resolved, Inactive),
-            alert(100, Inactive, Firing),
+            alert(1, Pending, Severity::Warn),
+            alert(10, Firing, Severity::Warn),
+            alert(40, Resolved, Severity::Warn),
+            alert(60, Inactive, Severity::Warn),
+            alert(100, Firing, Severity::Warn),
         ] {
             outcome.take(&change);
         }
@@ -249,19 +245,7 @@ mod tests {
 
     #[test]
     fn an_alert_that_rises_to_a_page_is_one_page_and_a_warning_is_none() {
-        use AlertState::{Firing, Inactive, Resolved};
-        let alert = |at_ms, state, severity| {
-            let to = Alert {
-                state,
-                severity,
-                ..Alert::default()
-            };
-            let from = Alert {
-                state: Inactive,
-                ..Alert::default()
-            };
-            change(at_ms, Step::Stream { from, to })
-        };
+        use AlertState::{Firing, Resolved};
         let mut outcome = PolicyOutcome::default();
         for change in [
             alert(1, Firing, Severity::Warn),

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::session::{Listeners, Progress, Session, Tally};
 use crate::app::error::AppError;
+use crate::app::ingest::models::Models;
 use crate::app::ingest::record::{self, Taken};
 use crate::app::replay::stats::ReplayStats;
 use crate::collect::PartitionId;
@@ -52,12 +53,7 @@ pub(super) fn replay(
     let total = events.iter().chain(outcomes).map(size).sum();
     let joins = &config.plan.joins;
     let join = joins.iter().find(|j| j.predictions == number);
-    let partition = |source| PartitionId {
-        source,
-        partition: 0,
-    };
-    let predictions = partition(number);
-    let id = partition(join.map_or(number, |j| j.outcomes));
+    let id = (join.map_or(number, |j| j.outcomes), 0).into();
     let mut session = Session::new(config.plan.clone(), config.threads, listeners)?;
     session.engine.assign((number, 0).into());
     if !outcomes.is_empty() {
@@ -65,8 +61,9 @@ pub(super) fn replay(
     }
     let mut replay = FileReplay {
         session,
-        predictions,
+        predictions: (number, 0).into(),
         outcomes: id,
+        models: Models::new(&source.models),
         stats: ReplayStats::default(),
     };
     let mut predictions = FileQueue::new(events, Some(&source.decode), labels);
@@ -105,6 +102,7 @@ struct FileReplay<'a> {
     session: Session<'a>,
     predictions: PartitionId,
     outcomes: PartitionId,
+    models: Models,
     stats: ReplayStats,
 }
 
@@ -168,6 +166,7 @@ impl FileReplay<'_> {
         let (engine, stats) = (&mut self.session.engine, &mut self.stats);
         let taken = record::dispatch(engine, Some(stats), (id.at(offset), None), &mut row.content);
         if let Taken::Rejected(rejection) = taken {
+            let rejection = self.models.name(rejection, &row.content);
             let place = || format!("{}:{}", path.display(), row.line);
             self.stats.rejected(&rejection, place);
         }

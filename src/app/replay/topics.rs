@@ -10,14 +10,12 @@
 //! stay pending.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::session::{Listeners, Progress, Session, Tally};
 use crate::app::error::AppError;
 use crate::app::ingest::record::RecordReader;
-use crate::app::ingest::schema_queue::Reading;
 use crate::app::replay::stats::ReplayStats;
-use crate::collect::PartitionId;
 use crate::config::{Config, Input};
 use crate::kafka::{self, Bound, Gap, KafkaOptions, OffsetBounds, RangeReader, Record, Span, Step};
 use crate::monitor::{Engine, PartitionEvent, Plan, RecordSink};
@@ -176,10 +174,7 @@ impl<'a> TopicReplay<'a> {
     /// Counts one record, and waits for its schema where it has none yet.
     fn take(&mut self, record: &Record<'_>) -> Result<(), AppError> {
         self.session.records += 1;
-        let id = PartitionId {
-            source: record.topic,
-            partition: record.partition,
-        };
+        let id = (record.topic, record.partition).into();
         let local = |records: &RecordReader| records.partition(id).map(|p| p.topic);
         let mut sources = self.sources.iter_mut();
         let Some((topic, source)) = sources.find_map(|s| Some((local(s)?, s))) else {
@@ -187,19 +182,7 @@ impl<'a> TopicReplay<'a> {
         };
         let record = Record { topic, ..*record };
         let engine = &mut self.session.engine;
-        let since = Instant::now();
-        while source.read(engine, &record) == Reading::AwaitingSchema {
-            if since.elapsed() >= SCHEMA_WITHIN {
-                let (partition, offset) = (record.partition, record.offset);
-                return Err(AppError::Unavailable(format!(
-                    "the schema of the record at {}/{partition} offset {offset} did not arrive within \
-                     {SCHEMA_WITHIN:?}; check [registry]",
-                    source.topic(topic)
-                )));
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Ok(())
+        source.read_within(engine, &record, SCHEMA_WITHIN)
     }
 
     fn finish(self) -> (Engine, Tally) {

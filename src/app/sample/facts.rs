@@ -106,6 +106,8 @@ pub struct SourceFacts {
     pub models: BTreeMap<String, (u64, f64)>,
     /// Models whose tolerance is more than the mean score of the rarer outcome.
     pub lax: Vec<Lax>,
+    /// The least share with an outcome that a window of any of its models needs.
+    pub coverage_min: f64,
     /// Whether predictions are vectors.
     pub vectors: bool,
     /// Names of the classes, if they have any.
@@ -186,6 +188,12 @@ impl SourceFacts {
             })
         });
         self.lax = lax.collect();
+    }
+
+    /// Notes what the models of the predictions need.
+    pub(super) fn find_coverage_min(&mut self, needs: impl Fn(&str) -> Option<f64>) {
+        let needed = self.streams.iter().filter_map(|(model, ..)| needs(model));
+        self.coverage_min = needed.reduce(f64::min).unwrap_or(0.0);
     }
 
     fn outcome(&mut self, outcome: Outcome) {

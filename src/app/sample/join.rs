@@ -1,5 +1,6 @@
 //! Which of the sampled predictions have an outcome, after how long, and in which partition.
 
+use crate::collect::join::{JoinPlan, Missing};
 use crate::collect::{Event, Label};
 use std::collections::HashMap;
 
@@ -26,7 +27,7 @@ pub(super) struct Joins {
 }
 
 /// What was seen of outcomes in records of their own.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct JoinFacts {
     /// Predictions that waited for an outcome.
     pub predictions: u64,
@@ -46,6 +47,8 @@ pub struct JoinFacts {
     pub delays_ms: Vec<i64>,
     /// The maturity of the configuration, in ms.
     pub maturity_ms: i64,
+    /// How the configuration counts a missing outcome.
+    pub missing: Missing,
     /// Not all outcomes were looked through.
     pub cut: bool,
 }
@@ -102,7 +105,8 @@ impl Joins {
     }
 
     /// The facts, at `now_ms`.
-    pub fn facts(&self, maturity_ms: i64, now_ms: i64, cut: bool) -> JoinFacts {
+    pub fn facts(&self, plan: &JoinPlan, now_ms: i64, cut: bool) -> JoinFacts {
+        let maturity_ms = plan.maturity_ms;
         let all = || self.predictions.values();
         let is_due = |s: &&Sampled| s.time_ms.saturating_add(maturity_ms) <= now_ms;
         let in_time = |s: &&Sampled| s.outcome.is_some_and(|(delay, _)| delay <= maturity_ms);
@@ -124,6 +128,7 @@ impl Joins {
                 .filter_map(|p| quantile(&delays, *p))
                 .collect(),
             maturity_ms,
+            missing: plan.missing,
             cut,
         }
     }

@@ -20,7 +20,6 @@ pub use join::{JoinFacts, SHARES, quantile};
 use crate::app::clock;
 use crate::app::error::AppError;
 use crate::app::ingest::record::RecordReader;
-use crate::app::ingest::schema_queue::Reading;
 use crate::app::replay::stats::ReplayStats;
 use crate::collect::join::JoinPlan;
 use crate::config::{Config, Input, SourceOptions};
@@ -29,9 +28,8 @@ use crate::monitor::{Engine, Plan};
 use crate::registry::Registry;
 use facts::Observer;
 use join::Joins;
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Most records of outcomes to look through for those of the sampled predictions.
 pub const OUTCOMES_MAX: i64 = 500_000;
@@ -42,11 +40,12 @@ const SCHEMA_WITHIN: Duration = Duration::from_secs(10);
 /// How long before its prediction an outcome may arrive and still be looked for.
 const EARLY_MS: i64 = 10 * 60 * 1000;
 
-/// Reads about `records` records of each topic of each source but those named in `without`.
+/// Reads about `records` records of each topic of each source but those that are `left_out`, by
+/// their names.
 pub fn take(
     config: &Config,
     records: u32,
-    without: &BTreeSet<String>,
+    left_out: impl Fn(&str) -> bool,
 ) -> Result<Vec<SourceFacts>, AppError> {
     let registry = config.registry.clone().map(Registry::new).transpose();
     let registry = registry.map_err(AppError::no_thread)?.map(Arc::new);
@@ -59,12 +58,13 @@ pub fn take(
                 source.name
             )));
         }
-        if !without.contains(&source.name) {
+        if !left_out(&source.name) {
             let reader = RecordReader::new(source, base, registry.as_ref())?;
             let join = config.plan.joins.iter().find(|j| j.predictions == base);
             let sampler = Sampler::new(source, base, reader, &config.plan, join);
             let mut facts = sampler.run(i64::from(records))?;
             facts.find_lax(|model| Some(config.plan.serving(model)?.judge.evaluation.tolerance));
+            facts.find_coverage_min(|model| Some(config.plan.serving(model)?.judge.coverage_min));
             all.push(facts);
         }
         base += source.kafka.topics.len() as u16;
@@ -123,23 +123,15 @@ impl<'a> Sampler<'a> {
         });
         let block: Vec<Span> = block.collect();
         let share = share_of_each(records, &block);
-        let block = block.into_iter().map(|s| Span {
-            end: s.end.min(s.begin + share),
-            ..s
-        });
-        self.read(&of_predictions, 0, block.collect(), false)?;
+        self.read(&of_predictions, 0, oldest(block, share), false)?;
         if let Some(oldest_ms) = self.joins.oldest_ms() {
             let first = if apart > 0 { predictions } else { 0 };
             let of_outcomes = self.topics(first..self.source.kafka.topics.len() as u16);
             let scan = spans(&of_outcomes, &Bound::Time(oldest_ms - EARLY_MS))?;
             let share = share_of_each(OUTCOMES_MAX, &scan);
             let cut = scan.iter().any(|s| s.end - s.begin > share);
-            let scan = scan.into_iter().map(|s| Span {
-                end: s.end.min(s.begin + share),
-                ..s
-            });
-            let complete = self.read(&of_outcomes, first, scan.collect(), apart == 0)?;
-            self.facts.join = Some(self.joins.facts(join.maturity_ms, now_ms, cut && !complete));
+            let complete = self.read(&of_outcomes, first, oldest(scan, share), apart == 0)?;
+            self.facts.join = Some(self.joins.facts(join, now_ms, cut && !complete));
         }
         Ok(self.facts)
     }
@@ -196,19 +188,8 @@ impl<'a> Sampler<'a> {
             topic: usize::from(record.topic),
             again,
         };
-        let since = Instant::now();
-        while self.reader.read(&mut observer, record) == Reading::AwaitingSchema {
-            if since.elapsed() >= SCHEMA_WITHIN {
-                return Err(AppError::Unavailable(format!(
-                    "the schema of the record at {}/{} offset {} did not arrive within {SCHEMA_WITHIN:?}; \
-                     check [registry]",
-                    self.reader.topic(record.topic),
-                    record.partition,
-                    record.offset
-                )));
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        self.reader
+            .read_within(&mut observer, record, SCHEMA_WITHIN)?;
         if !again {
             let rejected = self.reader.stats.take().map(|s| s.reasons);
             let facts = &mut self.facts.topics[usize::from(record.topic)];
@@ -233,6 +214,15 @@ fn spans(options: &KafkaOptions, from: &Bound) -> Result<Vec<Span>, AppError> {
 fn share_of_each(records: i64, spans: &[Span]) -> i64 {
     let filled = spans.iter().filter(|s| s.begin < s.end).count().max(1);
     (records / i64::try_from(filled).unwrap_or(1)).max(1)
+}
+
+/// So many records of each span, from its begin on.
+fn oldest(spans: Vec<Span>, share: i64) -> Vec<Span> {
+    let first = |s: Span| Span {
+        end: s.end.min(s.begin + share),
+        ..s
+    };
+    spans.into_iter().map(first).collect()
 }
 
 /// The last records of each span.

@@ -51,7 +51,6 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Slot of the stream.
     pub fn slot(&self) -> u32 {
         self.slot & !(SIBLINGS | LATE_OUTCOME)
     }
@@ -123,17 +122,14 @@ impl Cohort {
         self.live -= 1;
     }
 
-    /// The pane.
     pub fn pane(&self) -> PaneId {
         (self.model, self.start_ms)
     }
 
-    /// What all rows share.
     pub fn meta(&self) -> CohortMeta {
         self.meta
     }
 
-    /// Whether the pane has matured.
     pub fn is_mature(&self) -> bool {
         self.meta.mature
     }
@@ -173,7 +169,6 @@ impl Cohort {
         &mut self.rows[row as usize]
     }
 
-    /// Event time of a prediction.
     pub fn time_ms(&self, row: u32) -> i64 {
         self.start_ms + i64::from(self.row(row).offset_ms)
     }
@@ -258,7 +253,6 @@ impl Cohort {
         Some((self.rows.len() - 1) as u32)
     }
 
-    /// Makes room for one more row.
     fn reserve(&mut self, entries: usize) {
         reserve(&mut self.rows, 1);
         reserve(&mut self.scores, entries);
@@ -272,12 +266,10 @@ impl Cohort {
         self.classes.shrink_to_fit();
     }
 
-    /// Bytes of a row in memory.
     pub fn row_bytes(&self) -> usize {
         size_of::<Row>() + 12 * self.meta.entries
     }
 
-    /// Bytes of the cohort in memory.
     pub fn bytes(&self) -> usize {
         size_of::<Cohort>()
             + self.rows.capacity() * size_of::<Row>()

@@ -57,7 +57,6 @@ impl Default for Index {
 }
 
 impl Index {
-    /// Bytes of all cohorts.
     #[inline]
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -85,7 +84,6 @@ impl Index {
         self.cohorts.get_mut(at as usize)?.as_mut()
     }
 
-    /// All cohorts.
     pub fn cohorts(&self) -> impl Iterator<Item = &Cohort> {
         self.cohorts.iter().flatten()
     }
@@ -226,7 +224,6 @@ impl Index {
         }
     }
 
-    /// Shrinks all cohorts.
     pub fn shrink_all(&mut self) {
         (0..self.cohorts.len() as u32).for_each(|at| self.shrink(at));
     }

@@ -15,23 +15,21 @@
 //! misses. Where some have spilled, an id that is not in memory costs a look-up in the spill table.
 
 mod ahead;
-mod held;
 mod journaling;
 mod restore;
 
 use super::cohort::stored_ms;
 use super::ended_streams::EndedStreams;
 use super::events::{
-    Labelled, MaturityEvent, NewPrediction, Predicted, Replaced, Retained, Revision, SpillBudget,
+    Labelled, MaturityEvent, NewPrediction, Predicted, Replaced, Revision, SpillBudget,
 };
 use super::given_up::GivenUp;
 use super::journal::Journal;
 use super::key::Key;
 use super::key_table::Location;
-use super::operation::{Entries, Op};
+use super::operation::{Entries, Op, OutcomeOp, PredictOp};
 use super::plan::{JoinPlan, Repeated};
 use super::predictions::Predictions;
-use super::spill_backend::SpillBackend;
 use super::waiting::{ANY_MODEL, WaitingOutcome, WaitingOutcomes};
 use std::cmp::Ordering;
 
@@ -41,10 +39,11 @@ pub(super) const SPILL_BYTES: usize = 16 << 20;
 /// Joins one partition of predictions with one of outcomes.
 #[derive(Debug, Default)]
 pub struct Joiner {
-    predictions: Predictions,
-    waiting: WaitingOutcomes,
+    pub(super) predictions: Predictions,
+    pub(super) waiting: WaitingOutcomes,
     journal: Journal,
-    given_up: GivenUp,
+    /// Some of the predictions that were given up.
+    pub(super) given_up: GivenUp,
     /// Buffer for the siblings of one id.
     siblings: Vec<Location>,
     /// Used while the journal is replayed.
@@ -52,15 +51,39 @@ pub struct Joiner {
 }
 
 impl Joiner {
+    /// Predictions that are not mature.
+    pub fn pending(&self) -> usize {
+        self.predictions.pending
+    }
+
+    /// Mature predictions that are retained for revisions.
+    pub fn matured(&self) -> usize {
+        self.predictions.matured
+    }
+
+    /// Outcomes that wait for their predictions.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Heap bytes.
+    pub fn bytes(&self) -> usize {
+        self.predictions.bytes()
+            + self.waiting.bytes()
+            + self.journal.bytes()
+            + self.given_up.bytes()
+            + size_of::<Joiner>()
+    }
+
+    /// Bytes that the journal wrote since it was last taken.
+    pub fn journal_bytes(&self) -> usize {
+        self.journal.bytes()
+    }
+
     /// Calls `each` with the slot of each stream and the number of its pending predictions, pane
     /// by pane.
     pub fn each_pending(&mut self, each: impl FnMut(u32, u64)) {
         self.predictions.each_pending(each);
-    }
-
-    /// Start of the oldest pending pane of `model`.
-    pub fn oldest_ms(&self, model: u16) -> Option<i64> {
-        self.predictions.oldest_ms(model)
     }
 
     /// Observes a prediction whose pane is not mature. `retained` counts the predictions of all
@@ -89,7 +112,7 @@ impl Joiner {
         };
         let outcome = instead.and_then(|_| self.predictions.remove(e.key));
         let late = self.predictions.insert(e, outcome);
-        let op = Op::Predict {
+        let op = Op::Predict(PredictOp {
             model: e.model,
             start_ms: e.start_ms,
             offset_ms: u32::try_from(e.time_ms - e.start_ms).unwrap_or(u32::MAX),
@@ -97,7 +120,7 @@ impl Joiner {
             key: e.key,
             entries: Entries::Given(e.views),
             full_vector: e.full_vector.1 as u16,
-        };
+        });
         self.journal.write(&op, e.time_ms);
         let met = self.attach_known(plan, e);
         if let (Some(replaced), Some(outcome)) = (&mut instead, late)
@@ -219,7 +242,7 @@ impl Joiner {
             };
         }
         self.siblings = siblings;
-        if end.is_none() && self.fault().is_some() {
+        if end.is_none() && self.predictions.fault().is_some() {
             return Labelled::Refused;
         }
         let outcome = (time_ms, class);
@@ -259,13 +282,13 @@ impl Joiner {
             return end;
         }
         let (model, start_ms) = cohort.pane();
-        let op = Op::Outcome {
+        let op = Op::Outcome(OutcomeOp {
             model,
             start_ms,
             key: cohort.row(at.row).key,
             class,
             time_ms,
-        };
+        });
         self.journal.write(&op, cohort.time_ms(at.row));
         self.predictions.set_outcome(at, time_ms, class);
         match self.predictions.cohort(at) {
@@ -354,10 +377,11 @@ impl Joiner {
                     false => self.meet_given_up(plan, key, &mut each),
                 }
                 if let Some(budget) = budget
-                    && self.memory() > budget.bytes
+                    && self.predictions.memory() > budget.bytes
                 {
-                    let over = self.memory() - budget.bytes;
-                    self.spill(budget.backend, over + (budget.bytes / 8).min(SPILL_BYTES));
+                    let over = self.predictions.memory() - budget.bytes;
+                    let bytes = over + (budget.bytes / 8).min(SPILL_BYTES);
+                    self.predictions.spill(budget.backend, bytes);
                 }
             }
         }
@@ -407,16 +431,6 @@ impl Joiner {
         each(MaturityEvent::Ended(end));
     }
 
-    /// The predictions that were given up, for a snapshot.
-    pub fn given_up(&self) -> &GivenUp {
-        &self.given_up
-    }
-
-    /// The same, to put them back or forget some.
-    pub fn given_up_mut(&mut self) -> &mut GivenUp {
-        &mut self.given_up
-    }
-
     /// Removes mature predictions of `model` in panes that start before `floor_ms`: no window holds
     /// these panes.
     pub fn evict(&mut self, model: u16, floor_ms: i64) {
@@ -439,24 +453,6 @@ impl Joiner {
         self.waiting.orphan(limit_of, |key, outcome| {
             journal.write(&Op::EndWait { key }, outcome.time_ms);
         })
-    }
-
-    /// Moves predictions to the spill table, the oldest first, until `bytes` are free or none is
-    /// left.
-    #[cold]
-    pub fn spill(&mut self, backend: &dyn SpillBackend, bytes: usize) {
-        self.predictions.spill(backend, bytes);
-    }
-
-    /// Reloads the predictions of an id, if any are retained.
-    pub fn reload(&mut self, key: Key) {
-        self.predictions.reload(key);
-    }
-
-    /// The prediction of a key, if it is in memory; of a key without version all siblings, in the
-    /// order of their keys.
-    pub fn retained_of(&self, key: Key) -> Vec<Retained<'_>> {
-        self.predictions.retained_of(key)
     }
 }
 

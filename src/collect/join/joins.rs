@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// The journal of one joiner in a snapshot, or of the ids of one partition. Its topics identify the
 /// join, because the index of a join may differ under another configuration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct JoinState {
     /// Number of the join's journals, which it keeps.
     pub join: u16,
@@ -57,7 +57,7 @@ impl Usage {
         Usage {
             retained: joiner.pending() + joiner.matured(),
             waiting: joiner.waiting(),
-            memory: joiner.memory(),
+            memory: joiner.predictions.memory(),
         }
     }
 
@@ -146,14 +146,15 @@ impl Joins {
         over > 0
     }
 
-    /// Why a spill table failed, if one did. See [`Joiner::fault`].
+    /// Why a spill table failed, if one did. Predictions are lost then, and no snapshot may be
+    /// taken.
     pub fn fault(&self) -> Option<&SpillError> {
-        self.joiners.values().find_map(Joiner::fault)
+        self.joiners.values().find_map(|j| j.predictions.fault())
     }
 
     /// Retained predictions that are not in memory.
     pub fn spilled(&self) -> usize {
-        self.joiners.values().map(Joiner::spilled).sum()
+        self.joiners.values().map(|j| j.predictions.spilled()).sum()
     }
 
     /// Bytes that the other predictions take in memory.
@@ -258,30 +259,31 @@ impl Joins {
         };
         let mine = self.joiners.iter_mut();
         let mine = mine.filter(|((join, _), _)| usize::from(*join) == index);
-        let Some((_, joiner)) = mine.max_by_key(|(_, j)| j.memory()) else {
+        let Some((_, joiner)) = mine.max_by_key(|(_, j)| j.predictions.memory()) else {
             return false;
         };
-        let before = joiner.memory();
-        joiner.spill(&*backend, bytes);
-        let moved = before.saturating_sub(joiner.memory());
+        let before = joiner.predictions.memory();
+        joiner.predictions.spill(&*backend, bytes);
+        let moved = before.saturating_sub(joiner.predictions.memory());
         self.accounts[index].usage.memory -= moved;
         moved > 0
     }
 
-    /// See [`Joiner::reload`].
+    /// Reloads the predictions of an id, if any are retained.
     pub fn reload(&mut self, join: u16, partition: i32, key: Key) {
         if let Some(joiner) = self.joiners.get_mut(&(join, partition)) {
             let before = Usage::of(joiner);
-            joiner.reload(key);
+            joiner.predictions.reload(key);
             let usage = &mut self.accounts[usize::from(join)].usage;
             usage.replace(before, Usage::of(joiner));
         }
     }
 
-    /// See [`Joiner::retained_of`].
+    /// The prediction of a key, if it is in memory; of a key without version all siblings, in the
+    /// order of their keys.
     pub fn retained_of(&self, join: u16, partition: i32, key: Key) -> Vec<Retained<'_>> {
         let joiner = self.joiners.get(&(join, partition));
-        joiner.map_or_else(Vec::new, |joiner| joiner.retained_of(key))
+        joiner.map_or_else(Vec::new, |j| j.predictions.retained_of(key))
     }
 
     /// Shows all predictions of `model` in panes that start before `sealed_until_ms`. See
@@ -369,7 +371,7 @@ impl Joins {
         let ours = |join: u16| self.plans[usize::from(join)].outcomes == source;
         let joiners = self.joiners.iter().filter(|((join, _), _)| ours(*join));
         let mut all: Vec<(i64, [u64; 2], (u16, i32))> = joiners
-            .flat_map(|(of, joiner)| joiner.waiting_times().map(|(key, ms)| (ms, key.0, *of)))
+            .flat_map(|(of, joiner)| joiner.waiting.times().map(|(key, ms)| (ms, key.0, *of)))
             .collect();
         all.sort_unstable();
         for (_, key, of) in all.into_iter().take(n) {
@@ -384,17 +386,15 @@ impl Joins {
 
     /// Start of the oldest pending pane of `model`.
     pub fn oldest_ms(&self, model: u16) -> Option<i64> {
-        let oldest = self.joiners.values().filter_map(|j| j.oldest_ms(model));
-        oldest.min()
+        let all = self.joiners.values();
+        all.filter_map(|j| j.predictions.oldest_ms(model)).min()
     }
 
     /// Forgets predictions that were given up, but for those for whose model and slot `keep` says
     /// so.
     pub fn retain_given_up(&mut self, keep: impl Fn(u16, u32) -> bool) {
         for joiner in self.joiners.values_mut() {
-            joiner
-                .given_up_mut()
-                .retain(|model, slot, _| keep(model, slot));
+            joiner.given_up.retain(|model, slot, _| keep(model, slot));
         }
     }
 

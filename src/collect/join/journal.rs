@@ -220,12 +220,12 @@ pub(in crate::collect) fn replay<'a>(
 #[cfg(test)]
 mod tests {
     use super::super::key::Key;
-    use super::super::operation::Entries;
+    use super::super::operation::{Entries, OutcomeOp, PredictOp, SeenId};
     use super::super::waiting::WaitingOutcome;
     use super::*;
 
     const OPS: [Op<'_>; 8] = [
-        Op::Predict {
+        Op::Predict(PredictOp {
             model: 1,
             start_ms: 7000,
             offset_ms: 5,
@@ -233,14 +233,14 @@ mod tests {
             key: Key([1, 2]),
             entries: Entries::Encoded(&[9; 24]),
             full_vector: 0,
-        },
-        Op::Outcome {
+        }),
+        Op::Outcome(OutcomeOp {
             model: 1,
             start_ms: 7000,
             key: Key([1, 2]),
             class: 1,
             time_ms: 9000,
-        },
+        }),
         Op::Wait {
             key: Key([3, 4]),
             outcome: WaitingOutcome {
@@ -251,7 +251,7 @@ mod tests {
         },
         Op::EndWait { key: Key([3, 4]) },
         Op::DropModel { model: 1 },
-        Op::Predict {
+        Op::Predict(PredictOp {
             model: 2,
             start_ms: 7000,
             offset_ms: 5,
@@ -259,12 +259,12 @@ mod tests {
             key: Key([5, 2]),
             entries: Entries::Encoded(&[7; 48]),
             full_vector: 3,
-        },
-        Op::Seen {
+        }),
+        Op::Seen(SeenId {
             key: [1, 2, 3],
             content: 4,
             time_ms: -7,
-        },
+        }),
         Op::EndStream { slot: 3 },
     ];
 

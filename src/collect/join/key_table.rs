@@ -49,7 +49,6 @@ pub(super) struct KeyTable {
 }
 
 impl KeyTable {
-    /// Heap bytes.
     pub fn bytes(&self) -> usize {
         self.slots.capacity() * size_of::<u64>()
     }
@@ -92,7 +91,6 @@ impl KeyTable {
         self.len += 1;
     }
 
-    /// Removes a place.
     pub fn remove(&mut self, hash: u64, place: Location) {
         let entry = entry(hash, place);
         let mut at = self.first(entry);

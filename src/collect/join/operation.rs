@@ -19,42 +19,46 @@ use crate::stats::fixed::Score;
 
 #[derive(Debug, Clone, Copy)]
 pub(in crate::collect) enum Op<'a> {
-    Predict {
-        model: u16,
-        start_ms: i64,
-        /// Event time after the start of the pane.
-        offset_ms: u32,
-        slot: u32,
-        key: Key,
-        entries: Entries<'a>,
-        /// How many of the entries are a [full vector](super::full_vector).
-        full_vector: u16,
-    },
-    Outcome {
-        model: u16,
-        start_ms: i64,
-        key: Key,
-        class: u32,
-        time_ms: i64,
-    },
-    Wait {
-        key: Key,
-        outcome: WaitingOutcome,
-    },
-    EndWait {
-        key: Key,
-    },
-    DropModel {
-        model: u16,
-    },
-    Seen {
-        key: [u32; 3],
-        content: u32,
-        time_ms: i64,
-    },
-    EndStream {
-        slot: u32,
-    },
+    Predict(PredictOp<'a>),
+    Outcome(OutcomeOp),
+    Wait { key: Key, outcome: WaitingOutcome },
+    EndWait { key: Key },
+    DropModel { model: u16 },
+    Seen(SeenId),
+    EndStream { slot: u32 },
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(in crate::collect) struct PredictOp<'a> {
+    pub model: u16,
+    pub start_ms: i64,
+    /// Event time after the start of the pane.
+    pub offset_ms: u32,
+    pub slot: u32,
+    pub key: Key,
+    pub entries: Entries<'a>,
+    /// How many of the entries are a [full vector](super::full_vector).
+    pub full_vector: u16,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(in crate::collect) struct OutcomeOp {
+    pub model: u16,
+    pub start_ms: i64,
+    pub key: Key,
+    pub class: u32,
+    pub time_ms: i64,
+}
+
+/// A counted record, in the journal of ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeenId {
+    /// Model, version, segment, id, and row where a record holds several, hashed.
+    pub(in crate::collect) key: [u32; 3],
+    /// Prediction and outcome, hashed.
+    pub(in crate::collect) content: u32,
+    /// Event time.
+    pub(in crate::collect) time_ms: i64,
 }
 
 /// Entries of a prediction, 12 bytes each.
@@ -119,40 +123,26 @@ fn decode_entry(mut bytes: &[u8]) -> Result<(Score, u32), JournalError> {
 impl<'a> Op<'a> {
     pub fn encode(&self, to: &mut Vec<u8>) {
         match self {
-            Op::Predict {
-                model,
-                start_ms,
-                offset_ms,
-                slot,
-                key,
-                entries,
-                full_vector,
-            } => {
-                to.push(if *full_vector == 0 { 1 } else { 6 });
-                to.extend(model.to_le_bytes());
-                to.extend(start_ms.to_le_bytes());
-                to.extend(offset_ms.to_le_bytes());
-                to.extend(slot.to_le_bytes());
-                encode_key(*key, to);
-                to.extend((entries.len() as u16).to_le_bytes());
-                if *full_vector > 0 {
-                    to.extend(full_vector.to_le_bytes());
+            Op::Predict(p) => {
+                to.push(if p.full_vector == 0 { 1 } else { 6 });
+                to.extend(p.model.to_le_bytes());
+                to.extend(p.start_ms.to_le_bytes());
+                to.extend(p.offset_ms.to_le_bytes());
+                to.extend(p.slot.to_le_bytes());
+                encode_key(p.key, to);
+                to.extend((p.entries.len() as u16).to_le_bytes());
+                if p.full_vector > 0 {
+                    to.extend(p.full_vector.to_le_bytes());
                 }
-                entries.encode(to);
+                p.entries.encode(to);
             }
-            Op::Outcome {
-                model,
-                start_ms,
-                key,
-                class,
-                time_ms,
-            } => {
+            Op::Outcome(o) => {
                 to.push(2);
-                to.extend(model.to_le_bytes());
-                to.extend(start_ms.to_le_bytes());
-                encode_key(*key, to);
-                to.extend(class.to_le_bytes());
-                to.extend(time_ms.to_le_bytes());
+                to.extend(o.model.to_le_bytes());
+                to.extend(o.start_ms.to_le_bytes());
+                encode_key(o.key, to);
+                to.extend(o.class.to_le_bytes());
+                to.extend(o.time_ms.to_le_bytes());
             }
             Op::Wait { key, outcome } => {
                 to.push(3);
@@ -169,15 +159,11 @@ impl<'a> Op<'a> {
                 to.push(5);
                 to.extend(model.to_le_bytes());
             }
-            Op::Seen {
-                key,
-                content,
-                time_ms,
-            } => {
+            Op::Seen(seen) => {
                 to.push(7);
-                key.iter().for_each(|k| to.extend(k.to_le_bytes()));
-                to.extend(content.to_le_bytes());
-                to.extend(time_ms.to_le_bytes());
+                seen.key.iter().for_each(|k| to.extend(k.to_le_bytes()));
+                to.extend(seen.content.to_le_bytes());
+                to.extend(seen.time_ms.to_le_bytes());
             }
             Op::EndStream { slot } => {
                 to.push(8);
@@ -191,13 +177,13 @@ impl<'a> Op<'a> {
         Ok(match take::<1>(from)?[0] {
             1 => Op::decode_prediction(from, false)?,
             6 => Op::decode_prediction(from, true)?,
-            2 => Op::Outcome {
+            2 => Op::Outcome(OutcomeOp {
                 model: u16::from_le_bytes(take(from)?),
                 start_ms: i64::from_le_bytes(take(from)?),
                 key: decode_key(from)?,
                 class: u32::from_le_bytes(take(from)?),
                 time_ms: i64::from_le_bytes(take(from)?),
-            },
+            }),
             3 => Op::Wait {
                 key: decode_key(from)?,
                 outcome: WaitingOutcome {
@@ -214,11 +200,11 @@ impl<'a> Op<'a> {
             },
             7 => {
                 let [a, b, c] = [take(from)?, take(from)?, take(from)?];
-                Op::Seen {
+                Op::Seen(SeenId {
                     key: [a, b, c].map(u32::from_le_bytes),
                     content: u32::from_le_bytes(take(from)?),
                     time_ms: i64::from_le_bytes(take(from)?),
-                }
+                })
             }
             8 => Op::EndStream {
                 slot: u32::from_le_bytes(take(from)?),
@@ -239,7 +225,7 @@ impl<'a> Op<'a> {
         } else {
             0
         };
-        Ok(Op::Predict {
+        Ok(Op::Predict(PredictOp {
             model,
             start_ms,
             offset_ms,
@@ -247,7 +233,7 @@ impl<'a> Op<'a> {
             key,
             entries: Entries::Encoded(slice(from, entries * 12)?),
             full_vector,
-        })
+        }))
     }
 }
 

@@ -27,26 +27,18 @@ const INDEXED: usize = 13;
 pub(super) struct Predictions {
     index: Index,
     spilled: Spilled,
-    pending: usize,
-    matured: usize,
+    /// Predictions that are not mature.
+    pub pending: usize,
+    /// Mature predictions that are retained for revisions.
+    pub matured: usize,
     /// Whether two versions were ever retained under one id.
     has_siblings: bool,
 }
 
 impl Predictions {
-    /// Predictions that are not mature.
-    pub fn pending(&self) -> usize {
-        self.pending
-    }
-
-    /// Mature predictions that are retained for revisions.
-    pub fn matured(&self) -> usize {
-        self.matured
-    }
-
     /// Predictions that are not in memory.
     pub fn spilled(&self) -> usize {
-        self.spilled.rows()
+        self.spilled.rows
     }
 
     /// Why the spill table failed, if it did.
@@ -57,11 +49,10 @@ impl Predictions {
     /// Bytes that predictions and their index entries take in memory.
     #[inline]
     pub fn memory(&self) -> usize {
-        let here = self.pending + self.matured - self.spilled.rows();
+        let here = self.pending + self.matured - self.spilled.rows;
         self.index.bytes() + here * INDEXED
     }
 
-    /// Heap bytes.
     pub fn bytes(&self) -> usize {
         self.index.heap_bytes() + self.spilled.bytes()
     }
@@ -133,7 +124,6 @@ impl Predictions {
         self.index.find(key)
     }
 
-    /// The cohort of a location.
     pub fn cohort(&self, at: Location) -> Option<&Cohort> {
         self.index.cohort(at.cohort)
     }
@@ -141,7 +131,7 @@ impl Predictions {
     /// Reloads all predictions of an id that had spilled.
     #[inline]
     pub fn reload(&mut self, key: Key) {
-        if self.spilled.rows() > 0 && self.index.may_lack(key) {
+        if self.spilled.rows > 0 && self.index.may_lack(key) {
             self.reload_spilled(key);
         }
     }
@@ -268,7 +258,7 @@ impl Predictions {
         let mut here = self.index.before(model, i64::MAX);
         let here = here.find(|&(_, at)| self.index.cohort(at).is_some_and(pending));
         let here = here.map(|(start_ms, _)| start_ms);
-        if self.spilled.rows() == 0 {
+        if self.spilled.rows == 0 {
             return here;
         }
         let mut there = self.spilled.panes_before(model, i64::MAX);
@@ -284,7 +274,7 @@ impl Predictions {
             .filter(|(_, at)| pending(*at))
             .map(|(start_ms, _)| start_ms);
         let mut all: Vec<i64> = here.collect();
-        if self.spilled.rows() > 0 {
+        if self.spilled.rows > 0 {
             let there = self.spilled.panes_before(model, before_ms);
             all.extend(there.filter(|(_, mature)| !mature).map(|p| p.0));
             all.sort_unstable();
@@ -314,7 +304,7 @@ impl Predictions {
                 }
             }
         };
-        if self.spilled.rows() > 0 {
+        if self.spilled.rows > 0 {
             self.pending -= self.spilled.visit(pane, retain, &mut show);
             if retain {
                 self.matured += self.spilled.set_mature(pane);

@@ -47,7 +47,8 @@ pub(super) struct Spilled {
     numbers: BTreeMap<u32, PaneId>,
     /// Number of the newest pane.
     last_number: u32,
-    rows: usize,
+    /// Number of predictions that have spilled.
+    pub rows: usize,
     batch: SpillBatch,
     /// The value that was read last.
     value: Vec<u8>,
@@ -55,11 +56,6 @@ pub(super) struct Spilled {
 }
 
 impl Spilled {
-    /// Number of predictions that have spilled.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
     /// Why the table failed, if it did.
     pub fn fault(&self) -> Option<&SpillError> {
         self.fault.as_ref()
@@ -85,7 +81,6 @@ impl Spilled {
         panes.next().map(|((model, _), _)| *model)
     }
 
-    /// What the rows of a pane share.
     pub fn meta(&self, pane: PaneId) -> Option<CohortMeta> {
         self.panes.get(&pane).map(|p| p.meta)
     }
@@ -209,12 +204,10 @@ impl Spilled {
         list.is_some_and(|bits| is_set(bits, usize::from(place.place)))
     }
 
-    /// Whether the batch is large enough to be written.
     pub fn is_full(&self) -> bool {
         self.batch.is_full()
     }
 
-    /// Writes the batch.
     pub fn flush(&mut self, backend: &dyn SpillBackend) {
         if self.table.is_none() && self.fault.is_none() {
             match backend.open() {
@@ -345,7 +338,6 @@ impl Spilled {
         pane.live
     }
 
-    /// Heap bytes.
     pub fn bytes(&self) -> usize {
         let lists = |p: &Pane| {
             let words = p.lists.iter().map(|l| l.capacity() * 8 + 16);

@@ -48,11 +48,6 @@ impl WaitingOutcomes {
         self.outcomes.len()
     }
 
-    /// Keys of all, in no order.
-    pub fn keys(&self) -> impl Iterator<Item = Key> {
-        self.outcomes.keys().copied()
-    }
-
     /// Keys of all with their times, in no order.
     pub fn times(&self) -> impl Iterator<Item = (Key, i64)> {
         self.outcomes
@@ -145,7 +140,6 @@ impl WaitingOutcomes {
         self.rebuild_queue();
     }
 
-    /// Heap bytes.
     pub fn bytes(&self) -> usize {
         // A hash map entry with its control byte, at three quarters full.
         let outcome = (size_of::<(Key, WaitingOutcome)>() + 1) * 4 / 3;

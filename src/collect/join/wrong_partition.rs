@@ -61,7 +61,7 @@ pub fn wrong_partitions(all: &[&Joins]) -> Vec<WrongPartition> {
         let Some(sample) = samples.get_mut(usize::from(at.0)) else {
             continue;
         };
-        for key in joiner.waiting_keys().take(SAMPLE) {
+        for (key, _) in joiner.waiting.times().take(SAMPLE) {
             sample.waiting += 1;
             sample.found += u64::from(is_elsewhere(all, at, key));
         }
@@ -73,7 +73,7 @@ pub fn wrong_partitions(all: &[&Joins]) -> Vec<WrongPartition> {
 fn is_elsewhere(all: &[&Joins], (join, partition): (u16, i32), key: Key) -> bool {
     let joiners = all.iter().flat_map(|joins| joins.joiners());
     let mut others = joiners.filter(|((j, p), _)| *j == join && *p != partition);
-    others.any(|(_, joiner)| joiner.has_prediction(key))
+    others.any(|(_, joiner)| joiner.predictions.has(key))
 }
 
 #[cfg(test)]

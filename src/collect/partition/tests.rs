@@ -19,6 +19,14 @@ fn at(partition: i32, offset: i64) -> Origin {
     }
 }
 
+/// Two partitions that were assigned.
+fn two() -> Partitions {
+    let mut p = Partitions::default();
+    p.assign(id(0));
+    p.assign(id(1));
+    p
+}
+
 fn event(p: &mut Partitions, partition: i32, offset: i64, time_ms: i64) -> Option<i64> {
     assert!(p.advance(at(partition, offset)));
     p.observe(time_ms, None, HOUR);
@@ -27,9 +35,7 @@ fn event(p: &mut Partitions, partition: i32, offset: i64, time_ms: i64) -> Optio
 
 #[test]
 fn the_slowest_live_partition_holds_the_frontier() {
-    let mut p = Partitions::default();
-    p.assign(id(0));
-    p.assign(id(1));
+    let mut p = two();
     assert_eq!(event(&mut p, 0, 0, 100), None);
     assert_eq!(event(&mut p, 1, 0, 40), Some(40));
     assert_eq!(event(&mut p, 0, 1, 200), Some(40));
@@ -44,9 +50,7 @@ fn the_slowest_live_partition_holds_the_frontier() {
 
 #[test]
 fn partitions_that_are_all_revoked_and_given_back_leave_the_frontier_where_it_was() {
-    let mut p = Partitions::default();
-    p.assign(id(0));
-    p.assign(id(1));
+    let mut p = two();
     event(&mut p, 0, 0, 100);
     event(&mut p, 1, 0, 9000);
     p.revoke(id(0));
@@ -62,9 +66,7 @@ fn partitions_that_are_all_revoked_and_given_back_leave_the_frontier_where_it_wa
 
 #[test]
 fn a_partition_that_no_longer_exists_holds_nobody_back_and_keeps_its_position() {
-    let mut p = Partitions::default();
-    p.assign(id(1));
-    p.assign(id(0));
+    let mut p = two();
     assert_eq!(event(&mut p, 0, 0, 100), None);
     assert_eq!(event(&mut p, 1, 0, 40), Some(40));
     p.drop(id(1));
@@ -188,4 +190,28 @@ fn a_backfill_of_a_partition_says_nothing_of_the_delay_of_its_later_records() {
     }
     assert_eq!(p.slowest(), Some((id(0), Some(100 * HOUR))));
     assert_eq!(arrives(&mut p, at(0, 1), 101, 101), Some(101 * HOUR));
+}
+
+#[test]
+fn that_a_log_was_too_short_stays_with_the_position_until_it_is_rewound() {
+    let mut p = two();
+    event(&mut p, 0, 999, 100);
+    event(&mut p, 1, 999, 100);
+    p.truncate(id(0), 300);
+    // As a snapshot or a checkpoint keeps it, whoever reads it.
+    let stored = postcard::to_allocvec(&p).expect("bytes");
+    let mut p: Partitions = postcard::from_bytes(&stored).expect("partitions");
+    p.renumber(|source| (source, true));
+    p.resume();
+    assert_eq!(p.assign(id(0)), Some(1000));
+    p.revoke(id(0));
+    p.assign(id(0));
+    assert_eq!(
+        (p.truncated_at(id(0)), p.truncated_at(id(1))),
+        (Some(300), None)
+    );
+    p.reset(50);
+    assert_eq!(p.truncated_at(id(0)), Some(300));
+    p.rewind(id(0), 0);
+    assert_eq!((p.truncated_at(id(0)), p.assign(id(0))), (None, Some(0)));
 }

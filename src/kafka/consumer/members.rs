@@ -12,8 +12,7 @@ use std::time::Duration;
 impl Consumer {
     /// Asks for the other processes in the group.
     pub fn other_members(&self, group: &str, within: Duration) -> Result<Vec<Peer>, KafkaError> {
-        let members = self.client.members(group, within);
-        let members = members.map_err(KafkaError::from_native)?.into_iter();
+        let members = self.client.members(group, within)?.into_iter();
         let members = members.map(|(host, client)| Peer {
             start: ProcessStart::of_client(&client),
             host: Some(host),

@@ -1,7 +1,7 @@
 //! Starting, restarting and giving up partitions.
 
 use super::super::offsets::Action;
-use super::super::start_offsets::Start;
+use super::super::start_offsets::{Start, Unknown, truncated};
 use super::super::{Handler, KafkaError, Partition};
 use super::Consumer;
 use super::next_offsets::SUSPENDED;
@@ -32,6 +32,11 @@ impl Consumer {
                     handler.begins(p, begin);
                     self.restart_at(p, Offset::Offset(begin.offset), handler);
                 }
+                Start::Again(offset) => {
+                    self.begun = true;
+                    handler.rewound(p, offset);
+                    self.restart_at(p, Offset::Offset(offset), handler);
+                }
                 Start::Refused(why) => {
                     let done = self.pause_partitions(&[p]);
                     self.report_failure(done, handler);
@@ -59,9 +64,13 @@ impl Consumer {
         let mut assigned = Vec::new();
         let mut unknown = Vec::new();
         for p in self.topics.with_copartitions(list) {
-            let position = handler.assigned(p);
-            if position.is_none() && !handler.is_suspended(p) {
-                unknown.push((p, handler.was_read(p.topic)));
+            let mut position = handler.assigned(p);
+            if let (Some(read), Some(end)) = (position, handler.truncated_at(p)) {
+                position = None;
+                unknown.push((p, Unknown::Truncated { read, end }));
+            } else if position.is_none() && !handler.is_suspended(p) {
+                let later = handler.was_read(p.topic);
+                unknown.push((p, if later { Unknown::Later } else { Unknown::New }));
             }
             assigned.push((p, position));
         }
@@ -84,6 +93,11 @@ impl Consumer {
                     self.begun = true;
                     handler.begins(p, begin);
                     Some(begin.offset)
+                }
+                Some(Start::Again(offset)) => {
+                    self.begun = true;
+                    handler.rewound(p, offset);
+                    Some(offset)
                 }
                 Some(Start::Refused(why)) => {
                     refused.push((p, why));
@@ -115,7 +129,7 @@ impl Consumer {
         self.report_failure(done, handler);
         self.count_partitions(handler);
         self.counts.share();
-        if self.named {
+        if self.options.instance.is_some() {
             let stored = known.into_iter();
             let stored = stored.map(|(p, at)| (p, handler.stored(p).unwrap_or(at)));
             self.announce(&stored.collect::<Vec<_>>());
@@ -225,9 +239,8 @@ impl Consumer {
     #[cold]
     pub(super) fn recover<H: Handler>(&mut self, handler: &mut H) {
         let (client, topics) = (&self.client, &self.topics);
-        let ends = |p: Partition, within: Duration| {
-            let ends = client.offset_bounds(topics.name(p), p.partition, within);
-            ends.map_err(KafkaError::from_native)
+        let ends = |p: Partition, within: Duration| -> Result<_, KafkaError> {
+            Ok(client.offset_bounds(topics.name(p), p.partition, within)?)
         };
         let Some((p, position, action)) = self.recovery.next(ends) else {
             return;
@@ -249,16 +262,13 @@ impl Consumer {
                 self.restart_at(p, Offset::Offset(to), handler);
             }
             Ok(Action::Rewind(to)) => {
+                self.begun = true;
                 handler.rewound(p, to);
                 self.restart_at(p, Offset::Offset(to), handler);
             }
             Ok(Action::Stop(end)) => {
-                let read = position.offset();
-                let why = format!(
-                    "it ends at offset {end} but was read up to {read}: the topic was recreated or its log was cut; \
-                     set `on_truncated` of the source to say where to continue"
-                );
-                self.suspend(p, &why, handler);
+                handler.truncated(p, end);
+                self.suspend(p, &truncated(position.offset(), end), handler);
             }
             Err(error) => self.report(error, handler),
         }

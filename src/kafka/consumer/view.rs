@@ -70,14 +70,11 @@ impl Consumer {
     }
 
     /// For each assigned partition, the number of records that the broker had at the latest
-    /// statistics and that are not handed over yet. Nothing is known of those that are denied.
+    /// statistics and that are not handed over yet. Nothing is known of those that are denied, or
+    /// were since.
     pub fn lag(&self) -> Vec<(Partition, i64)> {
-        let mut all = Vec::new();
-        for (p, end) in self.ends.end_offsets() {
-            if let Some(next) = self.next.readable(p).filter(|_| !self.denied.contains(&p)) {
-                all.push((p, (end - next).max(0)));
-            }
-        }
-        all
+        let read = self.ends.end_offsets();
+        let lag = |(p, end): (Partition, i64)| Some((p, (end - self.next.readable(p)?).max(0)));
+        read.filter_map(lag).collect()
     }
 }

@@ -26,12 +26,10 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// The request with this key.
     pub fn get(&self, key: &str) -> Option<Known> {
         self.known.get(key).copied()
     }
 
-    /// The number of keys.
     pub fn len(&self) -> usize {
         self.known.len()
     }

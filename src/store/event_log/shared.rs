@@ -28,7 +28,7 @@ pub(super) struct Shared {
 }
 
 /// What is on disk, and what is known of it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct State {
     /// Oldest first; the last one grows.
     pub segments: VecDeque<Segment>,
@@ -63,11 +63,7 @@ impl Shared {
                     .into_iter()
                     .collect(),
                 keys,
-                appended: 0,
-                duplicates: 0,
-                refused: [0; REFUSALS.len()],
-                fault: None,
-                read_fault: None,
+                ..State::default()
             }),
             grown: Condvar::new(),
         }

@@ -12,6 +12,12 @@ const LIMITS: LogLimits = LogLimits {
     keep_ms: 1 << 40,
 };
 
+/// Room for little, and everything is old.
+const SHORT: LogLimits = LogLimits {
+    bytes_max: 64 << 10,
+    keep_ms: -1,
+};
+
 fn events(range: std::ops::Range<u64>) -> Vec<String> {
     range.map(|i| format!("{{\"id\":{i}}}")).collect()
 }
@@ -45,13 +51,33 @@ fn only_file(directory: &Path) -> PathBuf {
     segment::path(directory, 0)
 }
 
+fn opened(directory: &Path, limits: LogLimits) -> EventLog {
+    EventLog::open(directory, limits).expect("it opens")
+}
+
+/// A log in a folder of its own.
+fn begun(limits: LogLimits) -> (TempDir, EventLog) {
+    let folder = TempDir::with_prefix("trueline-log-").expect("a folder");
+    let log = opened(folder.path(), limits);
+    (folder, log)
+}
+
+/// Appends events from this offset on until the log has 8 KiB; answers where it ends.
+fn fill(log: &EventLog, mut end: u64) -> u64 {
+    while log.facts().bytes < 8 << 10 {
+        append(log, end..end + 10, None).expect("there is room");
+        end += 10;
+    }
+    end
+}
+
 #[test]
 fn what_is_acknowledged_is_read_in_order_from_any_offset_after_any_number_of_starts() {
     let folder = TempDir::with_prefix("trueline-log-order-").expect("a folder");
     let directory = folder.path().join("events");
     let mut end = 0;
     for start in 0..4 {
-        let log = EventLog::open(&directory, LIMITS).expect("it opens");
+        let log = opened(&directory, LIMITS);
         assert_eq!(log.facts().end, end);
         for n in 1..=start + 3 {
             let receipt = append(&log, end..end + n, None).expect("there is room");
@@ -66,8 +92,7 @@ fn what_is_acknowledged_is_read_in_order_from_any_offset_after_any_number_of_sta
 
 #[test]
 fn requests_of_many_threads_share_frames_and_keep_their_events_together() {
-    let folder = TempDir::with_prefix("trueline-log-threads-").expect("a folder");
-    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
+    let (_folder, log) = begun(LIMITS);
     std::thread::scope(|scope| {
         for thread in 0..8u64 {
             let log = &log;
@@ -95,8 +120,7 @@ fn requests_of_many_threads_share_frames_and_keep_their_events_together() {
 
 #[test]
 fn a_torn_tail_is_cut_off_at_every_byte_and_nothing_before_it() {
-    let folder = TempDir::with_prefix("trueline-log-torn-").expect("a folder");
-    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
+    let (folder, log) = begun(LIMITS);
     append(&log, 0..3, None).expect("there is room");
     let kept = log.facts().bytes as usize;
     append(&log, 3..5, None).expect("there is room");
@@ -105,7 +129,7 @@ fn a_torn_tail_is_cut_off_at_every_byte_and_nothing_before_it() {
     assert!(whole.len() > kept);
     for length in kept..whole.len() {
         fs::write(only_file(folder.path()), &whole[..length]).expect("written");
-        let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
+        let log = opened(folder.path(), LIMITS);
         assert_eq!(read(&log, 0), numbered(0..3), "{length} bytes");
         let receipt = append(&log, 3..4, None).expect("there is room");
         assert_eq!(receipt.offset, 3);
@@ -115,14 +139,13 @@ fn a_torn_tail_is_cut_off_at_every_byte_and_nothing_before_it() {
     let mut zeros = whole.clone();
     zeros[kept..].fill(0);
     fs::write(only_file(folder.path()), &zeros).expect("written");
-    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
+    let log = opened(folder.path(), LIMITS);
     assert_eq!(read(&log, 0), numbered(0..3));
 }
 
 #[test]
 fn damage_before_acknowledged_events_stops_the_start_and_says_where() {
-    let folder = TempDir::with_prefix("trueline-log-damage-").expect("a folder");
-    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
+    let (folder, log) = begun(LIMITS);
     let mut ends = vec![log.facts().bytes as usize];
     for i in 0..3 {
         append(&log, i..i + 1, None).expect("there is room");
@@ -147,8 +170,7 @@ fn damage_before_acknowledged_events_stops_the_start_and_says_where() {
 
 #[test]
 fn a_key_appends_once_also_after_a_restart_and_refuses_other_events() {
-    let folder = TempDir::with_prefix("trueline-log-keys-").expect("a folder");
-    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
+    let (folder, log) = begun(LIMITS);
     let first = append(&log, 0..3, Some("a")).expect("there is room");
     append(&log, 3..4, None).expect("there is room");
     let again = Receipt {
@@ -157,7 +179,7 @@ fn a_key_appends_once_also_after_a_restart_and_refuses_other_events() {
     };
     assert_eq!(append(&log, 0..3, Some("a")), Ok(again));
     drop(log);
-    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
+    let log = opened(folder.path(), LIMITS);
     assert_eq!(append(&log, 0..3, Some("a")), Ok(again));
     assert_eq!(append(&log, 0..2, Some("a")), Err(Refusal::KeyReused));
     assert_eq!(read(&log, 0), numbered(0..4));
@@ -170,8 +192,7 @@ fn a_key_appends_once_also_after_a_restart_and_refuses_other_events() {
 
 #[test]
 fn one_key_from_many_threads_at_once_appends_once() {
-    let folder = TempDir::with_prefix("trueline-log-key-race-").expect("a folder");
-    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
+    let (_folder, log) = begun(LIMITS);
     let fresh: usize = std::thread::scope(|scope| {
         let posts: Vec<_> = (0..16)
             .map(|_| scope.spawn(|| append(&log, 0..3, Some("a")).expect("there is room")))
@@ -184,12 +205,11 @@ fn one_key_from_many_threads_at_once_appends_once() {
 
 #[test]
 fn a_full_log_refuses_until_events_are_read_and_deletes_only_what_was() {
-    let folder = TempDir::with_prefix("trueline-log-full-").expect("a folder");
     let limits = LogLimits {
         bytes_max: 64 << 10,
-        keep_ms: 1 << 40,
+        ..LIMITS
     };
-    let log = EventLog::open(folder.path(), limits).expect("it opens");
+    let (folder, log) = begun(limits);
     let mut end = 0;
     while append(&log, end..end + 10, None).is_ok() {
         end += 10;
@@ -220,11 +240,7 @@ fn a_full_log_refuses_until_events_are_read_and_deletes_only_what_was() {
     ));
     // Old segments that were read go, the one that grows does not.
     drop(log);
-    let limits = LogLimits {
-        keep_ms: -1,
-        ..limits
-    };
-    let log = EventLog::open(folder.path(), limits).expect("it opens");
+    let log = opened(folder.path(), SHORT);
     assert_eq!(log.reader().consumed(), Some(before / 3));
     for _ in 0..KEEP {
         log.reader().consume(end).expect("stored");
@@ -241,17 +257,8 @@ fn a_full_log_refuses_until_events_are_read_and_deletes_only_what_was() {
 /// read.
 #[test]
 fn old_events_stay_as_long_as_a_snapshot_that_is_kept_needs_them() {
-    let folder = TempDir::with_prefix("trueline-log-kept-").expect("a folder");
-    let limits = LogLimits {
-        bytes_max: 64 << 10,
-        keep_ms: -1,
-    };
-    let log = EventLog::open(folder.path(), limits).expect("it opens");
-    let mut end = 0;
-    while log.facts().bytes < 8 << 10 {
-        append(&log, end..end + 10, None).expect("there is room");
-        end += 10;
-    }
+    let (folder, log) = begun(SHORT);
+    let end = fill(&log, 0);
     let (reader, third) = (log.reader(), end / 3);
     let snapshots = [third, 2 * third, end, end, end];
     let firsts = snapshots.map(|offset| {
@@ -265,25 +272,21 @@ fn old_events_stay_as_long_as_a_snapshot_that_is_kept_needs_them() {
     assert!(0 < firsts[2] && firsts[2] < firsts[3] && firsts[3] < firsts[4]);
     // After a start only one snapshot is known.
     drop((reader, log));
-    let log = EventLog::open(folder.path(), limits).expect("it opens");
+    let log = opened(folder.path(), SHORT);
     let first = log.facts().first;
-    while log.facts().bytes < 8 << 10 {
-        append(&log, end..end + 10, None).expect("there is room");
-        end += 10;
-    }
+    let end = fill(&log, end);
     log.reader().consume(end).expect("stored");
     assert_eq!(log.facts().first, first);
 }
 
 #[test]
 fn events_before_an_empty_segment_are_not_old() {
-    let folder = TempDir::with_prefix("trueline-log-empty-").expect("a folder");
-    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
+    let (folder, log) = begun(LIMITS);
     append(&log, 0..2, Some("key")).expect("there is room");
     drop(log);
     // A write that failed after it had begun a segment leaves that empty.
     segment::Segment::create(folder.path(), 2).expect("a file");
-    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
+    let log = opened(folder.path(), LIMITS);
     for _ in 0..KEEP {
         log.reader().consume(2).expect("stored");
     }
@@ -294,18 +297,9 @@ fn events_before_an_empty_segment_are_not_old() {
 
 #[test]
 fn a_file_that_does_not_say_how_far_the_log_was_read_says_the_least() {
-    let folder = TempDir::with_prefix("trueline-log-consumed-").expect("a folder");
-    let limits = LogLimits {
-        bytes_max: 64 << 10,
-        keep_ms: -1,
-    };
-    let log = EventLog::open(folder.path(), limits).expect("it opens");
+    let (folder, log) = begun(SHORT);
     assert_eq!(log.reader().consumed(), None);
-    let mut end = 0;
-    while log.facts().bytes < 8 << 10 {
-        append(&log, end..end + 10, None).expect("there is room");
-        end += 10;
-    }
+    let end = fill(&log, 0);
     for _ in 0..KEEP {
         log.reader().consume(end).expect("stored");
     }
@@ -314,7 +308,7 @@ fn a_file_that_does_not_say_how_far_the_log_was_read_says_the_least() {
     drop(log);
     let open = |text: &str| {
         fs::write(folder.path().join("consumed"), text).expect("written");
-        let log = EventLog::open(folder.path(), limits).expect("it opens");
+        let log = opened(folder.path(), SHORT);
         log.reader().consumed()
     };
     assert_eq!(open(&format!("{end}\n")), Some(end));
@@ -325,8 +319,7 @@ fn a_file_that_does_not_say_how_far_the_log_was_read_says_the_least() {
 
 #[test]
 fn the_first_event_since_a_time_is_found() {
-    let folder = TempDir::with_prefix("trueline-log-times-").expect("a folder");
-    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
+    let (_folder, log) = begun(LIMITS);
     let mut times = Vec::new();
     for i in 0..4 {
         append(&log, i * 2..i * 2 + 2, None).expect("there is room");
@@ -348,8 +341,7 @@ fn the_first_event_since_a_time_is_found() {
 
 #[test]
 fn a_clock_that_was_ahead_once_dates_no_later_event() {
-    let folder = TempDir::with_prefix("trueline-log-clock-").expect("a folder");
-    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
+    let (folder, log) = begun(LIMITS);
     append(&log, 0..1, None).expect("there is room");
     drop(log);
     let file = only_file(folder.path());
@@ -360,7 +352,7 @@ fn a_clock_that_was_ahead_once_dates_no_later_event() {
     let ahead_ms = frame.at_ms;
     let dated = [&bytes[..magic], &frame.write().expect("it fits")].concat();
     fs::write(&file, dated).expect("written");
-    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
+    let log = opened(folder.path(), LIMITS);
     append(&log, 1..2, None).expect("there is room");
     let mut times = Vec::new();
     let mut each = |_, at_ms: i64, _: &[u8]| times.push(at_ms);
@@ -372,8 +364,7 @@ fn a_clock_that_was_ahead_once_dates_no_later_event() {
 
 #[test]
 fn a_log_that_was_deleted_under_the_process_acknowledges_nothing() {
-    let folder = TempDir::with_prefix("trueline-log-deleted-").expect("a folder");
-    let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
+    let (folder, log) = begun(LIMITS);
     append(&log, 0..1, None).expect("there is room");
     fs::remove_dir_all(folder.path()).expect("it is there");
     for _ in 0..2 {

@@ -1,27 +1,23 @@
 //! A judge that has much to judge at once.
 
-use super::{Topic, options};
+use super::{Topic, follower};
 use crate::alert::AlertState;
+use crate::app::clock;
 use crate::app::cluster::judge_task::JudgeTask;
 use crate::app::cluster::judges::Judges;
 use crate::app::cluster::lengths::Lengths;
-use crate::app::cluster::options::FollowerOptions;
 use crate::app::cluster::topology::Topology;
 use crate::app::outputs::alerts::AlertDispatcher;
 use crate::app::outputs::publish;
-use crate::app::{Threads, clock};
-use crate::collect::{Event, Origin, Segmenting};
-use crate::judge::{JudgeOptions, Runtime, Step};
-use crate::monitor::{LocalShard, ModelPlan, PartitionEvent, Plan, RecordSink};
-use crate::notify::grouping::GroupBy;
-use crate::notify::{self, AlertJournal, Host, NotifyOptions, Status, Template, Texts};
+use crate::app::testing::{self, event};
+use crate::collect::PartitionId;
+use crate::judge::{JudgeOptions, Step};
+use crate::monitor::{LocalShard, PartitionEvent, Plan, RecordSink};
+use crate::notify::{self, AlertJournal, Host, NotifyOptions, Status};
 use crate::registry::RequestCounts;
-use crate::stats::axis::{Axis, Grid};
-use crate::stats::view::{Outcome, Prediction, View};
 use crate::store::checkpoint::{KeyedRecord, PartitionCheckpoint, records};
 use crate::telemetry::Published;
 use crate::telemetry::facts::{CheckpointCounts, JudgeFacts, Role};
-use crate::window::{Ladder, WindowSpec};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,38 +26,17 @@ use tempfile::TempDir;
 
 const SECOND_MS: i64 = 1_000;
 const HOUR_MS: i64 = 3_600_000;
+const HOUR: Duration = Duration::from_secs(3_600);
 
 fn topics() -> Vec<String> {
     vec!["t".to_owned()]
 }
 
 fn plan() -> Plan {
-    let windows = vec![WindowSpec::time("6s", 6 * SECOND_MS)];
-    let model = ModelPlan {
-        name: "*".to_owned(),
-        segmenting: Segmenting::default(),
-        views: vec![View::Binary],
-        classes: Vec::new(),
-        ladder: Ladder::new(windows, SECOND_MS).expect("a ladder"),
-        grid: Grid::new(Axis::Linear, 6),
-        judge: JudgeOptions {
-            min_events: 20,
-            ..JudgeOptions::plain()
-        },
-    };
-    Plan {
-        models: vec![model],
-        ..Plan::default()
-    }
-}
-
-fn follower(topic: &Topic) -> FollowerOptions {
-    FollowerOptions {
-        checkpoints: options(topic, Threads),
-        missing_after: Duration::from_secs(3600),
-        copartitions: vec![0],
-        runtime: Runtime::default(),
-    }
+    testing::plan(JudgeOptions {
+        min_events: 20,
+        ..JudgeOptions::plain()
+    })
 }
 
 /// What a worker counts of partition 0.
@@ -91,24 +66,9 @@ impl Partition {
     /// checkpoint.
     fn read(&mut self, seconds: i64, calibrated: bool) -> Vec<KeyedRecord> {
         for n in self.offset..self.offset + 10 * seconds {
-            let origin = Origin {
-                source: 0,
-                partition: 0,
-                offset: n,
-            };
+            let origin = PartitionId::from((0, 0)).at(n);
             let happens = n % 10 != 0 && (calibrated || n % 2 == 0);
-            let event = Event {
-                model: "m",
-                version: "1",
-                segment: "",
-                id: b"",
-                time_ms: self.begin_ms + n * 100,
-                arrival_ms: None,
-                prediction: Prediction::Score(0.9),
-                outcome: Some(Outcome::Binary(happens)),
-                weight: None,
-                cluster: None,
-            };
+            let event = event(("m", "1"), self.begin_ms + n * 100, (0.9, happens));
             self.shard.observe(origin, &event);
         }
         self.offset += 10 * seconds;
@@ -142,7 +102,7 @@ fn facts(engine: &Topology) -> JudgeFacts {
 
 /// A judge that has read an empty topic.
 fn judge(topic: &Topic) -> Topology {
-    let judges = Judges::one(plan(), topics(), follower(topic), None);
+    let judges = Judges::one(plan(), topics(), follower(topic, HOUR), None);
     let mut engine = Topology::Judges(Box::new(judges.expect("without state")));
     let begun = Instant::now();
     while facts(&engine).backlog {
@@ -150,21 +110,6 @@ fn judge(topic: &Topic) -> Topology {
         assert!(begun.elapsed() < Duration::from_secs(10), "it does not end");
     }
     engine
-}
-
-fn notify_options() -> NotifyOptions {
-    let text = || Template::parse("").expect("a template");
-    NotifyOptions {
-        external_url: String::new(),
-        runbook_url: String::new(),
-        texts: Texts {
-            summary: text(),
-            description: text(),
-        },
-        group_by: GroupBy::default(),
-        max_age_ms: HOUR_MS,
-        sinks: Vec::new(),
-    }
 }
 
 #[test]
@@ -175,7 +120,11 @@ fn people_hear_of_a_backlog_what_still_fires_at_its_end_and_metrics_say_how_late
         let folder = TempDir::with_prefix("trueline-backlog-").expect("a folder");
         let host: Arc<dyn Host> = Arc::new(notify::Threads);
         let place = (folder.path(), &engine);
-        let started = AlertDispatcher::start(notify_options(), place, (None, &host), &published);
+        let options = NotifyOptions {
+            max_age_ms: HOUR_MS,
+            ..notify::tests::options(&[])
+        };
+        let started = AlertDispatcher::start(options, place, (None, &host), &published);
         let mut alerts = started.expect("it starts");
         let (mut fired, mut steps, mut shown) = (0, 0, BTreeSet::new());
         let mut step = |engine: &mut Topology| {
@@ -273,7 +222,7 @@ fn a_backlog_is_judged_while_brokers_are_away_without_asking_them_again() {
 
 #[test]
 fn what_comes_while_a_backlog_is_judged_waits_from_then_on() {
-    let task = JudgeTask::new(&plan(), &topics(), &follower(&Topic::default()), None);
+    let task = JudgeTask::new(&plan(), &topics(), &follower(&Topic::default(), HOUR), None);
     let (mut task, mut counts) = (task.expect("without state"), CheckpointCounts::default());
     let (mut offset, pause) = (0, Duration::from_millis(60));
     let mut take = |task: &mut JudgeTask, records: Vec<KeyedRecord>| {

@@ -5,9 +5,9 @@ use crate::app::Threads;
 use crate::app::cluster::assignment::Assignment;
 use crate::app::cluster::checkpoint_store::CheckpointStore;
 use crate::app::ingest::config;
-use crate::collect::{Event, Origin};
+use crate::app::testing::event;
+use crate::collect::PartitionId;
 use crate::monitor::{RecordSink, Shards};
-use crate::stats::view::{Outcome, Prediction};
 
 const CONFIG: &str = r#"
 version = 1
@@ -32,23 +32,10 @@ fn many_panes_ask_for_a_checkpoint_and_for_a_pause_until_it_is_stored() {
         let shards = assignment.shards_mut();
         let shard = shards.get_mut((0, 0).into()).expect("ours");
         for model in 0..400 {
-            let origin = Origin {
-                source: 0,
-                partition: 0,
-                offset: pane * 400 + model,
-            };
-            let event = Event {
-                model: &format!("model {model}"),
-                version: "",
-                segment: "",
-                id: b"",
-                time_ms: 1_700_000_000_000 + pane * 50_000,
-                arrival_ms: None,
-                prediction: Prediction::Score(0.5),
-                outcome: Some(Outcome::Binary(true)),
-                weight: None,
-                cluster: None,
-            };
+            let origin = PartitionId::from((0, 0)).at(pane * 400 + model);
+            let model = format!("model {model}");
+            let time_ms = 1_700_000_000_000 + pane * 50_000;
+            let event = event((&model, ""), time_ms, (0.5, true));
             shard.observe(origin, &event);
         }
         shards.advance();

@@ -1,6 +1,6 @@
 //! Judges over the state topic in memory.
 
-use super::{Topic, options};
+use super::{Topic, follower, options};
 use crate::app::cluster::judge_group::JudgeGroup;
 use crate::app::cluster::judge_member::{GroupHandler, Membership, Tasks};
 use crate::app::cluster::judge_store::JudgeStore;
@@ -9,23 +9,13 @@ use crate::app::cluster::judges::Judges;
 use crate::app::cluster::lengths::Lengths;
 use crate::app::cluster::options::FollowerOptions;
 use crate::app::{Threads, clock};
-use crate::judge::Runtime;
-use crate::kafka::{Handler, Headers, KafkaError, Partition, Record};
+use crate::kafka::{Handler, KafkaError, Record};
 use crate::monitor::Plan;
 use crate::monitor::liveness::Freshness;
 use crate::store::checkpoint::{PartitionCheckpoint, records};
 use crate::telemetry::facts::{CheckpointCounts, Role};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-
-fn follower(topic: &Topic, missing_after: Duration) -> FollowerOptions {
-    FollowerOptions {
-        checkpoints: options(topic, Threads),
-        missing_after,
-        copartitions: vec![0],
-        runtime: Runtime::default(),
-    }
-}
 
 /// A task that has read all that lay there.
 fn read_task(options: &FollowerOptions) -> JudgeTask {
@@ -55,10 +45,7 @@ fn a_judge_waits_for_a_broker_that_is_away_once_in_a_rebalance() {
     topic.set_away(true);
     as_judge(&topic, |handler| {
         for partition in 0..4 {
-            handler.assigned(Partition {
-                topic: 0,
-                partition,
-            });
+            handler.assigned((0, partition).into());
         }
         assert_eq!(topic.claims(), 1);
         assert!(handler.member.failed && handler.tasks.is_empty());
@@ -73,20 +60,15 @@ fn a_judge_partition_is_read_once_its_own_claim_comes_though_it_never_ends() {
     // What lies there before the claim.
     topic.next.store(7, Ordering::Relaxed);
     as_judge(&topic, |handler| {
-        let at = Partition {
-            topic: 0,
-            partition: 2,
-        };
+        let at = (0, 2).into();
         handler.assigned(at);
         for (offset, is_read) in [(6, false), (7, true), (8, true)] {
             handler.records(&[Record {
-                topic: 0,
                 partition: 2,
                 offset,
-                timestamp_ms: None,
                 key: Some(b"of somebody"),
                 payload: b"x",
-                headers: Headers::default(),
+                ..Record::default()
             }]);
             assert_eq!(handler.tasks[&2].is_read(), is_read, "at {offset}");
         }
@@ -129,7 +111,7 @@ fn a_judge_of_several_says_that_all_is_stored_while_nothing_comes() {
     assert!(written.result.is_ok() && written.bytes > 0);
     for _ in 0..2 {
         group.write(&tasks);
-        assert!(!group.is_writing());
+        assert!(!group.store.is_writing());
         let written = group.written().expect("an answer");
         assert!(written.result.is_ok() && written.at_ms >= clock::now_ms() - 60_000);
         assert!(group.written().is_none());
@@ -191,10 +173,7 @@ fn a_judge_of_several_names_a_state_topic_that_was_made_again_without_that_of_ju
 #[test]
 fn a_judge_that_is_not_let_in_again_for_a_while_says_so_until_it_is() {
     as_judge(&Topic::default(), |handler| {
-        let at = Partition {
-            topic: 0,
-            partition: 2,
-        };
+        let at = (0, 2).into();
         handler.assigned(at);
         handler.revoked(at, false);
         assert!(handler.member.lost_since.is_none());

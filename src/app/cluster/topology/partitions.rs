@@ -53,6 +53,24 @@ impl Topology {
         matches!(self, Topology::Sharded(m) if m.suspends(at))
     }
 
+    /// Whether partitions may move, and this process holds none: it has nothing to save.
+    pub fn is_without_shards(&self) -> bool {
+        matches!(self, Topology::Sharded(m) if m.shards().all().is_empty())
+    }
+
+    /// Where the log of a partition ended when it was found shorter than what was read of it, if it
+    /// is not read for that reason.
+    pub fn truncated_at(&self, at: PartitionId) -> Option<i64> {
+        match self {
+            Topology::Single(engine) => engine.shard().partitions().truncated_at(at),
+            Topology::Sharded(m) => {
+                let mut shards = m.shards().all().iter();
+                shards.find_map(|s| s.view().partitions().truncated_at(at))
+            }
+            Topology::Judges(_) => None,
+        }
+    }
+
     /// Partitions that are assigned and are not read for good, by topic, each with the reason.
     pub fn suspended(&self) -> impl Iterator<Item = (&str, i32, &str)> {
         let sharded = match self {

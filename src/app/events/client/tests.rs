@@ -26,7 +26,7 @@ fn a_topic_with_a_backlog_does_not_hold_up_the_others() {
         topics: names.map(str::to_owned).into(),
         ..KafkaOptions::default()
     };
-    let mut client = LogBrokers::new(logs).join(&options).expect("it joins");
+    let mut client = LogBrokers(logs).join(&options).expect("it joins");
     let mut all = TopicPartitionList::new();
     for name in names {
         let from = Offset::Offset(0);
@@ -59,7 +59,7 @@ fn the_fault_of_a_client_that_is_gone_does_not_stay() {
     };
     log.reader().report(Some("it cannot be read".to_owned()));
     assert!(log.facts().read_fault.is_some());
-    LogBrokers::new(logs).join(&options).expect("it joins");
+    LogBrokers(logs).join(&options).expect("it joins");
     assert_eq!(log.facts().read_fault, None);
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::{RECREATE_AFTER, SourceConsumer, SourceReader};
 use crate::app::cluster::topology::Topology;
 use crate::app::setup::part;
+use crate::app::worker::spawn;
 use crate::collect::Origin;
 use crate::kafka::{Consumer, Partition};
 use crate::telemetry::Published;
@@ -111,7 +112,8 @@ impl SourceConsumer {
         match Consumer::new(&self.options.kafka, self.brokers.as_ref()) {
             Ok(consumer) => {
                 let old = std::mem::replace(&mut self.consumer, consumer);
-                spawn_detached("consumer", move || drop(old));
+                // To leave may take for ever.
+                let _ = spawn("consumer", move || drop(old));
                 self.paused = false;
                 self.recreate_at = None;
             }
@@ -125,20 +127,13 @@ impl SourceConsumer {
 
     /// Commits these positions, up to which records are stored, of its assigned partitions.
     pub fn commit(&mut self, positions: &[Origin]) {
-        let assigned = self.consumer.assignment();
         let records = &self.source.records;
         let stored: Vec<(Partition, i64)> = positions
             .iter()
             .filter_map(|origin| Some((records.partition(origin.partition_id())?, origin.offset)))
             .collect();
         self.source.stored.extend(stored.iter().copied());
-        let own = stored.into_iter();
-        let own = own.filter(|(partition, _)| assigned.contains(partition));
-        let own: Vec<(Partition, i64)> = own.collect();
-        if own.is_empty() {
-            return;
-        }
-        if let Err(error) = self.consumer.commit(&own) {
+        if let Err(error) = self.consumer.commit(&stored) {
             crate::warn_limited!(%error, "offsets not committed; restarts do not need them");
         }
     }
@@ -210,20 +205,15 @@ impl SourceReader {
     }
 }
 
-/// Runs work that may never end on its own thread; returns whether the thread was started.
-fn spawn_detached(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
-    let thread = std::thread::Builder::new().name(name.to_owned());
-    thread.spawn(work).is_ok()
-}
-
 /// Closes the members of groups, within a bounded time.
 pub fn close(members: impl Send + 'static) {
     let (done, closed) = std::sync::mpsc::channel();
-    let started = spawn_detached("leave", move || {
+    // To leave may take for ever.
+    let started = spawn("leave", move || {
         drop(members);
         let _ = done.send(());
     });
-    if started && closed.recv_timeout(LEAVE_WITHIN).is_err() {
+    if started.is_ok() && closed.recv_timeout(LEAVE_WITHIN).is_err() {
         tracing::warn!(
             "leaving the group took too long; it reassigns the partitions after a session timeout"
         );

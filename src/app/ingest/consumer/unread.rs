@@ -44,16 +44,14 @@ impl SourceConsumer {
         })
     }
 
-    /// The partitions that nothing is read of because their broker has not answered for a while, or
-    /// because this user may not read them.
+    /// The partitions that nothing is read of because their broker has not answered for a while.
     pub fn unreachable(&self) -> Vec<Partition> {
         if self.consumer.cut_off().is_some_and(|time| time >= AWAY) {
             return self.consumer.assignment();
         }
         let leaders = self.consumer.leaderless();
         let leaders = leaders.filter(|(_, time)| *time >= AWAY);
-        let leaders = leaders.map(|(partition, _)| partition);
-        leaders.chain(self.consumer.denied()).collect()
+        leaders.map(|(partition, _)| partition).collect()
     }
 
     /// What is not read because brokers have not answered for a while, each with the reason: all
@@ -153,22 +151,19 @@ mod tests {
     use super::*;
     use crate::app::cluster::topology::Topology;
     use crate::app::events::{EventLogs, LogBrokers};
-    use crate::app::ingest::config;
     use crate::app::ingest::contest::{Claim, Contest};
+    use crate::app::ingest::kafka_config;
     use crate::app::pool::Pool;
-    use crate::collect::PartitionId;
-    use crate::kafka::Peer;
+    use crate::kafka::{Librdkafka, Peer};
     use crate::monitor::{Engine, PartitionEvent};
     use crate::store::event_log::{EventLog, LogLimits};
     use crate::telemetry::Published;
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
     use std::sync::Arc;
     use std::time::Instant;
 
     const CONFIG: &str = r#"
-version = 1
-[kafka]
-brokers = "localhost:1"
-group = "g"
 [[source]]
 topics = ["clicks"]
 fields = { score = "score" }
@@ -187,8 +182,8 @@ windows = ["1m"]
         let folder = tempfile::TempDir::with_prefix("trueline-unread-").expect("a folder");
         let log = EventLog::open(folder.path(), LIMITS).expect("it opens");
         let logs = EventLogs::from([("clicks".to_owned(), Arc::new(log))]);
-        let config = config(CONFIG);
-        let (source, brokers) = (config.sources[0].clone(), Arc::new(LogBrokers::new(logs)));
+        let config = kafka_config(CONFIG);
+        let (source, brokers) = (config.sources[0].clone(), Arc::new(LogBrokers(logs)));
         let consumer = SourceConsumer::new(source, 0, None, brokers, &Pool::default());
         let mut consumer = consumer.expect("a consumer");
         let mut topology = Topology::Single(Box::new(Engine::new(config.plan)));
@@ -198,11 +193,7 @@ windows = ["1m"]
         let long = || Instant::now().checked_sub(AWAY);
 
         // The topic had a second partition once: nothing waits for it.
-        let gone = PartitionId {
-            source: 0,
-            partition: 1,
-        };
-        topology.on_partition(gone, PartitionEvent::Rewound(5));
+        topology.on_partition((0, 1).into(), PartitionEvent::Rewound(5));
         assert_eq!(topology.positions().len(), 1);
         published.not_ready("kafka clicks", "joining");
         consumer.poll(&mut topology, Duration::ZERO);
@@ -210,10 +201,7 @@ windows = ["1m"]
         assert!(ready(&published));
         assert_eq!(said(&consumer), []);
         // It was let go already. Two answers are needed, as a broker may lag.
-        let partition = Partition {
-            topic: 0,
-            partition: 1,
-        };
+        let partition = (0, 1).into();
         consumer.source.unassigned.insert(partition, None);
         let begun = Instant::now();
         while !consumer.source.gone.contains(&partition) {
@@ -272,8 +260,28 @@ windows = ["1m"]
     }
 
     #[test]
+    fn notifications_wait_for_a_topic_that_this_user_may_not_read() {
+        let mock = MockCluster::new(1).expect("a broker");
+        mock.create_topic("clicks", 1, 1).expect("a topic");
+        let mut config = kafka_config(CONFIG);
+        config.sources[0].kafka.brokers = mock.bootstrap_servers();
+        let denied = RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+        mock.request_errors(RDKafkaApiKey::Fetch, &[denied; 50]);
+        let (source, brokers) = (config.sources[0].clone(), Arc::new(Librdkafka));
+        let consumer = SourceConsumer::new(source, 0, None, brokers, &Pool::default());
+        let mut consumer = consumer.expect("a consumer");
+        let mut topology = Topology::Single(Box::new(Engine::new(config.plan)));
+        let begun = Instant::now();
+        while consumer.denied().next().is_none() {
+            assert!(begun.elapsed() < AWAY, "it is never denied");
+            consumer.poll(&mut topology, Duration::from_millis(10));
+        }
+        assert_eq!(consumer.unreachable(), []);
+    }
+
+    #[test]
     fn a_topic_is_named_only_if_a_leader_of_its_own_does_not_answer() {
-        let p = |topic, partition| Partition { topic, partition };
+        let p = |topic, partition| Partition::from((topic, partition));
         let names = ["clicks", "labels", "orders"];
         let assigned = [p(0, 0), p(0, 1), p(1, 0), p(2, 0), p(2, 1), p(2, 2)];
         let leaders = [(p(0, 1), 40), (p(2, 2), 31), (p(2, 0), 50)];

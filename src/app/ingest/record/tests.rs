@@ -1,14 +1,10 @@
 //! Tests of reading records: what is decoded, counted and reported.
 
 use super::*;
-use crate::app::ingest::config;
+use crate::app::ingest::kafka_config;
 use crate::monitor::Engine;
 
 const CONFIG: &str = r#"
-version = 1
-[kafka]
-brokers = "localhost:1"
-group = "g"
 [[source]]
 topics = ["scores"]
 rows = "rows"
@@ -25,7 +21,7 @@ fn framed_and_plain_json_are_read_from_topics_of_predictions_and_of_outcomes() {
         .replace("rows.", "")
         .replace("time =", "id = \"id\", time =")
         + "[source.outcomes]\ntopics = [\"outcomes\"]\nmaturity = \"5m\"\noutcome = \"y\"\n";
-    let config = config(&text);
+    let config = kafka_config(&text);
     let mut reader = RecordReader::new(&config.sources[0], 0, None).expect("valid");
     let json = br#"{"model":"m","time_ms":1760000000000,"id":"a","z":0.5,"y":1}"#;
     let framed = [&[0, 0, 0, 0, 7][..], json].concat();
@@ -34,12 +30,10 @@ fn framed_and_plain_json_are_read_from_topics_of_predictions_and_of_outcomes() {
         for (offset, payload) in (0..).zip([&json[..], &framed, &framed]) {
             let record = Record {
                 topic,
-                partition: 0,
                 offset,
                 timestamp_ms: Some(1_760_000_000_000),
-                key: None,
                 payload,
-                headers: Headers::default(),
+                ..Record::default()
             };
             assert_eq!(reader.read(&mut engine, &record), Reading::Done);
         }
@@ -53,20 +47,16 @@ fn framed_and_plain_json_are_read_from_topics_of_predictions_and_of_outcomes() {
 
 #[test]
 fn a_record_that_is_read_again_is_not_counted_again_though_its_first_row_is_rejected() {
-    let config = config(CONFIG);
+    let config = kafka_config(CONFIG);
     let mut engine = Engine::new(config.plan.clone());
     let mut reader = RecordReader::new(&config.sources[0], 0, None).expect("valid");
     reader.stats = Some(ReplayStats::default());
     let payload =
         br#"{"model":"m","time_ms":1760000000000,"rows":[{"z":7,"y":1},{"z":0.5,"y":1}]}"#;
     let record = Record {
-        topic: 0,
-        partition: 0,
         offset: 5,
-        timestamp_ms: None,
-        key: None,
         payload,
-        headers: Headers::default(),
+        ..Record::default()
     };
     for _ in 0..2 {
         assert_eq!(reader.read(&mut engine, &record), Reading::Done);
@@ -83,9 +73,6 @@ fn a_record_that_is_read_again_is_not_counted_again_though_its_first_row_is_reje
 
 /// Topics that carry both.
 const BOTH: &str = r#"
-version = 1
-[kafka]
-brokers = "localhost:1"
 [[source]]
 topics = ["both"]
 envelope = "cloudevents"
@@ -95,18 +82,14 @@ outcomes = { maturity = "5m", outcome = "label" }
 
 #[test]
 fn an_outcome_among_predictions_is_checked_as_a_whole() {
-    let config = config(BOTH);
+    let config = kafka_config(BOTH);
     let mut decoder = decoder_of(&config.sources[0]).expect("valid");
     let mut decode = |data: &str| {
         let payload = format!("{{\"specversion\":\"1.0\",\"data\":{data}}}");
         let record = Record {
-            topic: 0,
-            partition: 0,
-            offset: 0,
             timestamp_ms: Some(1_760_000_000_000),
-            key: None,
             payload: payload.as_bytes(),
-            headers: Headers::default(),
+            ..Record::default()
         };
         let mut read = Vec::new();
         decoder.decode(0, &raw(&record), |_, decoded| {
@@ -126,4 +109,31 @@ fn an_outcome_among_predictions_is_checked_as_a_whole() {
     // Of a prediction it is not wanted.
     let event = r#"{"model":"m","id":"a","score":0.5,"label":0,"label":1}"#;
     assert_eq!(decode(event), [Ok("a prediction")]);
+}
+
+#[test]
+fn an_event_of_another_model_is_told_with_its_name_and_the_one_that_may_be_meant() {
+    let config = kafka_config(&CONFIG.replace("\"*\"", "\"Fraud\""));
+    let mut engine = Engine::new(config.plan.clone());
+    let mut reader = RecordReader::new(&config.sources[0], 0, None).expect("valid");
+    let mut said = |offset, model: &str| {
+        let payload =
+            format!(r#"{{"model":"{model}","time_ms":1760000000000,"rows":[{{"z":0.5,"y":1}}]}}"#);
+        let record = Record {
+            offset,
+            payload: payload.as_bytes(),
+            ..Record::default()
+        };
+        assert_eq!(reader.read(&mut engine, &record), Reading::Done);
+        let last = reader.last_rejections[0].clone().expect("a rejection");
+        assert_eq!(last.reason, "unknown_model");
+        last.detail.clone()
+    };
+    let near = said(0, "fraud");
+    assert!(
+        near.starts_with("model `fraud` (did you mean `Fraud`?): no [[model]] has this name"),
+        "{near}"
+    );
+    let far = said(1, "churn");
+    assert!(far.starts_with("model `churn`: no [[model]]"), "{far}");
 }

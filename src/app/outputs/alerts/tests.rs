@@ -1,16 +1,15 @@
 use super::*;
 use crate::alert::{Alert, Severity};
-use crate::collect::{Disposition, Event, Origin, PartitionId, Segmenting};
+use crate::app::testing;
+use crate::collect::{Disposition, PartitionId};
 use crate::judge::JudgeOptions;
-use crate::monitor::{Engine, ModelPlan, Plan, RecordSink};
+use crate::monitor::{Engine, Plan, RecordSink};
 use crate::notify::{
-    Again, AlertJournal, Bell, Kind, Running, Status, Steps, Template, Texts, Threads, TopicSink,
+    self, Again, AlertJournal, Bell, Running, Status, Steps, Texts, Threads, TopicSink,
 };
-use crate::stats::axis::{Axis, Grid};
-use crate::stats::view::{Outcome, Prediction, View};
+use crate::stats::view::View;
 use crate::telemetry::control::{AlertRequest, AlertResponse};
 use crate::telemetry::facts::{Role, SinkFacts};
-use crate::window::{Ladder, WindowSpec};
 use Severity::{Page, Warn};
 use std::sync::Mutex;
 use tempfile::TempDir;
@@ -19,20 +18,7 @@ const AT_MS: i64 = 1_700_000_064_000;
 const SECOND_MS: i64 = 1_000;
 
 fn plan() -> Plan {
-    let windows = vec![WindowSpec::time("6s", 6 * SECOND_MS)];
-    let model = ModelPlan {
-        name: "*".to_owned(),
-        segmenting: Segmenting::default(),
-        views: vec![View::Binary],
-        classes: Vec::new(),
-        ladder: Ladder::new(windows, SECOND_MS).expect("a ladder"),
-        grid: Grid::new(Axis::Linear, 6),
-        judge: JudgeOptions::plain(),
-    };
-    Plan {
-        models: vec![model],
-        ..Plan::default()
-    }
+    testing::plan(JudgeOptions::plain())
 }
 
 /// The alert of a stream that fires with this severity, or does not any more.
@@ -50,27 +36,12 @@ fn alert(severity: Option<Severity>) -> Alert {
 /// A restored engine with versions 1 and 2 of a model; a version with a severity fires.
 fn engine(severities: [Option<Severity>; 2]) -> Topology {
     let mut engine = Engine::new(plan());
-    let (source, partition) = (0, 0);
-    engine.assign(PartitionId { source, partition });
+    let at = PartitionId::from((0, 0));
+    engine.assign(at);
     for (offset, version) in (0..).zip(["1", "2"]) {
-        let origin = Origin {
-            source,
-            partition,
-            offset,
-        };
-        let event = Event {
-            model: "m",
-            version,
-            segment: "",
-            id: b"",
-            time_ms: AT_MS,
-            arrival_ms: None,
-            prediction: Prediction::Score(0.5),
-            outcome: Some(Outcome::Binary(true)),
-            weight: None,
-            cluster: None,
-        };
-        assert_eq!(engine.observe(origin, &event), Disposition::Observed);
+        let event = testing::event(("m", version), AT_MS, (0.5, true));
+        let taken = engine.observe(at.at(offset), &event);
+        assert_eq!(taken, Disposition::Observed);
     }
     engine.finish();
     let mut snapshot = engine.snapshot();
@@ -85,33 +56,20 @@ fn engine(severities: [Option<Severity>; 2]) -> Topology {
 }
 
 fn id(version: &str) -> StreamId {
-    StreamId {
-        model: "m".to_owned(),
-        version: version.to_owned(),
-        segment: String::new(),
-        view: View::Binary,
-    }
+    notify::tests::stream("m", version, "")
 }
 
-fn options() -> NotifyOptions {
-    let text = || Template::parse("").expect("a template");
+fn options(sinks: &[&str]) -> NotifyOptions {
     NotifyOptions {
-        external_url: String::new(),
-        runbook_url: String::new(),
-        texts: Texts {
-            summary: text(),
-            description: text(),
-        },
-        group_by: GroupBy::default(),
         max_age_ms: i64::MAX,
-        sinks: Vec::new(),
+        ..notify::tests::options(sinks)
     }
 }
 
 fn start(folder: &TempDir, engine: &Topology, published: &Arc<Published>) -> AlertDispatcher {
     let host: Arc<dyn Host> = Arc::new(Threads);
     let place = (folder.path(), engine);
-    let started = AlertDispatcher::start(options(), place, (None, &host), published);
+    let started = AlertDispatcher::start(options(&[]), place, (None, &host), published);
     started.expect("it starts")
 }
 
@@ -239,6 +197,36 @@ fn a_process_that_does_not_judge_takes_no_silence() {
 }
 
 #[test]
+fn a_silence_of_a_class_is_of_its_number_and_one_of_an_unknown_class_is_refused() {
+    let folder = TempDir::with_prefix("trueline-alerts-").expect("a folder");
+    let published = Arc::new(Published::default());
+    let mut plan = plan();
+    plan.models[0].views = vec![View::Class(2)];
+    plan.models[0].classes = ["none", "benign", "malignant"].map(str::to_owned).to_vec();
+    let engine = Topology::Single(Box::new(Engine::new(plan)));
+    let alerts = start(&folder, &engine, &published);
+    let ask = |matcher: &str| {
+        published.control.request(AlertRequest::Silence {
+            matchers: vec![matcher.parse().expect("a matcher")],
+            until_ms: clock::now_ms() + 60_000,
+            by: "ann".to_owned(),
+            note: String::new(),
+        })
+    };
+    let Some(AlertResponse::Silenced(silence)) = ask("view=class:malignant") else {
+        panic!("it is not taken");
+    };
+    assert_eq!(silence.matchers[0].to_string(), "view=class:2");
+    let answer = ask("view=class:malignent");
+    let said = |why: &str| why.ends_with("did you mean `class:malignant`?");
+    assert!(
+        matches!(&answer, Some(AlertResponse::Refused(why)) if said(why)),
+        "{answer:?}"
+    );
+    alerts.stop(Duration::from_secs(60));
+}
+
+#[test]
 fn sinks_that_a_reload_removed_are_not_shown_any_more() {
     let folder = TempDir::with_prefix("trueline-alerts-").expect("a folder");
     let published = Arc::new(Published::default());
@@ -255,7 +243,7 @@ fn an_alert_that_is_none_any_more_after_a_reload_ends_at_once() {
     let folder = TempDir::with_prefix("trueline-alerts-").expect("a folder");
     let engine = engine([Some(Page), None]);
     let mut alerts = start(&folder, &engine, &Arc::new(Published::default()));
-    let mut options = options();
+    let mut options = options(&[]);
     // A segment tells nothing apart here, a version does.
     for stays in [true, false] {
         alerts.compare(&engine, &Lookup::of(&engine), (clock::now_ms(), true));
@@ -326,24 +314,10 @@ fn what_fires_is_offered_until_the_sinks_of_a_reload_are_there() {
     let host: Arc<dyn Host> = Arc::<Idle>::clone(&idle);
     let place = (folder.path(), &engine);
     let published = Arc::new(Published::default());
-    let started = AlertDispatcher::start(options(), place, (None, &host), &published);
+    let started = AlertDispatcher::start(options(&[]), place, (None, &host), &published);
     let mut alerts = started.expect("it starts");
-    let mut options = options();
-    options.sinks.push(SinkOptions {
-        name: "new".to_owned(),
-        kind: Kind::Webhook,
-        address: String::new(),
-        secret: None,
-        authorization: None,
-        ca_file: None,
-        matchers: Vec::new(),
-        resolved: true,
-        timeout: Duration::from_secs(1),
-        retry_max: Duration::from_secs(1),
-        resend: Duration::from_secs(1),
-        queue_max: 1,
-        dry_run: true,
-    });
+    let mut options = options(&["new"]);
+    options.sinks[0].dry_run = true;
     alerts.reload(&options, &engine).expect("it reloads");
     let mut compare = || {
         alerts.compare(&engine, &Lookup::of(&engine), (clock::now_ms(), true));

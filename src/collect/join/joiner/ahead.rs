@@ -6,19 +6,19 @@
 //! go, their waits overlap, and the data is in the caches when each operation runs.
 
 use super::Joiner;
-use crate::collect::join::operation::Op;
+use crate::collect::join::operation::{Op, OutcomeOp, PredictOp};
 
 impl Joiner {
     /// Brings what these operations look up into the caches.
     pub(super) fn touch_all(&self, ops: &[Op<'_>]) {
         for op in ops {
-            if let Op::Predict { key, .. } | Op::Outcome { key, .. } = op {
+            if let Op::Predict(PredictOp { key, .. }) | Op::Outcome(OutcomeOp { key, .. }) = op {
                 self.predictions.touch(*key);
             }
         }
         for op in ops {
-            if let Op::Outcome { key, .. } = op {
-                self.predictions.touch_row(*key);
+            if let Op::Outcome(outcome) = op {
+                self.predictions.touch_row(outcome.key);
             }
         }
     }

@@ -64,37 +64,24 @@ impl Joiner {
             self.remove_ended();
         }
         match op {
-            Op::Predict {
-                model,
-                start_ms,
-                key,
-                ..
-            } if start_ms < retained_from(model) => {
+            Op::Predict(p) if p.start_ms < retained_from(p.model) => {
                 // It is evicted, and so is a later prediction that it replaced.
-                self.predictions.remove(key);
+                self.predictions.remove(p.key);
             }
-            Op::Predict {
-                model,
-                start_ms,
-                offset_ms,
-                slot,
-                key,
-                entries,
-                full_vector,
-            } => {
-                entries.decode(views)?;
-                let layout = layouts.get(usize::from(model)).copied();
+            Op::Predict(p) => {
+                p.entries.decode(views)?;
+                let layout = layouts.get(usize::from(p.model)).copied();
                 if let Some(layout) = layout {
-                    layout.convert(views, usize::from(full_vector));
+                    layout.convert(views, usize::from(p.full_vector));
                 }
-                let outcome = self.predictions.remove(key);
+                let outcome = self.predictions.remove(p.key);
                 let e = NewPrediction {
-                    key,
-                    model,
-                    slot,
-                    start_ms,
-                    time_ms: start_ms + i64::from(offset_ms),
-                    due_ms: due_ms(model, start_ms),
+                    key: p.key,
+                    model: p.model,
+                    slot: p.slot,
+                    start_ms: p.start_ms,
+                    time_ms: p.start_ms + i64::from(p.offset_ms),
+                    due_ms: due_ms(p.model, p.start_ms),
                     views,
                     full_vector: layout.map_or((0, 0), |l| l.full_vector()),
                     classes: 0,
@@ -102,19 +89,13 @@ impl Joiner {
                 // The outcome of a later prediction that is late for this one: it waits if the
                 // journal says so.
                 let _ = self.predictions.insert(&e, outcome);
-                self.ended.saw(slot);
+                self.ended.saw(p.slot);
             }
-            Op::Outcome {
-                model,
-                start_ms,
-                key,
-                class,
-                time_ms,
-            } => {
-                if start_ms >= retained_from(model)
-                    && let Some(at) = self.predictions.find(key)
+            Op::Outcome(o) => {
+                if o.start_ms >= retained_from(o.model)
+                    && let Some(at) = self.predictions.find(o.key)
                 {
-                    self.predictions.set_outcome(at, time_ms, class);
+                    self.predictions.set_outcome(at, o.time_ms, o.class);
                 }
             }
             Op::Wait { key, outcome } => {
@@ -128,7 +109,7 @@ impl Joiner {
                 self.waiting.forget_model(model);
             }
             Op::EndStream { slot } => self.ended.end(slot),
-            Op::Seen { .. } => return Err(JournalError::Corrupt),
+            Op::Seen(_) => return Err(JournalError::Corrupt),
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ impl Joins {
             outcomes: self.plan(join).outcomes,
             ids: false,
             marks: j.marks(),
-            given_up: j.given_up().clone(),
+            given_up: j.given_up.clone(),
         };
         self.joiners.iter().map(state).collect()
     }
@@ -86,7 +86,7 @@ impl Joins {
         }
         self.update(join, state.partition, |joiner, _, _| {
             joiner.finish_restore(&state.marks, sealed_until);
-            *joiner.given_up_mut() = state.given_up.clone();
+            joiner.given_up = state.given_up.clone();
         });
         Ok(())
     }

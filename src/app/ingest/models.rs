@@ -1,0 +1,55 @@
+//! The names of the configured models, for what is said of an event of another one.
+
+use crate::collect::Reason;
+use crate::config::value::nearest;
+use crate::decode::{Content, Rejection};
+use std::collections::BTreeMap;
+
+/// Most characters of a name in a message.
+const SHOWN: usize = 80;
+
+/// Most names that are compared with those of the configuration: a topic may carry any number of
+/// models that are not watched.
+const COMPARED_MAX: usize = 100;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Models {
+    names: Vec<String>,
+    /// By the name of an event, the words about the one that may be meant.
+    meant: BTreeMap<String, String>,
+}
+
+impl Models {
+    /// The models with these names.
+    pub fn new(names: &[String]) -> Models {
+        Models {
+            names: names.to_vec(),
+            meant: BTreeMap::new(),
+        }
+    }
+
+    /// The rejection, with the name of the model and the one that may be meant, if it is of an
+    /// event whose model is not configured.
+    pub fn name(
+        &mut self,
+        mut rejection: Rejection,
+        decoded: &Result<Content<'_>, Rejection>,
+    ) -> Rejection {
+        if let (Reason::UnknownModel, Ok(Content::Event(event))) = (rejection.reason, decoded) {
+            let shown: String = event.model.chars().take(SHOWN).collect();
+            let near = self.meant(event.model);
+            rejection.detail = format!("model `{shown}`{near}: {}", rejection.detail);
+        }
+        rejection
+    }
+
+    fn meant(&mut self, name: &str) -> &str {
+        if !self.meant.contains_key(name) && self.meant.len() < COMPARED_MAX {
+            let near = nearest(name, self.names.iter().map(String::as_str));
+            let words = near.map_or(String::new(), |near| format!(" (did you mean `{near}`?)"));
+            self.meant.insert(name.to_owned(), words);
+        }
+        self.meant.get(name).map_or("", String::as_str)
+    }
+}
