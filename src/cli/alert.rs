@@ -6,12 +6,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::config_file::ConfigFile;
-use super::exit::{self, Exit};
-use super::service::{Service, refusal};
+use super::exit::{self, Exit, Failure};
+use super::service::{Service, error, refusal};
 use crate::alert::Matcher;
 use crate::app::clock;
 use crate::app::outputs::alert_topic::topic_sink;
 use crate::http::client;
+use crate::judge::Quantity;
 use crate::notify::SinkOptions;
 use crate::notify::notification::Notification;
 use crate::notify::notifier::{links, try_once};
@@ -44,6 +45,27 @@ struct Author {
     /// Your reason
     #[arg(long, value_name = "TEXT", default_value = "")]
     note: String,
+}
+
+/// What is done to one alert.
+#[derive(Debug, clap::Args)]
+struct OneAlert {
+    #[command(flatten)]
+    at: Service,
+    /// The alert, by name or fingerprint as `trueline alert list` prints them, or one of its
+    /// streams
+    alert: String,
+    #[command(flatten)]
+    author: Author,
+}
+
+impl OneAlert {
+    /// Asks for it; `what` ends the path.
+    fn ask(&self, what: &str) -> Reply<Value> {
+        let path = format!("/api/v1/alerts/{}/{what}", client::encode(&self.alert));
+        let said = json!({ "by": self.author.by, "note": self.author.note });
+        ask(&self.at, "POST", &path, &said.to_string())
+    }
 }
 
 /// The subcommands.
@@ -86,25 +108,9 @@ enum Act {
         author: Author,
     },
     /// Acknowledge a firing alert
-    Ack {
-        #[command(flatten)]
-        at: Service,
-        /// The alert, by name or fingerprint as `trueline alert list` prints them, or one of its
-        /// streams
-        alert: String,
-        #[command(flatten)]
-        author: Author,
-    },
+    Ack(OneAlert),
     /// End an alert because the fault is fixed; data from before now no longer count
-    Close {
-        #[command(flatten)]
-        at: Service,
-        /// The alert, by name or fingerprint as `trueline alert list` prints them, or one of its
-        /// streams
-        alert: String,
-        #[command(flatten)]
-        author: Author,
-    },
+    Close(OneAlert),
     /// Mark that a model was deployed: its alerts use only later data, and notifications name the
     /// deployment
     Deployed {
@@ -144,16 +150,10 @@ pub fn run(args: &Args) -> Exit {
             let made = ask(at, "POST", "/api/v1/silences", &wanted.to_string());
             made.map(|s| format!("silence {} until {}\n", s["id"], text(&s["until"])))
         }
-        Act::Ack { at, alert, author } => {
-            let path = format!("/api/v1/alerts/{}/ack", client::encode(alert));
-            let said = json!({ "by": author.by, "note": author.note }).to_string();
-            ask(at, "POST", &path, &said).map(|a| format!("acknowledged by {}\n", text(&a["by"])))
-        }
-        Act::Close { at, alert, author } => {
-            let path = format!("/api/v1/alerts/{}/close", client::encode(alert));
-            let said = json!({ "by": author.by, "note": author.note }).to_string();
-            ask(at, "POST", &path, &said).map(|_| format!("closed {alert}\n"))
-        }
+        Act::Ack(one) => one
+            .ask("ack")
+            .map(|a| format!("acknowledged by {}\n", text(&a["by"]))),
+        Act::Close(one) => one.ask("close").map(|_| format!("closed {}\n", one.alert)),
         Act::Deployed {
             at,
             model,
@@ -171,10 +171,7 @@ pub fn run(args: &Args) -> Exit {
             exit::print(&text);
             Exit::Ok
         }
-        Err((exit, why)) => {
-            exit::eprint_line(format_args!("error: {why}"));
-            exit
-        }
+        Err((exit, why)) => exit::fail(exit, why),
     }
 }
 
@@ -184,7 +181,7 @@ fn matcher(text: &str) -> Result<Matcher, String> {
     matcher.possible().map(|()| matcher)
 }
 
-type Reply<T> = Result<T, (Exit, String)>;
+type Reply<T> = Result<T, Failure>;
 
 /// Sends a request to a running trueline.
 fn ask(at: &Service, method: &str, path: &str, body: &str) -> Reply<Value> {
@@ -222,44 +219,37 @@ const HEADING: [&str; 8] = [
     "severity",
     "since",
     "streams",
-    "worst ECE",
+    "worst error",
     "who",
 ];
 
 fn row(alert: &Value) -> Vec<Cell> {
     let firing = alert["state"] == "firing";
     let streams = alert["streams"].as_array().map_or(0, Vec::len);
-    let ece = &alert["streams"][0]["window"]["ece_l2"];
-    let interval = match (ece["lower"].as_f64(), ece["upper"].as_f64()) {
-        (Some(lower), Some(upper)) => format!("[{lower:.4}, {upper:.4}]"),
-        _ => "-".to_owned(),
-    };
+    let worst = error(&alert["streams"][0]["window"]).map(|e| match e.quantity {
+        Quantity::EceL2 => e.brief(),
+        other => format!("{} {}", other.short(), e.brief()),
+    });
     let who = match (&alert["acknowledged"], &alert["silenced"]) {
         (Value::Object(ack), _) => format!("acknowledged by {}", text(&ack["by"])),
         (_, Value::Object(silence)) => {
-            format!(
-                "silenced by {} until {}",
-                text(&silence["by"]),
-                text(&silence["until"])
-            )
+            let (by, until) = (text(&silence["by"]), text(&silence["until"]));
+            format!("silenced by {by} until {until}")
         }
         _ => "-".to_owned(),
+    };
+    let (paint, severity) = match firing {
+        true => (Paint::Red, text(&alert["severity"])),
+        false => (Paint::Plain, "-".to_owned()),
     };
     vec![
         Cell::plain(text(&alert["fingerprint"])),
         Cell::plain(text(&alert["alert"])),
-        Cell::painted(
-            text(&alert["state"]),
-            if firing { Paint::Red } else { Paint::Plain },
-        ),
-        Cell::plain(if firing {
-            text(&alert["severity"])
-        } else {
-            "-".to_owned()
-        }),
+        Cell::painted(text(&alert["state"]), paint),
+        Cell::plain(severity),
         Cell::plain(text(&alert["since"])),
         Cell::plain(streams.to_string()),
-        Cell::plain(interval),
+        Cell::plain(worst.unwrap_or("-".to_owned())),
         Cell::plain(who),
     ]
 }
@@ -310,16 +300,11 @@ fn test(config: &std::path::Path, only: Option<&str>) -> Exit {
         .collect();
     if sinks.is_empty() {
         let names: Vec<&str> = options.sinks.iter().map(|s| s.name.as_str()).collect();
-        match only {
-            Some(name) => exit::eprint_line(format_args!(
-                "error: there is no sink `{name}`; there are {}",
-                names.join(", ")
-            )),
-            None => exit::eprint_line(format_args!(
-                "error: the configuration has no [[sink]], so nobody is notified"
-            )),
-        }
-        return Exit::Config;
+        let why = match only {
+            Some(name) => format!("there is no sink `{name}`; there are {}", names.join(", ")),
+            None => "the configuration has no [[sink]], so nobody is notified".to_owned(),
+        };
+        return exit::fail(Exit::Config, why);
     }
     let kafka = config.sources.first().map(|s| &s.kafka);
     let carriers = |sink: &SinkOptions| topic_sink(kafka, sink);
@@ -329,12 +314,9 @@ fn test(config: &std::path::Path, only: Option<&str>) -> Exit {
     let mut exit = Exit::Ok;
     for sink in sinks {
         let send = |notice| try_once(options, sink, &carriers, notice, clock::now_ms());
-        let sent = send(&fires).and_then(|reply| {
-            if sink.resolved {
-                send(&ends)
-            } else {
-                Ok(reply)
-            }
+        let sent = send(&fires).and_then(|reply| match sink.resolved {
+            true => send(&ends),
+            false => Ok(reply),
         });
         let kind = sink.kind.as_str();
         match sent {

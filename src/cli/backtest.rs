@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> Exit {
     }
     let range = match args.input.range() {
         Ok(range) => range,
-        Err(why) => return exit::usage(&why),
+        Err(why) => return exit::fail(Exit::Usage, why),
     };
     let meter = ProgressMeter::new(if range.is_some() { "records" } else { "bytes" });
     let rounds = configs.len() as u64;
@@ -187,10 +187,11 @@ fn line(p: &Policy) -> String {
     let what = match (o.fired(), o.fired_per_day()) {
         (0, _) => "nothing fires".to_owned(),
         (times, per_day) => format!(
-            "fires {times} time{}{}, {} a page, on {} of {} streams, for {} in all, first {}",
+            "fires {times} time{}{}, {} of them {}, on {} of {} streams, for {} in all, first {}",
             if times == 1 { "" } else { "s" },
             per_day.map_or(String::new(), |d| format!(" ({d:.3} a day)")),
             o.pages(),
+            if o.pages() == 1 { "a page" } else { "pages" },
             o.streams_fired(),
             o.streams,
             lasting(o.firing_ms()),

@@ -8,7 +8,7 @@
 
 mod environment;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -110,6 +110,9 @@ pub fn run(args: &Args) -> Exit {
     }
     let found = environment::look(&config, args.timeout);
     let end = args.sample.map_or(Exit::Ok, |records| {
+        for (source, why) in &found.unreadable {
+            exit::print_line(format_args!("sample of source {source}: none, since {why}"));
+        }
         show_sample(&config, records, &found.unreadable)
     });
     for fault in &found.faults {
@@ -122,12 +125,12 @@ pub fn run(args: &Args) -> Exit {
 }
 
 /// Prints what the records of the topics become, but of sources that cannot be read.
-fn show_sample(config: &Config, records: u32, unreadable: &BTreeSet<String>) -> Exit {
-    let sources = match app::sample::take(config, records, unreadable) {
+fn show_sample(config: &Config, records: u32, unreadable: &BTreeMap<String, &str>) -> Exit {
+    let sources = match app::sample::take(config, records, |name| unreadable.contains_key(name)) {
         Ok(sources) => sources,
         // The file is sound; the option does not go with it.
         Err(AppError::Config(why)) if config.sources.iter().any(|s| s.input == Input::Http) => {
-            return exit::usage(&why);
+            return exit::fail(Exit::Usage, why);
         }
         Err(fault) => return Exit::of(&fault),
     };
@@ -189,7 +192,7 @@ pub fn summary(path: &Path, config: &Config, expected: Option<Expected>) -> Stri
         lines.extend(key_is_id(source));
     }
     for model in &config.plan.models {
-        let views: Vec<String> = model.views.iter().map(ToString::to_string).collect();
+        let views: Vec<String> = model.views.iter().map(|v| model.in_words(*v)).collect();
         let windows: Vec<&str> = model
             .ladder
             .windows
@@ -204,6 +207,7 @@ pub fn summary(path: &Path, config: &Config, expected: Option<Expected>) -> Stri
             model.judge.evaluation.tcal.alpha,
             model.judge.evaluation.tolerance,
         ));
+        lines.extend(model.no_alert().map(|why| format!("    {why}")));
     }
     lines.extend(others(config));
     lines.extend(hidden_outcomes(config));
@@ -236,6 +240,7 @@ pub fn summary(path: &Path, config: &Config, expected: Option<Expected>) -> Stri
     }
     lines.push(series(config, bound.streams_max));
     lines.push(format!("  serves http://{}/metrics", config.http.listen));
+    lines.extend(refused_links(config));
     match &config.state.topic {
         None => lines.push(format!("  state in {}", config.state.directory.display())),
         Some(topic) => lines.push(moving(config, topic, &bound)),
@@ -287,6 +292,20 @@ fn posted(config: &Config, source: &SourceOptions) -> String {
         paths.collect::<Vec<_>>().join(", "),
         human(config.events.limits.bytes_max),
     )
+}
+
+/// Whether the links of notifications lead to a name for which this server takes no request. A
+/// proxy before it may ask for another.
+fn refused_links(config: &Config) -> Option<String> {
+    let url = &config.notify.external_url;
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    (!config.http.access.serves(host)).then(|| {
+        format!(
+            "  warning: links lead to {url}, and this server refuses requests for that name: add it to `hosts` in [http]"
+        )
+    })
 }
 
 /// How many series the streams have that are allowed, beside the cap.

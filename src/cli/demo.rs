@@ -60,11 +60,9 @@ pub fn run(args: &Args) -> Exit {
         return Exit::Ok;
     }
     if args.length.is_some_and(|length| length < LEAST) {
-        exit::eprint_line(format_args!(
-            "error: --for must be at least 45s: one model drifts after 20 s, and its verdict may take two \
-             windows of 10 s"
-        ));
-        return Exit::Usage;
+        let why = "--for must be at least 45s: one model drifts after 20 s, and its verdict may take two \
+                   windows of 10 s";
+        return exit::fail(Exit::Usage, why);
     }
     let options = Options {
         length: args.length,

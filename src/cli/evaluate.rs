@@ -7,12 +7,13 @@ mod page;
 
 pub use args::Args;
 
-use super::exit::{self, Exit, print};
+use super::exit::{self, Exit, Failure, print};
 use super::{recalibrate, report_file};
 use crate::report::page::classes as classes_page;
 use crate::report::{self, text};
 use crate::stats::attribute::Attribute;
 use crate::stats::axis::{Axis, Grid};
+use crate::stats::clusters::Bucket;
 use crate::stats::comparison::intervals::{self, Compared};
 use crate::stats::evaluation::{
     Evaluation, Sampling, evaluate, evaluate_scores, evaluate_weighted,
@@ -34,69 +35,40 @@ use serde_json::{Value, json};
 /// Evaluates the file and prints the report.
 pub fn run(args: &Args) -> Exit {
     let done = check(args).and_then(|()| match stream(args)? {
-        Some(sums) => report_scores(
-            args,
-            evaluate(&sums, &args.options()),
-            (Raw::Cells, View::Binary),
-            None,
-        ),
+        Some(sums) => {
+            let evaluation = evaluate(&sums, &args.options());
+            report_scores(args, evaluation, (Raw::Cells, View::Binary), None)
+        }
         None => run_sample(args),
     });
-    done.unwrap_or_else(|(exit, message)| {
-        exit::eprint_line(format_args!("error: {message}"));
-        exit
-    })
+    done.unwrap_or_else(|(exit, why)| exit::fail(exit, why))
 }
 
 /// The sums of plain columns, which are read batch by batch; `None` where the sample is needed as a
 /// whole.
-fn stream(args: &Args) -> Result<Option<Sums>, (Exit, String)> {
+fn stream(args: &Args) -> Result<Option<Sums>, Failure> {
     if !args.as_window {
         return Ok(None);
     }
     input::sums(args, Sums::new(grid(args)))
 }
 
-fn run_sample(args: &Args) -> Result<Exit, (Exit, String)> {
+fn run_sample(args: &Args) -> Result<Exit, Failure> {
     let sample = input::read(args, &args.file)?;
     if args.test.is_some() {
         return Ok(other::run(args, &sample));
     }
     other::check(args, &sample)?;
+    check_sample(args, &sample)?;
     match sample {
-        FileSample::Weighted(..)
-        | FileSample::Vectors(..)
-        | FileSample::WeightedVectors(..)
-        | FileSample::WeightedKernel(..)
-            if args.compare_intervals > 0 => Err((
-            Exit::Usage,
-            "--compare-intervals resamples single scores of equal weight: use a view such as top_label or class:0, \
-             and drop the column weight"
-                .to_owned(),
-        )),
-        FileSample::Clustered(_)
-            if args.compare_intervals > 0 || args.recalibration.recalibrate.is_some() => Err((
-            Exit::Usage,
-            "--compare-intervals and --recalibrate take events as independent: drop the option or the column cluster"
-                .to_owned(),
-        )),
         FileSample::Clustered(sample) => {
-            let events = sample.iter().map(|&(z, y, c)| Some((z, y, Attribute::Cluster(c))));
-            let evaluation = as_window(args, events);
+            let event = |&(z, y, c): &(f64, bool, Bucket)| Some((z, y, Attribute::Cluster(c)));
+            let evaluation = as_window(args, sample.iter().map(event));
             let plain: Vec<(f64, bool)> = sample.iter().map(|&(z, y, _)| (z, y)).collect();
-            report_scores(args, evaluation, (Raw::Clustered(&plain), View::Binary), None)
+            let raw = (Raw::Clustered(&plain), View::Binary);
+            report_scores(args, evaluation, raw, None)
         }
         FileSample::Scores(sample, view) => run_scores(args, sample, view),
-        FileSample::Weighted(..)
-        | FileSample::Vectors(..)
-        | FileSample::WeightedVectors(..)
-        | FileSample::WeightedKernel(..)
-            if args.recalibration.recalibrate.is_some() => Err((
-            Exit::Usage,
-            "maps recalibrate one score per event, without weights: use a view such as top_label or class:0, and \
-             drop the column weight"
-                .to_owned(),
-        )),
         FileSample::Weighted(sample, view) => {
             let evaluation = match args.is_by_cells() {
                 false => evaluate_weighted(&sample, &args.options()),
@@ -105,10 +77,9 @@ fn run_sample(args: &Args) -> Result<Exit, (Exit, String)> {
                         let why = |e: WeightError| format!("a weight is {w}: {}", e.remedy());
                         Weight::new(w).map_err(|e| (Exit::Data, why(e)))
                     };
-                    let event = |&(z, y, w): &WeightedEvent| {
-                        Ok((z, y, Attribute::Weight(weight(w)?)))
-                    };
-                    let events: Result<Vec<_>, (Exit, String)> = sample.iter().map(event).collect();
+                    let event =
+                        |&(z, y, w): &WeightedEvent| Ok((z, y, Attribute::Weight(weight(w)?)));
+                    let events: Result<Vec<_>, Failure> = sample.iter().map(event).collect();
                     as_window(args, events?.into_iter().map(Some))
                 }
             };
@@ -117,9 +88,32 @@ fn run_sample(args: &Args) -> Result<Exit, (Exit, String)> {
         FileSample::Vectors(sample, view) => run_vectors(args, &sample, view),
         FileSample::WeightedVectors(events) => run_cells(args, &events, None),
         FileSample::WeightedKernel(sample, weights) => {
-            Ok(other::weighted_kernel(args, &sample, &weights, &kernel_options(args)))
+            let options = kernel_options(args);
+            Ok(other::weighted_kernel(args, &sample, &weights, &options))
         }
     }
+}
+
+/// Errs where an option needs other events.
+fn check_sample(args: &Args, sample: &FileSample) -> Result<(), Failure> {
+    let intervals = args.compare_intervals > 0;
+    let maps = args.recalibration.recalibrate.is_some();
+    let why = match sample {
+        FileSample::Clustered(_) if intervals || maps => {
+            "--compare-intervals and --recalibrate take events as independent: drop the option or the column cluster"
+        }
+        FileSample::Scores(..) | FileSample::Clustered(_) => return Ok(()),
+        _ if intervals => {
+            "--compare-intervals resamples single scores of equal weight: use a view such as top_label or class:0, \
+             and drop the column weight"
+        }
+        _ if maps => {
+            "maps recalibrate one score per event, without weights: use a view such as top_label or class:0, and \
+             drop the column weight"
+        }
+        _ => return Ok(()),
+    };
+    Err((Exit::Usage, why.to_owned()))
 }
 
 fn grid(args: &Args) -> Grid {
@@ -134,7 +128,7 @@ fn grid(args: &Args) -> Grid {
 }
 
 /// Before the file is read: the options go together, and a report has a place.
-fn check(args: &Args) -> Result<(), (Exit, String)> {
+fn check(args: &Args) -> Result<(), Failure> {
     let usage = |why: String| (Exit::Usage, why);
     args.columns.check().map_err(usage)?;
     other::check_options(args).map_err(usage)?;
@@ -161,18 +155,14 @@ fn check(args: &Args) -> Result<(), (Exit, String)> {
     }
 }
 
-fn run_scores(
-    args: &Args,
-    mut sample: Vec<(f64, bool)>,
-    view: View,
-) -> Result<Exit, (Exit, String)> {
+fn run_scores(args: &Args, mut sample: Vec<(f64, bool)>, view: View) -> Result<Exit, Failure> {
     let recalibrated = recalibrate_scores(args, &mut sample)?;
     let evaluation = match args.is_by_cells() {
         false => evaluate_scores(&sample, &args.options()),
-        true => as_window(
-            args,
-            sample.iter().map(|&(z, y)| Some((z, y, Attribute::None))),
-        ),
+        true => {
+            let event = |&(z, y): &(f64, bool)| Some((z, y, Attribute::None));
+            as_window(args, sample.iter().map(event))
+        }
     };
     report_scores(args, evaluation, (Raw::Plain(&sample), view), recalibrated)
 }
@@ -220,7 +210,7 @@ fn report_scores(
     evaluation: Option<Evaluation>,
     (raw, view): (Raw<'_>, View),
     recalibrated: Option<recalibrate::Recalibrated>,
-) -> Result<Exit, (Exit, String)> {
+) -> Result<Exit, Failure> {
     // A sample has at least one event, so there is always an evaluation.
     let Some(e) = evaluation else {
         let text = "a sum of the events is too large for a window";
@@ -277,7 +267,7 @@ fn report_scores(
 fn recalibrate_scores(
     args: &Args,
     sample: &mut [(f64, bool)],
-) -> Result<Option<recalibrate::Recalibrated>, (Exit, String)> {
+) -> Result<Option<recalibrate::Recalibrated>, Failure> {
     let (Some(wanted), Some(path)) = (args.recalibration.recalibrate, &args.recalibration.fit)
     else {
         return Ok(None);
@@ -294,7 +284,7 @@ fn recalibrate_scores(
     recalibrate::apply(&args.recalibration, wanted, &fit, sample, &args.options()).map(Some)
 }
 
-fn run_vectors(args: &Args, sample: &Vectors, view: FileView) -> Result<Exit, (Exit, String)> {
+fn run_vectors(args: &Args, sample: &Vectors, view: FileView) -> Result<Exit, Failure> {
     match view {
         FileView::Cells(view) => run_cells(args, &Events::of(sample, view), Some(sample)),
         FileView::Classes => run_classes(args, sample),
@@ -302,14 +292,9 @@ fn run_vectors(args: &Args, sample: &Vectors, view: FileView) -> Result<Exit, (E
     }
 }
 
-fn run_cells(
-    args: &Args,
-    events: &Events,
-    sample: Option<&Vectors>,
-) -> Result<Exit, (Exit, String)> {
-    let slices = args
-        .interval_cells
-        .map(|m| u32::try_from(m).unwrap_or(u32::MAX));
+fn run_cells(args: &Args, events: &Events, sample: Option<&Vectors>) -> Result<Exit, Failure> {
+    let slices = args.interval_cells;
+    let slices = slices.map(|m| u32::try_from(m).unwrap_or(u32::MAX));
     let e = multiclass::evaluate_events(events, args.alpha, args.confidence, slices);
     // A sample has at least one event, so there is always an evaluation.
     let Some(e) = e else {
@@ -323,20 +308,23 @@ fn run_cells(
     Ok(args.exit(e.tcal.reject))
 }
 
-fn run_classes(args: &Args, sample: &Vectors) -> Result<Exit, (Exit, String)> {
+fn run_classes(args: &Args, sample: &Vectors) -> Result<Exit, Failure> {
     // The reader has checked the views.
     let Ok(c) = multiclass::classwise(sample, &args.options()) else {
         return Ok(Exit::Data);
     };
     let (name, options) = (args.file.display().to_string(), args.options());
-    page::write(args, || classes_page::page(&name, sample, &c, &options))?;
-    let text = if args.json {
-        format!(
-            "{:#}\n",
-            report::vectors::classwise(&c, sample.len(), args.alpha)
-        )
-    } else {
-        report::vectors::classwise_text(&c, args.alpha)
+    let classes = args.columns.names().classes.into_iter();
+    let names: Vec<String> = classes.map(|(class, _)| class).collect();
+    page::write(args, || {
+        classes_page::page((&name, &names), sample, &c, &options)
+    })?;
+    let text = match args.json {
+        true => {
+            let json = report::vectors::classwise(&c, &names, sample.len(), args.alpha);
+            format!("{json:#}\n")
+        }
+        false => report::vectors::classwise_text(&c, &names, args.alpha),
     };
     print(&text);
     Ok(args.exit(c.reject))

@@ -48,16 +48,25 @@ impl From<Exit> for ExitCode {
 impl Exit {
     /// Prints the fault on standard error and returns its code.
     pub fn of(fault: &AppError) -> Exit {
-        eprint_line(format_args!("error: {fault}"));
-        match fault {
+        let exit = match fault {
             AppError::Config(_) => Exit::Config,
             AppError::Data(_) => Exit::Data,
             AppError::NoInput(_) => Exit::NoInput,
             AppError::Unavailable(_) => Exit::Unavailable,
             AppError::Displaced(_) => Exit::NotPermitted,
             AppError::Internal(_) => Exit::Software,
-        }
+        };
+        fail(exit, fault)
     }
+}
+
+/// Why a verb fails, with its code.
+pub type Failure = (Exit, String);
+
+/// Prints why a verb fails and returns its code.
+pub fn fail(exit: Exit, why: impl Display) -> Exit {
+    eprint_line(format_args!("error: {why}"));
+    exit
 }
 
 /// Loads a configuration, or prints its problems.
@@ -71,12 +80,6 @@ pub fn invalid(problems: &[Problem]) -> Exit {
     Exit::Config
 }
 
-/// Prints what is wrong with the command line.
-pub fn usage(why: &str) -> Exit {
-    eprint_line(format_args!("error: {why}"));
-    Exit::Usage
-}
-
 /// Whether something could not be printed on standard output.
 static LOST: AtomicBool = AtomicBool::new(false);
 
@@ -88,9 +91,10 @@ pub fn print(text: &str) {
     if let Some(error) = lost(written)
         && !LOST.swap(true, Ordering::Relaxed)
     {
-        eprint_line(format_args!(
-            "error: cannot write to standard output: {error}"
-        ));
+        fail(
+            Exit::Unavailable,
+            format_args!("cannot write to standard output: {error}"),
+        );
     }
 }
 

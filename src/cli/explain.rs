@@ -42,11 +42,9 @@ pub fn run(args: &Args) -> Exit {
         Ok(files) => files,
         Err(_) if named.is_some_and(is_a_file) => return no_file(named),
         Err(error) => {
-            exit::eprint_line(format_args!(
-                "error: {}: {error}; name the state directory with --state",
-                folder.display()
-            ));
-            return Exit::NoInput;
+            let folder = folder.display();
+            let why = format_args!("{folder}: {error}; name the state directory with --state");
+            return exit::fail(Exit::NoInput, why);
         }
     };
     let Some(wanted) = &args.alert else {
@@ -69,11 +67,10 @@ pub fn run(args: &Args) -> Exit {
         if named.is_some_and(is_a_file) {
             return no_file(named);
         }
-        exit::eprint_line(format_args!(
-            "error: {} has no record of `{wanted}`; run without a name to list all",
-            folder.display()
-        ));
-        return Exit::NoInput;
+        let folder = folder.display();
+        let why =
+            format_args!("{folder} has no record of `{wanted}`; run without a name to list all");
+        return exit::fail(Exit::NoInput, why);
     };
     show(&file)
 }
@@ -85,19 +82,14 @@ fn is_a_file(named: &Path) -> bool {
 
 fn no_file(named: Option<&Path>) -> Exit {
     let name = named.unwrap_or(Path::new("")).display();
-    exit::eprint_line(format_args!(
-        "error: {name}: no such file, and no record of this name; run without a name to list all"
-    ));
-    Exit::NoInput
+    let why = "no such file, and no record of this name; run without a name to list all";
+    exit::fail(Exit::NoInput, format_args!("{name}: {why}"))
 }
 
 fn show(file: &Path) -> Exit {
     match read(file) {
         Ok(record) => explain(&record),
-        Err(why) => {
-            exit::eprint_line(format_args!("error: {why}"));
-            Exit::Data
-        }
+        Err(why) => exit::fail(Exit::Data, why),
     }
 }
 

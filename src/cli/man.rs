@@ -23,11 +23,9 @@ pub fn run(args: &Args, command: clap::Command) -> Exit {
     match written {
         Ok(()) => Exit::Ok,
         Err(error) => {
-            exit::eprint_line(format_args!(
-                "error: cannot write in {}: {error}",
-                args.directory.display()
-            ));
-            Exit::Unavailable
+            let directory = args.directory.display();
+            let why = format_args!("cannot write in {directory}: {error}");
+            exit::fail(Exit::Unavailable, why)
         }
     }
 }

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use super::exit::{self, Exit};
+use super::exit::{self, Exit, Failure};
 use super::report_file;
 use crate::report::recalibration as words;
 use crate::stats::evaluation::Options;
@@ -66,20 +66,13 @@ impl Args {
 
 /// Whether two paths are one file, or two of equal content.
 fn is_same(a: &Path, b: &Path) -> bool {
-    if a == b {
-        return true;
-    }
-    if let (Ok(a), Ok(b)) = (a.canonicalize(), b.canonicalize())
-        && a == b
-    {
+    if a == b || report_file::is_same(a, b) {
         return true;
     }
     // Pipes have no length, and what is read of them is gone.
     let length = |path: &Path| {
-        path.metadata()
-            .ok()
-            .filter(|m| m.is_file())
-            .map(|m| m.len())
+        let file = path.metadata().ok().filter(|m| m.is_file());
+        file.map(|m| m.len())
     };
     let equal = length(a).zip(length(b)).is_some_and(|(a, b)| a == b);
     equal && equal_content(a, b).unwrap_or(false)
@@ -121,14 +114,12 @@ pub fn apply(
     fit: &[(f64, bool)],
     sample: &mut [(f64, bool)],
     options: &Options,
-) -> Result<Recalibrated, (Exit, String)> {
+) -> Result<Recalibrated, Failure> {
     let fits = Fits::of(&Point::of_scores(fit));
     let judged = Judgement::of(&fits, &Point::of_scores(sample), &Cut::Scores, options);
     let Some(judgement) = judged else {
-        return Err((
-            Exit::Data,
-            "there are no events to compare the maps on".into(),
-        ));
+        let why = "there are no events to compare the maps on";
+        return Err((Exit::Data, why.to_owned()));
     };
     let applied = match wanted {
         Recalibrate::Logistic => Some(Method::Logistic),

@@ -7,6 +7,8 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use super::exit::{self, Exit};
 use super::progress::ProgressMeter;
 use super::sample::CONFLICT;
@@ -86,25 +88,18 @@ pub fn run(args: &Args) -> Exit {
 fn start(args: &Args) -> Result<(), Exit> {
     let config = match &args.config {
         Some(path) => Config::load(path),
-        None => {
-            let outside = Outside {
-                variable: &|_| None,
-                directory: PathBuf::from("."),
-            };
-            Config::parse(DEFAULTS, "the default configuration", &outside)
-        }
+        None => Config::parse(DEFAULTS, "the default configuration", &Outside::nothing()),
     };
     let config = config.map_err(|problems| exit::invalid(&problems))?;
-    let range = (args.input.range()).map_err(|why| exit::usage(&why))?;
+    let range = (args.input.range()).map_err(|why| exit::fail(Exit::Usage, why))?;
     if range.is_some() && args.config.is_none() {
-        return Err(exit::usage(
-            "a range of topics needs --config, which names them",
-        ));
+        let why = "a range of topics needs --config, which names them";
+        return Err(exit::fail(Exit::Usage, why));
     }
     if let Some(path) = &args.report {
         let inputs = args.input.files.iter().chain(&args.input.outcomes);
-        report_file::check("--report", path, inputs.chain(&args.config))
-            .map_err(|why| exit::usage(&why))?;
+        let checked = report_file::check("--report", path, inputs.chain(&args.config));
+        checked.map_err(|why| exit::fail(Exit::Usage, why))?;
     }
     let meter = ProgressMeter::new(if range.is_some() { "records" } else { "bytes" });
     let history = History::default();
@@ -146,17 +141,9 @@ fn start(args: &Args) -> Result<(), Exit> {
     }
     print(args.json, &engine, &tally, &alarms);
     if let Some(path) = &args.report {
-        let written = page::write(
-            path,
-            (&title(args), &summary(&tally)),
-            &engine,
-            &history,
-            changes,
-        );
-        written.map_err(|why| {
-            exit::eprint_line(format_args!("error: {why}"));
-            Exit::Unavailable
-        })?;
+        let (title, counts) = (title(args), summary(&tally));
+        let written = page::write(path, (&title, &counts), &engine, &history, changes);
+        written.map_err(|why| exit::fail(Exit::Unavailable, why))?;
     }
     for note in notes(&tally, &args.input) {
         exit::eprint_line(note);
@@ -256,14 +243,11 @@ fn print(json: bool, engine: &Engine, tally: &Tally, alarms: &Alarms) {
     if json {
         let (compared, accounts) = (engine.comparisons(), engine.ledger());
         let report = |r: &&Arc<StreamReport>| report_json(r, alarms.get(&r.id));
-        let mut all: Vec<serde_json::Value> = reports.iter().map(report).collect();
+        let mut all: Vec<Value> = reports.iter().map(report).collect();
         all.extend(compared.iter().map(comparison_json));
-        all.extend(
-            accounts
-                .iter()
-                .map(|a| serde_json::json!({ "ledger": ledger::json(a) })),
-        );
-        exit::print_line(format_args!("{}", serde_json::Value::Array(all)));
+        let account = |a| json!({ "ledger": ledger::json(a) });
+        all.extend(accounts.iter().map(account));
+        exit::print_line(format_args!("{}", Value::Array(all)));
     } else {
         let rows: Vec<Vec<Cell>> = reports.iter().flat_map(|r| rows(r)).collect();
         let heading: Vec<&str> = ["stream"].into_iter().chain(table::JUDGEMENT).collect();
@@ -291,18 +275,15 @@ fn rows(report: &StreamReport) -> Vec<Vec<Cell>> {
     report.windows.iter().map(row).collect()
 }
 
-fn report_json(
-    report: &StreamReport,
-    alarms: Option<&Vec<serde_json::Value>>,
-) -> serde_json::Value {
+fn report_json(report: &StreamReport, alarms: Option<&Vec<Value>>) -> Value {
     let window = |w: &WindowReport| {
-        serde_json::json!({
+        json!({
             "window": w.window, "start_ms": w.start_ms, "end_ms": w.end_ms, "n": w.n,
             "verdict": w.verdict.to_string(), "alert": w.alert.as_str(),
             "evaluation": w.scores().map(evaluation::json),
         })
     };
-    serde_json::json!({
+    json!({
         "stream": report.id.to_string(),
         "last_event_ms": report.last_event_ms,
         "alert": report.alert.state.as_str(),
@@ -313,11 +294,11 @@ fn report_json(
 }
 
 /// The alarms of each stream's detector, in order.
-type Alarms = std::collections::BTreeMap<StreamId, Vec<serde_json::Value>>;
+type Alarms = std::collections::BTreeMap<StreamId, Vec<Value>>;
 
 /// An alarm that a detector raised, or confirmed.
-fn alarm_json(change: &Change) -> serde_json::Value {
-    serde_json::json!({
+fn alarm_json(change: &Change) -> Value {
+    json!({
         "at_ms": change.at_ms,
         "again": matches!(change.step, Step::Detector { again: true, .. }),
         "sentence": change.sentence,
@@ -325,8 +306,8 @@ fn alarm_json(change: &Change) -> serde_json::Value {
 }
 
 /// A comparison of versions: an entry with `comparison` instead of `stream`.
-fn comparison_json(report: &ComparisonReport) -> serde_json::Value {
-    serde_json::json!({ "comparison": comparison::json(report) })
+fn comparison_json(report: &ComparisonReport) -> Value {
+    json!({ "comparison": comparison::json(report) })
 }
 
 /// What became of all records in one line, and in others what verdicts lack and the first rejected

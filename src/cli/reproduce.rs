@@ -6,9 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use clap::ValueEnum;
+
 use super::exit::{self, Exit, print};
 use super::progress::ProgressMeter;
-use crate::reproduce::{Choice, Effort, Job, Paper, Progress, Table, grid, picture};
+use crate::reproduce::{Choice, Effort, Job, Progress, Table, grid, picture};
+use crate::reproduce::{distance, interval, kernel, lengths, powers, tcal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -123,15 +126,24 @@ impl Args {
             ..effort
         }
     }
+}
 
-    fn papers(&self) -> &[Paper] {
-        match self.paper {
-            Which::Tcal => &[Paper::TCal],
-            Which::Interval => &[Paper::Interval],
-            Which::Kernel => &[Paper::Kernel],
-            Which::Distance => &[Paper::Distance],
-            Which::Tests => &[Paper::Tests],
-            Which::All => &Paper::ALL,
+impl Which {
+    /// Its figures and tables.
+    fn jobs(self, effort: &Effort) -> Vec<Job> {
+        match self {
+            Which::Tcal => tcal::jobs(),
+            Which::Interval => {
+                let jobs = interval::jobs().into_iter();
+                jobs.chain(lengths::jobs()).collect()
+            }
+            Which::Kernel => kernel::jobs(effort),
+            Which::Distance => distance::jobs(),
+            Which::Tests => powers::jobs(),
+            Which::All => {
+                let each = Which::value_variants().iter().filter(|w| **w != Which::All);
+                each.flat_map(|w| w.jobs(effort)).collect()
+            }
         }
     }
 }
@@ -139,9 +151,7 @@ impl Args {
 /// Runs the experiments and prints their tables.
 pub fn run(args: &Args) -> Exit {
     let effort = args.effort();
-    let jobs: Vec<Job> = (args.papers().iter())
-        .flat_map(|p| p.jobs(&effort))
-        .collect();
+    let jobs = args.paper.jobs(&effort);
     let mut show = |table: &Table| {
         if !args.json {
             print(&format!("{}\n", table.text()));
@@ -150,18 +160,14 @@ pub fn run(args: &Args) -> Exit {
     let drawn = draw(&jobs, &effort, threads(args), &mut show);
     let tables = match drawn {
         Ok(tables) => tables,
-        Err(message) => {
-            exit::eprint_line(format_args!("error: {message}"));
-            return Exit::NoInput;
-        }
+        Err(why) => return exit::fail(Exit::NoInput, why),
     };
     if args.json {
         let all: Vec<_> = tables.iter().map(Table::json).collect();
         print(&format!("{:#}\n", serde_json::Value::from(all)));
     }
-    if let Err(message) = write(args, &tables) {
-        exit::eprint_line(format_args!("error: {message}"));
-        return Exit::Unavailable;
+    if let Err(why) = write(args, &tables) {
+        return exit::fail(Exit::Unavailable, why);
     }
     let differing: usize = tables.iter().map(Table::far).sum();
     if !args.json {

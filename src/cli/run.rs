@@ -54,6 +54,22 @@ pub fn run(args: &Args) -> Exit {
     started.err().unwrap_or(Exit::Ok)
 }
 
+/// Beyond a limit on the size of files (`ulimit -f`), writes fail from now on, and `/ready` says
+/// so: unhandled, the signal ends the process without a word.
+#[cfg(unix)]
+fn outlive_file_limits() {
+    use tokio::signal::unix::{SignalKind, signal};
+    // The handler stays when what waits for the signal is dropped.
+    drop(signal(SignalKind::from_raw(SIGXFSZ)));
+}
+
+/// Its number on all systems but MIPS.
+#[cfg(unix)]
+const SIGXFSZ: i32 = 25;
+
+#[cfg(not(unix))]
+fn outlive_file_limits() {}
+
 /// Reloads the configuration at each SIGHUP; the log says with which result.
 #[cfg(unix)]
 async fn reload_on_hangup(reloader: Arc<Reloader>) {
@@ -82,8 +98,6 @@ fn start(args: &Args, config: Config) -> Result<(), AppError> {
         setup.listen.clone_from(listen);
     }
     setup.start_over = args.from;
-    let app = App::bind(setup)?;
-    tracing::info!("listens on {}", app.address()?);
     // HTTP serves published values and never blocks: one thread is enough for it and the signals.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -91,6 +105,9 @@ fn start(args: &Args, config: Config) -> Result<(), AppError> {
         .enable_all()
         .build()
         .map_err(|error| AppError::Unavailable(format!("cannot start the runtime: {error}")))?;
+    runtime.block_on(async { outlive_file_limits() });
+    let app = App::bind(setup)?;
+    tracing::info!("listens on {}", app.address()?);
     let stop = Stop::new();
     runtime.spawn(stop.clone().on_signals());
     if let Some(reloader) = app.reloader() {

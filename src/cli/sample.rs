@@ -5,6 +5,9 @@ use std::time::Duration;
 use crate::app::sample::{
     Decimals, JoinFacts, Lax, OUTCOMES_MAX, SHARES, SourceFacts, TopicFacts, quantile,
 };
+use crate::collect::Reason;
+use crate::collect::join::Missing;
+use crate::judge::coverage::is_below;
 use crate::report::moment::rfc3339;
 
 /// Above this share of outcomes that come too late, a longer maturity is proposed.
@@ -13,6 +16,15 @@ const LATE_SHARE: f64 = 0.001;
 /// Above this share of predictions whose id another one has with other contents, ids name something
 /// else.
 const CONFLICT_SHARE: f64 = 0.01;
+
+/// Above this share of scores outside 0 to 1, those within are none either.
+const OUT_OF_RANGE_SHARE: f64 = 0.01;
+
+/// So many mature predictions, or outcomes, say how it is in general.
+const ENOUGH: u64 = 100;
+
+/// So many positives have to be expected where none came before outcomes are taken for inverted.
+const EXPECTED: f64 = 20.0;
 
 /// What is said of the sample of a source: the lines to print, and the problems in it.
 #[derive(Debug, Default)]
@@ -42,6 +54,8 @@ pub fn describe(facts: &SourceFacts) -> Words {
     if let Some(join) = &facts.join {
         describe_join(join, &facts.name, &mut words);
         describe_unmatched(join, facts, &mut words);
+        describe_coverage(join, facts, &mut words);
+        describe_inverted(join, facts, &mut words);
     }
     words
 }
@@ -74,6 +88,18 @@ fn describe_topic(topic: &TopicFacts, source: &str, words: &mut Words) {
         let first = most.map_or("", |(_, (_, first))| first);
         words.problems.push(format!(
             "source {source}: {rejected} of {} rows of topic {} are rejected; {first}",
+            good + rejected,
+            topic.name
+        ));
+        return;
+    }
+    // Of rare outcomes only the highest percentages are above 1, and the others pass as scores.
+    let reason = Reason::ScoreOutOfRange.as_str();
+    if let Some((rows, first)) = topic.rejected.get(reason)
+        && *rows as f64 > OUT_OF_RANGE_SHARE * (good + rejected) as f64
+    {
+        words.problems.push(format!(
+            "source {source}: {rows} of {} rows of topic {} are rejected as {reason}, and the others may be wrong too; {first}",
             good + rejected,
             topic.name
         ));
@@ -138,13 +164,14 @@ fn too_lax(lax: &Lax) -> String {
 
 /// A warning where scores are rounded so that some of them exclude an outcome.
 fn rounded_to_certain(d: &Decimals) -> Option<String> {
-    (d.certain > 0 && d.few > 0 && d.many == 0).then(|| {
+    let all = d.certain + d.few + d.many;
+    let many = d.certain > 0 && (d.many == 0 || 100 * d.certain > all);
+    (many && d.certain < all).then(|| {
         format!(
-            "  warning: {} of {} scores are exactly 0 or 1, and none has more than three decimals: if \
-             they were rounded, a single outcome against a score of 0 or 1 makes the detector alarm; \
-             write scores unrounded",
-            d.certain,
-            d.certain + d.few
+            "  warning: {} of {all} scores are exactly 0 or 1: if they were rounded (to decimals, or to \
+             bfloat16), a single outcome against a score of 0 or 1 makes the detector alarm; write scores \
+             unrounded",
+            d.certain
         )
     })
 }
@@ -264,6 +291,64 @@ fn describe_unmatched(join: &JoinFacts, facts: &SourceFacts, words: &mut Words) 
     ));
 }
 
+/// Whether so few predictions have an outcome that no window would have a verdict.
+fn describe_coverage(join: &JoinFacts, facts: &SourceFacts, words: &mut Words) {
+    let dropped = join.missing == Missing::Drop && !join.cut;
+    let few = is_below(facts.coverage_min, join.in_time, join.due);
+    if !dropped || !few || join.due < ENOUGH || join.matched == 0 {
+        return;
+    }
+    let remedy = match words.problems.is_empty() {
+        true => {
+            "write `on_missing = \"negative\"` in [source.outcomes] if only positives are sent; if all are, see \
+             why most are missing"
+        }
+        false => {
+            "mend what is said above first, and write `on_missing = \"negative\"` in [source.outcomes] if only \
+             positives are sent"
+        }
+    };
+    words.problems.push(format!(
+        "source {}: {} of {} predictions older than the maturity have an outcome in time, {:.1} %, and \
+         `coverage_min` is {:.0} %: no window would have a verdict; {remedy}",
+        facts.name,
+        join.in_time,
+        join.due,
+        percent(join.in_time, join.due),
+        100.0 * facts.coverage_min
+    ));
+}
+
+/// Whether no outcome says anything else than a missing one. Where outcomes are rare and all of
+/// them are sent, that happens by chance.
+fn describe_inverted(join: &JoinFacts, facts: &SourceFacts, words: &mut Words) {
+    let Some(missing) = join.missing.class() else {
+        return;
+    };
+    let all: u64 = facts.outcomes.values().sum();
+    let alike = facts.outcomes.get(&missing) == Some(&all);
+    let few = join.due >= ENOUGH && 2 * join.in_time < join.due;
+    if !alike || all < ENOUGH || !(few || expected(facts, all) >= EXPECTED) {
+        return;
+    }
+    let class = match (facts.vectors, missing) {
+        (false, 0) => "negative".to_owned(),
+        _ => format!("class {missing}"),
+    };
+    words.problems.push(format!(
+        "source {}: a missing outcome counts as {class}, and all {all} outcomes are {class} too, so that nothing else \
+         is ever counted; see whether `outcome_map` is inverted, or `outcome` names another field",
+        facts.name
+    ));
+}
+
+/// How many of so many outcomes the scores expect to be of the rarer class.
+fn expected(facts: &SourceFacts, outcomes: u64) -> f64 {
+    let (n, sum) = (facts.models.values()).fold((0, 0.0), |(n, sum), m| (n + m.0, sum + m.1));
+    let mean = sum / n.max(1) as f64;
+    mean.min(1.0 - mean) * outcomes as f64
+}
+
 /// The share of the outcomes of due predictions that came after maturity. Young predictions tell
 /// nothing of it: only their early outcomes can be there.
 fn late_share(join: &JoinFacts) -> f64 {
@@ -299,87 +384,4 @@ fn rounded_up(ms: i64) -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_that_name_users_are_a_problem_and_a_few_conflicts_are_none() {
-        let problems = |conflicts| {
-            let facts = SourceFacts {
-                topics: vec![TopicFacts {
-                    records: 1000,
-                    events: 1000,
-                    ..TopicFacts::default()
-                }],
-                conflicts,
-                ..SourceFacts::default()
-            };
-            describe(&facts).problems
-        };
-        assert!(problems(10).is_empty());
-        assert!(problems(11)[0].contains("an id names one prediction"));
-    }
-
-    #[test]
-    fn a_tolerance_above_the_rate_of_the_rarer_outcome_is_named_with_both() {
-        let facts = SourceFacts {
-            lax: vec![Lax {
-                model: "fraud".to_owned(),
-                tolerance: 0.002,
-                rare_mean: 0.00098,
-            }],
-            ..SourceFacts::default()
-        };
-        let lines = describe(&facts).lines;
-        let warned = "warning: model fraud has a tolerance of 0.002, and the mean score of its rarer outcome is 9.8e-4";
-        assert!(lines.iter().any(|line| line.contains(warned)), "{lines:?}");
-    }
-
-    #[test]
-    fn half_of_the_rows_being_rejected_is_a_problem_with_both_numbers() {
-        let topic = |events| TopicFacts {
-            name: "t".to_owned(),
-            records: events + 2600,
-            events,
-            rejected: [("bad", (2600, "t/0 offset 3".to_owned()))].into(),
-            ..TopicFacts::default()
-        };
-        let problems = |events| {
-            let facts = SourceFacts {
-                name: "s".to_owned(),
-                topics: vec![topic(events)],
-                ..SourceFacts::default()
-            };
-            describe(&facts).problems
-        };
-        assert!(problems(2601).is_empty());
-        let said = "source s: 2600 of 5000 rows of topic t are rejected; t/0 offset 3";
-        assert_eq!(problems(2400), [said]);
-    }
-
-    #[test]
-    fn scores_that_were_rounded_to_certainty_are_named() {
-        let warned = |certain, few, many| {
-            let decimals = Decimals { certain, few, many };
-            let facts = SourceFacts {
-                decimals,
-                ..SourceFacts::default()
-            };
-            let lines = describe(&facts).lines;
-            lines
-                .iter()
-                .any(|line| line.contains("write scores unrounded"))
-        };
-        assert!(warned(1, 99, 0));
-        assert!(!warned(0, 99, 0) && !warned(1, 99, 1) && !warned(100, 0, 0));
-    }
-
-    #[test]
-    fn a_maturity_is_proposed_in_full_units() {
-        assert_eq!(rounded_up(1_000), 2_000);
-        assert_eq!(rounded_up(170_000), 240_000);
-        assert_eq!(rounded_up(7_000_000), 3 * 3_600_000);
-        assert_eq!(human(rounded_up(170_000)), "4m");
-        assert_eq!(human(0), "0s");
-    }
-}
+mod tests;

@@ -3,11 +3,13 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::exit::Exit;
+use super::exit::{Exit, Failure};
 use crate::config::Config;
 use crate::http::client::{self, Server};
+use crate::judge::DecidedError;
 
 const DEFAULT: &str = "http://127.0.0.1:9464";
 
@@ -26,7 +28,7 @@ pub struct Service {
 impl Service {
     /// The trueline to ask. An error says what is wrong with its address or configuration file.
     /// Without a file the token is that of `TRUELINE_TOKEN`.
-    pub fn server(&self) -> Result<Server, (Exit, String)> {
+    pub fn server(&self) -> Result<Server, Failure> {
         let token = std::env::var("TRUELINE_TOKEN").ok();
         let Some(file) = &self.config else {
             let url = self.url.clone().unwrap_or_else(|| DEFAULT.to_owned());
@@ -45,7 +47,7 @@ impl Service {
 }
 
 /// The exit code for an answer that is not 200, and what to say of it.
-pub fn refusal(server: &Server, status: u16, body: &str) -> (Exit, String) {
+pub fn refusal(server: &Server, status: u16, body: &str) -> Failure {
     let answer: Value = serde_json::from_str(body).unwrap_or_default();
     let text = |key: &str| answer[key].as_str().unwrap_or("-");
     if answer["error"].is_null() {
@@ -66,6 +68,11 @@ pub fn refusal(server: &Server, status: u16, body: &str) -> (Exit, String) {
     }
 }
 
+/// The error of a window in an answer.
+pub fn error(window: &Value) -> Option<DecidedError> {
+    DecidedError::deserialize(&window["error"]).ok()
+}
+
 /// Where a server that listens there is reached from its machine.
 fn reachable(listen: SocketAddr) -> SocketAddr {
     match listen.ip().is_unspecified() {
@@ -78,7 +85,7 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
 mod tests {
     use super::*;
 
-    fn refused(status: u16, body: &str) -> (Exit, String) {
+    fn refused(status: u16, body: &str) -> Failure {
         let server = Server {
             url: "http://x:1".to_owned(),
             token: None,

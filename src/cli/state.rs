@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::exit::{self, Exit};
+use super::exit::{self, Exit, Failure};
 use super::state_topic;
 use crate::app::AppError;
 use crate::app::clock;
@@ -98,7 +98,10 @@ pub fn run(args: &Args) -> Exit {
             return match (directory, config) {
                 (Some(directory), _) => print_directory(directory, *json),
                 (None, Some(config)) => state_topic::print_topic(config, *json),
-                (None, None) => exit::usage("name a directory, or a configuration with --config"),
+                (None, None) => exit::fail(
+                    Exit::Usage,
+                    "name a directory, or a configuration with --config",
+                ),
             };
         }
         Act::Export { directory, file } => export(directory, file),
@@ -111,14 +114,11 @@ pub fn run(args: &Args) -> Exit {
             exit::eprint_line(format_args!("{text}"));
             Exit::Ok
         }
-        Err((exit, why)) => {
-            exit::eprint_line(format_args!("error: {why}"));
-            exit
-        }
+        Err((exit, why)) => exit::fail(exit, why),
     }
 }
 
-type Done = Result<String, (Exit, String)>;
+type Done = Result<String, Failure>;
 
 fn export(directory: &Path, file: &Path) -> Done {
     if !directory.is_dir() {
@@ -205,12 +205,11 @@ fn reset_watermark(directory: &Path, to: Option<&str>) -> Done {
     // Locked until the end, so that no trueline starts in the directory meanwhile.
     let ours = StateDir::open(directory).map_err(|f| unavailable(f.to_string()))?;
     let loaded = ours.load().map_err(|f| unavailable(f.to_string()))?;
-    let mut snapshot = loaded
-        .ok_or_else(|| {
-            let why = format!("{} has no snapshot", directory.display());
-            (Exit::NoInput, why)
-        })?
-        .snapshot;
+    let loaded = loaded.ok_or_else(|| {
+        let why = format!("{} has no snapshot", directory.display());
+        (Exit::NoInput, why)
+    })?;
+    let mut snapshot = loaded.snapshot;
     let sealed = snapshot.models.iter().any(|m| m.sealed_until_ms > to_ms);
     let reset = snapshot.reset_watermark(to_ms);
     let is_ahead = sealed || reset.panes + reset.verdicts > 0;
@@ -221,6 +220,9 @@ fn reset_watermark(directory: &Path, to: Option<&str>) -> Done {
             rfc3339(to_ms)
         );
         return Err((Exit::Usage, why));
+    }
+    for (refused, _) in &loaded.refused {
+        store::keep_refused(refused).map_err(|f| unavailable(f.to_string()))?;
     }
     let path = store::save(directory, &snapshot).map_err(|f| unavailable(f.to_string()))?;
     Ok(format!(
@@ -254,10 +256,7 @@ fn streams(streams: &[StreamState]) -> usize {
 fn print_directory(directory: &Path, json: bool) -> Exit {
     let found = match inspect(directory) {
         Ok(found) => found,
-        Err(error) => {
-            exit::eprint_line(format_args!("error: {error}"));
-            return Exit::NoInput;
-        }
+        Err(error) => return exit::fail(Exit::NoInput, error),
     };
     if json {
         exit::print_line(format_args!("{:#}", as_json(directory, &found)));
@@ -266,10 +265,7 @@ fn print_directory(directory: &Path, json: bool) -> Exit {
     }
     match &found.newest {
         Ok(_) => Exit::Ok,
-        Err(error) => {
-            exit::eprint_line(format_args!("error: {error}"));
-            Exit::Data
-        }
+        Err(error) => exit::fail(Exit::Data, error),
     }
 }
 
@@ -291,6 +287,7 @@ fn description(file: &FileReport, found: &Inspection) -> String {
         FileRole::Alerts => "notified alerts, silences, acknowledgements".to_owned(),
         FileRole::History => "what windows said over time".to_owned(),
         FileRole::Events => "posted events".to_owned(),
+        FileRole::Refused => "refused at a start; kept, and not read".to_owned(),
         FileRole::Part => "left by a crash; not read".to_owned(),
         FileRole::Lock => "lock".to_owned(),
         FileRole::Unknown => "not a file of trueline".to_owned(),
@@ -335,15 +332,16 @@ fn content_lines(loaded: &Loaded, lines: &mut Vec<String>) {
     for origin in s.partitions.positions() {
         let topic = s.topics.get(usize::from(origin.source));
         let mut states = s.partitions.states();
-        let newest = states
-            .find(|p| (p.source, p.partition) == (origin.source, origin.partition))
-            .and_then(|p| p.newest_ms);
+        let state = states.find(|p| (p.source, p.partition) == (origin.source, origin.partition));
+        let newest = state.and_then(|p| p.newest_ms);
+        let truncated = state.and_then(|p| p.truncated_at);
         lines.push(format!(
-            "  {}[{}]: next offset {}, newest event {}",
+            "  {}[{}]: next offset {}, newest event {}{}",
             topic.map_or("?", String::as_str),
             origin.partition,
             origin.offset,
-            newest.map_or("none".to_owned(), rfc3339)
+            newest.map_or("none".to_owned(), rfc3339),
+            truncated.map_or(String::new(), state_topic::unread)
         ));
     }
     for model in &s.models {
@@ -410,6 +408,7 @@ fn newest_json(loaded: &Loaded) -> Value {
             "topic": s.topics.get(usize::from(o.source)),
             "partition": o.partition,
             "offset": o.offset,
+            "truncated_at": s.partitions.truncated_at(o.partition_id()),
         })
     });
     let streams = s.streams.iter().map(|stream| {

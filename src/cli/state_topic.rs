@@ -13,6 +13,7 @@ use super::exit::{self, Exit};
 use crate::alert::AlertState;
 use crate::app::clock;
 use crate::app::cluster::reader::lease_key;
+use crate::collect::Origin;
 use crate::config::bounds::human;
 use crate::kafka::{self, Bound, KafkaError, KafkaOptions, OffsetBounds, RangeReader, Span, Step};
 use crate::monitor::Snapshot;
@@ -37,23 +38,17 @@ pub fn print_topic(path: &Path, json: bool) -> Exit {
         Err(exit) => return exit,
     };
     let Some((kafka, topic)) = config.moving() else {
-        let path = path.display();
-        exit::eprint_line(format_args!(
-            "error: {path} has no [state] topic; its state is in {}: name that directory",
-            config.state.directory.display()
-        ));
-        return Exit::Config;
+        let (path, directory) = (path.display(), config.state.directory.display());
+        let why = format_args!(
+            "{path} has no [state] topic; its state is in {directory}: name that directory"
+        );
+        return exit::fail(Exit::Config, why);
     };
     let judge = lease_key(&config.state.namespace);
     let partitions = match read(kafka, &topic, &judge) {
         Ok(partitions) => partitions,
-        Err(error) => {
-            exit::eprint_line(format_args!("error: {error}"));
-            return match error.needs_operator() {
-                true => Exit::Config,
-                false => Exit::Unavailable,
-            };
-        }
+        Err(error) if error.needs_operator() => return exit::fail(Exit::Config, error),
+        Err(error) => return exit::fail(Exit::Unavailable, error),
     };
     let now_ms = clock::now_ms();
     if json {
@@ -209,8 +204,11 @@ fn moment(ms: Option<i64>, now_ms: i64) -> String {
 /// The content of a checkpoint in one line.
 fn content(found: &FoundCheckpoint) -> String {
     let (s, memories) = (&found.checkpoint.snapshot, &found.checkpoint.verdicts);
-    let next =
-        positions(s).map(|(topic, partition, offset)| format!("{topic}[{partition}] {offset}"));
+    let next = positions(s).map(|(topic, at)| {
+        let truncated = s.partitions.truncated_at(at.partition_id());
+        let unread = truncated.map_or(String::new(), unread);
+        format!("{topic}[{}] {}{unread}", at.partition, at.offset)
+    });
     let next: Vec<String> = next.collect();
     let total = s.counters.total();
     let journal: usize = found.segments.iter().map(Vec::len).sum();
@@ -232,10 +230,15 @@ fn content(found: &FoundCheckpoint) -> String {
     )
 }
 
-fn positions(s: &Snapshot) -> impl Iterator<Item = (&str, i32, i64)> {
-    s.partitions.positions().map(|o| {
-        let topic = s.topics.get(usize::from(o.source));
-        (topic.map_or("?", String::as_str), o.partition, o.offset)
+/// What is said of a partition whose log ended here, before what was read of it.
+pub(super) fn unread(end: i64) -> String {
+    format!(" (not read: its log ended at {end}; see `on_truncated`)")
+}
+
+fn positions(s: &Snapshot) -> impl Iterator<Item = (&str, Origin)> {
+    s.partitions.positions().map(|at| {
+        let topic = s.topics.get(usize::from(at.source));
+        (topic.map_or("?", String::as_str), at)
     })
 }
 
@@ -250,9 +253,10 @@ fn as_json(topic: &str, partitions: &[StatePartition], now_ms: i64) -> Value {
     };
     let checkpoint = |found: &FoundCheckpoint| {
         let s = &found.checkpoint.snapshot;
-        let next = positions(s).map(
-            |(topic, partition, offset)| json!({ "topic": topic, "partition": partition, "offset": offset }),
-        );
+        let next = positions(s).map(|(topic, at)| {
+            let truncated = s.partitions.truncated_at(at.partition_id());
+            json!({ "topic": topic, "partition": at.partition, "offset": at.offset, "truncated_at": truncated })
+        });
         let streams =
             found.checkpoint.verdicts.iter().map(
                 |m| json!({ "stream": m.stream.to_string(), "alert": m.alert.state.as_str() }),

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, Read, Write};
 
-use super::exit::{self, Exit};
+use super::exit::{self, Exit, Failure};
 use super::service::{Service, refusal};
 use crate::http::client;
 
@@ -37,14 +37,11 @@ pub struct Args {
 pub fn run(args: &Args) -> Exit {
     match listen(args) {
         Ok(()) => Exit::Ok,
-        Err((exit, why)) => {
-            exit::eprint_line(format_args!("error: {why}"));
-            exit
-        }
+        Err((exit, why)) => exit::fail(exit, why),
     }
 }
 
-fn listen(args: &Args) -> Result<(), (Exit, String)> {
+fn listen(args: &Args) -> Result<(), Failure> {
     let unavailable = |why: String| (Exit::Unavailable, why);
     let server = args.service.server()?;
     let mut printed = 0;

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::exit::{self, Exit};
-use super::service::{Service, refusal};
+use super::exit::{self, Exit, Failure};
+use super::service::{Service, error, refusal};
 use crate::app::clock;
 use crate::http::client::Server;
-use crate::report::table::{Cell, Paint, lines};
+use crate::report::table::{Cell, Paint, estimate, lines, short};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -51,18 +51,12 @@ pub fn run(args: &Args) -> Exit {
     let terminal = out.is_terminal();
     let server = match args.service.server() {
         Ok(server) => server,
-        Err((exit, why)) => {
-            exit::eprint_line(format_args!("error: {why}"));
-            return exit;
-        }
+        Err((exit, why)) => return exit::fail(exit, why),
     };
     loop {
         let table = match fetch(&server, args) {
             Ok(rows) => rows,
-            Err((exit, why)) if args.once || !terminal => {
-                exit::eprint_line(format_args!("error: {why}"));
-                return exit;
-            }
+            Err((exit, why)) if args.once || !terminal => return exit::fail(exit, why),
             // On a terminal the service may come back.
             Err((_, why)) => {
                 let _ = writeln!(out, "\x1b[H\x1b[2J{why}");
@@ -88,8 +82,7 @@ pub fn run(args: &Args) -> Exit {
                 let model = args.model.iter().map(|m| format!(" of model `{m}`"));
                 let window = args.window.iter().map(|w| format!(" named `{w}`"));
                 let what: String = window.chain(model).collect();
-                exit::eprint_line(format_args!("error: there is no window{what}"));
-                return Exit::Verdict;
+                return exit::fail(Exit::Verdict, format_args!("there is no window{what}"));
             }
             return Exit::Ok;
         }
@@ -97,8 +90,8 @@ pub fn run(args: &Args) -> Exit {
         if written.is_err() {
             // A closed pipe (`top | head`) is not a failure.
             return exit::lost(written).map_or(Exit::Ok, |error| {
-                exit::eprint_line(format_args!("error: cannot write the table: {error}"));
-                Exit::Unavailable
+                let why = format_args!("cannot write the table: {error}");
+                exit::fail(Exit::Unavailable, why)
             });
         }
         std::thread::sleep(args.every.max(Duration::from_millis(200)));
@@ -119,7 +112,7 @@ struct Row {
     cells: Vec<Cell>,
 }
 
-fn fetch(server: &Server, args: &Args) -> Result<Vec<Row>, (Exit, String)> {
+fn fetch(server: &Server, args: &Args) -> Result<Vec<Row>, Failure> {
     let unavailable = |why: String| (Exit::Unavailable, why);
     let (status, body) = server.get("/api/v1/streams").map_err(unavailable)?;
     let answer: Value = match (status, serde_json::from_str(&body)) {
@@ -168,37 +161,24 @@ fn row(stream: &Value, window: &Value, now_ms: i64) -> Row {
         Some(reason) => format!("{verdict}({reason})"),
         None => verdict,
     };
-    let ece = &window["ece_l2"];
-    let number = |v: &Value| v.as_f64();
-    let (lower, upper) = (number(&ece["lower"]), number(&ece["upper"]));
-    let estimate = number(&ece["estimate_squared"]).map(|e| e.max(0.0).sqrt());
-    let p = number(&window["p_value"]);
-    let interval = match (lower, upper) {
-        (Some(lower), Some(upper)) => format!("[{lower:.4}, {upper:.4}]"),
-        _ => "-".to_owned(),
-    };
+    let error = error(window);
+    let p = window["p_value"].as_f64();
+    let lower = window["ece_l2"]["lower"].as_f64().unwrap_or(0.0);
+    let dash = || "-".to_owned();
     let cells = vec![
         Cell::plain(text(&stream["id"])),
         Cell::plain(text(&window["window"])),
         Cell::plain(window["n"].to_string()),
-        Cell::plain(estimate.map_or("-".to_owned(), |e| format!("{e:.4}"))),
-        Cell::plain(interval),
-        Cell::plain(p.map_or("-".to_owned(), p_value)),
+        Cell::plain(error.map_or_else(dash, |e| estimate(&e))),
+        Cell::plain(error.map_or_else(dash, |e| e.brief())),
+        Cell::plain(p.map_or_else(dash, short)),
         Cell::painted(shown, paint),
         Cell::painted(alert, if firing > 0 { Paint::Red } else { Paint::Dim }),
         Cell::plain(age(window, now_ms)),
     ];
     Row {
-        badness: (firing, bad, lower.unwrap_or(0.0), -p.unwrap_or(1.0)),
+        badness: (firing, bad, lower, -p.unwrap_or(1.0)),
         cells,
-    }
-}
-
-fn p_value(p: f64) -> String {
-    match p {
-        p if p >= 0.001 => format!("{p:.3}"),
-        p if p >= 1e-99 => format!("{p:.0e}"),
-        _ => "<1e-99".to_owned(),
     }
 }
 
@@ -257,7 +237,12 @@ mod tests {
     fn window(verdict: &str, lower: f64) -> Value {
         json!({
             "window": "5m", "n": 100, "verdict": verdict, "reason": null, "alert": "inactive", "end_ms": 1_000_000,
-            "ece_l2": {"lower": lower, "upper": 0.3, "estimate_squared": 0.01}, "p_value": 0.02,
+            "ece_l2": {"lower": lower},
+            "error": {
+                "quantity": "ece_l2", "estimate": 0.1, "lower": lower, "upper": 0.3, "contains_zero": false,
+                "confidence": 0.9, "most": 0.05,
+            },
+            "p_value": 0.02,
         })
     }
 

@@ -163,7 +163,7 @@ pub struct MemoryBound {
 impl MemoryBound {
     /// The bound of a configuration.
     pub fn of(config: &Config) -> MemoryBound {
-        let streams = config.plan.models.iter().map(stream_bytes);
+        let models = || config.plan.models.iter();
         let read = config.sources.iter().filter(|s| s.input == Input::Kafka);
         let queues = read.map(|s| {
             let waiting = match s.decode.packing.format {
@@ -173,18 +173,13 @@ impl MemoryBound {
             fetched_bytes(s) + decoded_bytes(config) + waiting
         });
         let streams_max = config.plan.caps.streams_max as u64;
-        let held = config
-            .plan
-            .models
-            .iter()
-            .map(held_panes_bytes)
-            .max()
-            .unwrap_or(0);
-        let models = config.plan.models.iter();
-        let windows = models.map(|m| m.views.len() * m.ladder.windows.len()).max();
+        let held = models().map(held_panes_bytes).max().unwrap_or(0);
+        let windows = models()
+            .map(|m| m.views.len() * m.ladder.windows.len())
+            .max();
         let history = history::bytes_max(streams_max, windows.unwrap_or(0) as u64);
         MemoryBound {
-            stream_bytes: streams.max().unwrap_or(0),
+            stream_bytes: models().map(stream_bytes).max().unwrap_or(0),
             streams_max,
             vector_bytes: vector_bytes(config),
             bets_bytes: bets_bytes(config),
@@ -294,10 +289,8 @@ fn ahead_bytes(config: &Config) -> u64 {
         (views.max(1) * cells.packed + OPEN_PANE_BYTES)
             .saturating_mul(caps.open_panes_max as u64 + 1)
     });
-    let most = pane
-        .max()
-        .unwrap_or(0)
-        .saturating_mul(caps.streams_max as u64);
+    let most = pane.max().unwrap_or(0);
+    let most = most.saturating_mul(caps.streams_max as u64);
     most.min(caps.open_bytes_max as u64)
 }
 
@@ -361,10 +354,8 @@ fn vector_bytes(config: &Config) -> u64 {
     let reports = views
         .saturating_mul(STREAM_BYTES)
         .saturating_mul(caps.streams_max as u64);
-    cells
-        .unwrap_or(0)
-        .saturating_mul(versions)
-        .saturating_add(reports)
+    let cells = cells.unwrap_or(0).saturating_mul(versions);
+    cells.saturating_add(reports)
 }
 
 /// Cells of the vector views of one version, bytes.
@@ -388,12 +379,8 @@ fn version_bytes(model: &ModelPlan, cells_max: usize) -> u64 {
         };
         Some((shape.cells_most() * shape.cell_bytes()) as u64)
     };
-    let all = model
-        .views
-        .iter()
-        .filter_map(pane)
-        .fold(0, u64::saturating_add);
-    all.saturating_mul(panes)
+    let all = model.views.iter().filter_map(pane);
+    all.fold(0, u64::saturating_add).saturating_mul(panes)
 }
 
 /// The tables of bets of all models.
@@ -418,9 +405,8 @@ fn compared_bytes(config: &Config) -> u64 {
 /// the journal.
 fn notice_bytes(config: &Config) -> u64 {
     let queues = config.notify.sinks.iter().map(|s| s.queue_max as u64);
-    queues
-        .fold(0, u64::saturating_add)
-        .saturating_mul(2 * 2 * NOTICE_BYTES)
+    let places = queues.fold(0, u64::saturating_add);
+    places.saturating_mul(2 * 2 * NOTICE_BYTES)
 }
 
 /// State of one stream, bytes.

@@ -10,7 +10,6 @@ use super::problem::Problems;
 use super::value::{Value, WindowValue};
 use crate::judge::{ModelPlan, Plan};
 use crate::stats::view::View;
-use crate::window::width::Width;
 
 /// Records the contradictions of a configuration.
 pub fn check(
@@ -37,21 +36,6 @@ pub fn check(
             problems.add(record.entry("lateness").at, what, remedy);
         }
         too_short_to_decide(record, model.judge.min_events, problems);
-        let shortest = model.ladder.windows.iter().filter_map(|w| match w.width {
-            Width::Time { width_ms, .. } => Some(width_ms),
-            Width::Count { .. } => None,
-        });
-        let shortest = shortest.min().unwrap_or(0);
-        if plan.caps.expire_after_ms < shortest {
-            let what = format!(
-                "`stream_expiry` is {}, less than the shortest window of model `{name}`, {}: a stream stays at least as \
-                 long as its longest window",
-                shown(plan.caps.expire_after_ms),
-                shown(shortest)
-            );
-            let remedy = format!("write at least \"{}\"", shown(shortest));
-            problems.add(root.child("limits").entry("stream_expiry").at, what, remedy);
-        }
     }
 }
 

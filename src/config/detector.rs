@@ -34,7 +34,7 @@ pub fn detectors(
     if let Said::Budget(Budget::RunLength { .. } | Budget::Ever { .. }) = &shared
         && fleet.entry("streams").given
     {
-        let what = "`streams` divides a budget of time, and `budget` is none";
+        let what = "`streams` divides a budget of time, and `budget` is not one";
         let remedy = "remove `streams`, or write a budget such as \"1 per 30d\"";
         problems.add(fleet.entry("streams").at, what, remedy);
     }

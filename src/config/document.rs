@@ -111,14 +111,10 @@ pub fn read(text: &str, outside: &Outside<'_>, problems: &mut Problems<'_>) -> R
 /// The section of the model `*` with every default, for a file without models.
 pub fn any_model() -> Record {
     let mut problems = Problems::new("schema", "");
-    let outside = Outside {
-        variable: &|_| None,
-        directory: Path::new("").to_path_buf(),
-    };
     let mut walk = Walk {
         values: ValueReader {
             problems: &mut problems,
-            outside: &outside,
+            outside: &Outside::nothing(),
         },
         silent: true,
     };

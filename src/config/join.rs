@@ -27,11 +27,8 @@ impl JoinOptions {
             let meant = ["topics", "id", "model", "time"].map(|key| record.entry(key));
             if let Some(entry) = meant.into_iter().find(|e| e.given) {
                 let what = "[source.outcomes] has no `maturity`, so nothing would be joined";
-                problems.add(
-                    entry.at,
-                    what,
-                    "add `maturity = \"30m\"`: when outcomes are in",
-                );
+                let remedy = "add `maturity = \"30m\"`: when outcomes are in";
+                problems.add(entry.at, what, remedy);
             }
             return None;
         }
@@ -58,11 +55,8 @@ impl JoinOptions {
         let rows = record.owned("rows").or(shared);
         if topics.is_empty() && rows != decode.packing.rows {
             let what = "the source's topics carry both kinds of records, and `rows` differ";
-            problems.add(
-                record.entry("rows").at,
-                what,
-                "remove it here: the source's holds",
-            );
+            let remedy = "remove it here: the source's holds";
+            problems.add(record.entry("rows").at, what, remedy);
         }
         let labels = LabelOptions {
             model: record.owned("model"),

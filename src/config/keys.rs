@@ -86,10 +86,10 @@ sections! {
         options: Map, Unset { "session.timeout.ms" = "30000" };
     }
 
-    /// Encryption. Needs a binary built with the feature `tls`.
+    /// Encryption. Needs a binary built with the feature `tls`. The files are read when the process
+    /// starts: restart it after renewing one.
     "kafka.tls", repeated: false {
-        /// Whether to use TLS. Unset, `security.protocol` in `options` of [kafka] decides. The
-        /// files of this section are read when the process starts: restart it after renewing one.
+        /// Whether to use TLS. Unset, `security.protocol` in `options` of [kafka] decides.
         enabled: Truth, Value false;
         /// PEM file of the certificate authority of the brokers. Unset: those of the system.
         ca_file: Path, Unset "/etc/trueline/ca.pem";
@@ -170,8 +170,9 @@ sections! {
         /// Remove the key once the state exists again.
         on_missing_state: Start(&["stop", "committed"]), Value "stop";
         /// What to do with a partition that ends before the offset up to which it was read, because
-        /// its topic was recreated or its log was cut. `stop` suspends and reports it; otherwise it
-        /// is read from its oldest record or from its end.
+        /// its topic was recreated or its log was cut. `stop` suspends and reports it, also after a
+        /// restart and however long it is by then; otherwise it is read from its oldest record or
+        /// from its end.
         on_truncated: Choice(&["stop", "earliest", "latest"]), Value "stop";
         /// Whether repeated records that carry their outcome count once: records with the same
         /// partition, model, version, segment and id. Needs `fields.id`. The first that was counted
@@ -515,8 +516,9 @@ sections! {
         /// words), streams_firing, evidence (the numbers of window and detector in words), deployed
         /// (the newest deployment, if any), record, model, version, segment, view, window, status,
         /// severity, verdict, what (direction of the error, or why the alert was resolved),
-        /// direction, since, at, onset, n, ece, ece_lower, ece_upper, confidence, detectable,
-        /// tolerance, p_value, mean_score, event_rate, page. A literal brace is doubled.
+        /// direction, since, at, onset, n, error (what was compared with the tolerance, with its
+        /// interval), ece, ece_lower, ece_upper, confidence, detectable, tolerance, p_value,
+        /// mean_score, event_rate, page. A literal brace is doubled.
         summary: Text, Value "[{status}] {alert}: {what} ({streams})";
         /// The full text.
         description: Text, Value "{severity} since {since}: {evidence}.{deployed} {page}";
@@ -549,8 +551,8 @@ sections! {
         /// PEM file of the certificate authority of the sink. Unset: those of the system.
         ca_file: Path, Unset "/etc/trueline/ca.pem";
         /// Alerts that the sink gets: those that satisfy all of these. Labels model, version,
-        /// segment, view, severity (`page` or `warn`); `=` or `!=`; `*` matches any text. Unset:
-        /// all.
+        /// segment, view (`class:` with a name, or the number that alerts show), severity (`page`
+        /// or `warn`); `=` or `!=`; `*` matches any text. Unset: all.
         match: List, Unset ["severity=page", "model!=sandbox*"];
         /// Whether the sink gets resolutions.
         resolved: Truth, Value true;

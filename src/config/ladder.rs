@@ -26,11 +26,8 @@ pub fn ladder(entry: &Entry, lateness_ms: i64, problems: &mut Problems<'_>) -> L
     let before = problems.len();
     if items.is_empty() {
         let what = "`windows` is empty, so nothing would be judged";
-        problems.add(
-            entry.at,
-            what,
-            "write, for example, windows = [\"5m\", \"1h\"]",
-        );
+        let remedy = "write, for example, windows = [\"5m\", \"1h\"]";
+        problems.add(entry.at, what, remedy);
     }
     alone(items, problems);
     twins(items, problems);
@@ -63,11 +60,8 @@ fn alone(items: &[Placed<WindowValue>], problems: &mut Problems<'_>) {
         if width_ms % slide_ms != 0 || width_ms < slide_ms {
             let what = format!("the slide of window `{name}` does not divide its width");
             let sixth = shown(default_slide(*width_ms, 1));
-            problems.add(
-                item.at,
-                what,
-                format!("write, for example, slide = \"{sixth}\""),
-            );
+            let remedy = format!("write, for example, slide = \"{sixth}\"");
+            problems.add(item.at, what, remedy);
         } else if width_ms / slide_ms > PANES_MAX {
             let what = format!("window `{name}` has more than {PANES_MAX} slides in its width");
             let remedy = format!("make the slide {} or longer", shown(width_ms / PANES_MAX));

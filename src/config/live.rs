@@ -15,7 +15,7 @@ use std::hash::{Hash, Hasher};
 use siphasher::sip::SipHasher13;
 
 use super::document::Record;
-use super::keys::SECTIONS;
+use super::keys;
 use super::value::Value;
 use super::write::written;
 
@@ -161,12 +161,7 @@ fn is_live(section: &str, key: &str) -> bool {
 
 /// The name of an element of a repeated section.
 fn name(record: &Record) -> Option<String> {
-    let repeated = SECTIONS
-        .iter()
-        .any(|s| s.path == record.section && s.repeated);
-    if !repeated {
-        return None;
-    }
+    keys::section(record.section).filter(|s| s.repeated)?;
     let named = record.owned("name");
     let first = || Some(record.list("topics").first()?.value.clone());
     Some(named.or_else(first).unwrap_or_default())
@@ -181,12 +176,8 @@ fn plain(section: &str, key: &str, value: &Value) -> String {
             pairs.collect::<Vec<_>>().join(", ")
         }
         other => {
-            let kind = SECTIONS
-                .iter()
-                .find(|s| s.path == section)
-                .and_then(|s| s.key(key))
-                .map(|k| k.kind);
-            let text = kind.and_then(|kind| written(kind, other));
+            let key = keys::section(section).and_then(|s| s.key(key));
+            let text = key.and_then(|key| written(key.kind, other));
             text.unwrap_or_default()
         }
     }

@@ -70,6 +70,7 @@ pub use tls::TLS_BUILT;
 use value::Outside;
 
 /// A valid configuration.
+#[derive(Debug)]
 pub struct Config {
     /// Models, windows, tests and caps, for the engine.
     pub plan: Plan,
@@ -90,24 +91,7 @@ pub struct Config {
     /// Threads that decode and judge; 0 leaves it to the machine.
     pub threads: usize,
     /// The file with its defaults, for [`Config::effective`].
-    document: document::Record,
-}
-
-impl fmt::Debug for Config {
-    /// Omits the document, which contains secrets in plain text.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Config")
-            .field("plan", &self.plan)
-            .field("sources", &self.sources)
-            .field("registry", &self.registry)
-            .field("notify", &self.notify)
-            .field("http", &self.http)
-            .field("events", &self.events)
-            .field("state", &self.state)
-            .field("log", &self.log)
-            .field("threads", &self.threads)
-            .finish_non_exhaustive()
-    }
+    document: InForce,
 }
 
 impl Config {
@@ -138,12 +122,19 @@ impl Config {
         }
         models::settle_models(&mut document, document::any_model);
         views::settle_classes(&mut document, &mut problems);
-        Config::of(document, problems)
+        Config::of(document, true, problems)
     }
 
-    /// The options of a document whose models are settled.
-    fn of(document: document::Record, mut problems: Problems<'_>) -> Result<Config, Vec<Problem>> {
+    /// The options of a document whose models are settled. Its matchers need mean something to its
+    /// models only where it is a `whole` file.
+    fn of(
+        document: document::Record,
+        whole: bool,
+        mut problems: Problems<'_>,
+    ) -> Result<Config, Vec<Problem>> {
         let mut plan = models::plan(&document, &mut problems);
+        // After a problem the models may not be those that are meant.
+        let knows_models = whole && problems.is_empty();
         let sources = sources::sources(&document, &mut problems);
         let registry = registry::registry(&document, &mut problems);
         plan.joins = join::plans(&sources);
@@ -152,7 +143,8 @@ impl Config {
         let state = service::state(&document, &mut problems);
         let http = service::http(&document, &mut problems);
         let events = service::events(&document, &mut problems);
-        let notify = notify::notify(&document, http.listen, &mut problems);
+        let meant = (&plan, knows_models);
+        let notify = notify::notify(&document, http.listen, meant, &mut problems);
         tls::check(&document, &notify, &mut problems);
         let log = service::log(&document, &mut problems);
         match problems.is_empty() {
@@ -166,7 +158,7 @@ impl Config {
                 state,
                 log,
                 threads: document.child("limits").count("threads"),
-                document,
+                document: InForce(document),
             }),
             false => Err(problems.into_sorted()),
         }
@@ -180,7 +172,7 @@ impl Config {
 
     /// What of it needs a binary with TLS, and where that is.
     pub fn needs_tls(&self) -> Vec<(Place, String)> {
-        tls::needs(&self.document, &self.notify)
+        tls::needs(&self.document.0, &self.notify)
     }
 
     /// The files of [kafka.tls] that cannot be read, and what to do.
@@ -191,26 +183,24 @@ impl Config {
 
     /// Lets notifications link to a server that listens here, unless the file says otherwise.
     pub fn listens_on(&mut self, address: SocketAddr) {
-        let (external_url, runbook_url) = notify::links(&self.document, address);
+        let (external_url, runbook_url) = notify::links(&self.document.0, address);
         self.notify.external_url = external_url;
         self.notify.runbook_url = runbook_url;
     }
 
     /// Its values as those in force.
     pub fn in_force(&self) -> InForce {
-        InForce {
-            document: self.document.clone(),
-        }
+        self.document.clone()
     }
 
     /// All its keys, to compare with those of another configuration.
     pub fn keys(&self) -> live::Keys {
-        live::Keys::of(&self.document)
+        self.document.keys()
     }
 
     /// The configuration with every default in place and every secret masked, as TOML.
     pub fn effective(&self) -> String {
-        write::effective(&self.document)
+        write::effective(&self.document.0)
     }
 }
 
@@ -220,10 +210,10 @@ fn directory_of(file: &Path) -> PathBuf {
     file.parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
-/// The values in force: those of the start, and the live ones of the last reload. Shows none.
-pub struct InForce {
-    document: document::Record,
-}
+/// The values in force: those of the start, and the live ones of the last reload. Shows none, as
+/// some are secrets in plain text.
+#[derive(Clone)]
+pub struct InForce(document::Record);
 
 impl fmt::Debug for InForce {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -234,14 +224,15 @@ impl fmt::Debug for InForce {
 impl InForce {
     /// All its keys.
     pub fn keys(&self) -> live::Keys {
-        live::Keys::of(&self.document)
+        live::Keys::of(&self.0)
     }
 
     /// The values in force with the live ones of `new`. The problems are those that the two have
     /// with each other.
     pub fn with_live(&self, new: &Config) -> Result<Config, Vec<Problem>> {
-        let mut document = self.document.clone();
-        live::take_live(&mut document, &new.document);
-        Config::of(document, Problems::new("", ""))
+        let mut document = self.0.clone();
+        live::take_live(&mut document, &new.document.0);
+        // Models in force may lack what new matchers mean until the restart.
+        Config::of(document, false, Problems::new("", ""))
     }
 }

@@ -21,7 +21,7 @@ use super::detector::detectors;
 use super::document::Record;
 use super::feeds::feeds;
 use super::ladder;
-use super::problem::Problems;
+use super::problem::{Place, Problems};
 use super::value::Value;
 use super::{vectors, views};
 
@@ -73,11 +73,8 @@ pub fn plan(root: &Record, problems: &mut Problems<'_>) -> Plan {
 fn no_name_twice(models: &[Record], problems: &mut Problems<'_>) {
     for (i, m) in models.iter().enumerate() {
         let name = m.entry("name");
-        if let Some(first) = models[..i]
-            .iter()
-            .map(|o| o.entry("name"))
-            .find(|o| o.given && o.value == name.value)
-        {
+        let mut before = models[..i].iter().map(|o| o.entry("name"));
+        if let Some(first) = before.find(|o| o.given && o.value == name.value) {
             let what = format!(
                 "model `{}` has two sections, the first in line {}",
                 m.text("name").unwrap_or(""),
@@ -108,11 +105,9 @@ fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPl
     if let Value::Integer(i) = reliability.value
         && i > i64::from(level)
     {
-        problems.add(
-            reliability.at,
-            format!("`reliability_level` is {i}, finer than the model's `level` {level}"),
-            format!("write at most {level}, or raise `level`"),
-        );
+        let what = format!("`reliability_level` is {i}, finer than the model's `level` {level}");
+        let remedy = format!("write at most {level}, or raise `level`");
+        problems.add(reliability.at, what, remedy);
     }
     let sampling = sampling(record, &views, problems);
     let mut grid = Grid::new(axis(record, problems), level.clamp(1, 16));
@@ -145,21 +140,30 @@ fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPl
     }
 }
 
-/// Whether the events of a model are weighted. Either all its sources have weights or none.
+/// The place of a field that the sources of a model name; notes where some of them do not. `would`
+/// says what the others' events would be.
+fn of_all_sources(
+    record: &Record,
+    root: &Record,
+    (field, would): (&str, &str),
+    problems: &mut Problems<'_>,
+) -> Option<Place> {
+    let entries = || feeds(record, root).map(|s| s.child("source.fields").entry(field));
+    let first = entries().find(|e| e.given)?.at;
+    if !entries().all(|e| e.given) {
+        let name = record.text("name").unwrap_or_default();
+        let what =
+            format!("events of model `{name}` would {would} from this source and not from another");
+        let remedy = format!("give all sources of a model a `{field}`, or each a fixed `model`");
+        problems.add(first, what, remedy);
+    }
+    Some(first)
+}
+
+/// Whether the events of a model are weighted.
 fn weighted(record: &Record, root: &Record, problems: &mut Problems<'_>) -> bool {
-    let name = record.text("name");
-    let sources: Vec<&Record> = feeds(record, root).collect();
-    let entry = |s: &Record| s.child("source.fields").entry("weight").clone();
-    let Some(first) = sources.iter().map(|s| entry(s)).find(|e| e.given) else {
+    if of_all_sources(record, root, ("weight", "be weighted"), problems).is_none() {
         return false;
-    };
-    if sources.iter().any(|s| !entry(s).given) {
-        let what = format!(
-            "events of model `{}` would be weighted from this source and not from another",
-            name.unwrap_or_default()
-        );
-        let remedy = "give all sources of a model a `weight`, or each a fixed `model`";
-        problems.add(first.at, what, remedy);
     }
     let test = record.child("model.test");
     let unsound = [
@@ -180,18 +184,11 @@ fn weighted(record: &Record, root: &Record, problems: &mut Problems<'_>) -> bool
             problems.add(test.entry(key).at, what, format!("write \"{sound}\""));
         }
     }
-    let budget = record.child("model.alert").entry("budget");
-    if record
-        .child("model.alert")
-        .text("budget")
-        .is_some_and(|b| b != "none")
-    {
+    let alert = record.child("model.alert");
+    if alert.text("budget").is_some_and(|b| b != "none") {
         let what = "the detector bets on outcomes of equal weight, and events are weighted";
-        problems.add(
-            budget.at,
-            what,
-            "remove `budget`: windows are tested by weight",
-        );
+        let remedy = "remove `budget`: windows are tested by weight";
+        problems.add(alert.entry("budget").at, what, remedy);
     }
     if test.text("discrete") == Some("on") {
         let what =
@@ -202,25 +199,16 @@ fn weighted(record: &Record, root: &Record, problems: &mut Problems<'_>) -> bool
     true
 }
 
-/// Whether the events of a model are clustered. Either all its sources name clusters or none.
+/// Whether the events of a model are clustered.
 fn clustered(record: &Record, root: &Record, problems: &mut Problems<'_>) -> bool {
-    let sources: Vec<&Record> = feeds(record, root).collect();
-    let entry = |s: &Record, key: &str| s.child("source.fields").entry(key).clone();
-    let named = |s: &Record| entry(s, "cluster");
-    let Some(first) = sources.iter().map(|s| named(s)).find(|e| e.given) else {
+    let would = ("cluster", "have clusters");
+    let Some(at) = of_all_sources(record, root, would, problems) else {
         return false;
     };
-    if sources.iter().any(|s| !named(s).given) {
-        let what = format!(
-            "events of model `{}` would have clusters from this source and not from another",
-            record.text("name").unwrap_or_default()
-        );
-        let remedy = "give all sources of a model a `cluster`, or each a fixed `model`";
-        problems.add(first.at, what, remedy);
-    }
-    if sources.iter().any(|s| entry(s, "weight").given) {
+    let weighted = |s: &Record| s.child("source.fields").entry("weight").given;
+    if feeds(record, root).any(weighted) {
         let what = "`cluster` is given together with `weight`, and weighted events have no tests by cluster";
-        problems.add(first.at, what, "remove one of them");
+        problems.add(at, what, "remove one of them");
     }
     let test = record.child("model.test");
     let unsound = [
@@ -228,7 +216,7 @@ fn clustered(record: &Record, root: &Record, problems: &mut Problems<'_>) -> boo
         ("interval_reach", "conditional"),
         ("discrete", "auto"),
     ];
-    let independent = |problems: &mut Problems<'_>, key: &str, remedy: String| {
+    let mut independent = |key: &str, remedy: &str| {
         let text = test.text(key).unwrap_or_default();
         let what = format!(
             "`{key}` is \"{text}\", which takes events as independent, and they are clustered"
@@ -236,19 +224,13 @@ fn clustered(record: &Record, root: &Record, problems: &mut Problems<'_>) -> boo
         problems.add(test.entry(key).at, what, remedy);
     };
     for (key, sound) in unsound {
-        if test
-            .text(key)
-            .is_some_and(|text| text != sound && text != "off")
-        {
-            independent(problems, key, format!("write \"{sound}\""));
+        let text = test.text(key);
+        if text.is_some_and(|text| text != sound && text != "off") {
+            independent(key, &format!("write \"{sound}\""));
         }
     }
     if test.text("decide_by") == Some("paper") {
-        independent(
-            problems,
-            "decide_by",
-            "write \"combined\" or \"tcal\"".to_owned(),
-        );
+        independent("decide_by", "write \"combined\" or \"tcal\"");
     }
     true
 }
@@ -299,11 +281,8 @@ fn sampling(record: &Record, views: &[View], problems: &mut Problems<'_>) -> Sam
     if sampling != Sampling::default() && views != [View::Binary] {
         let at = section.given_place(&keys).unwrap_or(section.at);
         let what = "negatives can be sampled of the view `binary` alone, and this model has others";
-        problems.add(
-            at,
-            what,
-            "remove [model.sampling], or give this model `views = [\"binary\"]`",
-        );
+        let remedy = "remove [model.sampling], or give this model `views = [\"binary\"]`";
+        problems.add(at, what, remedy);
     }
     sampling
 }

@@ -5,20 +5,29 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::alert::Matcher;
+use crate::judge::Plan;
 use crate::notify::template::{PLACEHOLDERS, TemplateError};
 use crate::notify::{GroupBy, Kind, NotifyOptions, SinkOptions, Template, Texts};
 use crate::notify::{opsgenie, pagerduty};
 
 use super::document::Record;
-use super::problem::Problems;
+use super::problem::{Place, Problems};
 use super::value::nearest;
 use super::write::MASK;
 
 /// Default topic of alerts.
 pub const TOPIC: &str = "trueline-alerts";
 
+/// The models, and whether it is a problem if a matcher means nothing to them.
+type Meant<'p> = (&'p Plan, bool);
+
 /// Options of notifications. `listen` is the default address of the pages.
-pub fn notify(root: &Record, listen: SocketAddr, problems: &mut Problems<'_>) -> NotifyOptions {
+pub fn notify(
+    root: &Record,
+    listen: SocketAddr,
+    meant: Meant<'_>,
+    problems: &mut Problems<'_>,
+) -> NotifyOptions {
     let record = root.child("notify");
     let texts = Texts {
         summary: template(record, "summary", problems),
@@ -26,7 +35,7 @@ pub fn notify(root: &Record, listen: SocketAddr, problems: &mut Problems<'_>) ->
     };
     let mut sinks: Vec<SinkOptions> = Vec::new();
     for sink in root.all("sink") {
-        let options = options(sink, record.truth("dry_run"), problems);
+        let options = options(sink, record.truth("dry_run"), meant, problems);
         if sinks.iter().any(|s| s.name == options.name) {
             let what = format!("two sinks are called `{}`", options.name);
             problems.add(sink.entry("name").at, what, "give each a name of its own");
@@ -116,7 +125,12 @@ fn template(record: &Record, key: &str, problems: &mut Problems<'_>) -> Template
     Template::parse("").unwrap_or_else(|_| unreachable!("an empty text has no braces"))
 }
 
-fn options(sink: &Record, dry_run: bool, problems: &mut Problems<'_>) -> SinkOptions {
+fn options(
+    sink: &Record,
+    dry_run: bool,
+    meant: Meant<'_>,
+    problems: &mut Problems<'_>,
+) -> SinkOptions {
     let kind = match sink.text("kind") {
         Some("webhook") => Kind::Webhook,
         Some("slack") => Kind::Slack,
@@ -134,7 +148,7 @@ fn options(sink: &Record, dry_run: bool, problems: &mut Problems<'_>) -> SinkOpt
         secret: sink.owned("secret"),
         authorization: sink.owned("authorization"),
         ca_file: sink.path("ca_file").map(Path::to_path_buf),
-        matchers: matchers(sink, problems),
+        matchers: matchers(sink, meant, problems),
         resolved: sink.truth("resolved"),
         timeout: duration("timeout"),
         retry_max: duration("retry_max"),
@@ -170,11 +184,8 @@ fn address(sink: &Record, kind: Kind, problems: &mut Problems<'_>) -> String {
     };
     if public.is_some() && !sink.entry("secret").given {
         let what = format!("a sink of the kind \"{name}\" has no `secret`");
-        problems.add(
-            sink.at,
-            what,
-            "write the key of the integration: secret = \"${KEY}\"",
-        );
+        let remedy = "write the key of the integration: secret = \"${KEY}\"";
+        problems.add(sink.at, what, remedy);
     }
     let given = sink.owned(needed);
     let Some(address) = given.or(public.map(str::to_owned)) else {
@@ -187,26 +198,41 @@ fn address(sink: &Record, kind: Kind, problems: &mut Problems<'_>) -> String {
     let at = sink.entry(needed).at;
     let http = address.starts_with("http://") || address.starts_with("https://");
     if kind != Kind::Kafka && !http && address != MASK {
-        problems.add(
-            at,
-            "`url` is neither http nor https",
-            "write \"http://host:port\"",
-        );
+        let what = "`url` is neither http nor https";
+        let remedy = "write \"http://host:port\"";
+        problems.add(at, what, remedy);
     }
     address
 }
 
-fn matchers(sink: &Record, problems: &mut Problems<'_>) -> Vec<Matcher> {
-    let mut matchers = Vec::new();
+fn matchers(
+    sink: &Record,
+    (plan, knows_models): Meant<'_>,
+    problems: &mut Problems<'_>,
+) -> Vec<Matcher> {
+    let mut refuse = |at: Place, what: &str| {
+        let (what, remedy) = what.rsplit_once("; ").unwrap_or((what, "correct it"));
+        problems.add(at, what, remedy);
+    };
+    let (mut places, mut list) = (Vec::new(), Vec::new());
     for item in sink.list("match") {
         let matcher = item.value.parse::<Matcher>();
         match matcher.and_then(|m| m.possible().map(|()| m)) {
-            Ok(matcher) => matchers.push(matcher),
-            Err(what) => {
-                let (what, remedy) = what.rsplit_once("; ").unwrap_or((&what, "correct it"));
-                problems.add(item.at, what, remedy);
+            Ok(matcher) => {
+                places.push(item.at);
+                list.push(matcher);
             }
+            Err(what) => refuse(item.at, &what),
         }
     }
-    matchers
+    let meant = |(at, matcher): (Place, &Matcher)| {
+        let meant = plan.meant(matcher, &list);
+        meant.unwrap_or_else(|what| {
+            if knows_models {
+                refuse(at, &what);
+            }
+            matcher.clone()
+        })
+    };
+    places.into_iter().zip(&list).map(meant).collect()
 }

@@ -21,6 +21,8 @@ pub struct SourceOptions {
     pub decode: DecodeOptions,
     /// Separate outcomes.
     pub join: Option<JoinOptions>,
+    /// Names of the models that are configured.
+    pub models: Vec<String>,
     /// How far apart two records of one id may be to count once; `None` where each counts.
     pub deduplicate_ms: Option<i64>,
 }
@@ -131,11 +133,7 @@ mod tests {
                 "version = 1\n[kafka]\nbrokers = \"b:1\"\n[[source]]\ntopics = [\"fraud\", \"credit\"]\n\
                  [source.fields]\nscore = \"s\"\nid = \"id\"\n{outcomes}\n"
             );
-            let outside = Outside {
-                variable: &|_| None,
-                directory: ".".into(),
-            };
-            let mut config = Config::parse(&text, "test", &outside).expect("valid");
+            let mut config = Config::parse(&text, "test", &Outside::nothing()).expect("valid");
             config.sources.remove(0)
         };
         let names = ["fraud", "credit", "chargebacks", "repaid"];

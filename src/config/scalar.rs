@@ -107,10 +107,7 @@ fn choice(words: &[&str], text: &str) -> Result<Value, Fault> {
     if words.contains(&text) {
         return Ok(Value::Text(text.to_owned()));
     }
-    let what = format!(
-        "is \"{text}\", which is none of {}",
-        Kind::Choice(&[]).list_of(words)
-    );
+    let what = format!("is \"{text}\", which is none of {}", list_of(words));
     let lower = text.to_lowercase();
     let foreign = |(other, ours): &&(&str, &str)| *other == lower && words.contains(ours);
     let ours = FOREIGN_WORDS.iter().find(foreign).map(|(_, ours)| *ours);
@@ -146,7 +143,7 @@ fn outside_bounds(kind: Kind, text: &str) -> Fault {
 fn with_article(kind: Kind) -> String {
     match kind {
         Kind::Text | Kind::Secret => "text in quotes".to_owned(),
-        Kind::Choice(words) => format!("one of {}", kind.list_of(words)),
+        Kind::Choice(words) => format!("one of {}", list_of(words)),
         Kind::Address => "an `address:port` in quotes".to_owned(),
         Kind::Duration | Kind::Time => "a duration in quotes".to_owned(),
         Kind::Truth => kind.words(),
@@ -155,10 +152,8 @@ fn with_article(kind: Kind) -> String {
     }
 }
 
-impl Kind {
-    /// Words in quotes, separated by commas.
-    fn list_of(&self, words: &[&str]) -> String {
-        let quoted: Vec<String> = words.iter().map(|w| format!("\"{w}\"")).collect();
-        quoted.join(", ")
-    }
+/// Words in quotes, separated by commas.
+fn list_of(words: &[&str]) -> String {
+    let quoted: Vec<String> = words.iter().map(|w| format!("\"{w}\"")).collect();
+    quoted.join(", ")
 }

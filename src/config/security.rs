@@ -38,11 +38,8 @@ pub fn security(
         && let Some(at) = sasl.given_place(&useless)
     {
         let remedy = "add `mechanism = \"SCRAM-SHA-512\"` or the one your brokers use";
-        problems.add(
-            at,
-            "credentials without a `mechanism` would not be used",
-            remedy,
-        );
+        let what = "credentials without a `mechanism` would not be used";
+        problems.add(at, what, remedy);
     }
     let files = ["ca_file", "certificate_file", "key_file", "key_password"];
     if !enabled.given
@@ -51,11 +48,8 @@ pub fn security(
     {
         let what =
             "[kafka.tls] has files and no `enabled`: they would not be used, and nothing encrypted";
-        problems.add(
-            at,
-            what,
-            "add `enabled = true`, or `enabled = false` to keep them unused",
-        );
+        let remedy = "add `enabled = true`, or `enabled = false` to keep them unused";
+        problems.add(at, what, remedy);
     }
     let file = |key: &str| tls.path(key).map(|p| p.display().to_string());
     let extra = [

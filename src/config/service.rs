@@ -15,12 +15,13 @@ use crate::store::event_log::LogLimits;
 
 /// Address and limits of the HTTP server.
 pub fn http(root: &Record, problems: &mut Problems<'_>) -> HttpOptions {
-    for host in root.child("http").list("hosts") {
+    let record = root.child("http");
+    for host in record.list("hosts") {
         if let Some((what, remedy)) = no_host(&host.value) {
             problems.add(host.at, what, remedy);
         }
     }
-    let listen = match root.child("http").entry("listen").value {
+    let listen = match record.entry("listen").value {
         Value::Address(address) => address,
         _ => ([127, 0, 0, 1], 9464).into(),
     };
@@ -29,12 +30,9 @@ pub fn http(root: &Record, problems: &mut Problems<'_>) -> HttpOptions {
         series_max: root.child("limits").count("series_max"),
         cell_streams_max: root.child("limits").count("cell_series_streams"),
         access: AccessOptions {
-            hosts: root.child("http").strings("hosts"),
-            token: root.child("http").owned("token"),
-            event_bytes_max: root
-                .child("http")
-                .child("http.events")
-                .bytes("request_bytes_max"),
+            hosts: record.strings("hosts"),
+            token: record.owned("token"),
+            event_bytes_max: record.child("http.events").bytes("request_bytes_max"),
         },
     }
 }
@@ -83,11 +81,8 @@ pub fn events(root: &Record, problems: &mut Problems<'_>) -> EventOptions {
     if options.limits.bytes_max < least {
         let what =
             "`bytes_max` is under sixteen times `request_bytes_max`: a few requests fill the log";
-        problems.add(
-            record.entry("bytes_max").at,
-            what,
-            format!("write at least {least} bytes, or a smaller `request_bytes_max`"),
-        );
+        let remedy = format!("write at least {least} bytes, or a smaller `request_bytes_max`");
+        problems.add(record.entry("bytes_max").at, what, remedy);
     }
     options
 }
@@ -137,11 +132,10 @@ fn verdicts(record: &Record, interval_ms: i64, problems: &mut Problems<'_>) -> V
         );
     }
     if verdicts == Verdicts::All && record.milliseconds("missing_after") < 2 * interval_ms {
-        problems.add(
-            record.entry("missing_after").at,
-            "`missing_after` is less than twice the `interval` at which checkpoints are written",
-            "write a longer time: after it verdicts continue without a partition",
-        );
+        let what =
+            "`missing_after` is less than twice the `interval` at which checkpoints are written";
+        let remedy = "write a longer time: after it verdicts continue without a partition";
+        problems.add(record.entry("missing_after").at, what, remedy);
     }
     verdicts
 }

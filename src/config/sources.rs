@@ -25,11 +25,8 @@ pub fn sources(root: &Record, problems: &mut Problems<'_>) -> Vec<SourceOptions>
     let records = root.all("source");
     if records.is_empty() {
         let remedy = "add `[[source]]` with `topics = [\"predictions\"]`";
-        problems.add(
-            root.at,
-            "there is no [[source]], so nothing would be read",
-            remedy,
-        );
+        let what = "there is no [[source]], so nothing would be read";
+        problems.add(root.at, what, remedy);
     }
     let shared = kafka(root, problems);
     topics_apart(records, problems);
@@ -79,6 +76,9 @@ pub fn sources(root: &Record, problems: &mut Problems<'_>) -> Vec<SourceOptions>
         out.push(SourceOptions {
             name,
             input: inputs::input(record),
+            models: (root.all("model").iter())
+                .filter_map(|m| m.owned("name"))
+                .collect(),
             kafka,
             deduplicate_ms: once.then(|| record.milliseconds("deduplicate_within")),
             decode,
@@ -143,11 +143,8 @@ fn topics_apart(records: &[Record], problems: &mut Problems<'_>) {
         let dead = record.entry("dead_letter");
         if let Some(topic) = record.text("dead_letter").filter(|t| read.contains_key(t)) {
             let what = format!("dead-letter topic `{topic}` is also read");
-            problems.add(
-                dead.at,
-                what,
-                "name another, or bad records come round for ever",
-            );
+            let remedy = "name another, or bad records come round for ever";
+            problems.add(dead.at, what, remedy);
         }
     }
 }

@@ -74,6 +74,16 @@ pub struct Outside<'a> {
     pub directory: PathBuf,
 }
 
+impl Outside<'static> {
+    /// No variables; paths start at the working directory.
+    pub fn nothing() -> Outside<'static> {
+        Outside {
+            variable: &|_| None,
+            directory: PathBuf::from("."),
+        }
+    }
+}
+
 /// A problem of one value, and the remedy.
 pub(super) type Fault = (String, String);
 

@@ -88,6 +88,15 @@ impl ValueReader<'_, '_> {
     fn list(&mut self, name: &str, value: &Spanned<DeValue<'_>>) -> Option<Vec<Placed<String>>> {
         let items = match value.get_ref() {
             DeValue::Array(items) => &items[..],
+            DeValue::Table(_) => {
+                let at = self.problems.place(&value.span());
+                let (what, remedy) = mismatch(Kind::List, "a table");
+                let remedy = match name {
+                    "outcome_map" => "write, for example, [\"fraud=1\"]".to_owned(),
+                    _ => remedy,
+                };
+                return self.note(name, at, Err((what, remedy)));
+            }
             _ => std::slice::from_ref(value),
         };
         let mut out = Vec::with_capacity(items.len());

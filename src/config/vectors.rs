@@ -32,11 +32,8 @@ pub fn check(record: &Record, views: &[View], weighted: bool, problems: &mut Pro
 pub fn refuse_clustered(record: &Record, views: &[View], problems: &mut Problems<'_>) {
     if views.iter().any(|v| v.is_vector()) {
         let what = "tests of whole vectors take events as independent, and events of this model are clustered";
-        problems.add(
-            record.entry("views").at,
-            what,
-            "use `top_label` and `class:` views, or remove `cluster`",
-        );
+        let remedy = "use `top_label` and `class:` views, or remove `cluster`";
+        problems.add(record.entry("views").at, what, remedy);
     }
 }
 

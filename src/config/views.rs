@@ -72,11 +72,8 @@ pub fn views(record: &Record, classes: &[String], problems: &mut Problems<'_>) -
     }
     if record.list("views").is_empty() {
         let what = "`views` is empty, so nothing would be tested";
-        problems.add(
-            record.entry("views").at,
-            what,
-            "write `views = [\"binary\"]`",
-        );
+        let remedy = "write `views = [\"binary\"]`";
+        problems.add(record.entry("views").at, what, remedy);
     }
     views
 }

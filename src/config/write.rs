@@ -4,8 +4,6 @@
 //! how to write it. Secrets are always masked, including those of the librdkafka options, by the
 //! same rule as in logs ([`is_secret`]).
 
-use std::fmt::Write;
-
 use crate::kafka::is_secret;
 
 use super::document::Record;
@@ -173,20 +171,9 @@ fn size(bytes: u64) -> String {
     bytes.to_string()
 }
 
-/// A basic string of TOML.
+/// A basic string of TOML: that of JSON, which leaves U+007F as it is.
 fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            c if c.is_control() => drop(write!(out, "\\u{:04X}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
+    let out = serde_json::Value::from(text).to_string();
     // Reading it again must not replace anything.
-    out.replace("${", "$${")
+    out.replace('\u{7f}', "\\u007F").replace("${", "$${")
 }

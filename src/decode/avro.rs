@@ -20,7 +20,7 @@ use super::avro_schema::{Node, Schema};
 use super::frame::varint;
 use super::path::{Paths, Target};
 use super::scan::DEPTH_MAX;
-use super::sink::{self, Sink, TOO_MUCH_TEXT, text_budget};
+use super::sink::{self, NOT_TEXT, Sink, TOO_MUCH_TEXT, text_budget};
 use super::value::Kind;
 
 /// What to do with the next value.
@@ -129,12 +129,10 @@ impl<'a> Walk<'a> {
         if depth >= DEPTH_MAX {
             return self.fault("nested too deeply");
         }
-        match self.steps.checked_sub(1) {
-            Some(left) => self.steps = left,
-            None => {
-                return self.fault("a schema that visits far more nodes than the record has bytes");
-            }
-        }
+        let Some(left) = self.steps.checked_sub(1) else {
+            return self.fault("a schema that visits far more nodes than the record has bytes");
+        };
+        self.steps = left;
         Ok(())
     }
 
@@ -192,7 +190,7 @@ impl<'a> Walk<'a> {
                 text.push('[');
                 while let Some(count) = self.block()? {
                     for _ in 0..count {
-                        comma(text, '[');
+                        sink::comma(text);
                         self.value(*item, text, true, depth + 1)?;
                     }
                 }
@@ -203,9 +201,7 @@ impl<'a> Walk<'a> {
                 text.push('{');
                 while let Some(count) = self.block()? {
                     for _ in 0..count {
-                        comma(text, '{');
-                        sink::string(self.text()?, true, text);
-                        text.push(':');
+                        sink::key(self.text()?, text);
                         self.value(*value, text, true, depth + 1)?;
                     }
                 }
@@ -215,9 +211,7 @@ impl<'a> Walk<'a> {
             Node::Record(fields) => {
                 text.push('{');
                 for (name, node) in fields {
-                    comma(text, '{');
-                    sink::string(name, true, text);
-                    text.push(':');
+                    sink::key(name, text);
                     self.value(*node, text, true, depth + 1)?;
                 }
                 text.push('}');
@@ -237,23 +231,12 @@ impl<'a> Walk<'a> {
         let at = self.at;
         let bytes = self.take(n)?;
         let Some(scale) = scale else {
-            return match std::str::from_utf8(bytes) {
-                Ok(s) => Ok(sink::string(s, quoted, text)),
-                Err(_) if quoted => Ok(sink::null(text)),
-                Err(_) => Err(Fault {
-                    at,
-                    what: "bytes in a wanted field that are not text",
-                }),
-            };
+            return sink::bytes(bytes, quoted, text).ok_or(Fault { at, what: NOT_TEXT });
         };
         let negative = bytes.first().is_some_and(|b| b & 0x80 != 0);
         let mut wide = [if negative { 0xff } else { 0 }; 16];
-        let Some(start) = wide.len().checked_sub(n) else {
-            return Err(Fault {
-                at,
-                what: "a decimal of more than 16 bytes",
-            });
-        };
+        let what = "a decimal of more than 16 bytes";
+        let start = wide.len().checked_sub(n).ok_or(Fault { at, what })?;
         wide[start..].copy_from_slice(bytes);
         Ok(sink::decimal(i128::from_be_bytes(wide), scale, text))
     }
@@ -313,24 +296,16 @@ impl<'a> Walk<'a> {
 
     fn choice(&mut self, choices: usize) -> Read<usize> {
         let at = self.at;
-        let choice = usize::try_from(self.long()?).unwrap_or(usize::MAX);
-        if choice < choices {
-            return Ok(choice);
-        }
-        Err(Fault {
-            at,
-            what: "a branch or symbol that its schema does not have",
-        })
+        let what = "a branch or symbol that its schema does not have";
+        let choice = usize::try_from(self.long()?).ok();
+        choice.filter(|c| *c < choices).ok_or(Fault { at, what })
     }
 
     fn text(&mut self) -> Read<&'a str> {
         let n = self.length()?;
         let at = self.at;
-        let bytes = self.take(n)?;
-        std::str::from_utf8(bytes).map_err(|_| Fault {
-            at,
-            what: "text that is not UTF-8",
-        })
+        let what = "text that is not UTF-8";
+        std::str::from_utf8(self.take(n)?).map_err(|_| Fault { at, what })
     }
 
     fn truth(&mut self) -> Read<bool> {
@@ -342,20 +317,14 @@ impl<'a> Walk<'a> {
     }
 
     fn length(&mut self) -> Read<usize> {
-        let n = self.long()?;
-        match usize::try_from(n) {
-            Ok(n) => Ok(n),
-            Err(_) => self.fault("a negative length"),
-        }
+        let n = usize::try_from(self.long()?);
+        n.or_else(|_| self.fault("a negative length"))
     }
 
     #[inline]
     fn long(&mut self) -> Read<i64> {
-        let start = self.at;
-        varint(self.bytes, &mut self.at).ok_or(Fault {
-            at: start,
-            what: "an integer that does not end",
-        })
+        let (at, what) = (self.at, "an integer that does not end");
+        varint(self.bytes, &mut self.at).ok_or(Fault { at, what })
     }
 
     fn array<const N: usize>(&mut self) -> Read<[u8; N]> {
@@ -377,12 +346,5 @@ impl<'a> Walk<'a> {
     #[cold]
     fn fault<T>(&self, what: &'static str) -> Read<T> {
         Err(Fault { at: self.at, what })
-    }
-}
-
-/// A comma, unless the array or object was just opened.
-fn comma(text: &mut String, open: char) {
-    if !text.ends_with(open) {
-        text.push(',');
     }
 }

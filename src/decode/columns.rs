@@ -79,12 +79,11 @@ impl<'c> Labels<'c> {
         }
         if !self.positive_seen {
             return Err(format!(
-                "no label is `{positive}` up to here; the file has `{negative}`, `{text}`"
+                "no label is `{positive}` up to here; the file has `{negative}`, `{text}`{MORE_CLASSES}"
             ));
         }
         Err(format!(
-            "label '{text}' is a third one beside '{positive}' and '{negative}'; give the label of one class against \
-             the rest"
+            "label '{text}' is a third one beside '{positive}' and '{negative}'{MORE_CLASSES}"
         ))
     }
 
@@ -127,6 +126,10 @@ pub fn without_positive(columns: &Columns) -> Option<String> {
     })
 }
 
+/// What to do where there are more labels than two.
+const MORE_CLASSES: &str = "; of more than two classes, give the probability of each with --classes and one of them \
+                            with --view class:K, or a label that says whether this class happened";
+
 /// What to say of an empty label.
 const NO_LABEL: &str = "there is no label; leave out events without an outcome";
 
@@ -166,9 +169,11 @@ mod tests {
         let mut labels = Labels::new(&columns);
         assert_eq!(labels.outcome("yes"), Ok(false));
         let why = labels.outcome("no").unwrap_err();
-        assert_eq!(
-            why,
-            "no label is `Yes` up to here; the file has `yes`, `no`"
+        let words = "no label is `Yes` up to here; the file has `yes`, `no`; of more than two";
+        assert!(why.starts_with(words), "{why}");
+        assert!(
+            why.contains("--classes") && why.contains("--view class:K"),
+            "{why}"
         );
         let why = without_positive(&columns).unwrap();
         assert!(why.starts_with("no label is `Yes`"), "{why}");

@@ -134,26 +134,23 @@ impl Fields {
                 false => outer(name).then(|| format!("data.{name}")),
             })?),
         };
-        let rows = match array {
-            None => None,
-            Some(rows) => {
-                let slots: Vec<usize> = (0..n)
-                    .filter(|&s| within(&all.names[s]).is_some())
-                    .collect();
-                if slots.is_empty() {
-                    return Err(DecodeOptionsError(format!(
-                        "no field lies within `rows`, `{rows}`; write the paths of what a row holds as \
-                         `{rows}.score`"
-                    )));
-                }
-                Some(Rows {
-                    slot: n,
-                    inner: all.rewritten(within)?,
-                    slots,
-                    spans: Vec::new(),
-                })
+        let rows = |rows: &str| {
+            let slots: Vec<usize> = (0..n)
+                .filter(|&s| within(&all.names[s]).is_some())
+                .collect();
+            if slots.is_empty() {
+                return Err(DecodeOptionsError(format!(
+                    "no field lies within `rows`, `{rows}`; write the paths of what a row holds as `{rows}.score`"
+                )));
             }
+            Ok(Rows {
+                slot: n,
+                inner: all.rewritten(within)?,
+                slots,
+                spans: Vec::new(),
+            })
         };
+        let rows = array.map(rows).transpose()?;
         let names = all.names.iter().enumerate();
         Ok(Fields {
             attributes: names
@@ -300,14 +297,11 @@ impl Fields {
 
     #[cold]
     fn too_large(&self, payload: &[u8]) -> Rejection {
-        Rejection::new(
-            Reason::TooLarge,
-            format!(
-                "the record has {} bytes, more than `record_bytes_max` = {}; shorten it or raise the limit",
-                payload.len(),
-                self.record_bytes_max
-            ),
-        )
+        let (bytes, most) = (payload.len(), self.record_bytes_max);
+        let why = format!(
+            "the record has {bytes} bytes, more than `record_bytes_max` = {most}; shorten it or raise the limit"
+        );
+        Rejection::new(Reason::TooLarge, why)
     }
 
     /// A record in JSON.
@@ -340,27 +334,32 @@ impl Fields {
             text: &mut self.scratch,
         };
         let bytes = &payload[FRAME..];
-        match self.programs.get_mut(&id) {
-            None => Err(Rejection::new(
-                Reason::UnknownSchema,
-                format!("schema {id} is not known; register it before sending records of it"),
-            )),
-            Some(Program::Useless(why)) => Err(Rejection::new(
-                Reason::UnknownSchema,
-                format!("schema {id} cannot be used: {why}"),
-            )),
-            Some(Program::Avro(program)) => program
-                .read(bytes, &mut sink)
-                .map_err(|fault| not_avro(id, &fault)),
-            Some(Program::Protobuf(program)) => {
-                program.read(bytes, &self.data, &mut sink).map_err(|why| {
-                    Rejection::new(
-                        Reason::Malformed,
-                        format!("not a message of schema {id}: {why}"),
-                    )
-                })
+        let (reason, why) = match self.programs.get_mut(&id) {
+            Some(Program::Avro(program)) => match program.read(bytes, &mut sink) {
+                Ok(()) => return Ok(()),
+                Err(avro::Fault { at, what }) => {
+                    let at = FRAME + at;
+                    let why = format!("byte {at}: {what}, so this is not a record of schema {id}");
+                    (Reason::Malformed, why)
+                }
+            },
+            Some(Program::Protobuf(program)) => match program.read(bytes, &self.data, &mut sink) {
+                Ok(()) => return Ok(()),
+                Err(why) => {
+                    let why = format!("not a message of schema {id}: {why}");
+                    (Reason::Malformed, why)
+                }
+            },
+            Some(Program::Useless(why)) => {
+                let why = format!("schema {id} cannot be used: {why}");
+                (Reason::UnknownSchema, why)
             }
-        }
+            None => {
+                let why = "is not known; register it before sending records of it";
+                (Reason::UnknownSchema, format!("schema {id} {why}"))
+            }
+        };
+        Err(Rejection::new(reason, why))
     }
 
     /// Attributes of a binary CloudEvent, from the headers.
@@ -402,25 +401,18 @@ impl Fields {
             bytes: &text_of(payload, self.start, &self.scratch)[..array.end],
             at: array.start + 1,
         };
-        s.space();
-        while s.peek() != Some(b']') {
+        s.each(b']', |s| -> Result<(), Rejection> {
             let start = s.at;
             let item = s.value(true, 0);
             item.map_err(|f| Rejection::fault(f, s.bytes))?;
             rows.spans.push((start, s.at));
-            s.space();
-            s.eat(b',');
-            s.space();
+            Ok(())
+        })?;
+        if rows.spans.is_empty() {
+            let (shown, remedy) = ("an empty array", "send no record when there are no rows");
+            return Err(Rejection::value(Reason::MissingField, name, shown, remedy));
         }
-        match rows.spans.len() {
-            0 => Err(Rejection::value(
-                Reason::MissingField,
-                name,
-                "an empty array",
-                "send no record when there are no rows",
-            )),
-            n => Ok(n),
-        }
+        Ok(rows.spans.len())
     }
 
     fn scan_row(&mut self, payload: &[u8], row: usize) -> Result<(), Rejection> {
@@ -482,16 +474,4 @@ fn check_utf8(bytes: &[u8], start: usize) -> Result<(), Rejection> {
 /// The part of `name` below `rows`.
 fn below<'n>(name: &'n str, rows: &str) -> Option<&'n str> {
     name.strip_prefix(rows)?.strip_prefix('.')
-}
-
-#[cold]
-fn not_avro(id: u32, fault: &avro::Fault) -> Rejection {
-    Rejection::new(
-        Reason::Malformed,
-        format!(
-            "byte {}: {}, so this is not a record of schema {id}",
-            FRAME + fault.at,
-            fault.what
-        ),
-    )
 }

@@ -21,7 +21,6 @@ mod json;
 pub(super) mod places;
 pub(super) mod row;
 
-use super::columnar::container::Container;
 use super::columnar::container_of;
 #[cfg(feature = "columnar")]
 use super::columnar::{Opened, events::Columnar};
@@ -69,7 +68,13 @@ impl FileReader {
         let read = Arc::new(AtomicU64::new(0));
         let (events, outcomes) = (events.as_ref(), outcomes.as_ref());
         let rows: Box<dyn Rows> = match container_of(path) {
-            Some(container) => in_columns(path, container, events, outcomes)?,
+            #[cfg(feature = "columnar")]
+            Some(container) => {
+                let file = Opened::new(path, container).map_err(FileError::Io)?;
+                Box::new(Columnar::new(file, path, events, outcomes)?)
+            }
+            #[cfg(not(feature = "columnar"))]
+            Some(_) => return Err(FileError::Io(super::columnar::container::refusal(path))),
             None => match unpacked(path, &read)? {
                 (input, true) => Box::new(Csv::new(input, path, events, outcomes)?),
                 (input, false) => Box::new(Json::new(input, events, outcomes)?),
@@ -123,29 +128,6 @@ impl FileReader {
         let bytes = self.path.metadata().map_or(0, |m| m.len());
         (bytes as f64 * share) as u64
     }
-}
-
-/// The rows of a table in columns.
-#[cfg(feature = "columnar")]
-fn in_columns(
-    path: &Path,
-    container: Container,
-    events: Option<&DecodeOptions>,
-    outcomes: Option<&LabelOptions>,
-) -> Result<Box<dyn Rows>, FileError> {
-    let file = Opened::new(path, container).map_err(FileError::Io)?;
-    let table = Columnar::new(file, path, events, outcomes)?;
-    Ok(Box::new(table))
-}
-
-#[cfg(not(feature = "columnar"))]
-fn in_columns(
-    path: &Path,
-    _: Container,
-    _: Option<&DecodeOptions>,
-    _: Option<&LabelOptions>,
-) -> Result<Box<dyn Rows>, FileError> {
-    Err(FileError::Io(super::columnar::container::refusal(path)))
 }
 
 /// The decompressed bytes of a file or of standard input, with a count of the stored bytes, and

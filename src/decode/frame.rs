@@ -87,7 +87,7 @@ pub(super) fn message_indexes(bytes: &[u8]) -> Option<(Vec<usize>, &[u8])> {
     Some((indexes, &bytes[at..]))
 }
 
-/// A zigzag varint of at most 64 bits, as in Avro and in the message indexes.
+/// A zigzag varint of at most 64 bits, as in Avro, in the message indexes and in Parquet.
 #[inline]
 pub(super) fn varint(bytes: &[u8], at: &mut usize) -> Option<i64> {
     let (mut n, mut shift) = (0u64, 0);

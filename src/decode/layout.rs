@@ -41,6 +41,7 @@ const REST: u32 = 2048;
 const OTHERS: u32 = 16;
 
 /// The bytes that records have in common. See the module.
+#[derive(Default)]
 struct Layout {
     parts: Vec<Part>,
     /// The bytes after the last value.
@@ -65,16 +66,7 @@ impl Layout {
         if record.len() > BYTES_MAX {
             return None;
         }
-        let mut layout = Layout {
-            parts: Vec::new(),
-            tail: [].into(),
-            missing: Vec::new(),
-            used: 0,
-            names: 0,
-            remembered: Default::default(),
-            absent: 0,
-            others: 0,
-        };
+        let mut layout = Layout::default();
         let mut slots: Vec<(usize, usize)> = Vec::new();
         for (slot, found) in found.iter().enumerate() {
             match found.kind {
@@ -139,6 +131,7 @@ impl Layout {
     }
 }
 
+#[derive(Default)]
 pub(super) struct Layouts {
     all: Vec<Layout>,
     /// The one that matched last.
@@ -166,12 +159,9 @@ impl Layouts {
     /// None yet. `names` has a bit for each slot that holds a name.
     pub fn new(names: u64) -> Layouts {
         Layouts {
-            all: Vec::new(),
-            last: 0,
-            lookups: 0,
             credit: CREDIT_MAX,
-            misses: 0,
             names,
+            ..Layouts::default()
         }
     }
 
@@ -275,21 +265,10 @@ impl Layouts {
 mod tests {
     use super::*;
     use crate::decode::path::Paths;
+    use crate::stats::rng::Rng;
 
-    /// A small generator; its numbers need no quality.
-    struct Draws(u64);
-
-    impl Draws {
-        fn next(&mut self, below: usize) -> usize {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 % below as u64) as usize
-        }
-
-        fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
-            all[self.next(all.len())]
-        }
+    fn below(rng: &mut Rng, n: usize) -> usize {
+        (rng.bits() % n as u64) as usize
     }
 
     const VALUES: [&str; 24] = [
@@ -338,13 +317,12 @@ mod tests {
     }
 
     /// A record of one of several producers, with values that fit or do not.
-    fn record(draws: &mut Draws) -> String {
-        let v = |draws: &mut Draws| match draws.next(4) {
-            0 => draws.of(&VALUES).to_owned(),
-            _ => format!("0.{}", draws.next(1000)),
-        };
-        let (a, b, c, d) = (v(draws), v(draws), v(draws), v(draws));
-        match draws.next(5) {
+    fn record(rng: &mut Rng) -> String {
+        let [a, b, c, d] = [(); 4].map(|()| match below(rng, 4) {
+            0 => VALUES[below(rng, VALUES.len())].to_owned(),
+            _ => format!("0.{}", below(rng, 1000)),
+        });
+        match below(rng, 5) {
             0 => format!("{{\"p\":{a},\"y\":{b},\"model\":\"m\",\"at\":{c}}}"),
             1 => format!(
                 "{{ \"model\" : {a}, \"user\" : {{\"id\": {b}, \"x\": [{c}, 2]}} , \"p\":{d} }}\n"
@@ -371,19 +349,19 @@ mod tests {
 
     #[test]
     fn layouts_find_what_the_scanner_finds_in_whole_torn_and_damaged_records() {
-        let mut draws = Draws(0x9e37_79b9_7f4a_7c15);
+        let mut rng = Rng::new(7);
         let (mut hits, mut refused, mut same) = (0, 0, 0);
         for _ in 0..40 {
             let (mut layouts, mut ours) = (Layouts::new(1 << MODEL | 1 << USER), paths());
             for i in 0..5000 {
-                let mut bytes = record(&mut draws).into_bytes();
-                match draws.next(8) {
-                    0 => bytes.truncate(draws.next(bytes.len() + 1)),
+                let mut bytes = record(&mut rng).into_bytes();
+                match below(&mut rng, 8) {
+                    0 => bytes.truncate(below(&mut rng, bytes.len() + 1)),
                     1 if !bytes.is_empty() => {
-                        let at = draws.next(bytes.len());
-                        bytes[at] = draws.next(256) as u8;
+                        let at = below(&mut rng, bytes.len());
+                        bytes[at] = below(&mut rng, 256) as u8;
                     }
-                    2 => bytes.push(b" }1\n"[draws.next(4)]),
+                    2 => bytes.push(b" }1\n"[below(&mut rng, 4)]),
                     _ => {}
                 }
                 let expected = scanned(&bytes);

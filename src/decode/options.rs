@@ -23,7 +23,8 @@ pub enum IdField {
 }
 
 /// Format of a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::AsRefStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum TimeUnit {
     /// Milliseconds since 1970.
     #[default]
@@ -60,7 +61,8 @@ pub enum PredictionField {
 }
 
 /// Format of the records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Format {
     /// One JSON object, alone or behind the frame of a schema registry.
     #[default]
@@ -74,11 +76,7 @@ pub enum Format {
 impl Format {
     /// Its name in the configuration.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Format::Json => "json",
-            Format::Avro => "avro",
-            Format::Protobuf => "protobuf",
-        }
+        self.into()
     }
 }
 
@@ -211,13 +209,6 @@ impl Default for DecodeOptions {
 }
 
 /// Why [`DecodeOptions`] cannot be compiled; the text names the field and the remedy.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct DecodeOptionsError(pub String);
-
-impl std::fmt::Display for DecodeOptionsError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for DecodeOptionsError {}

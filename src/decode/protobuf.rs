@@ -18,7 +18,7 @@
 
 use super::frame::{SchemaText, message_indexes};
 use super::path::{Paths, Target};
-use super::sink::{self, Sink, TOO_MUCH_TEXT, text_budget};
+use super::sink::{self, NOT_TEXT, Sink, TOO_MUCH_TEXT, text_budget};
 use super::time;
 use super::value::Kind;
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
@@ -165,11 +165,11 @@ fn absent(message: &DynamicMessage, field: &FieldDescriptor) -> bool {
     field.supports_presence() && !message.has_field(field)
 }
 
-/// The kind of the values of a map.
-fn value_kind(field: &FieldDescriptor) -> Type {
-    match field.kind() {
-        Type::Message(entry) if field.is_map() => entry.map_entry_value_field().kind(),
-        kind => kind,
+/// The kind of the values of a map of this kind.
+fn value_kind(map: &Type) -> Type {
+    match map {
+        Type::Message(entry) => entry.map_entry_value_field().kind(),
+        other => other.clone(),
     }
 }
 
@@ -178,10 +178,7 @@ struct Writer(usize);
 
 impl Writer {
     fn keep(&self, message: &DynamicMessage, wants: &[Want], sink: &mut Sink<'_>) -> Read<()> {
-        for want in wants {
-            if absent(message, &want.field) {
-                continue;
-            }
+        for want in wants.iter().filter(|w| !absent(message, &w.field)) {
             let value = message.get_field(&want.field);
             match (&want.what, value.as_ref()) {
                 (What::Slot(slot), value) => {
@@ -191,7 +188,7 @@ impl Writer {
                 }
                 (What::Message(wants), Value::Message(inner)) => self.keep(inner, wants, sink)?,
                 (What::Map(keys), Value::Map(map)) => {
-                    let kind = value_kind(&want.field);
+                    let kind = value_kind(&want.field.kind());
                     for (key, slot) in keys {
                         if let Some(value) = map.get(key) {
                             sink.put(*slot, |text| self.write(value, &kind, text, false))?;
@@ -218,11 +215,7 @@ impl Writer {
             Value::F32(x) => sink::float(f64::from(*x), text),
             Value::F64(x) => sink::float(*x, text),
             Value::String(s) => sink::string(s, quoted, text),
-            Value::Bytes(b) => match std::str::from_utf8(b) {
-                Ok(s) => sink::string(s, quoted, text),
-                Err(_) if quoted => sink::null(text),
-                Err(_) => return Err("bytes in a wanted field that are not text".into()),
-            },
+            Value::Bytes(b) => sink::bytes(b, quoted, text).ok_or(NOT_TEXT)?,
             Value::EnumNumber(n) => match kind {
                 Type::Enum(e) => match e.get_value(*n) {
                     Some(value) => sink::string(value.name(), quoted, text),
@@ -233,23 +226,18 @@ impl Writer {
             Value::Message(message) => return self.write_message(message, text, quoted),
             Value::List(items) => {
                 text.push('[');
-                for (i, item) in items.iter().enumerate() {
-                    comma(text, i);
+                for item in items {
+                    sink::comma(text);
                     self.write(item, kind, text, true)?;
                 }
                 text.push(']');
                 Kind::Array
             }
             Value::Map(map) => {
-                let kind = match kind {
-                    Type::Message(entry) => entry.map_entry_value_field().kind(),
-                    other => other.clone(),
-                };
+                let kind = value_kind(kind);
                 text.push('{');
-                for (i, (key, value)) in map.iter().enumerate() {
-                    comma(text, i);
-                    sink::string(&key_text(key), true, text);
-                    text.push(':');
+                for (key, value) in map {
+                    sink::key(&key_text(key), text);
                     self.write(value, &kind, text, true)?;
                 }
                 text.push('}');
@@ -275,15 +263,7 @@ impl Writer {
                     None => Err("a timestamp outside the years 1 to 9999".into()),
                 };
             }
-            "google.protobuf.DoubleValue"
-            | "google.protobuf.FloatValue"
-            | "google.protobuf.Int64Value"
-            | "google.protobuf.UInt64Value"
-            | "google.protobuf.Int32Value"
-            | "google.protobuf.UInt32Value"
-            | "google.protobuf.BoolValue"
-            | "google.protobuf.StringValue"
-            | "google.protobuf.BytesValue" => {
+            name if is_wrapper(name) => {
                 if let Some(field) = descriptor.get_field_by_name("value") {
                     return self.write(&message.get_field(&field), &field.kind(), text, quoted);
                 }
@@ -291,20 +271,22 @@ impl Writer {
             _ => {}
         }
         text.push('{');
-        let mut n = 0;
-        for field in descriptor.fields() {
-            if absent(message, &field) {
-                continue;
-            }
-            comma(text, n);
-            n += 1;
-            sink::string(field.name(), true, text);
-            text.push(':');
+        for field in descriptor.fields().filter(|f| !absent(message, f)) {
+            sink::key(field.name(), text);
             self.write(&message.get_field(&field), &field.kind(), text, true)?;
         }
         text.push('}');
         Ok(Kind::Object)
     }
+}
+
+fn is_wrapper(name: &str) -> bool {
+    let inner = name.strip_prefix("google.protobuf.");
+    let inner = inner.and_then(|name| name.strip_suffix("Value"));
+    let kinds = [
+        "Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes",
+    ];
+    inner.is_some_and(|kind| kinds.contains(&kind))
 }
 
 fn key_text(key: &MapKey) -> String {
@@ -315,11 +297,5 @@ fn key_text(key: &MapKey) -> String {
         MapKey::U32(i) => i.to_string(),
         MapKey::U64(i) => i.to_string(),
         MapKey::String(s) => s.clone(),
-    }
-}
-
-fn comma(text: &mut String, n: usize) {
-    if n > 0 {
-        text.push(',');
     }
 }

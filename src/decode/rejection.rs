@@ -7,7 +7,8 @@ use super::value::{Fault, What};
 use crate::collect::Reason;
 
 /// A rejected record.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {detail}", .reason.as_str())]
 pub struct Rejection {
     /// The counter that it adds to.
     pub reason: Reason,
@@ -76,12 +77,6 @@ impl Rejection {
             Reason::Malformed,
             format!("byte {at}: not UTF-8; a record must be one JSON object, not a binary format"),
         )
-    }
-}
-
-impl std::fmt::Display for Rejection {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.reason.as_str(), self.detail)
     }
 }
 

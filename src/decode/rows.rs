@@ -6,7 +6,7 @@
 //! because a sample with gaps is another sample.
 
 #[cfg(feature = "columnar")]
-use super::columnar::{Batches, Column, Opened};
+use super::columnar::{Batches, Opened};
 use super::headers::{lacking, not_a_table, twice};
 use super::line_ends::LineEnds;
 use super::quotes::{LEFT_OPEN, Quotes};
@@ -50,12 +50,11 @@ enum Kind<'r> {
 
 /// Rows of a table in columns.
 #[cfg(feature = "columnar")]
+#[derive(Default)]
 struct Columnar {
     /// The file, until the first row is asked for.
     file: Option<Opened>,
     batches: Option<Batches>,
-    batch: Vec<Column>,
-    row: usize,
     /// Columns that were looked up, and their texts in the current row.
     columns: Vec<String>,
     cells: Vec<String>,
@@ -75,16 +74,12 @@ impl Columnar {
         let Some(batches) = &mut self.batches else {
             return Ok(false);
         };
-        self.row += 1;
-        if self.row >= batches.rows() {
-            let Some(batch) = batches.advance()? else {
-                return Ok(false);
-            };
-            (self.batch, self.row) = (batch, 0);
-        }
-        for (at, (column, cell)) in self.batch.iter().zip(&mut self.cells).enumerate() {
+        let Some((columns, row)) = batches.next_row()? else {
+            return Ok(false);
+        };
+        for (at, (column, cell)) in columns.iter().zip(&mut self.cells).enumerate() {
             if self.list != Some(at) {
-                column.cell(self.row, cell);
+                column.cell(row, cell);
             }
         }
         Ok(true)
@@ -136,13 +131,8 @@ impl<'r> Rows<'r> {
             name: name.to_owned(),
             kind: Kind::Columnar(Box::new(Columnar {
                 file: Some(file),
-                batches: None,
-                batch: Vec::new(),
-                row: 0,
-                columns: Vec::new(),
-                cells: Vec::new(),
-                list: None,
                 names,
+                ..Columnar::default()
             })),
         }
     }
@@ -261,7 +251,10 @@ impl<'r> Rows<'r> {
             Kind::Csv { .. } => None,
             Kind::Json { object, list, .. } => items(object, list.as_deref()?),
             #[cfg(feature = "columnar")]
-            Kind::Columnar(table) => table.batch.get(table.list?)?.items(table.row),
+            Kind::Columnar(table) => {
+                let (columns, row) = table.batches.as_ref()?.current();
+                columns.get(table.list?)?.items(row)
+            }
         }
     }
 
@@ -325,7 +318,7 @@ impl<'r> Rows<'r> {
             #[cfg(feature = "columnar")]
             Kind::Columnar(table) => {
                 let batches = table.batches.as_ref();
-                let row = batches.map_or(0, |batches| batches.number(table.row));
+                let row = batches.map_or(0, |batches| batches.number(batches.current().1));
                 return ScoresError(format!("{}: row {row}: {what}", self.name));
             }
         };

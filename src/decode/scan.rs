@@ -81,10 +81,7 @@ impl<'b> Scanner<'b> {
                 }
                 Some(Target::Slot(slot)) => {
                     if walk.found[slot].kind != Kind::Missing {
-                        return Err(Fault {
-                            at,
-                            what: What::Twice,
-                        });
+                        return Err(twice(at));
                     }
                     walk.found[slot] =
                         self.value(walk.lenient == slot || walk.lenient == ANYWHERE, depth)?;
@@ -110,10 +107,7 @@ impl<'b> Scanner<'b> {
     ) -> Scan<()> {
         let bit = 1u64 << child;
         if walk.seen & bit != 0 {
-            return Err(Fault {
-                at: key,
-                what: What::Twice,
-            });
+            return Err(twice(key));
         }
         walk.seen |= bit;
         if depth >= DEPTH_MAX {
@@ -176,24 +170,10 @@ impl<'b> Scanner<'b> {
     }
 
     fn object(&mut self, lenient: bool, depth: u32) -> Scan<()> {
-        if depth >= DEPTH_MAX {
-            return self.fault(What::TooDeep);
-        }
-        self.at += 1;
-        self.space();
-        if self.eat(b'}') {
-            return Ok(());
-        }
-        loop {
-            self.key()?;
-            self.value(lenient, depth + 1)?;
-            self.space();
-            if self.eat(b',') {
-                self.space();
-            } else {
-                return self.expect(b'}', "`,` or `}`");
-            }
-        }
+        self.items(depth, (b'}', "`,` or `}`"), |s| {
+            s.key()?;
+            s.value(lenient, depth + 1)
+        })
     }
 
     /// Scans a key, its colon and the space around them.
@@ -207,21 +187,32 @@ impl<'b> Scanner<'b> {
     }
 
     fn array(&mut self, lenient: bool, depth: u32) -> Scan<()> {
+        self.items(depth, (b']', "`,` or `]`"), |s| s.value(lenient, depth + 1))
+    }
+
+    /// Scans the items of an array or object from its opening bracket on.
+    #[inline]
+    fn items(
+        &mut self,
+        depth: u32,
+        (end, expected): (u8, &'static str),
+        mut item: impl FnMut(&mut Self) -> Scan<Found>,
+    ) -> Scan<()> {
         if depth >= DEPTH_MAX {
             return self.fault(What::TooDeep);
         }
         self.at += 1;
         self.space();
-        if self.eat(b']') {
+        if self.eat(end) {
             return Ok(());
         }
         loop {
-            self.value(lenient, depth + 1)?;
+            item(self)?;
             self.space();
             if self.eat(b',') {
                 self.space();
             } else {
-                return self.expect(b']', "`,` or `]`");
+                return self.expect(end, expected);
             }
         }
     }
@@ -333,6 +324,24 @@ impl<'b> Scanner<'b> {
         self.at += words::digits_at(self.bytes, self.at);
     }
 
+    /// Visits the items of an array or object that was scanned before, from behind its bracket to
+    /// the `end`.
+    #[inline]
+    pub fn each<E>(
+        &mut self,
+        end: u8,
+        mut item: impl FnMut(&mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.space();
+        while self.peek() != Some(end) {
+            item(self)?;
+            self.space();
+            self.eat(b',');
+            self.space();
+        }
+        Ok(())
+    }
+
     #[inline]
     pub fn space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
@@ -374,6 +383,12 @@ impl<'b> Scanner<'b> {
     fn fault<T>(&self, what: What) -> Scan<T> {
         Err(Fault { at: self.at, what })
     }
+}
+
+#[cold]
+fn twice(at: usize) -> Fault {
+    let what = What::Twice;
+    Fault { at, what }
 }
 
 /// Input and output of the scan of a record.

@@ -151,25 +151,14 @@ pub(super) fn attributes(
     columns: &Columns,
 ) -> Result<(Option<usize>, Option<usize>), ScoresError> {
     let mut attribute = |own: &Option<String>, other: &Option<String>, usual: &str| match own {
+        Some(name) => rows.need(name).map(Some),
         None if other.is_some() => Ok(None),
-        own => optional(rows, own.as_deref(), usual),
+        None => rows.find(usual),
     };
     Ok((
         attribute(&columns.weight, &columns.cluster, "weight")?,
         attribute(&columns.cluster, &columns.weight, "cluster")?,
     ))
-}
-
-/// A column that must be there if it was named.
-fn optional(
-    rows: &mut Rows<'_>,
-    named: Option<&str>,
-    usual: &str,
-) -> Result<Option<usize>, ScoresError> {
-    match named {
-        Some(name) => rows.need(name).map(Some),
-        None => rows.find(usual),
-    }
 }
 
 /// Between these bounds the sixth power of a weight, and a sum of such powers, fits a double.
@@ -235,26 +224,23 @@ mod tests {
 
     #[test]
     fn columns_stand_in_any_order_beside_others() {
-        let text = "\u{feff}id, label ,score\na,1,0.25\nb,false,1\n";
-        assert_eq!(
-            read("s.csv", text.as_bytes()),
-            Ok(Sample::Plain(vec![(0.25, true), (1.0, false)]))
-        );
-        let text = "weight,score,label\n2.5,0.25,1\n1e-3,1,0\n";
-        let weighted = vec![(0.25, true, 2.5), (1.0, false, 1e-3)];
-        assert_eq!(
-            read("s.csv", text.as_bytes()),
-            Ok(Sample::Weighted(weighted))
-        );
-        let text = "cluster,score,label\nanna,0.25,1\n17,1,0\n";
-        let clustered = vec![
-            (0.25, true, Bucket::of(b"anna")),
-            (1.0, false, Bucket::of(b"17")),
-        ];
-        assert_eq!(
-            read("s.csv", text.as_bytes()),
-            Ok(Sample::Clustered(clustered))
-        );
+        let [anna, other] = [&b"anna"[..], b"17"].map(Bucket::of);
+        for (text, sample) in [
+            (
+                "\u{feff}id, label ,score\na,1,0.25\nb,false,1\n",
+                Sample::Plain(vec![(0.25, true), (1.0, false)]),
+            ),
+            (
+                "weight,score,label\n2.5,0.25,1\n1e-3,1,0\n",
+                Sample::Weighted(vec![(0.25, true, 2.5), (1.0, false, 1e-3)]),
+            ),
+            (
+                "cluster,score,label\nanna,0.25,1\n17,1,0\n",
+                Sample::Clustered(vec![(0.25, true, anna), (1.0, false, other)]),
+            ),
+        ] {
+            assert_eq!(read("s.csv", text.as_bytes()), Ok(sample));
+        }
         let e = fault("score,label,cluster\n0.5,1,\n");
         assert!(e.starts_with("s.csv:2: the cluster is empty"), "{e}");
         let e = fault("score,label,cluster,weight\n0.5,1,a,2\n");
@@ -312,17 +298,12 @@ mod tests {
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gz.write_all(b"score,label\n0.5,1\n").unwrap();
         let bytes = gz.finish().unwrap();
-        let input = unpack("s", bytes.as_slice()).unwrap();
-        assert_eq!(
-            read("s.csv.gz", input),
-            Ok(Sample::Plain(vec![(0.5, true)]))
-        );
-        let bytes = zstd::encode_all(&b"score,label\n0.5,0\n"[..], 1).unwrap();
-        let input = unpack("s", bytes.as_slice()).unwrap();
-        assert_eq!(
-            read("s.csv.zst", input),
-            Ok(Sample::Plain(vec![(0.5, false)]))
-        );
+        let zstd = zstd::encode_all(&b"score,label\n0.5,0\n"[..], 1).unwrap();
+        for (packed, outcome) in [(bytes, true), (zstd, false)] {
+            let input = unpack("s", packed.as_slice()).unwrap();
+            let sample = Sample::Plain(vec![(0.5, outcome)]);
+            assert_eq!(read("s.csv", input), Ok(sample));
+        }
         let said = |bytes: &[u8]| unpack("s", bytes).err().unwrap_or_default();
         let packed = zstd::encode_all(&b"PAR1\x15"[..], 1).unwrap();
         let of_parquet = "s, decompressed, is Parquet or Arrow; ";

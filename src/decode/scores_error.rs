@@ -1,16 +1,9 @@
 //! Why a file of scores cannot be read.
 
 /// Why the sample cannot be read. The text names file, line and remedy.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct ScoresError(pub(super) String);
-
-impl std::fmt::Display for ScoresError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ScoresError {}
 
 pub(super) fn empty(name: &str) -> ScoresError {
     ScoresError(format!(

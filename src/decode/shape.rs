@@ -309,12 +309,8 @@ impl Shape {
                     other => self.text(slot, other)?.as_bytes(),
                 };
                 if id.is_empty() {
-                    return Err(Rejection::value(
-                        Reason::EmptyKey,
-                        &self.names[slot],
-                        "empty",
-                        "give each event an id",
-                    ));
+                    let (field, remedy) = (&self.names[slot], "give each event an id");
+                    return Err(Rejection::value(Reason::EmptyKey, field, "empty", remedy));
                 }
                 Ok(id)
             }
@@ -377,20 +373,7 @@ impl Shape {
             let in_quotes = matches!(value, Value::Text(_)) && unit != TimeUnit::Rfc3339;
             let is_number =
                 || time::from_number(Number::new(shown.as_bytes(), None), unit).is_some();
-            let remedy = match unit {
-                TimeUnit::Milliseconds | TimeUnit::Seconds | TimeUnit::Microseconds
-                    if is_date() =>
-                {
-                    "it is a date: set `time_unit = \"rfc3339\"`"
-                }
-                _ if in_quotes && is_number() => "write the number without quotes",
-                TimeUnit::Milliseconds => {
-                    "write a number of milliseconds since 1970, or set `time_unit`"
-                }
-                TimeUnit::Seconds => "write a number of seconds since 1970, or set `time_unit`",
-                TimeUnit::Microseconds => {
-                    "write a number of microseconds since 1970, or set `time_unit`"
-                }
+            let remedy: &str = match unit {
                 TimeUnit::Rfc3339 if time::lacks_offset(shown) => {
                     "it has no time zone; write an offset or Z, or set `time_zone`"
                 }
@@ -399,6 +382,12 @@ impl Shape {
                      \"2026-11-21T14:30:00Z\""
                 }
                 TimeUnit::Rfc3339 => "write RFC 3339, such as \"2026-11-21T14:30:00Z\"",
+                _ if is_date() => "it is a date: set `time_unit = \"rfc3339\"`",
+                _ if in_quotes && is_number() => "write the number without quotes",
+                unit => {
+                    let unit = unit.as_ref();
+                    &format!("write a number of {unit} since 1970, or set `time_unit`")
+                }
             };
             let quoted = || format!("\"{shown}\"");
             let shown = if in_quotes { &quoted() } else { shown };

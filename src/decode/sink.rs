@@ -48,7 +48,6 @@ impl Sink<'_> {
     }
 }
 
-/// Writes a double.
 #[inline]
 pub(super) fn float(x: f64, text: &mut String) -> Kind {
     if x.is_finite() {
@@ -71,7 +70,6 @@ pub(super) fn integer(i: impl itoa::Integer, text: &mut String) -> Kind {
     Kind::Number
 }
 
-/// Writes a boolean.
 #[inline]
 pub(super) fn truth(b: bool, text: &mut String) -> Kind {
     text.push_str(if b { "true" } else { "false" });
@@ -102,6 +100,32 @@ pub(super) fn string(s: &str, quoted: bool, text: &mut String) -> Kind {
     }
     text.push('"');
     Kind::Text
+}
+
+/// Writes bytes that are text; `None` of others, unless they are inside an array or object, where
+/// they are null.
+pub(super) fn bytes(bytes: &[u8], quoted: bool, text: &mut String) -> Option<Kind> {
+    match std::str::from_utf8(bytes) {
+        Ok(s) => Some(string(s, quoted, text)),
+        Err(_) => quoted.then(|| null(text)),
+    }
+}
+
+/// What to say of bytes that are none.
+pub(super) const NOT_TEXT: &str = "bytes in a wanted field that are not text";
+
+/// A comma, unless the array or object was just opened.
+pub(super) fn comma(text: &mut String) {
+    if !text.ends_with(['[', '{']) {
+        text.push(',');
+    }
+}
+
+/// Begins a member of an object: a comma if need be, and the key.
+pub(super) fn key(name: &str, text: &mut String) {
+    comma(text);
+    string(name, true, text);
+    text.push(':');
 }
 
 /// Writes `unscaled · 10^(−scale)`.

@@ -228,16 +228,14 @@ mod tests {
 
     #[test]
     fn rfc3339_agrees_with_times_known_otherwise() {
-        assert_eq!(from_rfc3339("1970-01-01T00:00:00Z"), Some(0));
-        assert_eq!(
-            from_rfc3339("2000-02-29T23:59:59.999Z"),
-            Some(951_868_799_999)
-        );
-        assert_eq!(
-            from_rfc3339("2026-11-21T14:30:00.5+02:00"),
-            Some(1_795_264_200_500)
-        );
-        assert_eq!(from_rfc3339("1969-12-31T23:59:59.25-00:00"), Some(-750));
+        for (text, ms) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("2000-02-29T23:59:59.999Z", 951_868_799_999),
+            ("2026-11-21T14:30:00.5+02:00", 1_795_264_200_500),
+            ("1969-12-31T23:59:59.25-00:00", -750),
+        ] {
+            assert_eq!(from_rfc3339(text), Some(ms), "{text}");
+        }
         let known = from_rfc3339("2026-11-21T14:30:00+02:00");
         assert_eq!(from_rfc3339("2026-11-21T14:30:00+0200"), known);
         assert_eq!(from_text("2026-11-21 14:30:00", offset("+02:00")), known);
@@ -271,23 +269,23 @@ mod tests {
     #[test]
     fn each_unit_becomes_milliseconds() {
         let from_number = |text: &str, unit| from_number(Number::new(text.as_bytes(), None), unit);
-        assert_eq!(
-            from_number("1700000000123", TimeUnit::Milliseconds),
-            Some(1_700_000_000_123)
-        );
-        assert_eq!(
-            from_number("1700000000.123", TimeUnit::Seconds),
-            Some(1_700_000_000_123)
-        );
-        assert_eq!(
-            from_number("1700000000", TimeUnit::Seconds),
-            Some(1_700_000_000_000)
-        );
-        assert_eq!(
-            from_number("1700000000123999", TimeUnit::Microseconds),
-            Some(1_700_000_000_123)
-        );
-        assert_eq!(from_number("1e300", TimeUnit::Seconds), None);
-        assert_eq!(from_number("9223372036854775807", TimeUnit::Seconds), None);
+        for (text, unit, ms) in [
+            (
+                "1700000000123",
+                TimeUnit::Milliseconds,
+                Some(1_700_000_000_123),
+            ),
+            ("1700000000.123", TimeUnit::Seconds, Some(1_700_000_000_123)),
+            ("1700000000", TimeUnit::Seconds, Some(1_700_000_000_000)),
+            (
+                "1700000000123999",
+                TimeUnit::Microseconds,
+                Some(1_700_000_000_123),
+            ),
+            ("1e300", TimeUnit::Seconds, None),
+            ("9223372036854775807", TimeUnit::Seconds, None),
+        ] {
+            assert_eq!(from_number(text, unit), ms, "{text}");
+        }
     }
 }

@@ -168,6 +168,14 @@ fn fault(e: ViewError, row: &[f64]) -> String {
 mod tests {
     use super::*;
 
+    /// Vectors of a table, and its weights.
+    fn vectors(text: &str, columns: &Columns) -> (Vectors, Option<Vec<f64>>) {
+        match read("v", text.as_bytes(), columns) {
+            Ok(Table::Vectors(vectors, weights)) => (vectors, weights),
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn fault_of(text: &str) -> String {
         read("v.csv", text.as_bytes(), &Columns::default())
             .map_or_else(|e| e.to_string(), |t| format!("{t:?}"))
@@ -188,20 +196,13 @@ mod tests {
     #[test]
     fn the_header_tells_vectors_from_scores() {
         let text = "label,p1,p0,p2\n2,0.3,0.5,0.2\n";
-        let Ok(Table::Vectors(v, None)) = read("v.csv", text.as_bytes(), &Columns::default())
-        else {
-            panic!("read as scores");
-        };
+        let (v, weights) = vectors(text, &Columns::default());
         assert_eq!((v.row(0), v.outcome(0)), (&[0.5, 0.3, 0.2][..], 2));
+        assert_eq!(weights, None);
         let text = "p0,weight,p1,label\n0.25,2.5,0.75,1\n";
-        let Ok(Table::Vectors(v, Some(w))) = read("v.csv", text.as_bytes(), &Columns::default())
-        else {
-            panic!("read without weights");
-        };
-        assert_eq!(
-            (v.row(0), v.outcome(0), w),
-            (&[0.25, 0.75][..], 1, vec![2.5])
-        );
+        let (v, weights) = vectors(text, &Columns::default());
+        assert_eq!((v.row(0), v.outcome(0)), (&[0.25, 0.75][..], 1));
+        assert_eq!(weights, Some(vec![2.5]));
         let told = fault_of("p0,p1,weight,label\n0.25,0.75,0,1\n");
         assert!(
             told.starts_with("v.csv:2: weight 0 is not above 0"),
@@ -225,13 +226,9 @@ mod tests {
         let csv = "p_dog,truth,p_cat\n0.3,dog,0.7\n0.5,0,0.5\n";
         let json = "{\"p_dog\":0.3,\"truth\":\"dog\",\"p_cat\":0.7}\n\n{\"p_dog\":0.5,\"truth\":0,\"p_cat\":0.5}\n";
         for text in [csv, json] {
-            let Ok(Table::Vectors(v, None)) = read("v", text.as_bytes(), &columns) else {
-                panic!("{:?}", read("v", text.as_bytes(), &columns));
-            };
-            assert_eq!(
-                (v.row(0), v.outcome(0), v.outcome(1)),
-                (&[0.7, 0.3][..], 1, 0)
-            );
+            let (v, _) = vectors(text, &columns);
+            assert_eq!((v.row(0), v.outcome(0)), (&[0.7, 0.3][..], 1));
+            assert_eq!(v.outcome(1), 0);
         }
         // Where the names of classes are numbers, a number is a name.
         let stars = Columns {
@@ -239,12 +236,10 @@ mod tests {
             ..Columns::default()
         };
         let text = "p1,p2,label\n0.4,0.6,1\n0.4,0.6,0\n";
-        let told = read("v.csv", text.as_bytes(), &stars).expect_err("0 is no name");
-        assert!(
-            told.to_string()
-                .starts_with("v.csv:3: label '0' is no class"),
-            "{told}"
-        );
+        let told = read("v.csv", text.as_bytes(), &stars)
+            .expect_err("0 is no name")
+            .0;
+        assert!(told.starts_with("v.csv:3: label '0' is no class"), "{told}");
 
         let scores = Columns {
             score: "prediction.p".to_owned(),
@@ -254,18 +249,14 @@ mod tests {
         };
         let text = "{\"prediction\":{\"p\":0.25},\"y\":\"spam\"}\n{\"prediction\":{\"p\":1},\"y\":\"ham\"}\n";
         let table = read("s.jsonl", text.as_bytes(), &scores);
-        assert_eq!(
-            table,
-            Ok(Table::Scores(Sample::Plain(vec![
-                (0.25, true),
-                (1.0, false)
-            ])))
-        );
+        let plain = Sample::Plain(vec![(0.25, true), (1.0, false)]);
+        assert_eq!(table, Ok(Table::Scores(plain)));
         let third = format!("{text}{{\"prediction\":{{\"p\":1}},\"y\":\"eggs\"}}\n");
-        let told = read("s.jsonl", third.as_bytes(), &scores).expect_err("a third label");
+        let told = read("s.jsonl", third.as_bytes(), &scores)
+            .expect_err("a third label")
+            .0;
         assert!(
-            told.to_string()
-                .starts_with("s.jsonl:3: label 'eggs' is a third one"),
+            told.starts_with("s.jsonl:3: label 'eggs' is a third one"),
             "{told}"
         );
     }
@@ -273,19 +264,14 @@ mod tests {
     #[test]
     fn a_list_in_json_lines_has_the_probabilities_of_all_classes() {
         let text = "{\"score\":[0.25,0.75],\"label\":1}\n{\"score\":[0.5,0.5],\"label\":0}\n";
-        let whole = read("v.jsonl", text.as_bytes(), &Columns::default());
-        let Ok(Table::Vectors(v, None)) = &whole else {
-            panic!("{whole:?}");
-        };
+        let (v, _) = vectors(text, &Columns::default());
         assert_eq!((v.row(0), v.outcome(0)), (&[0.25, 0.75][..], 1));
         let places = ["score.1", "score.0"].map(|c| (c.to_owned(), c.to_owned()));
         let places = Columns {
             classes: places.to_vec(),
             ..Columns::default()
         };
-        let Ok(Table::Vectors(v, None)) = read("v.jsonl", text.as_bytes(), &places) else {
-            panic!("places of an array are columns");
-        };
+        let (v, _) = vectors(text, &places);
         assert_eq!((v.row(0), v.outcome(0)), (&[0.75, 0.25][..], 1));
         let one = "{\"pred\":[{\"p\":0.25}],\"label\":1}\n";
         let path = Columns {

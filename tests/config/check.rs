@@ -36,6 +36,38 @@ fn check_ends_with_78_for_a_bad_file_and_0_for_a_good_one() {
 }
 
 #[test]
+fn check_says_which_models_raise_no_alert_and_which_links_would_be_refused() {
+    let directory = TempDir::with_prefix("trueline-alerts-").unwrap();
+    let file = directory.path().join("trueline.toml");
+    let said = |more: &str| {
+        fs::write(&file, MINIMAL.to_owned() + more).unwrap();
+        let (code, said) = check(&file, &["--no-environment"]);
+        assert_eq!(code, Some(0), "{said}");
+        said
+    };
+    let weighted = "weight = \"w\"\n[[model]]\nname = \"*\"\nwindows = [\"5m\"]\n";
+    let words = "no detector, since events have weights: no alert; set `window_alerts = true`";
+    assert!(said(weighted).contains(words));
+    let by_windows = format!("{weighted}[model.alert]\nwindow_alerts = true\n");
+    for with_alerts in ["", &by_windows] {
+        assert!(!said(with_alerts).contains("no detector"));
+    }
+    let none = said("[detector]\nbudget = \"none\"\n");
+    assert!(
+        none.contains("no detector, since `budget` is \"none\""),
+        "{none}"
+    );
+    let links = |more: &str| {
+        let url = "[notify]\nexternal_url = \"https://u@trueline.example:9464/x\"\n";
+        said(&format!("{url}{more}")).contains("refuses requests for that name")
+    };
+    assert!(links(""));
+    assert!(!links("[http]\nhosts = [\"trueline.example\"]\n"));
+    let (_, said) = check(&root().join("config/alerting.toml"), &["--no-environment"]);
+    assert!(!said.contains("warning"), "{said}");
+}
+
+#[test]
 fn check_says_where_the_order_of_outcomes_matters() {
     let join = |name: &str, more: &str| {
         format!(

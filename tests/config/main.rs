@@ -9,6 +9,7 @@
 mod check;
 mod command_line;
 mod generated;
+mod matchers;
 mod mistakes;
 mod models;
 mod refused;

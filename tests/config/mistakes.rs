@@ -1,4 +1,4 @@
-//! The mistakes that a new user made in the first hours, 28 in the file and 23 in the records. Each
+//! The mistakes that a new user made in the first hours, 29 in the file and 23 in the records. Each
 //! message names the place, the cause and the remedy, and nothing else is reported that follows
 //! from the mistake.
 
@@ -37,7 +37,7 @@ url = "http://hook.example"
 "#;
 
 /// What is replaced by what, the line of the message, and words of its cause and of its remedy.
-const IN_THE_FILE: [(&str, &str, usize, &str, &str); 28] = [
+const IN_THE_FILE: [(&str, &str, usize, &str, &str); 29] = [
     (
         "version = 1\n",
         "",
@@ -150,6 +150,13 @@ const IN_THE_FILE: [(&str, &str, usize, &str, &str); 28] = [
         13,
         "need an id",
         "add `id =",
+    ),
+    (
+        "outcome = \"y\"",
+        "outcome = \"y\"\noutcome_map = { fraud = 1 }",
+        14,
+        "`outcome_map` is a table where a list",
+        "[\"fraud=1\"]",
     ),
     (
         "[[model]]",
@@ -277,7 +284,7 @@ const IN_THE_RECORDS: [(&str, &str, [&str; 3]); 23] = [
     (
         "",
         r#"{"at":"2025-11-23T08:00:00Z","p":20,"y":1}"#,
-        ["`p`", "is 20", "between 0 and 1"],
+        ["`p`", "is 20", "percentages or log-odds?"],
     ),
     (
         "",

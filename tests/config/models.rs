@@ -157,7 +157,7 @@ fn a_setting_without_effect_is_refused_and_one_that_a_model_switches_off_is_not(
             "b:1",
             "",
             streams("2000000 events").as_str(),
-            "`streams` divides a budget of time",
+            "`streams` divides a budget of time, and `budget` is not one",
         ),
         (
             "b:1",
@@ -219,4 +219,14 @@ fn the_memory_bound_of_the_default_is_a_gigabyte_for_a_thousand_streams() {
     assert_eq!(bound.streams_max, 1000);
     assert!(bound.stream_bytes < 3 << 20, "{bound:?}");
     assert!(bound.total() > bound.queue_bytes);
+}
+
+#[test]
+fn a_window_longer_than_the_expiry_of_streams_is_sound() {
+    let text = format!("{MINIMAL}[[model]]\nname = \"*\"\nwindows = [\"30d\"]\n");
+    let config = parse(&text).expect("a stream stays as long as its longest window");
+    let ladder = &config.plan.models[0].ladder;
+    let expire_after_ms = config.plan.caps.expire_after_ms;
+    let day = 86_400_000;
+    assert!(!ladder.is_past(0, 30 * day, expire_after_ms));
 }

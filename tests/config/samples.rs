@@ -2,6 +2,8 @@
 
 use crate::{root, sample};
 use std::fs;
+use trueline::collect::join::Missing;
+use trueline::config::bounds::MemoryBound;
 use trueline::decode::{FieldOrConst, PredictionField};
 use trueline::stats::axis::Axis;
 use trueline::stats::tolerance::Tolerance;
@@ -38,6 +40,19 @@ fn the_fraud_sample_says_what_its_comments_say() {
         .collect();
     assert_eq!(names, ["6h", "24h", "7d", "last:400000"]);
     assert_eq!(model.ladder.pane_ms, 1_800_000);
+}
+
+#[test]
+fn the_samples_of_fraud_bound_memory_and_that_of_chargebacks_counts_what_is_not_sent() {
+    for name in ["fraud.toml", "chargebacks.toml"] {
+        let bound = MemoryBound::of(&sample(name)).total();
+        assert!(bound < 16 << 30, "{name}: {bound}");
+    }
+    let config = sample("chargebacks.toml");
+    let join = &config.plan.joins[0];
+    assert_eq!(join.missing, Missing::Class(0));
+    assert_eq!(join.maturity_ms, 30 * 86_400_000);
+    assert!(config.plan.models[0].judge.detector.is_some());
 }
 
 #[test]

@@ -1,14 +1,17 @@
 //! The last layer of `check`: what the machine and the servers say. It changes nothing.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
 use crate::app::READ_AGAIN;
+use crate::app::cluster::judge_topic::judge_topic;
 use crate::config::{Config, Input, SourceOptions, Verdicts};
+use crate::decode::Format;
 use crate::http::client::Server;
-use crate::kafka::{self, StateTopic};
+use crate::kafka::{self, KafkaOptions, StateTopic, Truncated};
+use crate::monitor::Snapshot;
 use crate::monitor::restore::Fit;
 use crate::registry::RegistryOptions;
 use crate::store::{self, FormatError, StoreError, checkpoint::CHUNK_BYTES};
@@ -17,8 +20,8 @@ use crate::store::{self, FormatError, StoreError, checkpoint::CHUNK_BYTES};
 pub(super) struct Found {
     /// The problems. Each message names the section and the remedy.
     pub faults: Vec<String>,
-    /// Names of the sources whose topics cannot be read.
-    pub unreadable: BTreeSet<String>,
+    /// Names of the sources of which no sample can be read, and why.
+    pub unreadable: BTreeMap<String, &'static str>,
 }
 
 /// Looks for the problems of the environment.
@@ -36,9 +39,11 @@ pub(super) fn look(config: &Config, timeout: Duration) -> Found {
         found.collect()
     });
     let registry = registry(config, timeout);
-    // Without schemas nothing is decoded.
-    let unread = probed.iter().filter(|p| !p.readable || registry.is_some());
-    let unreadable = unread.map(|p| p.source.to_owned()).collect();
+    let unread = probed.iter().filter_map(|p| {
+        let why = unread(p.source, p.readable, registry.is_none())?;
+        Some((p.source.name.clone(), why))
+    });
+    let unreadable = unread.collect();
     let mut faults: Vec<String> = probed.into_iter().flat_map(|p| p.faults).collect();
     faults.dedup();
     // First: what the client says of such a file does not name it.
@@ -56,6 +61,17 @@ pub(super) fn look(config: &Config, timeout: Duration) -> Found {
         ));
     }
     Found { faults, unreadable }
+}
+
+/// Why no sample of a source can be read, if so. Records of JSON are decoded without their schema.
+fn unread(source: &SourceOptions, readable: bool, registry: bool) -> Option<&'static str> {
+    match (readable, registry) {
+        (false, _) => Some("its topics cannot be read"),
+        (true, false) if source.decode.packing.format != Format::Json => {
+            Some("its records need schemas, and the registry does not answer as one")
+        }
+        _ => None,
+    }
 }
 
 /// Whether a running trueline answers on the configured address, as before a reload or an upgrade.
@@ -90,6 +106,7 @@ pub(super) fn left_behind(config: &Config) -> Vec<String> {
             format!("left behind in {shown}: how far topic {topic} was read; no source reads it")
         })
         .collect();
+    lines.extend(unread_partitions(config, &snapshot));
     let Ok(fit) = Fit::new(&config.plan, &snapshot) else {
         return lines;
     };
@@ -109,9 +126,30 @@ pub(super) fn left_behind(config: &Config) -> Vec<String> {
     lines
 }
 
+/// Partitions that a start would leave unread, because their logs were found shorter than what had
+/// been read of them.
+fn unread_partitions(config: &Config, snapshot: &Snapshot) -> Vec<String> {
+    let unread = snapshot.partitions.states().filter_map(|p| {
+        let (end, topic) = (
+            p.truncated_at?,
+            snapshot.topics.get(usize::from(p.source))?,
+        );
+        let mut sources = config.sources.iter();
+        let source = sources.find(|s| s.kafka.topics.contains(topic))?;
+        (source.kafka.truncated == Truncated::Stop).then(|| {
+            format!(
+                "partition {topic}/{} stays unread: its log ended at offset {end}, before what was read of it; set \
+                 `on_truncated` of source {} to say where to continue",
+                p.partition, source.name
+            )
+        })
+    });
+    unread.collect()
+}
+
 /// What the brokers say of a source.
 struct Probed<'a> {
-    source: &'a str,
+    source: &'a SourceOptions,
     faults: Vec<String>,
     /// Whether its topics can be read.
     readable: bool,
@@ -137,7 +175,7 @@ fn brokers(source: &SourceOptions, judges: bool, timeout: Duration) -> Probed<'_
         }
     }
     Probed {
-        source: &source.name,
+        source,
         faults,
         readable: probe.readable,
     }
@@ -145,9 +183,7 @@ fn brokers(source: &SourceOptions, judges: bool, timeout: Duration) -> Probed<'_
 
 /// Whether an existing state topic is suitable; a missing one is created at the start.
 fn state_topic(config: &Config) -> Option<String> {
-    let (options, topic) = config.moving()?;
-    let state = &config.state;
-    let followed = state.verdicts != Verdicts::Own && state.judge_partitions.is_none();
+    let (options, topic, followed) = asked_topic(config)?;
     let asked =
         StateTopic::new(&options, &topic, CHUNK_BYTES).and_then(|state| match state.exists()? {
             true => state.misconfigured(followed),
@@ -155,6 +191,20 @@ fn state_topic(config: &Config) -> Option<String> {
         });
     let fault = asked.unwrap_or_else(Some)?;
     Some(format!("[state] topic: {}", fault.ended()))
+}
+
+/// The topic that keeps the state of the process, and whether one judge follows it. One of several
+/// judges keeps its state in the topic of judges, and needs no right on the state topic.
+fn asked_topic(config: &Config) -> Option<(KafkaOptions, String, bool)> {
+    let (options, topic) = config.moving()?;
+    let state = &config.state;
+    let several = state.judge_partitions.is_some();
+    let topic = match state.verdicts {
+        Verdicts::All if several => judge_topic(&topic),
+        _ => topic,
+    };
+    let followed = state.verdicts != Verdicts::Own && !several;
+    Some((options, topic, followed))
 }
 
 /// Whether the configured schema registry responds as one.
@@ -214,12 +264,76 @@ fn state_format(config: &Config) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::value::Outside;
 
     #[test]
     fn a_state_directory_that_is_a_file_is_refused_by_name() {
         let file = tempfile::NamedTempFile::with_prefix("trueline-state-").unwrap();
         let fault = directory(&file.path().join("state"));
         assert!(fault.is_some_and(|f| f.contains("[state] directory: cannot write in")));
+    }
+
+    fn config(head: &str, more: &str) -> Config {
+        let text = format!(
+            "version = 1\n[kafka]\nbrokers = \"b:1\"\n{head}\n[[source]]\ntopics = \"t\"\n{more}\n\
+             [source.fields]\nscore = \"s\"\n"
+        );
+        let outside = Outside {
+            variable: &|_| None,
+            directory: ".".into(),
+        };
+        Config::parse(&text, "t", &outside).expect("sound")
+    }
+
+    #[test]
+    fn a_partition_that_a_start_would_leave_unread_is_named() {
+        let mut snapshot = Snapshot {
+            topics: vec!["t".to_owned()],
+            ..Snapshot::default()
+        };
+        let lines = |snapshot: &Snapshot, more: &str| {
+            let all = unread_partitions(&config("", more), snapshot);
+            all.join("\n")
+        };
+        let (read, cut) = ((0, 0).into(), (0, 1).into());
+        snapshot.partitions.rewind(read, 1000);
+        snapshot.partitions.rewind(cut, 1000);
+        assert_eq!(lines(&snapshot, ""), "");
+        snapshot.partitions.truncate(cut, 300);
+        let said = lines(&snapshot, "");
+        assert!(said.contains("t/1") && said.contains("300"), "{said}");
+        assert_eq!(lines(&snapshot, "on_truncated = \"latest\""), "");
+    }
+
+    #[test]
+    fn one_of_several_judges_is_asked_about_the_topic_of_judges_alone() {
+        let asked = |more: &str| {
+            let config = config(&format!("[state]\ntopic = \"s\"\n{more}"), "");
+            asked_topic(&config).map(|(_, topic, followed)| (topic, followed))
+        };
+        let state = |followed| Some(("s".to_owned(), followed));
+        assert_eq!(asked(""), state(false));
+        assert_eq!(asked("verdicts = \"none\""), state(true));
+        assert_eq!(asked("verdicts = \"all\""), state(true));
+        let several = |verdicts: &str| {
+            let more = format!("verdicts = \"{verdicts}\"\njudge_partitions = 6");
+            asked(&more)
+        };
+        assert_eq!(several("none"), state(false));
+        assert_eq!(several("all"), Some(("s-judges".to_owned(), false)));
+    }
+
+    #[test]
+    fn a_registry_that_is_away_hides_only_what_needs_schemas() {
+        let why = |format: &str, readable, registry| {
+            let registry_url = "[registry]\nurl = \"http://r:1\"";
+            let config = config(registry_url, &format!("format = \"{format}\""));
+            unread(&config.sources[0], readable, registry)
+        };
+        assert_eq!(why("json", true, false), None);
+        assert_eq!(why("avro", true, true), None);
+        assert!(why("avro", true, false).is_some_and(|w| w.contains("need schemas")));
+        assert!(why("json", false, true).is_some_and(|w| w.contains("topics")));
     }
 
     #[test]

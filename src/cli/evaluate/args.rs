@@ -341,42 +341,34 @@ impl ColumnArgs {
     }
 }
 
-/// A number above 0 and below 1.
+/// A number that fits; otherwise `what` says which would.
+fn number(text: &str, fits: impl Fn(f64) -> bool, what: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|x| fits(*x));
+    number.ok_or_else(|| format!("give a number {what}"))
+}
+
 fn inside(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(x) if x > 0.0 && x < 1.0 => Ok(x),
-        _ => Err("give a number above 0 and below 1, such as 0.05".to_owned()),
-    }
+    let what = "above 0 and below 1, such as 0.05";
+    number(text, |x| x > 0.0 && x < 1.0, what)
 }
 
-/// The same, with the usual confidence as the example.
 fn confidence(text: &str) -> Result<f64, String> {
-    let example = |_| "give a number above 0 and below 1, such as 0.9".to_owned();
-    inside(text).map_err(example)
+    let what = "above 0 and below 1, such as 0.9";
+    number(text, |x| x > 0.0 && x < 1.0, what)
 }
 
-/// A finite number above 0.
 fn width(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(x) if x > 0.0 && x.is_finite() => Ok(x),
-        _ => Err("give a number above 0, such as 0.5".to_owned()),
-    }
+    let what = "above 0, such as 0.5";
+    number(text, |x| x > 0.0 && x.is_finite(), what)
 }
 
-/// A number from 0 to 1.
 fn share(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(x) if (0.0..=1.0).contains(&x) => Ok(x),
-        _ => Err("give a number from 0 to 1".to_owned()),
-    }
+    number(text, |x| (0.0..=1.0).contains(&x), "from 0 to 1")
 }
 
-/// A number above 0 and at most 1.
 fn rate(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(x) if x > 0.0 && x <= 1.0 => Ok(x),
-        _ => Err("give a number above 0 and at most 1, such as 0.1".to_owned()),
-    }
+    let what = "above 0 and at most 1, such as 0.1";
+    number(text, |x| x > 0.0 && x <= 1.0, what)
 }
 
 impl Args {

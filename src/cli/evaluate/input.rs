@@ -1,7 +1,7 @@
 //! Reads the file of `evaluate` and takes the requested view of it.
 
 use super::args::{Args, Discrete, FileView, Method};
-use crate::cli::exit::Exit;
+use crate::cli::exit::{Exit, Failure};
 use crate::decode::columns::without_positive;
 use crate::decode::scores::{self, Sample};
 use crate::decode::vectors::{self, Table};
@@ -37,7 +37,7 @@ pub enum FileSample {
 }
 
 /// Reads a file and takes the requested view of it.
-pub fn read(args: &Args, path: &Path) -> Result<FileSample, (Exit, String)> {
+pub fn read(args: &Args, path: &Path) -> Result<FileSample, Failure> {
     let table = read_table(args, path)?;
     check_labels(args, path, &table)?;
     let several = matches!(table, Table::Vectors(..));
@@ -57,7 +57,7 @@ pub fn read(args: &Args, path: &Path) -> Result<FileSample, (Exit, String)> {
 
 /// Adds the events of a file of plain columns to sums, batch by batch; `None` of other files.
 #[cfg(feature = "columnar")]
-pub fn sums(args: &Args, sums: Sums) -> Result<Option<Sums>, (Exit, String)> {
+pub fn sums(args: &Args, sums: Sums) -> Result<Option<Sums>, Failure> {
     let fault = |e: &dyn std::fmt::Display| (Exit::Data, e.to_string());
     let Some(plain) = vectors::plain_columns(&args.file, &args.columns.names()) else {
         return Ok(None);
@@ -84,7 +84,7 @@ pub fn sums(args: &Args, sums: Sums) -> Result<Option<Sums>, (Exit, String)> {
 }
 
 #[cfg(not(feature = "columnar"))]
-pub fn sums(_: &Args, _: Sums) -> Result<Option<Sums>, (Exit, String)> {
+pub fn sums(_: &Args, _: Sums) -> Result<Option<Sums>, Failure> {
     Ok(None)
 }
 
@@ -93,7 +93,7 @@ pub fn sums(_: &Args, _: Sums) -> Result<Option<Sums>, (Exit, String)> {
 const FULL: &str = "more events than one window can count; split the file";
 
 /// Takes the requested view of a table.
-fn view(args: &Args, path: &Path, table: Table) -> Result<FileSample, (Exit, String)> {
+fn view(args: &Args, path: &Path, table: Table) -> Result<FileSample, Failure> {
     let name = path.display();
     match (table, args.view) {
         (Table::Scores(Sample::Plain(sample)), None | Some(FileView::Scalar(View::Binary))) => {
@@ -180,7 +180,7 @@ fn project(
     path: &Path,
     sample: &Vectors,
     view: Option<FileView>,
-) -> Result<(Scores, View), (Exit, String)> {
+) -> Result<(Scores, View), Failure> {
     let view = match view {
         Some(FileView::Scalar(view)) => view,
         _ => View::TopLabel,
@@ -193,7 +193,7 @@ fn project(
     Ok((scores, view))
 }
 
-fn read_table(args: &Args, path: &Path) -> Result<Table, (Exit, String)> {
+fn read_table(args: &Args, path: &Path) -> Result<Table, Failure> {
     let columns = args.columns.names();
     if path == Path::new("-") {
         if let Some(table) = vectors::read_columnar(path, &columns) {
@@ -226,7 +226,7 @@ fn read_table(args: &Args, path: &Path) -> Result<Table, (Exit, String)> {
 }
 
 /// Errs where the label of `--positive` never occurs.
-fn check_labels(args: &Args, path: &Path, table: &Table) -> Result<(), (Exit, String)> {
+fn check_labels(args: &Args, path: &Path, table: &Table) -> Result<(), Failure> {
     let positive = match table {
         Table::Scores(Sample::Plain(sample)) => sample.iter().any(|e| e.1),
         Table::Scores(Sample::Weighted(sample)) => sample.iter().any(|e| e.1),

@@ -3,7 +3,7 @@
 
 use super::args::{Args, FileView, KERNEL_EVENTS, Method, OtherTest, SMOOTHNESS};
 use super::input::FileSample;
-use crate::cli::exit::{self, Exit, print};
+use crate::cli::exit::{self, Exit, Failure, print};
 use crate::report;
 use crate::report::estimators::OfScores;
 use crate::stats::comparison::classical;
@@ -54,8 +54,7 @@ pub fn run(args: &Args, sample: &FileSample) -> Exit {
         }
     };
     let Some(outcome) = outcome else {
-        exit::eprint_line(format_args!("error: a test needs at least two events"));
-        return Exit::Data;
+        return exit::fail(Exit::Data, "a test needs at least two events");
     };
     let text = if args.json {
         format!("{:#}\n", report::offline::json(&outcome))
@@ -67,8 +66,7 @@ pub fn run(args: &Args, sample: &FileSample) -> Exit {
 }
 
 fn usage(test: tests::Test, why: &str) -> Exit {
-    exit::eprint_line(format_args!("error: --test {} {why}", test.name()));
-    Exit::Usage
+    exit::fail(Exit::Usage, format_args!("--test {} {why}", test.name()))
 }
 
 /// Errs where an option would be left out without a word, whatever the file has.
@@ -159,7 +157,7 @@ fn is_used(args: &Args, id: &str) -> bool {
 
 /// Errs where the sample has no answer to `--estimators` or `--kernel-bootstrap`, which would else
 /// be left out without a word.
-pub fn check(args: &Args, sample: &FileSample) -> Result<(), (Exit, String)> {
+pub fn check(args: &Args, sample: &FileSample) -> Result<(), Failure> {
     let weights = "does not support weights: drop the option or the column weight";
     let is_weighted = matches!(
         sample,
@@ -176,12 +174,8 @@ pub fn check(args: &Args, sample: &FileSample) -> Result<(), (Exit, String)> {
         }
         _ => None,
     };
-    let of_bootstrap = match sample {
-        _ if args.kernel_bootstrap == 0 => None,
-        _ if is_weighted => Some(weights),
-        // Without the kernel view it is refused before.
-        _ => None,
-    };
+    // Without the kernel view it is refused before.
+    let of_bootstrap = (is_weighted && args.kernel_bootstrap != 0).then_some(weights);
     let found = [
         ("--estimators", of_estimators),
         ("--kernel-bootstrap", of_bootstrap),
@@ -231,8 +225,8 @@ pub fn weighted_kernel(
 
 /// The answer to a kernel test of one event.
 pub fn too_few() -> Exit {
-    exit::eprint_line(format_args!(
-        "error: the kernel test compares pairs and needs at least two events"
-    ));
-    Exit::Data
+    exit::fail(
+        Exit::Data,
+        "the kernel test compares pairs and needs at least two events",
+    )
 }

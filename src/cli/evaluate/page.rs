@@ -1,7 +1,7 @@
 //! `trueline evaluate --report`: the page of what was found.
 
 use super::args::Args;
-use crate::cli::exit::Exit;
+use crate::cli::exit::{Exit, Failure};
 use crate::cli::recalibrate::Recalibrated;
 use crate::cli::report_file;
 use crate::report::page::evaluation::{self, Maps, Sample};
@@ -29,7 +29,7 @@ pub fn scores(
     e: &Evaluation,
     (raw, view): (Raw<'_>, View),
     recalibrated: Option<&Recalibrated>,
-) -> Result<(), (Exit, String)> {
+) -> Result<(), Failure> {
     if args.report.is_none() {
         return Ok(());
     }
@@ -96,7 +96,7 @@ fn halves(args: &Args, sample: &[(f64, bool)]) -> Option<(Fits, Judgement)> {
 }
 
 /// Writes a page, if one is requested.
-pub fn write(args: &Args, page: impl FnOnce() -> String) -> Result<(), (Exit, String)> {
+pub fn write(args: &Args, page: impl FnOnce() -> String) -> Result<(), Failure> {
     match &args.report {
         Some(path) => {
             report_file::write("--report", path, &page()).map_err(|why| (Exit::Unavailable, why))

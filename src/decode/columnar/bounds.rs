@@ -11,6 +11,7 @@
 //! delta-encoded strings claims.
 
 use super::container::Container;
+use crate::decode::frame::varint;
 use arrow_ipc::reader::read_footer_length;
 use arrow_ipc::{Block, Message, RecordBatch, root_as_footer, root_as_message};
 use hyper::body::Bytes;
@@ -82,13 +83,13 @@ impl PageSizes {
     /// field 7.
     fn of(bytes: &[u8]) -> PageSizes {
         const STRUCT: u8 = 12;
-        let (mut rest, mut id, mut inside) = (bytes, 0, false);
+        let (mut at, mut id, mut inside) = (0, 0, false);
         let mut sizes = PageSizes::default();
-        while let Some((&head, after)) = rest.split_first() {
+        while let Some(head) = bytes.get(at) {
             let (kind, step) = (head & 15, i64::from(head >> 4));
-            rest = after;
+            at += 1;
             id = match step {
-                0 => match varint(&mut rest) {
+                0 => match varint(bytes, &mut at) {
                     Some(id) => id,
                     None => break,
                 },
@@ -97,7 +98,7 @@ impl PageSizes {
             match kind {
                 // Whole numbers.
                 4..=6 => {
-                    let value = varint(&mut rest);
+                    let value = varint(bytes, &mut at);
                     match (inside, id) {
                         (false, 2) => sizes.uncompressed = value,
                         (false, 3) => sizes.compressed = value,
@@ -130,20 +131,6 @@ impl PageSizes {
             _ => Ok(()),
         }
     }
-}
-
-/// The next whole number, zigzag in seven bits a byte.
-fn varint(bytes: &mut &[u8]) -> Option<i64> {
-    let mut value = 0u64;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some((value >> 1) as i64 ^ -((value & 1) as i64));
-        }
-    }
-    None
 }
 
 fn is_possible(becomes: u64, bytes: u64, free: u64) -> bool {

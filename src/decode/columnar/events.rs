@@ -9,7 +9,6 @@ use super::super::file::places::Places;
 use super::super::file::row::{FileError, Row, Rows};
 use super::super::options::{DecodeOptions, LabelOptions, TimeUnit};
 use super::super::value::{Kind, Value};
-use super::column::Column;
 use super::{Batches, Opened, value};
 use std::path::Path;
 
@@ -22,9 +21,7 @@ struct Slot {
 
 pub(in super::super) struct Columnar {
     batches: Batches,
-    batch: Vec<Column>,
-    /// Row of the batch, and its number in the file.
-    row: usize,
+    /// Number of the row in the file.
     number: u64,
     /// Rows in all, where the file says so.
     total: Option<u64>,
@@ -36,30 +33,6 @@ pub(in super::super) struct Columnar {
     kept: Vec<(u64, Vec<Slot>)>,
 }
 
-/// Columns that are read, by their paths.
-#[derive(Default)]
-struct Wanted {
-    paths: Vec<String>,
-    times: Vec<Option<TimeUnit>>,
-}
-
-impl Wanted {
-    fn place(&mut self, path: &str) -> usize {
-        let known = self.paths.iter().position(|p| p == path);
-        known.unwrap_or_else(|| {
-            self.paths.push(path.to_owned());
-            self.times.push(None);
-            self.paths.len() - 1
-        })
-    }
-
-    fn time(&mut self, path: &str, unit: TimeUnit) {
-        if let Some(place) = self.paths.iter().position(|p| p == path) {
-            self.times[place] = Some(unit);
-        }
-    }
-}
-
 impl Columnar {
     pub(in super::super) fn new(
         file: Opened,
@@ -67,8 +40,14 @@ impl Columnar {
         events: Option<&DecodeOptions>,
         outcomes: Option<&LabelOptions>,
     ) -> Result<Columnar, FileError> {
-        let mut wanted = Wanted::default();
-        let mut column = |name: &str| file.has(name).then(|| wanted.place(name));
+        let mut wanted: Vec<String> = Vec::new();
+        let mut column = |name: &str| {
+            let known = wanted.iter().position(|path| path == name);
+            known.or_else(|| {
+                file.has(name).then(|| wanted.push(name.to_owned()))?;
+                Some(wanted.len() - 1)
+            })
+        };
         let missing = |name: &str| {
             format!(
                 "{}: no column `{name}`; the file has {}",
@@ -81,22 +60,21 @@ impl Columnar {
             events.and_then(|o| o.time.as_ref()),
             outcomes.and_then(|o| o.time.as_ref()),
         ];
-        for time in times.into_iter().flatten() {
-            wanted.time(&time.path, time.unit);
-        }
+        let unit = |path: &String| {
+            let mut times = times.into_iter().rev().flatten();
+            times.find(|t| t.path == *path).map(|t| t.unit)
+        };
         let total = file.rows;
         let slot = Slot {
             kind: Kind::Missing,
             text: String::new(),
         };
         Ok(Columnar {
-            slots: vec![slot; wanted.paths.len()],
-            batches: file.read(&wanted.paths).map_err(FileError::Io)?,
-            batch: Vec::new(),
-            row: 0,
+            slots: vec![slot; wanted.len()],
+            batches: file.read(&wanted).map_err(FileError::Io)?,
             number: 0,
             total,
-            times: wanted.times,
+            times: wanted.iter().map(unit).collect(),
             places,
             kept: Vec::new(),
         })
@@ -105,21 +83,17 @@ impl Columnar {
 
 impl Rows for Columnar {
     fn advance(&mut self, _: &Path) -> Result<bool, FileError> {
-        self.row += 1;
-        if self.row >= self.batches.rows() {
-            let Some(batch) = self.batches.advance().map_err(FileError::Io)? else {
-                return Ok(false);
-            };
-            (self.batch, self.row) = (batch, 0);
-        }
-        self.number = self.batches.number(self.row);
-        for ((column, slot), unit) in self.batch.iter().zip(&mut self.slots).zip(&self.times) {
+        let Some((columns, row)) = self.batches.next_row().map_err(FileError::Io)? else {
+            return Ok(false);
+        };
+        for ((column, slot), unit) in columns.iter().zip(&mut self.slots).zip(&self.times) {
             slot.text.clear();
-            slot.kind = match unit.and_then(|unit| Some((unit, column.time_ms(self.row)?))) {
+            slot.kind = match unit.and_then(|unit| Some((unit, column.time_ms(row)?))) {
                 Some((unit, time)) => write_time(time, unit, &mut slot.text),
-                None => column.write(self.row, &mut slot.text),
+                None => column.write(row, &mut slot.text),
             };
         }
+        self.number = self.batches.number(row);
         Ok(true)
     }
 

@@ -50,8 +50,6 @@ pub(super) fn container_of(path: &Path) -> Option<Container> {
 }
 
 #[cfg(feature = "columnar")]
-pub(super) use column::Column;
-#[cfg(feature = "columnar")]
 pub(super) use open::{Batches, Opened};
 
 #[cfg(feature = "columnar")]
@@ -61,9 +59,9 @@ mod open {
     use super::column::Column;
     use super::container::{Container, shown};
     use super::standard_input;
-    use arrow_array::RecordBatch;
+    use arrow_array::RecordBatchReader;
     use arrow_ipc::reader::{FileReader, StreamReader};
-    use arrow_schema::{ArrowError, DataType, SchemaRef};
+    use arrow_schema::{DataType, SchemaRef};
     use parquet::arrow::ProjectionMask;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     use parquet::basic::Compression;
@@ -85,12 +83,15 @@ mod open {
 
     /// The wanted columns of a file, batch by batch.
     pub(in super::super) struct Batches {
-        batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>,
+        batches: Box<dyn RecordBatchReader>,
         columns: Vec<String>,
         name: String,
         /// Rows of the batches before the current one, and of it.
         done: u64,
         rows: usize,
+        /// The batch that is read row by row, and its current row.
+        batch: Vec<Column>,
+        row: usize,
     }
 
     impl Opened {
@@ -100,25 +101,16 @@ mod open {
         }
 
         fn open(path: &Path, container: Container) -> Result<Opened, String> {
-            let fault = |e: &dyn std::fmt::Display| damaged(path, e);
             let (schema, rows) = match container {
                 Container::Parquet => {
                     let builder = parquet_of(path, container)?;
                     let rows = builder.metadata().file_metadata().num_rows();
                     (builder.schema().clone(), u64::try_from(rows).ok())
                 }
-                Container::ArrowFile => {
+                Container::ArrowFile | Container::ArrowStream => {
                     let file = file(path, container)?;
-                    check_arrow(&file, container).map_err(|e| fault(&e))?;
-                    let reader = FileReader::try_new_buffered(file, None).map_err(|e| fault(&e))?;
-                    (reader.schema(), None)
-                }
-                Container::ArrowStream => {
-                    let file = file(path, container)?;
-                    check_arrow(&file, container).map_err(|e| fault(&e))?;
-                    let reader =
-                        StreamReader::try_new_buffered(file, None).map_err(|e| fault(&e))?;
-                    (reader.schema(), None)
+                    check_arrow(&file, container).map_err(|e| damaged(path, &e))?;
+                    (arrow_of(path, container, None)?.schema(), None)
                 }
             };
             Ok(Opened {
@@ -175,7 +167,6 @@ mod open {
         /// Reads the wanted columns, which are there; their order is kept.
         pub fn read(&self, columns: &[String]) -> Result<Batches, String> {
             let path = &self.path;
-            let fault = |e: &dyn std::fmt::Display| damaged(path, e);
             for column in columns {
                 if let Some(kind) = self.type_of(column).filter(|t| !super::value::is_known(t)) {
                     return Err(format!(
@@ -201,38 +192,47 @@ mod open {
             }
             roots.sort_unstable();
             roots.dedup();
-            let batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>> =
-                match self.container {
-                    Container::Parquet => {
-                        let builder = parquet_of(path, self.container)?;
-                        let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
-                        check_compression(path, builder.metadata(), &mask)?;
-                        let reader = builder
-                            .with_projection(mask)
-                            .with_batch_size(BATCH_ROWS)
-                            .build();
-                        Box::new(reader.map_err(|e| fault(&e))?)
-                    }
-                    Container::ArrowFile => Box::new(
-                        FileReader::try_new_buffered(file(path, self.container)?, Some(roots))
-                            .map_err(|e| fault(&e))?,
-                    ),
-                    Container::ArrowStream => Box::new(
-                        StreamReader::try_new_buffered(file(path, self.container)?, Some(roots))
-                            .map_err(|e| fault(&e))?,
-                    ),
-                };
+            let batches: Box<dyn RecordBatchReader> = match self.container {
+                Container::Parquet => {
+                    let builder = parquet_of(path, self.container)?;
+                    let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
+                    check_compression(path, builder.metadata(), &mask)?;
+                    let builder = builder.with_projection(mask);
+                    let reader = builder.with_batch_size(BATCH_ROWS).build();
+                    Box::new(reader.map_err(|e| damaged(path, &e))?)
+                }
+                container => arrow_of(path, container, Some(roots))?,
+            };
             Ok(Batches {
                 batches,
                 columns: columns.to_vec(),
                 name: shown(path),
                 done: 0,
                 rows: 0,
+                batch: Vec::new(),
+                row: 0,
             })
         }
     }
 
     impl Batches {
+        /// The columns of the batch with the next row, and where it is there; `None` at the end.
+        pub fn next_row(&mut self) -> Result<Option<(&[Column], usize)>, String> {
+            self.row += 1;
+            if self.row >= self.rows {
+                let Some(batch) = self.advance()? else {
+                    return Ok(None);
+                };
+                (self.batch, self.row) = (batch, 0);
+            }
+            Ok(Some(self.current()))
+        }
+
+        /// The same of the current row.
+        pub fn current(&self) -> (&[Column], usize) {
+            (&self.batch, self.row)
+        }
+
         /// The wanted columns of the next batch that has rows; `None` at the end.
         pub fn advance(&mut self) -> Result<Option<Vec<Column>>, String> {
             self.done += self.rows as u64;
@@ -321,6 +321,21 @@ mod open {
     ) -> Result<ParquetRecordBatchReaderBuilder<Checked>, String> {
         let file = Checked(file(path, container)?);
         ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| damaged(path, &e))
+    }
+
+    /// Reads all columns of a file of Arrow, or those at these places.
+    fn arrow_of(
+        path: &Path,
+        container: Container,
+        columns: Option<Vec<usize>>,
+    ) -> Result<Box<dyn RecordBatchReader>, String> {
+        let file = file(path, container)?;
+        let reader = match container {
+            Container::ArrowStream => StreamReader::try_new_buffered(file, columns)
+                .map(|reader| Box::new(reader) as Box<dyn RecordBatchReader>),
+            _ => FileReader::try_new_buffered(file, columns).map(|reader| Box::new(reader) as _),
+        };
+        reader.map_err(|e| damaged(path, &e))
     }
 
     fn damaged(path: &Path, e: &dyn std::fmt::Display) -> String {

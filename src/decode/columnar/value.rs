@@ -15,7 +15,7 @@ use arrow_array::types::{
     TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
     UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
 use arrow_schema::{DataType, TimeUnit};
 
 /// Whether values of this type can be read.
@@ -51,42 +51,28 @@ pub(super) fn write(values: &ArrayRef, at: usize, quoted: bool, text: &mut Strin
     if values.is_null(at) {
         return sink::null(text);
     }
-    macro_rules! integer {
-        ($kind:ty) => {
-            sink::integer(values.as_primitive::<$kind>().value(at), text)
-        };
-    }
-    macro_rules! decimal {
-        ($kind:ty, $scale:expr) => {
-            sink::decimal(
-                values.as_primitive::<$kind>().value(at).into(),
-                usize::try_from(*$scale).unwrap_or_default(),
-                text,
-            )
-        };
-    }
     match values.data_type() {
         DataType::Boolean => sink::truth(values.as_boolean().value(at), text),
-        DataType::Int8 => integer!(Int8Type),
-        DataType::Int16 => integer!(Int16Type),
-        DataType::Int32 => integer!(Int32Type),
-        DataType::Int64 => integer!(Int64Type),
-        DataType::UInt8 => integer!(UInt8Type),
-        DataType::UInt16 => integer!(UInt16Type),
-        DataType::UInt32 => integer!(UInt32Type),
-        DataType::UInt64 => integer!(UInt64Type),
-        DataType::Float16 => {
-            let x = values.as_primitive::<Float16Type>().value(at);
-            sink::float(x.to_f64(), text)
+        DataType::Int8 => sink::integer(value::<Int8Type>(values, at), text),
+        DataType::Int16 => sink::integer(value::<Int16Type>(values, at), text),
+        DataType::Int32 => sink::integer(value::<Int32Type>(values, at), text),
+        DataType::Int64 => sink::integer(value::<Int64Type>(values, at), text),
+        DataType::UInt8 => sink::integer(value::<UInt8Type>(values, at), text),
+        DataType::UInt16 => sink::integer(value::<UInt16Type>(values, at), text),
+        DataType::UInt32 => sink::integer(value::<UInt32Type>(values, at), text),
+        DataType::UInt64 => sink::integer(value::<UInt64Type>(values, at), text),
+        DataType::Float16 => sink::float(value::<Float16Type>(values, at).to_f64(), text),
+        DataType::Float32 => sink::float(value::<Float32Type>(values, at).into(), text),
+        DataType::Float64 => sink::float(value::<Float64Type>(values, at), text),
+        DataType::Decimal32(_, scale) => {
+            decimal(value::<Decimal32Type>(values, at).into(), *scale, text)
         }
-        DataType::Float32 => {
-            let x = values.as_primitive::<Float32Type>().value(at);
-            sink::float(f64::from(x), text)
+        DataType::Decimal64(_, scale) => {
+            decimal(value::<Decimal64Type>(values, at).into(), *scale, text)
         }
-        DataType::Float64 => sink::float(values.as_primitive::<Float64Type>().value(at), text),
-        DataType::Decimal32(_, scale) => decimal!(Decimal32Type, scale),
-        DataType::Decimal64(_, scale) => decimal!(Decimal64Type, scale),
-        DataType::Decimal128(_, scale) => decimal!(Decimal128Type, scale),
+        DataType::Decimal128(_, scale) => {
+            decimal(value::<Decimal128Type>(values, at), *scale, text)
+        }
         DataType::Utf8 => sink::string(values.as_string::<i32>().value(at), quoted, text),
         DataType::LargeUtf8 => sink::string(values.as_string::<i64>().value(at), quoted, text),
         DataType::Utf8View => sink::string(values.as_string_view().value(at), quoted, text),
@@ -107,11 +93,7 @@ pub(super) fn write(values: &ArrayRef, at: usize, quoted: bool, text: &mut Strin
             let all = values.as_struct();
             text.push('{');
             for (i, field) in fields.iter().enumerate() {
-                if i > 0 {
-                    text.push(',');
-                }
-                sink::string(field.name(), true, text);
-                text.push(':');
+                sink::key(field.name(), text);
                 write(all.column(i), at, true, text);
             }
             text.push('}');
@@ -125,12 +107,18 @@ pub(super) fn write(values: &ArrayRef, at: usize, quoted: bool, text: &mut Strin
     }
 }
 
+fn value<T: ArrowPrimitiveType>(values: &ArrayRef, at: usize) -> T::Native {
+    values.as_primitive::<T>().value(at)
+}
+
+fn decimal(unscaled: i128, scale: i8, text: &mut String) -> Kind {
+    sink::decimal(unscaled, usize::try_from(scale).unwrap_or_default(), text)
+}
+
 fn items(items: &ArrayRef, text: &mut String) -> Kind {
     text.push('[');
     for i in 0..items.len() {
-        if i > 0 {
-            text.push(',');
-        }
+        sink::comma(text);
         write(items, i, true, text);
     }
     text.push(']');
@@ -153,29 +141,22 @@ pub(super) fn time_ms(values: &ArrayRef, at: usize) -> Option<(i64, bool)> {
     let (ms, zoned) = match values.data_type() {
         DataType::Timestamp(unit, zone) => {
             let ms = match unit {
-                TimeUnit::Second => values
-                    .as_primitive::<TimestampSecondType>()
-                    .value(at)
-                    .saturating_mul(1000),
-                TimeUnit::Millisecond => {
-                    values.as_primitive::<TimestampMillisecondType>().value(at)
+                TimeUnit::Second => value::<TimestampSecondType>(values, at).saturating_mul(1000),
+                TimeUnit::Millisecond => value::<TimestampMillisecondType>(values, at),
+                TimeUnit::Microsecond => {
+                    value::<TimestampMicrosecondType>(values, at).div_euclid(1000)
                 }
-                TimeUnit::Microsecond => values
-                    .as_primitive::<TimestampMicrosecondType>()
-                    .value(at)
-                    .div_euclid(1000),
-                TimeUnit::Nanosecond => values
-                    .as_primitive::<TimestampNanosecondType>()
-                    .value(at)
-                    .div_euclid(1_000_000),
+                TimeUnit::Nanosecond => {
+                    value::<TimestampNanosecondType>(values, at).div_euclid(1_000_000)
+                }
             };
             (ms, zone.is_some())
         }
         DataType::Date32 => {
-            let days = values.as_primitive::<Date32Type>().value(at);
+            let days = value::<Date32Type>(values, at);
             (i64::from(days) * 86_400_000, false)
         }
-        DataType::Date64 => (values.as_primitive::<Date64Type>().value(at), false),
+        DataType::Date64 => (value::<Date64Type>(values, at), false),
         _ => return None,
     };
     Some((ms, zoned))

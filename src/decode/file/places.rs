@@ -17,6 +17,7 @@ struct Looked {
     columns: Vec<Option<usize>>,
 }
 
+#[derive(Default)]
 pub(in crate::decode) struct Places {
     events: Option<Looked>,
     outcomes: Option<Looked>,
@@ -27,6 +28,9 @@ pub(in crate::decode) struct Places {
     buffers: Buffers,
 }
 
+/// Most columns of classes in a message.
+const CLASSES_SHOWN: usize = 4;
+
 impl Places {
     /// Asks for the column of each path. `missing` says of a path that it has no column and must
     /// have one.
@@ -36,18 +40,9 @@ impl Places {
         column: &mut dyn FnMut(&str) -> Option<usize>,
         missing: &dyn Fn(&str) -> String,
     ) -> Result<Places, DecodeOptionsError> {
-        let mut places = Places {
-            events: None,
-            outcomes: None,
-            spread: Vec::new(),
-            vector: String::new(),
-            buffers: Buffers::default(),
-        };
-        let check = |names: &[String], at: &[Option<usize>], optional: &dyn Fn(usize) -> bool| {
-            let absent = (0..at.len()).find(|&slot| at[slot].is_none() && !optional(slot));
-            absent.map_or(Ok(()), |slot| {
-                Err(DecodeOptionsError(missing(&names[slot])))
-            })
+        let mut places = Places::default();
+        let absent = |at: &[Option<usize>], optional: &dyn Fn(usize) -> bool| {
+            (0..at.len()).find(|&slot| at[slot].is_none() && !optional(slot))
         };
         if let Some(options) = events {
             let mut paths = Paths::new();
@@ -60,17 +55,26 @@ impl Places {
                 let all = classes.map(|class| column(&format!("{path}.{class}")));
                 places.spread = all.collect::<Option<_>>().unwrap_or_default();
             }
-            check(&paths.names, &columns, &|slot| {
+            let absent = absent(&columns, &|slot| {
                 let is_spread = slot == shape.prediction && !places.spread.is_empty();
                 is_spread || paths.names[slot] == options.outcome
-            })?;
+            });
+            if let Some(slot) = absent {
+                let mut why = missing(&paths.names[slot]);
+                if slot == shape.prediction {
+                    why += &or_columns(&options.prediction, &options.classes);
+                }
+                return Err(DecodeOptionsError(why));
+            }
             places.events = Some(Looked { shape, columns });
         }
         if let Some(options) = outcomes {
             let mut paths = Paths::new();
             let shape = Shape::of_labels(options, &mut paths)?;
             let columns: Vec<_> = paths.names.iter().map(|name| column(name)).collect();
-            check(&paths.names, &columns, &|_| false)?;
+            if let Some(slot) = absent(&columns, &|_| false) {
+                return Err(DecodeOptionsError(missing(&paths.names[slot])));
+            }
             places.outcomes = Some(Looked { shape, columns });
         }
         Ok(places)
@@ -128,4 +132,17 @@ impl Places {
         }
         self.vector.push(']');
     }
+}
+
+/// The columns that a map of classes may have in place of its own.
+fn or_columns(prediction: &PredictionField, classes: &[String]) -> String {
+    let PredictionField::ClassMap(path) = prediction else {
+        return String::new();
+    };
+    let shown = classes.iter().take(CLASSES_SHOWN);
+    let mut columns: Vec<String> = shown.map(|class| format!("{path}.{class}")).collect();
+    if classes.len() > CLASSES_SHOWN {
+        columns.push("…".to_owned());
+    }
+    format!("; or name a column for each class: {}", columns.join(", "))
 }

@@ -52,29 +52,14 @@ pub(in crate::decode) trait Rows {
 }
 
 /// Why a file cannot be read. The text names the file and, if known, the line.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// Opening or reading failed, or the compression is damaged.
+    #[error("{0}")]
     Io(String),
     /// The options do not fit the file: a column is missing.
-    Options(DecodeOptionsError),
-}
-
-impl std::fmt::Display for FileError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            FileError::Io(e) => f.write_str(e),
-            FileError::Options(e) => e.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for FileError {}
-
-impl From<DecodeOptionsError> for FileError {
-    fn from(e: DecodeOptionsError) -> FileError {
-        FileError::Options(e)
-    }
+    #[error(transparent)]
+    Options(#[from] DecodeOptionsError),
 }
 
 pub(super) fn failed(path: &Path, line: u64, error: &dyn std::fmt::Display) -> FileError {

@@ -44,12 +44,8 @@ impl Shape {
             Value::Missing => return Err(Rejection::missing(field, "the model's prediction")),
             Value::Null => {
                 let remedy = "every record must carry the model's prediction";
-                return Err(Rejection::value(
-                    Reason::MissingField,
-                    field,
-                    "null",
-                    remedy,
-                ));
+                let reason = Reason::MissingField;
+                return Err(Rejection::value(reason, field, "null", remedy));
             }
             Value::Text(t) => {
                 return Err(not_a_number(field, &format!("\"{}\"", shorten(t.as_str()))));
@@ -58,26 +54,22 @@ impl Shape {
                 let remedy = "name a list in `probabilities`, and an object in `class_probabilities`, instead of `score`";
                 return Err(Rejection::value(Reason::ScoreNotNumber, field, t, remedy));
             }
-            Value::Bool(b) => return Err(not_a_number(field, if b { "true" } else { "false" })),
+            Value::Bool(b) => return Err(not_a_number(field, truth(b))),
         };
         if (0.0..=1.0).contains(&z) {
             return Ok(z);
         }
-        Err(if z.is_finite() {
-            Rejection::value(
+        let (reason, remedy) = match z.is_finite() {
+            true => (
                 Reason::ScoreOutOfRange,
-                field,
-                shown,
-                "a probability lies between 0 and 1; nothing is clamped",
-            )
-        } else {
-            Rejection::value(
+                "a probability lies between 0 and 1: are these percentages or log-odds?",
+            ),
+            false => (
                 Reason::ScoreNotFinite,
-                field,
-                shown,
                 "a probability is a finite number between 0 and 1",
-            )
-        })
+            ),
+        };
+        Err(Rejection::value(reason, field, shown, remedy))
     }
 
     /// Checks an array of probabilities and puts them into `p`.
@@ -93,36 +85,26 @@ impl Shape {
             bytes: text.as_bytes(),
             at: 1,
         };
-        s.space();
-        while s.peek() != Some(b']') {
-            let z = self.score(slot, self.next_value(&mut s, text)?)?;
-            p.push(z);
-            s.space();
-            s.eat(b',');
-            s.space();
-        }
+        s.each(b']', |s| -> Checked<()> {
+            p.push(self.score(slot, self.next_value(s, text)?)?);
+            Ok(())
+        })?;
         let expected = self.classes.len();
         if p.len() < 2 || (expected > 0 && p.len() != expected) {
-            return Err(Rejection::new(
-                Reason::VectorLength,
-                format!(
-                    "field `{}` has {} probabilities; expected {}",
-                    self.names[slot],
-                    p.len(),
-                    if expected > 0 {
-                        format!("one for each of the {expected} classes")
-                    } else {
-                        "at least 2".to_string()
-                    }
-                ),
-            ));
+            let wanted = match expected {
+                0 => "at least 2".to_owned(),
+                n => format!("one for each of the {n} classes"),
+            };
+            let (field, n) = (&self.names[slot], p.len());
+            let why = format!("field `{field}` has {n} probabilities; expected {wanted}");
+            return Err(Rejection::new(Reason::VectorLength, why));
         }
         self.check_sum(p)
     }
 
     /// Checks an object from class to probability and puts the probabilities into `p`.
     pub(super) fn class_map(&self, value: Value<'_>, p: &mut Vec<f64>) -> Checked<()> {
-        let slot = self.prediction;
+        let (slot, field) = (self.prediction, &self.names[self.prediction]);
         let text = match value {
             Value::Object(t) => t,
             Value::Cell(t) if check_json(t, b'{') => t,
@@ -136,8 +118,7 @@ impl Shape {
             bytes: text.as_bytes(),
             at: 1,
         };
-        s.space();
-        while s.peek() != Some(b'}') {
+        s.each(b'}', |s| -> Checked<()> {
             let key = s.key().map_err(|f| Rejection::fault(f, text.as_bytes()))?;
             let raw = &text[key.start..key.end];
             let class = match key.kind {
@@ -147,27 +128,17 @@ impl Shape {
             let Some(&k) = class else {
                 return Err(self.unknown_class(slot, raw));
             };
-            let z = self.score(slot, self.next_value(&mut s, text)?)?;
+            let z = self.score(slot, self.next_value(s, text)?)?;
             if !p[k as usize].is_nan() {
-                return Err(Rejection::value(
-                    Reason::Malformed,
-                    &self.names[slot],
-                    text,
-                    "a class appears twice; name each class once",
-                ));
+                let remedy = "a class appears twice; name each class once";
+                return Err(Rejection::value(Reason::Malformed, field, text, remedy));
             }
             p[k as usize] = z;
-            s.space();
-            s.eat(b',');
-            s.space();
-        }
+            Ok(())
+        })?;
         if p.iter().any(|z| z.is_nan()) {
-            return Err(Rejection::value(
-                Reason::VectorLength,
-                &self.names[slot],
-                text,
-                "a class has no probability; name every class, with 0 where it is 0",
-            ));
+            let remedy = "a class has no probability; name every class, with 0 where it is 0";
+            return Err(Rejection::value(Reason::VectorLength, field, text, remedy));
         }
         self.check_sum(p)
     }
@@ -186,13 +157,11 @@ impl Shape {
         if (sum - 1.0).abs() <= SUM_TOLERANCE {
             return Ok(());
         }
-        Err(Rejection::new(
-            Reason::VectorSum,
-            format!(
-                "field `{}` sums to {sum}, not to 1; send probabilities of all classes, not logits or independent scores",
-                self.names[self.prediction]
-            ),
-        ))
+        let field = &self.names[self.prediction];
+        let why = format!(
+            "field `{field}` sums to {sum}, not to 1; send probabilities of all classes, not logits or independent scores"
+        );
+        Err(Rejection::new(Reason::VectorSum, why))
     }
 
     #[cold]
@@ -201,13 +170,8 @@ impl Shape {
         match value {
             Value::Missing | Value::Null => Rejection::missing(field, "the model's prediction"),
             other => {
-                let shown = other.shown();
-                Rejection::value(
-                    Reason::WrongShape,
-                    field,
-                    shown,
-                    &format!("expected {what}"),
-                )
+                let remedy = format!("expected {what}");
+                Rejection::value(Reason::WrongShape, field, other.shown(), &remedy)
             }
         }
     }
@@ -251,38 +215,34 @@ impl Shape {
         let class = match value {
             Value::Missing | Value::Null => return Ok(None),
             Value::Bool(b) if two => Ok(u32::from(b)),
-            Value::Bool(b) => Err(if b { "true" } else { "false" }),
-            Value::Number(n) if self.numbers_are_names => match self.named_by(n.text()) {
-                Some(k) => Ok(k),
-                None => return Err(self.unknown_class(slot, n.text())),
-            },
+            Value::Bool(b) => Err(truth(b)),
+            Value::Number(n) if self.numbers_are_names => {
+                let named = self.named_by(n.text());
+                Ok(named.ok_or_else(|| self.unknown_class(slot, n.text()))?)
+            }
             Value::Number(n) => match n.whole().map(u32::try_from) {
                 Some(Ok(k)) => Ok(k),
                 _ => index(n.text()).ok_or_else(|| n.text()),
             },
             Value::Text(text) => {
                 let t = text.as_str();
-                match self.classes.get(t) {
-                    Some(&k) => Ok(k),
-                    None if self.classes.is_empty() && two => match of_cell(t, two) {
-                        Some(k @ (0 | 1)) => Ok(k),
-                        _ => return Err(self.unknown_class(slot, &format!("\"{t}\""))),
-                    },
+                let may_be_true = self.classes.is_empty() && two;
+                let of_truth = || of_cell(t, two).filter(|k| may_be_true && *k <= 1);
+                let class = self.classes.get(t).copied().or_else(of_truth);
+                Ok(class.ok_or_else(|| self.unknown_class(slot, &format!("\"{t}\"")))?)
+            }
+            Value::Cell(t) => {
+                let class = self.classes.get(t).copied();
+                let class = class.or_else(|| match self.numbers_are_names {
+                    true => self.named_by(t.trim()),
+                    false => of_cell(t, two),
+                });
+                match class {
+                    Some(class) => Ok(class),
+                    None if !self.numbers_are_names && t.trim().parse::<f64>().is_ok() => Err(t),
                     None => return Err(self.unknown_class(slot, &format!("\"{t}\""))),
                 }
             }
-            Value::Cell(t) => match self.classes.get(t) {
-                Some(&k) => Ok(k),
-                None if self.numbers_are_names => match self.named_by(t.trim()) {
-                    Some(k) => Ok(k),
-                    None => return Err(self.unknown_class(slot, &format!("\"{t}\""))),
-                },
-                None => match of_cell(t, two) {
-                    Some(k) => Ok(k),
-                    None if t.trim().parse::<f64>().is_ok() => Err(t),
-                    None => return Err(self.unknown_class(slot, &format!("\"{t}\""))),
-                },
-            },
             Value::Array(t) | Value::Object(t) | Value::NotFinite(t) => Err(t),
         };
         let class = class.map_err(|shown| {
@@ -311,13 +271,7 @@ impl Shape {
             Value::Text(t) => t.as_str(),
             Value::Number(n) => n.text(),
             Value::Cell(t) => t.trim(),
-            Value::Bool(b) => {
-                if b {
-                    "true"
-                } else {
-                    "false"
-                }
-            }
+            Value::Bool(b) => truth(b),
             _ => return None,
         };
         let mapped = self.meanings.get(text).copied();
@@ -340,23 +294,22 @@ impl Shape {
 
     #[cold]
     pub(super) fn unknown_class(&self, slot: usize, class: &str) -> Rejection {
-        Rejection::value(
-            Reason::UnknownClass,
-            &self.names[slot],
-            class,
-            &if self.classes.is_empty() {
-                "it is no class of the prediction; list the class names in `classes`, or say what it means in \
-                 `outcome_map`"
-                    .to_string()
-            } else {
-                format!(
-                    "it is none of the {} `classes`; add it, say what it means in `outcome_map`, or correct the \
-                     producer",
-                    self.classes.len()
-                )
-            },
-        )
+        let remedy = match self.classes.len() {
+            0 => "it is no class of the prediction; list the class names in `classes`, or say what it means in \
+                  `outcome_map`"
+                .to_owned(),
+            n => format!(
+                "it is none of the {n} `classes`; add it, say what it means in `outcome_map`, or correct the \
+                 producer"
+            ),
+        };
+        Rejection::value(Reason::UnknownClass, &self.names[slot], class, &remedy)
     }
+}
+
+/// A truth value as it is written.
+fn truth(value: bool) -> &'static str {
+    if value { "true" } else { "false" }
 }
 
 #[cold]

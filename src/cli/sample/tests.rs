@@ -1,0 +1,166 @@
+//! Tests of the words.
+
+use super::*;
+use crate::collect::join::Missing;
+
+#[test]
+fn ids_that_name_users_are_a_problem_and_a_few_conflicts_are_none() {
+    let problems = |conflicts| {
+        let facts = SourceFacts {
+            topics: vec![TopicFacts {
+                records: 1000,
+                events: 1000,
+                ..TopicFacts::default()
+            }],
+            conflicts,
+            ..SourceFacts::default()
+        };
+        describe(&facts).problems
+    };
+    assert!(problems(10).is_empty());
+    assert!(problems(11)[0].contains("an id names one prediction"));
+}
+
+#[test]
+fn a_tolerance_above_the_rate_of_the_rarer_outcome_is_named_with_both() {
+    let facts = SourceFacts {
+        lax: vec![Lax {
+            model: "fraud".to_owned(),
+            tolerance: 0.002,
+            rare_mean: 0.00098,
+        }],
+        ..SourceFacts::default()
+    };
+    let lines = describe(&facts).lines;
+    let warned = "warning: model fraud has a tolerance of 0.002, and the mean score of its rarer outcome is 9.8e-4";
+    assert!(lines.iter().any(|line| line.contains(warned)), "{lines:?}");
+}
+
+#[test]
+fn half_of_the_rows_being_rejected_is_a_problem_with_both_numbers() {
+    let topic = |events| TopicFacts {
+        name: "t".to_owned(),
+        records: events + 2600,
+        events,
+        rejected: [("bad", (2600, "t/0 offset 3".to_owned()))].into(),
+        ..TopicFacts::default()
+    };
+    let problems = |events| {
+        let facts = SourceFacts {
+            name: "s".to_owned(),
+            topics: vec![topic(events)],
+            ..SourceFacts::default()
+        };
+        describe(&facts).problems
+    };
+    assert!(problems(2601).is_empty());
+    let said = "source s: 2600 of 5000 rows of topic t are rejected; t/0 offset 3";
+    assert_eq!(problems(2400), [said]);
+}
+
+#[test]
+fn scores_that_were_rounded_to_certainty_are_named() {
+    let warned = |certain, few, many| {
+        let decimals = Decimals { certain, few, many };
+        let facts = SourceFacts {
+            decimals,
+            ..SourceFacts::default()
+        };
+        let lines = describe(&facts).lines;
+        lines
+            .iter()
+            .any(|line| line.contains("write scores unrounded"))
+    };
+    assert!(warned(1, 99, 0) && warned(3, 7, 190));
+    assert!(!warned(0, 99, 0) && !warned(1, 99, 1) && !warned(100, 0, 0));
+}
+
+#[test]
+fn a_maturity_is_proposed_in_full_units() {
+    assert_eq!(rounded_up(1_000), 2_000);
+    assert_eq!(rounded_up(170_000), 240_000);
+    assert_eq!(rounded_up(7_000_000), 3 * 3_600_000);
+    assert_eq!(human(rounded_up(170_000)), "4m");
+    assert_eq!(human(0), "0s");
+}
+
+/// Facts of a join of `due` mature predictions, of which `in_time` have an outcome.
+fn joined(due: u64, in_time: u64, missing: Missing) -> SourceFacts {
+    SourceFacts {
+        name: "s".to_owned(),
+        coverage_min: 0.5,
+        join: Some(JoinFacts {
+            predictions: due,
+            due,
+            in_time,
+            matched: in_time,
+            missing,
+            ..JoinFacts::default()
+        }),
+        ..SourceFacts::default()
+    }
+}
+
+#[test]
+fn positives_alone_that_are_dropped_where_missing_are_a_problem() {
+    let problems = |due, in_time, missing| describe(&joined(due, in_time, missing)).problems;
+    let said = &problems(5000, 14, Missing::Drop)[0];
+    let wanted = "14 of 5000 predictions older than the maturity have an outcome in time, 0.3 %, and `coverage_min` is 50 %";
+    assert!(said.contains(wanted), "{said}");
+    assert!(said.contains("`on_missing = \"negative\"`"), "{said}");
+    assert!(problems(5000, 2500, Missing::Drop).is_empty());
+    assert!(problems(5000, 14, Missing::Class(0)).is_empty());
+    // Of so few it may be chance.
+    assert!(problems(99, 14, Missing::Drop).is_empty());
+    // Those in another partition are not joined: that comes first.
+    let mut facts = joined(5000, 14, Missing::Drop);
+    facts.join.as_mut().expect("given").elsewhere = 14;
+    let problems = describe(&facts).problems;
+    assert!(problems[0].contains("murmur2_random"), "{problems:?}");
+    assert!(
+        problems[1].contains("mend what is said above first"),
+        "{problems:?}"
+    );
+}
+
+#[test]
+fn outcomes_that_all_say_what_a_missing_one_says_are_taken_for_inverted() {
+    let problems = |in_time, outcomes: &[(u32, u64)], mean: f64| {
+        let mut facts = joined(5000, in_time, Missing::Class(0));
+        facts.outcomes = outcomes.iter().copied().collect();
+        facts.models.insert("m".to_owned(), (1000, 1000.0 * mean));
+        describe(&facts).problems
+    };
+    let said = &problems(14, &[(0, 408)], 0.002)[0];
+    assert!(said.contains("all 408 outcomes are negative too"), "{said}");
+    assert!(said.contains("`outcome_map` is inverted"), "{said}");
+    assert!(problems(14, &[(0, 407), (1, 1)], 0.002).is_empty());
+    assert!(problems(14, &[(0, 99)], 0.002).is_empty());
+    // Where all are sent, none of what is rare may be among them.
+    assert!(problems(5000, &[(0, 5000)], 0.0002).is_empty());
+    assert_eq!(problems(5000, &[(0, 5000)], 0.2).len(), 1);
+}
+
+#[test]
+fn one_of_a_hundred_scores_above_1_is_a_problem() {
+    let problems = |rows| {
+        let rejected = [("score_out_of_range", (rows, "t/0 offset 3".to_owned()))];
+        let topic = TopicFacts {
+            name: "t".to_owned(),
+            records: 5000,
+            events: 5000 - rows,
+            rejected: rejected.into(),
+            ..TopicFacts::default()
+        };
+        let facts = SourceFacts {
+            name: "s".to_owned(),
+            topics: vec![topic],
+            ..SourceFacts::default()
+        };
+        describe(&facts).problems
+    };
+    assert!(problems(50).is_empty());
+    let said = "source s: 158 of 5000 rows of topic t are rejected as score_out_of_range, and the others may be wrong \
+                too; t/0 offset 3";
+    assert_eq!(problems(158), [said]);
+}
