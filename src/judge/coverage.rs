@@ -15,8 +15,10 @@ pub fn is_below(coverage_min: f64, labelled: u64, predictions: u64) -> bool {
 /// Whether so few predictions have outcomes that a window of them has no verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lacking {
-    /// Of the predictions before a pane, which are enough for a verdict.
+    /// Of the predictions before a pane.
     pub before: bool,
+    /// Whether these are enough for a verdict.
+    pub enough: bool,
     /// Of these and those of the pane.
     pub with_pane: bool,
 }
@@ -33,7 +35,8 @@ impl Lacking {
         let (labelled, missing) = windows.outcomes().min_by_key(rank).unwrap_or_default();
         let (n, (more, also_missing)) = (labelled + missing, pane.outcomes());
         Lacking {
-            before: n >= min_events && is_below(coverage_min, labelled, n),
+            before: is_below(coverage_min, labelled, n),
+            enough: n >= min_events,
             with_pane: is_below(coverage_min, labelled + more, n + more + also_missing),
         }
     }

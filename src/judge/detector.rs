@@ -231,7 +231,11 @@ impl Detector {
         };
         let reason = match too_short {
             true => Some(HoldReason::MaturityTooShort),
-            false => (self.lacking.before).then_some(HoldReason::FewOutcomes),
+            false => {
+                // It begins with enough predictions, or where an alarm is due.
+                let known = self.lacking.enough || why == Some(HoldReason::FewOutcomes);
+                (self.lacking.before && known).then_some(HoldReason::FewOutcomes)
+            }
         };
         match reason {
             None => self.hold = None,
@@ -345,7 +349,12 @@ mod tests {
         let mut show = |minute: i64, before, with_pane| {
             let span_ms = (minute * 60_000, (minute + 1) * 60_000);
             let pane = Pane::of_scores(span_ms.0, span_ms.1, &sums);
-            detector.observe_missing(&pane, Lacking { before, with_pane });
+            let lacking = Lacking {
+                before,
+                enough: minute > 2,
+                with_pane,
+            };
+            detector.observe_missing(&pane, lacking);
             let outcome = detector.observe(&sums, span_ms);
             (outcome, detector.hold())
         };
