@@ -219,6 +219,9 @@ fn every_metric_of_the_table_has_data_in_a_running_service() {
     produce(&brokers, "coins", "coin", 4_000, |i| {
         f64::from(i as i32 % 8) / 8.0
     });
+    // So rare that the ratio of observed to expected outcomes is tested.
+    cluster.create_topic("rare", 1, 1).expect("a topic");
+    produce(&brokers, "rare", "rare", 4_000, |_| 0.02);
     // Outcomes are records of their own; one in ten never comes.
     let asked = (0..8_000).filter(|i| i % 20 != 1).map(|i| {
         let (id, time_ms) = (i / 2, BEGIN_MS + i * 5);
@@ -271,8 +274,12 @@ fn every_metric_of_the_table_has_data_in_a_running_service() {
                   time = \"time_ms\"\n";
     let posted =
         "[[source]]\ninput = \"http\"\ntopics = [\"posted\"]\n[source.fields]\nscore = \"p\"\n";
-    let sources =
-        source("[\"scored\"]") + &source("[\"coins\"]") + joined + compared + whole + posted;
+    let sources = source("[\"scored\"]")
+        + &source("[\"coins\", \"rare\"]")
+        + joined
+        + compared
+        + whole
+        + posted;
     let daemon = Daemon::start(
         &config(&brokers, &scratch("table"), &sources),
         Duration::ZERO,
@@ -301,9 +308,9 @@ fn every_metric_of_the_table_has_data_in_a_running_service() {
             .collect();
         let evaluated = sum(text, "trueline_evaluation_seconds_count", "").unwrap_or(0.0);
         let idle = sum(text, "trueline_partition_idle", "").unwrap_or(0.0);
-        // Five models, one of two versions, one of four views; sizes come once a second.
+        // Six models, one of two versions, one of four views; sizes come once a second.
         let streams = sum(text, "trueline_streams", "").unwrap_or(0.0);
-        let all = evaluated > 0.0 && idle == 6.0 && streams == 4.0 + 2.0 + 4.0;
+        let all = evaluated > 0.0 && idle == 7.0 && streams == 5.0 + 2.0 + 4.0;
         if missing.is_empty() && all {
             Ok(text.to_owned())
         } else {
@@ -372,10 +379,9 @@ fn a_restart_shows_every_window_at_once_and_passes_over_a_damaged_snapshot() {
     let (_, page) = daemon.get(link.expect("a link"));
     assert!(!page.contains("Restarted since"), "{page}");
     daemon.end();
-    assert!(
-        damaged.exists(),
-        "a file that was refused is left for someone to look at"
-    );
+    let kept = state.join("snapshot-00000000000000099999.trueline.refused");
+    let text = std::fs::read(&kept).expect("what was refused is left for someone to look at");
+    assert_eq!(text, b"TRUELINE and then nothing");
 }
 
 #[test]
