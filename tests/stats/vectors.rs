@@ -20,6 +20,14 @@ fn vector(rng: &mut Rng, classes: usize, rare: f64) -> Vec<f64> {
     all
 }
 
+/// Events of the sets.
+fn sizes() -> &'static [usize] {
+    match is_long() {
+        true => &[200, 1000, 5000],
+        false => &[200, 1000],
+    }
+}
+
 /// How much is left to the other classes.
 type Rest = fn(&mut Rng) -> f64;
 
@@ -57,18 +65,13 @@ fn calibrated_vectors_are_rejected_at_most_as_often_as_alpha_says_at_any_number_
     let reject = Bar::new(sets, 0.0..=0.065, &[0.15]);
     // Nominal 10 %.
     let zero = Bar::new(sets, 0.0..=0.13, &[0.25]);
-    let sizes = if is_long() {
-        &[200, 1000, 5000][..]
-    } else {
-        &[200, 1000]
-    };
     let mut failures = Vec::new();
     for (law, classes, rest) in LAWS {
         for view in [VectorView::Full, VectorView::TopK(1), VectorView::TopK(2)] {
             if view == VectorView::Full && classes > 3 {
                 continue;
             }
-            for &n in sizes {
+            for &n in sizes() {
                 let all = each(sets, |seed| {
                     let sample = sample(seed, n, classes, rest, 1.0);
                     let e = evaluate(&sample, view, 0.05, 0.9, None).unwrap();
@@ -138,12 +141,7 @@ fn calibrated_vectors_pass_the_kernel_test_at_any_number_of_outcomes() {
     let mut failures = Vec::new();
     for (law, classes, rest) in LAWS {
         for features in [0, 64] {
-            // A sample of 512 of 5000 events has the law of one of 1000.
-            let sizes = match features == 0 && !is_long() {
-                true => &[200, 1000][..],
-                false => &[200, 1000, 5000],
-            };
-            for &n in sizes {
+            for &n in sizes() {
                 let rejected = count(sets, |seed| {
                     let sample = sample(seed, n, classes, rest, 1.0);
                     kernel_test(&sample, seed, features).reject

@@ -1,4 +1,4 @@
-//! False alarms on calibrated streams of 40,000 events, 10⁵ in the long mode, four laws of scores,
+//! False alarms on calibrated streams of 20,000 events, 10⁵ in the long mode, four laws of scores,
 //! under a budget of 5 % ever. Beside them, T-Cal at level 0.05 on windows of 1000 events that
 //! slide by 500, as a monitor does that tests windows, in 10⁵ events.
 //!
@@ -17,7 +17,7 @@ use trueline::stats::tolerance::Tolerance;
 /// Events of a stream whose windows are tested, and of the others in the long mode.
 const EVENTS: i64 = 100_000;
 /// Events of the others in CI.
-const EVENTS_OF_CI: i64 = 40_000;
+const EVENTS_OF_CI: i64 = 20_000;
 const PANE: i64 = 500;
 
 /// Alarms that the budget of [`alarms_once`] allows in a stream.
