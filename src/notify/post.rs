@@ -2,7 +2,7 @@
 
 use super::options::SinkOptions;
 use super::receiver::Failure;
-use std::path::Path;
+use crate::http_client;
 use std::time::Duration;
 
 /// Bytes of a response body that are read.
@@ -18,15 +18,13 @@ pub struct Post {
 impl Post {
     /// A client for this address.
     pub fn new(options: &SinkOptions, url: String) -> Result<Post, String> {
-        let config = ureq::Agent::config_builder()
+        let config = http_client::config()
             .timeout_global(Some(options.timeout.max(Duration::from_millis(1))))
-            .http_status_as_error(false)
             // A redirected POST would become a GET.
             .max_redirects(0)
-            .max_redirects_will_error(false)
-            .user_agent(concat!("trueline/", env!("CARGO_PKG_VERSION")));
+            .max_redirects_will_error(false);
         Ok(Post {
-            agent: with_tls(config, options.ca_file.as_deref())?.build().into(),
+            agent: http_client::agent(config, options.ca_file.as_deref())?,
             url,
             authorization: options.authorization.clone(),
         })
@@ -81,41 +79,6 @@ fn outcome(status: u16, line: String, pause: Option<Duration>) -> Result<String,
     })
 }
 
-type Building = ureq::config::ConfigBuilder<ureq::typestate::AgentScope>;
-
-#[cfg(any(feature = "tls", feature = "tls-vendored"))]
-fn with_tls(config: Building, ca_file: Option<&Path>) -> Result<Building, String> {
-    use ureq::tls::{PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem};
-    let roots = match ca_file {
-        None => RootCerts::PlatformVerifier,
-        Some(path) => {
-            let said = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
-            let pem = std::fs::read(path).map_err(|e| said(&e))?;
-            // A file may have several, such as an old authority and the one that replaces it.
-            let mut authorities = Vec::new();
-            for item in parse_pem(&pem) {
-                if let PemItem::Certificate(authority) = item.map_err(|e| said(&e))? {
-                    authorities.push(authority);
-                }
-            }
-            if authorities.is_empty() {
-                return Err(said(&"no certificate is in this file"));
-            }
-            RootCerts::from(authorities)
-        }
-    };
-    let tls = TlsConfig::builder()
-        .provider(TlsProvider::NativeTls)
-        .root_certs(roots)
-        .build();
-    Ok(config.tls_config(tls))
-}
-
-#[cfg(not(any(feature = "tls", feature = "tls-vendored")))]
-fn with_tls(config: Building, _: Option<&Path>) -> Result<Building, String> {
-    Ok(config)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,23 +103,5 @@ mod tests {
                 assert_eq!(of(status), Err(busy.clone()), "{status}");
             }
         }
-    }
-
-    #[cfg(any(feature = "tls", feature = "tls-vendored"))]
-    #[test]
-    fn every_authority_of_a_file_is_known_and_one_without_any_is_named() {
-        let authorities = |pem: &str| {
-            let file = tempfile::NamedTempFile::new().expect("a file");
-            std::fs::write(file.path(), pem).expect("written");
-            let config = with_tls(ureq::Agent::config_builder(), Some(file.path()))?;
-            match config.build().tls_config().root_certs() {
-                ureq::tls::RootCerts::Specific(all) => Ok::<_, String>(all.len()),
-                _ => Ok(0),
-            }
-        };
-        let one = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-        assert_eq!(authorities(&format!("# old\n{one}# new\n{one}")), Ok(2));
-        let none = authorities("no certificate").unwrap_err();
-        assert!(none.contains("no certificate is in this file"), "{none}");
     }
 }

@@ -1,10 +1,11 @@
 //! Fetches one schema with its references over HTTP.
 
+use crate::http_client;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Longest response that is read; schemas are kilobytes.
@@ -120,15 +121,13 @@ type Fetched<T> = Result<T, FetchError>;
 
 impl Http {
     pub fn new(options: &RegistryOptions) -> Fetched<Http> {
-        let config = ureq::Agent::config_builder()
+        let config = http_client::config()
             .timeout_global(Some(options.timeout))
-            .http_status_as_error(false)
-            .max_redirects(3)
-            .user_agent(concat!("trueline/", env!("CARGO_PKG_VERSION")));
-        let config = with_tls(config, options.ca_file.as_deref()).map_err(FetchError::Failed)?;
+            .max_redirects(3);
+        let agent = http_client::agent(config, options.ca_file.as_deref());
         let user = options.user.as_deref();
         Ok(Http {
-            agent: config.build().into(),
+            agent: agent.map_err(FetchError::Failed)?,
             authorization: user.map(|user| {
                 let password = options.password.as_deref().unwrap_or_default();
                 format!(
@@ -292,41 +291,6 @@ fn escaped(subject: &str) -> String {
     utf8_percent_encode(subject, SEGMENT).to_string()
 }
 
-type Building = ureq::config::ConfigBuilder<ureq::typestate::AgentScope>;
-
-#[cfg(any(feature = "tls", feature = "tls-vendored"))]
-fn with_tls(config: Building, ca_file: Option<&Path>) -> Result<Building, String> {
-    use ureq::tls::{PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem};
-    let roots = match ca_file {
-        None => RootCerts::PlatformVerifier,
-        Some(path) => {
-            let said = |e: &dyn fmt::Display| format!("{}: {e}", path.display());
-            let pem = std::fs::read(path).map_err(|e| said(&e))?;
-            // A file may have several, such as an old authority and the one that replaces it.
-            let mut authorities = Vec::new();
-            for item in parse_pem(&pem) {
-                if let PemItem::Certificate(authority) = item.map_err(|e| said(&e))? {
-                    authorities.push(authority);
-                }
-            }
-            if authorities.is_empty() {
-                return Err(said(&"no certificate is in this file"));
-            }
-            RootCerts::from(authorities)
-        }
-    };
-    let tls = TlsConfig::builder()
-        .provider(TlsProvider::NativeTls)
-        .root_certs(roots)
-        .build();
-    Ok(config.tls_config(tls))
-}
-
-#[cfg(not(any(feature = "tls", feature = "tls-vendored")))]
-fn with_tls(config: Building, _: Option<&Path>) -> Result<Building, String> {
-    Ok(config)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -334,23 +298,5 @@ mod tests {
     #[test]
     fn a_subject_is_one_segment_of_a_path() {
         assert_eq!(escaped("a/b é-._~:"), "a%2Fb%20%C3%A9-._~%3A");
-    }
-
-    #[cfg(any(feature = "tls", feature = "tls-vendored"))]
-    #[test]
-    fn every_authority_of_a_file_is_known_and_one_without_any_is_named() {
-        let authorities = |pem: &str| {
-            let file = tempfile::NamedTempFile::new().expect("a file");
-            std::fs::write(file.path(), pem).expect("written");
-            let config = with_tls(ureq::Agent::config_builder(), Some(file.path()))?;
-            match config.build().tls_config().root_certs() {
-                ureq::tls::RootCerts::Specific(all) => Ok::<_, String>(all.len()),
-                _ => Ok(0),
-            }
-        };
-        let one = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-        assert_eq!(authorities(&format!("# old\n{one}# new\n{one}")), Ok(2));
-        let none = authorities("no certificate").unwrap_err();
-        assert!(none.contains("no certificate is in this file"), "{none}");
     }
 }

@@ -23,7 +23,7 @@
 //! classes of `full`, each against the rest, and ranks of `top_k`.
 
 use super::levels::Level;
-use super::multiclass::VectorLevel;
+use super::multiclass::level::VectorLevel;
 
 /// A cell of events.
 struct Cell {
