@@ -87,7 +87,7 @@ fn rejections(e: &Evaluation) -> [bool; 9] {
     ]
 }
 
-/// Events of the sets; the most of these in the long mode alone, because they take most of the time.
+/// Events of the sets; the largest in the long mode alone, because they take most of the time.
 fn sizes(all: &[usize]) -> &[usize] {
     match is_long() {
         true => all,
@@ -98,7 +98,8 @@ fn sizes(all: &[usize]) -> &[usize] {
 /// Most that a right procedure rejects at α = 0.05.
 const MOST: f64 = 0.065;
 
-/// The decision and every p-value of the report, on 24 points of laws, axes and sizes, 36 in the long mode.
+/// The decision and every p-value of the report, on 24 points of laws, axes and sizes (36 in the
+/// long mode).
 #[test]
 fn calibrated_data_are_rejected_at_most_as_often_as_alpha_says_at_any_number_of_positives() {
     let sets = data_sets(2000);
