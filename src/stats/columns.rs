@@ -138,33 +138,36 @@ macro_rules! columns {
 
 columns!(n, count, y, z, u, u2, v, v2, v3, mu3, mu3_2);
 
-/// The sums of the children in some columns, few enough for the registers: children are looked at
-/// once for all of them. `first` has the position of each parent's first child, and of the end.
-// Without a branch: which cells are occupied cannot be foreseen. x + (−0) is x, whatever x is.
-fn sums<const N: usize>(columns: [&[f64]; N], first: &[u32]) -> [Vec<f64>; N] {
-    let len = columns[0].len();
-    let columns = columns.map(|column| &column[..len]);
-    let mut sums = columns.map(|_| Vec::with_capacity(first.len()));
-    let mut block = [[0.0; BLOCK]; N];
-    for start in (0..first.len() - 1).step_by(BLOCK) {
-        let ends = &first[start..first.len().min(start + BLOCK + 1)];
-        for (i, ends) in ends.windows(2).enumerate() {
-            let (first, last) = (ends[0] as usize, ends[1] as usize - 1);
-            // One check for all columns.
-            assert!(first < len && last < len, "children are cells");
-            let both = ((last - first) as u64).wrapping_neg();
-            let none = !both & (-0.0f64).to_bits();
-            for (sums, column) in block.iter_mut().zip(&columns) {
-                let last = column[last].to_bits() & both;
-                sums[i] = column[first] + f64::from_bits(last | none);
-            }
-        }
-        for (sums, block) in sums.iter_mut().zip(&block) {
-            sums.extend_from_slice(&block[..ends.len() - 1]);
-        }
+/// The sums of the children in two columns: with more, addresses would not stay in registers.
+/// `first` has the position of each parent's first child, and of the end.
+// Without a branch: which cells are occupied cannot be foreseen.
+fn sums([a, b]: [&[f64]; 2], first: &[u32]) -> [Vec<f64>; 2] {
+    let b = &b[..a.len()];
+    let mut sums = [(); 2].map(|()| vec![0.0; first.len() - 1]);
+    let [of_a, of_b] = &mut sums;
+    for ((ends, of_a), of_b) in first.windows(2).zip(of_a).zip(of_b) {
+        let (first, last) = (ends[0] as usize, ends[1] as usize - 1);
+        // One check for both columns.
+        assert!(first < a.len() && last < a.len(), "children are cells");
+        let second = f64::from((last - first) as u32 as i32);
+        *of_a = a[first] + second * a[last];
+        *of_b = b[first] + second * b[last];
     }
     sums
 }
+
+/// The sum of a column, by [`LANES`] partial sums: a single one would wait for itself at each cell.
+pub(super) fn total(column: &[f64]) -> f64 {
+    let (chunks, rest) = column.as_chunks::<LANES>();
+    let mut sums = [0.0; LANES];
+    for chunk in chunks {
+        sums.iter_mut().zip(chunk).for_each(|(sum, x)| *sum += x);
+    }
+    sums.iter().chain(rest).sum()
+}
+
+/// Partial sums of a long one.
+pub(super) const LANES: usize = 8;
 
 /// The cells of a level, ascending.
 #[derive(Clone)]
@@ -215,9 +218,12 @@ impl Columns {
             return self.pairs();
         }
         let (index, first) = self.children();
-        let [n, count, y, z] = sums([&self.n, &self.count, &self.y, &self.z], &first);
-        let [u, u2, v, v2] = sums([&self.u, &self.u2, &self.v, &self.v2], &first);
-        let [v3, mu3, mu3_2] = sums([&self.v3, &self.mu3, &self.mu3_2], &first);
+        let [n, y] = sums([&self.n, &self.y], &first);
+        let [z, u] = sums([&self.z, &self.u], &first);
+        let [u2, v] = sums([&self.u2, &self.v], &first);
+        let [v2, v3] = sums([&self.v2, &self.v3], &first);
+        let [mu3, mu3_2] = sums([&self.mu3, &self.mu3_2], &first);
+        let count = n.clone();
         Columns {
             index,
             n,
@@ -252,6 +258,14 @@ impl Columns {
 
     /// Those of integer sums.
     pub(super) fn from_sums(sums: &Sums) -> Columns {
+        if let Some(list) = sums.listed() {
+            let mut columns = Columns::with_capacity(list.len());
+            for block in list.chunks(BLOCK) {
+                let index = block.iter().map(|(i, _)| u64::from(*i));
+                columns.extend(index, block, |(_, c)| c);
+            }
+            return columns;
+        }
         let mut count = 0;
         sums.each_occupied(|_, _| count += 1);
         let mut columns = Columns::with_capacity(count);
@@ -259,20 +273,13 @@ impl Columns {
             let starts = (0..).step_by(BLOCK);
             for (start, block) in starts.zip(all.chunks(BLOCK)) {
                 if block.iter().all(|c| c.n > 0) {
-                    columns.extend(start.., block);
+                    columns.extend(start.., block, |c| c);
                 } else {
                     columns.extend_block((start..).zip(block).filter(|(_, c)| c.n > 0));
                 }
             }
         } else {
-            let others: Vec<(u32, Cell)>;
-            let list = match sums.listed() {
-                Some(list) => list,
-                None => {
-                    others = sums.occupied().collect();
-                    &others
-                }
-            };
+            let list: Vec<(u32, Cell)> = sums.occupied().collect();
             for block in list.chunks(BLOCK) {
                 columns.extend_block(block.iter().map(|(i, c)| (u64::from(*i), c)));
             }
@@ -288,32 +295,38 @@ impl Columns {
             (*to, *cell) = (i, *c);
             len += 1;
         }
-        self.extend(index, &cells[..len]);
+        self.extend(index, &cells[..len], |c| c);
     }
 
     /// Appends a block of cells of integer sums. Differences are taken in integers, before anything
     /// is rounded to a float; with fewer than 2³¹ events they fit an i64, whatever wraps on the way
     /// to them.
-    fn extend(&mut self, index: impl IntoIterator<Item = u64>, cells: &[Cell]) {
+    fn extend<C>(
+        &mut self,
+        index: impl IntoIterator<Item = u64>,
+        block: &[C],
+        cell: impl Fn(&C) -> &Cell,
+    ) {
         const UNIT: f64 = 1.0 / (1u64 << 32) as f64;
-        let index = index.into_iter().take(cells.len());
-        if cells.iter().any(|c| c.n > EVENTS_MAX) {
-            return (index.zip(cells)).for_each(|(i, c)| self.push(LevelCell::of_many(i, c)));
+        let cells = || block.iter().map(&cell);
+        let index = index.into_iter().take(block.len());
+        if cells().any(|c| c.n > EVENTS_MAX) {
+            return (index.zip(cells())).for_each(|(i, c)| self.push(LevelCell::of_many(i, c)));
         }
         self.index.extend(index);
         // Below 2⁶³: the conversion of a signed integer is one instruction.
         let float = |sum: u64| sum as i64 as f64;
         let start = self.n.len();
-        self.n.extend(cells.iter().map(|c| float(c.n)));
-        self.y.extend(cells.iter().map(|c| float(c.y)));
-        self.z.extend(cells.iter().map(|c| float(c.z) * UNIT));
+        self.n.extend(cells().map(|c| float(c.n)));
+        self.y.extend(cells().map(|c| float(c.y)));
+        self.z.extend(cells().map(|c| float(c.z) * UNIT));
         let u = |c: &Cell| (c.y << 32).wrapping_sub(c.z);
-        self.u.extend(cells.iter().map(|c| float(u(c)) * UNIT));
+        self.u.extend(cells().map(|c| float(u(c)) * UNIT));
         let u2 = |c: &Cell| (c.y << 32).wrapping_sub(c.yz << 1).wrapping_add(c.z2);
-        self.u2.extend(cells.iter().map(|c| float(u2(c)) * UNIT));
+        self.u2.extend(cells().map(|c| float(u2(c)) * UNIT));
         let v = |c: &Cell| c.z.wrapping_sub(c.z2);
-        self.v.extend(cells.iter().map(|c| float(v(c)) * UNIT));
-        self.v2.extend(cells.iter().map(|c| float(c.v2) * UNIT));
+        self.v.extend(cells().map(|c| float(v(c)) * UNIT));
+        self.v2.extend(cells().map(|c| float(c.v2) * UNIT));
         let (n, z) = (&self.n[start..], &self.z[start..]);
         self.count.extend(n);
         let mut means = [Mean::default(); BLOCK];

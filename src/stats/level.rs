@@ -7,7 +7,7 @@
 
 pub use super::columns::LevelCell;
 
-use super::columns::{Columns, Mean};
+use super::columns::{Columns, Mean, total};
 use super::sums::Sums;
 use super::weight::{UNIT_16, UNIT_32, UNIT_48, UNIT_64, UNIT_96};
 use super::weighted::{WeightedCell, WeightedEvent, WeightedSums};
@@ -196,8 +196,11 @@ impl Level {
 
     /// As many outcomes of equal weight as ΣwU rests on, (Σw²V)²/Σw⁴V: ΣV without weights.
     pub(super) fn information(&self) -> f64 {
-        let v: f64 = self.occupied.v.iter().sum();
-        let fourth: f64 = self.fourth().iter().sum();
+        let v = total(&self.occupied.v);
+        if !self.is_weighted() {
+            return v;
+        }
+        let fourth = total(&self.fourth());
         if v > 0.0 { v * (v / fourth) } else { 0.0 }
     }
 

@@ -55,6 +55,7 @@ pub(crate) mod rank;
 
 pub use draw::Statistic;
 
+use super::columns::total;
 use super::estimate::Estimate;
 use super::joint;
 use super::levels::Level;
@@ -142,7 +143,7 @@ impl Null {
     /// The null for the levels with these parts.
     pub fn of(parts: Vec<Part>, asked: &Asked<'_>) -> Null {
         let leaves = asked.leaves;
-        let n = leaves.occupied.n.iter().sum();
+        let n = total(&leaves.occupied.n);
         let information = leaves.information();
         let trusted: Vec<bool> = parts.iter().map(|p| trusts(&p.moments)).collect();
         let silent = |p: &Part| p.moments.variance <= 0.0;
