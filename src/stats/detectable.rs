@@ -28,8 +28,9 @@ use super::combined::Part;
 use super::levels::Level;
 use super::null::{Moments, normal_upper_quantile};
 use super::overdispersion::chi_squared_quantile;
-use super::smooth::Quadratic;
+use super::smooth::{DIRECTIONS, Quadratic};
 use statrs::distribution::{ContinuousCDF, Normal};
+use std::cell::Cell;
 
 /// Standard normal quantile at the power of 0.8.
 const POWER_QUANTILE: f64 = 0.841_621_233_572_914_3;
@@ -46,14 +47,30 @@ pub(crate) fn detectable_by_combination(
 ) -> Option<f64> {
     let weights: f64 = parts.iter().map(|p| p.weight()).sum();
     let share = alpha * Part::Smooth.weight() / weights;
-    let lambda = noncentrality(f64::from(form.rank), share);
+    let lambda = noncentrality(form.rank, share);
     let shift = (lambda / form.of_shift()).sqrt();
     (shift <= 1.0).then_some(shift)
 }
 
 /// λ at which a noncentral χ² variable exceeds the 1 − `alpha` quantile of the central one with
-/// probability 0.8.
-fn noncentrality(degrees: f64, alpha: f64) -> f64 {
+/// probability 0.8. The last answers are kept, one for each number of degrees: thousands of windows
+/// ask the same.
+fn noncentrality(degrees: u32, alpha: f64) -> f64 {
+    thread_local! {
+        /// α and λ.
+        static LAST: [Cell<(f64, f64)>; DIRECTIONS + 1] =
+            const { [const { Cell::new((f64::NAN, 0.0)) }; DIRECTIONS + 1] };
+    }
+    LAST.with(|last| {
+        let last = &last[(degrees as usize).min(DIRECTIONS)];
+        if last.get().0 != alpha {
+            last.set((alpha, noncentrality_by_halving(f64::from(degrees), alpha)));
+        }
+        last.get().1
+    })
+}
+
+fn noncentrality_by_halving(degrees: f64, alpha: f64) -> f64 {
     let bar = chi_squared_quantile(degrees, normal_upper_quantile(alpha));
     let (mut low, mut high) = (0.0, 10.0 * (bar + 10.0));
     for _ in 0..60 {
@@ -186,9 +203,9 @@ mod tests {
     #[test]
     fn the_noncentrality_is_that_of_the_tables() {
         // One degree, α = 0.05 two-sided, power 0.8: (1.96 + 0.8416)² = 7.849.
-        assert!((noncentrality(1.0, 0.05) / 7.849 - 1.0).abs() < 0.05);
+        assert!((noncentrality(1, 0.05) / 7.849 - 1.0).abs() < 0.05);
         // Three degrees: 10.903 (Haynam, Govindarajulu, Leone 1970).
-        assert!((noncentrality(3.0, 0.05) / 10.903 - 1.0).abs() < 0.01);
+        assert!((noncentrality(3, 0.05) / 10.903 - 1.0).abs() < 0.01);
     }
 
     #[test]

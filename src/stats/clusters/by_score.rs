@@ -42,7 +42,9 @@ pub fn by_score(
 ) -> Option<ClusterSums> {
     let cells = finest.occupied.len();
     let enough = cells >= CELLS_MANY || cells >= CELLS_MIN && scores >= SCORES_MIN;
-    let clustered = enough && repeated.are_clusters(agreement(finest)?);
+    // Whatever the agreement, they are none where too few repeat.
+    let clustered =
+        enough && repeated.are_clusters(f64::INFINITY) && repeated.are_clusters(agreement(finest)?);
     let up = level.saturating_sub(LEVEL_MAX);
     let row = |c: LevelCell| {
         let mean = (c.z / c.count).clamp(CLIP, 1.0 - CLIP);
