@@ -99,7 +99,19 @@ pub fn to_fixed(x: f64) -> i64 {
 }
 
 /// A fixed-point sum as a float.
+#[inline]
 pub fn from_fixed(x: i128) -> f64 {
+    // The processor converts 64 bits, and rounds as the call does that 128 bits take.
+    match i64::try_from(x) {
+        Ok(x) => x as f64 / ONE_F,
+        Err(_) => from_wide(x),
+    }
+}
+
+/// The same of any sum. Not inline: it would be called before it is known to be needed.
+#[cold]
+#[inline(never)]
+fn from_wide(x: i128) -> f64 {
     x as f64 / ONE_F
 }
 
