@@ -188,7 +188,7 @@ impl Sequences {
     /// Takes a pane.
     pub fn observe(&mut self, pane: &Sums) {
         let level = pane.grid().level();
-        let mut fresh = vec![Bin::default(); self.bins.len()];
+        let mut fresh = [Bin::default(); 1 << LEVEL];
         pane.each_occupied(|index, cell| {
             let at = if level >= LEVEL {
                 index >> (level - LEVEL)
@@ -197,9 +197,14 @@ impl Sequences {
             };
             fresh[at as usize].add(cell);
         });
-        for (k, gain) in (0..).zip(&mut self.gains) {
-            let (known, new) = (folded(&self.bins, k), folded(&fresh, k));
-            for (i, (known, new)) in (0..).zip(known.iter().zip(&new)) {
+        let mut known = [Bin::default(); 1 << LEVEL];
+        for ((known, bin), new) in known.iter_mut().zip(&mut self.bins).zip(&fresh) {
+            *known = *bin;
+            bin.merge(new);
+        }
+        for (k, gain) in (0..SCALES as u32).zip(&mut self.gains).rev() {
+            let cells = 1 << k;
+            for (i, (known, new)) in (0..).zip(known.iter().zip(&fresh)).take(cells) {
                 if new.n == 0 {
                     continue;
                 }
@@ -212,9 +217,8 @@ impl Sequences {
                 let d = correction(known.residual(), known.n as f64, low, high);
                 gain.add(d, new.n as f64, new.residual(), new.residual_squared());
             }
-        }
-        for (bin, new) in self.bins.iter_mut().zip(&fresh) {
-            bin.merge(new);
+            halve(&mut known[..cells]);
+            halve(&mut fresh[..cells]);
         }
     }
 
@@ -262,6 +266,15 @@ impl Sequences {
             bins: (0..).zip(&bins).filter(|(_, b)| b.n > 0).map(bin).collect(),
             ece2_lower: ece2_lower(&self.gains, n, self.alpha(alpha)),
         }
+    }
+}
+
+/// Puts the bins of the next coarser level into the first half.
+fn halve(bins: &mut [Bin]) {
+    for i in 0..bins.len() / 2 {
+        bins[i] = bins[2 * i];
+        let other = bins[2 * i + 1];
+        bins[i].merge(&other);
     }
 }
 
