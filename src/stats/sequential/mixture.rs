@@ -41,6 +41,9 @@ pub const AMPLITUDES: [f64; 6] = [0.03125, 0.0625, 0.125, 0.25, 0.5, 1.0];
 /// c, amplitudes of the bets of cells: the second to the fifth of [`AMPLITUDES`].
 pub const CELL_AMPLITUDES: [f64; 4] = [0.0625, 0.125, 0.25, 0.5];
 
+/// Where [`CELL_AMPLITUDES`] begin among [`AMPLITUDES`]: the bets are the same.
+pub const CELL_OFFSET: usize = 1;
+
 /// One-parameter bets of one family: each amplitude with either sign, `2j` for + and `2j + 1` for
 /// −.
 pub const DIRECTED: usize = 2 * AMPLITUDES.len();
@@ -253,8 +256,17 @@ pub struct Bump {
     pub up: bool,
     /// Weight.
     weight: f64,
+    /// Its scale.
+    scale: Scale,
+}
+
+impl Bump {
     /// The scores that it covers.
-    span: (f64, f64),
+    fn span(&self) -> (f64, f64) {
+        let cell = self.first - self.scale.first;
+        let last = cell + self.cells - 1;
+        (self.scale.edges(cell).0, self.scale.edges(last).1)
+    }
 }
 
 /// The bumps, in the order of their components.
@@ -268,7 +280,7 @@ pub fn bumps() -> impl Iterator<Item = Bump> {
             amplitude: kind.amplitude,
             up: i % 2 == 0,
             weight: kind.weight / (2 * places) as f64,
-            span: (scale.edges(i / 2).0, scale.edges(i / 2 + kind.cells - 1).1),
+            scale,
         })
     })
 }
@@ -294,10 +306,13 @@ pub static BETS: LazyLock<Vec<Bet>> = LazyLock::new(|| {
         (0..DIRECTED).map(move |i| bet(of * signed(AMPLITUDES[i / 2], i)))
     };
     let cells = (0..SCALES * LEARNT).map(|i| Bet::Cells(Scale::of(i / LEARNT)));
-    let bump = |b: Bump| Bet::Bump {
-        low: b.span.0,
-        high: b.span.1,
-        beta: signed(CELL_AMPLITUDES[b.amplitude], usize::from(!b.up)),
+    let bump = |b: Bump| {
+        let (low, high) = b.span();
+        Bet::Bump {
+            low,
+            high,
+            beta: signed(CELL_AMPLITUDES[b.amplitude], usize::from(!b.up)),
+        }
     };
     let all = directed(Bet::Intercept, 1.0).chain(directed(Bet::Slope, 0.5));
     all.chain(cells)

@@ -41,12 +41,13 @@
 //! 1/1024 before bets look at them, which loses at most 5·10⁻⁷ an event and makes a pane twice as
 //! cheap. Finer grids are folded to 4096 cells first.
 //!
-//! Cost: 848 bytes a row, 1792 rows and 1.5 MB for 4096 linear cells, for all streams of a grid and
+//! Cost: 896 bytes a row, 1792 rows and 1.6 MB for 4096 linear cells, for all streams of a grid and
 //! tolerance together. [The module](super) says why.
 
 use super::likelihood::{CellLikelihood, Likelihoods};
 use super::mixture::{
-    self, AMPLITUDES, DIRECTED, LEARNT, Scale, TOWARDS, U_SCALES, Z_SCALES, logit_clipped, towards,
+    self, AMPLITUDES, CELL_OFFSET, DIRECTED, LEARNT, Scale, TOWARDS, U_SCALES, Z_SCALES,
+    logit_clipped, towards,
 };
 use crate::axis::{Grid, logit};
 use crate::fixed::{ONE, from_fixed};
@@ -96,17 +97,21 @@ impl Bet {
     }
 }
 
-/// The bets of one cell.
+/// Room for the bets towards a probability: one that bets nothing makes their number even.
+const TOWARDS_ROOM: usize = TOWARDS.next_multiple_of(2);
+
+/// The bets of one cell, in lines of the cache: each family is added up by itself.
 #[derive(Debug, Clone, PartialEq)]
+#[repr(C, align(64))]
 struct Row {
+    towards_beta: [f64; TOWARDS_ROOM],
+    towards_level: [f64; TOWARDS_ROOM],
+    towards_slope: [f64; TOWARDS_ROOM],
     intercept_level: [f64; DIRECTED],
     intercept_slope: [f64; DIRECTED],
     beta: [f64; DIRECTED],
     level: [f64; DIRECTED],
     slope: [f64; DIRECTED],
-    towards_beta: [f64; TOWARDS],
-    towards_level: [f64; TOWARDS],
-    towards_slope: [f64; TOWARDS],
     /// Cells of the finest scales of z and u.
     places: [u32; 2],
 }
@@ -198,36 +203,42 @@ impl Odds {
     pub fn likelihoods(&self, sums: &Sums) -> Likelihoods {
         assert_eq!(self.grid, sums.grid(), "bets on the cells of another grid");
         let mut all = Likelihoods::default();
+        let mut towards = [0.0; TOWARDS_ROOM];
+        let mut rows = Vec::with_capacity(BATCH);
         let mut gathered = (0, RowSums::default());
         // Cells come in ascending order, so those of a row follow one another.
         sums.each_occupied(|index, cell| {
-            let row = self.row_of[index as usize];
-            if row != gathered.0 {
-                self.settle(&mut gathered, &mut all);
-                gathered.0 = row;
+            let at = self.row_of[index as usize];
+            if at != gathered.0 {
+                if rows.len() == BATCH {
+                    settle(&rows, &mut towards, &mut all);
+                    rows.clear();
+                }
+                self.show(&gathered, &mut rows);
+                gathered = (at, RowSums::default());
             }
             gathered.1.add(cell);
         });
-        self.settle(&mut gathered, &mut all);
+        self.show(&gathered, &mut rows);
+        settle(&rows, &mut towards, &mut all);
+        all.towards.copy_from_slice(&towards[..TOWARDS]);
         all.n = sums.n();
         all.fold();
         all
     }
 
-    /// Adds a row to the likelihoods, and empties its sums.
-    fn settle(&self, (at, sums): &mut (u32, RowSums), all: &mut Likelihoods) {
-        let sums = std::mem::take(sums);
-        if sums.n == 0 {
-            return;
-        }
-        let finest = [Z_SCALES - 1, Z_SCALES + U_SCALES - 1].map(|k| Scale::of(k).first);
-        let row = &self.rows[*at as usize];
-        let one = observe(row, &sums, all);
-        for (first, place) in finest.iter().zip(row.places) {
-            all.cells[first + place as usize].merge(&one);
+    /// Shows a row its sums, unless no event fell into it.
+    #[inline]
+    fn show<'o>(&'o self, (at, sums): &(u32, RowSums), rows: &mut Vec<Shown<'o>>) {
+        if sums.n > 0 {
+            rows.push(sums.shown(&self.rows[*at as usize]));
         }
     }
 }
+
+/// Rows that are added up together, one family of bets after the other: its sums then stay in
+/// registers, and the lines of many rows are fetched at once.
+const BATCH: usize = 64;
 
 /// Sums of the cells of a row.
 #[derive(Debug, Clone, Copy, Default)]
@@ -245,6 +256,27 @@ impl RowSums {
         self.z += u128::from(cell.z);
         self.z2 += u128::from(cell.z2);
     }
+
+    fn shown<'o>(&self, row: &'o Row) -> Shown<'o> {
+        Shown {
+            row,
+            events: self.n,
+            n: self.n as f64,
+            y: self.y as f64,
+            z: from_fixed(self.z as i128),
+            variance: from_fixed(self.z as i128 - self.z2 as i128),
+        }
+    }
+}
+
+/// A row and what it is shown.
+struct Shown<'o> {
+    row: &'o Row,
+    events: u64,
+    n: f64,
+    y: f64,
+    z: f64,
+    variance: f64,
 }
 
 /// Cells that one row stands for.
@@ -315,8 +347,10 @@ fn row(edges: (f64, f64), tolerance: f64) -> Row {
         let beta = cut(0.5 * AMPLITUDE[i] * h, tolerance, edges);
         Bet::new(beta, tolerance, centre)
     });
-    let towards: [Bet; TOWARDS] =
-        std::array::from_fn(|i| Bet::new(excess(towards(i), tolerance, centre), tolerance, centre));
+    let towards: [Bet; TOWARDS_ROOM] = std::array::from_fn(|i| match i < TOWARDS {
+        true => Bet::new(excess(towards(i), tolerance, centre), tolerance, centre),
+        false => Bet::default(),
+    });
     Row {
         intercept_level: intercept.map(|b| b.level),
         intercept_slope: intercept.map(|b| b.slope),
@@ -357,36 +391,65 @@ fn cut(beta: f64, tolerance: f64, (low, high): (f64, f64)) -> f64 {
     }
 }
 
-/// Adds a row to the one-parameter bets; returns what its cell bets say.
-#[inline]
-fn observe(row: &Row, sums: &RowSums, all: &mut Likelihoods) -> CellLikelihood {
-    let (n, y) = (sums.n as f64, sums.y as f64);
-    let z = from_fixed(sums.z as i128);
-    for i in 0..TOWARDS {
-        all.towards[i] +=
-            row.towards_beta[i] * y - row.towards_level[i] * n - row.towards_slope[i] * z;
-    }
+/// Adds rows to the likelihoods, in which `towards` is not yet.
+fn settle(rows: &[Shown], towards: &mut [f64; TOWARDS_ROOM], all: &mut Likelihoods) {
     let (intercept, slope) = all.directed.split_at_mut(DIRECTED);
-    let mut constant = [0.0; DIRECTED];
-    for i in 0..DIRECTED {
-        constant[i] = AMPLITUDE[i] * y - row.intercept_level[i] * n - row.intercept_slope[i] * z;
-        intercept[i] += constant[i];
-        slope[i] += row.beta[i] * y - row.level[i] * n - row.slope[i] * z;
-    }
-    let mut one = CellLikelihood {
-        variance: from_fixed(sums.z as i128 - sums.z2 as i128),
-        n: sums.n,
-        ..CellLikelihood::default()
-    };
-    for j in 0..LEARNT {
-        one.plus[j] = constant[2 * (j + CELL_OFFSET)];
-        one.minus[j] = constant[2 * (j + CELL_OFFSET) + 1];
-    }
-    one
+    add_towards(rows, towards);
+    add_intercept(rows, intercept, &mut all.cells);
+    add_slope(rows, slope);
 }
 
-/// Where the amplitudes of cells begin among those of the intercept: the bets are the same.
-const CELL_OFFSET: usize = 1;
+/// Adds rows to the bets towards a probability.
+fn add_towards(rows: &[Shown], all: &mut [f64; TOWARDS_ROOM]) {
+    let mut sum = *all;
+    for Shown { row, n, y, z, .. } in rows {
+        for (i, sum) in sum.iter_mut().enumerate() {
+            *sum += row.towards_beta[i] * y - row.towards_level[i] * n - row.towards_slope[i] * z;
+        }
+    }
+    *all = sum;
+}
+
+/// Adds rows to the bets on the slope.
+fn add_slope(rows: &[Shown], all: &mut [f64]) {
+    let mut sum = [0.0; DIRECTED];
+    sum.copy_from_slice(all);
+    for Shown { row, n, y, z, .. } in rows {
+        for (i, sum) in sum.iter_mut().enumerate() {
+            *sum += row.beta[i] * y - row.level[i] * n - row.slope[i] * z;
+        }
+    }
+    all.copy_from_slice(&sum);
+}
+
+/// Adds rows to the bets on the intercept, and to those of the finest cells.
+fn add_intercept(rows: &[Shown], all: &mut [f64], cells: &mut [CellLikelihood]) {
+    let finest = [Z_SCALES - 1, Z_SCALES + U_SCALES - 1].map(|k| Scale::of(k).first);
+    let mut sum = [0.0; DIRECTED];
+    sum.copy_from_slice(all);
+    for shown in rows {
+        let Shown { row, n, y, z, .. } = shown;
+        let mut constant = [0.0; DIRECTED];
+        for i in 0..DIRECTED {
+            constant[i] =
+                AMPLITUDE[i] * y - row.intercept_level[i] * n - row.intercept_slope[i] * z;
+            sum[i] += constant[i];
+        }
+        let mut one = CellLikelihood {
+            variance: shown.variance,
+            n: shown.events,
+            ..CellLikelihood::default()
+        };
+        for j in 0..LEARNT {
+            one.plus[j] = constant[2 * (j + CELL_OFFSET)];
+            one.minus[j] = constant[2 * (j + CELL_OFFSET) + 1];
+        }
+        for (first, place) in finest.iter().zip(row.places) {
+            cells[first + place as usize].merge(&one);
+        }
+    }
+    all.copy_from_slice(&sum);
+}
 
 /// ± the amplitude of each one-parameter bet.
 const AMPLITUDE: [f64; DIRECTED] = {
@@ -401,52 +464,4 @@ const AMPLITUDE: [f64; DIRECTED] = {
 };
 
 #[cfg(test)]
-mod tests {
-    use super::super::mixture::CELL_AMPLITUDES;
-    use super::*;
-    use crate::axis::Axis;
-
-    #[test]
-    fn cell_bets_are_intercept_bets_of_the_same_amplitude() {
-        for j in 0..LEARNT {
-            assert_eq!(CELL_AMPLITUDES[j], AMPLITUDES[j + CELL_OFFSET]);
-        }
-    }
-
-    #[test]
-    fn slope_bets_are_cut_only_far_out_and_only_at_the_largest_amplitude() {
-        let odds = Odds::new(Grid::new(Axis::Linear, 12), 0.0);
-        for (span, row) in spans(odds.grid).iter().zip(&odds.rows) {
-            let z = 0.5 * (span.edges.0 + span.edges.1);
-            for (i, beta) in row.beta.iter().enumerate() {
-                let whole = 0.5 * AMPLITUDE[i] * logit_clipped(z);
-                let cut = (whole - beta).abs() > 1e-12;
-                let far = z.min(1.0 - z) < 0.007;
-                assert!(!cut || far && i >= DIRECTED - 2, "{z} {whole} {beta}");
-            }
-        }
-    }
-
-    #[test]
-    fn rows_cover_the_cells_and_only_the_middle_is_put_together() {
-        let odds = Odds::new(Grid::new(Axis::Linear, 12), 0.05);
-        assert_eq!(odds.row_of.len(), 4096);
-        assert!(odds.row_of.is_sorted() && odds.row_of[4095] as usize == odds.rows.len() - 1);
-        assert!(odds.rows.len() < 1850, "{}", odds.rows.len());
-        assert_eq!(odds.row_of[511] + 1, odds.row_of[512]);
-        assert_eq!(odds.bytes(), Odds::bytes_of(odds.grid()));
-        let finer = Odds::new(Grid::new(Axis::Linear, 14), 0.05);
-        assert_eq!(finer.row_of[3], finer.row_of[0]);
-        assert_eq!(finer.rows.len(), odds.rows.len());
-    }
-
-    #[test]
-    fn bets_towards_a_probability_keep_off_what_is_tolerated() {
-        let bet = |b, z| excess(b, 0.05, z);
-        assert_eq!(bet(mixture::Bet::Noise(0.01), 0.5), 0.0);
-        assert!((bet(mixture::Bet::Shift(0.1), 0.5) - (logit(0.6) - 0.05)).abs() < 1e-12);
-        assert!(bet(mixture::Bet::Shift(-0.1), 0.5) < 0.0);
-        assert_eq!(bet(mixture::Bet::Shift(0.1), 0.95), TOWARDS_MAX);
-        assert_eq!(bet(mixture::Bet::Shift(-0.1), 0.05), -TOWARDS_MAX);
-    }
-}
+mod tests;
