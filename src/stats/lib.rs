@@ -159,6 +159,7 @@ pub mod distinct;
 pub mod estimate;
 pub mod estimator;
 pub mod evaluation;
+pub mod exp;
 pub mod fixed;
 pub mod interval;
 pub mod joint;

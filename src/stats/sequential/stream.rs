@@ -38,6 +38,7 @@ use super::evidence::Evidence;
 use super::odds::Odds;
 use super::sequences::{Bounds, Sequences};
 use crate::clusters::RunningClusters;
+use crate::exp::exp;
 use crate::sums::Sums;
 
 /// No all-clear before this many events.
@@ -178,7 +179,7 @@ impl StreamDetector {
         self.sequences.observe(pane);
         self.events += pane.n();
         self.staked += capital;
-        self.at_stake = (self.at_stake + capital).min(log_worth.exp());
+        self.at_stake = (self.at_stake + capital).min(exp(log_worth));
         if log_worth >= rules.budget.log_threshold() && self.is_evidence(log_worth) {
             self.raise(end_ms, rules.alpha);
             Outcome::Alarm
