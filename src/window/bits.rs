@@ -79,9 +79,10 @@ impl Writer {
 }
 
 /// Reads what [`Writer`] wrote.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
     rest: &'a [u8],
+    /// Inverted, so that a code begins with zeros, which take a step less to count.
     held: u64,
     bits: u32,
 }
@@ -96,73 +97,90 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Holds at least 56 bits from now on, at most 63, or all that there are.
     #[inline]
-    fn fill(&mut self) {
-        if let Some(eight) = self.rest.first_chunk::<8>()
-            && self.bits < 64
-        {
+    pub fn fill(&mut self) {
+        if let Some(eight) = self.rest.first_chunk::<8>() {
             // Bits of a byte that has no room whole are the same when it is read again.
-            self.held |= u64::from_le_bytes(*eight) << self.bits;
-            let whole = (64 - self.bits) / 8;
-            self.rest = &self.rest[whole as usize..];
-            self.bits += 8 * whole;
-            return;
-        }
-        while self.bits <= 56
-            && let Some((byte, rest)) = self.rest.split_first()
-        {
-            self.held |= u64::from(*byte) << self.bits;
-            self.bits += 8;
-            self.rest = rest;
+            self.held |= (!u64::from_le_bytes(*eight)).wrapping_shl(self.bits);
+            self.rest = &self.rest[((63 ^ self.bits & 63) / 8) as usize..];
+            self.bits |= 56;
+        } else {
+            (self.rest, self.held, self.bits) = filled(self.rest, self.held, self.bits);
         }
     }
 
     /// Reads `count` (at most 32) bits.
-    #[inline]
-    pub fn bits(&mut self, count: u32) -> Result<u64, Corrupt> {
+    fn bits(&mut self, count: u32) -> Result<u64, Corrupt> {
+        self.fill();
         if self.bits < count {
-            self.fill();
-            if self.bits < count {
-                return Err(Corrupt);
-            }
+            return Err(Corrupt);
         }
-        let value = self.held & ((1 << count) - 1);
+        let value = !self.held & ((1 << count) - 1);
         self.held >>= count;
         self.bits -= count;
         Ok(value)
     }
 
-    #[inline]
     fn wide(&mut self, count: u32) -> Result<u64, Corrupt> {
         let low = count.min(32);
         let value = self.bits(low)?;
         Ok(value | self.bits(count - low)? << low)
     }
 
-    /// Reads a value in the Rice code of parameter `k`.
+    /// Reads a value in the Rice code of parameter `k`, at most 63. It is fastest where it is held
+    /// whole, as after [`Reader::fill`].
     #[inline]
     pub fn rice(&mut self, k: u32) -> Result<u64, Corrupt> {
-        if self.bits <= ESCAPE {
-            self.fill();
+        let ones = self.held.trailing_zeros();
+        let all = ones.wrapping_add(1).wrapping_add(k);
+        if ones >= ESCAPE || all > self.bits {
+            let value;
+            (value, self.rest, self.held, self.bits) =
+                rice_in_parts(self.rest, self.held, self.bits, k)?;
+            return Ok(value);
         }
-        let ones = (!self.held).trailing_zeros().min(ESCAPE);
-        if ones > self.bits {
-            return Err(Corrupt);
-        }
-        if ones == ESCAPE {
-            self.bits(ESCAPE)?;
-            return self.wide(64);
-        }
-        let all = ones + 1 + k;
-        if all > self.bits.min(63) {
-            self.bits(ones + 1)?;
-            return Ok(u64::from(ones) << k | self.wide(k)?);
-        }
-        let low = self.held >> (ones + 1) & ((1 << k) - 1);
-        self.held >>= all;
+        // No shift is by 64 bits or more: so many are never held.
+        let low = !self.held.wrapping_shr(ones + 1) & !u64::MAX.wrapping_shl(k);
+        self.held = self.held.wrapping_shr(all);
         self.bits -= all;
-        Ok(u64::from(ones) << k | low)
+        Ok(u64::from(ones).wrapping_shl(k) | low)
     }
+}
+
+/// What a reader has after filling from fewer than eight bytes. Its fields go in and out one by one
+/// here and below, or callers could not have them in registers.
+#[cold]
+fn filled(mut rest: &[u8], mut held: u64, mut bits: u32) -> (&[u8], u64, u32) {
+    while bits < 56
+        && let Some((byte, after)) = rest.split_first()
+    {
+        held |= u64::from(!*byte) << bits;
+        bits += 8;
+        rest = after;
+    }
+    (rest, held, bits)
+}
+
+/// Reads a value that is written in full, or has more bits than are held.
+#[cold]
+fn rice_in_parts(
+    rest: &[u8],
+    held: u64,
+    bits: u32,
+    k: u32,
+) -> Result<(u64, &[u8], u64, u32), Corrupt> {
+    let mut reader = Reader { rest, held, bits };
+    reader.fill();
+    let ones = reader.held.trailing_zeros();
+    let value = if ones >= ESCAPE {
+        reader.bits(ESCAPE)?;
+        reader.wide(64)?
+    } else {
+        reader.bits(ones + 1)?;
+        u64::from(ones) << k | reader.wide(k)?
+    };
+    Ok((value, reader.rest, reader.held, reader.bits))
 }
 
 /// The best parameter for values whose bit lengths are counted in `lengths`.
@@ -195,7 +213,18 @@ pub fn write_varint(bytes: &mut Vec<u8>, mut value: u128) {
 }
 
 /// Takes a value off the front of `bytes`.
+#[inline]
 pub fn read_varint(bytes: &mut &[u8]) -> Result<u128, Corrupt> {
+    match bytes.split_first() {
+        Some((&byte, rest)) if byte < 0x80 => {
+            *bytes = rest;
+            Ok(byte.into())
+        }
+        _ => read_long_varint(bytes),
+    }
+}
+
+fn read_long_varint(bytes: &mut &[u8]) -> Result<u128, Corrupt> {
     let mut value = 0u128;
     for shift in (0..128).step_by(7) {
         let (&byte, rest) = bytes.split_first().ok_or(Corrupt)?;

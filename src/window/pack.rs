@@ -48,7 +48,15 @@ use std::sync::Arc;
 
 mod model;
 
-use model::{ALL_ZERO, Cells, FIELDS, Model};
+use model::{ALL_ZERO, Cells, FIELDS, Model, Residuals};
+
+/// Most cells for whose residuals a thread keeps room.
+const CODED_MAX: usize = 1 << 14;
+
+thread_local! {
+    /// Residuals of the cells that are being packed.
+    static CODED: std::cell::Cell<Vec<Residuals>> = std::cell::Cell::default();
+}
 
 /// The sums of a pane, packed. Cloning shares the bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,15 +89,15 @@ impl Packed {
         let mut lengths = [[0u32; 65]; FIELDS];
         // An event occupies one cell at most.
         let most = sums.n().min(sums.grid().cells().into());
-        let mut coded: Vec<[Option<u64>; FIELDS]> = Vec::with_capacity(most as usize);
+        let mut coded = CODED.take();
+        coded.clear();
+        coded.reserve(most as usize);
         sums.each_occupied(|index, cell| {
-            let fields = model.encode(index, cell);
-            for (field, lengths) in fields.iter().zip(&mut lengths) {
-                if let Some(value) = field {
-                    lengths[(64 - value.leading_zeros()) as usize] += 1;
-                }
-            }
-            coded.push(fields);
+            let residuals = model.encode(index, cell);
+            residuals.each(|field, value| {
+                lengths[field][(64 - value.leading_zeros()) as usize] += 1;
+            });
+            coded.push(residuals);
         });
         bytes.reserve(64 + coded.len() * 12);
         write_varint(&mut bytes, coded.len() as u128);
@@ -105,14 +113,15 @@ impl Packed {
         });
         bytes.extend(ks.map(|k| k as u8));
         let mut writer = Writer::after(bytes);
-        for fields in &coded {
-            for (field, k) in fields.iter().zip(ks) {
-                if let Some(value) = field
-                    && k != ALL_ZERO
-                {
-                    writer.rice(*value, k);
+        for residuals in &coded {
+            residuals.each(|field, value| {
+                if ks[field] != ALL_ZERO {
+                    writer.rice(value, ks[field]);
                 }
-            }
+            });
+        }
+        if coded.capacity() <= CODED_MAX {
+            CODED.set(coded);
         }
         Packed {
             bytes: writer.finish().into(),
@@ -241,17 +250,31 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
+    /// Hands over the cells, of `n` events, in ascending order of index.
+    fn each(
+        &mut self,
+        n: u64,
+        mut f: impl FnMut(u32, &Cell) -> Result<(), Overflow>,
+    ) -> Result<(), PackError> {
+        let mut sum = 0u64;
+        self.cells.each(|index, cell| {
+            sum = sum.checked_add(cell.n).ok_or(Overflow)?;
+            f(index, cell)
+        })?;
+        match sum == n && !self.cells.corrupt {
+            true => Ok(()),
+            false => Err(PackError::Corrupt),
+        }
+    }
+
     /// Puts the cells, of `n` events, in place of those of a list.
     fn list(&mut self, n: u64, list: &mut Vec<(u32, Cell)>) -> Result<(), PackError> {
         list.clear();
         list.reserve_exact(self.cells.left);
-        list.extend(&mut self.cells);
-        let sum = |n: u64, (_, cell): &(u32, Cell)| n.checked_add(cell.n);
-        let whole = list.iter().try_fold(0, sum).ok_or(Overflow)? == n;
-        match whole && !self.cells.corrupt {
-            true => Ok(()),
-            false => Err(PackError::Corrupt),
-        }
+        self.each(n, |index, cell| {
+            list.push((index, *cell));
+            Ok(())
+        })
     }
 }
 

@@ -23,12 +23,15 @@ pub(in crate::window) struct Cells<'a> {
     pub(in crate::window) corrupt: bool,
 }
 
-impl Iterator for Cells<'_> {
-    type Item = (u32, Cell);
-
-    fn next(&mut self) -> Option<(u32, Cell)> {
+impl Cells<'_> {
+    /// The next cell; after the last or a corrupt one `None`.
+    #[inline]
+    fn decode(&mut self) -> Option<(u32, Cell)> {
         self.left = self.left.checked_sub(1)?;
-        let cell = self.model.decode(&mut self.reader, &self.ks);
+        // A copy, which is in registers.
+        let mut reader = self.reader;
+        let cell = self.model.decode(&mut reader, &self.ks);
+        self.reader = reader;
         if cell.is_err() {
             self.corrupt = true;
             self.left = 0;
@@ -36,8 +39,47 @@ impl Iterator for Cells<'_> {
         cell.ok()
     }
 
+    /// Hands over all cells that are left, up to an error.
+    #[inline]
+    pub(super) fn each<E>(
+        &mut self,
+        mut f: impl FnMut(u32, &Cell) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while let Some((index, cell)) = self.decode() {
+            f(index, &cell)?;
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for Cells<'_> {
+    type Item = (u32, Cell);
+
+    fn next(&mut self) -> Option<(u32, Cell)> {
+        self.decode()
+    }
+
     fn size_hint(&self) -> (usize, Option<usize>) {
         (0, Some(self.left))
+    }
+}
+
+/// The residuals of a cell.
+pub(super) struct Residuals {
+    values: [u64; FIELDS],
+    /// A bit for each field that is written.
+    written: u8,
+}
+
+impl Residuals {
+    /// Those that are written, by field.
+    #[inline]
+    pub(super) fn each(&self, mut f: impl FnMut(usize, u64)) {
+        for (field, value) in self.values.into_iter().enumerate() {
+            if self.written >> field & 1 == 1 {
+                f(field, value);
+            }
+        }
     }
 }
 
@@ -46,16 +88,24 @@ pub(super) struct Model {
     cells: u32,
     level: u32,
     linear: bool,
+    /// w²/12 in units of 2⁻⁴⁸; 0 on a logit axis.
+    spread: u64,
     next: u32,
     before: Cell,
 }
 
 impl Model {
     pub(super) fn new(grid: Grid) -> Model {
+        let linear = matches!(grid.axis(), Axis::Linear);
         Model {
             cells: grid.cells(),
             level: grid.level(),
-            linear: matches!(grid.axis(), Axis::Linear),
+            linear,
+            // w is 2^(32−b) in units of 2⁻³², so w²/12 is 2^(32−2b)/12, kept with 16 more bits.
+            spread: match linear {
+                true => (1 << (48 - 2 * grid.level())) / 12,
+                false => 0,
+            },
             next: 0,
             before: Cell::default(),
         }
@@ -67,34 +117,43 @@ impl Model {
     }
 
     /// The residuals of a cell.
-    pub(super) fn encode(&mut self, index: u32, cell: &Cell) -> [Option<u64>; FIELDS] {
+    #[inline]
+    pub(super) fn encode(&mut self, index: u32, cell: &Cell) -> Residuals {
         let residual = |actual: u64, predicted: u64| zigzag(actual.wrapping_sub(predicted) as i64);
         let Cell { n, y, z, .. } = *cell;
-        let mut out = [
-            Some(u64::from(index - self.next)),
-            Some(residual(n, self.before.n)),
-            Some(residual(y, self.y(n))),
-            Some(residual(z, self.z(index, n))),
-            None,
-            None,
-            None,
-        ];
+        let mut values = [0; FIELDS];
+        values[0] = u64::from(index - self.next);
+        values[1] = residual(n, self.before.n);
+        values[2] = residual(y, self.y(n));
+        values[3] = residual(z, self.z(index, n));
+        let mut written = 0b000_1111;
         if n > 1 {
-            out[4] = Some(residual(cell.z2, self.z2(n, z)));
+            let mean = Mean::of(n, z);
+            values[4] = residual(cell.z2, self.z2(&mean));
+            written |= 0b101_0000;
             if 0 < y && y < n {
-                out[5] = Some(residual(cell.yz, yz(n, y, z)));
+                values[5] = residual(cell.yz, mean.times(y) as u64);
+                written |= 0b010_0000;
             }
-            out[6] = Some(residual(cell.v2, v2(n, z, cell.z2)));
+            values[6] = residual(cell.v2, v2(&mean, cell.z2));
         }
         self.step(index, *cell);
-        out
+        Residuals { values, written }
     }
 
     /// The next cell, from its residuals.
+    #[inline]
     fn decode(&mut self, r: &mut Reader<'_>, ks: &[u32; FIELDS]) -> Result<(u32, Cell), Corrupt> {
+        // Most cells have one event: their fields are held together.
+        r.fill();
         let mut coded = |field: usize| match ks[field] {
             ALL_ZERO => Ok(0),
-            k => r.rice(k),
+            k => {
+                if field > 3 {
+                    r.fill();
+                }
+                r.rice(k)
+            }
         };
         let ahead = u32::try_from(coded(0)?).map_err(|_| Corrupt)?;
         let index = self.next.checked_add(ahead).ok_or(Corrupt)?;
@@ -114,13 +173,14 @@ impl Model {
         let cell = if n == 1 {
             single(y, z).ok_or(Corrupt)?
         } else {
-            let z2 = next(4, self.z2(n, z))?;
+            let mean = Mean::of(n, z);
+            let z2 = next(4, self.z2(&mean))?;
             let yz = match y {
                 0 => 0,
                 _ if y == n => z,
-                _ => next(5, yz(n, y, z))?,
+                _ => next(5, mean.times(y) as u64)?,
             };
-            let v2 = next(6, v2(n, z, z2))?;
+            let v2 = next(6, v2(&mean, z2))?;
             Cell {
                 n,
                 y,
@@ -137,7 +197,9 @@ impl Model {
     fn y(&self, n: u64) -> u64 {
         match self.before.n {
             0 => n / 2,
-            before => (u128::from(n) * u128::from(self.before.y) / u128::from(before)) as u64,
+            // As between most cells, which have one event.
+            before if before == n => self.before.y,
+            before => share(n, self.before.y, before),
         }
     }
 
@@ -149,43 +211,66 @@ impl Model {
         } else {
             match self.before.n {
                 0 => 0,
-                before => {
-                    let product = u128::from(n).wrapping_mul(u128::from(self.before.z));
-                    (product / u128::from(before)) as u64
-                }
+                before => share(n, self.before.z, before),
             }
         }
     }
 
-    fn z2(&self, n: u64, z: u64) -> u64 {
-        let spread = if self.linear {
-            // w²/12 in units of 2⁻³², w = 2^(32−b) units: 2^(32−2b)/12, kept with 16 more bits.
-            let each = (1u128 << (48 - 2 * self.level)) / 12;
-            u128::from(n - 1).wrapping_mul(each) >> 16
-        } else {
-            0
-        };
-        (square_over_n(n, z).wrapping_add(spread)) as u64
+    fn z2(&self, mean: &Mean) -> u64 {
+        let spread = u128::from(mean.n - 1).wrapping_mul(self.spread.into()) >> 16;
+        mean.square.wrapping_add(spread) as u64
     }
 }
 
-/// (Σz)²/n in units of 2⁻³².
-fn square_over_n(n: u64, z: u64) -> u128 {
-    (u128::from(z).wrapping_mul(u128::from(z)) / u128::from(n)) >> 32
+/// ⌊a·b/n⌋, modulo 2⁶⁴; n is not 0. Division of 128 bits takes several times as long as of 64.
+#[inline]
+fn share(a: u64, b: u64, n: u64) -> u64 {
+    match a.checked_mul(b) {
+        Some(product) => product / n,
+        None => (u128::from(a) * u128::from(b) / u128::from(n)) as u64,
+    }
 }
 
-fn yz(n: u64, y: u64, z: u64) -> u64 {
-    (u128::from(y).wrapping_mul(u128::from(z)) / u128::from(n)) as u64
+/// Σz of n events: `each` of every one, and the rest, less than n.
+struct Mean {
+    n: u64,
+    each: u64,
+    rest: u64,
+    /// (Σz)²/n in units of 2⁻³².
+    square: u128,
 }
 
-fn v2(n: u64, z: u64, z2: u64) -> u64 {
+impl Mean {
+    /// Of at least one event.
+    #[inline]
+    fn of(n: u64, z: u64) -> Mean {
+        let mut mean = Mean {
+            n,
+            each: z / n,
+            rest: z % n,
+            square: 0,
+        };
+        mean.square = mean.times(z) >> 32;
+        mean
+    }
+
+    /// ⌊x·Σz/n⌋. What the rest adds is less than x.
+    #[inline]
+    fn times(&self, x: u64) -> u128 {
+        let rest = share(x, self.rest, self.n);
+        u128::from(x) * u128::from(self.each) + u128::from(rest)
+    }
+}
+
+#[inline]
+fn v2(mean: &Mean, z2: u64) -> u64 {
     const BITS: u32 = 48;
     // The mean with 16 more bits than the sums, lest its rounding times n be seen.
-    let mean = ((u128::from(z) << (BITS - 32)) / u128::from(n)) as i128;
-    let v = mean.wrapping_mul((1i128 << BITS).wrapping_sub(mean)) >> BITS;
+    let each = mean.times(1 << (BITS - 32)) as i128;
+    let v = each.wrapping_mul((1i128 << BITS).wrapping_sub(each)) >> BITS;
     let f = v.wrapping_mul(v) >> BITS;
-    let first = f.wrapping_mul(i128::from(n)) >> (BITS - 32);
-    let spread = i128::from(z2).wrapping_sub(square_over_n(n, z) as i128);
+    let first = f.wrapping_mul(i128::from(mean.n)) >> (BITS - 32);
+    let spread = i128::from(z2).wrapping_sub(mean.square as i128);
     let curve = (1i128 << BITS).wrapping_sub(v.wrapping_mul(6));
     let second = curve.wrapping_mul(spread) >> BITS;
     first.wrapping_add(second) as u64
