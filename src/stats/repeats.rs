@@ -175,6 +175,9 @@ impl Repeats {
     /// Counts the events that wait.
     #[cold]
     fn settle(&mut self) {
+        if self.log.is_empty() {
+            return;
+        }
         let mut log = std::mem::take(&mut self.log);
         log.sort_unstable();
         let mut new: Vec<ScoreCount> = Vec::with_capacity(log.len());
@@ -242,6 +245,9 @@ impl Repeats {
         self.settle();
         let (level, counts) = other.parts();
         self.raise(level);
+        if self.level == level {
+            return self.add(&counts);
+        }
         let level = self.level;
         let sampled = counts.iter().filter(|c| is_sampled(c.score, level));
         let sampled: Vec<ScoreCount> = sampled.copied().collect();
