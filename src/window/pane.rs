@@ -102,7 +102,7 @@ impl PaneSums {
 /// The sums of all events of packed ones.
 fn merge(all: &[&Packed], grid: Grid) -> Result<Sums, PackError> {
     if RunningSums::are_kept(grid) {
-        return RunningSums::default().total(all, grid, None);
+        return RunningSums::default().total(all, grid, None, 0);
     }
     let mut sums = Sums::new(grid);
     all.iter().try_for_each(|one| one.merge_into(&mut sums))?;

@@ -282,10 +282,9 @@ impl Windows {
             let panes = self.rings[index].held(self.whole(index, end_ms));
             let panes: Vec<&Packed> = panes.filter_map(|p| p.sums.scores()).collect();
             let mut running = kept.unwrap_or_default();
-            let total = running.total(&panes, grid, self.unpacked.as_ref())?;
-            if self.running_bytes() + running.bytes() <= self.running_bytes_max {
-                self.running[index] = Some(running);
-            }
+            let room = (self.running_bytes_max).saturating_sub(self.running_bytes());
+            let total = running.total(&panes, grid, self.unpacked.as_ref(), room)?;
+            self.running[index] = running.is_kept().then_some(running);
             return Ok(PaneSums::Scores(total));
         }
         self.total(index, end_ms)

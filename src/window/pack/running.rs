@@ -1,0 +1,269 @@
+//! The sums of a window, from those of its panes.
+//!
+//! A window that slides loses its oldest pane and gains one. Its sums are integers, so the lost
+//! pane is subtracted exactly, and only the changed panes are unpacked, two of six. Changes are
+//! found by comparing panes with those that were added: a pane that a late outcome corrected, or
+//! that took the events of another partition, is a different pane. So the code that changes panes
+//! does not need to know of these sums.
+//!
+//! The old cells and those of both panes are ascending, so one walk along all three makes the new
+//! ones. Several panes, as those of a window whose sums are not kept, are added up in an array of
+//! all cells instead: an addition for each of theirs, however many panes there are.
+//!
+//! Both happen in buffers that each thread keeps ([`Buffers`]), for memory that is given back and
+//! taken again at each slide cost as much as the sums. Sums that are kept lie in memory of their
+//! own; a total that is not kept is lent from the buffers until its thread makes the next.
+//!
+//! Distinct scores and the sample of repeats cannot be subtracted: a score that was dropped stays
+//! dropped. They are few and come before the cells of a packed pane, so they are merged again at
+//! each slide.
+
+use super::{PackError, Packed, Unpacked};
+use crate::stats::algebra::{Merge, Overflow, Retract};
+use crate::stats::axis::Grid;
+use crate::stats::sums::{Cell, LogSums, Sums};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// Most bytes of buffers that a thread keeps: four times what a window of 4096 cells needs.
+const BUFFERS_BYTES_MAX: usize = 8 << 20;
+
+thread_local! {
+    static BUFFERS: std::cell::Cell<Buffers> = std::cell::Cell::default();
+}
+
+/// Occupied cells, ascending.
+type Listed = Vec<(u32, Cell)>;
+
+/// What panes add up to, but for the scores that are kept singly.
+type Added<'a> = (&'a [(u32, Cell)], LogSums);
+
+/// The sums of the panes of a window, kept from slide to slide.
+///
+/// Always: the total is the merge of the panes, to the bit. Cost: 56 bytes a cell, which the total
+/// shares, with room for half as many cells again, at most as many; and the packed panes that were
+/// added, which the window mostly shares. They are in no snapshot; a restored window makes them
+/// again at its next slide.
+#[derive(Debug, Clone, Default)]
+pub(in crate::window) struct RunningSums {
+    /// The panes that were added.
+    held: Vec<Packed>,
+    cells: Arc<Listed>,
+    logs: LogSums,
+}
+
+impl RunningSums {
+    /// Whether sums of such a grid are kept.
+    pub(in crate::window) fn are_kept(grid: Grid) -> bool {
+        !grid.is_weighted() && !grid.is_clustered()
+    }
+
+    /// The merge of these panes. It is kept if it takes at most `room` bytes. `known` may hold the
+    /// sums of one of them, so that it is not unpacked again. After an error the sums are unusable.
+    pub(in crate::window) fn total(
+        &mut self,
+        panes: &[&Packed],
+        grid: Grid,
+        known: Option<&Unpacked>,
+        room: usize,
+    ) -> Result<Sums, PackError> {
+        let mut buffers = BUFFERS.take();
+        let (cells, logs) = self.slide(&mut buffers, panes, (grid, known), room)?;
+        // After an error they are dropped: cells may be left in them.
+        if buffers.bytes() <= BUFFERS_BYTES_MAX {
+            BUFFERS.set(buffers);
+        }
+        let mut total = Sums::of_listed(grid, cells, logs)?;
+        for pane in panes {
+            let parts = pane.parts(grid)?;
+            total.merge_scores(&parts.distinct, &parts.repeats)?;
+        }
+        Ok(total)
+    }
+
+    /// The cells and log sums of these panes, kept where there is room.
+    fn slide(
+        &mut self,
+        buffers: &mut Buffers,
+        panes: &[&Packed],
+        (grid, known): (Grid, Option<&Unpacked>),
+        room: usize,
+    ) -> Result<(Arc<Listed>, LogSums), PackError> {
+        let before = std::mem::take(self);
+        let is_gone = |held: &&Packed| !panes.iter().any(|pane| pane.is(held));
+        let gone: Vec<&Packed> = before.held.iter().filter(is_gone).collect();
+        let is_new = |pane: &&Packed| !before.held.iter().any(|held| pane.is(held));
+        let new: Vec<&Packed> = panes.iter().copied().filter(is_new).collect();
+        let array = &mut buffers.array;
+        let (minus, less) = array.sum(&gone, (grid, None), &mut buffers.gone)?;
+        let (plus, more) = array.sum(&new, (grid, known), &mut buffers.new)?;
+        let logs = before.logs.zip(&less, i128::checked_sub)?;
+        let logs = logs.zip(&more, i128::checked_add)?;
+        let cells = match before.cells.is_empty() && minus.is_empty() {
+            true => plus,
+            false => {
+                walk(&before.cells, minus, plus, &mut buffers.sum)?;
+                &buffers.sum[..]
+            }
+        };
+        let room = room.saturating_sub(bytes(0, panes.len())) / size_of::<(u32, Cell)>();
+        let len = cells.len();
+        if len > room {
+            let lent = copied(std::mem::take(&mut buffers.lent), cells, len..=usize::MAX);
+            buffers.lent = lent.clone();
+            return Ok((lent, logs));
+        }
+        // A window that fills is seldom moved.
+        let most = room.min(grid.cells() as usize);
+        let capacity = most.min(len + len / 2);
+        *self = RunningSums {
+            cells: copied(before.cells, cells, capacity..=most.min(2 * len)),
+            held: panes.iter().map(|pane| (*pane).clone()).collect(),
+            logs,
+        };
+        Ok((self.cells.clone(), logs))
+    }
+
+    /// Whether the last total was kept.
+    pub(in crate::window) fn is_kept(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Heap bytes held, the panes left out.
+    pub(in crate::window) fn bytes(&self) -> usize {
+        bytes(self.cells.capacity(), self.held.len())
+    }
+}
+
+fn bytes(cells: usize, panes: usize) -> usize {
+    cells * size_of::<(u32, Cell)>() + panes * size_of::<Packed>()
+}
+
+/// The cells, in the place of a list that nobody else has any more, if it has room for them and for
+/// no more than the upper bound; or else in one that has room for as many as the lower bound.
+fn copied(place: Arc<Listed>, cells: &[(u32, Cell)], room: RangeInclusive<usize>) -> Arc<Listed> {
+    let mut list = Arc::try_unwrap(place).unwrap_or_default();
+    if !(cells.len()..=*room.end()).contains(&list.capacity()) {
+        list = Vec::new();
+        list.reserve_exact(*room.start());
+    }
+    list.clear();
+    list.extend_from_slice(cells);
+    Arc::new(list)
+}
+
+/// Makes `sum` the old cells without those that go and with those that come. All are ascending.
+fn walk(
+    old: &[(u32, Cell)],
+    gone: &[(u32, Cell)],
+    new: &[(u32, Cell)],
+    sum: &mut Listed,
+) -> Result<(), Overflow> {
+    sum.clear();
+    sum.reserve(old.len() + new.len());
+    let (mut gone, mut new) = (gone.iter().peekable(), new.iter().peekable());
+    for (index, cell) in old {
+        while let Some(one) = new.next_if(|(new, _)| new < index) {
+            sum.push(*one);
+        }
+        let mut cell = *cell;
+        if let Some((_, less)) = gone.next_if(|(gone, _)| gone == index) {
+            cell.retract(less)?;
+        }
+        if let Some((_, more)) = new.next_if(|(new, _)| new == index) {
+            cell.merge(more)?;
+        }
+        if cell.n > 0 {
+            sum.push((*index, cell));
+        }
+    }
+    sum.extend(new);
+    // What was never there cannot go.
+    gone.next().map_or(Ok(()), |_| Err(Overflow))
+}
+
+/// What a thread uses again for each total.
+#[derive(Debug, Default)]
+struct Buffers {
+    array: Array,
+    gone: Listed,
+    new: Listed,
+    sum: Listed,
+    /// Cells of the last total that was not kept.
+    lent: Arc<Listed>,
+}
+
+impl Buffers {
+    fn bytes(&self) -> usize {
+        let lists = [&self.gone, &self.new, &self.sum, &*self.lent];
+        let cells: usize = lists.iter().map(|list| list.capacity()).sum();
+        bytes(cells, 0) + self.array.cells.capacity() * size_of::<Cell>()
+    }
+}
+
+/// All cells of a grid; empty, but while panes are added up.
+#[derive(Debug, Default)]
+struct Array {
+    cells: Vec<Cell>,
+    /// A bit for each cell.
+    occupied: Vec<u64>,
+}
+
+impl Array {
+    /// The sums of panes: the cells, which `list` takes unless they are known, and the log sums.
+    fn sum<'a>(
+        &mut self,
+        panes: &[&Packed],
+        (grid, known): (Grid, Option<&'a Unpacked>),
+        list: &'a mut Listed,
+    ) -> Result<Added<'a>, PackError> {
+        let mut logs = LogSums::default();
+        list.clear();
+        let (single, len) = (panes.len() == 1, grid.cells() as usize);
+        if !single && self.cells.len() < len {
+            self.cells.resize(len, Cell::default());
+            self.occupied.resize(len.div_ceil(64), 0);
+        }
+        for pane in panes {
+            let known = known.filter(|(known, _)| known.is(pane));
+            let known = known.and_then(|(_, sums)| Some((sums.listed()?, sums.logs())));
+            if let Some((cells, theirs)) = known {
+                if single {
+                    return Ok((cells, *theirs));
+                }
+                logs = logs.zip(theirs, i128::checked_add)?;
+                (cells.iter()).try_for_each(|(index, cell)| self.add(*index, cell))?;
+                continue;
+            }
+            let mut parts = pane.parts(grid)?;
+            logs = logs.zip(&parts.logs, i128::checked_add)?;
+            match single {
+                true => parts.list(pane.n(), list)?,
+                false => parts.each(pane.n(), |index, cell| self.add(index, cell))?,
+            }
+        }
+        if !single {
+            self.empty_into(list);
+        }
+        Ok((list, logs))
+    }
+
+    #[inline]
+    fn add(&mut self, index: u32, cell: &Cell) -> Result<(), Overflow> {
+        let word = self.occupied.get_mut(index as usize / 64);
+        *word.ok_or(Overflow)? |= 1 << (index % 64);
+        let ours = self.cells.get_mut(index as usize).ok_or(Overflow)?;
+        ours.merge(cell)
+    }
+
+    fn empty_into(&mut self, list: &mut Listed) {
+        for (word, occupied) in self.occupied.iter_mut().enumerate() {
+            let mut left = std::mem::take(occupied);
+            while left > 0 {
+                let index = 64 * word + left.trailing_zeros() as usize;
+                list.push((index as u32, std::mem::take(&mut self.cells[index])));
+                left &= left - 1;
+            }
+        }
+    }
+}
