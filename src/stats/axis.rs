@@ -135,6 +135,28 @@ impl Grid {
         (t as u32).min(self.cells - 1)
     }
 
+    /// The finest cell of each score, to the same results as [`Grid::cell_of`] but as vector code
+    /// on a linear axis: the score is rounded there to an integer, and down where that was up.
+    #[inline]
+    pub(crate) fn cells_of(&self, scores: impl Iterator<Item = f64>, cells: &mut [u32]) {
+        // The low bits of a double of this size are an integer.
+        const INTEGER: f64 = (1u64 << 52) as f64;
+        if let Axis::Logit { .. } = self.axis {
+            for (cell, z) in cells.iter_mut().zip(scores) {
+                *cell = self.cell_of(z);
+            }
+            return;
+        }
+        let most = self.scale - 0.5;
+        for (cell, z) in cells.iter_mut().zip(scores) {
+            let t = z * self.scale;
+            let t = if t < most { t } else { most };
+            let sum = t + INTEGER;
+            let up = sum - INTEGER > t;
+            *cell = (sum.to_bits() as u32).wrapping_sub(u32::from(up));
+        }
+    }
+
     /// Scores between which cell `index` of `level` (at most the grid's) lies.
     pub fn edges(&self, level: u32, index: u32) -> (f64, f64) {
         let m = f64::from(1u32 << level);
@@ -165,6 +187,7 @@ pub fn logit(z: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rng::Rng;
     use super::*;
 
     #[test]
@@ -174,6 +197,24 @@ mod tests {
         assert_eq!(g.cell_of(0.125), 1);
         assert_eq!(g.cell_of(0.124_999_999), 0);
         assert_eq!(g.cell_of(1.0), 7);
+    }
+
+    #[test]
+    fn cells_of_many_are_those_of_each() {
+        let mut rng = Rng::new(5);
+        for level in 1..=LEVEL_MAX {
+            let grid = Grid::new(Axis::Linear, level);
+            let edges = (0..=grid.cells()).map(|i| f64::from(i) / f64::from(grid.cells()));
+            let near = edges.flat_map(|z| [z, z.next_up(), z.next_down()]);
+            let any = (0..10_000).map(|_| rng.uniform());
+            let small = [0.0, f64::MIN_POSITIVE / 3.0, 1e-300];
+            let all = near.chain(any).chain(small);
+            let scores: Vec<f64> = all.filter(|z| (0.0..=1.0).contains(z)).collect();
+            let mut cells = vec![0; scores.len()];
+            grid.cells_of(scores.iter().copied(), &mut cells);
+            let singly: Vec<u32> = scores.iter().map(|z| grid.cell_of(*z)).collect();
+            assert_eq!(cells, singly);
+        }
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl CompactCell {
     fn of(one: Scored) -> CompactCell {
         const HALF: u64 = 1 << 31;
         let z = one.score().fixed();
-        let counted = z | 1 << COUNT_BIT;
+        let counted = z.wrapping_add(1 << COUNT_BIT);
         let positive = u64::from(one.outcome()).wrapping_neg();
         let v = z.wrapping_mul(ONE.wrapping_sub(z)).wrapping_add(HALF) >> 32;
         let v2 = v.wrapping_mul(v).wrapping_add(HALF) >> 32;
@@ -105,13 +105,11 @@ impl CompactCells {
     pub fn observe(&mut self, grid: &Grid, events: &[Scored], mut spill: impl FnMut(u32, &Cell)) {
         let mut cells = [0; BATCH_MAX];
         for batch in events.chunks(BATCH_MAX) {
-            let mut any = 0;
-            for (at, one) in cells.iter_mut().zip(batch) {
-                *at = grid.cell_of(one.score().value());
-                any |= self.0[*at as usize].0[0];
-            }
-            if any >> COUNT_BIT >= SPILL {
-                self.spill(&cells[..batch.len()], &mut spill);
+            let cells = &mut cells[..batch.len()];
+            grid.cells_of(batch.iter().map(|one| one.score().value()), cells);
+            let read = |any, at: &u32| any | self.0[*at as usize].0[0];
+            if cells.iter().fold(0, read) >> COUNT_BIT >= SPILL {
+                self.spill(cells, &mut spill);
             }
             for (at, one) in cells.iter().zip(batch) {
                 self.0[*at as usize].add(CompactCell::of(*one));

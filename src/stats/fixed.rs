@@ -87,15 +87,25 @@ impl Scored {
 }
 
 /// Rounds x, |x| < 2¹⁹, to units of 2⁻³², half to even.
+#[inline]
+pub fn to_fixed(x: f64) -> i64 {
+    to_shifted(x).wrapping_sub(SHIFTED_ZERO)
+}
+
+/// 1.5·2²⁰, whose last bit is the unit, 2⁻³².
+const SHIFT: f64 = 1.5 * (1u64 << 20) as f64;
+
+/// What [`to_shifted`] makes of 0.
+pub(crate) const SHIFTED_ZERO: i64 = SHIFT.to_bits() as i64;
+
+/// [`to_fixed`] plus [`SHIFTED_ZERO`], which a sum of many can take out at once.
 ///
-/// By adding 1.5·2⁵²: a double of that size has no bits left below the unit, so the addition
+/// By adding 1.5·2²⁰: a double of that size has no bits left below the unit, so the addition
 /// rounds, and the integer stands in the low bits of the sum. `f64::round` is a call into the C
 /// library on processors without an instruction for it.
 #[inline]
-pub fn to_fixed(x: f64) -> i64 {
-    const SHIFT: f64 = 1.5 * (1u64 << 52) as f64;
-    let sum = x * ONE_F + SHIFT;
-    (sum.to_bits() as i64).wrapping_sub(SHIFT.to_bits() as i64)
+pub(crate) fn to_shifted(x: f64) -> i64 {
+    (x + SHIFT).to_bits() as i64
 }
 
 /// A fixed-point sum as a float.

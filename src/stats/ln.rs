@@ -70,15 +70,17 @@ fn row_of(x: f64) -> Row {
 fn by_row<const TERMS: usize>(x: f64, row: Row) -> f64 {
     const MANTISSA: u64 = (1 << 52) - 1;
     const ONE: u64 = 1023 << 52;
+    // The low bits of a double of this size are an integer.
+    const INTEGER: f64 = (1u64 << 52) as f64;
     let bits = x.to_bits();
-    let e = (bits >> 52) as i32 - 1023;
+    let e = f64::from_bits(bits >> 52 | INTEGER.to_bits()) - (INTEGER + 1023.0);
     let m = f64::from_bits(bits & MANTISSA | ONE);
     let r = m * row.inverse - 1.0;
     let last = 1.0 / TERMS as f64;
     let tail = (2..TERMS)
         .rev()
         .fold(last, |sum, k| 1.0 / k as f64 - r * sum);
-    f64::from(e) * LN_2 + (row.ln + (r - r * r * tail))
+    e * LN_2 + (row.ln + (r - r * r * tail))
 }
 
 const fn rows() -> [Row; 1 << ROW_BITS] {

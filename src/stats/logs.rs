@@ -1,7 +1,7 @@
 //! The sums that need a logarithm of each score: for log loss and the Cox score test.
 
 use super::algebra::Overflow;
-use super::fixed::{CLIP, ONE, Score, to_fixed};
+use super::fixed::{CLIP, ONE, SHIFTED_ZERO, Score, to_shifted};
 use super::ln::ln;
 
 /// The sums that need ℓ = log(z/(1−z)) of each score, z clipped to [2⁻³², 1−2⁻³²] for these alone;
@@ -46,10 +46,12 @@ impl LogSums {
 /// Most that one event adds to a log sum: |ℓ| ≤ 32·ln 2 < 23 at the clip.
 const LOG_TERM_MAX: u64 = 23 * ONE;
 
-/// The log sums of at most 2²⁰ events, see [`LOG_TERM_MAX`].
+/// The log sums of at most 2²⁰ events, see [`LOG_TERM_MAX`], each with `n` times [`SHIFTED_ZERO`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LogBatch {
-    loss: i64,
+    n: i64,
+    /// Negative: Σ[y log z + (1−y) log(1−z)]. Rounding is symmetric.
+    gain: i64,
     u_logit: i64,
     v_logit: i64,
     v_logit2: i64,
@@ -62,20 +64,23 @@ impl LogBatch {
         let z = score.value().clamp(CLIP, 1.0 - CLIP);
         let (a, b) = (ln(z), ln(1.0 - z));
         let (l, v) = (a - b, z * (1.0 - z));
-        let (loss, u) = if outcome { (-a, 1.0 - z) } else { (-b, -z) };
-        self.loss = self.loss.wrapping_add(to_fixed(loss));
-        self.u_logit = self.u_logit.wrapping_add(to_fixed(u * l));
-        self.v_logit = self.v_logit.wrapping_add(to_fixed(v * l));
-        self.v_logit2 = self.v_logit2.wrapping_add(to_fixed(v * l * l));
+        let (gain, y) = if outcome { (a, 1.0) } else { (b, 0.0) };
+        self.n = self.n.wrapping_add(1);
+        self.gain = self.gain.wrapping_add(to_shifted(gain));
+        self.u_logit = self.u_logit.wrapping_add(to_shifted((y - z) * l));
+        self.v_logit = self.v_logit.wrapping_add(to_shifted(v * l));
+        self.v_logit2 = self.v_logit2.wrapping_add(to_shifted(v * l * l));
     }
 
     /// What was added.
     pub(crate) fn sums(self) -> LogSums {
+        let zeros = self.n.wrapping_mul(SHIFTED_ZERO);
+        let sum = |shifted: i64| i128::from(shifted.wrapping_sub(zeros));
         LogSums {
-            loss: self.loss.into(),
-            u_logit: self.u_logit.into(),
-            v_logit: self.v_logit.into(),
-            v_logit2: self.v_logit2.into(),
+            loss: -sum(self.gain),
+            u_logit: sum(self.u_logit),
+            v_logit: sum(self.v_logit),
+            v_logit2: sum(self.v_logit2),
         }
     }
 }

@@ -97,6 +97,9 @@ const TAKEN_MAX: f64 = 0.5;
 /// Sampled events that wait to be counted, at most.
 const LOG_MAX: usize = 512;
 
+/// Events that are looked at together.
+const CHOSEN_MAX: usize = 128;
+
 /// A sample of the distinct scores, with counts. See the module.
 #[derive(Debug, Clone)]
 pub struct Repeats {
@@ -161,11 +164,16 @@ impl Repeats {
     #[inline]
     pub(super) fn observe(&mut self, events: &[Scored]) {
         let level = self.level;
-        for one in events {
-            let score = one.score().fixed();
-            if is_sampled(score, level) {
-                self.log.push(score << 1 | u64::from(one.outcome()));
+        for some in events.chunks(CHOSEN_MAX) {
+            let (mut chosen, mut n) = ([some[0]; CHOSEN_MAX], 0);
+            for one in some {
+                if is_sampled(one.score().fixed(), level) {
+                    chosen[n % CHOSEN_MAX] = *one;
+                    n += 1;
+                }
             }
+            let entry = |one: &Scored| one.score().fixed() << 1 | u64::from(one.outcome());
+            self.log.extend(chosen[..n].iter().map(entry));
         }
         if self.log.len() >= LOG_MAX {
             self.settle();
