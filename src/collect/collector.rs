@@ -287,7 +287,9 @@ impl Collector {
             Err(reason) => return Disposition::Rejected(reason),
         };
         // An open pane is not before the watermark.
-        if let (Some(one), Some(pane)) = (only, stream.current(time, facts.pane_ms)) {
+        if let Some(one) = only
+            && let Some(pane) = stream.current(time, facts.pane_ms)
+        {
             if let Err(refusal) = pane.observe_one(one) {
                 return Disposition::Refused(refusal);
             }

@@ -188,8 +188,14 @@ impl Counters {
     pub fn source_mut(&mut self, source: u16) -> &mut SourceCounters {
         let index = usize::from(source);
         if index >= self.sources.len() {
-            self.sources.resize_with(index + 1, SourceCounters::default);
+            return self.first_of(index);
         }
+        &mut self.sources[index]
+    }
+
+    #[cold]
+    fn first_of(&mut self, index: usize) -> &mut SourceCounters {
+        self.sources.resize_with(index + 1, SourceCounters::default);
         &mut self.sources[index]
     }
 

@@ -13,92 +13,58 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Bytes of a name that its [`ends`] cover.
-const SHORT: u64 = 16;
+const SHORT: usize = 16;
 
 /// Three names, borrowed, with what is compared first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Names<'a> {
     /// Model, version, segment.
     text: [&'a str; 3],
-    mark: Mark,
-}
-
-/// Lengths and ends of the names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Mark {
     ends: [(u64, u64); 3],
-    /// All three in one word, which tells apart those that are not [`LONG`].
-    lengths: u64,
-}
-
-/// Among the lengths: some name may be longer than [`SHORT`], and must be compared itself.
-const LONG: u64 = 1 << 63;
-
-impl Mark {
-    #[inline]
-    fn new(text: [&str; 3]) -> Mark {
-        // Not `map`, which the compiler calls as a function here: a twentieth of an event's time.
-        let [model, version, segment] = text;
-        let [i, j, k] = [
-            model.len() as u64,
-            version.len() as u64,
-            segment.len() as u64,
-        ];
-        let long = if i | j | k > SHORT { LONG } else { 0 };
-        Mark {
-            ends: [ends(model), ends(version), ends(segment)],
-            lengths: (i ^ j << 20 ^ k << 40) & !LONG | long,
-        }
-    }
-
-    /// Compares word by word. The derived comparison reads the words in other pieces than they were
-    /// just written in, and so waits until the writes reach the cache. Names that differ mostly do
-    /// in their last bytes; these are compared first, so the branch is well predicted.
-    #[inline]
-    fn is(&self, o: &Mark) -> bool {
-        let last = |i: usize| self.ends[i].1 == o.ends[i].1;
-        let first = |i: usize| self.ends[i].0 == o.ends[i].0;
-        last(0)
-            && last(2)
-            && last(1)
-            && self.lengths == o.lengths
-            && first(0)
-            && first(2)
-            && first(1)
-    }
 }
 
 /// Names of a stream. See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
-    mark: Mark,
-    /// Model, version and segment, one after the other.
-    text: Box<str>,
+    ends: [(u64, u64); 3],
     /// Where the version and the segment begin.
     cuts: [usize; 2],
+    /// Model, version and segment, one after the other.
+    text: Box<str>,
+    /// Some name is longer than [`SHORT`], and must be compared itself.
+    long: bool,
 }
 
 impl<'a> Names<'a> {
     /// Takes names as a record has them.
     #[inline]
     pub fn new(model: &'a str, version: &'a str, segment: &'a str) -> Names<'a> {
-        let text = [model, version, segment];
+        // Not `map`, which the compiler calls as a function here: a twentieth of an event's time.
         Names {
-            text,
-            mark: Mark::new(text),
+            text: [model, version, segment],
+            ends: [ends(model), ends(version), ends(segment)],
         }
     }
 
     /// Hash of all bytes.
     #[inline]
     pub fn hash(&self) -> u64 {
-        let [(a, b), (c, d), (e, f)] = self.mark.ends;
+        let [(a, b), (c, d), (e, f)] = self.ends;
         let words = fold(a, b) ^ fold(c, d).rotate_left(21) ^ fold(e, f).rotate_left(42);
-        let h = fold(words, self.mark.lengths);
-        match self.mark.lengths & LONG {
-            0 => h,
-            _ => hash_long(h, self.text),
+        let [model, version, segment] = self.text;
+        let (i, j, k) = (model.len(), version.len(), segment.len());
+        let h = fold(words, (i ^ j << 20 ^ k << 40) as u64);
+        match self.is_long() {
+            false => h,
+            true => hash_long(h, self.text),
         }
+    }
+
+    /// Whether the ends do not cover some name.
+    #[inline]
+    fn is_long(&self) -> bool {
+        let [model, version, segment] = self.text;
+        model.len() | version.len() | segment.len() > SHORT
     }
 
     /// Model, version and segment.
@@ -115,9 +81,10 @@ impl<'a> Names<'a> {
     pub fn to_key(&self) -> Key {
         let [model, version, _] = self.text.map(str::len);
         Key {
-            mark: self.mark,
-            text: self.text.concat().into(),
+            ends: self.ends,
             cuts: [model, model + version],
+            text: self.text.concat().into(),
+            long: self.is_long(),
         }
     }
 }
@@ -149,10 +116,29 @@ impl Key {
     }
 
     /// Whether these are its names.
+    ///
+    /// Compares word by word. The derived comparison reads the words in other pieces than they were
+    /// just written in, and so waits until the writes reach the cache. Names that differ mostly do
+    /// in their last bytes; these are compared first, so the branch is well predicted.
     #[inline]
     pub fn is(&self, names: &Names<'_>) -> bool {
-        let short = names.mark.lengths & LONG == 0;
-        self.mark.is(&names.mark) && (short || self.names().text == names.text)
+        let last = |i: usize| self.ends[i].1 == names.ends[i].1;
+        let first = |i: usize| self.ends[i].0 == names.ends[i].0;
+        last(0)
+            && last(2)
+            && last(1)
+            && self.has_lengths(names.text)
+            && first(0)
+            && first(2)
+            && first(1)
+            && (!self.long || self.names().text == names.text)
+    }
+
+    #[inline]
+    fn has_lengths(&self, [model, version, segment]: [&str; 3]) -> bool {
+        // Wrapping, for the lengths of slices that overlap may add up to more than there is.
+        let cut = model.len().wrapping_add(version.len());
+        self.cuts == [model.len(), cut] && self.text.len() == cut.wrapping_add(segment.len())
     }
 
     /// Heap bytes held.

@@ -91,6 +91,11 @@ impl Partition {
         }
     }
 
+    #[inline]
+    fn is(&self, at: PartitionId) -> bool {
+        self.source == at.source && self.partition == at.partition
+    }
+
     fn is_read(&self) -> bool {
         !matches!(self.life, Life::Revoked | Life::Dropped)
     }
@@ -343,8 +348,7 @@ impl Partitions {
     /// [rewound](Partitions::rewind). It goes with the position: the log may be longer than that by
     /// now, and nothing else says that it is another.
     pub fn truncated_at(&self, at: PartitionId) -> Option<i64> {
-        let is = |p: &&Partition| p.source == at.source && p.partition == at.partition;
-        self.all.iter().find(is)?.truncated_at
+        self.all.iter().find(|p| p.is(at))?.truncated_at
     }
 
     /// The partition is no longer read here.
@@ -437,12 +441,19 @@ impl Partitions {
     /// The partition, which is the one last used from now on.
     #[inline]
     fn at_mut(&mut self, at: PartitionId) -> &mut Partition {
-        let is = |p: &Partition| p.source == at.source && p.partition == at.partition;
-        if !self.all.get(self.last).is_some_and(is) {
-            self.last = self.all.iter().position(is).unwrap_or(self.all.len());
-            if self.last == self.all.len() {
-                self.all.push(Partition::new(at));
-            }
+        if !self.all.get(self.last).is_some_and(|p| p.is(at)) {
+            return self.other_mut(at);
+        }
+        &mut self.all[self.last]
+    }
+
+    /// [`Partitions::at_mut`] of one that was not last used.
+    #[cold]
+    fn other_mut(&mut self, at: PartitionId) -> &mut Partition {
+        let found = self.all.iter().position(|p| p.is(at));
+        self.last = found.unwrap_or(self.all.len());
+        if found.is_none() {
+            self.all.push(Partition::new(at));
         }
         &mut self.all[self.last]
     }

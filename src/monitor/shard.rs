@@ -97,7 +97,7 @@ impl Shard {
     pub fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
         let end = self.collector.observe(origin, event);
         if self.vectors.wanted() {
-            self.observe_vector(origin, event, end);
+            self.observe_vector(origin.partition_id().at(origin.offset), event, end);
         }
         end
     }
