@@ -115,9 +115,9 @@ pub const DECODED_BYTES_MAX: usize = 2 << 20;
 pub const SHARED_RECORD_BYTES_MAX: usize = 64 << 10;
 /// Most threads that decode and judge where their number is left to the machine.
 pub const THREADS_USUAL: usize = 4;
-/// What a thread of the pool takes while it judges: the total of a window, its levels, and what its
-/// allocator keeps.
-const JUDGING_BYTES: u64 = 4 << 20;
+/// What a thread of the pool takes while it judges: the total of a window, its levels, the buffers
+/// of its sums, and what its allocator keeps.
+const JUDGING_BYTES: u64 = 6 << 20;
 /// A detector with its report.
 const DETECTOR_BYTES: u64 = 36 * 1024;
 

@@ -26,8 +26,9 @@
 //! are short ones of our own. The recursion is the classical one for first passage of a Gaussian
 //! Markov sequence.
 
+use super::exp::exp;
 use super::null::{normal_survival, normal_upper_quantile};
-use std::f64::consts::{LN_2, LOG2_E, PI};
+use std::f64::consts::PI;
 use std::sync::OnceLock;
 
 /// Levels with a correlation above this are one statistic.
@@ -83,7 +84,7 @@ fn crossing(t: f64, correlations: &[f64]) -> f64 {
         let (far, slope) = (&mut far[near..], &mut slope[near..]);
         for ((far, slope), from) in far.iter_mut().zip(&mut *slope).zip(&x[near..]) {
             *far = (t - r * from) / s;
-            *slope = exp(-0.5 * *far * *far);
+            *slope = short_exp(-0.5 * *far * *far);
         }
         for ((mass, far), slope) in f[near..].iter().zip(&*far).zip(&*slope) {
             // P(N > d) ≤ ½·exp(−d²/2) for d ≥ 0; the survival function is dear.
@@ -128,7 +129,7 @@ fn spread(f: &[f64], x: &[f64], w: &[f64], r: f64, s: f64, next: &mut [f64]) {
         }
         for (y, out) in x[first..last].iter().zip(&mut next[first..last]) {
             let d = (y - centre) * inverse;
-            *out += mass * exp(-0.5 * d * d);
+            *out += mass * short_exp(-0.5 * d * d);
         }
     }
     next.iter_mut().zip(w).for_each(|(n, w)| *n *= w * scale);
@@ -192,13 +193,13 @@ impl Wide<'_> {
         let (mut up, mut down) = (self.products, self.products);
         let both = up.as_flattened_mut().as_flattened_mut().iter_mut();
         for (up, down) in both.zip(down.as_flattened_mut().as_flattened_mut()) {
-            *up = exp_far(kappa * *up);
+            *up = exp(kappa * *up);
             *down = 1.0 / *up;
         }
         let mut sources = [0.0; SIZES[0]];
         for ((source, mass), u) in sources.iter_mut().zip(f).zip(self.nodes) {
             let q = r * self.half * u;
-            *source = mass * exp_far(q * (offset - 0.5 * q) * inverse);
+            *source = mass * exp(q * (offset - 0.5 * q) * inverse);
         }
         let (below, above) = sources.split_at(2 * PAIRS);
         let below: [f64; 2 * PAIRS] = std::array::from_fn(|i| below[2 * PAIRS - 1 - i]);
@@ -241,7 +242,7 @@ impl Wide<'_> {
         let scale = 1.0 / (s * (2.0 * PI).sqrt());
         for ((next, w), v) in next.iter_mut().zip(w).zip(self.nodes) {
             let p = offset + self.half * v;
-            *next *= w * scale * exp_far(-0.5 * p * p * inverse);
+            *next *= w * scale * exp(-0.5 * p * p * inverse);
         }
     }
 }
@@ -250,7 +251,7 @@ impl Wide<'_> {
 /// 10⁻⁹ of itself from −10 on and 10⁻⁶ at the end. Of additions and multiplications alone, so that
 /// a loop over nodes becomes vector code; the library's is a call.
 #[inline]
-fn exp(x: f64) -> f64 {
+fn short_exp(x: f64) -> f64 {
     let y = x * (1.0 / 256.0);
     let tail = 1.0 / 6.0 + y * (1.0 / 24.0 + y * (1.0 / 120.0));
     let mut e = 1.0 + y * (1.0 + y * (0.5 + y * tail));
@@ -258,22 +259,6 @@ fn exp(x: f64) -> f64 {
         e *= e;
     }
     e
-}
-
-/// eˣ for |x| up to 700, to 10⁻¹² of itself: x = k·ln 2 + 8y, |y| ≤ .044, and six terms of the
-/// series of e^y.
-#[inline]
-fn exp_far(x: f64) -> f64 {
-    // Added to a small number, it leaves the nearest integer in the lowest bits.
-    const INTEGER: f64 = 1.5 * (1u64 << 52) as f64;
-    let shifted = x * LOG2_E + INTEGER;
-    let y = (x - (shifted - INTEGER) * LN_2) * 0.125;
-    let tail = 1.0 / 24.0 + y * (1.0 / 120.0 + y * (1.0 / 720.0));
-    let mut e = 1.0 + y * (1.0 + y * (0.5 + y * (1.0 / 6.0 + y * tail)));
-    for _ in 0..3 {
-        e *= e;
-    }
-    f64::from_bits(e.to_bits().wrapping_add(shifted.to_bits() << 52))
 }
 
 type Rule = Vec<(f64, f64)>;
@@ -352,19 +337,11 @@ mod tests {
     }
 
     #[test]
-    fn the_far_exponential_agrees_with_the_library() {
-        for i in -7000..=7000 {
-            let x = f64::from(i) * 0.1;
-            assert!((exp_far(x) / x.exp() - 1.0).abs() < 1e-12, "{x}");
-        }
-    }
-
-    #[test]
     fn the_short_exponential_agrees_with_the_library() {
         for i in 0..=30_000 {
             let x = -f64::from(i) * 1e-3;
             let bound = if x < -10.0 { 2e-6 } else { 2e-9 };
-            assert!((exp(x) / x.exp() - 1.0).abs() < bound, "{x}");
+            assert!((short_exp(x) / x.exp() - 1.0).abs() < bound, "{x}");
         }
     }
 
