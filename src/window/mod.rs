@@ -4,7 +4,8 @@
 //! |---|---|
 //! | [`width`] | which windows a stream has, and how they are cut into panes |
 //! | [`pane`] | sealed sums of a stretch of event time, and late corrections of them |
-//! | [`pack`], [`bits`] | sums of scores in few bytes, and added up; of weighted events in `weighted`, by cluster in `clustered` |
+//! | [`pack`], [`bits`] | sums of scores in few bytes; of weighted events in `weighted`, by cluster in `clustered` |
+//! | `running` | packed sums added up, and kept from slide to slide |
 //! | [`hex`] | packed sums in snapshots and in text |
 //! | [`view_sums`] | sums of vectors |
 //! | [`unlabelled`] | predictions that had no outcome |
@@ -24,6 +25,7 @@ mod pack_error;
 pub mod pane;
 pub mod place;
 pub mod ring;
+mod running;
 mod series;
 pub mod unlabelled;
 pub mod view_sums;

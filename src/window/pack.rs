@@ -22,8 +22,6 @@
 //! modulo 2⁶⁴, so a bad prediction costs bits and never correctness. Bytes that no packer wrote are
 //! refused.
 //!
-//! [`RunningSums`] adds the packed panes of a window up, and keeps the result from slide to slide.
-//!
 //! Cost, measured with 4096 cells of uniform scores (test below): 5 bytes a cell at two events
 //! each, 8 at twenty, 10 at 600; half a millisecond to pack, a third to unpack.
 //!
@@ -47,9 +45,6 @@ use crate::stats::sums::{Cell, DISTINCT_MAX, Distinct, LogSums, ScoreCount, Sums
 use std::sync::Arc;
 
 mod model;
-mod running;
-
-pub(super) use running::RunningSums;
 
 use model::{ALL_ZERO, Cells, FIELDS, Model, Residuals};
 
@@ -166,7 +161,7 @@ impl Packed {
 
     /// The sums, which must be of `grid`.
     pub fn unpack(&self, grid: Grid) -> Result<Sums, PackError> {
-        if !RunningSums::are_kept(grid) {
+        if !grid.is_plain() {
             let mut sums = Sums::new(grid);
             self.merge_into(&mut sums)?;
             return Ok(sums);
@@ -204,7 +199,7 @@ impl Packed {
     }
 
     /// What lies before the cells, and the cells, of a grid without weights.
-    fn parts(&self, grid: Grid) -> Result<Parts<'_>, PackError> {
+    pub(super) fn parts(&self, grid: Grid) -> Result<Parts<'_>, PackError> {
         let mut rest = &self.bytes[self.head..];
         let clusters = match grid.is_clustered() {
             true => Some(clustered::read(&mut rest, grid)?),
@@ -238,23 +233,23 @@ impl Packed {
     }
 
     /// Whether it shares its bytes with another, and so is the same.
-    fn is(&self, other: &Packed) -> bool {
+    pub(super) fn is(&self, other: &Packed) -> bool {
         Arc::ptr_eq(&self.bytes, &other.bytes)
     }
 }
 
 /// Packed sums, as far as they are read before the cells are.
-struct Parts<'a> {
+pub(super) struct Parts<'a> {
     clusters: Option<ClusterSums>,
-    logs: LogSums,
-    distinct: Distinct,
-    repeats: Repeats,
+    pub(super) logs: LogSums,
+    pub(super) distinct: Distinct,
+    pub(super) repeats: Repeats,
     cells: Cells<'a>,
 }
 
 impl Parts<'_> {
     /// Hands over the cells, of `n` events, in ascending order of index.
-    fn each(
+    pub(super) fn each(
         &mut self,
         n: u64,
         mut f: impl FnMut(u32, &Cell) -> Result<(), Overflow>,
@@ -271,7 +266,7 @@ impl Parts<'_> {
     }
 
     /// Puts the cells, of `n` events, in place of those of a list.
-    fn list(&mut self, n: u64, list: &mut Vec<(u32, Cell)>) -> Result<(), PackError> {
+    pub(super) fn list(&mut self, n: u64, list: &mut Vec<(u32, Cell)>) -> Result<(), PackError> {
         list.clear();
         list.reserve_exact(self.cells.left);
         self.each(n, |index, cell| {
@@ -280,8 +275,6 @@ impl Parts<'_> {
         })
     }
 }
-
-pub(super) type Unpacked = (Packed, Sums);
 
 fn write_totals(bytes: &mut Vec<u8>, totals: &PaneTotals) {
     write_varint(bytes, u128::from(totals.n));

@@ -5,8 +5,9 @@
 //! sums; a pane that several windows hold is copied when one of them changes it.
 
 use super::late_outcomes::LateOutcomes;
-use super::pack::{Packed, RunningSums};
+use super::pack::Packed;
 use super::pack_error::PackError;
+use super::running::RunningSums;
 use super::unlabelled::Unlabelled;
 use super::view_sums::{RetainedVector, ViewSums, ViewSumsState};
 use crate::stats::algebra::{Merge, Retract};
@@ -101,7 +102,7 @@ impl PaneSums {
 
 /// The sums of all events of packed ones.
 fn merge(all: &[&Packed], grid: Grid) -> Result<Sums, PackError> {
-    if RunningSums::are_kept(grid) {
+    if grid.is_plain() {
         return RunningSums::default().total(all, grid, None, 0);
     }
     let mut sums = Sums::new(grid);

@@ -23,9 +23,10 @@
 //! A window that ends within one of its slides is still in its first slide, and that unfinished
 //! slide is part of it. So a window of a day does not wait four hours for its first verdict.
 
-use super::pack::{Packed, RunningSums, Unpacked};
+use super::pack::Packed;
 use super::pack_error::PackError;
 use super::pane::{EmptySums, Pane, PaneState, PaneSums, Total};
+use super::running::{RunningSums, Unpacked};
 use super::unlabelled::Unlabelled;
 use super::width::{Ladder, Width};
 use crate::stats::overdispersion::Dispersion;
@@ -276,7 +277,7 @@ impl Windows {
     pub fn next_total(&mut self, index: usize, end_ms: i64) -> Result<Total, PackError> {
         let kept = self.running[index].take();
         if let PaneSums::Scores(grid) = self.empty
-            && RunningSums::are_kept(grid)
+            && grid.is_plain()
             && self.running_bytes_max > 0
         {
             let panes = self.rings[index].held(self.whole(index, end_ms));

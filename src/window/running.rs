@@ -18,7 +18,8 @@
 //! dropped. They are few and come before the cells of a packed pane, so they are merged again at
 //! each slide.
 
-use super::{PackError, Packed, Unpacked};
+use super::pack::Packed;
+use super::pack_error::PackError;
 use crate::stats::algebra::{Merge, Overflow, Retract};
 use crate::stats::axis::Grid;
 use crate::stats::sums::{Cell, LogSums, Sums};
@@ -35,6 +36,9 @@ thread_local! {
 /// Occupied cells, ascending.
 type Listed = Vec<(u32, Cell)>;
 
+/// A pane with its sums.
+pub(super) type Unpacked = (Packed, Sums);
+
 /// What panes add up to, but for the scores that are kept singly.
 type Added<'a> = (&'a [(u32, Cell)], LogSums);
 
@@ -45,7 +49,7 @@ type Added<'a> = (&'a [(u32, Cell)], LogSums);
 /// added, which the window mostly shares. They are in no snapshot; a restored window makes them
 /// again at its next slide.
 #[derive(Debug, Clone, Default)]
-pub(in crate::window) struct RunningSums {
+pub(super) struct RunningSums {
     /// The panes that were added.
     held: Vec<Packed>,
     cells: Arc<Listed>,
@@ -53,14 +57,9 @@ pub(in crate::window) struct RunningSums {
 }
 
 impl RunningSums {
-    /// Whether sums of such a grid are kept.
-    pub(in crate::window) fn are_kept(grid: Grid) -> bool {
-        !grid.is_weighted() && !grid.is_clustered()
-    }
-
     /// The merge of these panes. It is kept if it takes at most `room` bytes. `known` may hold the
     /// sums of one of them, so that it is not unpacked again. After an error the sums are unusable.
-    pub(in crate::window) fn total(
+    pub(super) fn total(
         &mut self,
         panes: &[&Packed],
         grid: Grid,
@@ -125,12 +124,12 @@ impl RunningSums {
     }
 
     /// Whether the last total was kept.
-    pub(in crate::window) fn is_kept(&self) -> bool {
+    pub(super) fn is_kept(&self) -> bool {
         !self.held.is_empty()
     }
 
     /// Heap bytes held, the panes left out.
-    pub(in crate::window) fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         bytes(self.cells.capacity(), self.held.len())
     }
 }
