@@ -7,7 +7,7 @@
 use super::late_outcomes::LateOutcomes;
 use super::pack::Packed;
 use super::pack_error::PackError;
-use super::running::RunningSums;
+use super::running::{RunningSums, Unpacked};
 use super::unlabelled::Unlabelled;
 use super::view_sums::{RetainedVector, ViewSums, ViewSumsState};
 use crate::stats::algebra::{Merge, Retract};
@@ -63,11 +63,12 @@ impl PaneSums {
         }
     }
 
-    /// Adds the sums of other events, and packs once. Vectors of cells beyond the cap are refused.
+    /// Adds the sums of other events, and packs once. `known` may hold the sums of one of them, so
+    /// that it is not unpacked. Vectors of cells beyond the cap are refused.
     fn merge_all<'a>(
         &mut self,
         others: impl ExactSizeIterator<Item = &'a PaneSums>,
-        empty: &EmptySums,
+        (empty, known): (&EmptySums, Option<&Unpacked>),
     ) -> Result<(), PackError> {
         if others.len() == 0 {
             return Ok(());
@@ -76,7 +77,8 @@ impl PaneSums {
             (PaneSums::Scores(ours), PaneSums::Scores(grid)) => {
                 let theirs = others.map(|o| o.scores().ok_or(PackError::Corrupt));
                 let theirs = theirs.collect::<Result<Vec<_>, _>>()?;
-                *ours = Packed::new(&merge(&[&[&*ours], &theirs[..]].concat(), *grid)?);
+                let all = [&[&*ours], &theirs[..]].concat();
+                *ours = Packed::new(&merge(&all, *grid, known)?);
                 Ok(())
             }
             (PaneSums::Vector(ours), _) => {
@@ -101,9 +103,9 @@ impl PaneSums {
 }
 
 /// The sums of all events of packed ones.
-fn merge(all: &[&Packed], grid: Grid) -> Result<Sums, PackError> {
+fn merge(all: &[&Packed], grid: Grid, known: Option<&Unpacked>) -> Result<Sums, PackError> {
     if grid.is_plain() {
-        return RunningSums::default().total(all, grid, None, 0);
+        return RunningSums::default().total(all, grid, known, 0);
     }
     let mut sums = Sums::new(grid);
     all.iter().try_for_each(|one| one.merge_into(&mut sums))?;
@@ -146,7 +148,8 @@ impl EmptySums {
         let mut admitted = pane.clone();
         if let PaneSums::Vector(blank) = self {
             admitted.sums = PaneSums::Vector(blank.clone());
-            admitted.sums.merge_all(std::iter::once(&pane.sums), self)?;
+            let sums = std::iter::once(&pane.sums);
+            admitted.sums.merge_all(sums, (self, None))?;
         }
         Ok(admitted)
     }
@@ -213,16 +216,16 @@ impl Pane {
 
     /// Adds another pane; the stretch then holds both.
     pub(super) fn merge(&mut self, other: &Pane, empty: &EmptySums) -> Result<(), PackError> {
-        self.merge_all(std::slice::from_ref(other), empty)
+        self.merge_all(std::slice::from_ref(other), (empty, None))
     }
 
     /// Adds other panes; the stretch then holds all.
     pub(super) fn merge_all(
         &mut self,
         others: &[Pane],
-        empty: &EmptySums,
+        by: (&EmptySums, Option<&Unpacked>),
     ) -> Result<(), PackError> {
-        self.sums.merge_all(others.iter().map(|o| &o.sums), empty)?;
+        self.sums.merge_all(others.iter().map(|o| &o.sums), by)?;
         for other in others {
             self.unlabelled.merge(&other.unlabelled);
             self.start_ms = self.start_ms.min(other.start_ms);

@@ -192,6 +192,7 @@ impl Windows {
 
     fn step(&mut self, pane: Option<&Pane>, end_ms: i64, all: bool) -> Result<(), PackError> {
         let mut whole: Vec<Option<Pane>> = vec![None; self.rings.len()];
+        let by = (&self.empty, self.unpacked.as_ref());
         for i in 0..self.rings.len() {
             let input = match self.feeds[i] {
                 None => pane.cloned(),
@@ -207,10 +208,10 @@ impl Windows {
                 }
                 Width::Time { width_ms, slide_ms } => {
                     if let Some(pane) = input {
-                        ring.gather(pane, &self.empty)?;
+                        ring.gather(pane, by)?;
                     }
                     if all || end_ms.rem_euclid(slide_ms) == 0 {
-                        whole[i] = ring.complete(begin(end_ms, width_ms, slide_ms), &self.empty)?;
+                        whole[i] = ring.complete(begin(end_ms, width_ms, slide_ms), by)?;
                     }
                 }
             }
@@ -361,10 +362,15 @@ impl Ring {
         panes.find(|p| p.holds(time_ms))
     }
 
-    /// Adds a pane to the slide under way.
-    pub(super) fn gather(&mut self, pane: Pane, empty: &EmptySums) -> Result<(), PackError> {
+    /// Adds a pane to the slide under way. What is merged is merged `by` the kind of the sums, and
+    /// the sums of a pane that are known.
+    pub(super) fn gather(
+        &mut self,
+        pane: Pane,
+        by: (&EmptySums, Option<&Unpacked>),
+    ) -> Result<(), PackError> {
         let parts = &mut self.gathering;
-        let bytes_max = match empty {
+        let bytes_max = match by.0 {
             PaneSums::Scores(grid) => PARTS_CELL_BYTES * grid.cells() as usize,
             PaneSums::Vector(_) => 0,
         };
@@ -381,26 +387,26 @@ impl Ring {
             .and_then(<[Pane]>::split_first_mut)
         {
             Some((first, others)) => {
-                first.merge_all(others, empty)?;
-                first.merge(&pane, empty)?;
+                first.merge_all(others, by)?;
+                first.merge(&pane, by.0)?;
                 parts.drain(begin + 1..end);
             }
             None => parts.insert(begin, pane),
         }
         let bytes: usize = parts.iter().map(|p| p.sums.bytes()).sum();
         if parts.len() > PARTS_MAX || (parts.len() > 1 && bytes > bytes_max) {
-            self.gathering = self.gathered(empty)?.into_iter().collect();
+            self.gathering = self.gathered(by)?.into_iter().collect();
         }
         Ok(())
     }
 
     /// Takes out the parts of the slide under way, as one pane.
-    fn gathered(&mut self, empty: &EmptySums) -> Result<Option<Pane>, PackError> {
+    fn gathered(&mut self, by: (&EmptySums, Option<&Unpacked>)) -> Result<Option<Pane>, PackError> {
         let mut parts = std::mem::take(&mut self.gathering).into_iter();
         let Some(mut whole) = parts.next() else {
             return Ok(None);
         };
-        whole.merge_all(parts.as_slice(), empty)?;
+        whole.merge_all(parts.as_slice(), by)?;
         Ok(Some(whole))
     }
 
@@ -426,8 +432,12 @@ impl Ring {
 
     /// Ends the slide; returns its pane, if any event fell into it. Panes from before `begin_ms`
     /// go.
-    fn complete(&mut self, begin_ms: i64, empty: &EmptySums) -> Result<Option<Pane>, PackError> {
-        let whole = self.gathered(empty)?;
+    fn complete(
+        &mut self,
+        begin_ms: i64,
+        by: (&EmptySums, Option<&Unpacked>),
+    ) -> Result<Option<Pane>, PackError> {
+        let whole = self.gathered(by)?;
         self.panes.extend(whole.clone());
         self.evict(begin_ms);
         Ok(whole)
