@@ -23,7 +23,7 @@
 //! refused.
 //!
 //! Cost, measured with 4096 cells of uniform scores (test below): 5 bytes a cell at two events
-//! each, 8 at twenty, 10 at 600; half a millisecond to pack, a third to unpack.
+//! each, 8 at twenty, 10 at 600. With ten events each a cell takes 49 ns to pack, 33 to unpack.
 //!
 //! ```text
 //! varint n · 3 varints: ΣU, ΣU², ΣV · sums by cluster, where there are · varint cells · 4 varints: log sums · varint distinct+1 or 0 · (score delta, n, y)* ·
@@ -48,7 +48,7 @@ mod model;
 
 use model::{ALL_ZERO, Cells, FIELDS, Model, Residuals};
 
-/// Most cells for whose residuals a thread keeps room.
+/// Most cells for whose residuals a thread keeps room: 1 MiB.
 const CODED_MAX: usize = 1 << 14;
 
 thread_local! {
