@@ -57,6 +57,12 @@ proptest! {
             let (start_ms, end_ms) = (i * BASE, (i + 1) * BASE);
             let new = events(&mut rng, coarse);
             let sealed = (!new.is_empty()).then(|| pane(grid, start_ms, &new));
+            // As the detector does, but for some panes.
+            if let Some(packed) = sealed.as_ref().and_then(|p| p.sums.scores())
+                && i % 3 > 0
+            {
+                windows.cache_unpacked(packed, packed.unpack(grid).unwrap());
+            }
             windows.seal(sealed.as_ref(), end_ms).unwrap();
             for index in 0..4 {
                 if windows.due(index, end_ms, sealed.is_some()) || windows.young(index) {
@@ -65,6 +71,7 @@ proptest! {
                     kept += usize::from(windows.running[index].is_some());
                 }
             }
+            windows.drop_unpacked();
             past.extend(sealed.map(|_| (start_ms, new)));
             let mut chance = |p: f64| rng.uniform() < p;
             if chance(0.1) && let Some((start_ms, events)) = past.last().cloned() {
