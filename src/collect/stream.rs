@@ -20,7 +20,7 @@ use crate::stats::axis::Grid;
 use crate::stats::batch::BatchedSums;
 use crate::stats::fixed::Scored;
 use crate::stats::sums::Sums;
-use crate::window::{LateOutcomes, PackError, Packed, Pane, PaneSums, Unlabelled};
+use crate::window::{LateOutcomes, PackError, Packed, Pane, PaneSums, ScoreSums, Unlabelled};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ pub struct PaneDelta {
     /// Events that came too late since the delta before.
     pub late: u64,
     /// Sums for each view, in the order of the model's.
-    pub views: Vec<Packed>,
+    pub views: Vec<ScoreSums>,
     /// Predictions whose outcome never came, for each view.
     pub unlabelled: Vec<Unlabelled>,
     /// Late outcomes of predictions in older panes, for each view; empty if none.
@@ -79,6 +79,17 @@ pub struct PaneDelta {
 }
 
 impl PaneDelta {
+    /// Unpacks the sums of all views, of `grid`, and packs them beside.
+    pub fn unpack_beside(&mut self, grid: Grid) -> Result<(), PackError> {
+        let mut views = self.views.iter_mut();
+        views.try_for_each(|sums| sums.unpack_beside(grid))
+    }
+
+    /// Packs the sums of all views.
+    pub fn pack(&mut self) {
+        self.views.iter_mut().for_each(ScoreSums::drop_unpacked);
+    }
+
     /// The pane of one view, by its place in the order of the model's.
     pub fn pane(&self, view: usize) -> Pane {
         Pane {
@@ -186,7 +197,7 @@ impl Stream {
         let (views, unlabelled) = match self.oldest_ms() == Some(start_ms) {
             true => self.take_oldest()?,
             false => (
-                vec![Packed::new(&Sums::new(grid)); views],
+                vec![Sums::new(grid).into(); views],
                 vec![Unlabelled::default(); views],
             ),
         };
@@ -306,8 +317,8 @@ impl Stream {
         self.open.last().map(|p| p.start_ms)
     }
 
-    /// Takes out the oldest pane, packed, one for each view, with its predictions without outcome.
-    fn take_oldest(&mut self) -> Option<(Vec<Packed>, Vec<Unlabelled>)> {
+    /// Takes out the oldest pane, one for each view, with its predictions without outcome.
+    fn take_oldest(&mut self) -> Option<(Vec<ScoreSums>, Vec<Unlabelled>)> {
         if self.open.is_empty() {
             return None;
         }
@@ -317,7 +328,7 @@ impl Stream {
         if let Body::Packed(packed) = &pane.body {
             self.packed_bytes -= packed_bytes(packed);
         }
-        let views = pane.body.packed();
+        let views = pane.body.sums();
         let mut unlabelled = pane.unlabelled;
         unlabelled.resize(views.len(), Unlabelled::default());
         Some((views, unlabelled))
@@ -439,6 +450,15 @@ impl Body {
         match sums.iter().all(|s| s.n() == n) {
             true => Ok(Body::Single(sums)),
             false => Err(PackError::Corrupt),
+        }
+    }
+
+    /// The sums, unpacked unless they were packed.
+    fn sums(self) -> Vec<ScoreSums> {
+        match self {
+            Body::Hot(batched) => batched.into_sums().into_iter().map(Into::into).collect(),
+            Body::Packed(packed) => packed.into_iter().map(Into::into).collect(),
+            Body::Single(sums) => sums.into_iter().map(Into::into).collect(),
         }
     }
 

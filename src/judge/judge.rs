@@ -274,12 +274,12 @@ impl Judge {
         if !self.report.alert.counts(pane.start_ms) {
             return None;
         }
+        let scores = pane.sums.scores()?;
         // The windows that take the pane report one that does not unpack.
-        let packed = pane.sums.scores()?;
-        let sums = packed.unpack(self.grid).ok()?;
+        let sums = scores.unpack(self.grid).ok()?;
         let before = Before {
             detector: detector.clone(),
-            pane: packed,
+            pane: scores.packed(),
             span_ms: (pane.start_ms, pane.end_ms),
         };
         let outcome = detector.observe(&sums, before.span_ms);
@@ -304,7 +304,6 @@ impl Judge {
                 facts: None,
             });
         }
-        self.windows.cache_unpacked(packed, sums);
         Some(before)
     }
 

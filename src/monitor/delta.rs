@@ -7,18 +7,19 @@
 //! checkpoint.
 //!
 //! Shards progress at different speeds. Their panes of the same time are added up in
-//! [`PendingPanes`] until every shard has sealed that time; only then is the sum judged. A pane
-//! that has received one delta stays packed, so a process with one shard does not pay for the
-//! merge. At most [`UNPACKED_MAX`] merged panes are kept unpacked.
+//! [`PendingPanes`] until every shard has sealed that time; only then is the sum judged. Deltas
+//! come unpacked, so a process with one shard packs a pane once, when it is judged. Of the panes of
+//! a stream that wait, the newest is unpacked, and at most [`UNPACKED_MAX`] that were merged.
 
 use crate::collect::{Key, LateVector, PaneDelta};
 use crate::judge::StreamId;
 use crate::stats::axis::Grid;
-use crate::stats::sums::Sums;
-use crate::window::{Correction, LateOutcomes, PackError, Packed, PaneState, Unlabelled};
+use crate::window::{
+    Correction, LateOutcomes, PackError, Packed, PaneState, ScoreSums, Unlabelled,
+};
 use serde::{Deserialize, Serialize};
 
-/// Merged panes that are kept unpacked. Shards that advance together merge into one or two.
+/// Panes that wait unpacked, at most. Shards that advance together merge into one or two.
 const UNPACKED_MAX: usize = 3;
 
 /// One change of sealed sums. See the module.
@@ -115,10 +116,17 @@ impl Delta {
         }
     }
 
+    /// Packs what is to be kept.
+    pub fn pack(&mut self) {
+        if let Delta::Pane { pane, .. } = self {
+            pane.pack();
+        }
+    }
+
     /// Bytes held, approximately.
     pub fn bytes(&self) -> usize {
         let sums = match self {
-            Delta::Pane { pane, .. } => pane.views.iter().map(Packed::bytes).sum(),
+            Delta::Pane { pane, .. } => pane.views.iter().map(ScoreSums::bytes).sum(),
             Delta::Correction { views, .. } => views.iter().map(PackedCorrection::bytes).sum(),
             Delta::Vector { pane, .. } => pane.bytes(),
             Delta::Late { late, .. } => late.bytes(),
@@ -131,9 +139,9 @@ impl Delta {
 struct PendingPane {
     /// When it was last merged into, in turns of the queue.
     turn: u64,
-    /// What is known of it; its views are empty while it is unpacked.
+    /// Whether it is of several deltas.
+    merged: bool,
     pane: PaneDelta,
-    unpacked: Option<Vec<Sums>>,
 }
 
 /// The sealed panes of one stream that wait until all shards have sealed them, ascending. See the
@@ -164,24 +172,28 @@ impl PendingPanes {
             .binary_search_by_key(&start_ms, |p| p.pane.start_ms);
         match at {
             Err(at) => {
+                // If no other shard brought anything of those before, they may wait for long.
+                for waiting in self.panes.iter_mut().filter(|p| !p.merged) {
+                    waiting.pane.pack();
+                }
                 let pane = PendingPane {
                     turn: self.turn,
+                    merged: false,
                     pane: pane.clone(),
-                    unpacked: None,
                 };
                 self.panes.insert(at, pane);
             }
             Ok(at) => {
                 let ours = &mut self.panes[at];
-                ours.turn = self.turn;
+                (ours.turn, ours.merged) = (self.turn, true);
                 ours.pane.late += pane.late;
                 if ours.merge(pane, grid).is_err() {
-                    let n = pane.views.first().map_or(0, Packed::n);
+                    let n = pane.views.first().map_or(0, ScoreSums::n);
                     ours.pane.late = ours.pane.late.saturating_add(n.saturating_mul(2));
                 }
-                self.pack();
             }
         }
+        self.pack();
     }
 
     /// Corrects a pane, one correction for each view.
@@ -204,16 +216,12 @@ impl PendingPanes {
         if self.oldest_ms()? >= watermark_ms {
             return None;
         }
-        Some(self.panes.remove(0).packed())
+        Some(self.panes.remove(0).pane)
     }
 
-    /// All panes, packed, for a snapshot.
+    /// All panes, for a snapshot.
     pub fn state(&self) -> Vec<PaneDelta> {
-        self.panes
-            .iter()
-            .cloned()
-            .map(PendingPane::packed)
-            .collect()
+        self.panes.iter().map(|p| p.pane.clone()).collect()
     }
 
     /// Puts back the panes of a snapshot.
@@ -227,8 +235,8 @@ impl PendingPanes {
             if pane.views.len() != views {
                 return Err(PackError::Corrupt);
             }
-            for packed in &pane.views {
-                packed.unpack(grid)?;
+            for sums in &pane.views {
+                sums.packed().unpack(grid)?;
             }
             self.merge(pane, grid);
         }
@@ -237,7 +245,7 @@ impl PendingPanes {
 
     /// Packs the panes that were longest not merged into, down to [`UNPACKED_MAX`].
     fn pack(&mut self) {
-        let unpacked = |p: &&mut PendingPane| p.unpacked.is_some();
+        let unpacked = |p: &&mut PendingPane| p.pane.views.iter().any(|s| s.unpacked().is_some());
         while self.panes.iter_mut().filter(unpacked).count() > UNPACKED_MAX
             && let Some(oldest) = self
                 .panes
@@ -245,18 +253,14 @@ impl PendingPanes {
                 .filter(unpacked)
                 .min_by_key(|p| p.turn)
         {
-            oldest.pack();
+            oldest.pane.pack();
         }
     }
 
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
-        let pane = |p: &PendingPane| {
-            let packed = p.pane.views.iter().map(Packed::bytes);
-            let sums = p.unpacked.iter().flatten();
-            packed.sum::<usize>() + sums.map(|s| size_of::<Sums>() + s.bytes()).sum::<usize>()
-        };
-        self.panes.iter().map(pane).sum::<usize>()
+        let views = self.panes.iter().flat_map(|p| &p.pane.views);
+        views.map(ScoreSums::bytes).sum::<usize>()
             + self.panes.capacity() * size_of::<PendingPane>()
     }
 }
@@ -271,40 +275,20 @@ impl PendingPane {
             ours.merge(theirs);
         }
         LateOutcomes::merge_all(&mut self.pane.late_outcomes, &theirs.late_outcomes);
-        for (sums, packed) in self.unpack(grid)?.iter_mut().zip(&theirs.views) {
-            packed.merge_into(sums)?;
-        }
-        Ok(())
+        let views = self.pane.views.iter_mut().zip(&theirs.views);
+        views
+            .into_iter()
+            .try_for_each(|(ours, theirs)| ours.merge(theirs, grid))
     }
 
     fn correct(&mut self, corrections: &[Correction], grid: Grid) -> Result<(), PackError> {
-        for (sums, c) in self.unpack(grid)?.iter_mut().zip(corrections) {
-            c.apply(sums)?;
+        for (sums, c) in self.pane.views.iter_mut().zip(corrections) {
+            c.apply(sums.unpacked_mut(grid)?)?;
         }
         for (unlabelled, c) in self.pane.unlabelled.iter_mut().zip(corrections) {
             c.uncount(unlabelled);
         }
         Ok(())
-    }
-
-    fn unpack(&mut self, grid: Grid) -> Result<&mut Vec<Sums>, PackError> {
-        if self.unpacked.is_none() {
-            let sums: Result<_, _> = self.pane.views.iter().map(|p| p.unpack(grid)).collect();
-            self.unpacked = Some(sums?);
-            self.pane.views.clear();
-        }
-        self.unpacked.as_mut().ok_or(PackError::Corrupt)
-    }
-
-    fn pack(&mut self) {
-        if let Some(sums) = self.unpacked.take() {
-            self.pane.views = sums.iter().map(Packed::new).collect();
-        }
-    }
-
-    fn packed(mut self) -> PaneDelta {
-        self.pack();
-        self.pane
     }
 }
 
@@ -339,5 +323,44 @@ impl PaneWalk {
         }
         self.at_ms += self.pane_ms;
         Some(self.at_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::axis::Axis;
+    use crate::window::sums_of;
+
+    #[test]
+    fn panes_that_wait_add_up_and_few_of_them_are_unpacked() {
+        let grid = Grid::new(Axis::Linear, 6);
+        let delta = |i: i64| PaneDelta {
+            start_ms: 10 * i,
+            end_ms: 10 * i + 10,
+            late: 0,
+            views: vec![sums_of(grid, (0..=i).map(|j| (j as f64 / 20.0, j % 2 == 0))).into()],
+            unlabelled: vec![Unlabelled::default()],
+            late_outcomes: Vec::new(),
+        };
+        let mut pending = PendingPanes::default();
+        let unpacked = |pending: &PendingPanes| -> Vec<i64> {
+            let is_unpacked = |p: &&PendingPane| p.pane.views[0].unpacked().is_some();
+            let panes = pending.panes.iter().filter(is_unpacked);
+            panes.map(|p| p.pane.start_ms).collect()
+        };
+        (0..8).for_each(|i| pending.merge(&delta(i), grid));
+        assert_eq!(unpacked(&pending), [70]);
+        (0..8).for_each(|i| pending.merge(&delta(i), grid));
+        assert_eq!(unpacked(&pending), [50, 60, 70]);
+        let state = pending.state();
+        for i in 0..8 {
+            let pane = pending.take(1000).expect("it waits");
+            assert_eq!(pane, state[i as usize]);
+            let twice = (0..=i).chain(0..=i).map(|j| (j as f64 / 20.0, j % 2 == 0));
+            let sums = pane.views[0].packed().unpack(grid).expect("its grid");
+            assert_eq!(sums, sums_of(grid, twice));
+        }
+        assert!(pending.take(1000).is_none());
     }
 }

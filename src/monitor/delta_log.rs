@@ -182,7 +182,8 @@ impl DeltaLog {
         windows_bytes: impl FnOnce() -> usize,
     ) {
         let before = self.bytes;
-        for delta in deltas {
+        for mut delta in deltas {
+            delta.pack();
             self.bytes += delta.bytes();
             self.deltas.push_back(delta);
         }

@@ -27,17 +27,14 @@ use super::shard::{DeltaSink, Shard, complete};
 use super::vectors::Vectors;
 use super::views::{VersionName, scalars};
 use crate::collect::{Key, LastSeen, Named, Names, PaneDelta, Part, ROLL_UP, Slots};
-use crate::judge::ledger::stake_of;
-use crate::judge::{
-    Change, Detector, Judge, Ledger, ModelPlan, Plan, Runtime, Stopwatch, StreamId, WindowJudgement,
-};
+use crate::judge::{Change, Judge, Ledger, ModelPlan, Plan, Runtime, Stopwatch, WindowJudgement};
 use crate::stats::sequential::Odds;
-use crate::stats::view::View;
 use crate::window::{Correction, PackError, RUNNING_BYTES_MAX};
 use std::iter::once;
 use std::sync::Arc;
 
 mod expiry;
+mod judges;
 mod persist;
 mod rebuild;
 mod settings;
@@ -45,6 +42,7 @@ mod steps;
 mod together;
 mod view;
 
+use judges::{judges_for, odds};
 pub use together::comparisons;
 pub use view::MonitorView;
 
@@ -458,38 +456,22 @@ impl Stream {
             self.judges.iter().any(Judge::can_slide),
             self.pending.oldest_ms(),
         ) {
-            let pane = self.pending.take(end_ms);
+            let mut pane = self.pending.take(end_ms);
+            if let Some(pane) = &mut pane {
+                // A judge says so of one that does not unpack.
+                let _ = pane.unpack_beside(plan.grid);
+            }
             for (view, judge) in self.judges.iter_mut().enumerate() {
                 let pane = pane.as_ref().map(|d| d.pane(view));
                 judge.seal(pane.as_ref(), end_ms, &plan.judge, &mut sealed.changes);
             }
-            sealed.panes.extend(pane.filter(|_| rolls_up));
+            if let Some(mut pane) = pane.filter(|_| rolls_up) {
+                pane.pack();
+                sealed.panes.push(pane);
+            }
         }
         sealed
     }
-}
-
-/// A judge for each view of scores.
-fn judges_for(plan: &ModelPlan, odds: Option<&Arc<Odds>>, key: &Key) -> Vec<Judge> {
-    let judge = |view: View| {
-        let id = StreamId {
-            model: key.model().to_owned(),
-            version: key.version().to_owned(),
-            segment: key.segment().to_owned(),
-            view,
-        };
-        let mut judge = Judge::new(id, &plan.ladder, plan.grid);
-        if let (Some(odds), Some(options)) = (odds, &plan.judge.detector) {
-            let share = stake_of(options, plan, Part::of(key.segment()));
-            judge.watch_by(Detector::new(odds.clone(), options.clone(), share));
-        }
-        judge
-    };
-    scalars(plan).map(judge).collect()
-}
-
-fn odds(m: &ModelPlan) -> Option<Arc<Odds>> {
-    m.judge.detector.as_ref().map(|d| d.odds(m.grid))
 }
 
 #[cfg(test)]

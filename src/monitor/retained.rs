@@ -332,6 +332,7 @@ impl Retained {
 fn take(windows: &mut Windows, pane: Option<&Pane>, end_ms: i64) {
     // Sums at the end of their range stay out, and the judge says so.
     let _ = windows.seal(pane, end_ms);
+    windows.drop_unpacked();
 }
 
 /// The windows of a version, without panes; `None` where the model has no vector view. The shard

@@ -100,7 +100,7 @@ mod tests {
                 start_ms: minute * 60_000,
                 end_ms: (minute + 1) * 60_000,
                 late: 0,
-                sums: PaneSums::Scores(Packed::new(&sums)),
+                sums: PaneSums::Scores(Packed::new(&sums).into()),
                 unlabelled,
                 late_outcomes: LateOutcomes::default(),
             };

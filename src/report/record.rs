@@ -369,7 +369,7 @@ fn window(id: &StreamId, w: &WindowReport, sums: Option<&PaneSums>, seed: u64) -
         n: w.n,
         verdict: w.verdict,
         seed: id.seed(&w.window, w.end_ms, seed),
-        sums: (sums.and_then(PaneSums::scores)).map(|s| hex::text(s.as_bytes())),
+        sums: (sums.and_then(PaneSums::scores)).map(|s| hex::text(s.packed().as_bytes())),
         vector: (sums.and_then(PaneSums::vector)).and_then(VectorWindow::of),
         evaluation: w.numbers.as_ref().map(evaluation::numbers_json),
     }
@@ -440,7 +440,7 @@ mod tests {
                 start_ms: end_ms - 2_000,
                 end_ms,
                 late: 0,
-                sums: PaneSums::Scores(Packed::new(&sums)),
+                sums: PaneSums::Scores(Packed::new(&sums).into()),
                 unlabelled: Unlabelled::default(),
                 late_outcomes: LateOutcomes::default(),
             };

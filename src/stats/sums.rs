@@ -387,12 +387,10 @@ impl Merge for Sums {
         if let Some(clusters) = other.clusters() {
             self.merge_clusters(clusters)?;
         }
-        self.merge_parts(
-            other.occupied(),
-            &other.logs,
-            &other.distinct,
-            &other.repeats,
-        )
+        if !self.merge_listed(other)? {
+            self.merge_cells(other.occupied(), &other.logs)?;
+        }
+        self.merge_scores(&other.distinct, &other.repeats)
     }
 }
 

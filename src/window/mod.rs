@@ -5,7 +5,8 @@
 //! | [`width`] | which windows a stream has, and how they are cut into panes |
 //! | [`pane`] | sealed sums of a stretch of event time, and late corrections of them |
 //! | [`pack`], [`bits`] | sums of scores in few bytes; of weighted events in `weighted`, by cluster in `clustered` |
-//! | `running` | packed sums added up, and kept from slide to slide |
+//! | `score_sums` | sums of scores of a pane: packed, unpacked, or both |
+//! | `running` | sums of panes added up, and kept from slide to slide |
 //! | [`hex`] | packed sums in snapshots and in text |
 //! | [`view_sums`] | sums of vectors |
 //! | [`unlabelled`] | predictions that had no outcome |
@@ -26,6 +27,7 @@ pub mod pane;
 pub mod place;
 pub mod ring;
 mod running;
+mod score_sums;
 mod series;
 pub mod unlabelled;
 pub mod view_sums;
@@ -41,6 +43,7 @@ pub use pane::{
     Correction, EmptySums, Pane, PaneState, PaneSums, SumsState, Total, VectorCorrection,
 };
 pub use ring::{RUNNING_BYTES_MAX, Ring, RingState, Windows};
+pub use score_sums::ScoreSums;
 pub use unlabelled::{COVERAGE_CELLS, Unlabelled};
 pub use view_sums::{FullVector, RetainedVector, VectorEvent, ViewShape, ViewSums, ViewSumsState};
 pub use width::{Ladder, LadderError, Width, WindowSpec};

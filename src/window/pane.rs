@@ -1,13 +1,14 @@
 //! Sealed sums of a stretch of event time, and what late outcomes change in them.
 //!
-//! A pane holds one of two kinds of sums: scores, packed ([`Packed`]), or vectors ([`ViewSums`]).
+//! A pane holds one of two kinds of sums: scores ([`ScoreSums`]) or vectors ([`ViewSums`]).
 //! Both add up exactly and in any order, so windows treat them alike. Cloning a pane shares its
 //! sums; a pane that several windows hold is copied when one of them changes it.
 
 use super::late_outcomes::LateOutcomes;
 use super::pack::Packed;
 use super::pack_error::PackError;
-use super::running::{RunningSums, Unpacked};
+use super::running::RunningSums;
+use super::score_sums::ScoreSums;
 use super::unlabelled::Unlabelled;
 use super::view_sums::{RetainedVector, ViewSums, ViewSumsState};
 use crate::stats::algebra::{Merge, Retract};
@@ -18,7 +19,7 @@ use std::sync::Arc;
 
 /// The sums of a pane. `S` is the form of those of scores.
 #[derive(Debug, Clone, PartialEq)]
-pub enum PaneSums<S = Packed> {
+pub enum PaneSums<S = ScoreSums> {
     /// Of single scores.
     Scores(S),
     /// Of vectors.
@@ -58,17 +59,17 @@ impl PaneSums {
     /// Number of events, without those refused.
     pub fn n(&self) -> u64 {
         match self {
-            PaneSums::Scores(packed) => packed.n(),
+            PaneSums::Scores(sums) => sums.n(),
             PaneSums::Vector(sums) => sums.n(),
         }
     }
 
-    /// Adds the sums of other events, and packs once. `known` may hold the sums of one of them, so
-    /// that it is not unpacked. Vectors of cells beyond the cap are refused.
+    /// Adds the sums of other events. Those of scores are packed once, or stay unpacked. Vectors of
+    /// cells beyond the cap are refused.
     fn merge_all<'a>(
         &mut self,
         others: impl ExactSizeIterator<Item = &'a PaneSums>,
-        (empty, known): (&EmptySums, Option<&Unpacked>),
+        (empty, unpacked): (&EmptySums, bool),
     ) -> Result<(), PackError> {
         if others.len() == 0 {
             return Ok(());
@@ -77,8 +78,16 @@ impl PaneSums {
             (PaneSums::Scores(ours), PaneSums::Scores(grid)) => {
                 let theirs = others.map(|o| o.scores().ok_or(PackError::Corrupt));
                 let theirs = theirs.collect::<Result<Vec<_>, _>>()?;
-                let all = [&[&*ours], &theirs[..]].concat();
-                *ours = Packed::new(&merge(&all, *grid, known)?);
+                match (ours.unpacked(), &theirs[..]) {
+                    (Some(_), [one]) => ours.merge(one, *grid)?,
+                    _ => {
+                        let all = [&[&*ours], &theirs[..]].concat();
+                        *ours = merge(&all, *grid)?.into();
+                    }
+                }
+                if !unpacked {
+                    ours.drop_unpacked();
+                }
                 Ok(())
             }
             (PaneSums::Vector(ours), _) => {
@@ -93,19 +102,24 @@ impl PaneSums {
         }
     }
 
+    /// Heap bytes of sums of scores that are unpacked.
+    pub(super) fn unpacked_bytes(&self) -> usize {
+        self.scores().map_or(0, ScoreSums::unpacked_bytes)
+    }
+
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         match self {
-            PaneSums::Scores(packed) => packed.bytes(),
+            PaneSums::Scores(sums) => sums.bytes(),
             PaneSums::Vector(sums) => size_of::<ViewSums>() + sums.bytes(),
         }
     }
 }
 
-/// The sums of all events of packed ones.
-fn merge(all: &[&Packed], grid: Grid, known: Option<&Unpacked>) -> Result<Sums, PackError> {
+/// The sums of the events of all.
+fn merge(all: &[&ScoreSums], grid: Grid) -> Result<Sums, PackError> {
     if grid.is_plain() {
-        return RunningSums::default().total(all, grid, known, 0);
+        return RunningSums::default().total(all, grid, 0);
     }
     let mut sums = Sums::new(grid);
     all.iter().try_for_each(|one| one.merge_into(&mut sums))?;
@@ -116,7 +130,7 @@ impl Total {
     /// Adds the sums of a pane. After an error the total is unusable.
     pub(super) fn add(&mut self, pane: &PaneSums) -> Result<(), PackError> {
         match (self, pane) {
-            (PaneSums::Scores(sums), PaneSums::Scores(packed)) => packed.merge_into(sums),
+            (PaneSums::Scores(sums), PaneSums::Scores(pane)) => pane.merge_into(sums),
             (PaneSums::Vector(sums), PaneSums::Vector(pane)) => {
                 Arc::make_mut(sums).merge(pane);
                 Ok(())
@@ -128,7 +142,7 @@ impl Total {
     /// The sums as a pane keeps them.
     pub fn pack(self) -> PaneSums {
         match self {
-            PaneSums::Scores(sums) => PaneSums::Scores(Packed::new(&sums)),
+            PaneSums::Scores(sums) => PaneSums::Scores(Packed::new(&sums).into()),
             PaneSums::Vector(sums) => PaneSums::Vector(sums),
         }
     }
@@ -146,10 +160,11 @@ impl EmptySums {
     /// A pane of another owner, as far as there is room for it here.
     pub(super) fn admit(&self, pane: &Pane) -> Result<Pane, PackError> {
         let mut admitted = pane.clone();
+        admitted.drop_unpacked();
         if let PaneSums::Vector(blank) = self {
             admitted.sums = PaneSums::Vector(blank.clone());
             let sums = std::iter::once(&pane.sums);
-            admitted.sums.merge_all(sums, (self, None))?;
+            admitted.sums.merge_all(sums, (self, false))?;
         }
         Ok(admitted)
     }
@@ -209,6 +224,13 @@ impl Pane {
         (self.sums.n(), self.unlabelled.dropped().iter().sum())
     }
 
+    /// Packs sums of scores, and lets go of the unpacked ones.
+    pub(super) fn drop_unpacked(&mut self) {
+        if let PaneSums::Scores(sums) = &mut self.sums {
+            sums.drop_unpacked();
+        }
+    }
+
     /// Whether a moment lies in it.
     pub(super) fn holds(&self, time_ms: i64) -> bool {
         (self.start_ms..self.end_ms).contains(&time_ms)
@@ -216,14 +238,15 @@ impl Pane {
 
     /// Adds another pane; the stretch then holds both.
     pub(super) fn merge(&mut self, other: &Pane, empty: &EmptySums) -> Result<(), PackError> {
-        self.merge_all(std::slice::from_ref(other), (empty, None))
+        self.merge_all(std::slice::from_ref(other), (empty, false))
     }
 
-    /// Adds other panes; the stretch then holds all.
+    /// Adds other panes; the stretch then holds all. Sums of scores stay unpacked where `by` says
+    /// so.
     pub(super) fn merge_all(
         &mut self,
         others: &[Pane],
-        by: (&EmptySums, Option<&Unpacked>),
+        by: (&EmptySums, bool),
     ) -> Result<(), PackError> {
         self.sums.merge_all(others.iter().map(|o| &o.sums), by)?;
         for other in others {
@@ -236,12 +259,14 @@ impl Pane {
     }
 
     pub(super) fn correct(&mut self, c: &Correction, grid: Grid) -> Result<(), PackError> {
-        let PaneSums::Scores(packed) = &mut self.sums else {
+        let PaneSums::Scores(ours) = &mut self.sums else {
             return Err(PackError::Corrupt);
         };
-        let mut sums = packed.unpack(grid)?;
-        c.apply(&mut sums)?;
-        *packed = Packed::new(&sums);
+        let was_unpacked = ours.unpacked().is_some();
+        c.apply(ours.unpacked_mut(grid)?)?;
+        if !was_unpacked {
+            ours.drop_unpacked();
+        }
         c.uncount(&mut self.unlabelled);
         Ok(())
     }
@@ -306,7 +331,7 @@ impl Pane {
             start_ms,
             end_ms,
             late: 0,
-            sums: PaneSums::Scores(Packed::new(sums)),
+            sums: PaneSums::Scores(Packed::new(sums).into()),
             unlabelled: Unlabelled::default(),
             late_outcomes: LateOutcomes::default(),
         }
@@ -340,7 +365,7 @@ pub enum SumsState {
 impl From<&PaneSums> for SumsState {
     fn from(sums: &PaneSums) -> SumsState {
         match sums {
-            PaneSums::Scores(packed) => SumsState::Scores(packed.clone()),
+            PaneSums::Scores(sums) => SumsState::Scores(sums.packed().clone()),
             PaneSums::Vector(sums) => SumsState::Vector(sums.state()),
         }
     }
@@ -364,7 +389,7 @@ impl PaneState {
         let sums = match (self.sums, empty) {
             (SumsState::Scores(packed), PaneSums::Scores(grid)) => {
                 packed.unpack(*grid)?;
-                PaneSums::Scores(packed)
+                PaneSums::Scores(packed.into())
             }
             (SumsState::Vector(state), PaneSums::Vector(blank)) => {
                 let sums = blank.restored(state).ok_or(PackError::Corrupt)?;

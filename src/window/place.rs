@@ -123,7 +123,7 @@ impl Windows {
         let ours = floor(pane.start_ms, slide_ms);
         let under_way = floor(sealed_until_ms, slide_ms);
         if ours >= under_way {
-            return ring.gather(pane.clone(), (empty, None));
+            return ring.gather(pane.clone(), (empty, false));
         }
         if ours < under_way - width_ms {
             return Ok(());

@@ -23,14 +23,14 @@
 //! A window that ends within one of its slides is still in its first slide, and that unfinished
 //! slide is part of it. So a window of a day does not wait four hours for its first verdict.
 
-use super::pack::Packed;
 use super::pack_error::PackError;
 use super::pane::{EmptySums, Pane, PaneState, PaneSums, Total};
-use super::running::{RunningSums, Unpacked};
+use super::running::RunningSums;
+use super::score_sums::ScoreSums;
 use super::unlabelled::Unlabelled;
 use super::width::{Ladder, Width};
 use crate::stats::overdispersion::Dispersion;
-use crate::stats::sums::Sums;
+use crate::stats::sums::Cell;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -38,22 +38,24 @@ use std::sync::Arc;
 /// Most panes of a window by count.
 pub const COUNT_PANES_MAX: usize = 64;
 
-/// Most bytes that the sums that are kept from slide to slide take, in all windows of a monitor.
+/// Most bytes that unpacked sums take that are kept from slide to slide, in all windows of a
+/// monitor that take base panes: those of whole windows, and of slides under way.
 pub const RUNNING_BYTES_MAX: usize = 128 << 20;
 
 /// Most parts of a slide that is being gathered.
 const PARTS_MAX: usize = 16;
 
-/// Most bytes of them, for each cell: those of one pane all of whose cells are occupied.
-const PARTS_CELL_BYTES: usize = 16;
+/// Grids full of events that such parts are fewer than: a whole one merges with any like it. It is
+/// decided by events, not by bytes, so that the parts do not depend on which are packed.
+const PARTS_GRIDS: u64 = 2;
 
 /// Panes of one window.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ring {
     /// Whole panes, oldest first.
     pub panes: VecDeque<Pane>,
-    /// The slide that is being gathered, in disjoint parts in order of time. Packed sums are merged
-    /// once it is over, or the parts are many; sums of vectors are one part.
+    /// The slide that is being gathered, in disjoint parts in order of time. Sums of scores are
+    /// merged once it is over, or the parts are many; sums of vectors are one part.
     pub gathering: Vec<Pane>,
 }
 
@@ -81,10 +83,10 @@ pub struct Windows {
     /// it was measured.
     pub(super) dispersion: Dispersion,
     pub(super) dispersed: bool,
-    /// The sums of each window that are kept from slide to slide, and how many bytes they may take.
+    /// The sums of each window that are kept from slide to slide, and how many bytes they and the
+    /// unpacked slides under way may take.
     running: Vec<Option<RunningSums>>,
     running_bytes_max: usize,
-    unpacked: Option<Unpacked>,
 }
 
 impl Windows {
@@ -96,7 +98,6 @@ impl Windows {
             feeds: (0..widths.len()).map(|i| feed(&widths, i)).collect(),
             running: vec![None; widths.len()],
             running_bytes_max: 0,
-            unpacked: None,
             rings: vec![Ring::default(); widths.len()],
             widths,
             pane_ms: ladder.pane_ms,
@@ -128,19 +129,21 @@ impl Windows {
         Ok(())
     }
 
-    /// Lets the sums that are kept from slide to slide take so many bytes from now on.
+    /// Lets the unpacked sums that are kept from slide to slide take so many bytes from now on.
     pub fn set_running_bytes_max(&mut self, bytes: usize) {
         self.running_bytes_max = bytes;
     }
 
-    /// Keeps the sums of a pane that was unpacked, until [`Windows::drop_unpacked`].
-    pub fn cache_unpacked(&mut self, pane: &Packed, sums: Sums) {
-        self.unpacked = Some((pane.clone(), sums));
-    }
-
-    /// Lets go of them after the judgements.
+    /// Lets go of the unpacked sums that a seal brought, after the judgements. Those of slides
+    /// under way stay where they can.
     pub fn drop_unpacked(&mut self) {
-        self.unpacked = None;
+        for index in 0..self.rings.len() {
+            let kept = usize::from(self.gathers_unpacked(index));
+            let ring = &mut self.rings[index];
+            let newest = ring.panes.back_mut().into_iter();
+            let gathering = ring.gathering.iter_mut().skip(kept);
+            newest.chain(gathering).for_each(Pane::drop_unpacked);
+        }
     }
 
     /// Changes how many cells of vectors there is room for, in panes that begin here from now on.
@@ -192,12 +195,12 @@ impl Windows {
 
     fn step(&mut self, pane: Option<&Pane>, end_ms: i64, all: bool) -> Result<(), PackError> {
         let mut whole: Vec<Option<Pane>> = vec![None; self.rings.len()];
-        let by = (&self.empty, self.unpacked.as_ref());
         for i in 0..self.rings.len() {
             let input = match self.feeds[i] {
                 None => pane.cloned(),
                 Some(from) => whole[from].clone(),
             };
+            let by = (&self.empty, self.gathers_unpacked(i));
             let ring = &mut self.rings[i];
             match self.widths[i] {
                 Width::Count { last } => {
@@ -279,13 +282,13 @@ impl Windows {
         let kept = self.running[index].take();
         if let PaneSums::Scores(grid) = self.empty
             && grid.is_plain()
+            && self.takes_base_panes(index)
             && self.running_bytes_max > 0
         {
             let panes = self.rings[index].held(self.whole(index, end_ms));
-            let panes: Vec<&Packed> = panes.filter_map(|p| p.sums.scores()).collect();
+            let panes: Vec<&ScoreSums> = panes.filter_map(|p| p.sums.scores()).collect();
             let mut running = kept.unwrap_or_default();
-            let room = (self.running_bytes_max).saturating_sub(self.running_bytes());
-            let total = running.total(&panes, grid, self.unpacked.as_ref(), room)?;
+            let total = running.total(&panes, grid, self.running_room())?;
             self.running[index] = running.is_kept().then_some(running);
             return Ok(PaneSums::Scores(total));
         }
@@ -295,6 +298,28 @@ impl Windows {
     /// Heap bytes of the sums that are kept, their panes left out.
     fn running_bytes(&self) -> usize {
         self.running.iter().flatten().map(RunningSums::bytes).sum()
+    }
+
+    /// Whether window `index` changes with each base pane. Unpacked sums of others would be kept
+    /// from one of their slides to the next, which is long, to save little.
+    fn takes_base_panes(&self, index: usize) -> bool {
+        self.feeds[index].is_none_or(|from| self.slide_ms(from) == self.pane_ms)
+    }
+
+    /// Whether the slide under way of window `index` stays unpacked: windows are judged, and with
+    /// the sums of all of them there is room for it, however many cells they occupy.
+    fn gathers_unpacked(&self, index: usize) -> bool {
+        let cells = self.empty.scores().map_or(0, |grid| grid.cells() as usize);
+        let most = 2 * self.rings.len() * cells * size_of::<(u32, Cell)>();
+        let are_judged = self.running.iter().any(Option::is_some);
+        self.takes_base_panes(index) && are_judged && most <= self.running_bytes_max
+    }
+
+    /// Bytes that unpacked sums may take beyond those that are kept.
+    fn running_room(&self) -> usize {
+        let under_way = self.rings.iter().flat_map(|ring| &ring.gathering);
+        let under_way: usize = under_way.map(|pane| pane.sums.unpacked_bytes()).sum();
+        (self.running_bytes_max).saturating_sub(self.running_bytes() + under_way)
     }
 
     /// Number of events in the window that ends at `end_ms`.
@@ -362,24 +387,20 @@ impl Ring {
         panes.find(|p| p.holds(time_ms))
     }
 
-    /// Adds a pane to the slide under way. What is merged is merged `by` the kind of the sums, and
-    /// the sums of a pane that are known.
-    pub(super) fn gather(
-        &mut self,
-        pane: Pane,
-        by: (&EmptySums, Option<&Unpacked>),
-    ) -> Result<(), PackError> {
+    /// Adds a pane to the slide under way, `by` the kind of the sums, and whether what is merged
+    /// stays unpacked.
+    pub(super) fn gather(&mut self, pane: Pane, by: (&EmptySums, bool)) -> Result<(), PackError> {
         let parts = &mut self.gathering;
-        let bytes_max = match by.0 {
-            PaneSums::Scores(grid) => PARTS_CELL_BYTES * grid.cells() as usize,
-            PaneSums::Vector(_) => 0,
-        };
-        // Parts that it overlaps it joins, and sums of vectors always.
-        let (begin, end) = match bytes_max {
-            0 => (0, parts.len()),
-            _ => (
+        let first = parts.first().map(|p| &p.sums);
+        let is_unpacked = by.1 && first.is_some_and(|sums| sums.unpacked_bytes() > 0);
+        // It joins parts that it overlaps, and always sums of vectors and unpacked ones.
+        let (begin, end, cells) = match by.0 {
+            PaneSums::Vector(_) => (0, parts.len(), 0),
+            PaneSums::Scores(_) if is_unpacked => (0, parts.len(), 0),
+            PaneSums::Scores(grid) => (
                 parts.partition_point(|p| p.end_ms <= pane.start_ms),
                 parts.partition_point(|p| p.start_ms < pane.end_ms),
+                u64::from(grid.cells()),
             ),
         };
         match parts
@@ -388,20 +409,21 @@ impl Ring {
         {
             Some((first, others)) => {
                 first.merge_all(others, by)?;
-                first.merge(&pane, by.0)?;
+                first.merge_all(std::slice::from_ref(&pane), by)?;
                 parts.drain(begin + 1..end);
             }
             None => parts.insert(begin, pane),
         }
-        let bytes: usize = parts.iter().map(|p| p.sums.bytes()).sum();
-        if parts.len() > PARTS_MAX || (parts.len() > 1 && bytes > bytes_max) {
+        // An event occupies one cell at most.
+        let occupied: u64 = parts.iter().map(|p| p.sums.n().min(cells)).sum();
+        if parts.len() > PARTS_MAX || (parts.len() > 1 && occupied >= PARTS_GRIDS * cells) {
             self.gathering = self.gathered(by)?.into_iter().collect();
         }
         Ok(())
     }
 
     /// Takes out the parts of the slide under way, as one pane.
-    fn gathered(&mut self, by: (&EmptySums, Option<&Unpacked>)) -> Result<Option<Pane>, PackError> {
+    fn gathered(&mut self, by: (&EmptySums, bool)) -> Result<Option<Pane>, PackError> {
         let mut parts = std::mem::take(&mut self.gathering).into_iter();
         let Some(mut whole) = parts.next() else {
             return Ok(None);
@@ -435,7 +457,7 @@ impl Ring {
     fn complete(
         &mut self,
         begin_ms: i64,
-        by: (&EmptySums, Option<&Unpacked>),
+        by: (&EmptySums, bool),
     ) -> Result<Option<Pane>, PackError> {
         let whole = self.gathered(by)?;
         self.panes.extend(whole.clone());

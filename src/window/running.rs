@@ -1,7 +1,7 @@
 //! The sums of a window, from those of its panes.
 //!
 //! A window that slides loses its oldest pane and gains one. Its sums are integers, so the lost
-//! pane is subtracted exactly, and only the changed panes are unpacked, two of six. Changes are
+//! pane is subtracted exactly, and of six panes only the lost one is unpacked. Changes are
 //! found by comparing panes with those that were added: a pane that a late outcome corrected, or
 //! that took the events of another partition, is a different pane. So the code that changes panes
 //! does not need to know of these sums.
@@ -18,8 +18,8 @@
 //! dropped. They are few and come before the cells of a packed pane, so they are merged again at
 //! each slide.
 
-use super::pack::Packed;
 use super::pack_error::PackError;
+use super::score_sums::ScoreSums;
 use crate::stats::algebra::{Merge, Overflow, Retract};
 use crate::stats::axis::Grid;
 use crate::stats::sums::{Cell, LogSums, Sums};
@@ -36,9 +36,6 @@ thread_local! {
 /// Occupied cells, ascending.
 type Listed = Vec<(u32, Cell)>;
 
-/// A pane with its sums.
-pub(super) type Unpacked = (Packed, Sums);
-
 /// What panes add up to, but for the scores that are kept singly.
 type Added<'a> = (&'a [(u32, Cell)], LogSums);
 
@@ -51,31 +48,41 @@ type Added<'a> = (&'a [(u32, Cell)], LogSums);
 #[derive(Debug, Clone, Default)]
 pub(super) struct RunningSums {
     /// The panes that were added.
-    held: Vec<Packed>,
+    held: Vec<ScoreSums>,
     cells: Arc<Listed>,
     logs: LogSums,
 }
 
 impl RunningSums {
-    /// The merge of these panes. It is kept if it takes at most `room` bytes. `known` may hold the
-    /// sums of one of them, so that it is not unpacked again. After an error the sums are unusable.
+    /// The merge of these panes. It is kept if it takes at most `room` bytes and all panes are
+    /// packed, for it would have to pack them. After an error the sums are unusable.
     pub(super) fn total(
         &mut self,
-        panes: &[&Packed],
+        panes: &[&ScoreSums],
         grid: Grid,
-        known: Option<&Unpacked>,
         room: usize,
     ) -> Result<Sums, PackError> {
+        if let [pane] = panes
+            && let Some(sums) = pane.unpacked()
+        {
+            *self = RunningSums::default();
+            return Ok(Sums::clone(sums));
+        }
         let mut buffers = BUFFERS.take();
-        let (cells, logs) = self.slide(&mut buffers, panes, (grid, known), room)?;
+        let (cells, logs) = self.slide(&mut buffers, panes, grid, room)?;
         // After an error they are dropped: cells may be left in them.
         if buffers.bytes() <= BUFFERS_BYTES_MAX {
             BUFFERS.set(buffers);
         }
         let mut total = Sums::of_listed(grid, cells, logs)?;
         for pane in panes {
-            let parts = pane.parts(grid)?;
-            total.merge_scores(&parts.distinct, &parts.repeats)?;
+            match pane.unpacked() {
+                Some(sums) => total.merge_scores(sums.distinct(), sums.repeats())?,
+                None => {
+                    let parts = pane.packed().parts(grid)?;
+                    total.merge_scores(&parts.distinct, &parts.repeats)?;
+                }
+            }
         }
         Ok(total)
     }
@@ -84,18 +91,18 @@ impl RunningSums {
     fn slide(
         &mut self,
         buffers: &mut Buffers,
-        panes: &[&Packed],
-        (grid, known): (Grid, Option<&Unpacked>),
+        panes: &[&ScoreSums],
+        grid: Grid,
         room: usize,
     ) -> Result<(Arc<Listed>, LogSums), PackError> {
         let before = std::mem::take(self);
-        let is_gone = |held: &&Packed| !panes.iter().any(|pane| pane.is(held));
-        let gone: Vec<&Packed> = before.held.iter().filter(is_gone).collect();
-        let is_new = |pane: &&Packed| !before.held.iter().any(|held| pane.is(held));
-        let new: Vec<&Packed> = panes.iter().copied().filter(is_new).collect();
+        let is_gone = |held: &&ScoreSums| !panes.iter().any(|pane| pane.is(held));
+        let gone: Vec<&ScoreSums> = before.held.iter().filter(is_gone).collect();
+        let is_new = |pane: &&ScoreSums| !before.held.iter().any(|held| pane.is(held));
+        let new: Vec<&ScoreSums> = panes.iter().copied().filter(is_new).collect();
         let array = &mut buffers.array;
-        let (minus, less) = array.sum(&gone, (grid, None), &mut buffers.gone)?;
-        let (plus, more) = array.sum(&new, (grid, known), &mut buffers.new)?;
+        let (minus, less) = array.sum(&gone, grid, &mut buffers.gone)?;
+        let (plus, more) = array.sum(&new, grid, &mut buffers.new)?;
         let logs = before.logs.zip(&less, i128::checked_sub)?;
         let logs = logs.zip(&more, i128::checked_add)?;
         let cells = match before.cells.is_empty() && minus.is_empty() {
@@ -105,7 +112,10 @@ impl RunningSums {
                 &buffers.sum[..]
             }
         };
-        let room = room.saturating_sub(bytes(0, panes.len())) / size_of::<(u32, Cell)>();
+        let room = match panes.iter().any(|pane| !pane.is_packed()) {
+            true => 0,
+            false => room.saturating_sub(bytes(0, panes.len())) / size_of::<(u32, Cell)>(),
+        };
         let len = cells.len();
         if len > room {
             let lent = copied(std::mem::take(&mut buffers.lent), cells, len..=usize::MAX);
@@ -117,7 +127,10 @@ impl RunningSums {
         let capacity = most.min(len + len / 2);
         *self = RunningSums {
             cells: copied(before.cells, cells, capacity..=most.min(2 * len)),
-            held: panes.iter().map(|pane| (*pane).clone()).collect(),
+            held: panes
+                .iter()
+                .map(|pane| pane.packed().clone().into())
+                .collect(),
             logs,
         };
         Ok((self.cells.clone(), logs))
@@ -135,7 +148,7 @@ impl RunningSums {
 }
 
 fn bytes(cells: usize, panes: usize) -> usize {
-    cells * size_of::<(u32, Cell)>() + panes * size_of::<Packed>()
+    cells * size_of::<(u32, Cell)>() + panes * size_of::<ScoreSums>()
 }
 
 /// The cells, in the place of a list that nobody else has any more, if it has room for them and for
@@ -209,11 +222,11 @@ struct Array {
 }
 
 impl Array {
-    /// The sums of panes: the cells, which `list` takes unless they are known, and the log sums.
+    /// The sums of panes: the cells, which `list` takes unless they lie there, and the log sums.
     fn sum<'a>(
         &mut self,
-        panes: &[&Packed],
-        (grid, known): (Grid, Option<&'a Unpacked>),
+        panes: &[&'a ScoreSums],
+        grid: Grid,
         list: &'a mut Listed,
     ) -> Result<Added<'a>, PackError> {
         let mut logs = LogSums::default();
@@ -224,17 +237,21 @@ impl Array {
             self.occupied.resize(len.div_ceil(64), 0);
         }
         for pane in panes {
-            let known = known.filter(|(known, _)| known.is(pane));
-            let known = known.and_then(|(_, sums)| Some((sums.listed()?, sums.logs())));
-            if let Some((cells, theirs)) = known {
-                if single {
-                    return Ok((cells, *theirs));
+            if let Some(sums) = pane.unpacked() {
+                logs = logs.zip(sums.logs(), i128::checked_add)?;
+                match sums.listed() {
+                    Some(cells) if single => return Ok((cells, logs)),
+                    _ if single => sums.each_occupied(|index, cell| list.push((index, *cell))),
+                    Some(cells) => cells
+                        .iter()
+                        .try_for_each(|(index, c)| self.add(*index, c))?,
+                    None => sums
+                        .occupied()
+                        .try_for_each(|(index, c)| self.add(index, &c))?,
                 }
-                logs = logs.zip(theirs, i128::checked_add)?;
-                (cells.iter()).try_for_each(|(index, cell)| self.add(*index, cell))?;
                 continue;
             }
-            let mut parts = pane.parts(grid)?;
+            let mut parts = pane.packed().parts(grid)?;
             logs = logs.zip(&parts.logs, i128::checked_add)?;
             match single {
                 true => parts.list(pane.n(), list)?,

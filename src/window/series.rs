@@ -31,9 +31,9 @@ impl Windows {
 
     /// Takes a base pane into the dispersion.
     pub(super) fn disperse(&mut self, pane: &Pane) {
-        if let Some(packed) = pane.sums.scores() {
+        if let Some(sums) = pane.sums.scores() {
             self.dispersion
-                .observe(self.number(pane.start_ms), packed.totals());
+                .observe(self.number(pane.start_ms), sums.totals());
             self.dispersed = true;
         }
     }

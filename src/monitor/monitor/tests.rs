@@ -7,7 +7,7 @@ use crate::judge::{DetectorOptions, JudgeOptions, StreamReport};
 use crate::monitor::shard::Shard;
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::rng::Rng;
-use crate::stats::view::{Outcome, Prediction};
+use crate::stats::view::{Outcome, Prediction, View};
 use crate::window::{Ladder, WindowSpec};
 use std::iter::once;
 

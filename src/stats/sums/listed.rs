@@ -3,7 +3,7 @@
 //! merged, in half the time that it takes to look each event up in a map.
 
 use super::{Cell, Cells, LogSums, Sums, few};
-use crate::algebra::Overflow;
+use crate::algebra::{Merge, Overflow};
 use crate::axis::Grid;
 use crate::fixed::Scored;
 use std::sync::Arc;
@@ -32,6 +32,41 @@ impl Sums {
             Cells::Listed(list) => Some(list),
             Cells::Sparse(_) | Cells::Dense(_) => None,
         }
+    }
+
+    /// Makes the cells a list, which is read fastest.
+    pub fn list(&mut self) {
+        if self.listed().is_none() || self.compact.is_some() {
+            let list = self.occupied().collect();
+            (self.cells, self.compact) = (Cells::Listed(Arc::new(list)), None);
+        }
+    }
+
+    /// Adds the cells of other sums to listed ones; answers whether both are listed. On overflow
+    /// the sums are unusable.
+    pub(super) fn merge_listed(&mut self, other: &Sums) -> Result<bool, Overflow> {
+        let (Cells::Listed(ours), Some(theirs)) = (&mut self.cells, other.listed()) else {
+            return Ok(false);
+        };
+        let ours = Arc::make_mut(ours);
+        let (mut at, mut new) = (0, Vec::new());
+        for (index, cell) in theirs {
+            while ours.get(at).is_some_and(|(ours, _)| ours < index) {
+                at += 1;
+            }
+            match ours.get_mut(at).filter(|(ours, _)| ours == index) {
+                Some((_, ours)) => ours.merge(cell)?,
+                None => new.push((*index, *cell)),
+            }
+        }
+        if !new.is_empty() {
+            ours.append(&mut new);
+            // It finds both runs.
+            ours.sort_by_key(|(index, _)| *index);
+        }
+        self.n = self.n.checked_add(other.n).ok_or(Overflow)?;
+        self.logs = self.logs.zip(&other.logs, i128::checked_add)?;
+        Ok(true)
     }
 
     /// Makes listed cells ones that can change.

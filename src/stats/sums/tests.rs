@@ -46,3 +46,31 @@ fn listed_sums_take_events_as_others_do() {
         assert!(merged.occupied().eq(whole.occupied()));
     }
 }
+
+#[test]
+fn listed_sums_add_up_to_a_list() {
+    let all = events(6, 600);
+    for at in [0, 3, 300, 600] {
+        let (first, more) = all.split_at(at);
+        let [mut ours, mut theirs] = [first, more].map(sums);
+        ours.list();
+        theirs.list();
+        let (before, shared) = (ours.clone(), sums(first));
+        ours.merge(&theirs).unwrap();
+        assert_eq!(ours, sums(&all), "split at {at}");
+        assert!(
+            ours.listed()
+                .is_some_and(|list| list.is_sorted_by_key(|(index, _)| *index))
+        );
+        // The list that they shared is as it was.
+        assert_eq!(before, shared);
+    }
+    let full = Cell {
+        n: u64::MAX,
+        ..Cell::default()
+    };
+    let grid = Grid::new(Axis::Linear, 8);
+    let mut full = Sums::of_listed(grid, Arc::new(vec![(7, full)]), LogSums::default()).unwrap();
+    let other = full.clone();
+    assert_eq!(full.merge(&other), Err(Overflow));
+}
