@@ -153,7 +153,7 @@ impl Detector {
             ms,
         };
         let ratios = self.ratios(pane);
-        grow(&mut self.components, &ratios, ln(capital), &place);
+        grow(&mut self.components, &ratios, ln_from_zero(capital), &place);
         self.events += pane.n;
         let cells = &pane.cells[Scale::of(SPREAD_SCALE).first..];
         for (sum, cell) in self.variance.iter_mut().zip(cells) {
@@ -378,11 +378,11 @@ fn log_sum<const N: usize>(mut all: [f64; N]) -> f64 {
             *sum += x;
         }
     }
-    top + ln(sums.iter().sum())
+    top + ln_from_zero(sums.iter().sum())
 }
 
 /// The logarithm of a positive number, −∞ of 0.
-fn ln(x: f64) -> f64 {
+fn ln_from_zero(x: f64) -> f64 {
     if x <= 0.0 {
         return f64::NEG_INFINITY;
     }

@@ -92,6 +92,8 @@ pub(super) struct Model {
     spread: u64,
     next: u32,
     before: Cell,
+    /// Of the events of the cell before, if they are several.
+    by_before: Divisor,
 }
 
 impl Model {
@@ -108,12 +110,13 @@ impl Model {
             },
             next: 0,
             before: Cell::default(),
+            by_before: Divisor::ONE,
         }
     }
 
-    fn step(&mut self, index: u32, cell: Cell) {
-        self.next = index + 1;
-        self.before = cell;
+    #[inline]
+    fn step(&mut self, index: u32, cell: Cell, by_n: Divisor) {
+        (self.next, self.before, self.by_before) = (index + 1, cell, by_n);
     }
 
     /// The residuals of a cell.
@@ -127,8 +130,10 @@ impl Model {
         values[2] = residual(y, self.y(n));
         values[3] = residual(z, self.z(index, n));
         let mut written = 0b000_1111;
+        let mut by_n = Divisor::ONE;
         if n > 1 {
-            let mean = Mean::of(n, z);
+            by_n = Divisor::new(n);
+            let mean = Mean::of(by_n, z);
             values[4] = residual(cell.z2, self.z2(&mean));
             written |= 0b101_0000;
             if 0 < y && y < n {
@@ -137,7 +142,7 @@ impl Model {
             }
             values[6] = residual(cell.v2, v2(&mean, cell.z2));
         }
-        self.step(index, *cell);
+        self.step(index, *cell, by_n);
         Residuals { values, written }
     }
 
@@ -170,10 +175,12 @@ impl Model {
         }
         let y = next(2, self.y(n))?;
         let z = next(3, self.z(index, n))?;
+        let mut by_n = Divisor::ONE;
         let cell = if n == 1 {
             single(y, z).ok_or(Corrupt)?
         } else {
-            let mean = Mean::of(n, z);
+            by_n = Divisor::new(n);
+            let mean = Mean::of(by_n, z);
             let z2 = next(4, self.z2(&mean))?;
             let yz = match y {
                 0 => 0,
@@ -190,19 +197,21 @@ impl Model {
                 v2,
             }
         };
-        self.step(index, cell);
+        self.step(index, cell, by_n);
         Ok((index, cell))
     }
 
+    #[inline]
     fn y(&self, n: u64) -> u64 {
         match self.before.n {
             0 => n / 2,
             // As between most cells, which have one event.
             before if before == n => self.before.y,
-            before => share(n, self.before.y, before),
+            _ => self.by_before.share(n, self.before.y),
         }
     }
 
+    #[inline]
     fn z(&self, index: u32, n: u64) -> u64 {
         if self.linear {
             // The middle of cell i of 2^b is (2i + 1)·2^(32−b−1); b is at most 16.
@@ -211,29 +220,63 @@ impl Model {
         } else {
             match self.before.n {
                 0 => 0,
-                before => share(n, self.before.z, before),
+                _ => self.by_before.share(n, self.before.z),
             }
         }
     }
 
     fn z2(&self, mean: &Mean) -> u64 {
-        let spread = u128::from(mean.n - 1).wrapping_mul(self.spread.into()) >> 16;
+        let spread = u128::from(mean.by_n.n - 1).wrapping_mul(self.spread.into()) >> 16;
         mean.square.wrapping_add(spread) as u64
     }
 }
 
-/// ⌊a·b/n⌋, modulo 2⁶⁴; n is not 0. Division of 128 bits takes several times as long as of 64.
-#[inline]
-fn share(a: u64, b: u64, n: u64) -> u64 {
-    match a.checked_mul(b) {
-        Some(product) => product / n,
-        None => (u128::from(a) * u128::from(b) / u128::from(n)) as u64,
+/// A number that many are divided by: dividing once and multiplying after takes a third less.
+#[derive(Clone, Copy)]
+struct Divisor {
+    n: u64,
+    /// ⌊(2⁶⁴ − 1)/n⌋.
+    inverse: u64,
+}
+
+impl Divisor {
+    const ONE: Divisor = Divisor {
+        n: 1,
+        inverse: u64::MAX,
+    };
+
+    /// `n` is not 0.
+    #[inline]
+    fn new(n: u64) -> Divisor {
+        Divisor {
+            n,
+            inverse: u64::MAX / n,
+        }
+    }
+
+    /// ⌊a/n⌋ and what is left.
+    #[inline]
+    fn divide(&self, a: u64) -> (u64, u64) {
+        // The inverse is at least 2⁶⁴/n − 1, and a less than 2⁶⁴: it is at most 1 too small.
+        let quotient = ((u128::from(a) * u128::from(self.inverse)) >> 64) as u64;
+        let left = a - quotient * self.n;
+        let more = u64::from(left >= self.n);
+        (quotient + more, left - more * self.n)
+    }
+
+    /// ⌊a·b/n⌋, modulo 2⁶⁴. Division of 128 bits takes several times as long as of 64.
+    #[inline]
+    fn share(&self, a: u64, b: u64) -> u64 {
+        match a.checked_mul(b) {
+            Some(product) => self.divide(product).0,
+            None => (u128::from(a) * u128::from(b) / u128::from(self.n)) as u64,
+        }
     }
 }
 
 /// Σz of n events: `each` of every one, and the rest, less than n.
 struct Mean {
-    n: u64,
+    by_n: Divisor,
     each: u64,
     rest: u64,
     /// (Σz)²/n in units of 2⁻³².
@@ -241,13 +284,13 @@ struct Mean {
 }
 
 impl Mean {
-    /// Of at least one event.
     #[inline]
-    fn of(n: u64, z: u64) -> Mean {
+    fn of(by_n: Divisor, z: u64) -> Mean {
+        let (each, rest) = by_n.divide(z);
         let mut mean = Mean {
-            n,
-            each: z / n,
-            rest: z % n,
+            by_n,
+            each,
+            rest,
             square: 0,
         };
         mean.square = mean.times(z) >> 32;
@@ -257,7 +300,7 @@ impl Mean {
     /// ⌊x·Σz/n⌋. What the rest adds is less than x.
     #[inline]
     fn times(&self, x: u64) -> u128 {
-        let rest = share(x, self.rest, self.n);
+        let rest = self.by_n.share(x, self.rest);
         u128::from(x) * u128::from(self.each) + u128::from(rest)
     }
 }
@@ -269,7 +312,7 @@ fn v2(mean: &Mean, z2: u64) -> u64 {
     let each = mean.times(1 << (BITS - 32)) as i128;
     let v = each.wrapping_mul((1i128 << BITS).wrapping_sub(each)) >> BITS;
     let f = v.wrapping_mul(v) >> BITS;
-    let first = f.wrapping_mul(i128::from(mean.n)) >> (BITS - 32);
+    let first = f.wrapping_mul(i128::from(mean.by_n.n)) >> (BITS - 32);
     let spread = i128::from(z2).wrapping_sub(mean.square as i128);
     let curve = (1i128 << BITS).wrapping_sub(v.wrapping_mul(6));
     let second = curve.wrapping_mul(spread) >> BITS;
@@ -282,4 +325,23 @@ fn single(y: u64, z: u64) -> Option<Cell> {
         return None;
     }
     Some(Cell::of(z, y == 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_divisor_divides(a: u64, n: u64, shift in 0u32..64, near in 0u64..3) {
+            let n = (n >> shift).max(1);
+            // Multiples, and numbers just below them, are the hardest.
+            let multiple = (a / n * n).saturating_sub(near);
+            for a in [a, multiple, a >> shift, u64::MAX] {
+                prop_assert_eq!(Divisor::new(n).divide(a), (a / n, a % n));
+                prop_assert_eq!(Divisor::new(n).share(a, n), a);
+            }
+        }
+    }
 }
