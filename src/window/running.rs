@@ -1,10 +1,10 @@
 //! The sums of a window, from those of its panes.
 //!
 //! A window that slides loses its oldest pane and gains one. Its sums are integers, so the lost
-//! pane is subtracted exactly, and of six panes only the lost one is unpacked. Changes are
-//! found by comparing panes with those that were added: a pane that a late outcome corrected, or
-//! that took the events of another partition, is a different pane. So the code that changes panes
-//! does not need to know of these sums.
+//! pane is subtracted exactly, and of six panes only the lost one is unpacked. Changes are found by
+//! comparing panes with those that were added: a pane that a late outcome corrected, or that took
+//! the events of another partition, is a different pane. So the code that changes panes does not
+//! need to know of these sums.
 //!
 //! The old cells and those of both panes are ascending, so one walk along all three makes the new
 //! ones. Several panes, as those of a window whose sums are not kept, are added up in an array of

@@ -231,7 +231,8 @@ impl Model {
     }
 }
 
-/// A number that many are divided by: dividing once and multiplying after takes a third less.
+/// A number that many are divided by: a division once and multiplications after. Unpacking takes a
+/// tenth less time by it, packing as long.
 #[derive(Clone, Copy)]
 struct Divisor {
     n: u64,
