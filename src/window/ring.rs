@@ -317,7 +317,8 @@ impl Windows {
 
     /// Bytes that unpacked sums may take beyond those that are kept.
     fn running_room(&self) -> usize {
-        let under_way = self.rings.iter().flat_map(|ring| &ring.gathering);
+        let under_way = (0..self.rings.len()).filter(|index| self.gathers_unpacked(*index));
+        let under_way = under_way.filter_map(|index| self.rings[index].gathering.first());
         let under_way: usize = under_way.map(|pane| pane.sums.unpacked_bytes()).sum();
         (self.running_bytes_max).saturating_sub(self.running_bytes() + under_way)
     }
