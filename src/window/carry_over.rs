@@ -10,8 +10,8 @@
 
 use super::pack_error::PackError;
 use super::pane::Pane;
-use super::ring::Windows;
 use super::width::Width;
+use super::windows::Windows;
 
 impl Windows {
     /// Takes over the panes of windows of another ladder with base panes of the same width, which

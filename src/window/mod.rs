@@ -11,7 +11,8 @@
 //! | [`view_sums`] | sums of vectors |
 //! | [`unlabelled`] | predictions that had no outcome |
 //! | [`late_outcomes`] | outcomes that came after maturity |
-//! | [`ring`] | the panes of all windows of one stream |
+//! | [`ring`] | the panes of one window |
+//! | [`windows`] | all windows of one stream |
 //! | `series` | the base panes by which dispersion is measured |
 //! | [`place`] | panes and outcomes that come after their time |
 //! | [`carry_over`] | the panes of windows that were replaced by others |
@@ -33,6 +34,7 @@ pub mod unlabelled;
 pub mod view_sums;
 mod weighted;
 pub mod width;
+pub mod windows;
 
 pub use late_outcomes::LateOutcomes;
 pub use pack::Packed;
@@ -42,8 +44,9 @@ pub(crate) use pane::sums_of;
 pub use pane::{
     Correction, EmptySums, Pane, PaneState, PaneSums, SumsState, Total, VectorCorrection,
 };
-pub use ring::{RUNNING_BYTES_MAX, Ring, RingState, Windows};
+pub use ring::{Ring, RingState};
 pub use score_sums::ScoreSums;
 pub use unlabelled::{COVERAGE_CELLS, Unlabelled};
 pub use view_sums::{FullVector, RetainedVector, VectorEvent, ViewShape, ViewSums, ViewSumsState};
 pub use width::{Ladder, LadderError, Width, WindowSpec};
+pub use windows::{RUNNING_BYTES_MAX, Windows};

@@ -20,8 +20,8 @@
 
 use super::pack_error::PackError;
 use super::pane::{Correction, EmptySums, Pane, PaneSums, VectorCorrection};
-use super::ring::Windows;
 use super::width::Width;
+use super::windows::Windows;
 use std::collections::VecDeque;
 
 impl Windows {

@@ -4,7 +4,7 @@
 //! same whether an outcome came before its pane was sealed here or after.
 
 use super::pane::{Correction, Pane};
-use super::ring::Windows;
+use super::windows::Windows;
 use crate::stats::overdispersion::{Dispersion, PaneTotals};
 
 impl Windows {

@@ -44,7 +44,7 @@ monitor/delta.rs | pub enum Delta | monitor/shard.rs | deltas.push(Delta::Pane {
 monitor/monitor.rs | impl DeltaSink for Monitor | monitor/shard.rs | sink.take(delta)
 judge/judge.rs | pub fn seal( | monitor/monitor.rs | judge.seal(pane.as_ref(), end_ms,
 window/pane.rs | pub struct Pane | judge/judge.rs | pane: Option<&Pane>
-window/ring.rs | pub fn next_total( | judge/judge.rs | self.windows.next_total(index, end_ms)
+window/windows.rs | pub fn next_total( | judge/judge.rs | self.windows.next_total(index, end_ms)
 judge/verdict.rs | pub fn of(total: &Total | judge/judge.rs | Numbers::of(&total,
 ";
 
