@@ -5,9 +5,9 @@
 //! slides and windows that it falls into take it up. It is packed once ([`ScoreSums::packed`]), and
 //! its unpacked sums go when all are done ([`ScoreSums::drop_unpacked`]).
 //!
-//! The slide that a window gathers changes with each base pane. Packing it each time would cost
-//! more than all else that is done with it, so it stays unpacked where there is room, and is packed
-//! when it is over, or for a snapshot.
+//! The slide that a window gathers changes with each base pane. To unpack and pack it each time
+//! took a third of all that is done with a pane of full cells, so it stays unpacked where there is
+//! room, and is packed when it is over, or for a snapshot.
 //!
 //! Always: packed or not, they are the same sums, to the bit.
 
