@@ -463,10 +463,7 @@ impl Body {
     }
 
     fn packed(self) -> Vec<Packed> {
-        match self {
-            Body::Hot(batched) => batched.into_sums().iter().map(Packed::new).collect(),
-            Body::Packed(packed) => packed,
-            Body::Single(sums) => sums.iter().map(Packed::new).collect(),
-        }
+        let sums = self.sums();
+        sums.iter().map(|sums| sums.packed().clone()).collect()
     }
 }

@@ -172,7 +172,7 @@ impl PendingPanes {
             .binary_search_by_key(&start_ms, |p| p.pane.start_ms);
         match at {
             Err(at) => {
-                // If no other shard brought anything of those before, they may wait for long.
+                // A pane of one delta may wait long for a shard that is behind.
                 for waiting in self.panes.iter_mut().filter(|p| !p.merged) {
                     waiting.pane.pack();
                 }
@@ -275,10 +275,8 @@ impl PendingPane {
             ours.merge(theirs);
         }
         LateOutcomes::merge_all(&mut self.pane.late_outcomes, &theirs.late_outcomes);
-        let views = self.pane.views.iter_mut().zip(&theirs.views);
-        views
-            .into_iter()
-            .try_for_each(|(ours, theirs)| ours.merge(theirs, grid))
+        let mut views = self.pane.views.iter_mut().zip(&theirs.views);
+        views.try_for_each(|(ours, theirs)| ours.merge(theirs, grid))
     }
 
     fn correct(&mut self, corrections: &[Correction], grid: Grid) -> Result<(), PackError> {

@@ -458,7 +458,7 @@ impl Stream {
         ) {
             let mut pane = self.pending.take(end_ms);
             if let Some(pane) = &mut pane {
-                // A judge says so of one that does not unpack.
+                // The judge reports a pane that does not unpack.
                 let _ = pane.unpack_beside(plan.grid);
             }
             for (view, judge) in self.judges.iter_mut().enumerate() {

@@ -36,7 +36,7 @@ impl Sums {
 
     /// Makes the cells a list, which is read fastest.
     pub fn list(&mut self) {
-        if self.listed().is_none() || self.compact.is_some() {
+        if self.listed().is_none() {
             let list = self.occupied().collect();
             (self.cells, self.compact) = (Cells::Listed(Arc::new(list)), None);
         }
@@ -61,7 +61,7 @@ impl Sums {
         }
         if !new.is_empty() {
             ours.append(&mut new);
-            // It finds both runs.
+            // Two ascending runs: the sort merges them.
             ours.sort_by_key(|(index, _)| *index);
         }
         self.n = self.n.checked_add(other.n).ok_or(Overflow)?;

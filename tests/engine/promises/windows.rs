@@ -56,7 +56,7 @@ fn a_gap_of_years_is_skipped_and_empties_the_windows() {
 fn state_of_three_windows_with_4096_cells_is_under_1100_kilobytes() {
     let bytes = most_bytes(u64::MAX);
     assert!(bytes < 1_100_000, "{bytes}");
-    // With the unpacked sums of windows that are judged, of which all streams share 128 MiB.
+    // Windows that are judged keep unpacked sums too. All streams share 128 MiB for these.
     let judged = most_bytes(1_000);
     println!("state of one stream, three windows, 4096 cells: {bytes} bytes, judged {judged}");
     assert!(judged < bytes + 3 * 4096 * 56 + 100_000, "{judged}");
