@@ -1,11 +1,12 @@
 //! Decodes a batch of records on several threads.
 //!
 //! Decoding is most of the work of a record, and depends on the record alone. So the threads divide
-//! a batch into chunks. Each thread, the engine's included, takes chunks and decodes them with its
-//! own decoder. When all are decoded, the engine's thread counts the records in their order. So
-//! counts and their order are the same as with one thread, for one partition and for many. No
-//! record is in flight between two batches: rebalances and stops see the same state as with one
-//! thread.
+//! a batch into chunks. Each thread, the engine's included, claims the next chunk and decodes it
+//! with its own decoder. The engine's thread counts the records in their order, from the first
+//! chunk on, while the others decode ahead; where the next chunk is not decoded it decodes one
+//! itself, and it waits only where all are claimed. So counts and their order are the same as with
+//! one thread, for one partition and for many. No record is in flight between two batches:
+//! rebalances and stops see the same state as with one thread.
 //!
 //! A record whose schema a thread does not know is left to the engine's thread, which asks the
 //! registry. So are large records, and what does not fit into the memory that a thread may take.
@@ -17,32 +18,53 @@ use crate::config::bounds::{DECODED_BYTES_MAX, SHARED_RECORD_BYTES_MAX};
 use crate::decode::{Content, Needed, Raw, Rejection, SchemaText, SourceDecoder};
 use crate::kafka::Record;
 use rayon::ThreadPool;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Records in a chunk: enough that taking one costs nothing, few enough that nobody waits long for
-/// the last.
+/// Records in a chunk: enough that claiming one costs nothing, few enough that nobody waits long
+/// for the last.
 const CHUNK: usize = 32;
 /// Smallest batch that is shared: with less to do, waking a thread costs more than it saves.
 const SHARED_MIN: usize = 4 * CHUNK;
 
 /// The decoders of one source, one for each thread. See the module.
-pub(super) struct DecodeThreads {
+pub struct DecodeThreads {
     pool: Arc<ThreadPool>,
     /// The first is that of the engine's thread.
     lanes: Vec<Lane>,
-    /// The chunks of the current batch, each with the lane that has decoded it and its number
-    /// there.
-    chunks: Vec<(usize, usize)>,
+    /// Buffers of earlier batches.
+    spare: Vec<Decoded>,
 }
 
-/// What one thread decodes.
+/// What one thread decodes with.
 struct Lane {
     decoder: SourceDecoder,
-    /// The chunks that it took of the current batch.
-    taken: Vec<usize>,
-    /// What was decoded of them; beyond that, buffers.
-    decoded: Vec<Decoded>,
+    /// What it has decoded of the current batch, in bytes.
+    bytes: usize,
+}
+
+/// A batch that threads share.
+struct Batch<'a> {
+    records: Vec<Bytes<'a>>,
+    spare: Mutex<Vec<Decoded>>,
+    /// Number of the next chunk that nobody has claimed.
+    next: AtomicUsize,
+    /// By chunk.
+    decoded: Vec<OnceLock<Decoded>>,
+}
+
+/// A chunk that a thread decodes. When this is dropped the engine's thread may read it, after a
+/// panic too: what is missing then is left to that thread.
+struct Claim<'a> {
+    decoded: Decoded,
+    done: &'a OnceLock<Decoded>,
+}
+
+/// The rows of a record of a shared batch.
+#[derive(Clone, Copy)]
+pub struct Rows<'a> {
+    chunk: &'a Decoded,
+    record: usize,
 }
 
 /// What decoding needs of a record. The records of sources whose decoding needs headers are not
@@ -71,117 +93,131 @@ impl DecodeThreads {
         let lane = |_| {
             Ok(Lane {
                 decoder: decoder()?,
-                taken: Vec::new(),
-                decoded: Vec::new(),
+                bytes: 0,
             })
         };
         let lanes = (0..=beside).map(lane);
         Ok(Some(DecodeThreads {
             pool: Arc::clone(pool),
             lanes: lanes.collect::<Result<_, AppError>>()?,
-            chunks: Vec::new(),
+            spare: Vec::new(),
         }))
     }
 
-    /// Decodes a batch; [`rows`](DecodeThreads::rows) then knows its records by their index in it.
-    /// A batch that is too small for that is left to the caller.
-    pub fn decode(&mut self, batch: &[Record<'_>]) {
-        self.chunks.clear();
+    /// Calls `take` with each record of a batch, in order, and with its rows where threads share
+    /// the batch. `learned` are schemas that the decoders do not know yet.
+    pub fn each<'a>(
+        &mut self,
+        learned: &[(Needed, SchemaText)],
+        batch: &[Record<'a>],
+        mut take: impl FnMut(&Record<'a>, Option<Rows<'_>>),
+    ) {
+        for (needed, schema) in learned {
+            for lane in &mut self.lanes {
+                lane.decoder.learn(*needed, schema);
+            }
+        }
         if batch.len() < SHARED_MIN {
-            return;
+            return batch.iter().for_each(|record| take(record, None));
         }
-        let records: Vec<Bytes<'_>> = batch.iter().map(Bytes::of).collect();
-        let (records, next) = (records.as_slice(), AtomicUsize::new(0));
-        self.pool.in_place_scope(|scope| {
-            let mut lanes = self.lanes.iter_mut();
-            let own = lanes.next();
-            for lane in lanes {
-                scope.spawn(|_| lane.run(records, &next));
-            }
-            if let Some(own) = own {
-                own.run(records, &next);
-            }
-        });
-        self.chunks.resize(records.len().div_ceil(CHUNK), (0, 0));
-        for (number, lane) in self.lanes.iter().enumerate() {
-            for (index, &chunk) in lane.taken.iter().enumerate() {
-                self.chunks[chunk] = (number, index);
-            }
+        let shared = Batch {
+            records: batch.iter().map(Bytes::of).collect(),
+            spare: Mutex::new(std::mem::take(&mut self.spare)),
+            next: AtomicUsize::new(0),
+            decoded: batch.chunks(CHUNK).map(|_| OnceLock::new()).collect(),
+        };
+        if let Some((own, others)) = self.lanes.split_first_mut() {
+            let shared = &shared;
+            self.pool.in_place_scope(|scope| {
+                for lane in others {
+                    lane.bytes = 0;
+                    scope.spawn(|_| while lane.decode_next(shared) {});
+                }
+                own.bytes = 0;
+                for (records, done) in batch.chunks(CHUNK).zip(&shared.decoded) {
+                    while done.get().is_none() && own.decode_next(shared) {}
+                    let chunk = done.wait();
+                    for (number, record) in records.iter().enumerate() {
+                        let rows = Rows {
+                            chunk,
+                            record: number,
+                        };
+                        take(record, Some(rows));
+                    }
+                }
+            });
         }
+        self.keep(shared);
     }
 
-    /// Calls `each` with each row of a record of the batch, and answers their number; `None` where
-    /// the caller is to decode it.
-    pub fn rows(
-        &self,
-        record: usize,
-        each: impl FnMut(usize, &mut Result<Content<'_>, Rejection>),
-    ) -> Option<usize> {
-        let &(lane, index) = self.chunks.get(record / CHUNK)?;
-        self.lanes[lane].decoded[index].rows(record % CHUNK, each)
-    }
-
-    /// Lets all decoders know a schema.
-    pub fn learn(&mut self, needed: Needed, schema: &SchemaText) {
-        for lane in &mut self.lanes {
-            lane.decoder.learn(needed, schema);
-        }
+    /// Keeps the buffers of a batch, empty, as far as they are no larger than
+    /// [`DECODED_BYTES_MAX`] a thread.
+    fn keep(&mut self, batch: Batch<'_>) {
+        let used = batch.decoded.into_iter().filter_map(OnceLock::into_inner);
+        let spare = batch.spare.into_inner();
+        let (mut held, most) = (0, self.lanes.len() * DECODED_BYTES_MAX);
+        self.spare = used
+            .chain(spare.unwrap_or_else(PoisonError::into_inner))
+            .filter_map(|mut buffer| {
+                buffer.clear();
+                held += buffer.held();
+                (held <= most).then_some(buffer)
+            })
+            .collect();
     }
 }
 
 impl Lane {
-    /// Decodes chunk after chunk until none is left.
-    fn run(&mut self, records: &[Bytes<'_>], next: &AtomicUsize) {
-        self.decode(records, next);
-        self.trim();
-    }
-
-    /// Lets go of what an earlier batch left in the buffers that this one did not use, and of those
-    /// buffers that make it more than [`DECODED_BYTES_MAX`].
-    fn trim(&mut self) {
-        let used = self.taken.len();
-        let (mut held, mut kept) = (0, used);
-        for (index, decoded) in self.decoded.iter_mut().enumerate() {
-            if index >= used {
-                decoded.clear();
-            }
-            held += decoded.held();
-            if held <= DECODED_BYTES_MAX {
-                kept = kept.max(index + 1);
+    /// Claims the next chunk and decodes it; `false` where none is left.
+    fn decode_next(&mut self, batch: &Batch<'_>) -> bool {
+        let chunk = batch.next.fetch_add(1, Ordering::Relaxed);
+        let records = batch.records.chunks(CHUNK).nth(chunk);
+        let Some((records, done)) = records.zip(batch.decoded.get(chunk)) else {
+            return false;
+        };
+        let spare = batch
+            .spare
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
+        let mut claim = Claim {
+            decoded: spare.unwrap_or_default(),
+            done,
+        };
+        let decoded = &mut claim.decoded;
+        for record in records {
+            let topic = record.topic;
+            let small = record.payload.len() <= SHARED_RECORD_BYTES_MAX
+                && self.bytes + decoded.bytes() < DECODED_BYTES_MAX;
+            if small && self.decoder.lacks(topic, record.payload).is_none() {
+                decoded.keep(|take| {
+                    let raw = record.raw();
+                    self.decoder.decode(topic, &raw, |_, content| take(content));
+                });
+            } else {
+                decoded.leave();
             }
         }
-        self.decoded.truncate(kept);
+        self.bytes += decoded.bytes();
+        true
     }
+}
 
-    fn decode(&mut self, records: &[Bytes<'_>], next: &AtomicUsize) {
-        self.taken.clear();
-        let mut bytes = 0;
-        loop {
-            let chunk = next.fetch_add(1, Ordering::Relaxed);
-            let Some(records) = records.chunks(CHUNK).nth(chunk) else {
-                return;
-            };
-            if self.decoded.len() == self.taken.len() {
-                self.decoded.push(Decoded::default());
-            }
-            let decoded = &mut self.decoded[self.taken.len()];
-            self.taken.push(chunk);
-            decoded.clear();
-            for record in records {
-                let topic = record.topic;
-                let small = record.payload.len() <= SHARED_RECORD_BYTES_MAX
-                    && bytes + decoded.bytes() < DECODED_BYTES_MAX;
-                if small && self.decoder.lacks(topic, record.payload).is_none() {
-                    decoded.keep(|take| {
-                        let raw = record.raw();
-                        self.decoder.decode(topic, &raw, |_, content| take(content));
-                    });
-                } else {
-                    decoded.leave();
-                }
-            }
-            bytes += decoded.bytes();
-        }
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        // Nobody else has claimed the chunk, so nothing is there.
+        let _ = self.done.set(std::mem::take(&mut self.decoded));
+    }
+}
+
+impl Rows<'_> {
+    /// Calls `each` with each row, and answers their number; `None` where the caller is to decode
+    /// the record.
+    pub(super) fn each(
+        self,
+        each: impl FnMut(usize, &mut Result<Content<'_>, Rejection>),
+    ) -> Option<usize> {
+        self.chunk.rows(self.record, each)
     }
 }
 
@@ -284,17 +320,17 @@ windows = ["1m"]
         let pool = Pool::start(threads).expect("threads");
         let mut engine = Engine::new(config.plan.clone());
         let mut shared = 0;
-        let mut readers: Vec<RecordReader> = [0, 2]
+        let mut readers: Vec<_> = [0, 2]
             .into_iter()
             .zip(&config.sources)
             .map(|(base, source)| {
-                let mut reader = RecordReader::new(source, base, None).expect("valid");
-                reader.share(source, &pool).expect("valid");
-                reader
+                let reader = RecordReader::new(source, base, None).expect("valid");
+                let decoders = DecodeThreads::new(&pool, || decoder_of(source));
+                (reader, decoders.expect("valid"))
             })
             .collect();
         for (number, batch) in records.chunks(1000).enumerate() {
-            for (source, reader) in readers.iter_mut().enumerate() {
+            for (source, (reader, decoders)) in readers.iter_mut().enumerate() {
                 let own = batch.iter().enumerate().filter(|(_, r)| r.0 == source);
                 let own: Vec<Record<'_>> = own
                     .map(|(i, (_, topic, payload))| Record {
@@ -304,16 +340,19 @@ windows = ["1m"]
                         ..Record::default()
                     })
                     .collect();
-                reader.decode(&own);
-                for (index, record) in own.iter().enumerate() {
-                    reader.read_at(&mut engine, record, Some(index));
+                let mut take = |record: &Record<'_>, rows: Option<Rows<'_>>| {
+                    reader.read_at(&mut engine, record, rows);
+                };
+                match decoders {
+                    Some(decoders) => decoders.each(&[], &own, take),
+                    None => own.iter().for_each(|record| take(record, None)),
                 }
                 shared += own.len() * usize::from(own.len() >= SHARED_MIN && threads > 1);
             }
         }
         engine.finish();
         let reports: Vec<_> = engine.reports().collect();
-        let rejections: Vec<_> = readers.iter().map(|r| &r.last_rejections).collect();
+        let rejections: Vec<_> = readers.iter().map(|(r, _)| &r.last_rejections).collect();
         let snapshot = engine.snapshot();
         (
             format!(
@@ -331,36 +370,53 @@ windows = ["1m"]
     }
 
     #[test]
-    fn buffers_that_a_batch_does_not_use_hold_no_more_than_a_batch_may() {
+    fn buffers_that_are_kept_hold_no_more_than_a_batch_may() {
         let config = kafka_config(CONFIG);
-        let decoder = decoder_of(&config.sources[0]).expect("valid");
-        let mut lane = Lane {
-            decoder,
-            taken: Vec::new(),
-            decoded: Vec::new(),
-        };
+        let pool = Pool::start(2).expect("threads");
+        let decoder = || decoder_of(&config.sources[0]);
+        let threads = DecodeThreads::new(&pool, decoder).expect("valid");
+        let mut threads = threads.expect("two threads");
         let (small, large) = (of_rows(1), of_rows(1000));
         assert!(large.len() <= SHARED_RECORD_BYTES_MAX);
-        // Small records come before large ones, and fewer each time: each index had the large ones
-        // once.
-        for chunks in (0..20).rev() {
-            let payloads = vec![&small; chunks * CHUNK].into_iter();
-            let payloads = payloads.chain(vec![&large; CHUNK]);
-            let records: Vec<Bytes<'_>> = payloads
-                .map(|payload| Bytes {
-                    topic: 0,
-                    timestamp_ms: None,
-                    key: None,
-                    payload: payload.as_bytes(),
-                })
-                .collect();
-            lane.run(&records, &AtomicUsize::new(0));
-            assert_eq!(lane.taken.len(), chunks + 1);
-            let (used, rest) = lane.decoded.split_at(lane.taken.len());
-            assert!(used[chunks].bytes() > DECODED_BYTES_MAX / 2);
-            let held = rest.iter().map(Decoded::held).sum::<usize>();
-            assert!(held <= DECODED_BYTES_MAX, "{held} after {chunks}");
+        let record = |payload: &'static str| Record {
+            payload: payload.as_bytes(),
+            ..Record::default()
+        };
+        let (small, large) = (record(small.leak()), record(large.leak()));
+        for chunks in (4..20).rev() {
+            let mut batch = vec![small; chunks * CHUNK];
+            batch.extend([large; CHUNK]);
+            let (mut shared, mut left) = (0, 0);
+            threads.each(&[], &batch, |_, rows| {
+                match rows.and_then(|r| r.each(|_, _| {})) {
+                    Some(_) => shared += 1,
+                    None => left += 1,
+                }
+            });
+            assert_eq!(shared + left, batch.len());
+            assert!(shared > chunks * CHUNK && left > 0, "{shared} and {left}");
+            let held: usize = threads.spare.iter().map(Decoded::held).sum();
+            assert!(held <= 2 * DECODED_BYTES_MAX, "{held} after {chunks}");
+            assert!(threads.spare.len() > chunks / 2, "{chunks}");
+            assert!(threads.spare.iter().all(|buffer| buffer.bytes() == 0));
         }
+    }
+
+    #[test]
+    fn what_a_thread_that_panics_has_not_decoded_is_left_to_the_caller() {
+        let done = OnceLock::new();
+        let claimed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut claim = Claim {
+                decoded: Decoded::default(),
+                done: &done,
+            };
+            claim.decoded.keep(|_| {});
+            panic!("in the middle of a chunk");
+        }));
+        assert!(claimed.is_err());
+        let chunk = done.wait();
+        let rows = |record| Rows { chunk, record }.each(|_, _| {});
+        assert_eq!((rows(0), rows(1)), (Some(0), None));
     }
 
     #[test]

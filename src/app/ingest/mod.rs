@@ -9,7 +9,7 @@
 //!
 //! [`record::dispatch`] is the only way in: every decoded record passes it, whichever input it came
 //! from. [`record`] decodes the records of a topic, for a consumer and for a replay alike; where
-//! there are [`decode_threads`], they share a batch of a consumer before its records are counted.
+//! there are [`decode_threads`], they decode ahead of it in a batch of a consumer.
 //! [`consumer`] adds what a member of a consumer group needs: assignments, records that wait for a
 //! schema, and errors. [`models`] names the model of an event that no configured model takes.
 

@@ -15,11 +15,10 @@
 //! moves once. At most one dead letter is written for the record; it describes the first rejected
 //! row.
 
-use super::decode_threads::DecodeThreads;
+use super::decode_threads::Rows;
 use super::models::Models;
 use super::schema_queue::Reading;
 use crate::app::error::AppError;
-use crate::app::pool::Pool;
 use crate::app::replay::stats::ReplayStats;
 use crate::app::setup::source_error;
 use crate::collect::{Disposition, Origin, PartitionId, Reason, Refusal};
@@ -42,8 +41,8 @@ pub struct RecordReader {
     topics: Vec<String>,
     models: Models,
     decoder: SourceDecoder,
-    /// Threads that share the decoding of a batch, where there are any.
-    threads: Option<DecodeThreads>,
+    /// Schemas that the decoder has learned since this was last emptied.
+    pub learned: Vec<(Needed, SchemaText)>,
     registry: Option<Arc<Registry>>,
     /// Where rejected records go; `None` where no topic is configured.
     pub dead_letters: Option<DeadLetter>,
@@ -69,25 +68,12 @@ impl RecordReader {
             topics: source.kafka.topics.clone(),
             models: Models::new(&source.models),
             decoder: decoder_of(source)?,
-            threads: None,
+            learned: Vec::new(),
             registry: registry.cloned(),
             dead_letters: None,
             stats: None,
             reading_ms: None,
         })
-    }
-
-    /// Lets the threads of the pool share the decoding of its batches.
-    pub fn share(&mut self, source: &SourceOptions, pool: &Pool) -> Result<(), AppError> {
-        self.threads = DecodeThreads::new(pool, || decoder_of(source))?;
-        Ok(())
-    }
-
-    /// Decodes the records of a batch, where threads share that. See [`RecordReader::read_at`].
-    pub fn decode(&mut self, batch: &[Record<'_>]) {
-        if let Some(threads) = &mut self.threads {
-            threads.decode(batch);
-        }
     }
 
     /// Names of its topics.
@@ -155,13 +141,12 @@ impl RecordReader {
         Ok(())
     }
 
-    /// The same of a record at this index of the batch that was [decoded](RecordReader::decode)
-    /// last.
+    /// The same of a record whose rows may be decoded already, as those of a shared batch are.
     pub fn read_at(
         &mut self,
         sink: &mut (impl RecordSink + ?Sized),
         record: &Record<'_>,
-        index: Option<usize>,
+        decoded: Option<Rows<'_>>,
     ) -> Reading {
         let id = self.partition_id(record.in_partition());
         let origin = (id.at(record.offset), self.arrival_ms(record));
@@ -180,15 +165,12 @@ impl RecordReader {
                 }
             }
         };
-        let threads = self.threads.as_mut().zip(index);
-        let shared = threads.and_then(|(threads, index)| threads.rows(index, &mut each));
+        let shared = decoded.and_then(|rows| rows.each(&mut each));
         let rows = match shared {
             Some(rows) => rows,
             None => {
                 let learn = |needed: Needed, schema: &SchemaText| {
-                    if let Some(threads) = &mut self.threads {
-                        threads.learn(needed, schema);
-                    }
+                    self.learned.push((needed, schema.clone()));
                 };
                 let (topic, registry) = (record.topic, self.registry.as_deref());
                 match prepare(&mut self.decoder, (topic, record.payload), registry, learn) {
