@@ -5,21 +5,23 @@
 //!
 //! Two real processes, one that counts (`verdicts = "none"`) and one that judges (`"all"`,
 //! `judge_partitions`), read and judge a topic of 4 partitions, filled before. Each stream is a
-//! model of its own, has 10 events a second of event time and lies in one partition. Their
-//! processor time is taken from /proc. Four runs:
+//! model of its own, has 10 events a second of event time unless said, and lies in one partition. Their
+//! processor time is taken from /proc. Five runs:
 //!
 //! ```text
 //! few      4 streams of 1000 events a second each: hardly anything but events
 //! many     a stream for every 8000 events, checkpoints every 20 s
 //! often    the same with checkpoints every second
+//! sparse   the same with one event a second for each stream: ten times as many panes
 //! full     8 streams over HOURS of event time (26): windows of a day are full
 //! ```
 //!
 //! What the two take to start, seen on an empty topic, and what time alone costs, seen in ten
-//! seconds without events at the end of each run, is left out. *few*, *many* and *often* give three
-//! equations in the costs of an event, a pane of a stream and a byte of a checkpoint for the
-//! worker. A judge's cost is that of its evaluations, with everything before them. *full* says what
-//! a stream takes in memory.
+//! seconds without events at the end of each run, is left out. Then a few events more let every
+//! partition write a checkpoint: what the worker takes for that is the cost of its bytes. With it,
+//! *sparse* and *many* give the cost of a pane of a stream, and with both, each run gives that of
+//! an event. A judge's cost is that of its evaluations, with everything before them. *full* says
+//! what a stream takes in memory.
 
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
@@ -230,8 +232,10 @@ struct Side {
     idle: f64,
     /// Written (by the worker) or read (by the judge) of checkpoints.
     bytes: f64,
-    /// The same of one checkpoint of each partition, without what was sealed since the one before.
+    /// The same of one checkpoint of each partition, without what was sealed since the one before,
+    /// and the processor time that it takes.
     checkpoint: f64,
+    checkpoint_cpu: f64,
     state: f64,
     resident: f64,
 }
@@ -244,6 +248,7 @@ impl Side {
             idle: 0.0,
             bytes,
             checkpoint: 0.0,
+            checkpoint_cpu: 0.0,
             state,
             resident: process.resident(),
         }
@@ -255,12 +260,13 @@ impl std::fmt::Display for Side {
         let mib = |bytes: f64| bytes / f64::from(1 << 20);
         write!(
             f,
-            "{:.2} s of processor time, {:.3} a second without events, {:.1} MiB of checkpoints, {:.2} MiB in one, \
-             {:.1} MiB of state, {:.0} MiB resident",
+            "{:.2} s of processor time, {:.3} a second without events, {:.1} MiB of checkpoints, {:.2} MiB in one \
+             ({:.2} s), {:.1} MiB of state, {:.0} MiB resident",
             self.cpu,
             self.idle,
             mib(self.bytes),
             mib(self.checkpoint),
+            self.checkpoint_cpu,
             mib(self.state),
             mib(self.resident)
         )
@@ -323,8 +329,11 @@ fn run(
     all.judge.idle = (judge.cpu() - before[1]) / 10.0;
     if events > 0 {
         // Too few for a pane to end, and new to every partition.
+        let (before, begun) = (worker.cpu(), Instant::now());
         produce(brokers, &topic, streams, events..events + streams, rate);
         std::thread::sleep(quiet);
+        let took = worker.cpu() - before;
+        all.worker.checkpoint_cpu = took - all.worker.idle * begun.elapsed().as_secs_f64();
         let [written] = worker.metrics(["trueline_checkpoint_written_bytes_total"]);
         all.worker.checkpoint = written - all.worker.bytes;
     }
@@ -334,20 +343,6 @@ fn run(
     );
     println!("  worker {}\n  judge  {}", all.worker, all.judge);
     all
-}
-
-/// The solution of equations in three unknowns, by Cramer's rule.
-fn solve(a: [[f64; 3]; 3], b: [f64; 3]) -> [f64; 3] {
-    let det = |m: [[f64; 3]; 3]| {
-        let minor = |i: usize, j: usize| m[1][i] * m[2][j] - m[1][j] * m[2][i];
-        m[0][0] * minor(1, 2) - m[0][1] * minor(0, 2) + m[0][2] * minor(0, 1)
-    };
-    let whole = det(a);
-    [0, 1, 2].map(|k| {
-        let mut with = a;
-        (0..3).for_each(|i| with[i][k] = b[i]);
-        det(with) / whole
-    })
 }
 
 fn main() {
@@ -362,6 +357,7 @@ fn main() {
     let few = run(&brokers, "few", 4, events, 1000, "20s");
     let many = run(&brokers, "many", streams, events, 10, "20s");
     let often = run(&brokers, "often", streams, events, 10, "1s");
+    let sparse = run(&brokers, "sparse", streams, events, 1, "20s");
     let full = run(&brokers, "full", 8, 8 * 10 * 3600 * hours, 10, "20s");
 
     // Beside what starting takes, and time alone.
@@ -370,19 +366,31 @@ fn main() {
     };
     let worker = |r: &Run| busy(&r.worker, &none.worker, r);
     let judge = |r: &Run| busy(&r.judge, &none.judge, r);
-    let runs = [&few, &many, &often];
-    let [event, pane, byte] = solve(
-        runs.map(|r| [r.events, r.panes, r.worker.bytes]),
-        runs.map(worker),
-    );
+    let by_checkpoint = |r: &Run| r.worker.checkpoint_cpu / r.worker.checkpoint;
+    let byte = 0.5 * (by_checkpoint(&many) + by_checkpoint(&sparse));
+    let beside_bytes = |r: &Run| worker(r) - byte * r.worker.bytes;
+    let pane = (beside_bytes(&sparse) - beside_bytes(&many)) / (sparse.panes - many.panes);
+    let event = |r: &Run| (beside_bytes(r) - pane * r.panes) / r.events * 1e9;
     println!(
-        "worker: {:.0} ns an event, {:.1} µs a pane of a stream, {:.2} ns a byte of a checkpoint, {:.1} µs a second and stream",
-        event * 1e9,
-        pane * 1e6,
+        "worker: {:.2} ns a byte of a checkpoint, {:.1} µs a pane of a stream, {:.1} µs a second and stream",
         byte * 1e9,
+        pane * 1e6,
         (many.worker.idle - few.worker.idle) / many.streams * 1e6,
     );
-    let runs = [("many", &many), ("often", &often), ("full", &full)];
+    let of = [
+        ("few", &few),
+        ("many", &many),
+        ("often", &often),
+        ("full", &full),
+    ];
+    let of = of.map(|(name, r)| format!("{:.0} in {name}", event(r)));
+    println!("worker: ns an event, {}", of.join(", "));
+    let runs = [
+        ("many", &many),
+        ("often", &often),
+        ("sparse", &sparse),
+        ("full", &full),
+    ];
     let of = runs.map(|(name, r)| format!("{:.0} in {name}", judge(r) / r.evaluations * 1e6));
     println!(
         "judge: µs an evaluation, {}; {:.1} µs a second and stream",

@@ -197,9 +197,9 @@ impl StateTopic {
         Ok(None)
     }
 
-    /// Whether the topic exists.
-    pub fn exists(&self) -> Result<bool, KafkaError> {
-        Ok(self.count(&self.topic)?.is_some())
+    /// How many partitions the topic has, if it exists.
+    pub fn found(&self) -> Result<Option<i32>, KafkaError> {
+        self.count(&self.topic)
     }
 
     fn read_from(
@@ -369,10 +369,10 @@ mod tests {
     fn a_topic_that_may_not_be_seen_is_not_taken_for_one_that_is_missing() {
         let (mock, options) = broker("state");
         let state = StateTopic::new(&options, "state", 0).expect("a client");
-        assert_eq!(state.exists(), Ok(true));
+        assert_eq!(state.found(), Ok(Some(1)));
         let denied = RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
         mock.topic_error("state", denied).expect("taken");
-        let said = state.exists().expect_err("denied").to_string();
+        let said = state.found().expect_err("denied").to_string();
         assert!(
             said.contains("`state`") && said.contains("grant READ, WRITE"),
             "{said}"

@@ -237,7 +237,24 @@ fn a_judge_needs_no_right_to_read_what_workers_read() {
     for operation in [READ, WRITE] {
         set_right(&broker, true, TOPIC, &state, operation);
     }
-    service.rewrite(|text| text.replace("\njudge_partitions = 6", ""));
+    // A worker for several judges writes to both topics.
+    service.rewrite(|text| {
+        text.replace("verdicts = \"all\"", "verdicts = \"none\"")
+            .replace("judge_partitions = 6", "judge_partitions = 5")
+    });
+    let (_, said) = service.check();
+    let other =
+        format!("kafka topic `{judges}`: has 6 partitions and `judge_partitions` in [state] is 5");
+    assert!(said.contains(&other), "{said}");
+    set_right(&broker, false, TOPIC, &judges, READ);
+    set_right(&broker, false, TOPIC, &judges, WRITE);
+    let (_, said) = service.check();
+    let denied = format!("kafka topic `{judges}`: this user lacks a right");
+    assert!(said.contains(&denied), "{said}");
+    service.rewrite(|text| {
+        text.replace("verdicts = \"none\"", "verdicts = \"all\"")
+            .replace("\njudge_partitions = 5", "")
+    });
     // It says which right is missing, which is not that to read.
     set_right(&broker, false, TOPIC, &topics[1], DESCRIBE);
     let (code, said) = service.check();

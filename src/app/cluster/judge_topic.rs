@@ -30,10 +30,12 @@ pub(super) fn ensure(
     partitions: i32,
 ) -> Result<(), KafkaError> {
     let found = reader.partitions(partitions)?;
-    if found == partitions {
-        return Ok(());
-    }
-    Err(KafkaError::Unsuitable {
+    unsuitable(state_topic, partitions, found).map_or(Ok(()), Err)
+}
+
+/// What is wrong with the topic where it was found with other than `partitions` partitions.
+pub fn unsuitable(state_topic: &str, partitions: i32, found: i32) -> Option<KafkaError> {
+    (found != partitions).then(|| KafkaError::Unsuitable {
         topic: judge_topic(state_topic),
         detail: format!(
             "has {found} partitions and `judge_partitions` in [state] is {partitions}; write {found} there, the \

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::app::READ_AGAIN;
-use crate::app::cluster::judge_topic::judge_topic;
+use crate::app::cluster::judge_topic::{judge_topic, unsuitable};
 use crate::config::{Config, Input, SourceOptions, Verdicts};
 use crate::decode::Format;
 use crate::http::client::Server;
-use crate::kafka::{self, KafkaOptions, StateTopic, Truncated};
+use crate::kafka::{self, StateTopic, Truncated};
 use crate::monitor::Snapshot;
 use crate::monitor::restore::Fit;
 use crate::registry::RegistryOptions;
@@ -51,7 +51,7 @@ pub(super) fn look(config: &Config, timeout: Duration) -> Found {
     faults.extend(registry);
     faults.extend(directory(&config.state.directory));
     faults.extend(state_format(config));
-    faults.extend(state_topic(config));
+    faults.extend(state_topics(config));
     if let Err(error) = TcpListener::bind(config.http.listen)
         && !is_trueline(config)
     {
@@ -181,30 +181,59 @@ fn brokers(source: &SourceOptions, judges: bool, timeout: Duration) -> Probed<'_
     }
 }
 
-/// Whether an existing state topic is suitable; a missing one is created at the start.
-fn state_topic(config: &Config) -> Option<String> {
-    let (options, topic, followed) = asked_topic(config)?;
-    let asked =
-        StateTopic::new(&options, &topic, CHUNK_BYTES).and_then(|state| match state.exists()? {
-            true => state.misconfigured(followed),
-            false => Ok(None),
-        });
-    let fault = asked.unwrap_or_else(Some)?;
-    Some(format!("[state] topic: {}", fault.ended()))
+/// What is wrong with the topics that keep state and exist; a missing one is created at the start.
+fn state_topics(config: &Config) -> Vec<String> {
+    let Some((options, state_topic)) = config.moving() else {
+        return Vec::new();
+    };
+    let fault = |asked: Asked| {
+        let topic = StateTopic::new(&options, &asked.topic, CHUNK_BYTES)?;
+        let Some(found) = topic.found()? else {
+            return Ok(None);
+        };
+        let partitions = asked.judge_partitions.unwrap_or(found);
+        match unsuitable(&state_topic, partitions, found) {
+            None => topic.misconfigured(asked.followed),
+            some => Ok(some),
+        }
+    };
+    let asked = asked(config, &state_topic).into_iter();
+    let faults = asked.filter_map(|asked| fault(asked).unwrap_or_else(Some));
+    let named = faults.map(|fault| format!("[state] topic: {}", fault.ended()));
+    named.collect()
 }
 
-/// The topic that keeps the state of the process, and whether one judge follows it. One of several
-/// judges keeps its state in the topic of judges, and needs no right on the state topic.
-fn asked_topic(config: &Config) -> Option<(KafkaOptions, String, bool)> {
-    let (options, topic) = config.moving()?;
-    let state = &config.state;
-    let several = state.judge_partitions.is_some();
-    let topic = match state.verdicts {
-        Verdicts::All if several => judge_topic(&topic),
-        _ => topic,
+/// What is asked of a topic on which a process keeps state.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked {
+    topic: String,
+    /// Whether a judge follows it.
+    followed: bool,
+    /// How many partitions it has to have, if that is said.
+    judge_partitions: Option<i32>,
+}
+
+/// The topics of a process whose partitions may move. A worker for several judges writes to the
+/// state topic and to that of the judges; one of these judges needs no right on the state topic.
+fn asked(config: &Config, state_topic: &str) -> Vec<Asked> {
+    let (verdicts, judge_partitions) = (config.state.verdicts, config.state.judge_partitions);
+    let state = Asked {
+        topic: state_topic.to_owned(),
+        followed: verdicts != Verdicts::Own && judge_partitions.is_none(),
+        judge_partitions: None,
     };
-    let followed = state.verdicts != Verdicts::Own && !several;
-    Some((options, topic, followed))
+    if judge_partitions.is_none() {
+        return vec![state];
+    }
+    let judges = Asked {
+        topic: judge_topic(state_topic),
+        followed: true,
+        judge_partitions,
+    };
+    match verdicts {
+        Verdicts::All => vec![judges],
+        _ => vec![state, judges],
+    }
 }
 
 /// Whether the configured schema registry responds as one.
@@ -306,21 +335,24 @@ mod tests {
     }
 
     #[test]
-    fn one_of_several_judges_is_asked_about_the_topic_of_judges_alone() {
+    fn each_process_is_asked_about_the_topics_on_which_it_keeps_state() {
         let asked = |more: &str| {
             let config = config(&format!("[state]\ntopic = \"s\"\n{more}"), "");
-            asked_topic(&config).map(|(_, topic, followed)| (topic, followed))
+            let asked = asked(&config, "s").into_iter();
+            let asked = asked.map(|a| (a.topic, a.followed, a.judge_partitions));
+            asked.collect::<Vec<_>>()
         };
-        let state = |followed| Some(("s".to_owned(), followed));
-        assert_eq!(asked(""), state(false));
-        assert_eq!(asked("verdicts = \"none\""), state(true));
-        assert_eq!(asked("verdicts = \"all\""), state(true));
+        let state = |followed| ("s".to_owned(), followed, None);
+        assert_eq!(asked(""), [state(false)]);
+        assert_eq!(asked("verdicts = \"none\""), [state(true)]);
+        assert_eq!(asked("verdicts = \"all\""), [state(true)]);
         let several = |verdicts: &str| {
             let more = format!("verdicts = \"{verdicts}\"\njudge_partitions = 6");
             asked(&more)
         };
-        assert_eq!(several("none"), state(false));
-        assert_eq!(several("all"), Some(("s-judges".to_owned(), false)));
+        let judges = ("s-judges".to_owned(), true, Some(6));
+        assert_eq!(several("none"), [state(false), judges.clone()]);
+        assert_eq!(several("all"), [judges]);
     }
 
     #[test]
