@@ -30,7 +30,7 @@ app/engine_loop.rs | pub fn step(
 app/ingest/consumer.rs | pub fn poll(&mut self, topology: &mut Topology | app/engine_loop.rs | consumer.poll(&mut self.topology
 kafka/consumer.rs | pub fn poll<H: Handler>( | app/ingest/consumer.rs | self.consumer.poll(wait, &mut handler)
 kafka/handler.rs | pub struct Record< | kafka/consumer.rs | handler.records(&records)
-app/ingest/record.rs | pub fn read_at( | app/ingest/consumer.rs | records.read_at(sink, record, index)
+app/ingest/record.rs | pub fn read_at( | app/ingest/consumer.rs | records.read_at(sink, record, rows)
 decode/mod.rs | pub use source::{Needed, SourceDecoder} | app/ingest/record.rs | self.decoder.decode(topic, &raw(record), &mut each)
 collect/event.rs | pub struct Event< | app/ingest/record.rs | Ok(Content::Event(event))
 app/cluster/topology.rs | pub fn sink_of( | app/ingest/consumer.rs | self.topology.sink_of(

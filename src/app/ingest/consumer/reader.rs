@@ -1,0 +1,84 @@
+//! What a source needs from one poll to the next.
+
+use crate::app::ingest::decode_threads::DecodeThreads;
+use crate::app::ingest::record::RecordReader;
+use crate::app::ingest::schema_queue::SchemaQueue;
+use crate::kafka::{KafkaError, Partition};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// The state of a source between polls.
+pub struct SourceReader {
+    /// Decodes and counts its records.
+    pub records: RecordReader,
+    /// Threads that decode batches with it, where there are any.
+    pub threads: Option<DecodeThreads>,
+    /// Records that wait for their schema.
+    pub queue: SchemaQueue,
+    /// Partitions that are shorter than what was read of them, each with the reason why reading
+    /// stopped.
+    pub stopped: BTreeMap<Partition, String>,
+    /// By topic, the number of offsets that the broker deleted before they were read.
+    pub lost: Vec<u64>,
+    /// The consumer failed for good and has to be recreated.
+    pub needs_consumer: bool,
+    /// Another process has taken the `instance` since the flag was last cleared.
+    pub fenced: bool,
+    /// The assignment changed since the flag was last cleared.
+    pub assignment_changed: bool,
+    /// Partitions begin, go on or stay unread at positions that are not stored yet.
+    pub begun: bool,
+    /// Unassigned partitions, each with how long it has held others back so far; `None` if it no
+    /// longer does, or does until it is assigned.
+    pub unassigned: BTreeMap<Partition, Option<Duration>>,
+    /// Partitions that the log has named as gone.
+    pub gone: BTreeSet<Partition>,
+    /// The offset of each partition up to which its records are stored, and may be committed.
+    pub stored: BTreeMap<Partition, i64>,
+    /// When the group threw this process out: it took all partitions away, or the consumer failed,
+    /// and no assignment has come since.
+    pub lost_since: Option<Instant>,
+    /// The last error. An error that needs an operator is not replaced by those that follow from
+    /// it.
+    pub last_error: Option<KafkaError>,
+}
+
+impl SourceReader {
+    /// A source without an assignment.
+    pub fn new(records: RecordReader) -> SourceReader {
+        SourceReader {
+            queue: SchemaQueue::default(),
+            stopped: BTreeMap::new(),
+            lost: vec![0; records.topics().len()],
+            needs_consumer: false,
+            fenced: false,
+            assignment_changed: false,
+            begun: false,
+            unassigned: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            stored: BTreeMap::new(),
+            lost_since: None,
+            last_error: None,
+            threads: None,
+            records,
+        }
+    }
+
+    /// Topics and partitions of this process whose reading stopped, with the reason.
+    pub fn stopped(&self) -> impl Iterator<Item = (&str, i32, &str)> {
+        let all = self.stopped.iter().map(|(p, why)| (self.name_of(*p), why));
+        all.map(|((topic, partition), why)| (topic, partition, why.as_str()))
+    }
+
+    /// Topic and number of a partition, for the log.
+    pub(super) fn name_of(&self, partition: Partition) -> (&str, i32) {
+        (self.records.topic(partition.topic), partition.partition)
+    }
+
+    /// Drops what is known of a partition whose assignment changes.
+    pub(super) fn reset(&mut self, partition: Partition) {
+        self.assignment_changed = true;
+        self.stopped.remove(&partition);
+        self.queue.clear(partition);
+    }
+}
