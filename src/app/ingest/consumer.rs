@@ -4,9 +4,9 @@
 //! poll to the next. For the length of one poll a [`SourceHandler`] borrows the reader together
 //! with the [`Topology`], and the consumer calls the handler.
 //!
-//! A record whose schema is not known yet waits in the [`SchemaQueue`], with all that follows it in
-//! its partition. A record of a partition that was given up after the record was fetched belongs to
-//! the next owner: it is not counted here.
+//! A record whose schema is not known yet waits in the [queue](super::schema_queue), with all that
+//! follows it in its partition. A record of a partition that was given up after the record was
+//! fetched belongs to the next owner: it is not counted here.
 
 mod membership;
 mod reader;
