@@ -4,7 +4,7 @@ use crate::report::moment::rfc3339;
 use serde_json::{Value, json};
 
 use super::api::identity;
-use crate::judge::{HistoryPoint, StreamReport};
+use crate::judge::{HistoryError, HistoryPoint, StreamReport};
 use crate::telemetry::Published;
 use crate::telemetry::verdict_words;
 
@@ -50,19 +50,20 @@ fn point(p: &HistoryPoint) -> Value {
     let (verdict, reason) = verdict_words(p.verdict);
     // A float as it was meant, not with the digits that a double adds to it.
     let short = |x: f32| x.to_string().parse::<f64>().unwrap_or_default();
-    let error = p.error.map(|e| {
+    let shown = |e: HistoryError| {
         json!({
             "estimate": short(e.estimate),
             "lower": short(e.lower),
             "upper": short(e.upper),
         })
-    });
+    };
     json!({
         "end_ms": p.end_ms,
         "end": rfc3339(p.end_ms),
         "n": p.n,
         "verdict": verdict,
         "reason": reason,
-        "error": error,
+        "error": p.error.map(shown),
+        "observed_expected": p.ratio.map(shown),
     })
 }

@@ -6,6 +6,7 @@
 use super::report::WindowReport;
 use super::stream::StreamId;
 use super::verdict::{Numbers, Verdict};
+use crate::stats::tolerance::Ratio;
 use serde::{Deserialize, Serialize};
 
 /// A judgement of a window of a stream.
@@ -30,14 +31,17 @@ pub struct HistoryPoint {
     pub n: u64,
     /// The verdict.
     pub verdict: Verdict,
-    /// The error; `None` where the window was not evaluated.
+    /// The ℓ2-ECE, of a kernel view the kernel calibration error; `None` where the window was not
+    /// evaluated.
     pub error: Option<HistoryError>,
+    /// Observed divided by expected outcomes of the rarer kind, where it may decide.
+    pub ratio: Option<HistoryError>,
 }
 
-/// An error with its interval: the ℓ2-ECE, of a kernel view the kernel calibration error.
+/// An error, or a ratio, with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct HistoryError {
-    /// Debiased estimate, 0 where its square is negative.
+    /// Estimate; of the ℓ2-ECE the debiased one, 0 where its square is negative.
     pub estimate: f32,
     /// Lower end of the interval.
     pub lower: f32,
@@ -53,6 +57,9 @@ impl HistoryPoint {
             n: report.n,
             verdict: report.verdict,
             error: report.evaluated().map(HistoryError::of),
+            ratio: (report.scores())
+                .and_then(|e| e.tolerance.ratio)
+                .map(HistoryError::of_ratio),
         }
     }
 }
@@ -67,6 +74,14 @@ impl HistoryError {
             estimate: estimate as f32,
             lower: numbers.lower() as f32,
             upper: numbers.upper() as f32,
+        }
+    }
+
+    fn of_ratio(ratio: Ratio) -> HistoryError {
+        HistoryError {
+            estimate: (ratio.observed / ratio.expected) as f32,
+            lower: ratio.lower as f32,
+            upper: ratio.upper as f32,
         }
     }
 }

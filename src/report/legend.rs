@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::judge::DecidedError;
 use crate::stats::axis::Axis;
 use crate::stats::evaluation::Evaluation;
 use crate::stats::kernel::window::WindowEvaluation;
@@ -35,21 +36,19 @@ pub fn reliability(e: &Evaluation, map: bool, body: &mut String) {
 }
 
 /// Below a history.
-pub fn history(points: usize, tolerance: bool, by_ratio: bool, body: &mut String) {
+pub fn history(points: usize, decided: Option<&DecidedError>, body: &mut String) {
+    let what = match decided.is_some_and(DecidedError::is_ratio) {
+        true => "Observed divided by expected outcomes, which decides here,",
+        false => "Estimated error",
+    };
+    let limit = match decided.and_then(|d| d.most) {
+        Some(most) if most > 0.0 => ", and the tolerance (dashed)",
+        _ => "",
+    };
     let _ = write!(
         body,
-        "<figcaption>Estimated error (line) with its interval (area){}, by the end of the window: {points} judgements, \
-         thinned as they age. Ribbon: full and red is miscalibrated, green is calibrated, low and grey is undecided.{}</figcaption>",
-        if tolerance {
-            ", and the tolerance (dashed)"
-        } else {
-            ""
-        },
-        if by_ratio {
-            " The ratio of observed to expected outcomes decides here, not this error."
-        } else {
-            ""
-        }
+        "<figcaption>{what} (line) with its interval (area){limit}, by the end of the window: {points} judgements, \
+         thinned as they age. Ribbon: full and red is miscalibrated, green is calibrated, low and grey is undecided.</figcaption>",
     );
 }
 

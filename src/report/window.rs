@@ -90,19 +90,12 @@ pub fn drawn(e: &Evaluation, map: Option<&Map>, body: &mut String) {
 }
 
 fn over_time(window: &WindowReport, past: &[HistoryPoint], body: &mut String) {
-    let tolerance = window.scores().map(|e| e.tolerance.tolerance);
-    let Some(drawn) = history::html(past, tolerance) else {
+    let decided = window.evaluated().map(DecidedError::of);
+    let Some(drawn) = history::html(past, decided.as_ref()) else {
         return;
     };
     let _ = write!(body, "<figure><h3>Over time</h3>{drawn}");
-    let by_ratio = window.evaluated().map(DecidedError::of);
-    let by_ratio = by_ratio.is_some_and(|e| e.is_ratio());
-    legend::history(
-        past.len(),
-        tolerance.is_some_and(|t| t > 0.0),
-        by_ratio,
-        body,
-    );
+    legend::history(past.len(), decided.as_ref(), body);
     body.push_str("</figure>");
 }
 

@@ -1,7 +1,7 @@
 //! The history on disk: a file that grows by frames, and is written again when most of it is old.
 //!
 //! ```text
-//! history.log:  "TLHIST1\n"  frame*        frame:  length u32, CRC-32 u32, postcard
+//! history.log:  "TLHIST2\n"  frame*        frame:  length u32, CRC-32 u32, postcard
 //! ```
 //!
 //! A frame holds what one stream gained. Frames that come later replace or thin those before, by
@@ -21,7 +21,7 @@ use crate::telemetry::history::{History, HistoryAlert};
 /// Name of the file in the state directory.
 pub const FILE: &str = "history.log";
 
-const MAGIC: &[u8; 8] = b"TLHIST1\n";
+const MAGIC: &[u8; 8] = b"TLHIST2\n";
 /// Longer frames are damaged: a stream has a few windows of a few hundred points.
 const FRAME_BYTES_MAX: usize = 4 << 20;
 /// The file is written again when it has this many bytes more than twice what it had after that.
@@ -199,6 +199,7 @@ mod tests {
             n: 7,
             verdict: Verdict::Calibrated,
             error: None,
+            ratio: None,
         };
         HistoryEntry {
             stream: StreamId {

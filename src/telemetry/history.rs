@@ -318,6 +318,7 @@ mod tests {
                 lower: 0.0,
                 upper: 0.02,
             }),
+            ratio: None,
         }
     }
 

@@ -146,6 +146,11 @@ fn a_stream_shows_its_past_in_a_drawing_and_in_the_api() {
                 lower: 0.0,
                 upper: 0.02,
             }),
+            ratio: Some(HistoryError {
+                estimate: 1.5,
+                lower: 1.25,
+                upper: 1.75,
+            }),
         };
         published.history.observe(&stream, "5m", point);
     }
@@ -169,6 +174,7 @@ fn a_stream_shows_its_past_in_a_drawing_and_in_the_api() {
         (points.len(), &points[7]["error"]["estimate"]),
         (50, &0.01.into())
     );
+    assert_eq!(points[7]["observed_expected"]["upper"], 1.75);
     assert_eq!(history["alerts"][0]["severity"], "page");
     let since = points[40]["end_ms"].as_i64().expect("a time");
     let late = server.json(&format!("{path}?window=5m&since_ms={since}"));

@@ -1,4 +1,5 @@
-//! The error of a window over time, with its interval, the tolerance and the verdicts.
+//! The error of a window over time, with its interval, the tolerance and the verdicts: the error
+//! that decides now, be it the ℓ2-ECE or the ratio of observed to expected outcomes.
 //!
 //! The interval is a band, the estimate a line, and a point by itself a dot. Below lies a ribbon
 //! with the verdict of each stretch, low, middle or high as well as in colour. Where a window was
@@ -6,7 +7,7 @@
 
 use std::fmt::Write;
 
-use crate::judge::{HistoryError, HistoryPoint, Verdict};
+use crate::judge::{DecidedError, HistoryError, HistoryPoint, Verdict};
 use crate::report::html::number;
 use crate::report::moment::clock;
 
@@ -18,30 +19,44 @@ const HEIGHT: f64 = 120.0;
 const RIBBON: f64 = 18.0;
 const GAP: f64 = 8.0;
 
-/// Draws the points of a window, the oldest first; nothing with fewer than two moments or without
-/// an estimate.
-pub fn html(points: &[HistoryPoint], tolerance: Option<f64>) -> Option<String> {
+/// An estimate at the end of a window.
+type At = (i64, HistoryError);
+
+/// Draws the points of a window, the oldest first, by what its last evaluation compared with what
+/// is tolerated; nothing with fewer than two moments or without an estimate.
+pub fn html(points: &[HistoryPoint], decided: Option<&DecidedError>) -> Option<String> {
     let (first, last) = (points.first()?.end_ms, points.last()?.end_ms);
-    if first >= last || points.iter().all(|p| p.error.is_none()) {
+    let by_ratio = decided.is_some_and(DecidedError::is_ratio);
+    let errors = points.iter().filter_map(|p| {
+        let error = if by_ratio { p.ratio } else { p.error };
+        Some((p.end_ms, error?))
+    });
+    let errors: Vec<At> = errors.collect();
+    if first >= last || errors.is_empty() {
         return None;
     }
+    let most = decided.and_then(|d| d.most).filter(|most| *most > 0.0);
+    let limits: Vec<f64> = most
+        .into_iter()
+        .chain(most.filter(|_| by_ratio).map(f64::recip))
+        .collect();
     let scale = Scale {
         first,
         last,
-        most: most(points, tolerance),
+        most: highest(&errors, &limits),
     };
     let height = TOP + HEIGHT + GAP + RIBBON;
     let mut out = String::from("<div class=plot>");
     frame(&scale, height, &mut out);
-    for run in runs(points) {
+    for run in runs(errors) {
         area(run, &scale, &mut out);
     }
-    if let Some(tolerance) = tolerance.filter(|t| *t > 0.0) {
-        let y = scale.y(tolerance as f32);
+    for limit in limits {
+        let y = scale.y(limit as f32);
         let _ = write!(
             out,
             "<path class=limit fill=none d=\"M0 {y:.1}H{WIDTH}\"><title>tolerance {}</title></path>",
-            number(tolerance)
+            number(limit)
         );
     }
     ribbon(points, &scale, &mut out);
@@ -69,15 +84,15 @@ impl Scale {
     }
 }
 
-/// The greatest error that is drawn: a little above all estimates, and above most intervals.
-fn most(points: &[HistoryPoint], tolerance: Option<f64>) -> f32 {
-    let errors = points.iter().filter_map(|p| p.error);
-    let mut uppers: Vec<f32> = errors.clone().map(|e| e.upper).collect();
+/// The greatest error that is drawn: a little above all estimates and limits, and above most
+/// intervals.
+fn highest(errors: &[At], limits: &[f64]) -> f32 {
+    let mut uppers: Vec<f32> = errors.iter().map(|(_, e)| e.upper).collect();
     uppers.sort_by(f32::total_cmp);
-    let usual = uppers.get(uppers.len() * 9 / 10).copied().unwrap_or(0.0);
-    let estimates = errors.map(|e| e.estimate).fold(0.0, f32::max);
-    let limit = tolerance.unwrap_or(0.0) as f32;
-    1.1 * usual.max(estimates).max(limit).max(1e-4)
+    let usual = uppers.get(uppers.len() * 9 / 10).copied();
+    let others = errors.iter().map(|(_, e)| e.estimate);
+    let others = others.chain(limits.iter().map(|limit| *limit as f32));
+    1.1 * others.chain(usual).fold(1e-4, f32::max)
 }
 
 /// Axis of the error.
@@ -104,9 +119,7 @@ fn frame(scale: &Scale, height: f64, out: &mut String) {
 }
 
 /// Stretches of evaluated points without a gap: one of more than three times the middle distance.
-fn runs(points: &[HistoryPoint]) -> Vec<Vec<(i64, HistoryError)>> {
-    let known = points.iter().filter_map(|p| Some((p.end_ms, p.error?)));
-    let known: Vec<(i64, HistoryError)> = known.collect();
+fn runs(known: Vec<At>) -> Vec<Vec<At>> {
     let mut distances: Vec<i64> = known.windows(2).map(|w| w[1].0 - w[0].0).collect();
     distances.sort_unstable();
     // Old points lie further apart than new ones, so the greater distances count too.
@@ -114,7 +127,7 @@ fn runs(points: &[HistoryPoint]) -> Vec<Vec<(i64, HistoryError)>> {
         .get(distances.len() * 9 / 10)
         .copied()
         .unwrap_or(0);
-    let mut runs: Vec<Vec<(i64, HistoryError)>> = Vec::new();
+    let mut runs: Vec<Vec<At>> = Vec::new();
     for point in known {
         match runs.last_mut() {
             Some(run) if run.last().is_some_and(|p| point.0 - p.0 <= 3 * usual) => run.push(point),
@@ -125,8 +138,8 @@ fn runs(points: &[HistoryPoint]) -> Vec<Vec<(i64, HistoryError)>> {
 }
 
 /// The band of the interval and the line of the estimate.
-fn area(run: Vec<(i64, HistoryError)>, scale: &Scale, out: &mut String) {
-    let title = |(ms, e): &(i64, HistoryError)| {
+fn area(run: Vec<At>, scale: &Scale, out: &mut String) {
+    let title = |(ms, e): &At| {
         format!(
             "{} UTC: {:.4} ({:.4} to {:.4})",
             clock(*ms),
@@ -192,6 +205,7 @@ fn ribbon(points: &[HistoryPoint], scale: &Scale, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::Quantity;
 
     fn point(end_ms: i64, estimate: Option<f32>) -> HistoryPoint {
         HistoryPoint {
@@ -207,6 +221,23 @@ mod tests {
                 lower: 0.5 * estimate,
                 upper: 2.0 * estimate,
             }),
+            ratio: estimate.map(|estimate| HistoryError {
+                estimate: 100.0 * estimate,
+                lower: 50.0 * estimate,
+                upper: 200.0 * estimate,
+            }),
+        }
+    }
+
+    fn decided(quantity: Quantity, most: f64) -> DecidedError {
+        DecidedError {
+            quantity,
+            estimate: 0.0,
+            lower: 0.0,
+            upper: 0.0,
+            contains_zero: true,
+            confidence: 0.9,
+            most: Some(most),
         }
     }
 
@@ -221,10 +252,26 @@ mod tests {
         let mut points: Vec<HistoryPoint> = (0..20).map(|i| point(i * 1000, Some(0.01))).collect();
         points.push(point(20_000, None));
         points.extend((200..220).map(|i| point(i * 1000, Some(0.09))));
-        let drawn = html(&points, Some(0.02)).expect("more than two");
+        let decided_by = decided(Quantity::EceL2, 0.02);
+        let drawn = html(&points, Some(&decided_by)).expect("more than two");
         assert_eq!(drawn.matches("<polyline").count(), 2);
         assert_eq!(drawn.matches("<rect").count(), 3);
         assert!(drawn.contains("v-bad") && drawn.contains("tolerance 0.0200"));
         assert!(!drawn.contains("NaN") && !drawn.contains("inf"));
+    }
+
+    #[test]
+    fn a_ratio_that_decides_is_drawn_between_its_limits() {
+        let points: Vec<HistoryPoint> = (0..20).map(|i| point(i * 1000, Some(0.009))).collect();
+        let by_ratio = decided(Quantity::ObservedExpected, 1.25);
+        let drawn = html(&points, Some(&by_ratio)).expect("more than two");
+        assert!(drawn.contains("tolerance 1.25") && drawn.contains("tolerance 0.8"));
+        assert!(drawn.contains("0.9000 (0.4500 to 1.8000)"), "{drawn}");
+        // A little above the intervals.
+        assert!(drawn.contains(">1.980<"), "{drawn}");
+        let none: Vec<HistoryPoint> = (points.into_iter())
+            .map(|p| HistoryPoint { ratio: None, ..p })
+            .collect();
+        assert_eq!(html(&none, Some(&by_ratio)), None);
     }
 }
