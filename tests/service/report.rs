@@ -216,7 +216,7 @@ fn a_page_of_a_replay_has_each_stream_and_window_with_its_past() {
     let text = page(&["replay", &file], &folder.join("r.html"));
     let body = text.split_once("<main>").expect("a body").1;
     assert!(
-        body.contains("1 of 2 streams have a window that is miscalibrated"),
+        body.contains("events: 1 miscalibrated in some window, "),
         "{body}"
     );
     assert!(body.contains("sound&lt;1&gt;") && !body.contains("sound<1>"));

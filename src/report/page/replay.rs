@@ -78,16 +78,12 @@ fn summary(name: &str, counts: &str, streams: &[StreamPart<'_>]) -> String {
     let good = has(|r| {
         !r.windows.iter().any(is_bad) && r.windows.iter().any(|w| w.verdict == Verdict::Calibrated)
     });
-    let of = |n: usize| if n == 1 { "stream" } else { "streams" };
+    let undecided = streams.len() - bad - good;
     format!(
-        "<h1>Are the models' probabilities true?</h1><p class=lead>{}</p><p class=words>At the end of the events, {bad} of {} \
-         {} have a window that is miscalibrated, {good} have none and one that is calibrated, {} are undecided. The alert of \
-         {fires} {} fires.</p><p class=sub>{}</p>",
+        "<h1>Are the models' probabilities true?</h1><p class=lead>{}</p><p class=words>Streams at the end of the events: \
+         {bad} miscalibrated in some window, {good} calibrated, {undecided} undecided. Alerts that fire: {fires}.</p>\
+         <p class=sub>{}</p>",
         escape(name),
-        streams.len(),
-        of(streams.len()),
-        streams.len() - bad - good,
-        of(fires),
         escape(counts)
     )
 }
