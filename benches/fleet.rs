@@ -5,8 +5,8 @@
 //!
 //! Two real processes, one that counts (`verdicts = "none"`) and one that judges (`"all"`,
 //! `judge_partitions`), read and judge a topic of 4 partitions, filled before. Each stream is a
-//! model of its own, has 10 events a second of event time unless said, and lies in one partition. Their
-//! processor time is taken from /proc. Five runs:
+//! model of its own, has 10 events a second of event time unless said, and lies in one partition.
+//! The processor time of both is taken from /proc. Five runs:
 //!
 //! ```text
 //! few      4 streams of 1000 events a second each: hardly anything but events
