@@ -363,12 +363,6 @@ windows = ["1m"]
         )
     }
 
-    /// A record of so many rows.
-    fn of_rows(count: usize) -> String {
-        let rows = vec![r#"{"id":"i","z":0.5,"y":1,"country":"c"}"#; count].join(",");
-        format!(r#"{{"model":"m","time_ms":1760000000000,"rows":[{rows}]}}"#)
-    }
-
     #[test]
     fn buffers_that_are_kept_hold_no_more_than_a_batch_may() {
         let config = kafka_config(CONFIG);
@@ -376,30 +370,33 @@ windows = ["1m"]
         let decoder = || decoder_of(&config.sources[0]);
         let threads = DecodeThreads::new(&pool, decoder).expect("valid");
         let mut threads = threads.expect("two threads");
-        let (small, large) = (of_rows(1), of_rows(1000));
-        assert!(large.len() <= SHARED_RECORD_BYTES_MAX);
-        let record = |payload: &'static str| Record {
+        let (id, country) = ("i".repeat(100), "c".repeat(60));
+        let row = format!(r#"{{"id":"{id}","z":0.5,"y":1,"country":"{country}"}}"#);
+        let rows = vec![row; 20].join(",");
+        let payload = format!(r#"{{"model":"m","time_ms":1760000000000,"rows":[{rows}]}}"#);
+        let record = Record {
             payload: payload.as_bytes(),
             ..Record::default()
         };
-        let (small, large) = (record(small.leak()), record(large.leak()));
-        for chunks in (4..20).rev() {
-            let mut batch = vec![small; chunks * CHUNK];
-            batch.extend([large; CHUNK]);
+        let batch = vec![record; 32 * CHUNK];
+        let held = |threads: &DecodeThreads| threads.spare.iter().map(Decoded::held).sum();
+        // A thread fills some buffers, and others with the next batch.
+        for _ in 0..8 {
             let (mut shared, mut left) = (0, 0);
-            threads.each(&[], &batch, |_, rows| {
-                match rows.and_then(|r| r.each(|_, _| {})) {
-                    Some(_) => shared += 1,
-                    None => left += 1,
-                }
-            });
-            assert_eq!(shared + left, batch.len());
-            assert!(shared > chunks * CHUNK && left > 0, "{shared} and {left}");
-            let held: usize = threads.spare.iter().map(Decoded::held).sum();
-            assert!(held <= 2 * DECODED_BYTES_MAX, "{held} after {chunks}");
-            assert!(threads.spare.len() > chunks / 2, "{chunks}");
+            let count = |_: &Record<'_>, rows: Option<Rows<'_>>| match rows
+                .and_then(|r| r.each(|_, _| {}))
+            {
+                Some(rows) => shared += rows,
+                None => left += 1,
+            };
+            threads.each(&[], &batch, count);
+            assert_eq!(shared / 20 + left, batch.len());
+            assert!(shared > 0 && left > 0, "{shared} and {left}");
+            let held: usize = held(&threads);
+            assert!(held <= 2 * DECODED_BYTES_MAX, "{held}");
             assert!(threads.spare.iter().all(|buffer| buffer.bytes() == 0));
         }
+        assert!(held(&threads) > DECODED_BYTES_MAX);
     }
 
     #[test]
