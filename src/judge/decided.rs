@@ -95,7 +95,7 @@ impl DecidedError {
         match ratio {
             Some(r) => DecidedError {
                 quantity: Quantity::ObservedExpected,
-                estimate: r.observed / r.expected,
+                estimate: r.estimate(),
                 lower: r.lower,
                 upper: r.upper,
                 contains_zero: r.lower <= 0.0,

@@ -79,7 +79,7 @@ impl HistoryError {
 
     fn of_ratio(ratio: Ratio) -> HistoryError {
         HistoryError {
-            estimate: (ratio.observed / ratio.expected) as f32,
+            estimate: ratio.estimate() as f32,
             lower: ratio.lower as f32,
             upper: ratio.upper as f32,
         }

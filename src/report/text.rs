@@ -148,7 +148,7 @@ fn numbers(out: &mut String, e: &Evaluation) -> std::fmt::Result {
     if let Some(r) = &e.tolerance.ratio {
         let text = format!(
             "{:.3} ({:.3} to {:.3}; tolerated {:.3} to {:.3})",
-            r.observed / r.expected,
+            r.estimate(),
             r.lower,
             r.upper,
             1.0 / r.most,

@@ -144,10 +144,7 @@ fn figures(e: &Evaluation, body: &mut String) {
     let mut rows: Vec<(String, String)> = Vec::new();
     let mut row = |name: &str, value: String| rows.push((name.to_owned(), value));
     if let Some(r) = &e.tolerance.ratio {
-        row(
-            "observed/expected",
-            format!("{:.2}", r.observed / r.expected),
-        );
+        row("observed/expected", format!("{:.2}", r.estimate()));
         let interval = format!("{:.2} to {:.2}", r.lower, r.upper);
         row(&format!("its {percent:.0} % interval"), interval);
         let tolerated = format!("{:.2} to {:.2}", 1.0 / r.most, r.most);

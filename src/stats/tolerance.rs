@@ -189,6 +189,11 @@ pub struct Ratio {
 }
 
 impl Ratio {
+    /// The ratio itself: observed divided by expected.
+    pub fn estimate(&self) -> f64 {
+        self.observed / self.expected
+    }
+
     /// The interval lies beyond [1/`most`, `most`]: miscalibrated, if the test rejects.
     pub fn is_off(&self) -> bool {
         self.lower > self.most || self.upper < 1.0 / self.most
@@ -352,7 +357,7 @@ impl Compared<'_> {
                 // (z₀.₉₅ + z₀.₉)² and z₀.₉₅².
                 let bar = r.most.ln();
                 let centred = 8.564 / (bar * bar);
-                let off = (r.observed / r.expected).ln().abs() - bar;
+                let off = r.estimate().ln().abs() - bar;
                 let near = if r.observed > 0.0 {
                     2.706 / (off * off)
                 } else {

@@ -88,6 +88,7 @@ impl SourceConsumer {
     ) -> Result<SourceConsumer, AppError> {
         let mut records = RecordReader::new(&options, base, registry)?;
         let threads = DecodeThreads::new(pool, || decoder_of(&options))?;
+        records.learned = threads.as_ref().map(|_| Vec::new());
         let failed = |error: KafkaError| source_error(&options, &error);
         let consumer = Consumer::new(&options.kafka, brokers.as_ref()).map_err(failed)?;
         records.dead_letters = DeadLetter::new(&options.kafka).map_err(failed)?;
@@ -95,10 +96,7 @@ impl SourceConsumer {
             options,
             brokers,
             consumer,
-            source: SourceReader {
-                threads,
-                ..SourceReader::new(records)
-            },
+            source: SourceReader::new(records, threads),
             recreate_at: None,
             fenced: false,
             returning: false,
@@ -231,10 +229,11 @@ impl SourceHandler<'_> {
 
 impl Handler for SourceHandler<'_> {
     fn records(&mut self, batch: &[Record<'_>]) {
-        let learned = std::mem::take(&mut self.source.records.learned);
         match self.source.threads.take() {
             None => batch.iter().for_each(|record| self.admit(record, None)),
             Some(mut threads) => {
+                let learned = self.source.records.learned.replace(Vec::new());
+                let learned = learned.unwrap_or_default();
                 threads.each(&learned, batch, |record, rows| self.admit(record, rows));
                 self.source.threads = Some(threads);
             }

@@ -41,8 +41,9 @@ pub struct RecordReader {
     topics: Vec<String>,
     models: Models,
     decoder: SourceDecoder,
-    /// Schemas that the decoder has learned since this was last emptied.
-    pub learned: Vec<(Needed, SchemaText)>,
+    /// Schemas that the decoder has learned and other decoders are still to; `None` where there
+    /// are no others.
+    pub learned: Option<Vec<(Needed, SchemaText)>>,
     registry: Option<Arc<Registry>>,
     /// Where rejected records go; `None` where no topic is configured.
     pub dead_letters: Option<DeadLetter>,
@@ -68,7 +69,7 @@ impl RecordReader {
             topics: source.kafka.topics.clone(),
             models: Models::new(&source.models),
             decoder: decoder_of(source)?,
-            learned: Vec::new(),
+            learned: None,
             registry: registry.cloned(),
             dead_letters: None,
             stats: None,
@@ -170,7 +171,9 @@ impl RecordReader {
             Some(rows) => rows,
             None => {
                 let learn = |needed: Needed, schema: &SchemaText| {
-                    self.learned.push((needed, schema.clone()));
+                    if let Some(learned) = &mut self.learned {
+                        learned.push((needed, schema.clone()));
+                    }
                 };
                 let (topic, registry) = (record.topic, self.registry.as_deref());
                 match prepare(&mut self.decoder, (topic, record.payload), registry, learn) {

@@ -31,11 +31,14 @@ pub fn html(points: &[HistoryPoint], decided: Option<&DecidedError>) -> Option<S
         let error = if by_ratio { p.ratio } else { p.error };
         Some((p.end_ms, error?))
     });
-    let errors: Vec<At> = errors.collect();
+    // The ratio of a window in which next to nothing is expected has no bound.
+    let errors: Vec<At> = errors.filter(|(_, e)| e.upper.is_finite()).collect();
     if first >= last || errors.is_empty() {
         return None;
     }
-    let most = decided.and_then(|d| d.most).filter(|most| *most > 0.0);
+    let most = decided
+        .and_then(|d| d.most)
+        .filter(|most| *most > 0.0 && (*most as f32).is_finite());
     let limits: Vec<f64> = most
         .into_iter()
         .chain(most.filter(|_| by_ratio).map(f64::recip))
@@ -269,6 +272,18 @@ mod tests {
         assert!(drawn.contains("0.9000 (0.4500 to 1.8000)"), "{drawn}");
         // A little above the intervals.
         assert!(drawn.contains(">1.980<"), "{drawn}");
+        let mut boundless = points.clone();
+        boundless[9].ratio = Some(HistoryError {
+            estimate: 0.0,
+            lower: 0.0,
+            upper: f32::INFINITY,
+        });
+        let drawn = html(
+            &boundless,
+            Some(&decided(Quantity::ObservedExpected, 1e300)),
+        );
+        let drawn = drawn.expect("more than two");
+        assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
         let none: Vec<HistoryPoint> = (points.into_iter())
             .map(|p| HistoryPoint { ratio: None, ..p })
             .collect();

@@ -284,7 +284,7 @@ fn calibration(e: &Evaluation, samples: &mut Samples) {
         }
     }
     if let Some(r) = &e.tolerance.ratio {
-        put(Id::ObservedExpected, r.observed / r.expected);
+        put(Id::ObservedExpected, r.estimate());
         put(Id::ObservedExpectedLower, r.lower);
         put(Id::ObservedExpectedUpper, r.upper);
         put(Id::ObservedExpectedTolerance, r.most);

@@ -45,7 +45,7 @@ pub struct SourceReader {
 
 impl SourceReader {
     /// A source without an assignment.
-    pub fn new(records: RecordReader) -> SourceReader {
+    pub fn new(records: RecordReader, threads: Option<DecodeThreads>) -> SourceReader {
         SourceReader {
             queue: SchemaQueue::default(),
             stopped: BTreeMap::new(),
@@ -59,7 +59,7 @@ impl SourceReader {
             stored: BTreeMap::new(),
             lost_since: None,
             last_error: None,
-            threads: None,
+            threads,
             records,
         }
     }
