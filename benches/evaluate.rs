@@ -130,6 +130,12 @@ fn main() {
         (z, rng.uniform() < z)
     });
     let rare = sums(&rare.collect::<Vec<_>>(), logit);
+    for n in [20, 60, 150] {
+        let few = sums(&sample(n, 1), Axis::Linear);
+        best(&format!("full evaluation, n = {n}, drawn"), 100, || {
+            black_box(evaluate(black_box(&few), &options));
+        });
+    }
     best("full evaluation, 99 rare outcomes, drawn", 100, || {
         black_box(evaluate(black_box(&rare), &options));
     });

@@ -98,7 +98,8 @@ fn settled(of: &[&Service], expected: usize, until_ms: i64) -> BTreeMap<String, 
         let end_ms = stream["windows"][0]["end_ms"].as_i64();
         stream["model"] == "last" || end_ms.is_some_and(|ms| ms >= until_ms)
     };
-    wait_for("the last verdicts", 3 * LIMIT, || {
+    let limit = 3 * LIMIT + Duration::from_millis(20) * expected as u32;
+    wait_for("the last verdicts", limit, || {
         let complete =
             |all: &BTreeMap<String, Value>| all.len() == expected && all.values().all(judged);
         let once = || streams(of).inspect_err(|twice| println!("{twice}")).ok();

@@ -35,27 +35,31 @@ fn joint_p_value(columns: &[&[f64]], observed: &[f64]) -> f64 {
         .map(|(c, o)| 1 + reaching(c, *o));
     let best = ranks.min().unwrap_or(usize::MAX);
     let mut extreme = vec![false; total];
-    let mut order: Vec<(f64, usize)> = Vec::with_capacity(total);
-    let falling = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0);
+    let mut order: Vec<f64> = Vec::with_capacity(total);
+    let falling = |a: &f64, b: &f64| b.total_cmp(a);
     for (column, &observed) in columns.iter().zip(observed) {
         order.clear();
-        order.extend(column.iter().copied().zip(0..));
+        order.extend_from_slice(column);
         if best < total {
             order.select_nth_unstable_by(best, falling);
             // One more, to see whether the last has a tie beyond.
             order.truncate(best + 1);
         }
         order.sort_unstable_by(falling);
-        let mut rank = 0;
-        for (i, &(t, replicate)) in order.iter().enumerate() {
+        let (mut rank, mut least) = (0, f64::INFINITY);
+        for (i, &t) in order.iter().enumerate() {
+            let bar = t - slack(t);
             // Equal statistics share the rank of the last of them.
             if i >= rank {
-                let bar = t - slack(t);
-                rank = i + order[i..].partition_point(|o| o.0 >= bar);
+                rank = i + order[i..].partition_point(|&o| o >= bar);
             }
-            let behind = observed >= t - slack(t);
-            extreme[replicate] |= rank + usize::from(behind) <= best;
+            if rank + usize::from(observed >= bar) > best {
+                break;
+            }
+            least = t;
         }
+        let each = extreme.iter_mut().zip(*column);
+        each.for_each(|(extreme, &t)| *extreme |= t >= least);
     }
     let extreme = extreme.iter().filter(|&&e| e).count();
     (1 + extreme) as f64 / (1 + total) as f64
@@ -70,15 +74,23 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// Of so many replicates, each as `draw` gives it.
-    pub fn of(observed: Vec<f64>, replicates: usize, mut draw: impl FnMut() -> Vec<f64>) -> Ranks {
+    /// Of observed statistics, and a column of replicates for each.
+    pub fn new(observed: Vec<f64>, columns: Vec<Vec<f64>>) -> Ranks {
+        Ranks { observed, columns }
+    }
+
+    /// Of so many replicates, each as `draw` adds it to an empty list.
+    pub fn of(observed: Vec<f64>, replicates: usize, mut draw: impl FnMut(&mut Vec<f64>)) -> Ranks {
         let mut columns = vec![Vec::with_capacity(replicates); observed.len()];
+        let mut drawn = Vec::with_capacity(observed.len());
         for _ in 0..replicates {
-            for (column, value) in columns.iter_mut().zip(draw()) {
-                column.push(value);
+            drawn.clear();
+            draw(&mut drawn);
+            for (column, value) in columns.iter_mut().zip(&drawn) {
+                column.push(*value);
             }
         }
-        Ranks { observed, columns }
+        Ranks::new(observed, columns)
     }
 
     /// R, the number of replicates.

@@ -15,7 +15,7 @@
 //! never drawn, and below ten no level takes part.
 //!
 //! The cells of the finest level stand for their events by their mean vector. In each the likeliest
-//! outcome t is taken to happen, and the others are hits, which are drawn by geometric jumps. A hit
+//! outcome t is taken to happen, and the others are hits ([`crate::conditional::hits`]). A hit
 //! of class c in a cell with D = ΣU changes, with p the mean vector of its leaf,
 //!
 //! ```text
@@ -34,7 +34,7 @@
 use super::cell::Name;
 use super::level::{VectorCell, VectorLevel};
 use crate::conditional::{
-    INFORMATION_DRAWN, INFORMATION_MIN, hits::Group, in_family, rank::Ranks, replicates, trusts,
+    INFORMATION_DRAWN, INFORMATION_MIN, hits::Hits, in_family, rank::Ranks, replicates, trusts,
 };
 use crate::null::Moments;
 use crate::rng::Rng;
@@ -297,23 +297,22 @@ fn drawn(
     let tier = |l: &VectorLevel, w: fn(f64) -> f64| Tier::of(l, &leaves, finest, w);
     let mut tiers: Vec<Tier> = levels.iter().map(|l| tier(l, |n| 1.0 / n)).collect();
     tiers.extend(interval.map(|at| tier(&levels[at], |n| 1.0 / (n - 1.0))));
-    let mut all = |hits: &[(usize, Option<usize>)]| -> Vec<f64> {
+    let mut all = |hits: &[(usize, Option<usize>)], out: &mut Vec<f64>| {
         let tiers = tiers.iter_mut();
-        tiers.map(|tier| tier.statistic(&leaves, hits)).collect()
+        out.extend(tiers.map(|tier| tier.statistic(&leaves, hits)));
     };
-    let observed = all(&observed_hits(&leaves, finest));
+    let mut observed = Vec::new();
+    all(&observed_hits(&leaves, finest), &mut observed);
     let rare = (leaves.iter().zip(&finest.cells)).map(|(l, c)| (l.rare, c.count));
-    let (mut rng, groups) = (Rng::new(SEED), Group::all(rare, 1.0));
-    let mut places = Vec::new();
-    Ranks::of(observed, replicates, || {
-        places.clear();
-        groups.iter().for_each(|g| g.draw(&mut rng, &mut places));
-        let mut hits = Vec::with_capacity(places.len());
-        for &at in &places {
-            let at = at as usize;
-            hits.push((at, leaves[at].outcome(rng.uniform())));
+    let (mut rng, mut places) = (Rng::new(SEED), Hits::of(rare, 1.0));
+    let mut hits = Vec::new();
+    Ranks::of(observed, replicates, |out| {
+        hits.clear();
+        hits.extend(places.next(&mut rng).iter().map(|&at| (at as usize, None)));
+        for (at, outcome) in &mut hits {
+            *outcome = leaves[*at].outcome(rng.uniform());
         }
-        all(&hits)
+        all(&hits, out);
     })
 }
 
