@@ -32,10 +32,11 @@ use crate::telemetry::Published;
 
 mod saving;
 
-/// Time between two ticks: short compared with any slide, long compared with the cost of a tick.
+/// Least time between two ticks: short compared with any slide. Where streams are many, ticks are
+/// [rarer](super::timers).
 const TICK: Duration = Duration::from_millis(100);
-/// Time between two publications of sizes and comparisons, which walk over all state; scrapes come
-/// every few seconds.
+/// Least time between two publications of sizes and comparisons, which walk over all state; scrapes
+/// come every few seconds.
 const SIZES: Duration = Duration::from_secs(1);
 /// How long queued notifications and audit entries may take at the end. The rest of the
 /// notifications is sent after the next start.
@@ -150,14 +151,16 @@ impl EngineLoop {
         self.topology.advance();
         self.publish_readiness();
         self.apply_reloads();
-        if self.timers.tick.due(TICK) {
-            self.tick();
+        if let Some(passed) = self.timers.tick.due(TICK) {
+            self.tick(passed);
+            self.timers.tick.done();
         }
-        if self.timers.sizes.due(SIZES) {
+        if self.timers.sizes.due(SIZES).is_some() {
             self.publish_directory();
             self.publish_sizes();
+            self.timers.sizes.done();
         }
-        if !self.is_writing() && self.timers.save.due(self.snapshot_every) {
+        if !self.is_writing() && self.timers.save.due(self.snapshot_every).is_some() {
             self.save();
         }
         self.timers.records
@@ -184,7 +187,8 @@ impl EngineLoop {
         }
     }
 
-    fn tick(&mut self) {
+    /// What is due after `passed` since the tick before.
+    fn tick(&mut self, passed: Duration) {
         if self.topology.stands_by() {
             self.stop_alerts();
         }
@@ -202,7 +206,7 @@ impl EngineLoop {
         let lost = [journal, notifications, self.audit.lost()];
         self.published
             .update(|facts| facts.alert_writes_lost = lost);
-        self.publish_taps();
+        self.publish_taps(passed);
         self.publish_suspended();
         self.publish_facts();
         publish::reports(&self.published, &self.topology, &mut self.reports);
@@ -232,8 +236,8 @@ impl EngineLoop {
     }
 
     /// Publishes the tapped pairs since the last tick, while a client listens.
-    fn publish_taps(&mut self) {
-        let seconds = TICK.as_secs_f64();
+    fn publish_taps(&mut self, passed: Duration) {
+        let seconds = passed.as_secs_f64();
         let wanted = self.published.taps.wanted(seconds);
         let (pairs, passed) = self.topology.tap(wanted);
         if !pairs.is_empty() || passed > 0 {
@@ -357,7 +361,7 @@ impl EngineLoop {
     /// Ends in order. An error: the last snapshot was not written.
     fn finish(&mut self) -> Result<(), String> {
         tracing::info!("stopping: no more records are read");
-        self.tick();
+        self.tick(TICK);
         let saved = self.save_and_wait();
         self.consumers.iter().for_each(SourceConsumer::flush);
         self.stop_alerts();

@@ -28,28 +28,75 @@ impl Default for Timers {
     }
 }
 
-/// When something was last done that is due again after a period.
+/// Work that walks over all streams takes at most one part in so many of the time, while that does
+/// not make it rarer than [`RAREST`].
+const SHARE: u32 = 20;
+
+const RAREST: Duration = Duration::from_secs(2);
+
+/// When something was last done that is due again after a period, and how long it took.
 #[derive(Debug)]
-pub(super) struct Timer(Instant);
+pub(super) struct Timer {
+    last: Instant,
+    took: Duration,
+}
 
 impl Default for Timer {
     fn default() -> Timer {
-        Timer(Instant::now())
+        Timer {
+            last: Instant::now(),
+            took: Duration::ZERO,
+        }
     }
 }
 
 impl Timer {
     /// Makes it due now.
     pub(super) fn bring_forward(&mut self, period: Duration) {
-        self.0 = self.0.checked_sub(period).unwrap_or(self.0);
+        self.last = self.last.checked_sub(period).unwrap_or(self.last);
     }
 
-    /// Whether the period has passed since this was last true.
-    pub(super) fn due(&mut self, period: Duration) -> bool {
-        let due = self.0.elapsed() >= period;
+    /// Whether the period has passed since this was last so, or a longer one if the work
+    /// [takes](Timer::done) too large a share of it; then, how much has passed.
+    pub(super) fn due(&mut self, period: Duration) -> Option<Duration> {
+        let period = period.max((SHARE * self.took).min(RAREST));
+        let passed = self.last.elapsed();
+        let due = passed >= period;
         if due {
-            self.0 = Instant::now();
+            self.last = Instant::now();
         }
-        due
+        due.then_some(passed)
+    }
+
+    /// The work that was due is done.
+    pub(super) fn done(&mut self) {
+        self.took = self.last.elapsed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_takes_long_is_done_less_often_and_never_too_rarely() {
+        let passed = |seconds: u64, took_ms: u64| {
+            let (mut timer, passed) = (Timer::default(), Duration::from_secs(seconds));
+            timer.took = Duration::from_millis(took_ms);
+            timer.bring_forward(passed);
+            timer
+        };
+        let period = Duration::from_millis(100);
+        assert_eq!(Timer::default().due(period), None);
+        let since = passed(1, 40).due(period).expect("40 ms a second");
+        assert!(since >= Duration::from_secs(1));
+        assert_eq!(passed(1, 60).due(period), None);
+        // Twice it is not due: the time begins again.
+        let mut long = passed(2, 3_600_000);
+        assert!(long.due(period).is_some() && long.due(period).is_none());
+        long.done();
+        assert!(long.took < Duration::from_secs(2));
+        // A longer period stays as it is.
+        assert_eq!(passed(3, 0).due(Duration::from_secs(4)), None);
     }
 }

@@ -89,7 +89,7 @@ impl EngineLoop {
     /// counts as waiting, so that is left to end.
     pub(super) fn save_early(&mut self) {
         let waiting = self.topology.journal_bytes() > JOURNALS_MAX || self.topology.deltas_due();
-        if waiting && !self.is_writing() && self.timers.hurry.due(SAVE_PAUSE) {
+        if waiting && !self.is_writing() && self.timers.hurry.due(SAVE_PAUSE).is_some() {
             self.timers.save.bring_forward(self.snapshot_every);
         }
     }

@@ -6,8 +6,9 @@
 //! * *by words*, where outcomes are not very rare: a uniform number of 64 bits is below r·2⁶⁴ where
 //!   its first bit that differs is 0. The bits of 64 numbers are drawn place by place, a word for
 //!   each place, until all have differed: after some eight words;
-//! * *by jumps*, where they are: geometric jumps over the events of the group with the probability
-//!   2^−k, each kept with the probability r·2^k, at most two trials a hit.
+//! * *by jumps*, where they are: geometric jumps with the probability 2^−k over the events of the
+//!   group, each 64 times, of which each is kept with the probability r·2^k: at most two trials a
+//!   hit.
 
 use crate::ln::ln;
 use crate::rng::Rng;
@@ -15,8 +16,9 @@ use crate::rng::Rng;
 /// Replicates that are drawn together, a bit of a word each.
 pub(crate) const LANES: usize = 64;
 
-/// Events that are drawn by words in the time of one trial by a jump.
-const EVENTS_A_TRIAL: f64 = 64.0;
+/// The least 2^−k of a group that is drawn by words: an event of 64 replicates takes about as long
+/// as a trial by a jump.
+const BY_WORDS: f64 = 1.0 / 64.0;
 
 /// Draws the hits of replicates.
 #[derive(Debug)]
@@ -37,7 +39,7 @@ impl Hits {
     pub fn of(leaves: impl Iterator<Item = (f64, f64)>, most: f64) -> Hits {
         let groups = Group::all(leaves, most);
         let expected = groups.iter().map(Group::expected).sum();
-        let (by_words, by_jumps) = groups.into_iter().partition(Group::is_short);
+        let (by_words, by_jumps) = groups.into_iter().partition(|g| g.bound >= BY_WORDS);
         Hits {
             by_words,
             by_jumps,
@@ -61,9 +63,7 @@ impl Hits {
             group.draw_words(rng, &mut self.words);
         }
         for group in &self.by_jumps {
-            for lane in 0..LANES {
-                group.draw(rng, |leaf| self.words.push((leaf, 1 << lane)));
-            }
+            group.draw_jumps(rng, &mut self.words);
         }
         &self.words
     }
@@ -131,13 +131,6 @@ impl Group {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// Whether words take less time than jumps: a trial for each expected one, and one that ends
-    /// the walk.
-    fn is_short(&self) -> bool {
-        let n = self.events() as f64;
-        n <= EVENTS_A_TRIAL * (n * self.bound + 1.0)
-    }
-
     fn expected(&self) -> f64 {
         let (mut sum, mut begin) = (0.0, 0);
         for (keep, &end) in self.keep.iter().zip(&self.ends) {
@@ -159,23 +152,23 @@ impl Group {
         }
     }
 
-    /// Adds the hits of one replicate, by jumps.
-    fn draw(&self, rng: &mut Rng, mut hit: impl FnMut(u32)) {
-        let total = self.events();
-        let (mut event, mut leaf) = (0u64, 0);
+    /// Adds the hits of 64 replicates, from trial to trial: those of an event follow each other.
+    fn draw_jumps(&self, rng: &mut Rng, words: &mut Vec<(u32, u64)>) {
+        let total = self.events() * LANES as u64;
+        let (mut trial, mut leaf) = (0, 0);
         loop {
             // 1 − uniform is above 0. A jump beyond any count ends the walk.
             let jump = ln(1.0 - rng.uniform()) * self.jump;
-            if jump >= (total - event) as f64 {
+            if jump >= (total - trial) as f64 {
                 return;
             }
-            event += jump as u64;
-            leaf += gallop(&self.ends[leaf..], event);
+            trial += jump as u64;
+            leaf += gallop(&self.ends[leaf..], trial / LANES as u64);
             if rng.uniform() < self.keep[leaf] {
-                hit(self.leaves[leaf]);
+                words.push((self.leaves[leaf], 1 << (trial % LANES as u64)));
             }
-            event += 1;
-            if event >= total {
+            trial += 1;
+            if trial >= total {
                 return;
             }
         }
@@ -265,17 +258,6 @@ mod tests {
             0.5,
         );
         check(&[(1.0, 2.0), (0.9, 7.0), (0.6, 1.0), (1e-4, 3000.0)], 1.0);
-    }
-
-    #[test]
-    fn groups_are_drawn_in_the_shorter_way() {
-        let of = |r: f64, n: f64| {
-            let hits = Hits::of([(r, n)].into_iter(), 0.5);
-            (hits.by_words.len(), hits.by_jumps.len())
-        };
-        assert_eq!(of(0.3, 1e5), (1, 0));
-        assert_eq!(of(1e-3, 1e5), (0, 1));
-        assert_eq!(of(1e-3, 50.0), (1, 0));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! or not, with the numbers of 64 replicates side by side: the processor then takes several in one
 //! instruction.
 
+use super::super::smooth::DIRECTIONS;
 use super::hits::LANES;
 use super::sample::{Further, Sample};
 
@@ -61,7 +62,7 @@ impl Together {
 
     /// Hands the hits of leaves to their finest cells. Returns the scores, Σ(U² − V), and the least
     /// and greatest ΣU.
-    fn walk_leaves(&mut self, sample: &Sample) -> ([Each; 3], Each, Each, Each) {
+    fn walk_leaves(&mut self, sample: &Sample) -> ([Each; DIRECTIONS], Each, Each, Each) {
         let (mut score, mut square) = (sample.score.map(|s| [s; LANES]), [sample.square; LANES]);
         let (mut low, mut high, mut steps) = (ZERO, ZERO, ZERO);
         for ((leaf, hits), path) in sample.leaves.iter().zip(&self.hits).zip(&sample.path) {
@@ -132,7 +133,7 @@ const FOUR_BITS: [[f64; 4]; 16] = {
     let mut all = [[0.0; 4]; 16];
     let mut i = 0;
     while i < 64 {
-        if i / 4 >> (i % 4) & 1 == 1 {
+        if (i / 4) >> (i % 4) & 1 == 1 {
             all[i / 4][i % 4] = 1.0;
         }
         i += 1;
