@@ -6,7 +6,8 @@
 //! ([`super::lanes`]).
 //!
 //! All statistics of one replicate come from the same hits, so their joint law is there too. The
-//! observed statistics are worked out by the same steps, so they tie with drawn ones up to rounding.
+//! observed statistics are worked out by the same steps, so ties with drawn ones are equal up to
+//! rounding.
 
 use super::super::levels::Level;
 use super::super::rng::Rng;

@@ -115,8 +115,8 @@ pub(super) struct Further {
 }
 
 impl Sample {
-    /// The sample of these leaves. The levels nest, coarse to fine, and they and the interval's nest
-    /// in the leaves; nothing is weighted.
+    /// The sample of these leaves. The levels nest, coarse to fine, and they and the interval's
+    /// nest in the leaves; nothing is weighted.
     pub fn of(leaves: &Level, levels: &[Level], interval: Option<&Level>) -> Sample {
         let mut sample = Sample {
             leaves: Vec::new(),
@@ -350,7 +350,8 @@ mod tests {
     use crate::levels::{Levels, ascending};
     use crate::rng::Rng;
 
-    /// Σ over the cells of a level of (ΣU)² − ΣU² with a weight by the number of events, at least 2.
+    /// Σ over the cells of a level of (ΣU)² − ΣU², each with a weight by its number of events, at
+    /// least 2.
     fn by_definition(events: &[(f64, bool)], cells: f64, weight: fn(f64) -> f64) -> f64 {
         let cell = |z: f64| (z * cells) as u64;
         let parts = events.chunk_by(|a, b| cell(a.0) == cell(b.0));
