@@ -6,9 +6,9 @@
 //! * *by words*, where outcomes are not very rare: a uniform number of 64 bits is below r·2⁶⁴ where
 //!   its first bit that differs is 0. The bits of 64 numbers are drawn place by place, a word for
 //!   each place, until all have differed: after some eight words;
-//! * *by jumps*, where they are: geometric jumps with the probability 2^−k over the events of the
-//!   group, each 64 times, of which each is kept with the probability r·2^k: at most two trials a
-//!   hit.
+//! * *by jumps*, where they are: the events of the group are repeated 64 times, once for each
+//!   replicate. Geometric jumps visit each with the probability 2^−k, and a visit is a hit with the
+//!   probability r·2^k. A hit takes at most two visits on average.
 
 use crate::ln::ln;
 use crate::rng::Rng;
@@ -152,7 +152,7 @@ impl Group {
         }
     }
 
-    /// Adds the hits of 64 replicates, from trial to trial: those of an event follow each other.
+    /// Adds the hits of 64 replicates by jumps: trial t is event ⌊t/64⌋ of replicate t mod 64.
     fn draw_jumps(&self, rng: &mut Rng, words: &mut Vec<(u32, u64)>) {
         let total = self.events() * LANES as u64;
         let (mut trial, mut leaf) = (0, 0);
