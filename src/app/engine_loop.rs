@@ -155,6 +155,7 @@ impl EngineLoop {
             self.tick(passed);
             self.timers.tick.done();
         }
+        self.carry_notified();
         if self.timers.sizes.due(SIZES).is_some() {
             self.publish_directory();
             self.publish_sizes();
@@ -164,6 +165,17 @@ impl EngineLoop {
             self.save();
         }
         self.timers.records
+    }
+
+    /// Has what people were notified of go along with streams that may move. It does not wait for a
+    /// tick: until it is written, who takes over notifies again.
+    fn carry_notified(&mut self) {
+        if let Some(alerts) = &mut self.alerts
+            && alerts.carry(&mut self.topology)
+        {
+            self.timers.save.bring_forward(self.snapshot_every);
+        }
+        self.topology.write_notified(Duration::ZERO);
     }
 
     /// Applies new configurations.
@@ -320,6 +332,10 @@ impl EngineLoop {
             .chain(self.logs_failed())
             .chain(self.stalled())
             .collect();
+        // A scrape of a process that is ready again shows nothing of why it was not.
+        if self.suspended.iter().any(|part| !now.contains_key(part)) {
+            self.publish_facts();
+        }
         publish::unready(&self.published, &mut self.suspended, now);
     }
 
@@ -351,20 +367,26 @@ impl EngineLoop {
         }
     }
 
-    fn stop_alerts(&mut self) {
-        if let Some(alerts) = self.alerts.take() {
-            alerts.stop(DRAIN_WITHIN);
-            self.published.update(|facts| facts.sinks.clear());
-        }
+    /// Stops notifying; answers whether what was notified at the end is to be saved.
+    fn stop_alerts(&mut self) -> bool {
+        let Some(alerts) = self.alerts.take() else {
+            return false;
+        };
+        let saves = alerts.stop(DRAIN_WITHIN, &mut self.topology);
+        self.topology.write_notified(DRAIN_WITHIN);
+        self.published.update(|facts| facts.sinks.clear());
+        saves
     }
 
     /// Ends in order. An error: the last snapshot was not written.
     fn finish(&mut self) -> Result<(), String> {
         tracing::info!("stopping: no more records are read");
         self.tick(TICK);
-        let saved = self.save_and_wait();
+        let mut saved = self.save_and_wait();
         self.consumers.iter().for_each(SourceConsumer::flush);
-        self.stop_alerts();
+        if self.stop_alerts() && saved.is_ok() {
+            saved = self.save_and_wait();
+        }
         self.history.stop(DRAIN_WITHIN);
         self.publish_facts();
         self.publish_sizes();

@@ -77,7 +77,7 @@ pub use grouping::GroupBy;
 pub use host::{Host, Running, Threads};
 pub use journal::{AlertJournal, JOURNAL};
 pub use notification::{Notification, Status};
-pub use notifier::{AlertHandover, Notifier};
+pub use notifier::{AlertHandover, Notifier, Transfers};
 pub use options::{Kind, NotifyOptions, SinkOptions, Texts};
 pub use receiver::{Failure, Receiver, TopicSink};
 pub use steps::{Again, Bell, Steps};

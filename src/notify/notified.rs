@@ -57,11 +57,16 @@ impl TransferredAlert {
         (alert, wanting)
     }
 
-    /// An alert that does not fire any more, of which this waits, the end last.
+    /// An alert that does not fire any more, of which this waits, the end last, if sinks need it.
+    pub(super) fn ending(waiting: &Waiting) -> Option<TransferredAlert> {
+        let needed = waiting.iter().any(|(_, sinks)| !sinks.is_empty());
+        needed.then(|| Self::ended(waiting))?
+    }
+
+    /// An alert that does not fire any more, of which this waits or has waited, the end last.
     pub(super) fn ended(waiting: &Waiting) -> Option<TransferredAlert> {
         let (end, _) = waiting.last()?;
-        let needed = waiting.iter().any(|(_, sinks)| !sinks.is_empty());
-        (needed && end.status == Status::Resolved).then(|| TransferredAlert {
+        (end.status == Status::Resolved).then(|| TransferredAlert {
             notification: end.clone(),
             sinks: BTreeSet::new(),
             missed: BTreeMap::new(),

@@ -6,6 +6,8 @@
 
 mod moves;
 
+pub use moves::Transfers;
+
 use super::control::AlertControl;
 use super::dedup::Deduplicator;
 use super::dispatch::{
@@ -62,6 +64,10 @@ pub struct Notifier {
     firing: BTreeMap<String, TransferredAlert>,
     /// What waits for sinks, by fingerprint, as far as this thread knows.
     waiting: BTreeMap<String, Waiting>,
+    /// Alerts may move to other processes.
+    moving: bool,
+    /// Then, those whose end came to all sinks since the last [`Notifier::transfers`].
+    ended: BTreeMap<String, TransferredAlert>,
     /// Alerts of which what waits is not sent, because another process may have them.
     held: BTreeSet<String>,
     /// What the journal says.
@@ -134,6 +140,8 @@ impl Notifier {
             dedup,
             firing,
             waiting,
+            moving,
+            ended: BTreeMap::new(),
             held,
             news,
             changed: true,
@@ -380,9 +388,9 @@ impl Notifier {
         self.dispatcher.write_errors()
     }
 
-    /// Stops. Queued commands go to the journal, and sinks send what they can within the time. The
-    /// rest is sent after the next start.
-    pub fn stop(mut self, within: Duration) {
+    /// Stops: nothing is queued any more. Queued commands go to the journal, and sinks send what
+    /// they can within the time. The rest is sent after the next start.
+    pub fn stop(&mut self, within: Duration) {
         let until = Instant::now() + within;
         drop(self.commands.take());
         self.thread.wait(until);

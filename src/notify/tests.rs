@@ -245,7 +245,7 @@ impl Process {
 
     /// Starts, after a stop if it runs.
     fn start(&mut self, sinks: &[&str]) {
-        if let Some(before) = self.notifier.take() {
+        if let Some(mut before) = self.notifier.take() {
             before.stop(Duration::ZERO);
         }
         let bench = Bench {

@@ -12,6 +12,7 @@
 //!                                                         length u64 · crc32 of the body u32 · crc32 of this u32
 //! GROUP/TOPIC/PARTITION/EPOCH/body/SLOT/CHUNK             number u64 · bytes of the body (postcard)
 //! GROUP/TOPIC/PARTITION/EPOCH/journal/SEGMENT/OFFSET      bytes of the join journal, as on disk
+//! GROUP/TOPIC/PARTITION/EPOCH/notified/NUMBER/FINGERPRINT what people were notified of an alert (postcard)
 //! ```
 //!
 //! **Protocol.** A process that is assigned a partition writes a claim. The offset of the claim is
@@ -39,10 +40,17 @@
 //! wrote which range, so bytes that a dead process wrote behind the mark of the restored checkpoint
 //! are not mistaken for those of the taker.
 //!
+//! **Notifications.** A judge of several does not wait for its next checkpoint to say that people
+//! were notified ([`Notified`]): a checkpoint of thousands of streams takes seconds, and whoever
+//! takes over meanwhile would notify again. A record between checkpoints has the number of the last
+//! one that was begun before it. The reader adds those of its checkpoint's number and of later
+//! ones, and of later epochs.
+//!
 //! Any other key or value under the prefix of a partition is foreign, and the partition is refused
 //! with the key in the message.
 
 use super::format::{self, FormatError};
+use crate::judge::StreamId;
 use crate::monitor::delta_log::DeltaBatch;
 use crate::monitor::{Snapshot, VerdictState};
 use serde::{Deserialize, Serialize};
@@ -82,6 +90,15 @@ pub struct JournalRange {
     pub offset: u64,
     /// The epoch of its writer.
     pub epoch: i64,
+}
+
+/// What people were notified of an alert between two checkpoints.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notified {
+    /// The stream with which the alert moves.
+    pub stream: StreamId,
+    /// As [`VerdictState::notified`]; also of an alert that has ended.
+    pub text: String,
 }
 
 /// Identifies a chunk of the journal: segment, offset, epoch.
@@ -127,6 +144,20 @@ pub fn records(
 /// The key of a chunk of the journal.
 pub fn journal_key(prefix: &str, (segment, offset, epoch): JournalChunk) -> String {
     format!("{prefix}{epoch}/journal/{segment}/{offset}")
+}
+
+/// The key of a notification of the stream with this fingerprint, after the checkpoint of this
+/// epoch and number was begun.
+pub fn notified_key(prefix: &str, (epoch, number): (i64, u64), fingerprint: &str) -> String {
+    format!("{prefix}{epoch}/notified/{number}/{fingerprint}")
+}
+
+/// The record of a notification after the checkpoint of this epoch and number was begun; `None` if
+/// it is larger than a record may be, or cannot be encoded: the next checkpoint has it.
+pub fn notified_record(prefix: &str, at: (i64, u64), notified: &Notified) -> Option<KeyedRecord> {
+    let key = notified_key(prefix, at, &notified.stream.fingerprint());
+    let value = postcard::to_stdvec(notified).ok()?;
+    (value.len() <= CHUNK_BYTES).then_some((key, Some(value)))
 }
 
 /// The epoch that wrote the journal at an offset.

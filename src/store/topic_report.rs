@@ -96,7 +96,7 @@ impl TopicReport {
         let after = match () {
             () if at(1, "claim") => 1,
             () if at(2, "head") => 3,
-            () if at(3, "body") || at(3, "journal") => 4,
+            () if at(3, "body") || at(3, "journal") || at(3, "notified") => 4,
             () => {
                 let known = self.all.keys().find(|prefix| key.starts_with(*prefix))?;
                 return Some((known.clone(), key[known.len()..].to_owned()));

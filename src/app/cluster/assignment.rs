@@ -40,7 +40,7 @@ pub struct Assignment {
     fault: Option<SpillError>,
     /// What people were notified of alerts that fire, by fingerprint, to go along with their
     /// streams.
-    notified: BTreeMap<String, String>,
+    notified: BTreeMap<StreamId, String>,
     /// Streams that came, and streams that may have left, since they were last asked for.
     migrations: Migrations,
 }
@@ -86,7 +86,7 @@ impl Assignment {
         let mut all = self.shards.verdicts(at);
         if !self.notified.is_empty() {
             for verdict in &mut all {
-                verdict.notified = self.notified.get(&verdict.stream.fingerprint()).cloned();
+                verdict.notified = self.notified.get(&verdict.stream).cloned();
             }
         }
         all
@@ -241,9 +241,11 @@ impl Assignment {
         self.fault.as_ref()
     }
 
-    /// What people were notified of alerts that fire, by fingerprint.
-    pub fn carry(&mut self, notified: BTreeMap<String, String>) {
-        self.notified = notified;
+    /// Takes what people were notified of alerts that fire, or whose end waits for sinks. Answers
+    /// whether there is something to save.
+    pub fn carry(&mut self, notified: BTreeMap<StreamId, String>) -> bool {
+        let before = std::mem::replace(&mut self.notified, notified);
+        before != self.notified
     }
 
     /// Streams that came or left since the last call.

@@ -14,28 +14,29 @@
 //! ```
 //!
 //! [`super::judge_member`] does what the group says. What people were notified of goes along in the
-//! checkpoint. A process that dies between a notification and its next checkpoint, which is then
-//! due at once, leaves a notification that the next owner sends again with the same key, by which
-//! receivers recognise it.
+//! checkpoint, and until the next one in records of its own, which are written at once. A process
+//! that dies between a sink's answer and that record leaves a notification that the next owner
+//! sends again with the same key, by which receivers recognise it.
 //!
 //! A judge that was frozen reads before it judges. So it first finds a later claim among the
 //! records of its partition, or learns that the group has given the partition away.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::checkpoint_store::CheckpointAge;
 use super::follower::{AGAIN, TURN};
 use super::judge_member::{GroupHandler, Membership, Tasks, checkpoint_of};
 use super::judge_store::JudgeStore;
-use super::judge_task::JudgeTask;
 use super::judge_topic::judge_topic;
 use super::options::{FollowerOptions, with_beat};
 use crate::app::AppError;
 use crate::app::outputs::snapshots::Written;
 use crate::app::worker::spawn;
-use crate::judge::Plan;
+use crate::judge::{Plan, StreamId};
 use crate::kafka::{Consumer, FollowState, KafkaError, KafkaOptions, StartAt};
+use crate::monitor::repartition::judge_partition;
+use crate::notify::Transfers;
+use crate::store::checkpoint::Notified;
 use crate::telemetry::published::Beat;
 
 /// How long the last batch of checkpoints may take at the end.
@@ -227,10 +228,25 @@ impl JudgeGroup {
         all
     }
 
-    /// What people were notified of alerts that fire, by fingerprint of a stream.
-    pub(super) fn carry(&mut self, notified: BTreeMap<String, String>, tasks: &mut Tasks) {
-        self.member.notified = notified;
-        tasks.values_mut().for_each(JudgeTask::touch);
+    /// Takes what people were notified of, by stream; what is new is written next. Answers whether
+    /// a checkpoint is to be written at once.
+    pub(super) fn carry(&mut self, notified: Transfers<StreamId>, tasks: &mut Tasks) -> bool {
+        let Transfers { open, ended } = notified;
+        let before = std::mem::replace(&mut self.member.notified, open);
+        let open = &self.member.notified;
+        let new = open
+            .iter()
+            .filter(|(id, text)| before.get(id) != Some(text));
+        let new = new.map(|(id, text)| (id.clone(), text.clone()));
+        let mut first = false;
+        for (stream, text) in new.chain(ended) {
+            let partition = judge_partition(&stream.model, self.store.partitions());
+            if let Some(task) = tasks.get_mut(&partition) {
+                task.touch();
+                first |= self.store.notified(partition, &Notified { stream, text });
+            }
+        }
+        first
     }
 
     /// Hands over the checkpoints of tasks that have changed.

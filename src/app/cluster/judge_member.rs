@@ -14,12 +14,13 @@ use super::judge_store::JudgeStore;
 use super::judge_task::JudgeTask;
 use super::judge_topic::judge_topic;
 use super::options::FollowerOptions;
+use crate::alert::Alert;
 use crate::app::dropped::report_dropped;
 use crate::app::ingest::contest::grace;
-use crate::judge::Plan;
+use crate::judge::{Plan, StreamId};
 use crate::kafka::{Begin, Handler, KafkaError, Partition, Record};
 use crate::monitor::VerdictState;
-use crate::store::checkpoint::{PartitionCheckpoint, claim_key};
+use crate::store::checkpoint::{Notified, PartitionCheckpoint, claim_key};
 use crate::store::reader::FoundCheckpoint;
 use crate::telemetry::facts::CheckpointCounts;
 
@@ -44,8 +45,8 @@ pub(super) struct Membership {
     pub(super) refused: Option<String>,
     /// Another member has taken the `instance`.
     pub(super) fencing: Fencing,
-    /// What people were notified of alerts that fire, by fingerprint of a stream.
-    pub(super) notified: BTreeMap<String, String>,
+    /// What people were notified of alerts that fire, or whose end waits for sinks.
+    pub(super) notified: BTreeMap<StreamId, String>,
     pub(super) migrations: Migrations,
     pub(super) counts: CheckpointCounts,
 }
@@ -110,13 +111,38 @@ impl Fencing {
 /// What a judge partition goes on from elsewhere; nothing while it is read for the first time.
 pub(super) fn checkpoint_of(
     task: &JudgeTask,
-    notified: &BTreeMap<String, String>,
+    notified: &BTreeMap<StreamId, String>,
 ) -> Option<PartitionCheckpoint> {
     Some(PartitionCheckpoint {
         snapshot: task.snapshot()?,
         verdicts: task.alerts(notified),
         ..PartitionCheckpoint::default()
     })
+}
+
+/// The alerts of a checkpoint with what people were notified of after it was begun. Those come
+/// first: an alert of several streams goes with one of them, and its first text counts.
+pub(super) fn with_notified(
+    alerts: Vec<VerdictState>,
+    notified: Vec<Notified>,
+) -> Vec<VerdictState> {
+    let alerts = alerts
+        .into_iter()
+        .map(|alert| (alert.stream.clone(), alert));
+    let mut alerts: BTreeMap<StreamId, VerdictState> = alerts.collect();
+    let add = |Notified { stream, text }: Notified| VerdictState {
+        notified: Some(text),
+        ..alerts.remove(&stream).unwrap_or(VerdictState {
+            stream,
+            windows: Vec::new(),
+            detector: None,
+            alert: Alert::default(),
+            notified: None,
+        })
+    };
+    let mut all: Vec<VerdictState> = notified.into_iter().map(add).collect();
+    all.extend(alerts.into_values());
+    all
 }
 
 /// A member that borrows its tasks for one poll.
@@ -165,10 +191,13 @@ impl GroupHandler<'_> {
         &self,
         found: Option<FoundCheckpoint>,
     ) -> Result<(JudgeTask, Vec<VerdictState>), String> {
-        let checkpoint = found.map(|found| found.checkpoint);
-        let (snapshot, verdicts) = match checkpoint {
+        let (snapshot, verdicts) = match found {
             None => (None, Vec::new()),
-            Some(c) => (Some(c.snapshot), c.verdicts),
+            Some(FoundCheckpoint {
+                checkpoint: c,
+                notified,
+                ..
+            }) => (Some(c.snapshot), with_notified(c.verdicts, notified)),
         };
         let of = |snapshot| JudgeTask::new(self.plan, self.topics, self.options, snapshot);
         match of(snapshot) {

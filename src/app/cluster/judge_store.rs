@@ -4,11 +4,13 @@
 //! topic without a name, which no source can have: a claim gives the epoch, the newest whole
 //! checkpoint before it is restored, and two slots alternate. A checkpoint is the judge's state of
 //! its models (windows, alerts, detectors, how far it has followed the workers) and what people
-//! were notified of.
+//! were notified of. What they were notified of since is in records between checkpoints
+//! ([`NotifiedWriter`]).
 
 use super::checkpoint_records::{self, CheckpointRecords};
 use super::judge_topic::{ensure, judge_topic};
 use super::leaving::Leaving;
+use super::notified_writer::NotifiedWriter;
 use super::options::CheckpointOptions;
 use super::restored::{in_words, report_refused};
 use crate::app::AppError;
@@ -16,11 +18,11 @@ use crate::app::clock;
 use crate::app::outputs::snapshots::Written;
 use crate::app::worker::Background;
 use crate::kafka::{KafkaError, ReadState, WriteState};
-use crate::store::checkpoint::{self, CHUNK_BYTES, PartitionCheckpoint};
+use crate::store::checkpoint::{self, CHUNK_BYTES, Notified, PartitionCheckpoint};
 use crate::store::reader::FoundCheckpoint;
 use crate::telemetry::facts::CheckpointCounts;
 use crate::telemetry::published::Beat;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,6 +32,12 @@ struct Cursor {
     epoch: i64,
     /// Number of the last checkpoint that was written.
     number: u64,
+    /// Number of the last checkpoint that was begun; the next has what people are notified of now.
+    begun: u64,
+    /// A checkpoint, of this epoch or an earlier one, to which notifications can be added.
+    has_checkpoint: bool,
+    /// Keys of notifications, by number of the last checkpoint that was begun before them.
+    notified: BTreeMap<u64, BTreeSet<String>>,
     /// Keys of earlier epochs, to be taken away once they are superseded.
     old: Vec<String>,
     /// The revision of the task that was written.
@@ -64,6 +72,7 @@ pub(super) struct JudgeStore {
     claims: Arc<dyn WriteState>,
     writer: Arc<dyn WriteState>,
     writing: Background<Answer>,
+    notified: NotifiedWriter,
     cursors: BTreeMap<i32, Cursor>,
     leaving: Leaving,
     /// The heartbeat of the thread that waits here.
@@ -86,6 +95,10 @@ impl JudgeStore {
             claims: brokers.state_writer(kafka, &topic).map_err(failed)?,
             writer: brokers.state_writer(kafka, &topic).map_err(failed)?,
             writing: Background::new(options.workers.worker("checkpoints")?),
+            notified: NotifiedWriter::new(
+                brokers.state_writer(kafka, &topic).map_err(failed)?,
+                options.workers.worker("notified")?,
+            ),
             partitions,
             cursors: BTreeMap::new(),
             leaving: Leaving::default(),
@@ -108,6 +121,11 @@ impl JudgeStore {
         ensure(self.reader.as_mut(), &self.options.topic, self.partitions)
     }
 
+    /// How many judge partitions there are.
+    pub(super) fn partitions(&self) -> i32 {
+        self.partitions
+    }
+
     pub(super) fn prefix(&self, partition: i32) -> String {
         checkpoint::prefix(&self.options.namespace, "", partition)
     }
@@ -124,12 +142,6 @@ impl JudgeStore {
             (partition, &self.prefix(partition)),
             (start, &|| self.beat()),
         )?;
-        let cursor = Cursor {
-            epoch,
-            old: reader.keys_of_other_epochs(epoch),
-            ..Cursor::default()
-        };
-        self.cursors.insert(partition, cursor);
         counts.read_bytes += reader.bytes();
         counts.restore_seconds = start.elapsed().as_secs_f64();
         let found = reader.newest().map_err(|faults| in_words(&faults));
@@ -137,12 +149,41 @@ impl JudgeStore {
             report_refused(found, counts);
             counts.read += 1;
         }
+        let cursor = Cursor {
+            epoch,
+            has_checkpoint: matches!(found, Ok(Some(_))),
+            old: reader.keys_of_other_epochs(epoch),
+            ..Cursor::default()
+        };
+        self.cursors.insert(partition, cursor);
         Ok(Taken { epoch, found })
     }
 
     /// The partition is another process's.
     pub(super) fn forget(&mut self, partition: i32) {
         self.cursors.remove(&partition);
+        self.notified.forget(partition);
+    }
+
+    /// Takes what people were notified of, in a judge partition; answers whether a checkpoint is to
+    /// be written at once, because there is none to which it can be added.
+    pub(super) fn notified(&mut self, partition: i32, notified: &Notified) -> bool {
+        let prefix = self.prefix(partition);
+        let Some(cursor) = self.cursors.get_mut(&partition) else {
+            return false;
+        };
+        let at = (cursor.epoch, cursor.begun);
+        if let Some(record) = checkpoint::notified_record(&prefix, at, notified) {
+            let of = cursor.notified.entry(cursor.begun).or_default();
+            of.insert(record.0.clone());
+            self.notified.put(partition, record);
+        }
+        !cursor.has_checkpoint
+    }
+
+    /// Writes what people were notified of; waits for it where `within` is not zero.
+    pub(super) fn write_notified(&mut self, within: Duration) {
+        self.notified.write(within);
     }
 
     /// Whether a checkpoint of this revision has not been written.
@@ -178,19 +219,23 @@ impl JudgeStore {
         let mut sent = Vec::new();
         for (state_partition, revision, checkpoint) in all {
             let prefix = self.prefix(state_partition);
-            let Some(cursor) = self.cursors.get(&state_partition) else {
+            let Some(cursor) = self.cursors.get_mut(&state_partition) else {
                 continue;
             };
+            cursor.begun = cursor.number + 1;
             // The one before must stay whole: what went before goes with the second.
             let drops = match cursor.number {
                 0 => Vec::new(),
-                _ => cursor.old.clone(),
+                number => {
+                    let notified = cursor.notified.range(..number).flat_map(|(_, keys)| keys);
+                    cursor.old.iter().chain(notified).cloned().collect()
+                }
             };
             let records = CheckpointRecords {
                 state_partition,
                 prefix,
                 epoch: cursor.epoch,
-                number: cursor.number + 1,
+                number: cursor.begun,
                 checkpoint,
                 pieces: Vec::new(),
                 drops,
@@ -269,6 +314,8 @@ impl JudgeStore {
                 cursor.number = sent.records.number;
                 cursor.revision = Some(sent.revision);
                 cursor.at_ms = Some(at_ms);
+                cursor.has_checkpoint = true;
+                cursor.notified = cursor.notified.split_off(&(cursor.number - 1));
                 if !sent.records.drops.is_empty() {
                     cursor.old.clear();
                 }

@@ -369,15 +369,15 @@ impl JudgeTask {
         self.revision
     }
 
-    /// The alerts of its streams that ever fired, with what people were notified of by fingerprint.
-    pub(super) fn alerts(&self, notified: &BTreeMap<String, String>) -> Vec<VerdictState> {
+    /// The alerts of its streams that ever fired, with what people were notified of.
+    pub(super) fn alerts(&self, notified: &BTreeMap<StreamId, String>) -> Vec<VerdictState> {
         let reports = self.aggregator.monitor().reports();
         let state = |r: &Arc<StreamReport>| VerdictState {
             stream: r.id.clone(),
             windows: Vec::new(),
             detector: None,
             alert: r.alert,
-            notified: notified.get(&r.id.fingerprint()).cloned(),
+            notified: notified.get(&r.id).cloned(),
         };
         let all = reports.map(state);
         all.filter(|v| v.notified.is_some() || v.alert.since_ms.is_some())

@@ -26,6 +26,7 @@ use crate::monitor::Aggregator;
 use crate::monitor::liveness::Freshness;
 use crate::monitor::watchdog::Watchdog;
 use crate::monitor::{MonitorView, RestoreError, Snapshot};
+use crate::notify::Transfers;
 use crate::telemetry::facts::CheckpointCounts;
 use crate::telemetry::facts::{JudgeFacts, Role};
 use crate::telemetry::published::Beat;
@@ -335,11 +336,20 @@ impl Judges {
         })
     }
 
-    /// What people were notified of alerts that fire, by fingerprint, to go along when their
-    /// streams move.
-    pub fn carry(&mut self, notified: BTreeMap<String, String>) {
-        if let Feed::Group(group) = &mut self.feed {
-            group.carry(notified, &mut self.tasks);
+    /// Takes what people were notified of, to go along when streams move. Answers whether
+    /// checkpoints are to be written at once.
+    pub fn carry(&mut self, notified: Transfers<StreamId>) -> bool {
+        match &mut self.feed {
+            Feed::One(_) => false,
+            Feed::Group(group) => group.carry(notified, &mut self.tasks),
+        }
+    }
+
+    /// Writes what people were notified of since the checkpoints that were begun, where tasks may
+    /// move; waits for it where `within` is not zero.
+    pub fn write_notified(&mut self, within: Duration) {
+        if let Some(group) = self.group_mut() {
+            group.store.write_notified(within);
         }
     }
 

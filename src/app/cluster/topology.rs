@@ -5,7 +5,6 @@
 //! A process that judges what others count follows their checkpoints ([`Judges`]). The rest of the
 //! program does not ask which.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +25,7 @@ use crate::monitor::watchdog::Watchdog;
 use crate::monitor::{
     Engine, LocalShard, MonitorView, PartitionEvent, Plan, RecordSink, ShardView, Snapshot,
 };
+use crate::notify::Transfers;
 use crate::telemetry::facts::{CheckpointCounts, EngineFacts, Role};
 use crate::telemetry::published::Beat;
 
@@ -149,12 +149,21 @@ impl Topology {
         matches!(self, Topology::Sharded(_))
     }
 
-    /// What was notified of alerts that fire, by fingerprint, to go along when their streams move.
-    pub fn carry(&mut self, notified: BTreeMap<String, String>) {
+    /// Takes what people were notified of, by stream, to go along when streams move. Answers
+    /// whether that is to be saved at once.
+    pub fn carry(&mut self, notified: Transfers<StreamId>) -> bool {
         match self {
-            Topology::Single(_) => {}
-            Topology::Sharded(m) => m.carry(notified),
+            Topology::Single(_) => false,
+            Topology::Sharded(m) => m.carry(notified.open),
             Topology::Judges(judges) => judges.carry(notified),
+        }
+    }
+
+    /// Writes what people were notified of, where it does not wait for a checkpoint; waits for it
+    /// where `within` is not zero.
+    pub fn write_notified(&mut self, within: Duration) {
+        if let Topology::Judges(judges) = self {
+            judges.write_notified(within);
         }
     }
 

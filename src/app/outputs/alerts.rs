@@ -42,6 +42,13 @@ const COMPARE: Duration = Duration::from_secs(1);
 /// Time between two offers of what fires to the sinks that did not get it.
 const OFFER: Duration = Duration::from_secs(60);
 
+/// Least time between two accounts of what waits for sinks, where each is a save of all that may
+/// move.
+const SAVE_AGAIN: Duration = Duration::from_secs(1);
+
+/// The same where each is a few records.
+const RECORD_AGAIN: Duration = Duration::from_millis(100);
+
 /// Why an alert ends that was notified before a crash and does not fire after it.
 const JUDGED_AGAIN: &str = "judged again after a restart: it does not fire";
 
@@ -57,8 +64,6 @@ pub struct AlertDispatcher {
     groups: AlertGroups,
     /// The streams of a model may be in several processes, so that each has an alert of its own.
     divided: bool,
-    /// People were notified of something that the engine has.
-    carries: bool,
     /// Why alerts end that someone closed, by fingerprint.
     closing: BTreeMap<String, String>,
     orders: Receiver<Order>,
@@ -106,7 +111,6 @@ impl AlertDispatcher {
             options,
             kafka: kafka.cloned(),
             divided,
-            carries: false,
             closing: BTreeMap::new(),
             orders,
             compared: Instant::now(),
@@ -182,33 +186,33 @@ impl AlertDispatcher {
         }
         // After the comparison: it would forget the alert that ends before its change is notified.
         let saves = self.execute_orders(engine);
-        let carried = self.carry(engine);
         let sinks = self.notifier.sinks();
         published.update(|facts| facts.sinks = sinks);
-        saves || carried
+        saves
     }
 
     /// Hands what people were notified of to the engine, where streams may move, under the first
     /// stream of each alert. Returns whether that is to be saved at once.
-    fn carry(&mut self, engine: &mut Topology) -> bool {
+    pub fn carry(&mut self, engine: &mut Topology) -> bool {
+        let again = match engine.divides_models() {
+            true => SAVE_AGAIN,
+            false => RECORD_AGAIN,
+        };
+        self.carry_after(again, engine)
+    }
+
+    fn carry_after(&mut self, again: Duration, engine: &mut Topology) -> bool {
         if !engine.may_move() {
             return false;
         }
-        let Some(mut notified) = self.notifier.transfers() else {
+        let Some(notified) = self.notifier.transfers(again) else {
             return false;
         };
-        if !engine.divides_models() {
-            let by = self.groups.by();
-            let named = engine.reports().filter_map(|r| {
-                let text = notified.remove(&by.group_of(&r.id).fingerprint())?;
-                Some((r.id.fingerprint(), text))
-            });
-            notified = named.collect();
-        }
-        let (some, before) = (!notified.is_empty(), self.carries);
-        self.carries = some;
-        engine.carry(notified);
-        some || before || !self.divided
+        let by = self.groups.by();
+        let streams = engine.reports().map(|r| &r.id);
+        let named = streams.map(|id| (id.clone(), by.group_of(id).fingerprint()));
+        let notified = notified.under(named);
+        engine.carry(notified)
     }
 
     /// Sends what the change of a stream's alert means to the alert of its group.
@@ -449,9 +453,11 @@ impl AlertDispatcher {
         (self.notifier.write_errors(), self.notifier.dropped())
     }
 
-    /// Ends within the given time. Undelivered notifications stay on disk.
-    pub fn stop(self, within: Duration) {
+    /// Ends within the given time. Undelivered notifications stay on disk. Returns whether streams
+    /// that may move are to be saved once more, with what was delivered meanwhile.
+    pub fn stop(mut self, within: Duration, engine: &mut Topology) -> bool {
         self.notifier.stop(within);
+        self.carry_after(Duration::ZERO, engine)
     }
 }
 

@@ -14,9 +14,39 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Least time between two accounts of what waits, while something does. Each is a save of what
-/// moves, and after a storm of alerts a sink takes them one after the other.
-const WAITING_AGAIN: Duration = Duration::from_secs(1);
+/// What other processes need to take alerts over, each under `K`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transfers<K> {
+    /// Alerts that fire, or whose end sinks still need.
+    pub open: BTreeMap<K, String>,
+    /// Alerts whose end came to all sinks since the last account. A process that goes on from an
+    /// earlier state needs to know; one that goes on from this state does not.
+    pub ended: BTreeMap<K, String>,
+}
+
+impl<K> Default for Transfers<K> {
+    fn default() -> Transfers<K> {
+        Transfers {
+            open: BTreeMap::new(),
+            ended: BTreeMap::new(),
+        }
+    }
+}
+
+impl Transfers<String> {
+    /// The same under the first key of each alert; alerts without one are left out.
+    pub fn under<K: Ord>(mut self, keys: impl Iterator<Item = (K, String)>) -> Transfers<K> {
+        let mut under = Transfers::default();
+        for (key, alert) in keys {
+            if let Some(text) = self.open.remove(&alert) {
+                under.open.insert(key, text);
+            } else if let Some(text) = self.ended.remove(&alert) {
+                under.ended.insert(key, text);
+            }
+        }
+        under
+    }
+}
 
 impl Notifier {
     /// Takes note of what the journal says of alerts: what sinks missed, and what waits.
@@ -40,6 +70,13 @@ impl Notifier {
                 false => self.waiting.insert(alert.clone(), news.waiting),
             };
             self.waiting_changed |= self.waiting.get(&alert) != before.as_ref();
+            if self.moving
+                && !self.firing.contains_key(&alert)
+                && !self.waiting.contains_key(&alert)
+                && let Some(ended) = before.as_ref().and_then(TransferredAlert::ended)
+            {
+                self.ended.insert(alert, ended.leaving(None, None));
+            }
         }
     }
 
@@ -50,11 +87,12 @@ impl Notifier {
         firing.or_else(waiting)
     }
 
-    /// What another process needs to take over each alert, by fingerprint; `None` if nothing
-    /// changed since the last call.
-    pub fn transfers(&mut self) -> Option<BTreeMap<String, String>> {
+    /// What another process needs to take over each alert; `None` if nothing changed since the last
+    /// call. Where only what waits has changed, and something still waits, the call before is at
+    /// least `again` ago: after a storm of alerts a sink takes them one after the other.
+    pub fn transfers(&mut self, again: Duration) -> Option<Transfers<String>> {
         self.learn();
-        let says = self.waiting.is_empty() || self.waiting_said.elapsed() >= WAITING_AGAIN;
+        let says = self.waiting.is_empty() || self.waiting_said.elapsed() >= again;
         self.changed |= self.waiting_changed && says;
         let silences = self.silences();
         let same = self
@@ -66,16 +104,23 @@ impl Notifier {
         }
         (self.changed, self.waiting_changed) = (false, false);
         self.waiting_said = Instant::now();
-        let mut all = BTreeMap::new();
+        let mut all = Transfers::default();
         let gone = self.waiting.iter();
         let gone = gone.filter(|(alert, _)| !self.firing.contains_key(*alert));
-        let ended = gone.filter_map(|(alert, w)| Some((alert, TransferredAlert::ended(w)?)));
+        let ending = gone.filter_map(|(alert, w)| Some((alert, TransferredAlert::ending(w)?)));
         let fires = self.firing.iter().map(|(alert, f)| (alert, f.clone()));
-        for (alert, notified) in fires.chain(ended) {
+        for (alert, notified) in fires.chain(ending) {
             let ack = silences.acks.get(alert).cloned();
             let leaving = notified.leaving(self.waiting.get(alert), ack);
             if let Ok(text) = serde_json::to_string(&leaving) {
-                all.insert(alert.clone(), text);
+                all.open.insert(alert.clone(), text);
+            }
+        }
+        for (alert, ended) in std::mem::take(&mut self.ended) {
+            if let (false, Ok(text)) =
+                (all.open.contains_key(&alert), serde_json::to_string(&ended))
+            {
+                all.ended.insert(alert, text);
             }
         }
         self.transfers_silences = Some(silences);

@@ -13,10 +13,14 @@ impl Process {
         process
     }
 
-    /// What goes along with the alert, if it was said anew.
+    fn transfers(&mut self) -> Option<Transfers<String>> {
+        self.notifier().transfers(Duration::from_secs(1))
+    }
+
+    /// What goes along with the alert, if it was said again.
     fn transfer(&mut self, alert: &Notification) -> Option<String> {
-        let mut all = self.notifier().transfers().expect("a change");
-        all.remove(&alert.fingerprint)
+        let mut all = self.transfers().expect("a change");
+        all.open.remove(&alert.fingerprint)
     }
 
     /// The alert arrives with this, and ended then for its last owner.
@@ -199,7 +203,36 @@ fn what_goes_along_says_at_once_that_the_sink_has_it() {
         said.missed.into_keys().collect()
     };
     assert_eq!(lacking(process.transfer(&alert)), ["s"]);
-    assert_eq!(process.notifier().transfers(), None);
+    assert_eq!(process.transfers(), None);
     assert_eq!(process.answers(), [came("s", &alert)]);
     assert_eq!(lacking(process.transfer(&alert)), [""; 0]);
+}
+
+#[test]
+fn an_end_that_all_sinks_have_is_said_once_and_is_known_to_who_goes_on_from_before_it() {
+    let mut process = Process::moving();
+    let alert = firing(1, 10);
+    process.notify(&alert);
+    assert_eq!(process.answers(), [came("s", &alert)]);
+    assert!(process.transfer(&alert).is_some());
+    let end = alert.resolved(40, "well");
+    process.notify(&end);
+    let waits = process.transfers().expect("it waits");
+    assert!(waits.open.contains_key(&alert.fingerprint) && waits.ended.is_empty());
+    assert_eq!(process.answers(), [came("s", &end)]);
+    let mut said = process.transfers().expect("the sink has it");
+    assert!(said.open.is_empty());
+    let text = said.ended.remove(&alert.fingerprint);
+    assert!(text.is_some());
+    assert_eq!(process.transfers(), None);
+    // Another process judges it all again, from a state before the alert began.
+    let mut next = Process::moving();
+    next.acquire(&alert, text, None);
+    for known in [&alert, &end] {
+        let sent = next.notifier().notify(known.clone(), NOW_MS.get());
+        assert!(!sent, "{}", known.key);
+    }
+    let again = firing(1, 50);
+    next.notify(&again);
+    assert_eq!(next.answers(), [came("s", &again)]);
 }

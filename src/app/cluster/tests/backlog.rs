@@ -171,7 +171,7 @@ fn people_hear_of_a_backlog_what_still_fires_at_its_end_and_metrics_say_how_late
             .iter()
             .any(|a| a.state == AlertState::Firing);
         assert_eq!(fires, still_fires);
-        alerts.stop(Duration::from_secs(60));
+        alerts.stop(Duration::from_secs(60), &mut engine);
         assert!(fired > 0 && steps > 1, "{fired} in {steps} steps");
         let (journal, _) = AlertJournal::open(folder.path()).expect("a journal");
         let told = journal.state().last.values().map(|n| n.status);

@@ -1,21 +1,27 @@
 //! Judges over the state topic in memory.
 
 use super::{Topic, follower, options};
+use crate::alert::Alert;
 use crate::app::cluster::judge_group::JudgeGroup;
-use crate::app::cluster::judge_member::{GroupHandler, Membership, Tasks};
+use crate::app::cluster::judge_member::{GroupHandler, Membership, Tasks, with_notified};
 use crate::app::cluster::judge_store::JudgeStore;
 use crate::app::cluster::judge_task::JudgeTask;
 use crate::app::cluster::judges::Judges;
 use crate::app::cluster::lengths::Lengths;
 use crate::app::cluster::options::FollowerOptions;
 use crate::app::{Threads, clock};
+use crate::judge::StreamId;
 use crate::kafka::{Handler, KafkaError, Record};
-use crate::monitor::Plan;
 use crate::monitor::liveness::Freshness;
-use crate::store::checkpoint::{PartitionCheckpoint, records};
+use crate::monitor::{Plan, VerdictState};
+use crate::store::checkpoint::{Notified, PartitionCheckpoint, records};
 use crate::telemetry::facts::{CheckpointCounts, Role};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+
+fn stream(model: &str) -> StreamId {
+    crate::notify::tests::stream(model, "1", "")
+}
 
 /// A task that has read all that lay there.
 fn read_task(options: &FollowerOptions) -> JudgeTask {
@@ -91,6 +97,101 @@ fn what_became_of_a_batch_of_judges_is_told_though_a_partition_that_left_waited_
     let written = store.answer(&mut counts).expect("the batch before");
     assert!(written.result.is_ok());
     assert!(store.answer(&mut counts).is_none());
+}
+
+#[test]
+fn what_people_were_notified_of_is_written_at_once_and_goes_once_two_checkpoints_have_it() {
+    let topic = Topic::default();
+    let mut counts = CheckpointCounts::default();
+    let mut store = JudgeStore::new(&options(&topic, Threads), 1).expect("a store");
+    let epoch = store.take_over(0, &mut counts).expect("claimed").epoch;
+    let key = |n| format!("g//0/{epoch}/notified/{n}/{}", stream("m").fingerprint());
+    let wait = Duration::from_secs(10);
+    let write = |store: &mut JudgeStore, first| {
+        let notified = Notified {
+            stream: stream("m"),
+            text: "fires".to_owned(),
+        };
+        assert_eq!(store.notified(0, &notified), first);
+        let before = topic.next.load(Ordering::Relaxed);
+        store.write_notified(wait);
+        assert_eq!(topic.next.load(Ordering::Relaxed), before + 1);
+    };
+    // There is no checkpoint to which it could be added.
+    write(&mut store, true);
+    let deleted = || std::mem::take(&mut *topic.deleted.lock().expect("no panic"));
+    for revision in 1..=4 {
+        store.write(vec![(0, revision, PartitionCheckpoint::default())]);
+        assert!(
+            store
+                .wait(wait, &mut counts)
+                .expect("in time")
+                .result
+                .is_ok()
+        );
+        match revision {
+            1 => assert_eq!(deleted(), [""; 0]),
+            n => assert_eq!(deleted(), [key(n - 2)]),
+        }
+        write(&mut store, false);
+    }
+    // What a broker did not take is left to the next checkpoint, and the next ones are written.
+    topic.set_away(true);
+    store.notified(
+        0,
+        &Notified {
+            stream: stream("m"),
+            text: "is over".to_owned(),
+        },
+    );
+    store.write_notified(wait);
+    topic.set_away(false);
+    write(&mut store, false);
+    // Nothing is written for a partition that has gone.
+    store.notified(
+        0,
+        &Notified {
+            stream: stream("m"),
+            text: "fires".to_owned(),
+        },
+    );
+    store.forget(0);
+    let before = topic.next.load(Ordering::Relaxed);
+    store.write_notified(wait);
+    assert_eq!(topic.next.load(Ordering::Relaxed), before);
+}
+
+#[test]
+fn a_judge_that_takes_over_knows_first_what_people_were_notified_of_last() {
+    let state = |model, text: Option<&str>| VerdictState {
+        stream: stream(model),
+        windows: Vec::new(),
+        detector: None,
+        alert: Alert {
+            since_ms: Some(7),
+            ..Alert::default()
+        },
+        notified: text.map(str::to_owned),
+    };
+    let notified = |model, text: &str| Notified {
+        stream: stream(model),
+        text: text.to_owned(),
+    };
+    let all = with_notified(
+        vec![state("a", Some("old")), state("b", Some("fires"))],
+        vec![notified("b", "over"), notified("c", "new")],
+    );
+    let said = all.iter().map(|v| {
+        let text = v.notified.as_deref().unwrap_or_default();
+        (v.stream.model.as_str(), text, v.alert.since_ms)
+    });
+    let said: Vec<_> = said.collect();
+    let expected = [
+        ("b", "over", Some(7)),
+        ("c", "new", None),
+        ("a", "old", Some(7)),
+    ];
+    assert_eq!(said, expected);
 }
 
 #[test]

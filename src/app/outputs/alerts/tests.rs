@@ -107,7 +107,7 @@ fn told_after_start(
             alerts.compare(&engine, &Lookup::of(&engine), now);
         }
     }
-    alerts.stop(Duration::from_secs(60));
+    alerts.stop(Duration::from_secs(60), &mut engine);
     let (journal, _) = AlertJournal::open(folder.path()).expect("a journal");
     let told = journal.state().last.values().next();
     told.cloned().expect("a notification")
@@ -152,7 +152,8 @@ fn the_record_is_that_of_the_streams_own_change_or_its_newest() {
 fn what_fires_can_be_acknowledged_as_soon_as_it_starts() {
     let folder = TempDir::with_prefix("trueline-alerts-").expect("a folder");
     let published = Arc::new(Published::default());
-    let alerts = start(&folder, &engine([Some(Page), None]), &published);
+    let mut engine = engine([Some(Page), None]);
+    let alerts = start(&folder, &engine, &published);
     let asked = AlertRequest::Acknowledge {
         alert: "m".to_owned(),
         by: "ann".to_owned(),
@@ -163,14 +164,15 @@ fn what_fires_can_be_acknowledged_as_soon_as_it_starts() {
         matches!(answer, Some(AlertResponse::Acknowledged(_))),
         "{answer:?}"
     );
-    alerts.stop(Duration::from_secs(60));
+    alerts.stop(Duration::from_secs(60), &mut engine);
 }
 
 #[test]
 fn a_process_that_does_not_judge_takes_no_silence() {
     let folder = TempDir::with_prefix("trueline-alerts-").expect("a folder");
     let published = Arc::new(Published::default());
-    let alerts = start(&folder, &engine([Some(Page), None]), &published);
+    let mut engine = engine([Some(Page), None]);
+    let alerts = start(&folder, &engine, &published);
     let ask = |role: Role| {
         published.update(|facts| facts.role = role);
         published.control.request(AlertRequest::Silence {
@@ -193,7 +195,7 @@ fn a_process_that_does_not_judge_takes_no_silence() {
         matches!(answer, Some(AlertResponse::Silenced(_))),
         "{answer:?}"
     );
-    alerts.stop(Duration::from_secs(60));
+    alerts.stop(Duration::from_secs(60), &mut engine);
 }
 
 #[test]
@@ -203,7 +205,7 @@ fn a_silence_of_a_class_is_of_its_number_and_one_of_an_unknown_class_is_refused(
     let mut plan = plan();
     plan.models[0].views = vec![View::Class(2)];
     plan.models[0].classes = ["none", "benign", "malignant"].map(str::to_owned).to_vec();
-    let engine = Topology::Single(Box::new(Engine::new(plan)));
+    let mut engine = Topology::Single(Box::new(Engine::new(plan)));
     let alerts = start(&folder, &engine, &published);
     let ask = |matcher: &str| {
         published.control.request(AlertRequest::Silence {
@@ -223,7 +225,7 @@ fn a_silence_of_a_class_is_of_its_number_and_one_of_an_unknown_class_is_refused(
         matches!(&answer, Some(AlertResponse::Refused(why)) if said(why)),
         "{answer:?}"
     );
-    alerts.stop(Duration::from_secs(60));
+    alerts.stop(Duration::from_secs(60), &mut engine);
 }
 
 #[test]
@@ -235,13 +237,13 @@ fn sinks_that_a_reload_removed_are_not_shown_any_more() {
     published.update(|facts| facts.sinks = vec![SinkFacts::default()]);
     alerts.dispatch(&[], &mut engine, &published);
     assert_eq!(published.facts().sinks, []);
-    alerts.stop(Duration::from_secs(60));
+    alerts.stop(Duration::from_secs(60), &mut engine);
 }
 
 #[test]
 fn an_alert_that_is_none_any_more_after_a_reload_ends_at_once() {
     let folder = TempDir::with_prefix("trueline-alerts-").expect("a folder");
-    let engine = engine([Some(Page), None]);
+    let mut engine = engine([Some(Page), None]);
     let mut alerts = start(&folder, &engine, &Arc::new(Published::default()));
     let mut options = options(&[]);
     // A segment tells nothing apart here, a version does.
@@ -255,7 +257,7 @@ fn an_alert_that_is_none_any_more_after_a_reload_ends_at_once() {
         assert_eq!(alerts.notifier.firing_since(&before).is_some(), stays);
     }
     alerts.compare(&engine, &Lookup::of(&engine), (clock::now_ms(), true));
-    alerts.stop(Duration::from_secs(60));
+    alerts.stop(Duration::from_secs(60), &mut engine);
     let (journal, _) = AlertJournal::open(folder.path()).expect("a journal");
     let told = journal.state().last.values();
     let told: BTreeMap<_, _> = told
