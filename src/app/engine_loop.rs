@@ -175,7 +175,7 @@ impl EngineLoop {
         {
             self.timers.save.bring_forward(self.snapshot_every);
         }
-        self.topology.write_notified(Duration::ZERO);
+        self.topology.write_notified();
     }
 
     /// Applies new configurations.
@@ -367,26 +367,21 @@ impl EngineLoop {
         }
     }
 
-    /// Stops notifying; answers whether what was notified at the end is to be saved.
-    fn stop_alerts(&mut self) -> bool {
-        let Some(alerts) = self.alerts.take() else {
-            return false;
-        };
-        let saves = alerts.stop(DRAIN_WITHIN, &mut self.topology);
-        self.topology.write_notified(DRAIN_WITHIN);
-        self.published.update(|facts| facts.sinks.clear());
-        saves
+    fn stop_alerts(&mut self) {
+        if let Some(alerts) = self.alerts.take() {
+            alerts.stop(DRAIN_WITHIN, &mut self.topology);
+            self.published.update(|facts| facts.sinks.clear());
+        }
     }
 
     /// Ends in order. An error: the last snapshot was not written.
     fn finish(&mut self) -> Result<(), String> {
         tracing::info!("stopping: no more records are read");
         self.tick(TICK);
-        let mut saved = self.save_and_wait();
         self.consumers.iter().for_each(SourceConsumer::flush);
-        if self.stop_alerts() && saved.is_ok() {
-            saved = self.save_and_wait();
-        }
+        // What is delivered at the end is saved too.
+        self.stop_alerts();
+        let saved = self.save_and_wait();
         self.history.stop(DRAIN_WITHIN);
         self.publish_facts();
         self.publish_sizes();

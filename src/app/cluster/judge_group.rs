@@ -243,7 +243,9 @@ impl JudgeGroup {
             let partition = judge_partition(&stream.model, self.store.partitions());
             if let Some(task) = tasks.get_mut(&partition) {
                 task.touch();
-                first |= self.store.notified(partition, &Notified { stream, text });
+                first |= self
+                    .store
+                    .put_notified(partition, &Notified { stream, text });
             }
         }
         first

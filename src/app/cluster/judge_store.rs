@@ -167,7 +167,7 @@ impl JudgeStore {
 
     /// Takes what people were notified of, in a judge partition; answers whether a checkpoint is to
     /// be written at once, because there is none to which it can be added.
-    pub(super) fn notified(&mut self, partition: i32, notified: &Notified) -> bool {
+    pub(super) fn put_notified(&mut self, partition: i32, notified: &Notified) -> bool {
         let prefix = self.prefix(partition);
         let Some(cursor) = self.cursors.get_mut(&partition) else {
             return false;
@@ -181,9 +181,9 @@ impl JudgeStore {
         !cursor.has_checkpoint
     }
 
-    /// Writes what people were notified of; waits for it where `within` is not zero.
-    pub(super) fn write_notified(&mut self, within: Duration) {
-        self.notified.write(within);
+    /// Begins to write it, unless earlier records are being written.
+    pub(super) fn write_notified(&mut self) {
+        self.notified.write();
     }
 
     /// Whether a checkpoint of this revision has not been written.

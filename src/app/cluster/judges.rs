@@ -346,10 +346,10 @@ impl Judges {
     }
 
     /// Writes what people were notified of since the checkpoints that were begun, where tasks may
-    /// move; waits for it where `within` is not zero.
-    pub fn write_notified(&mut self, within: Duration) {
+    /// move.
+    pub fn write_notified(&mut self) {
         if let Some(group) = self.group_mut() {
-            group.store.write_notified(within);
+            group.store.write_notified();
         }
     }
 

@@ -41,17 +41,18 @@ impl NotifiedWriter {
         self.next.retain(|(of, _), _| *of != partition);
     }
 
-    /// Writes what came, once what is being written is. Waits for all of it no longer than twice
-    /// `within`.
-    pub fn write(&mut self, within: Duration) {
-        self.settle(within);
-        if !self.writing.busy() && !self.next.is_empty() {
-            self.start();
-            self.settle(within);
+    /// Begins to write what came, unless earlier records are being written.
+    pub fn write(&mut self) {
+        if let Some(Err(error)) = self.writing.result() {
+            crate::warn_limited!(
+                %error,
+                "what people were notified of is not written between checkpoints; who takes over before the next one \
+                 notifies again"
+            );
         }
-    }
-
-    fn start(&mut self) {
+        if self.writing.busy() || self.next.is_empty() {
+            return;
+        }
         let (next, writer) = (std::mem::take(&mut self.next), Arc::clone(&self.writer));
         self.writing.start(move || {
             let records = next.into_iter();
@@ -60,19 +61,5 @@ impl NotifiedWriter {
             let records: Vec<_> = records.iter().map(|(of, keyed)| (*of, keyed)).collect();
             writer.put(&records, WRITE, &|| {}).map(drop)
         });
-    }
-
-    fn settle(&mut self, within: Duration) {
-        let ended = match within.is_zero() {
-            true => self.writing.result(),
-            false => self.writing.wait(within),
-        };
-        if let Some(Err(error)) = ended {
-            crate::warn_limited!(
-                %error,
-                "what people were notified of is not written between checkpoints; who takes over before the next one \
-                 notifies again"
-            );
-        }
     }
 }

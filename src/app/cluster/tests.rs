@@ -202,6 +202,27 @@ impl Brokers for Topic {
     }
 }
 
+/// Workers whose jobs are done when they are handed over.
+#[derive(Debug)]
+struct Inline;
+
+impl Workers for Inline {
+    fn worker(&self, _: &str) -> Result<Box<dyn Worker>, AppError> {
+        Ok(Box::new(Inline))
+    }
+}
+
+impl Worker for Inline {
+    fn start(&mut self, job: Job) -> bool {
+        job();
+        true
+    }
+
+    fn ends_within(&mut self, _: Duration) -> bool {
+        true
+    }
+}
+
 /// Workers that never begin.
 #[derive(Debug)]
 struct Idle;

@@ -159,11 +159,10 @@ impl Topology {
         }
     }
 
-    /// Writes what people were notified of, where it does not wait for a checkpoint; waits for it
-    /// where `within` is not zero.
-    pub fn write_notified(&mut self, within: Duration) {
+    /// Writes what people were notified of, where it does not wait for a checkpoint.
+    pub fn write_notified(&mut self) {
         if let Topology::Judges(judges) = self {
-            judges.write_notified(within);
+            judges.write_notified();
         }
     }
 

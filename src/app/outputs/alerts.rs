@@ -453,11 +453,11 @@ impl AlertDispatcher {
         (self.notifier.write_errors(), self.notifier.dropped())
     }
 
-    /// Ends within the given time. Undelivered notifications stay on disk. Returns whether streams
-    /// that may move are to be saved once more, with what was delivered meanwhile.
-    pub fn stop(mut self, within: Duration, engine: &mut Topology) -> bool {
+    /// Ends within the given time, and hands what was delivered meanwhile to the engine.
+    /// Undelivered notifications stay on disk.
+    pub fn stop(mut self, within: Duration, engine: &mut Topology) {
         self.notifier.stop(within);
-        self.carry_after(Duration::ZERO, engine)
+        self.carry_after(Duration::ZERO, engine);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Judges over the state topic in memory.
 
-use super::{Topic, follower, options};
+use super::{Inline, Topic, follower, options};
 use crate::alert::Alert;
 use crate::app::cluster::judge_group::JudgeGroup;
 use crate::app::cluster::judge_member::{GroupHandler, Membership, Tasks, with_notified};
@@ -21,6 +21,13 @@ use std::time::{Duration, Instant};
 
 fn stream(model: &str) -> StreamId {
     crate::notify::tests::stream(model, "1", "")
+}
+
+fn notified(model: &str, text: &str) -> Notified {
+    Notified {
+        stream: stream(model),
+        text: text.to_owned(),
+    }
 }
 
 /// A task that has read all that lay there.
@@ -101,64 +108,41 @@ fn what_became_of_a_batch_of_judges_is_told_though_a_partition_that_left_waited_
 
 #[test]
 fn what_people_were_notified_of_is_written_at_once_and_goes_once_two_checkpoints_have_it() {
-    let topic = Topic::default();
-    let mut counts = CheckpointCounts::default();
-    let mut store = JudgeStore::new(&options(&topic, Threads), 1).expect("a store");
+    let (topic, mut counts) = (Topic::default(), CheckpointCounts::default());
+    let mut store = JudgeStore::new(&options(&topic, Inline), 1).expect("a store");
     let epoch = store.take_over(0, &mut counts).expect("claimed").epoch;
     let key = |n| format!("g//0/{epoch}/notified/{n}/{}", stream("m").fingerprint());
-    let wait = Duration::from_secs(10);
-    let write = |store: &mut JudgeStore, first| {
-        let notified = Notified {
-            stream: stream("m"),
-            text: "fires".to_owned(),
-        };
-        assert_eq!(store.notified(0, &notified), first);
+    let notified = notified("m", "fires");
+    // Answers how many records were written.
+    let write = |store: &mut JudgeStore| {
         let before = topic.next.load(Ordering::Relaxed);
-        store.write_notified(wait);
-        assert_eq!(topic.next.load(Ordering::Relaxed), before + 1);
+        store.write_notified();
+        topic.next.load(Ordering::Relaxed) - before
     };
-    // There is no checkpoint to which it could be added.
-    write(&mut store, true);
-    let deleted = || std::mem::take(&mut *topic.deleted.lock().expect("no panic"));
+    let is_first = store.put_notified(0, &notified);
+    assert!(is_first, "there is no checkpoint to which it is added");
+    assert_eq!(write(&mut store), 1);
     for revision in 1..=4 {
         store.write(vec![(0, revision, PartitionCheckpoint::default())]);
-        assert!(
-            store
-                .wait(wait, &mut counts)
-                .expect("in time")
-                .result
-                .is_ok()
-        );
+        let written = store.wait(Duration::ZERO, &mut counts);
+        assert!(written.is_some_and(|w| w.result.is_ok()));
+        let deleted = std::mem::take(&mut *topic.deleted.lock().expect("no panic"));
         match revision {
-            1 => assert_eq!(deleted(), [""; 0]),
-            n => assert_eq!(deleted(), [key(n - 2)]),
+            1 => assert_eq!(deleted, [""; 0]),
+            n => assert_eq!(deleted, [key(n - 2)]),
         }
-        write(&mut store, false);
+        assert!(!store.put_notified(0, &notified));
+        assert_eq!(write(&mut store), 1);
     }
-    // What a broker did not take is left to the next checkpoint, and the next ones are written.
-    topic.set_away(true);
-    store.notified(
-        0,
-        &Notified {
-            stream: stream("m"),
-            text: "is over".to_owned(),
-        },
-    );
-    store.write_notified(wait);
-    topic.set_away(false);
-    write(&mut store, false);
-    // Nothing is written for a partition that has gone.
-    store.notified(
-        0,
-        &Notified {
-            stream: stream("m"),
-            text: "fires".to_owned(),
-        },
-    );
+    // What a broker did not take is left to the next checkpoint, and what comes next is written.
+    for (away, n) in [(true, 0), (false, 1)] {
+        topic.set_away(away);
+        store.put_notified(0, &notified);
+        assert_eq!(write(&mut store), n);
+    }
+    store.put_notified(0, &notified);
     store.forget(0);
-    let before = topic.next.load(Ordering::Relaxed);
-    store.write_notified(wait);
-    assert_eq!(topic.next.load(Ordering::Relaxed), before);
+    assert_eq!(write(&mut store), 0, "the partition has gone");
 }
 
 #[test]
@@ -172,10 +156,6 @@ fn a_judge_that_takes_over_knows_first_what_people_were_notified_of_last() {
             ..Alert::default()
         },
         notified: text.map(str::to_owned),
-    };
-    let notified = |model, text: &str| Notified {
-        stream: stream(model),
-        text: text.to_owned(),
     };
     let all = with_notified(
         vec![state("a", Some("old")), state("b", Some("fires"))],
