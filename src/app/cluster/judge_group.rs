@@ -2,11 +2,11 @@
 //! to it.
 //!
 //! The processes are a consumer group over the topic of judges ([`super::judge_topic`]). For each
-//! judge partition that comes there is a [task](JudgeTask): it is claimed, its newest checkpoint is
-//! restored, and the partition is read from its beginning, where the parts of checkpoints of all
-//! workers lie. When a partition goes, its last checkpoint is written first. A process that is
-//! killed loses nothing: the next owner restores its last checkpoint and judges the slides after it
-//! again, to the same verdicts.
+//! judge partition that comes there is a [task](super::judge_task::JudgeTask): it is claimed, its
+//! newest checkpoint is restored, and the partition is read from its beginning, where the parts of
+//! checkpoints of all workers lie. When a partition goes, its last checkpoint is written first. A
+//! process that is killed loses nothing: the next owner restores its last checkpoint and judges the
+//! slides after it again, to the same verdicts.
 //!
 //! ```text
 //!   workers ─► judge partition 0 ─► task ─► verdicts, alerts, checkpoint of the task ─► judge partition 0
