@@ -28,8 +28,9 @@
 //! Of notifications it is compared, for every fleet: at the end each receiver knows what fires, and
 //! where no stream is judged in several processes nothing else. For one process and for a judge of
 //! others: each was on disk before it was sent, and came once, unless an answer was lost or a crash
-//! came between an answer and its record. For one process: every alert that fires by the log was
-//! told, and none that does not ([`alerts`]).
+//! came between an answer and its record. For judges that share models: each came once, unless its
+//! judge died, or gave models up, within half a second of the answer. For one process: every alert
+//! that fires by the log was told, and none that does not ([`alerts`]).
 //!
 //! All seeds run, whichever fail. Each failure is printed as it comes; at the end all are listed,
 //! and the first is printed with the line that replays it and is made smaller ([`minimise`]). A

@@ -80,6 +80,8 @@ impl Parts {
 /// A notification that came to a receiver.
 pub struct Told {
     pub at: Duration,
+    /// Who told it.
+    pub host: usize,
     pub notification: Notification,
 }
 
@@ -104,6 +106,9 @@ pub struct Receivers {
     takes: Option<Duration>,
     /// What is wrong.
     pub wrong: Option<String>,
+    /// What came though it had come already: what that was, and both hosts that told it, each with
+    /// when.
+    pub again: Vec<(String, [(usize, Duration); 2])>,
 }
 
 impl Receivers {
@@ -114,6 +119,7 @@ impl Receivers {
             inboxes: inboxes.into(),
             takes: None,
             wrong: None,
+            again: Vec::new(),
         }
     }
 
@@ -156,11 +162,17 @@ impl Receivers {
         if trouble == Some(Trouble::Down) {
             return Err(Failure::Temporary("it is down".to_owned()));
         }
-        let came = inbox.told.iter().any(|t| t.notification.key == n.key);
-        if came && !inbox.again.remove(&n.key) && self.wrong.is_none() {
-            self.wrong = Some(format!("{} came twice to {sink}", n.key));
+        let mut before = inbox.told.iter().rev();
+        let came = before.find(|t| t.notification.key == n.key);
+        if let Some(first) = came
+            && !inbox.again.remove(&n.key)
+        {
+            let what = format!("{} came twice to {sink}", n.key);
+            let both = [(first.host, first.at), (host, now)];
+            self.again.push((what.clone(), both));
+            self.wrong.get_or_insert(what);
         }
-        if !came {
+        if came.is_none() {
             let earlier = inbox.told.iter().rev();
             let mut earlier = earlier.filter(|t| t.notification.fingerprint == n.fingerprint);
             let same = |t: &Notification| {
@@ -174,6 +186,7 @@ impl Receivers {
         }
         inbox.told.push(Told {
             at: now,
+            host,
             notification: n.clone(),
         });
         inbox.unrecorded.insert(host, n.key.clone());

@@ -8,12 +8,16 @@ use rdkafka::{Offset, TopicPartitionList};
 use trueline::kafka::Rebalance;
 
 use super::{Broker, Member, Place, SESSION, is_first, list};
+use crate::clock;
 
 /// The client id of a consumer of another program, which does not say when it started.
 const OTHER: &str = "consumer-1";
 
 /// Begins the metadata of a commit of the program.
 const PARTITIONS: &str = "partitions=";
+
+/// Within this a judge has recorded that a sink has answered.
+const RECORDED: Duration = Duration::from_millis(500);
 
 /// A group.
 #[derive(Debug, Default)]
@@ -135,9 +139,23 @@ impl Broker {
             return;
         };
         member.alive = false;
+        let (host, now) = (member.host, clock::now());
+        if !in_order {
+            self.unsettle(host, now, now);
+        }
         if in_order && let Some(member) = self.members.remove(&id) {
             self.release(&member.group, id);
         }
+    }
+
+    /// Who takes over from a host at this time goes on from what it had recorded.
+    fn unsettle(&mut self, host: usize, from: Duration, until: Duration) {
+        let mut logs = self.topics.values().flatten();
+        let from = match logs.any(|log| log.away + RECORDED > from) {
+            true => Duration::ZERO,
+            false => from.saturating_sub(RECORDED),
+        };
+        self.hosts[host].unsettled.push((from, until));
     }
 
     fn release(&mut self, group: &str, id: u64) {
@@ -161,7 +179,10 @@ impl Broker {
             return;
         };
         member.assigned.remove(place);
-        let group = self.groups.entry(member.group.clone()).or_default();
+        let (host, now, name) = (member.host, clock::now(), member.group.clone());
+        // A sink may be about to answer.
+        self.unsettle(host, now, now + SESSION);
+        let group = self.groups.entry(name).or_default();
         if group.owners.get(place) == Some(&id) && group.asked.remove(place) {
             group.owners.remove(place);
         }
@@ -188,7 +209,9 @@ impl Broker {
             return;
         };
         (member.joined, member.rejoins, member.welcomed) = (false, None, false);
-        let group = member.group.clone();
+        let (host, heard, group) = (member.host, member.heard, member.group.clone());
+        // Its client learns of it later.
+        self.unsettle(host, heard, Duration::MAX);
         self.release(&group, id);
     }
 
@@ -266,7 +289,7 @@ impl Broker {
         let Some(member) = self.members.get_mut(&id) else {
             return;
         };
-        let host = &self.hosts[member.host];
+        let host = &mut self.hosts[member.host];
         let speaks = member.alive && host.cut <= now && host.frozen <= now;
         if speaks {
             member.heard = now;
@@ -275,6 +298,9 @@ impl Broker {
                 if rejoins <= now {
                     member.joined = true;
                     member.rejoins = None;
+                    for (_, until) in &mut host.unsettled {
+                        *until = (*until).min(now + SESSION);
+                    }
                     // The group knows nothing of partitions that the client has taken besides.
                     let had = member.assigned.keys();
                     let had = had.filter(|(topic, _)| member.topics.contains(topic));

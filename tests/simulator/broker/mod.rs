@@ -103,6 +103,9 @@ pub struct Host {
     /// When another process took the `instance` of its process, which has nothing since; and
     /// whether that one was there first.
     pub fenced: Option<(Duration, bool)>,
+    /// From when until when others may not know what it tells, or it may not know that they have
+    /// taken over.
+    pub unsettled: Vec<(Duration, Duration)>,
 }
 
 /// See the module.

@@ -49,6 +49,19 @@ impl World<'_> {
         if let Some(wrong) = wrong.filter(|_| alerts::come_once(self.scenario.fleet)) {
             return Err(wrong);
         }
+        let again = std::mem::take(&mut lock(&self.receivers).again);
+        if self.scenario.fleet == Fleet::Shared {
+            let hosts = &lock(&self.broker).hosts;
+            for (what, both) in again {
+                let unsettled = |(host, at): &(usize, Duration)| {
+                    let mut all = hosts[*host].unsettled.iter();
+                    all.any(|(from, until)| (from..=until).contains(&at))
+                };
+                if !both.iter().any(unsettled) {
+                    return Err(format!("{what}: it was recorded"));
+                }
+            }
+        }
         if let Topology::Judges(judges) = &engine.topology {
             let whole = judges.aggregators().all(|a| a.rebuilt() == 0);
             if !whole && self.scenario.circumstance == Some(Circumstance::Frozen) {
