@@ -57,13 +57,13 @@ impl TransferredAlert {
         (alert, wanting)
     }
 
-    /// An alert that does not fire any more, of which this waits, the end last, if sinks need it.
+    /// The alert whose end is the last of these notifications, if a sink still needs one of them.
     pub(super) fn ending(waiting: &Waiting) -> Option<TransferredAlert> {
         let needed = waiting.iter().any(|(_, sinks)| !sinks.is_empty());
         needed.then(|| Self::ended(waiting))?
     }
 
-    /// An alert that does not fire any more, of which this waits or has waited, the end last.
+    /// The alert whose end is the last of these notifications.
     pub(super) fn ended(waiting: &Waiting) -> Option<TransferredAlert> {
         let (end, _) = waiting.last()?;
         (end.status == Status::Resolved).then(|| TransferredAlert {

@@ -210,7 +210,7 @@ impl AlertDispatcher {
         };
         let by = self.groups.by();
         let streams = engine.reports().map(|r| &r.id);
-        let named = streams.map(|id| (id.clone(), by.group_of(id).fingerprint()));
+        let named = streams.map(|id| (id, by.group_of(id).fingerprint()));
         let notified = notified.under(named);
         engine.carry(notified)
     }

@@ -35,13 +35,16 @@ impl<K> Default for Transfers<K> {
 
 impl Transfers<String> {
     /// The same under the first key of each alert; alerts without one are left out.
-    pub fn under<K: Ord>(mut self, keys: impl Iterator<Item = (K, String)>) -> Transfers<K> {
+    pub fn under<'k, K: Ord + Clone + 'k>(
+        mut self,
+        keys: impl Iterator<Item = (&'k K, String)>,
+    ) -> Transfers<K> {
         let mut under = Transfers::default();
         for (key, alert) in keys {
             if let Some(text) = self.open.remove(&alert) {
-                under.open.insert(key, text);
+                under.open.insert(key.clone(), text);
             } else if let Some(text) = self.ended.remove(&alert) {
-                under.ended.insert(key, text);
+                under.ended.insert(key.clone(), text);
             }
         }
         under
