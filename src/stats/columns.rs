@@ -124,9 +124,6 @@ macro_rules! columns {
 
             /// The cells of half as many, where all are occupied.
             fn pairs(&self) -> Columns {
-                let pairs = |column: &[f64]| {
-                    column.chunks_exact(2).map(|pair| pair[0] + pair[1]).collect()
-                };
                 Columns {
                     index: (0..self.index.len() as u64 / 2).collect(),
                     $($name: pairs(&self.$name),)*
@@ -137,6 +134,22 @@ macro_rules! columns {
 }
 
 columns!(n, count, y, z, u, u2, v, v2, v3, mu3, mu3_2);
+
+/// The sums of neighbours in a column of an even number of cells.
+fn pairs(column: &[f64]) -> Vec<f64> {
+    const SUMS: usize = LANES / 2;
+    let mut sums = vec![0.0; column.len() / 2];
+    // By blocks, which become vector code.
+    let (of_blocks, of_rest) = sums.as_chunks_mut::<SUMS>();
+    let (blocks, rest) = column.as_chunks::<LANES>();
+    for (sums, block) in of_blocks.iter_mut().zip(blocks) {
+        *sums = std::array::from_fn(|i| block[2 * i] + block[2 * i + 1]);
+    }
+    for (sum, pair) in of_rest.iter_mut().zip(rest.chunks_exact(2)) {
+        *sum = pair[0] + pair[1];
+    }
+    sums
+}
 
 /// The sums of the children in two columns: with more, addresses would not stay in registers.
 /// `first` has the position of each parent's first child, and of the end.

@@ -31,10 +31,10 @@ impl Writer {
         }
     }
 
-    /// Writes the low `count` (at most 32) bits of `value`.
+    /// Writes `count` bits, at most 32, of a value that has no others.
     #[inline]
-    pub fn bits(&mut self, value: u64, count: u32) {
-        self.held |= (value & ((1 << count) - 1)) << self.bits;
+    fn bits(&mut self, value: u64, count: u32) {
+        self.held |= value.wrapping_shl(self.bits);
         self.bits += count;
         if self.bits >= 32 {
             self.bytes
@@ -44,29 +44,29 @@ impl Writer {
         }
     }
 
+    /// Writes the low `count` bits of `value`, at most 64.
     fn wide(&mut self, value: u64, count: u32) {
         let low = count.min(32);
-        self.bits(value, low);
-        self.bits(value >> low, count - low);
+        self.bits(below(value, low), low);
+        self.bits(below(value >> low, count - low), count - low);
     }
 
     /// Writes `value` in the Rice code of parameter `k`, at most 63.
     #[inline]
     pub fn rice(&mut self, value: u64, k: u32) {
-        let ones = value >> k;
-        if ones < u64::from(ESCAPE) {
-            // `ones` ones, then the zero.
-            let (unary, count) = ((1 << ones) - 1, ones as u32 + 1);
-            if count + k <= 32 {
-                let low = value & ((1 << k) - 1);
-                return self.bits(unary | low << count, count + k);
-            }
-            self.bits(unary, count);
-            self.wide(value, k);
-        } else {
+        let ones = value.wrapping_shr(k);
+        if ones >= u64::from(ESCAPE) {
             self.bits((1 << ESCAPE) - 1, ESCAPE);
-            self.wide(value, 64);
+            return self.wide(value, 64);
         }
+        // `ones` ones, then the zero.
+        let count = ones as u32 + 1;
+        let unary = u64::MAX.wrapping_shl(count - 1);
+        if count + k <= 32 {
+            return self.bits(!unary | below(value, k).wrapping_shl(count), count + k);
+        }
+        self.bits(!unary, count);
+        self.wide(value, k);
     }
 
     /// The bytes, the last filled up with zeros.
@@ -76,6 +76,12 @@ impl Writer {
             .extend_from_slice(&self.held.to_le_bytes()[..bytes]);
         self.bytes
     }
+}
+
+/// The low `count` bits of a value, fewer than 64.
+#[inline]
+fn below(value: u64, count: u32) -> u64 {
+    value & !u64::MAX.wrapping_shl(count)
 }
 
 /// Reads what [`Writer`] wrote.

@@ -36,10 +36,15 @@ impl Sums {
 
     /// Makes the cells a list, which is read fastest.
     pub fn list(&mut self) {
-        if self.listed().is_none() {
-            let list = self.occupied().collect();
-            (self.cells, self.compact) = (Cells::Listed(Arc::new(list)), None);
+        if self.listed().is_some() {
+            return;
         }
+        // An event occupies one cell at most.
+        let most = self.n.min(self.grid.cells().into()) as usize;
+        let mut list = Vec::with_capacity(most);
+        self.each_occupied(|index, cell| list.push((index, *cell)));
+        list.shrink_to(2 * list.len());
+        (self.cells, self.compact) = (Cells::Listed(Arc::new(list)), None);
     }
 
     /// Adds the cells of other sums to listed ones; answers whether both are listed. On overflow

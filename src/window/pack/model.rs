@@ -67,18 +67,24 @@ impl Iterator for Cells<'_> {
 /// The residuals of a cell.
 pub(super) struct Residuals {
     values: [u64; FIELDS],
-    /// A bit for each field that is written.
-    written: u8,
+    /// It has several events.
+    several: bool,
+    /// Their outcomes differ.
+    mixed: bool,
 }
 
 impl Residuals {
     /// Those that are written, by field.
     #[inline]
     pub(super) fn each(&self, mut f: impl FnMut(usize, u64)) {
-        for (field, value) in self.values.into_iter().enumerate() {
-            if self.written >> field & 1 == 1 {
-                f(field, value);
+        let mut field = |field: usize| f(field, self.values[field]);
+        (0..4).for_each(&mut field);
+        if self.several {
+            field(4);
+            if self.mixed {
+                field(5);
             }
+            field(6);
         }
     }
 }
@@ -129,21 +135,23 @@ impl Model {
         values[1] = residual(n, self.before.n);
         values[2] = residual(y, self.y(n));
         values[3] = residual(z, self.z(index, n));
-        let mut written = 0b000_1111;
+        let mixed = 0 < y && y < n;
         let mut by_n = Divisor::ONE;
         if n > 1 {
             by_n = Divisor::new(n);
             let mean = Mean::of(by_n, z);
             values[4] = residual(cell.z2, self.z2(&mean));
-            written |= 0b101_0000;
-            if 0 < y && y < n {
+            if mixed {
                 values[5] = residual(cell.yz, mean.times(y) as u64);
-                written |= 0b010_0000;
             }
             values[6] = residual(cell.v2, v2(&mean, cell.z2));
         }
         self.step(index, *cell, by_n);
-        Residuals { values, written }
+        Residuals {
+            values,
+            several: n > 1,
+            mixed,
+        }
     }
 
     /// The next cell, from its residuals.
@@ -227,7 +235,7 @@ impl Model {
 
     fn z2(&self, mean: &Mean) -> u64 {
         let spread = u128::from(mean.by_n.n - 1).wrapping_mul(self.spread.into()) >> 16;
-        mean.square.wrapping_add(spread) as u64
+        mean.square.wrapping_add(spread as u64)
     }
 }
 
@@ -281,7 +289,7 @@ struct Mean {
     each: u64,
     rest: u64,
     /// (Σz)²/n in units of 2⁻³².
-    square: u128,
+    square: u64,
 }
 
 impl Mean {
@@ -294,7 +302,7 @@ impl Mean {
             rest,
             square: 0,
         };
-        mean.square = mean.times(z) >> 32;
+        mean.square = (mean.times(z) >> 32) as u64;
         mean
     }
 
@@ -309,15 +317,18 @@ impl Mean {
 #[inline]
 fn v2(mean: &Mean, z2: u64) -> u64 {
     const BITS: u32 = 48;
+    const ONE: u64 = 1 << BITS;
+    // Of sums that events can have nothing here wraps: V is at most ¼, and so is the spread of each.
+    let times = |a: u64, b: u64| ((u128::from(a) * u128::from(b)) >> BITS) as u64;
     // The mean with 16 more bits than the sums, lest its rounding times n be seen.
-    let each = mean.times(1 << (BITS - 32)) as i128;
-    let v = each.wrapping_mul((1i128 << BITS).wrapping_sub(each)) >> BITS;
-    let f = v.wrapping_mul(v) >> BITS;
-    let first = f.wrapping_mul(i128::from(mean.by_n.n)) >> (BITS - 32);
-    let spread = i128::from(z2).wrapping_sub(mean.square as i128);
-    let curve = (1i128 << BITS).wrapping_sub(v.wrapping_mul(6));
-    let second = curve.wrapping_mul(spread) >> BITS;
-    first.wrapping_add(second) as u64
+    let each = mean.times(1 << (BITS - 32)) as u64;
+    let v = times(each, ONE.wrapping_sub(each));
+    let f = times(v, v);
+    let first = (u128::from(f) * u128::from(mean.by_n.n)) >> (BITS - 32);
+    let spread = z2.wrapping_sub(mean.square) as i64;
+    let curve = ONE.wrapping_sub(v.wrapping_mul(6)) as i64;
+    let second = (i128::from(curve) * i128::from(spread)) >> BITS;
+    (first as u64).wrapping_add(second as u64)
 }
 
 /// A cell of one event, as `Cell::of` makes it.
