@@ -65,8 +65,8 @@ sections! {
         /// Bootstrap brokers, `host:port`, comma separated. Required unless every source has
         /// `input = "http"`.
         brokers: Text, Unset "localhost:9092";
-        /// Consumer group of the first source. Others have their own, `group.source`, so that a
-        /// rebalance of one does not stop the others.
+        /// Consumer group of the first source. Others have their own, `GROUP.NAME` with the name of
+        /// the source, so that a rebalance of one does not stop the others.
         group: Text, Value "trueline";
         /// Static member name, unique in the group. With it a restart within the session timeout
         /// moves no partition. Unset: dynamic membership.
@@ -137,7 +137,7 @@ sections! {
         /// The label `source` of metrics is the topic.
         name: Text, Unset "predictions";
         /// Consumer group of this source. Unset: `group` of [kafka] for the first source, and
-        /// `group.name` for others. State is kept by topic, so another group continues where the
+        /// `GROUP.NAME` for others. State is kept by topic, so another group continues where the
         /// one before stopped.
         group: Text, Unset "trueline";
         /// Where its records come from. `kafka`: the topics of the brokers. `http`: requests to

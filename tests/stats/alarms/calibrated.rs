@@ -1,6 +1,6 @@
 //! False alarms on calibrated streams of 20,000 events, 10⁵ in the long mode, four laws of scores,
-//! under a budget of 5 % ever. Beside them, T-Cal at level 0.05 on windows of 1000 events that
-//! slide by 500, as a monitor does that tests windows, in 10⁵ events.
+//! under a budget of one alarm in 20 times as many events. Beside them, T-Cal at level 0.05 on
+//! windows of 1000 events that slide by 500, as a monitor does that tests windows, in 10⁵ events.
 //!
 //! The detector stays far below its budget, so only the upper side is held: a law alarms in at most
 //! 5 % of its streams, and twice as many would not pass. That the detector alarms at all is what
