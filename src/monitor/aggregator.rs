@@ -445,6 +445,11 @@ impl Aggregator {
         self.monitor.run_on(runtime);
     }
 
+    /// The changes since the last call and the last tick.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        self.monitor.take_changes()
+    }
+
     /// The judgements since the last call.
     pub fn take_judgements(&mut self) -> Vec<WindowJudgement> {
         self.monitor.take_judgements()

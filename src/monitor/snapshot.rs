@@ -256,6 +256,11 @@ pub struct VerdictState {
 }
 
 impl VerdictState {
+    /// Its stream with what people were notified of, if they were.
+    pub fn notified(&self) -> Option<(StreamId, String)> {
+        Some((self.stream.clone(), self.notified.clone()?))
+    }
+
     /// Of each window, and of the detector, what was judged later.
     pub fn later(self, other: VerdictState) -> VerdictState {
         let newest_ms = |m: &VerdictState| m.windows.iter().map(|w| w.end_ms).max();

@@ -57,6 +57,20 @@ pub struct AlertHandover {
     pub ended_ms: Option<i64>,
 }
 
+impl AlertHandover {
+    /// Takes what one of its streams brought of the notified firing; the newest counts.
+    pub fn bring(&mut self, transferred: Option<String>) {
+        let at = |text: &String| {
+            let alert = serde_json::from_str::<TransferredAlert>(text).ok()?;
+            Some((alert.notification.since_ms, alert.notification.at_ms))
+        };
+        let ours = self.transferred.as_ref().and_then(at);
+        if transferred.as_ref().and_then(at) > ours {
+            self.transferred = transferred;
+        }
+    }
+}
+
 /// Sends notifications of alerts for the engine's thread.
 pub struct Notifier {
     dedup: Deduplicator,
@@ -70,6 +84,9 @@ pub struct Notifier {
     ended: BTreeMap<String, TransferredAlert>,
     /// Alerts of which what waits is not sent, because another process may have them.
     held: BTreeSet<String>,
+    /// Alerts that came and for which the channel had no room: the journal does not know yet who
+    /// was notified of them.
+    untaken: Vec<TransferredAlert>,
     /// What the journal says.
     news: Arc<News>,
     /// `firing` changed since the last [`Notifier::transfers`], which used `transfers_silences`.
@@ -143,6 +160,7 @@ impl Notifier {
             moving,
             ended: BTreeMap::new(),
             held,
+            untaken: Vec::new(),
             news,
             changed: true,
             waiting_changed: false,

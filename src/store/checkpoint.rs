@@ -153,7 +153,7 @@ pub fn notified_key(prefix: &str, (epoch, number): (i64, u64), fingerprint: &str
 }
 
 /// The record of a notification after the checkpoint of this epoch and number was begun; `None` if
-/// it is larger than a record may be, or cannot be encoded: the next checkpoint has it.
+/// it is larger than a record may be, or cannot be encoded: it then needs a checkpoint.
 pub fn notified_record(prefix: &str, at: (i64, u64), notified: &Notified) -> Option<KeyedRecord> {
     let key = notified_key(prefix, at, &notified.stream.fingerprint());
     let value = postcard::to_stdvec(notified).ok()?;

@@ -43,8 +43,10 @@ pub struct FoundCheckpoint {
     pub segments: Vec<Vec<u8>>,
     /// What people were notified of after it was begun, the last of each stream.
     pub notified: Vec<Notified>,
-    /// Newer checkpoints, and notifications, that were refused, by the key of their head or record.
+    /// Newer checkpoints that were refused, by the key of their head.
     pub refused: Vec<(String, FormatError)>,
+    /// Records of notifications that cannot be read, by their key.
+    pub unreadable: Vec<(String, FormatError)>,
 }
 
 impl CheckpointReader {
@@ -148,14 +150,16 @@ impl CheckpointReader {
         for (epoch, number, slot, head) in heads {
             match self.assemble(epoch, slot, head) {
                 Ok((checkpoint, segments)) => {
+                    let (notified, unreadable) = self.notified_after(epoch, number);
                     return Ok(Some(FoundCheckpoint {
                         checkpoint,
                         epoch,
                         number,
                         head: self.head_key(epoch, slot),
                         segments,
-                        notified: self.notified_after(epoch, number, &mut refused),
+                        notified,
                         refused,
+                        unreadable,
                     }));
                 }
                 Err(fault) => refused.push((self.head_key(epoch, slot), fault)),
@@ -168,23 +172,24 @@ impl CheckpointReader {
         }
     }
 
-    /// What people were notified of since this checkpoint was begun, the last of each stream.
+    /// What people were notified of since this checkpoint was begun, the last of each stream, and
+    /// the records that cannot be read.
     fn notified_after(
         &self,
         epoch: i64,
         number: u64,
-        refused: &mut Vec<(String, FormatError)>,
-    ) -> Vec<Notified> {
-        let mut last: BTreeMap<&str, Notified> = BTreeMap::new();
+    ) -> (Vec<Notified>, Vec<(String, FormatError)>) {
+        let (mut last, mut unreadable) = (BTreeMap::new(), Vec::new());
         for (key, value) in self.notified.range((epoch, number, String::new())..) {
-            match postcard::from_bytes(value) {
+            match postcard::from_bytes::<Notified>(value) {
                 Ok(notified) => drop(last.insert(&key.2, notified)),
                 Err(error) => {
-                    refused.push((self.notified_key(key), FormatError::Body(error.to_string())));
+                    let fault = FormatError::Body(error.to_string());
+                    unreadable.push((self.notified_key(key), fault));
                 }
             }
         }
-        last.into_values().collect()
+        (last.into_values().collect(), unreadable)
     }
 
     fn notified_key(&self, (epoch, number, fingerprint): &(i64, u64, String)) -> String {

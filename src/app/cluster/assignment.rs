@@ -38,8 +38,8 @@ pub struct Assignment {
     leaving: BTreeMap<PartitionId, Vec<VerdictState>>,
     /// Why the store of pending predictions failed while a partition was taken over.
     fault: Option<SpillError>,
-    /// What people were notified of alerts that fire, by fingerprint, to go along with their
-    /// streams.
+    /// What people were notified of alerts that fire, to go along with their streams: at first what
+    /// their checkpoints say.
     notified: BTreeMap<StreamId, String>,
     /// Streams that came, and streams that may have left, since they were last asked for.
     migrations: Migrations,
@@ -52,6 +52,13 @@ pub struct Migrations {
     pub came: Vec<VerdictState>,
     /// Streams that have no partition left here.
     pub left: Vec<StreamId>,
+}
+
+impl Migrations {
+    /// Whether no stream moved.
+    pub fn is_empty(&self) -> bool {
+        self.came.is_empty() && self.left.is_empty()
+    }
 }
 
 impl Assignment {
@@ -84,10 +91,8 @@ impl Assignment {
     /// Verdicts and alerts of the streams of a shard with what was notified of them, to go with it.
     fn verdicts(&mut self, at: PartitionId) -> Vec<VerdictState> {
         let mut all = self.shards.verdicts(at);
-        if !self.notified.is_empty() {
-            for verdict in &mut all {
-                verdict.notified = self.notified.get(&verdict.stream).cloned();
-            }
+        for verdict in &mut all {
+            verdict.notified = self.notified.get(&verdict.stream).cloned();
         }
         all
     }
@@ -140,6 +145,8 @@ impl Assignment {
         let (topic, partition) = (self.topics.get(usize::from(at.source)), at.partition);
         match self.store.take_over(at, &self.topics, self.shards.plan()) {
             Ok(Taken::Shard(shard, verdicts)) => {
+                let notified = verdicts.iter().filter_map(VerdictState::notified);
+                self.notified.extend(notified);
                 self.migrations.came.extend(verdicts.iter().cloned());
                 self.shards.adopt(*shard, verdicts);
                 // The new one was restored with the share of the joins alone.
@@ -241,6 +248,11 @@ impl Assignment {
         self.fault.as_ref()
     }
 
+    /// Whether streams moved since they were last asked for.
+    pub fn has_migrations(&self) -> bool {
+        !self.migrations.is_empty()
+    }
+
     /// Takes what people were notified of alerts that fire, or whose end waits for sinks. Answers
     /// whether there is something to save.
     pub fn carry(&mut self, notified: BTreeMap<StreamId, String>) -> bool {
@@ -254,6 +266,8 @@ impl Assignment {
         if !all.left.is_empty() {
             self.shards.advance();
             self.shards.without_reports(&mut all.left);
+            // What came and left again is its next owner's.
+            all.came.retain(|came| !all.left.contains(&came.stream));
         }
         all
     }

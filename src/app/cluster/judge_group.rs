@@ -117,9 +117,9 @@ impl JudgeGroup {
         read
     }
 
-    /// Leaves the group if its client failed, or if another process has claimed a partition that
-    /// has been assigned here for longer than a session. Nobody judges that partition then; joining
-    /// again claims it again.
+    /// Leaves the group if its client failed, to try again what could not be taken over, or if
+    /// another process has claimed a partition that has been assigned here for longer than a
+    /// session. Nobody judges that partition then; joining again claims it again.
     fn give_up_if_failed(&mut self, tasks: &mut Tasks) {
         let session = Duration::from_millis(self.options.checkpoints.kafka.session_ms());
         let mut stray = self.member.superseded.iter();
@@ -127,11 +127,17 @@ impl JudgeGroup {
         if let Some((partition, _)) = stray {
             let partition = *partition;
             tracing::error!(partition, "claiming the judge partition again");
+        } else if self.member.away.is_due(!tasks.is_empty(), Instant::now()) {
+            self.member.refused = self.member.suspended.values().next().cloned();
+            self.member.trouble.clone_from(&self.member.refused);
         } else if !std::mem::take(&mut self.member.failed) {
             return;
         }
+        self.member.failed = false;
+        self.member.away.leave();
         for (partition, task) in std::mem::take(tasks) {
-            self.member.migrations.left.extend(task.streams());
+            let partitions = self.store.partitions();
+            self.member.left(partition, partitions, &task);
             self.store.forget(partition);
         }
         self.member.claims.clear();

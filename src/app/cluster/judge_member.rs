@@ -2,14 +2,15 @@
 //! takes.
 //!
 //! A judge partition that comes is claimed and its newest checkpoint is restored, within the
-//! rebalance. If a broker is away, the first that cannot be taken over ends the member: it joins
-//! again, and claims all of them then.
+//! rebalance. If nobody serves it, it is [not taken over](Away) then: the member judges the others,
+//! and joins again later to claim it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use super::assignment::Migrations;
+use super::away::Away;
 use super::judge_store::JudgeStore;
 use super::judge_task::JudgeTask;
 use super::judge_topic::judge_topic;
@@ -17,9 +18,10 @@ use super::options::FollowerOptions;
 use crate::alert::Alert;
 use crate::app::dropped::report_dropped;
 use crate::app::ingest::contest::grace;
-use crate::judge::{Plan, StreamId};
+use crate::judge::{Change, Plan, StreamId, WindowJudgement};
 use crate::kafka::{Begin, Handler, KafkaError, Partition, Record};
 use crate::monitor::VerdictState;
+use crate::monitor::repartition::judge_partition;
 use crate::store::checkpoint::{Notified, PartitionCheckpoint, claim_key};
 use crate::store::reader::FoundCheckpoint;
 use crate::telemetry::facts::CheckpointCounts;
@@ -39,19 +41,42 @@ pub(super) struct Membership {
     /// Why the consumer is of no more use, or does nothing.
     pub(super) trouble: Option<String>,
     pub(super) failed: bool,
+    /// Judge partitions that could not be taken over.
+    pub(super) away: Away,
     /// When the group threw it out, or it left because it failed, if no assignment has come since.
     pub(super) lost_since: Option<Instant>,
     /// The error that made it leave, or the last one since then.
     pub(super) refused: Option<String>,
     /// Another member has taken the `instance`.
     pub(super) fencing: Fencing,
-    /// What people were notified of alerts that fire, or whose end waits for sinks.
+    /// What people were notified of alerts that fire, or whose end waits for sinks: at first what
+    /// the checkpoints say.
     pub(super) notified: BTreeMap<StreamId, String>,
     pub(super) migrations: Migrations,
+    /// Changes and judgements of streams that left since they were last asked for. Their next owner
+    /// goes on after them.
+    pub(super) changes: Vec<Change>,
+    pub(super) judgements: Vec<WindowJudgement>,
     pub(super) counts: CheckpointCounts,
 }
 
 impl Membership {
+    /// The streams of a judge partition came, with what was known of them.
+    pub(super) fn came(&mut self, verdicts: Vec<VerdictState>) {
+        let notified = verdicts.iter().filter_map(VerdictState::notified);
+        self.notified.extend(notified);
+        self.migrations.came.extend(verdicts);
+    }
+
+    /// The streams of a judge partition, one of `partitions`, left. What came of it since the last
+    /// account left again: it is its next owner's.
+    pub(super) fn left(&mut self, partition: i32, partitions: i32, task: &JudgeTask) {
+        let of = |model: &str| judge_partition(model, partitions);
+        let came = &mut self.migrations.came;
+        came.retain(|verdict| of(&verdict.stream.model) != partition);
+        self.migrations.left.extend(task.streams());
+    }
+
     /// It has no place in the group until the next assignment.
     pub(super) fn lose(&mut self) {
         self.lost_since.get_or_insert_with(Instant::now);
@@ -166,12 +191,12 @@ impl GroupHandler<'_> {
             }
             found => found,
         };
-        let made = found.and_then(|found| self.restore(found));
+        let made = found.and_then(|found| self.restore(partition, found));
         match made {
             Ok((mut task, verdicts)) => {
                 task.begin(1);
                 self.member.claims.insert(partition, taken.epoch);
-                self.member.migrations.came.extend(verdicts);
+                self.member.came(verdicts);
                 self.tasks.insert(partition, task);
             }
             Err(why) => {
@@ -188,7 +213,8 @@ impl GroupHandler<'_> {
     }
 
     fn restore(
-        &self,
+        &mut self,
+        partition: i32,
         found: Option<FoundCheckpoint>,
     ) -> Result<(JudgeTask, Vec<VerdictState>), String> {
         let (snapshot, verdicts) = match found {
@@ -209,7 +235,9 @@ impl GroupHandler<'_> {
             Err(error) if self.options.checkpoints.fresh => {
                 tracing::error!(%error, "a judge partition begins without what was judged");
                 let fresh = of(None).map_err(|error| error.to_string())?;
-                Ok((fresh, Vec::new()))
+                self.store.begin_fresh(partition);
+                // Who was notified is still owed the end.
+                Ok((fresh, verdicts))
             }
             Err(error) => Err(error.to_string()),
         }
@@ -217,26 +245,36 @@ impl GroupHandler<'_> {
 
     /// Drops what is known of a judge partition; answers its task.
     fn drop_task(&mut self, partition: i32) -> Option<JudgeTask> {
+        self.member.away.remove(partition);
         self.member.claims.remove(&partition);
         let task = self.tasks.remove(&partition)?;
-        self.member.migrations.left.extend(task.streams());
+        let partitions = self.store.partitions();
+        self.member.left(partition, partitions, &task);
         Some(task)
     }
 
     /// Writes the last checkpoint of a task, as far as the group leaves time for it.
-    fn leave(&mut self, partition: i32, task: &JudgeTask) {
+    fn leave(&mut self, partition: i32, task: &mut JudgeTask) {
         self.store.wait_to_leave(&mut self.member.counts);
-        let checkpoint = checkpoint_of(task, &self.member.notified);
         let due = self.store.is_due(partition, task.revision());
-        let (Some(checkpoint), true, false) = (checkpoint, due, self.store.is_writing()) else {
-            return;
+        let written = match checkpoint_of(task, &self.member.notified).filter(|_| due) {
+            None => Ok(()),
+            Some(_) if self.store.is_writing() => Err("the one before takes too long".to_owned()),
+            Some(checkpoint) => {
+                let last = (partition, task.revision(), checkpoint);
+                self.store.write_last(last, &mut self.member.counts)
+            }
         };
-        let last = (partition, task.revision(), checkpoint);
-        if !self.store.write_last(last, &mut self.member.counts) {
-            tracing::warn!(
+        match written {
+            Ok(()) => {
+                self.member.changes.extend(task.take_changes());
+                self.member.judgements.extend(task.take_judgements());
+            }
+            Err(why) => tracing::warn!(
                 partition,
+                why,
                 "last checkpoint of a judge partition not written; its next owner judges more again"
-            );
+            ),
         }
     }
 
@@ -279,6 +317,7 @@ impl Handler for GroupHandler<'_> {
 
     fn assigning(&mut self) {
         (self.member.lost_since, self.member.refused) = (None, None);
+        self.member.away.begin();
     }
 
     fn assigned(&mut self, partition: Partition) -> Option<i64> {
@@ -287,12 +326,16 @@ impl Handler for GroupHandler<'_> {
         self.member.suspended.remove(&partition);
         self.member.superseded.remove(&partition);
         tracing::info!(partition, "judge partition assigned");
-        if self.member.failed {
-            // Whoever is away would be waited for again, for each partition.
-            let why = "it is claimed when the member joins again";
-            self.member.suspended.insert(partition, why.to_owned());
-        } else if let Err(error) = self.take_over(partition) {
-            self.error(KafkaError::Fatal(error.to_string()));
+        // Whoever is away would be waited for again, for each partition.
+        let taken = match self.member.away.are_many() {
+            true => Err("others were waited for in vain".to_owned()),
+            false => self.take_over(partition).map_err(|error| error.to_string()),
+        };
+        if let Err(why) = taken {
+            tracing::error!(partition, why, "judge partition is not taken over yet");
+            let why = format!("{why}; it is claimed when this process joins the judges again");
+            self.member.suspended.insert(partition, why);
+            self.member.away.add(partition, Instant::now());
         }
         Some(0)
     }
@@ -311,10 +354,10 @@ impl Handler for GroupHandler<'_> {
         }
         self.member.suspended.remove(&partition);
         self.member.superseded.remove(&partition);
-        if let Some(task) = self.drop_task(partition)
+        if let Some(mut task) = self.drop_task(partition)
             && !lost
         {
-            self.leave(partition, &task);
+            self.leave(partition, &mut task);
         }
         self.store.forget(partition);
     }

@@ -34,8 +34,8 @@ struct Cursor {
     number: u64,
     /// Number of the last checkpoint that was begun; the next has what people are notified of now.
     begun: u64,
-    /// A checkpoint, of this epoch or an earlier one, to which notifications can be added.
-    has_checkpoint: bool,
+    /// An earlier epoch wrote a checkpoint that can be used.
+    continued: bool,
     /// Keys of notifications, by number of the last checkpoint that was begun before them.
     notified: BTreeMap<u64, BTreeSet<String>>,
     /// Keys of earlier epochs, to be taken away once they are superseded.
@@ -45,16 +45,72 @@ struct Cursor {
     at_ms: Option<i64>,
 }
 
+impl Cursor {
+    /// Whether there is a checkpoint to which notifications can be added.
+    fn has_checkpoint(&self) -> bool {
+        self.continued || self.number > 0
+    }
+}
+
 /// A checkpoint on its way.
 struct Outgoing {
     records: CheckpointRecords,
     revision: u64,
 }
 
+/// What became of a batch.
 struct Answer {
-    sent: Vec<Outgoing>,
-    result: Result<u64, String>,
+    /// Checkpoints that were written.
+    written: Vec<Outgoing>,
+    bytes: u64,
+    /// Why others were not.
+    result: Result<(), String>,
     took: Duration,
+}
+
+/// How many checkpoints of a batch that failed are tried one by one in vain: as many partitions may
+/// be away while the others are written. Each is waited for.
+const TRIED_IN_VAIN: usize = 2;
+
+impl Answer {
+    /// Writes a batch, and if that fails one checkpoint after the other: a partition that no broker
+    /// serves must not hold back the others.
+    fn write(writer: &dyn WriteState, batch: Vec<Outgoing>) -> Answer {
+        let begun = Instant::now();
+        let write = |some: &[Outgoing]| {
+            let records = some.iter().map(|one| &one.records);
+            let (mut offsets, known) = (BTreeMap::new(), BTreeMap::new());
+            checkpoint_records::write(writer, records, &mut offsets, &known)
+        };
+        let mut answer = Answer {
+            written: Vec::new(),
+            bytes: 0,
+            result: Ok(()),
+            took: Duration::ZERO,
+        };
+        match write(&batch) {
+            Ok(sent) => (answer.bytes, answer.written) = (sent.bytes, batch),
+            Err(why) if batch.len() == 1 => answer.result = Err(why),
+            Err(why) => {
+                answer.result = Err(why);
+                let mut in_vain = 0;
+                for one in batch {
+                    if in_vain >= TRIED_IN_VAIN {
+                        break;
+                    }
+                    match write(std::slice::from_ref(&one)) {
+                        Ok(sent) => {
+                            answer.bytes += sent.bytes;
+                            answer.written.push(one);
+                        }
+                        Err(_) => in_vain += 1,
+                    }
+                }
+            }
+        }
+        answer.took = begun.elapsed();
+        answer
+    }
 }
 
 /// A judge partition that was taken over.
@@ -72,7 +128,7 @@ pub(super) struct JudgeStore {
     claims: Arc<dyn WriteState>,
     writer: Arc<dyn WriteState>,
     writing: Background<Answer>,
-    notified: NotifiedWriter,
+    pub(super) notified: NotifiedWriter,
     cursors: BTreeMap<i32, Cursor>,
     leaving: Leaving,
     /// The heartbeat of the thread that waits here.
@@ -151,7 +207,7 @@ impl JudgeStore {
         }
         let cursor = Cursor {
             epoch,
-            has_checkpoint: matches!(found, Ok(Some(_))),
+            continued: matches!(found, Ok(Some(_))),
             old: reader.keys_of_other_epochs(epoch),
             ..Cursor::default()
         };
@@ -159,26 +215,35 @@ impl JudgeStore {
         Ok(Taken { epoch, found })
     }
 
-    /// The partition is another process's.
+    /// The partition is another process's. Its notifications are written all the same: our epoch is
+    /// in their keys, and its next owner may not have read them yet.
     pub(super) fn forget(&mut self, partition: i32) {
         self.cursors.remove(&partition);
-        self.notified.forget(partition);
+    }
+
+    /// No checkpoint that was found can be gone on from.
+    pub(super) fn begin_fresh(&mut self, partition: i32) {
+        if let Some(cursor) = self.cursors.get_mut(&partition) {
+            cursor.continued = false;
+        }
     }
 
     /// Takes what people were notified of, in a judge partition; answers whether a checkpoint is to
-    /// be written at once, because there is none to which it can be added.
+    /// be written at once, because there is none to which it can be added, or it is too large for a
+    /// record.
     pub(super) fn put_notified(&mut self, partition: i32, notified: &Notified) -> bool {
         let prefix = self.prefix(partition);
         let Some(cursor) = self.cursors.get_mut(&partition) else {
             return false;
         };
         let at = (cursor.epoch, cursor.begun);
-        if let Some(record) = checkpoint::notified_record(&prefix, at, notified) {
-            let of = cursor.notified.entry(cursor.begun).or_default();
-            of.insert(record.0.clone());
-            self.notified.put(partition, record);
-        }
-        !cursor.has_checkpoint
+        let Some(record) = checkpoint::notified_record(&prefix, at, notified) else {
+            return true;
+        };
+        let of = cursor.notified.entry(cursor.begun).or_default();
+        of.insert(record.0.clone());
+        self.notified.put(partition, record);
+        !cursor.has_checkpoint()
     }
 
     /// Begins to write it, unless earlier records are being written.
@@ -222,7 +287,12 @@ impl JudgeStore {
             let Some(cursor) = self.cursors.get_mut(&state_partition) else {
                 continue;
             };
-            cursor.begun = cursor.number + 1;
+            // In the other slot than the last whole one. After a failure not under the same number:
+            // notifications after the attempt would count as later than this checkpoint.
+            cursor.begun = match cursor.begun > cursor.number {
+                true => cursor.begun + 2,
+                false => cursor.number + 1,
+            };
             // The one before must stay whole: what went before goes with the second.
             let drops = match cursor.number {
                 0 => Vec::new(),
@@ -243,18 +313,8 @@ impl JudgeStore {
             sent.push(Outgoing { records, revision });
         }
         let writer = Arc::clone(&self.writer);
-        self.writing.start(move || {
-            let start = Instant::now();
-            let records = sent.iter().map(|o| &o.records);
-            let (mut offsets, known) = (BTreeMap::new(), BTreeMap::new());
-            let writer = writer.as_ref();
-            let result = checkpoint_records::write(writer, records, &mut offsets, &known);
-            Answer {
-                result: result.map(|sent| sent.bytes),
-                took: start.elapsed(),
-                sent,
-            }
-        });
+        self.writing
+            .start(move || Answer::write(writer.as_ref(), sent));
     }
 
     /// What became of the last batch, once, if it is known.
@@ -289,43 +349,46 @@ impl JudgeStore {
         self.leaving.keep(before);
     }
 
-    /// Writes the last checkpoint of a judge partition; answers whether that is known to be done.
+    /// Writes the last checkpoint of a judge partition; an error says why that is not known to be
+    /// done.
     pub(super) fn write_last(
         &mut self,
         last: (i32, u64, PartitionCheckpoint),
         counts: &mut CheckpointCounts,
-    ) -> bool {
+    ) -> Result<(), String> {
         self.write(vec![last]);
         let written = self.wait(self.leaving.left(), counts);
-        written.is_some_and(|w| w.result.is_ok())
+        let written = written.ok_or("the group does not wait so long")?;
+        written.result.map(drop)
     }
 
     fn settle(&mut self, answer: Answer, counts: &mut CheckpointCounts) -> Written {
         let at_ms = clock::now_ms();
-        let bytes = answer.result.as_ref().map_or(0, |bytes| *bytes);
-        if answer.result.is_ok() {
-            counts.written += answer.sent.len() as u64;
-            counts.written_bytes += bytes;
-            for sent in answer.sent {
-                let cursor = self.cursors.get_mut(&sent.records.state_partition);
-                let Some(cursor) = cursor.filter(|c| c.epoch == sent.records.epoch) else {
-                    continue;
-                };
-                cursor.number = sent.records.number;
-                cursor.revision = Some(sent.revision);
-                cursor.at_ms = Some(at_ms);
-                cursor.has_checkpoint = true;
-                cursor.notified = cursor.notified.split_off(&(cursor.number - 1));
-                if !sent.records.drops.is_empty() {
-                    cursor.old.clear();
-                }
+        counts.written += answer.written.len() as u64;
+        counts.written_bytes += answer.bytes;
+        for written in answer.written {
+            let records = written.records;
+            let cursor = self.cursors.get_mut(&records.state_partition);
+            let Some(cursor) = cursor.filter(|c| c.epoch == records.epoch) else {
+                continue;
+            };
+            let before = std::mem::replace(&mut cursor.number, records.number);
+            cursor.revision = Some(written.revision);
+            cursor.at_ms = Some(at_ms);
+            // What was notified before the last but one was begun is superseded.
+            let kept = cursor.notified.split_off(&before);
+            let superseded = std::mem::replace(&mut cursor.notified, kept).into_values();
+            self.notified
+                .drop_superseded(records.state_partition, superseded);
+            if !records.drops.is_empty() {
+                cursor.old.clear();
             }
         }
         Written {
             result: answer.result.map(|_| Vec::new()),
             took: answer.took,
             at_ms,
-            bytes,
+            bytes: answer.bytes,
             unwritten: 0,
         }
     }

@@ -108,6 +108,11 @@ impl JudgeTask {
         self.aggregator.take_judgements()
     }
 
+    /// The changes since the last tick.
+    pub(super) fn take_changes(&mut self) -> Vec<Change> {
+        self.aggregator.take_changes()
+    }
+
     /// The same, to be changed.
     pub fn aggregator_mut(&mut self) -> &mut Aggregator {
         self.revision += 1;

@@ -196,8 +196,13 @@ impl Judges {
 
     /// Advances the clock to `now_ms`. Returns all changes since the last call.
     pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
+        let mut all = Vec::new();
+        if let Some(group) = self.group_mut() {
+            all.append(&mut group.member.changes);
+        }
         let tasks = self.tasks.values_mut();
-        tasks.flat_map(|task| task.tick(now_ms)).collect()
+        all.extend(tasks.flat_map(|task| task.tick(now_ms)));
+        all
     }
 
     /// What judges, of every task.
@@ -336,6 +341,14 @@ impl Judges {
         })
     }
 
+    /// Whether streams came or left since they were last asked for.
+    pub fn has_migrations(&self) -> bool {
+        match &self.feed {
+            Feed::One(_) => false,
+            Feed::Group(group) => !group.member.migrations.is_empty(),
+        }
+    }
+
     /// Takes what people were notified of, to go along when streams move. Answers whether
     /// checkpoints are to be written at once.
     pub fn carry(&mut self, notified: Transfers<StreamId>) -> bool {
@@ -457,8 +470,13 @@ impl Judges {
 
     /// The judgements since the last call.
     pub fn take_judgements(&mut self) -> Vec<WindowJudgement> {
+        let mut all = Vec::new();
+        if let Some(group) = self.group_mut() {
+            all.append(&mut group.member.judgements);
+        }
         let tasks = self.tasks.values_mut();
-        tasks.flat_map(JudgeTask::take_judgements).collect()
+        all.extend(tasks.flat_map(JudgeTask::take_judgements));
+        all
     }
 }
 

@@ -8,11 +8,12 @@
 //! | [`judges`] | the judge of what others count: `judge_task`: what judges; [`reader`]: the topic of checkpoints, read in order; `lengths`: how long the topics of the sources are |
 //! | [`follower`] | what feeds one judge of all workers |
 //! | [`options`] | what all of them need to know |
-//! | [`judge_group`] | what feeds one of several judges; [`judge_topic`]: what workers write for them; `judge_member`: what it does with what the group gives and takes; `judge_store`: the checkpoints of judges; `notified_writer`: what people were notified of between them |
+//! | [`judge_group`] | what feeds one of several judges; [`judge_topic`]: what workers write for them; `judge_member`: what it does with what the group gives and takes, `away`: what nobody serves; `judge_store`: the checkpoints of judges; `notified_writer`: what people were notified of between them |
 //!
 //! What is counted and judged is decided by the pure types of [`crate::monitor`].
 
 pub mod assignment;
+mod away;
 mod checkpoint_batch;
 mod checkpoint_records;
 pub mod checkpoint_store;

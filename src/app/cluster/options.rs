@@ -55,7 +55,10 @@ impl CheckpointOptions {
         let claim: KeyedRecord = (claim_key(prefix), Some(self.claimant()));
         beat();
         let epoch = claims.put(&[(state_partition, &claim)], within, beat)?;
-        let epoch = epoch.first().copied().unwrap_or_default();
+        // The client answers -1 for a record that it had to send twice.
+        let epoch = epoch.first().copied().filter(|offset| *offset >= 0);
+        let unknown = || "the offset of a claim is not known; it is made again".to_owned();
+        let epoch = epoch.ok_or_else(|| KafkaError::Other(unknown()))?;
         beat();
         let mut reader = CheckpointReader::new(prefix.to_owned());
         let left = within.saturating_sub(start.elapsed());

@@ -24,12 +24,16 @@ pub(super) enum Unusable {
     Store(SpillError),
 }
 
-/// Logs and counts the checkpoints that were refused in favour of an older one.
+/// Logs and counts the checkpoints that were refused in favour of an older one, and the records of
+/// notifications that cannot be read.
 pub(super) fn report_refused(found: &FoundCheckpoint, counts: &mut CheckpointCounts) {
     for (key, fault) in &found.refused {
         tracing::error!(%key, %fault, "checkpoint refused, using an older one");
-        counts.refused += 1;
     }
+    for (key, fault) in &found.unreadable {
+        tracing::error!(%key, %fault, "a record of a notification cannot be read; people may be notified again");
+    }
+    counts.refused += (found.refused.len() + found.unreadable.len()) as u64;
 }
 
 /// Why no checkpoint can be used.

@@ -15,7 +15,7 @@ use crate::monitor::{PartitionEvent, Plan, RecordSink, Shards};
 use crate::store::checkpoint::KeyedRecord;
 use crate::telemetry::Published;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,8 @@ struct Topic {
     ended: Arc<AtomicBool>,
     /// Of each partition a key of an earlier claim lies there.
     used: Arc<AtomicBool>,
+    /// One more than the partition that nobody serves; 0 if all are served.
+    leaderless: Arc<AtomicI32>,
     /// Nothing can be deleted.
     keeps: Arc<AtomicBool>,
     deleted: Arc<Mutex<Vec<String>>>,
@@ -115,6 +117,13 @@ impl WriteState for Topic {
         let claims = records.iter().filter(|(_, r)| r.0.ends_with("claim"));
         self.claims.fetch_add(claims.count(), Ordering::Relaxed);
         self.reached()?;
+        let leaderless = self.leaderless.load(Ordering::Relaxed) - 1;
+        if records
+            .iter()
+            .any(|(partition, _)| *partition == leaderless)
+        {
+            return Err(absent());
+        }
         let deleted = records.iter().filter(|(_, r)| r.1.is_none());
         let deleted: Vec<String> = deleted.map(|(_, r)| r.0.clone()).collect();
         if !deleted.is_empty() && self.keeps.load(Ordering::Relaxed) {

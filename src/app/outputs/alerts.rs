@@ -1,18 +1,11 @@
 //! Sends notifications of alerts: connects the engine with [`crate::notify`].
 //!
 //! This runs on the engine's thread and never waits. After each tick the changes become
-//! notifications. Once a second the firing alerts are compared with the sent notifications. This
-//! finds alerts whose silence has ended, and notified alerts that no longer fire because their
-//! streams are gone or a crash took them back. Once a minute, and at once for a new sink, it finds
-//! firing alerts that a sink did not get.
-//!
-//! Where streams move between processes, the state of a notification moves with its stream. The
-//! process that gives up a stream neither resolves nor repeats its alert from then on; the next
-//! owner knows that people were notified and sends the end. A stream whose partitions lie in
-//! several processes that each judge is judged, and notified, by each process over its own
-//! partitions.
+//! notifications. Once a second the firing alerts are [compared](comparison) with the sent
+//! notifications. Where streams move between processes, the state of a notification
+//! [moves](handover) with its stream.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -32,25 +25,15 @@ use crate::judge::{Change, Facts, Step, StreamId, alarm};
 use crate::kafka::KafkaOptions;
 use crate::notify::grouping::{AlertGroups, GroupBy, GroupChange, GroupId};
 use crate::notify::notification::Links;
-use crate::notify::notifier::{Firing, links};
-use crate::notify::{AlertHandover, Host, Notification, Notifier, NotifyOptions, SinkOptions};
+use crate::notify::notifier::links;
+use crate::notify::{Host, Notification, Notifier, NotifyOptions, SinkOptions};
 use crate::telemetry::Published;
+
+mod comparison;
+mod handover;
 
 /// Time between two comparisons of the firing alerts with what was notified.
 const COMPARE: Duration = Duration::from_secs(1);
-
-/// Time between two offers of what fires to the sinks that did not get it.
-const OFFER: Duration = Duration::from_secs(60);
-
-/// Least time between two accounts of what waits for sinks, where each is a save of all that may
-/// move.
-const SAVE_AGAIN: Duration = Duration::from_secs(1);
-
-/// The same where each is a few records.
-const RECORD_AGAIN: Duration = Duration::from_millis(100);
-
-/// Why an alert ends that was notified before a crash and does not fire after it.
-const JUDGED_AGAIN: &str = "judged again after a restart: it does not fire";
 
 /// Why an alert ends that no longer is one.
 const REGROUPED: &str = "alerts are grouped otherwise now";
@@ -191,30 +174,6 @@ impl AlertDispatcher {
         saves
     }
 
-    /// Hands what people were notified of to the engine, where streams may move, under the first
-    /// stream of each alert. Returns whether that is to be saved at once.
-    pub fn carry(&mut self, engine: &mut Topology) -> bool {
-        let again = match engine.divides_models() {
-            true => SAVE_AGAIN,
-            false => RECORD_AGAIN,
-        };
-        self.carry_after(again, engine)
-    }
-
-    fn carry_after(&mut self, again: Duration, engine: &mut Topology) -> bool {
-        if !engine.may_move() {
-            return false;
-        }
-        let Some(notified) = self.notifier.transfers(again) else {
-            return false;
-        };
-        let by = self.groups.by();
-        let streams = engine.reports().map(|r| &r.id);
-        let named = streams.map(|id| (id, by.group_of(id).fingerprint()));
-        let notified = notified.under(named);
-        engine.carry(notified)
-    }
-
     /// Sends what the change of a stream's alert means to the alert of its group.
     fn notify_change(
         &mut self,
@@ -295,119 +254,6 @@ impl AlertDispatcher {
         let caveats = lookup.caveats(&worst.id.model);
         notification.evidence.push_str(&caveats);
         Some(notification)
-    }
-
-    /// Passes moved streams to the notifier; returns the streams that left.
-    fn follow_migrations(&mut self, engine: &mut Topology) -> Vec<StreamId> {
-        let migrations = engine.take_migrations();
-        let by = self.groups.by();
-        for id in &migrations.left {
-            self.groups.remove(id);
-            self.notifier.release(&by.group_of(id).fingerprint());
-        }
-        let mut came: BTreeMap<String, AlertHandover> = BTreeMap::new();
-        let alerts = migrations.came.iter();
-        let alerts = alerts.map(|memory| (memory.stream.clone(), memory.alert));
-        let alerts: Vec<_> = alerts.collect();
-        for memory in migrations.came {
-            let fingerprint = by.group_of(&memory.stream).fingerprint();
-            let handover = came.entry(fingerprint.clone()).or_insert(AlertHandover {
-                fingerprint,
-                transferred: None,
-                ended_ms: None,
-            });
-            handover.transferred = handover.transferred.take().or(memory.notified);
-            handover.ended_ms = handover.ended_ms.max(memory.alert.ended_ms);
-        }
-        came.values()
-            .for_each(|handover| self.notifier.acquire(handover));
-        // What fires may end before the next comparison.
-        for (stream, alert) in alerts {
-            let notified = |fingerprint: &str| self.notifier.firing_since(fingerprint);
-            self.groups.step(&stream, &alert, notified);
-        }
-        migrations.left
-    }
-
-    /// Sends notifications of firing alerts that are missing.
-    fn compare(
-        &mut self,
-        engine: &Topology,
-        lookup: &Lookup<'_>,
-        (now_ms, caught_up): (i64, bool),
-    ) {
-        let notifier = &self.notifier;
-        let notified = |fingerprint: &str| notifier.firing_since(fingerprint);
-        self.groups
-            .sync(engine.reports().map(Arc::as_ref), notified);
-        let open: Vec<(GroupId, Firing)> = self
-            .groups
-            .open()
-            .map(|(id, group)| {
-                let firing = Firing {
-                    fingerprint: id.fingerprint(),
-                    since_ms: group.since_ms,
-                    severity: group.severity,
-                };
-                (id.clone(), firing)
-            })
-            .collect();
-        let (ids, firing): (Vec<GroupId>, Vec<Firing>) = open.into_iter().unzip();
-        // Where several processes judge a stream, it may fire in another one.
-        if !self.divided {
-            self.end_judged_again(engine, &firing, now_ms);
-        }
-        // Until then what does not fire may do so again, and what fires may end.
-        if !caught_up {
-            return;
-        }
-        let clocks = (now_ms, self.reading.ms());
-        let missing = self.notifier.compare(&firing, clocks);
-        let offers = self.offered.is_none_or(|at| at.elapsed() >= OFFER);
-        // The sinks before a reload are no use to what the new ones lack.
-        if offers && !self.notifier.replaces_sinks() {
-            self.offered = Some(Instant::now());
-        }
-        for (id, alert) in ids.iter().zip(&firing) {
-            let missing = missing.contains(&alert.fingerprint);
-            let lacks = || self.notifier.lacks_sink(&alert.fingerprint, now_ms);
-            let joined = !missing && offers && lacks();
-            if (missing || joined)
-                && let Some(group) = self.groups.get(id)
-                && let at_ms = group.bad_ms.unwrap_or(group.since_ms)
-                && let Some(notification) = self.firing(id, None, at_ms, lookup)
-            {
-                let notification = Notification {
-                    joined,
-                    ..notification
-                };
-                self.notifier.notify(notification, now_ms);
-            }
-        }
-    }
-
-    /// Ends notified alerts that do not fire after a crash, although their events were judged
-    /// again. This happens, for example, if outcomes now come before the judgement.
-    fn end_judged_again(&mut self, engine: &Topology, firing: &[Firing], now_ms: i64) {
-        let fires = firing.iter().map(|f| f.fingerprint.as_str());
-        let fires: HashSet<&str> = fires.collect();
-        let notified = self.notifier.firing().filter(|(f, _)| !fires.contains(f));
-        let notified: BTreeMap<String, i64> = notified.map(|(f, at)| (f.to_owned(), at)).collect();
-        if notified.is_empty() {
-            return;
-        }
-        let by = self.groups.by();
-        for report in engine.reports() {
-            let fingerprint = by.group_of(&report.id).fingerprint();
-            let judged = report.windows.iter().filter(|w| w.verdict.is_evaluated());
-            let judged_ms = judged.map(|w| w.end_ms).max();
-            if let (Some(at_ms), Some(judged_ms)) = (notified.get(&fingerprint), judged_ms)
-                && judged_ms > *at_ms
-            {
-                let end = (judged_ms, JUDGED_AGAIN);
-                self.notifier.resolve(&fingerprint, end, now_ms);
-            }
-        }
     }
 
     /// Closes alerts and marks deployments, as people ask. Returns whether anything changed.

@@ -52,8 +52,12 @@ impl Transfers<String> {
 }
 
 impl Notifier {
-    /// Takes note of what the journal says of alerts: what sinks missed, and what waits.
+    /// Passes on what there was no room for, and takes note of what the journal says of alerts:
+    /// what sinks missed, and what waits.
     pub(super) fn learn(&mut self) {
+        for alert in std::mem::take(&mut self.untaken) {
+            self.take_over(alert);
+        }
         for (alert, news) in self.news.take() {
             // The journal may not have come to what was sent since, or have forgotten an old end.
             let sent = self.sent_last(&alert);
@@ -159,25 +163,36 @@ impl Notifier {
         self.changed = true;
         self.held.remove(&fingerprint);
         self.waiting.remove(&fingerprint);
-        let waiting = alert.to_send(&self.dispatcher.sinks());
-        let mut ours = TransferredAlert {
+        let ours = TransferredAlert {
             ack: None,
             earlier: None,
             ..alert.clone()
         };
-        // Without room the alert is offered to these sinks later.
-        if self.passes(Move::TakeOver(Box::new(alert))) {
-            for (notification, sinks) in waiting {
-                if notification.key == ours.notification.key {
-                    ours.missed.retain(|sink, _| !sinks.contains(sink));
-                }
-                self.waits(notification, sinks);
-            }
-        }
         match ours.notification.status {
             Status::Firing => drop(self.firing.insert(fingerprint, ours)),
             Status::Resolved => drop(self.firing.remove(&fingerprint)),
         }
+        self.dropped += u64::from(!self.take_over(alert));
+    }
+
+    /// Has the journal know who was notified, and queues what sinks still need. Without room it is
+    /// tried again; answers whether there was room.
+    fn take_over(&mut self, alert: TransferredAlert) -> bool {
+        let waiting = alert.to_send(&self.dispatcher.sinks());
+        let moved = Move::TakeOver(Box::new(alert.clone()));
+        if !self.send(Command::Move(moved)) {
+            self.untaken.push(alert);
+            return false;
+        }
+        for (notification, sinks) in waiting {
+            if let Some(ours) = self.firing.get_mut(&notification.fingerprint)
+                && notification.key == ours.notification.key
+            {
+                ours.missed.retain(|sink, _| !sinks.contains(sink));
+            }
+            self.waits(notification, sinks);
+        }
+        true
     }
 
     /// Takes over an alert of which its last owner notified nothing that matters any more. A firing
@@ -222,6 +237,8 @@ impl Notifier {
     /// Releases the alert of a stream that left with its last partition.
     pub fn release(&mut self, fingerprint: &str) {
         let alert = fingerprint.to_owned();
+        self.untaken
+            .retain(|untaken| untaken.notification.fingerprint != alert);
         if self.waiting.contains_key(fingerprint) && self.held.insert(alert.clone()) {
             let alert = alert.clone();
             self.passes(Move::Hold { alert });
@@ -235,6 +252,8 @@ impl Notifier {
     }
 
     fn close(&mut self, alert: String) {
+        self.untaken
+            .retain(|untaken| untaken.notification.fingerprint != alert);
         self.dedup.remove(&alert);
         self.firing.remove(&alert);
         self.waiting.remove(&alert);

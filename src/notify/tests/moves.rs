@@ -1,6 +1,7 @@
 //! Alerts that move between processes while sinks are away.
 
 use super::*;
+use crate::alert::Deployment;
 use crate::notify::journal::TransferredAlert;
 use crate::notify::missed::Missed;
 
@@ -45,6 +46,61 @@ impl Process {
         lock(&self.bench.answers).clear();
         self.bench.came()
     }
+}
+
+#[test]
+fn of_what_the_streams_of_an_alert_bring_the_newest_counts() {
+    let mut process = Process::moving();
+    let alert = firing(1, 10);
+    process.notify(&alert);
+    let fires = process.transfer(&alert);
+    process.notify(&alert.resolved(20, "well"));
+    let over = process.transfer(&alert);
+    assert!(fires.is_some() && over.is_some() && fires != over);
+    let unreadable = || Some("{".to_owned());
+    for brought in [
+        [&fires, &over, &None],
+        [&over, &fires, &unreadable()],
+        [&None, &over, &fires],
+    ] {
+        let mut handover = AlertHandover {
+            fingerprint: alert.fingerprint.clone(),
+            transferred: None,
+            ended_ms: None,
+        };
+        brought
+            .into_iter()
+            .for_each(|text| handover.bring(text.clone()));
+        assert_eq!(handover.transferred, over);
+    }
+}
+
+#[test]
+fn an_alert_that_comes_while_the_disk_is_busy_ends_for_those_who_know_of_it() {
+    let (mut one, mut two) = (Process::moving(), Process::moving());
+    let alert = firing(1, 10);
+    one.notify(&alert);
+    assert_eq!(one.answers(), [came("s", &alert)]);
+    let text = one.transfer(&alert);
+    // Nobody writes to the journal, until there is no room for anything more.
+    for n in 0.. {
+        two.notifier().record_deployment(Deployment {
+            model: format!("m{n}"),
+            version: None,
+            at_ms: n,
+            by: "ci".to_owned(),
+            note: String::new(),
+        });
+        if two.notifier().dropped() > 0 {
+            break;
+        }
+    }
+    two.acquire(&alert, text, None);
+    assert_eq!(two.notifier().dropped(), 2);
+    assert!(!two.offer(&alert), "it was delivered");
+    let end = alert.resolved(20, "well");
+    two.notify(&end);
+    assert_eq!(two.answers(), [came("s", &end)]);
 }
 
 #[test]

@@ -298,7 +298,7 @@ table! {
     SnapshotsRefused Process Counter "trueline_snapshots_refused_total" "files" []
         "Torn, damaged or foreign snapshot files that were skipped in favour of an older one at startup.";
     Checkpoints Process Counter "trueline_checkpoints_total" "checkpoints" ["result"]
-        "Partition checkpoints in the state topic: written, read, refused. Absent without a state topic, like the other checkpoint metrics.";
+        "Partition checkpoints in the state topic: written, read, refused; records of notifications that cannot be read are refused too. Absent without a state topic, like the other checkpoint metrics.";
     CheckpointBytesWritten Process Counter "trueline_checkpoint_written_bytes_total" "bytes" []
         "Bytes written to the state topic.";
     CheckpointBytesRead Process Counter "trueline_checkpoint_read_bytes_total" "bytes" []

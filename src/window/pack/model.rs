@@ -318,7 +318,7 @@ impl Mean {
 fn v2(mean: &Mean, z2: u64) -> u64 {
     const BITS: u32 = 48;
     const ONE: u64 = 1 << BITS;
-    // Of sums that events can have nothing here wraps: V is at most ¼, and so is the spread of each.
+    // Of sums that events can have nothing wraps: V is at most ¼, and the spread of one event too.
     let times = |a: u64, b: u64| ((u128::from(a) * u128::from(b)) >> BITS) as u64;
     // The mean with 16 more bits than the sums, lest its rounding times n be seen.
     let each = mean.times(1 << (BITS - 32)) as u64;

@@ -2,6 +2,7 @@
 
 use super::{Inline, Topic, follower, options};
 use crate::alert::Alert;
+use crate::app::cluster::assignment::Migrations;
 use crate::app::cluster::judge_group::JudgeGroup;
 use crate::app::cluster::judge_member::{GroupHandler, Membership, Tasks, with_notified};
 use crate::app::cluster::judge_store::JudgeStore;
@@ -13,6 +14,7 @@ use crate::app::{Threads, clock};
 use crate::judge::StreamId;
 use crate::kafka::{Handler, KafkaError, Record};
 use crate::monitor::liveness::Freshness;
+use crate::monitor::repartition::judge_partition;
 use crate::monitor::{Plan, VerdictState};
 use crate::store::checkpoint::{Notified, PartitionCheckpoint, records};
 use crate::telemetry::facts::{CheckpointCounts, Role};
@@ -53,17 +55,65 @@ fn as_judge(topic: &Topic, act: impl FnOnce(&mut GroupHandler<'_>)) {
 }
 
 #[test]
-fn a_judge_waits_for_a_broker_that_is_away_once_in_a_rebalance() {
+fn a_judge_waits_for_a_broker_that_is_away_twice_in_a_rebalance() {
     let topic = Topic::default();
     topic.set_away(true);
     as_judge(&topic, |handler| {
-        for partition in 0..4 {
-            handler.assigned((0, partition).into());
+        for n in 1..=3 {
+            handler.assigning();
+            for partition in 0..4 {
+                handler.assigned((0, partition).into());
+            }
+            assert_eq!((topic.claims(), handler.member.suspended.len()), (2 * n, 4));
+            assert!(handler.tasks.is_empty());
+            let away = &mut handler.member.away;
+            assert!(away.is_due(false, Instant::now()), "it judges nothing else");
+            away.leave();
         }
-        assert_eq!(topic.claims(), 1);
-        assert!(handler.member.failed && handler.tasks.is_empty());
-        let others = handler.member.suspended.len();
-        assert_eq!(others, 3, "and the first is named by itself");
+    });
+}
+
+#[test]
+fn a_judge_goes_on_with_others_while_nobody_serves_a_judge_partition() {
+    let topic = Topic::default();
+    topic.leaderless.store(1 + 1, Ordering::Relaxed);
+    as_judge(&topic, |handler| {
+        let second = Duration::from_secs(1);
+        let join = |handler: &mut GroupHandler<'_>| {
+            handler.assigning();
+            for partition in 0..4 {
+                handler.assigned((0, partition).into());
+            }
+        };
+        for wait in [60, 120, 240, 480, 480] {
+            join(handler);
+            assert!(handler.tasks.keys().eq(&[0, 2, 3]) && !handler.member.failed);
+            assert!(handler.member.suspended.keys().eq(&[1]));
+            let (away, now) = (&mut handler.member.away, Instant::now());
+            assert!(!away.is_due(true, now + (wait - 5) * second), "{wait}");
+            assert!(away.is_due(true, now + wait * second), "{wait}");
+            away.leave();
+            assert!(!away.is_due(false, now), "it has left");
+        }
+        topic.leaderless.store(0, Ordering::Relaxed);
+        join(handler);
+        assert_eq!(handler.tasks.len(), 4);
+        assert!(handler.member.suspended.is_empty());
+        let away = &mut handler.member.away;
+        assert!(!away.is_due(true, Instant::now() + 9999 * second));
+        // The next time is the first one again.
+        topic.leaderless.store(1 + 1, Ordering::Relaxed);
+        join(handler);
+        let away = &mut handler.member.away;
+        assert!(away.is_due(true, Instant::now() + 60 * second));
+        // The group gives it to another judge.
+        handler.revoked((0, 1).into(), false);
+        assert!(
+            !handler
+                .member
+                .away
+                .is_due(true, Instant::now() + 9999 * second)
+        );
     });
 }
 
@@ -100,7 +150,8 @@ fn what_became_of_a_batch_of_judges_is_told_though_a_partition_that_left_waited_
     store.begin_leaving();
     store.wait_to_leave(&mut counts);
     assert!(!store.is_due(1, 7));
-    assert!(store.write_last((0, 3, PartitionCheckpoint::default()), &mut counts));
+    let last = store.write_last((0, 3, PartitionCheckpoint::default()), &mut counts);
+    assert_eq!(last, Ok(()));
     let written = store.answer(&mut counts).expect("the batch before");
     assert!(written.result.is_ok());
     assert!(store.answer(&mut counts).is_none());
@@ -134,20 +185,133 @@ fn what_people_were_notified_of_is_written_at_once_and_goes_once_two_checkpoints
         assert!(!store.put_notified(0, &notified));
         assert_eq!(write(&mut store), 1);
     }
-    // What a broker did not take is left to the next checkpoint, and what comes next is written.
-    for (away, n) in [(true, 0), (false, 1)] {
-        topic.set_away(away);
-        store.put_notified(0, &notified);
-        assert_eq!(write(&mut store), n);
-    }
+    // A checkpoint that fails: what comes after it is not later than the next one.
+    topic.set_away(true);
+    store.write(vec![(0, 5, PartitionCheckpoint::default())]);
+    let written = store.wait(Duration::ZERO, &mut counts);
+    assert!(written.is_some_and(|w| w.result.is_err()));
     store.put_notified(0, &notified);
-    store.forget(0);
-    assert_eq!(write(&mut store), 0, "the partition has gone");
+    topic.set_away(false);
+    assert_eq!(write(&mut store), 1);
+    for (revision, superseded) in [(5, vec![3]), (6, vec![4, 5])] {
+        store.write(vec![(0, revision, PartitionCheckpoint::default())]);
+        let written = store.wait(Duration::ZERO, &mut counts);
+        assert!(written.is_some_and(|w| w.result.is_ok()));
+        let deleted = std::mem::take(&mut *topic.deleted.lock().expect("no panic"));
+        let superseded: Vec<_> = superseded.into_iter().map(key).collect();
+        assert_eq!(deleted, superseded);
+    }
 }
 
 #[test]
-fn a_judge_that_takes_over_knows_first_what_people_were_notified_of_last() {
-    let state = |model, text: Option<&str>| VerdictState {
+fn a_partition_that_no_broker_serves_holds_back_no_checkpoint_of_the_others() {
+    let (topic, mut counts) = (Topic::default(), CheckpointCounts::default());
+    let mut store = JudgeStore::new(&options(&topic, Inline), 4).expect("a store");
+    for partition in 0..4 {
+        store.take_over(partition, &mut counts).expect("claimed");
+    }
+    let batch = || -> Vec<_> {
+        let one = |partition| (partition, 7, PartitionCheckpoint::default());
+        (0..4).map(one).collect()
+    };
+    topic.leaderless.store(1 + 1, Ordering::Relaxed);
+    store.write(batch());
+    let written = store.wait(Duration::ZERO, &mut counts).expect("an answer");
+    assert!(written.result.is_err() && written.bytes > 0);
+    let due = [0, 1, 2, 3].map(|partition| store.is_due(partition, 7));
+    assert_eq!((due, counts.written), ([false, true, false, false], 3));
+    // With all brokers away not each of them is waited for.
+    topic.set_away(true);
+    store.write(batch());
+    let written = store.wait(Duration::ZERO, &mut counts).expect("an answer");
+    assert!(written.result.is_err() && written.bytes == 0);
+    topic.set_away(false);
+    topic.leaderless.store(0, Ordering::Relaxed);
+    store.write(batch());
+    let written = store.wait(Duration::ZERO, &mut counts).expect("an answer");
+    assert!(written.result.is_ok() && !store.is_due(1, 7));
+}
+
+#[test]
+fn what_people_were_notified_of_is_written_once_the_broker_takes_it_unless_it_is_superseded() {
+    let (topic, mut counts) = (Topic::default(), CheckpointCounts::default());
+    let mut store = JudgeStore::new(&options(&topic, Inline), 2).expect("a store");
+    store.notified.again = Duration::ZERO;
+    for partition in [0, 1] {
+        store.take_over(partition, &mut counts).expect("claimed");
+    }
+    let write = |store: &mut JudgeStore| {
+        let before = topic.next.load(Ordering::Relaxed);
+        store.write_notified();
+        topic.next.load(Ordering::Relaxed) - before
+    };
+    topic.set_away(true);
+    for partition in [0, 1] {
+        store.put_notified(partition, &notified("m", "fires"));
+    }
+    assert_eq!(write(&mut store), 0);
+    store.put_notified(1, &notified("m", "over"));
+    assert_eq!(write(&mut store), 0);
+    // Its next owner may still read it.
+    store.forget(1);
+    topic.set_away(false);
+    for revision in [1, 2] {
+        store.write(vec![(0, revision, PartitionCheckpoint::default())]);
+        let written = store.wait(Duration::ZERO, &mut counts);
+        assert!(written.is_some_and(|w| w.result.is_ok()));
+    }
+    assert_eq!(write(&mut store), 1, "two checkpoints have the other");
+    assert_eq!(write(&mut store), 0);
+}
+
+#[test]
+fn a_judge_does_not_go_on_from_a_claim_whose_offset_nobody_knows() {
+    let topic = Topic::default();
+    topic.next.store(-1, Ordering::Relaxed);
+    as_judge(&topic, |handler| {
+        handler.assigned((0, 2).into());
+        assert!(handler.tasks.is_empty() && handler.member.suspended.contains_key(&2));
+    });
+}
+
+#[test]
+fn what_came_and_left_again_before_anybody_asked_is_its_next_owners() {
+    let topic = Topic::default();
+    as_judge(&topic, |handler| {
+        let partitions = handler.store.partitions();
+        let of = |model: &str| judge_partition(model, partitions);
+        let other = (0..).map(|n| format!("other-{n}"));
+        let other = other.into_iter().find(|name| of(name) != of("m"));
+        let other = other.expect("there are four partitions");
+        let at = (0, of("m")).into();
+        let came = |handler: &GroupHandler<'_>| -> Vec<String> {
+            let came = handler.member.migrations.came.iter();
+            came.map(|verdict| verdict.stream.model.clone()).collect()
+        };
+        for (lost, stays) in [(true, false), (false, false), (false, true)] {
+            handler.assigned(at);
+            handler.member.migrations = Migrations::default();
+            let verdicts = [("m", Some("fires")), (other.as_str(), None)];
+            let verdicts = verdicts.map(|(model, text)| verdict(model, text));
+            handler.member.came(verdicts.to_vec());
+            if !stays {
+                handler.revoked(at, lost);
+            }
+            let expected = match stays {
+                true => vec!["m".to_owned(), other.clone()],
+                false => vec![other.clone()],
+            };
+            assert_eq!(came(handler), expected);
+        }
+        // Until the notifier has taken it over, this is what a checkpoint says.
+        assert_eq!(handler.member.notified[&stream("m")], "fires");
+        assert_eq!(handler.member.notified.len(), 1);
+    });
+}
+
+/// What a checkpoint says of the alert of a model, and of who was notified of it.
+fn verdict(model: &str, text: Option<&str>) -> VerdictState {
+    VerdictState {
         stream: stream(model),
         windows: Vec::new(),
         detector: None,
@@ -156,9 +320,13 @@ fn a_judge_that_takes_over_knows_first_what_people_were_notified_of_last() {
             ..Alert::default()
         },
         notified: text.map(str::to_owned),
-    };
+    }
+}
+
+#[test]
+fn a_judge_that_takes_over_knows_first_what_people_were_notified_of_last() {
     let all = with_notified(
-        vec![state("a", Some("old")), state("b", Some("fires"))],
+        vec![verdict("a", Some("old")), verdict("b", Some("fires"))],
         vec![notified("b", "over"), notified("c", "new")],
     );
     let said = all.iter().map(|v| {
