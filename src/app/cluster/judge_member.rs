@@ -212,7 +212,9 @@ impl GroupHandler<'_> {
         Ok(())
     }
 
-    fn restore(
+    /// Makes the task of a judge partition from what was found of it, with what is known of its
+    /// alerts.
+    pub(super) fn restore(
         &mut self,
         partition: i32,
         found: Option<FoundCheckpoint>,

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 mod backlog;
 mod deltas;
 mod judges;
+mod notified;
 
 /// An empty topic that numbers what is written.
 #[derive(Debug, Default, Clone)]
