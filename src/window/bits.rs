@@ -55,18 +55,15 @@ impl Writer {
     #[inline]
     pub fn rice(&mut self, value: u64, k: u32) {
         let ones = value.wrapping_shr(k);
-        if ones >= u64::from(ESCAPE) {
-            self.bits((1 << ESCAPE) - 1, ESCAPE);
-            return self.wide(value, 64);
+        let count = (ones as u32).wrapping_add(1);
+        if ones >= u64::from(ESCAPE) || count + k > 32 {
+            // By value, or callers could not have what is held in registers.
+            *self = written_in_parts(std::mem::take(self), value, k);
+            return;
         }
         // `ones` ones, then the zero.
-        let count = ones as u32 + 1;
-        let unary = u64::MAX.wrapping_shl(count - 1);
-        if count + k <= 32 {
-            return self.bits(!unary | below(value, k).wrapping_shl(count), count + k);
-        }
-        self.bits(!unary, count);
-        self.wide(value, k);
+        let unary = !u64::MAX.wrapping_shl(count - 1);
+        self.bits(unary | below(value, k).wrapping_shl(count), count + k);
     }
 
     /// The bytes, the last filled up with zeros.
@@ -76,6 +73,20 @@ impl Writer {
             .extend_from_slice(&self.held.to_le_bytes()[..bytes]);
         self.bytes
     }
+}
+
+/// Writes a value that is written in full, or whose code has more than 32 bits.
+#[cold]
+fn written_in_parts(mut writer: Writer, value: u64, k: u32) -> Writer {
+    let ones = value >> k;
+    if ones >= u64::from(ESCAPE) {
+        writer.bits((1 << ESCAPE) - 1, ESCAPE);
+        writer.wide(value, 64);
+    } else {
+        writer.bits((1 << ones) - 1, ones as u32 + 1);
+        writer.wide(value, k);
+    }
+    writer
 }
 
 /// The low `count` bits of a value, fewer than 64.

@@ -23,7 +23,8 @@
 //! refused.
 //!
 //! Cost, measured with 4096 cells of uniform scores (test below): 5 bytes a cell at two events
-//! each, 8 at twenty, 10 at 600. With ten events each a cell takes 49 ns to pack, 33 to unpack.
+//! each, 8 at twenty, 10 at 600. With twelve events each a cell takes 41 ns to pack and 40 to unpack
+//! (an EPYC of the fourth generation, 2.6 GHz).
 //!
 //! ```text
 //! varint n · 3 varints: ΣU, ΣU², ΣV · sums by cluster, where there are · varint cells · 4 varints: log sums · varint distinct+1 or 0 · (score delta, n, y)* ·

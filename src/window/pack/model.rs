@@ -77,14 +77,11 @@ impl Residuals {
     /// Those that are written, by field.
     #[inline]
     pub(super) fn each(&self, mut f: impl FnMut(usize, u64)) {
-        let mut field = |field: usize| f(field, self.values[field]);
-        (0..4).for_each(&mut field);
-        if self.several {
-            field(4);
-            if self.mixed {
-                field(5);
+        // One call, which the compiler can put in its place.
+        for field in 0..if self.several { FIELDS } else { 4 } {
+            if field != 5 || self.mixed {
+                f(field, self.values[field]);
             }
-            field(6);
         }
     }
 }
@@ -268,9 +265,15 @@ impl Divisor {
     fn divide(&self, a: u64) -> (u64, u64) {
         // The inverse is at least 2⁶⁴/n − 1, and a less than 2⁶⁴: it is at most 1 too small.
         let quotient = ((u128::from(a) * u128::from(self.inverse)) >> 64) as u64;
-        let left = a - quotient * self.n;
-        let more = u64::from(left >= self.n);
-        (quotient + more, left - more * self.n)
+        // Nothing wraps; without checks it takes less time.
+        let left = a.wrapping_sub(quotient.wrapping_mul(self.n));
+        let is_more = left >= self.n;
+        let rest = if is_more {
+            left.wrapping_sub(self.n)
+        } else {
+            left
+        };
+        (quotient.wrapping_add(u64::from(is_more)), rest)
     }
 
     /// ⌊a·b/n⌋, modulo 2⁶⁴. Division of 128 bits takes several times as long as of 64.
