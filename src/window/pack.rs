@@ -23,7 +23,7 @@
 //! refused.
 //!
 //! Cost, measured with 4096 cells of uniform scores (test below): 5 bytes a cell at two events
-//! each, 8 at twenty, 10 at 600. With twelve events each a cell takes 41 ns to pack and 40 to unpack
+//! each, 8 at twenty, 10 at 600. With twelve events each a cell takes 41 ns to pack, 40 to unpack
 //! (an EPYC of the fourth generation, 2.6 GHz).
 //!
 //! ```text
