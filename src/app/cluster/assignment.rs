@@ -55,9 +55,9 @@ pub struct Migrations {
 }
 
 impl Migrations {
-    /// Whether no stream moved.
-    pub fn is_empty(&self) -> bool {
-        self.came.is_empty() && self.left.is_empty()
+    /// Adds what people were notified of alerts that came, of which the notifier knows nothing yet.
+    pub fn add_notified(&self, all: &mut BTreeMap<StreamId, String>) {
+        all.extend(self.came.iter().filter_map(VerdictState::notified));
     }
 }
 
@@ -248,14 +248,10 @@ impl Assignment {
         self.fault.as_ref()
     }
 
-    /// Whether streams moved since they were last asked for.
-    pub fn has_migrations(&self) -> bool {
-        !self.migrations.is_empty()
-    }
-
     /// Takes what people were notified of alerts that fire, or whose end waits for sinks. Answers
     /// whether there is something to save.
-    pub fn carry(&mut self, notified: BTreeMap<StreamId, String>) -> bool {
+    pub fn carry(&mut self, mut notified: BTreeMap<StreamId, String>) -> bool {
+        self.migrations.add_notified(&mut notified);
         let before = std::mem::replace(&mut self.notified, notified);
         before != self.notified
     }

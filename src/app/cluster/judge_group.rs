@@ -237,7 +237,8 @@ impl JudgeGroup {
     /// Takes what people were notified of, by stream; what is new is written next. Answers whether
     /// a checkpoint is to be written at once.
     pub(super) fn carry(&mut self, notified: Transfers<StreamId>, tasks: &mut Tasks) -> bool {
-        let Transfers { open, ended } = notified;
+        let Transfers { mut open, ended } = notified;
+        self.member.migrations.add_notified(&mut open);
         let before = std::mem::replace(&mut self.member.notified, open);
         let open = &self.member.notified;
         let new = open

@@ -341,14 +341,6 @@ impl Judges {
         })
     }
 
-    /// Whether streams came or left since they were last asked for.
-    pub fn has_migrations(&self) -> bool {
-        match &self.feed {
-            Feed::One(_) => false,
-            Feed::Group(group) => !group.member.migrations.is_empty(),
-        }
-    }
-
     /// Takes what people were notified of, to go along when streams move. Answers whether
     /// checkpoints are to be written at once.
     pub fn carry(&mut self, notified: Transfers<StreamId>) -> bool {

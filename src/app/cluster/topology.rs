@@ -149,15 +149,6 @@ impl Topology {
         matches!(self, Topology::Sharded(_))
     }
 
-    /// Whether streams came or left that [`Topology::take_migrations`] has not handed over.
-    pub fn has_migrations(&self) -> bool {
-        match self {
-            Topology::Single(_) => false,
-            Topology::Sharded(m) => m.has_migrations(),
-            Topology::Judges(judges) => judges.has_migrations(),
-        }
-    }
-
     /// Takes what people were notified of, by stream, to go along when streams move. Answers
     /// whether that is to be saved at once.
     pub fn carry(&mut self, notified: Transfers<StreamId>) -> bool {

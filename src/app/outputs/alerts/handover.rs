@@ -32,8 +32,7 @@ impl AlertDispatcher {
     }
 
     pub(super) fn carry_after(&mut self, again: Duration, engine: &mut Topology) -> bool {
-        // Before the notifier knows of streams that moved, their checkpoints know better.
-        if !engine.may_move() || engine.has_migrations() {
+        if !engine.may_move() {
             return false;
         }
         let Some(notified) = self.notifier.transfers(again) else {
