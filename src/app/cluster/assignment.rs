@@ -55,7 +55,8 @@ pub struct Migrations {
 }
 
 impl Migrations {
-    /// Adds what people were notified of alerts that came, of which the notifier knows nothing yet.
+    /// Adds what people were notified of, for alerts that came and that the notifier does not know
+    /// yet.
     pub fn add_notified(&self, all: &mut BTreeMap<StreamId, String>) {
         all.extend(self.came.iter().filter_map(VerdictState::notified));
     }

@@ -7,9 +7,11 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Judge partitions of a rebalance that are waited for in vain.
+/// Judge partitions of a rebalance that are waited for in vain: by default a minute in all, well
+/// below the five minutes after which the group throws a member out that does not poll.
 const IN_VAIN: usize = 2;
-/// How long a member that judges others waits before it joins again, the first time.
+/// How long a member that judges others waits before it joins again, the first time: as long as
+/// joining may make the others stand still.
 const JOINS_AGAIN: Duration = Duration::from_secs(60);
 /// How often it waits twice as long as the time before.
 const DOUBLINGS: u32 = 3;
