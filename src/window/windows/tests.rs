@@ -6,6 +6,8 @@ use crate::stats::rng::Rng;
 use crate::window::sums_of;
 use crate::window::{Correction, WindowSpec};
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use std::cell::Cell;
 
 const BASE: i64 = 10;
 
@@ -30,17 +32,24 @@ fn pane(grid: Grid, start_ms: i64, events: &[(f64, bool)]) -> Pane {
     Pane::of_scores(start_ms, start_ms + BASE, &sums)
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
-
-    // Against windows that add up packed panes at each slide, with panes of other partitions that
-    // come late, outcomes that change after their pane was sealed, room that comes and goes, and
-    // restarts.
-    #[test]
-    fn kept_sums_are_those_of_the_panes_to_the_bit(seed: u64, level in 3u32..12, coarse: bool, logit: bool) {
+// Against windows that add up packed panes at each slide, with panes of other partitions that
+// come late, outcomes that change after their pane was sealed, room that comes and goes, and
+// restarts.
+#[test]
+fn kept_sums_are_those_of_the_panes_to_the_bit() {
+    let (kept_in_all, unpacked_in_all) = (Cell::new(0), Cell::new(0));
+    let inputs = (any::<u64>(), 3u32..12, any::<bool>(), any::<bool>());
+    let config = ProptestConfig {
+        source_file: Some(file!()),
+        ..ProptestConfig::with_cases(24)
+    };
+    let result = TestRunner::new(config).run(&inputs, |(seed, level, coarse, logit)| {
         let mut rng = Rng::new(seed);
         let axis = match logit {
-            true => Axis::Logit { low: 1e-3, high: 0.9 },
+            true => Axis::Logit {
+                low: 1e-3,
+                high: 0.9,
+            },
             false => Axis::Linear,
         };
         let grid = Grid::new(axis, level);
@@ -76,10 +85,14 @@ proptest! {
             }
             windows.drop_unpacked();
             let under_way = windows.rings.iter().flat_map(|ring| &ring.gathering);
-            unpacked += under_way.filter(|pane| pane.sums.unpacked_bytes() > 0).count();
+            unpacked += under_way
+                .filter(|pane| pane.sums.unpacked_bytes() > 0)
+                .count();
             past.extend(sealed.map(|_| (start_ms, new)));
             let mut chance = |p: f64| rng.uniform() < p;
-            if chance(0.1) && let Some((start_ms, events)) = past.last().cloned() {
+            if chance(0.1)
+                && let Some((start_ms, events)) = past.last().cloned()
+            {
                 // The first event comes again with the other outcome.
                 let (z, y) = events[0];
                 let correction = Correction {
@@ -96,7 +109,9 @@ proptest! {
                 let behind = start_ms - BASE * (rng.uniform() * 20.0) as i64;
                 let more = events(&mut rng, coarse);
                 for windows in [&mut windows, &mut scratch] {
-                    windows.place(&pane(grid, behind.max(0), &more), end_ms).unwrap();
+                    windows
+                        .place(&pane(grid, behind.max(0), &more), end_ms)
+                        .unwrap();
                 }
             }
             match (rng.uniform() * 40.0) as u32 {
@@ -111,6 +126,12 @@ proptest! {
                 _ => {}
             }
         }
-        prop_assert!(kept > 100 && unpacked > 5, "{kept} {unpacked}");
-    }
+        kept_in_all.set(kept_in_all.get() + kept);
+        unpacked_in_all.set(unpacked_in_all.get() + unpacked);
+        Ok(())
+    });
+    result.unwrap_or_else(|error| panic!("{error}"));
+    // Of a single input, room may be scarce nearly all of the time.
+    let (kept, unpacked) = (kept_in_all.get(), unpacked_in_all.get());
+    assert!(kept > 24 * 100 && unpacked > 24 * 5, "{kept} {unpacked}");
 }
