@@ -43,6 +43,43 @@ pub struct Known {
     pub uncovered: u64,
     /// Its checkpoint does not say that it was read to its end.
     pub unended: bool,
+    /// How far checkpoints lag behind its topics, by number.
+    lags: BTreeMap<u16, Lag>,
+}
+
+impl Known {
+    /// How long ago its topics ended where its checkpoint goes up to, at most, in milliseconds;
+    /// `None` while that is not known.
+    fn lag_ms(&self, now_ms: i64) -> Option<i64> {
+        let lags = self.lags.values();
+        let lags: Option<Vec<i64>> = lags.map(|lag| Some(now_ms - lag.held_ms?)).collect();
+        lags?.into_iter().max()
+    }
+}
+
+/// How far the checkpoint of a partition lags behind one topic.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lag {
+    /// An end of the topic that the checkpoint has not come to, and when it was asked for.
+    awaited: Option<(i64, i64)>,
+    /// When the newest end was asked for that the checkpoint has come to.
+    held_ms: Option<i64>,
+}
+
+impl Lag {
+    /// The checkpoint goes up to this position, and the topic up to this end now.
+    fn follow(&mut self, position: i64, end: i64, now_ms: i64) {
+        if position >= end {
+            (self.awaited, self.held_ms) = (None, Some(now_ms));
+            return;
+        }
+        match self.awaited {
+            Some((awaited, asked_ms)) if position >= awaited => self.held_ms = Some(asked_ms),
+            Some(_) => return,
+            None => {}
+        }
+        self.awaited = Some((end, now_ms));
+    }
 }
 
 /// What a broker says of a partition of one topic, and its checkpoint of it.
@@ -126,6 +163,28 @@ impl PartitionLiveness {
         }
     }
 
+    /// Its checkpoint goes up to this position of a topic, which goes up to this end.
+    pub fn follow(
+        &mut self,
+        (at, source): (PartitionId, u16),
+        (position, end): (i64, i64),
+        now_ms: i64,
+    ) {
+        if let Some(known) = self.known.get_mut(&at) {
+            let lag = known.lags.entry(source).or_default();
+            lag.follow(position, end, now_ms);
+        }
+    }
+
+    /// How old what another checkpoint is awaited of is at most, over all partitions, in
+    /// milliseconds; `None` while that is not known.
+    pub fn lag_ms(&self, now_ms: i64) -> Option<i64> {
+        let behind = self.all(now_ms);
+        let behind = behind.filter(|(.., freshness)| *freshness == Freshness::Behind);
+        let lags: Option<Vec<i64>> = behind.map(|(_, known, _)| known.lag_ms(now_ms)).collect();
+        Some(lags?.into_iter().max().unwrap_or(0))
+    }
+
     /// All partitions, and how up to date each is.
     pub fn all(&self, now_ms: i64) -> impl Iterator<Item = (PartitionId, &Known, Freshness)> {
         self.known.iter().map(move |(at, known)| {
@@ -167,6 +226,32 @@ mod tests {
         assert_eq!(reach(None, true), 0);
         // A topic that was cut is the worker's business.
         assert_eq!(reach(Some(40), false), 0);
+    }
+
+    #[test]
+    fn a_partition_that_never_ends_lags_as_long_as_an_end_of_it_is_awaited() {
+        let (mut liveness, at) = (PartitionLiveness::new(1_000_000), PartitionId::from((0, 3)));
+        liveness.expect(at, 0);
+        assert_eq!(liveness.lag_ms(0), Some(0), "none is awaited");
+        let mut follow = |position: i64, end: i64, now_ms| {
+            let uncovered = (end - position).max(0).unsigned_abs();
+            liveness.set_uncovered(at, uncovered, true, now_ms);
+            liveness.follow((at, 0), (position, end), now_ms);
+            liveness.lag_ms(now_ms)
+        };
+        // Records come all the time, and a checkpoint each second.
+        assert_eq!(follow(0, 1000, 1000), None);
+        assert_eq!(follow(500, 1200, 1250), None);
+        assert_eq!(follow(1000, 2000, 2000), Some(1000));
+        assert_eq!(follow(1900, 2800, 2800), Some(1800));
+        assert_eq!(follow(2000, 3000, 3000), Some(1000));
+        // Its worker stands still, and goes on.
+        assert_eq!(follow(2000, 9000, 9000), Some(7000));
+        assert_eq!(follow(3000, 9500, 9500), Some(6500));
+        assert_eq!(follow(9500, 9500, 9600), Some(0));
+        // A topic of the same partition that is not known.
+        liveness.follow((at, 1), (0, 10), 9700);
+        assert_eq!(liveness.lag_ms(9700), None);
     }
 
     fn freshness(liveness: &PartitionLiveness, now_ms: i64) -> Freshness {

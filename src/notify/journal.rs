@@ -28,9 +28,12 @@
 //! `done` is not synced. If a power failure loses it, one notification is sent twice with the same
 //! `key`.
 
+use super::delivered::{DeliveryListener, Listener};
 pub use super::entry::{Entry, RESOLVED_MAX, State, TransferredAlert};
+use super::missed::Missed;
 use super::news::{News, Waiting};
 use super::notification::Notification;
+use crate::store::file::replace;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -54,14 +57,23 @@ pub struct AlertJournal {
     entries: usize,
     write_errors: Arc<AtomicU64>,
     news: Arc<News>,
+    listener: Listener,
 }
 
 impl AlertJournal {
-    /// Opens or creates the journal of a directory. Also returns the number of unreadable lines.
+    /// Opens or creates the journal of a directory. Also returns the number of unreadable lines; the
+    /// file with them is kept beside the journal, as `alerts.journal.refused`.
     pub fn open(directory: &Path) -> io::Result<(AlertJournal, usize)> {
         let path = directory.join(JOURNAL);
         let (state, unreadable) = match fs::read(&path) {
-            Ok(bytes) => read(&bytes),
+            Ok(bytes) => {
+                let (state, unreadable) = read(&bytes);
+                // Half a last line is what a crash leaves; more is damage that people may mend.
+                if unreadable > usize::from(!bytes.ends_with(b"\n")) {
+                    fs::write(path.with_extension("journal.refused"), &bytes)?;
+                }
+                (state, unreadable)
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => (State::default(), 0),
             Err(error) => return Err(error),
         };
@@ -72,6 +84,7 @@ impl AlertJournal {
             entries: 0,
             write_errors: Arc::default(),
             news: Arc::default(),
+            listener: Listener::default(),
         };
         journal.compact()?;
         Ok((journal, unreadable))
@@ -91,6 +104,32 @@ impl AlertJournal {
     /// journal.
     pub fn news(&self) -> Arc<News> {
         Arc::clone(&self.news)
+    }
+
+    /// Hands what is delivered from now on to this listener.
+    pub fn listen(&self, listener: DeliveryListener) {
+        self.listener.set(listener);
+    }
+
+    /// Records what a sink answered to a notification.
+    pub(super) fn append_answer(
+        &mut self,
+        (sink, of): (&str, &Notification),
+        missed: Option<Missed>,
+    ) {
+        let entry = Entry::Done {
+            sink: sink.to_owned(),
+            key: of.key.clone(),
+            delivered: missed.is_none(),
+            refused_ms: missed.and_then(|m| m.refused_ms),
+        };
+        self.apply(&entry);
+        // Before the disk: whoever takes over from a process that dies here reads no disk of it.
+        if missed.is_none() {
+            self.listener.delivered(&self.state, &of.fingerprint);
+        }
+        // A failed write is counted and logged.
+        let _ = self.write_applied(&entry, false);
     }
 
     /// Applies an entry, and tells what it says of its alert.
@@ -137,6 +176,10 @@ impl AlertJournal {
     /// entry is applied but not written.
     pub fn append(&mut self, entry: &Entry, sync: bool) -> io::Result<()> {
         self.apply(entry);
+        self.write_applied(entry, sync)
+    }
+
+    fn write_applied(&mut self, entry: &Entry, sync: bool) -> io::Result<()> {
         let written = self.write(entry, sync);
         if let Err(error) = &written {
             self.write_errors.fetch_add(1, Ordering::Relaxed);
@@ -186,20 +229,12 @@ impl AlertJournal {
         if sync { file.sync_data() } else { Ok(()) }
     }
 
-    /// Writes the state as one line to a new file and renames it into place.
+    /// Writes the state as one line in place of the file.
     fn compact(&mut self) -> io::Result<()> {
         self.state.prune();
-        let aside = self.path.with_extension("part");
-        let mut file = File::create(&aside)?;
         let mut line = serde_json::to_string(&Entry::State(self.state.clone()))?;
         line.push('\n');
-        file.write_all(line.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&aside, &self.path)?;
-        // Until the directory is synced, a power failure may restore the previous file.
-        if let Some(directory) = self.path.parent() {
-            File::open(directory)?.sync_all()?;
-        }
+        replace(&self.path, line.as_bytes())?;
         self.file = Some(OpenOptions::new().append(true).open(&self.path)?);
         self.entries = 0;
         Ok(())
@@ -290,6 +325,15 @@ mod tests {
             assert_eq!(journal.state().undelivered.len(), if whole { 2 } else { 1 });
             assert_eq!(unreadable, usize::from(!whole));
         }
+        // Nobody needs to see what a crash leaves; more than that is kept.
+        let refused = dir.path().join("alerts.journal.refused");
+        assert!(!refused.exists());
+        let mut damaged = text.clone();
+        damaged[0] = b'?';
+        fs::write(&path, &damaged).expect("written");
+        let (_, unreadable) = AlertJournal::open(dir.path()).expect("a journal");
+        assert_eq!(unreadable, 1);
+        assert_eq!(fs::read(&refused).expect("bytes"), damaged);
     }
 
     #[test]

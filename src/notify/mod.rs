@@ -11,7 +11,8 @@
 //! [`grouping`] joins the streams of a model in one alert. [`notification`] is the message, made
 //! when an alert changes. [`dedup`] decides whether it must be sent. [`journal`] records on disk,
 //! in lines of [`entry`], what was sent to whom, and what people answered. [`missed`] is what did
-//! not reach a sink, and [`news`] is what the journal tells the engine's thread. [`sink`] holds a
+//! not reach a sink, and [`news`] is what the journal tells the engine's thread. [`delivered`] is what
+//! another process must know at once. [`sink`] holds a
 //! queue and a thread for each [`receiver`]. [`dispatch`] feeds the sinks, [`notifier`] is the
 //! handle of the engine's thread, and [`control`] is the handle for silences and acknowledgements.
 //! What the threads do is cut into [`steps`], which a [`host`] runs.
@@ -45,6 +46,7 @@
 pub mod alertmanager;
 pub mod control;
 pub mod dedup;
+mod delivered;
 pub mod dispatch;
 pub mod entry;
 pub mod grouping;
@@ -73,6 +75,7 @@ pub mod webhook;
 
 pub use control::AlertControl;
 pub use dedup::Deduplicator;
+pub use delivered::{Delivered, DeliveryListener, fingerprint_of};
 pub use grouping::GroupBy;
 pub use host::{Host, Running, Threads};
 pub use journal::{AlertJournal, JOURNAL};

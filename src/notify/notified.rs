@@ -18,18 +18,20 @@ impl TransferredAlert {
     /// The firing alerts of a journal, by fingerprint.
     pub(super) fn of_all(state: &State) -> BTreeMap<String, TransferredAlert> {
         let firing = state.last.values().filter(|n| n.status == Status::Firing);
-        let all = firing.map(|last| {
-            let fingerprint = &last.fingerprint;
-            let alert = TransferredAlert {
-                notification: last.clone(),
-                sinks: state.notified.get(fingerprint).cloned().unwrap_or_default(),
-                missed: state.missed.get(fingerprint).cloned().unwrap_or_default(),
-                ack: None,
-                earlier: None,
-            };
-            (fingerprint.clone(), alert)
-        });
+        let all = firing.map(|last| (last.fingerprint.clone(), Self::of(state, last)));
         all.collect()
+    }
+
+    /// The alert of a journal whose last notification this is.
+    pub(super) fn of(state: &State, last: &Notification) -> TransferredAlert {
+        let fingerprint = &last.fingerprint;
+        TransferredAlert {
+            notification: last.clone(),
+            sinks: state.notified.get(fingerprint).cloned().unwrap_or_default(),
+            missed: state.missed.get(fingerprint).cloned().unwrap_or_default(),
+            ack: None,
+            earlier: None,
+        }
     }
 
     /// The alert after its next notification, `before` being what it was, with the sinks that are

@@ -10,11 +10,12 @@ pub use moves::Transfers;
 
 use super::control::AlertControl;
 use super::dedup::Deduplicator;
+use super::delivered::DeliveryListener;
 use super::dispatch::{
     CHANNEL_MAX, Command, CommandSender, Commands, Dispatcher, NewSink, SinkChange, TopicSinks,
 };
 use super::host::{Host, Running};
-use super::journal::{AlertJournal, Entry, TransferredAlert};
+use super::journal::{AlertJournal, Entry, TransferredAlert, lock};
 use super::moved::Keeps;
 use super::news::{News, Waiting};
 use super::notification::{Links, Notification, Status};
@@ -24,6 +25,7 @@ use super::sink::Sink;
 use super::steps::Bell;
 use crate::alert::{Deployment, Labels, Severity, Silences};
 use crate::telemetry::facts::SinkFacts;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
@@ -62,7 +64,9 @@ impl AlertHandover {
     pub fn bring(&mut self, transferred: Option<String>) {
         let at = |text: &String| {
             let alert = serde_json::from_str::<TransferredAlert>(text).ok()?;
-            Some((alert.notification.since_ms, alert.notification.at_ms))
+            // What was delivered since is known first where it was delivered.
+            let waits = Reverse(alert.missed.len());
+            Some((alert.notification.since_ms, alert.notification.at_ms, waits))
         };
         let ours = self.transferred.as_ref().and_then(at);
         if transferred.as_ref().and_then(at) > ours {
@@ -116,7 +120,11 @@ impl Notifier {
         let named = |e: io::Error| format!("{}: {e}", directory.join(super::JOURNAL).display());
         let (mut journal, unreadable) = AlertJournal::open(directory).map_err(named)?;
         if unreadable > 0 {
-            tracing::warn!(unreadable, "lines of the alerts journal could not be read");
+            tracing::warn!(
+                unreadable,
+                "lines of the alerts journal could not be read, and what they say of silences, acknowledgements and \
+                 notifications is lost; unless a crash cut the last one, the file is kept as alerts.journal.refused"
+            );
         }
         if moving {
             let firing = journal.state().firing().map(|n| n.fingerprint.clone());
@@ -217,6 +225,11 @@ impl Notifier {
     /// Whether the sinks are not yet those of the last [`Notifier::replace_sinks`].
     pub fn replaces_sinks(&self) -> bool {
         self.dispatcher.replacing.load(Ordering::Acquire) > 0
+    }
+
+    /// Hands what sinks take from now on to this listener, on their threads.
+    pub fn listen(&self, listener: DeliveryListener) {
+        lock(&self.dispatcher.journal).listen(listener);
     }
 
     /// The handle for people.

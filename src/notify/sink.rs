@@ -11,7 +11,8 @@
 //! again, so ends have as many places again. A sink that is removed gives up what is left when its
 //! thread ends.
 
-use super::journal::{AlertJournal, Entry, State, lock};
+use super::journal::{AlertJournal, State, lock};
+use super::missed::Missed;
 use super::notification::{Notification, Status};
 use super::options::SinkOptions;
 use super::receiver::{Failure, Receiver};
@@ -334,8 +335,10 @@ impl Worker {
         let done = self.sink.finish(key, &result, (self.clock)());
         match (&notification, done) {
             (Some(notification), true) => {
-                let refused_ms = result.is_err().then(|| (self.clock)());
-                self.record(notification, result.is_ok(), refused_ms);
+                let missed = result.is_err().then(|| Missed {
+                    refused_ms: Some((self.clock)()),
+                });
+                self.record(notification, missed);
             }
             (None, true) => self.resend_at = Some(Instant::now() + self.resend),
             (_, false) => {
@@ -364,20 +367,14 @@ impl Worker {
             tracing::warn!(%sink, left, "sink removed, alerts not delivered to it");
         }
         for notification in left {
-            self.record(&notification, false, None);
+            self.record(&notification, Some(Missed::default()));
         }
         Again::Never
     }
 
-    fn record(&self, notification: &Notification, delivered: bool, refused_ms: Option<i64>) {
-        let entry = Entry::Done {
-            sink: self.sink.name.clone(),
-            key: notification.key.clone(),
-            delivered,
-            refused_ms,
-        };
-        // The journal counts and logs a failed write.
-        let _ = lock(&self.journal).append(&entry, false);
+    fn record(&self, notification: &Notification, missed: Option<Missed>) {
+        let answered = (self.sink.name.as_str(), notification);
+        lock(&self.journal).append_answer(answered, missed);
     }
 
     /// Sends the firing alerts of this sink again; `None` if there are none.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::checkpoint_store::{CheckpointAge, CheckpointStore, Taken};
 use super::cursor::Superseded;
+use super::migrations::Migrations;
 use crate::app::outputs::snapshots::Written;
 use crate::collect::PartitionId;
 use crate::collect::join::SpillError;
@@ -43,23 +44,6 @@ pub struct Assignment {
     notified: BTreeMap<StreamId, String>,
     /// Streams that came, and streams that may have left, since they were last asked for.
     migrations: Migrations,
-}
-
-/// How streams moved.
-#[derive(Debug, Default)]
-pub struct Migrations {
-    /// Streams that came with what was known of them, in order.
-    pub came: Vec<VerdictState>,
-    /// Streams that have no partition left here.
-    pub left: Vec<StreamId>,
-}
-
-impl Migrations {
-    /// Adds what people were notified of, for alerts that came and that the notifier does not know
-    /// yet.
-    pub fn add_notified(&self, all: &mut BTreeMap<StreamId, String>) {
-        all.extend(self.came.iter().filter_map(VerdictState::notified));
-    }
 }
 
 impl Assignment {

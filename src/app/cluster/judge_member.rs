@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use super::assignment::Migrations;
 use super::away::Away;
 use super::judge_store::JudgeStore;
 use super::judge_task::JudgeTask;
 use super::judge_topic::judge_topic;
+use super::migrations::Migrations;
 use super::options::FollowerOptions;
 use crate::alert::Alert;
 use crate::app::dropped::report_dropped;
@@ -373,7 +373,11 @@ impl Handler for GroupHandler<'_> {
     fn lost(&mut self, _: Partition, _: Range<i64>) {}
 
     fn rewound(&mut self, partition: Partition, _: i64) {
-        self.suspended(partition, "its topic was cut or made again");
+        self.suspended(
+            partition,
+            "its topic was cut or made again; it is claimed when this process joins the judges again",
+        );
+        self.member.away.add(partition.partition, Instant::now());
     }
 
     fn suspended(&mut self, partition: Partition, why: &str) {

@@ -22,7 +22,7 @@ use crate::store::checkpoint::{self, CHUNK_BYTES, Notified, PartitionCheckpoint}
 use crate::store::reader::FoundCheckpoint;
 use crate::telemetry::facts::CheckpointCounts;
 use crate::telemetry::published::Beat;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -32,12 +32,10 @@ struct Cursor {
     epoch: i64,
     /// Number of the last checkpoint that was written.
     number: u64,
-    /// Number of the last checkpoint that was begun; the next has what people are notified of now.
+    /// Number of the last checkpoint that was begun.
     begun: u64,
     /// An earlier epoch wrote a checkpoint that can be used.
     continued: bool,
-    /// Keys of notifications, by number of the last checkpoint that was begun before them.
-    notified: BTreeMap<u64, BTreeSet<String>>,
     /// Keys of earlier epochs, to be taken away once they are superseded.
     old: Vec<String>,
     /// The revision of the task that was written.
@@ -91,19 +89,21 @@ impl Answer {
         match write(&batch) {
             Ok(sent) => (answer.bytes, answer.written) = (sent.bytes, batch),
             Err(why) if batch.len() == 1 => answer.result = Err(why),
-            Err(why) => {
-                answer.result = Err(why);
+            Err(_) => {
                 let mut in_vain = 0;
                 for one in batch {
-                    if in_vain >= TRIED_IN_VAIN {
-                        break;
-                    }
                     match write(std::slice::from_ref(&one)) {
                         Ok(sent) => {
                             answer.bytes += sent.bytes;
                             answer.written.push(one);
                         }
-                        Err(_) => in_vain += 1,
+                        Err(why) => {
+                            answer.result = Err(why);
+                            in_vain += 1;
+                            if in_vain >= TRIED_IN_VAIN {
+                                break;
+                            }
+                        }
                     }
                 }
             }
@@ -128,7 +128,7 @@ pub(super) struct JudgeStore {
     claims: Arc<dyn WriteState>,
     writer: Arc<dyn WriteState>,
     writing: Background<Answer>,
-    pub(super) notified: NotifiedWriter,
+    notified: Arc<NotifiedWriter>,
     cursors: BTreeMap<i32, Cursor>,
     leaving: Leaving,
     /// The heartbeat of the thread that waits here.
@@ -151,10 +151,11 @@ impl JudgeStore {
             claims: brokers.state_writer(kafka, &topic).map_err(failed)?,
             writer: brokers.state_writer(kafka, &topic).map_err(failed)?,
             writing: Background::new(options.workers.worker("checkpoints")?),
-            notified: NotifiedWriter::new(
+            notified: Arc::new(NotifiedWriter::new(
+                partitions,
                 brokers.state_writer(kafka, &topic).map_err(failed)?,
                 options.workers.worker("notified")?,
-            ),
+            )),
             partitions,
             cursors: BTreeMap::new(),
             leaving: Leaving::default(),
@@ -212,13 +213,15 @@ impl JudgeStore {
             ..Cursor::default()
         };
         self.cursors.insert(partition, cursor);
+        let prefix = self.prefix(partition);
+        self.notified.hold(partition, prefix, epoch);
         Ok(Taken { epoch, found })
     }
 
-    /// The partition is another process's. Its notifications are written all the same: our epoch is
-    /// in their keys, and its next owner may not have read them yet.
+    /// The partition is another process's.
     pub(super) fn forget(&mut self, partition: i32) {
         self.cursors.remove(&partition);
+        self.notified.release(partition);
     }
 
     /// No checkpoint that was found can be gone on from.
@@ -232,23 +235,13 @@ impl JudgeStore {
     /// be written at once, because there is none to which it can be added, or it is too large for a
     /// record.
     pub(super) fn put_notified(&mut self, partition: i32, notified: &Notified) -> bool {
-        let prefix = self.prefix(partition);
-        let Some(cursor) = self.cursors.get_mut(&partition) else {
-            return false;
-        };
-        let at = (cursor.epoch, cursor.begun);
-        let Some(record) = checkpoint::notified_record(&prefix, at, notified) else {
-            return true;
-        };
-        let of = cursor.notified.entry(cursor.begun).or_default();
-        of.insert(record.0.clone());
-        self.notified.put(partition, record);
-        !cursor.has_checkpoint()
+        let cursor = self.cursors.get(&partition);
+        self.notified.put(partition, notified) || cursor.is_some_and(|c| !c.has_checkpoint())
     }
 
-    /// Begins to write it, unless earlier records are being written.
-    pub(super) fn write_notified(&mut self) {
-        self.notified.write();
+    /// What writes it.
+    pub(super) fn notified(&self) -> &Arc<NotifiedWriter> {
+        &self.notified
     }
 
     /// Whether a checkpoint of this revision has not been written.
@@ -297,10 +290,12 @@ impl JudgeStore {
             let drops = match cursor.number {
                 0 => Vec::new(),
                 number => {
-                    let notified = cursor.notified.range(..number).flat_map(|(_, keys)| keys);
-                    cursor.old.iter().chain(notified).cloned().collect()
+                    let notified = self.notified.keys_before(state_partition, number);
+                    cursor.old.iter().cloned().chain(notified).collect()
                 }
             };
+            self.notified
+                .begin_checkpoint(state_partition, cursor.begun);
             let records = CheckpointRecords {
                 state_partition,
                 prefix,
@@ -376,10 +371,7 @@ impl JudgeStore {
             cursor.revision = Some(written.revision);
             cursor.at_ms = Some(at_ms);
             // What was notified before the last but one was begun is superseded.
-            let kept = cursor.notified.split_off(&before);
-            let superseded = std::mem::replace(&mut cursor.notified, kept).into_values();
-            self.notified
-                .drop_superseded(records.state_partition, superseded);
+            self.notified.drop_before(records.state_partition, before);
             if !records.drops.is_empty() {
                 cursor.old.clear();
             }

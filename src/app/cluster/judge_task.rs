@@ -267,13 +267,16 @@ impl JudgeTask {
             let idle = self.aggregator.idle(at);
             let unended = idle == Some(false);
             let idle = idle.unwrap_or(false);
-            let uncovered = |(_, source, place): &Part| {
+            let mut uncovered = 0;
+            for (_, source, place) in parts.iter().filter(|(of, ..)| *of == at) {
                 let of = PartitionId::from((*source, at.partition));
                 let position = positions.get(&of).copied();
-                lengths.uncovered(place, position, idle)
-            };
-            let mine = parts.iter().filter(|(of, ..)| *of == at);
-            let uncovered = mine.map(uncovered).sum();
+                uncovered += lengths.uncovered(place, position, idle);
+                if let Some((position, end)) = position.zip(lengths.end(place)) {
+                    let reach = (position, end);
+                    self.liveness.follow((at, *source), reach, now_ms);
+                }
+            }
             self.liveness.set_uncovered(at, uncovered, unended, now_ms);
         }
         let all: Vec<_> = self.liveness.all(now_ms).collect();
@@ -445,6 +448,12 @@ impl JudgeTask {
             all.push(("judge backlog".to_owned(), why));
         }
         all
+    }
+
+    /// How old what another checkpoint is awaited of is at most, in milliseconds; `None` while that
+    /// is not known.
+    pub(super) fn lag_ms(&self, now_ms: i64) -> Option<i64> {
+        self.liveness.lag_ms(now_ms)
     }
 
     /// How each partition stands: its uncovered records, and when its checkpoint was written.

@@ -6,15 +6,16 @@
 //! long the topics of the sources are, after the checkpoints were read, and lets the tasks judge.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::assignment::Migrations;
 use super::checkpoint_store::CheckpointAge;
 use super::follower::Follower;
 use super::judge_group::JudgeGroup;
 use super::judge_member::Tasks;
 use super::judge_task::JudgeTask;
 use super::lengths::{Lengths, Wanted};
+use super::migrations::Migrations;
 use super::options::FollowerOptions;
 use crate::app::AppError;
 use crate::app::clock;
@@ -23,13 +24,13 @@ use crate::collect::{Counters, Origin, PartitionId};
 use crate::judge::{Change, ComparisonReport, Plan, StreamId, WindowJudgement};
 use crate::kafka::{Consumer, FollowState, KafkaError};
 use crate::monitor::Aggregator;
-use crate::monitor::liveness::Freshness;
 use crate::monitor::watchdog::Watchdog;
 use crate::monitor::{MonitorView, RestoreError, Snapshot};
-use crate::notify::Transfers;
+use crate::notify::{DeliveryListener, Transfers};
 use crate::telemetry::facts::CheckpointCounts;
-use crate::telemetry::facts::{JudgeFacts, Role};
 use crate::telemetry::published::Beat;
+
+mod role;
 
 /// Shortest and longest time between two checks: for which partitions do verdicts wait?
 const LOOKS: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
@@ -257,46 +258,6 @@ impl Judges {
         all.into_iter().chain(of).collect()
     }
 
-    /// How partitions stand, for metrics: the worst of what the tasks say of each.
-    pub fn role(&self) -> Role {
-        if self.stands_by() {
-            return Role::Standby;
-        }
-        let (now_ms, steady_ms) = (clock::now_ms(), clock::steady_ms());
-        let mut worst: BTreeMap<PartitionId, (u64, Option<i64>, Freshness)> = BTreeMap::new();
-        let all = self
-            .tasks
-            .values()
-            .flat_map(|task| task.standing(steady_ms));
-        for (at, uncovered, written_ms, freshness) in all {
-            let known = worst
-                .entry(at)
-                .or_insert((uncovered, written_ms, freshness));
-            *known = (
-                known.0.max(uncovered),
-                known.1.min(written_ms),
-                known.2.max(freshness),
-            );
-        }
-        let mut facts = JudgeFacts {
-            skipped: self.aggregators().map(Aggregator::skipped).sum(),
-            backlog: self.tasks.values().any(|t| t.is_behind() || !t.began()),
-            tasks: self.may_move().then(|| {
-                let judging = self.tasks.values().filter(|task| task.began());
-                judging.count() as u64
-            }),
-            ..JudgeFacts::default()
-        };
-        for (uncovered, written_ms, freshness) in worst.into_values() {
-            facts.partitions[freshness as usize] += 1;
-            facts.uncovered += uncovered;
-            if let (true, Some(written_ms)) = (freshness != Freshness::Covered, written_ms) {
-                facts.delay_ms = facts.delay_ms.max(now_ms.saturating_sub(written_ms));
-            }
-        }
-        Role::Judge(facts)
-    }
-
     /// What happened to checkpoints, and how old each is: those of workers, or of tasks.
     pub fn checkpoints(&self) -> (&CheckpointCounts, Vec<CheckpointAge<'_>>) {
         let steady_ms = clock::steady_ms();
@@ -350,11 +311,20 @@ impl Judges {
         }
     }
 
+    /// Who writes what is delivered before this thread comes to it, where tasks may move.
+    pub fn delivery_listener(&self) -> Option<DeliveryListener> {
+        let Feed::Group(group) = &self.feed else {
+            return None;
+        };
+        let writer = Arc::clone(group.store.notified());
+        Some(Box::new(move |delivered| writer.delivered(delivered)))
+    }
+
     /// Writes what people were notified of since the checkpoints that were begun, where tasks may
     /// move.
     pub fn write_notified(&mut self) {
         if let Some(group) = self.group_mut() {
-            group.store.write_notified();
+            group.store.notified().write(Instant::now());
         }
     }
 

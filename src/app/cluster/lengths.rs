@@ -163,6 +163,11 @@ impl Lengths {
         self.ends.contains_key(of) && !self.silent.contains_key(of)
     }
 
+    /// Where a partition ended when the brokers were last asked, if they said so.
+    pub(super) fn end(&self, of: &Place) -> Option<i64> {
+        self.knows(of).then(|| self.ends.get(of).copied())?
+    }
+
     /// Whether nobody answered when last asked.
     pub(super) fn is_failing(&self) -> bool {
         self.failed.0 > 0

@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | [`topology`] | how this process is placed: by itself, with others, or as the judge of others |
-//! | [`assignment`] | the shards of this process, taken over and given up as the group assigns partitions |
+//! | [`assignment`] | the shards of this process, taken over and given up as the group assigns partitions; [`migrations`]: their streams that came and left |
 //! | [`checkpoint_store`] | the topic of checkpoints, written; `checkpoint_batch`: one batch; `checkpoint_records`: its records; `cursor`: how far each partition is stored; `foreign`: claims of other processes; `leaving`: how long giving partitions up may take |
 //! | [`judges`] | the judge of what others count: `judge_task`: what judges; [`reader`]: the topic of checkpoints, read in order; `lengths`: how long the topics of the sources are |
 //! | [`follower`] | what feeds one judge of all workers |
@@ -28,6 +28,7 @@ pub mod judge_topic;
 pub mod judges;
 mod leaving;
 mod lengths;
+pub mod migrations;
 mod notified_writer;
 pub mod options;
 pub mod reader;

@@ -1,69 +1,196 @@
 //! Writes what people were notified of between two checkpoints of a judge partition.
 //!
-//! A notification does not wait for a checkpoint of all streams. What comes while others are being
-//! written is written next. What could not be written is tried again, until two checkpoints have
-//! superseded it.
+//! A notification does not wait for a checkpoint of all streams, and its delivery does not wait for
+//! the engine's thread, which may judge thousands of streams first: the thread of a sink hands over
+//! what was delivered ([`NotifiedWriter::delivered`]). If the process is killed before the record is
+//! written, the next owner sends the notification again.
+//!
+//! What comes while others are being written is written next. What could not be written is tried
+//! again, until two checkpoints have superseded it.
 
 use crate::app::worker::{Background, Worker};
 use crate::kafka::{KafkaError, WriteState};
-use crate::store::checkpoint::KeyedRecord;
+use crate::monitor::repartition::judge_partition;
+use crate::notify::{Delivered, fingerprint_of};
+use crate::store::checkpoint::{self, KeyedRecord, Notified};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long the broker may take no record before writing is called failed.
 const WRITE: Duration = Duration::from_secs(10);
 
 /// How long it waits after a failure.
-const AGAIN: Duration = Duration::from_secs(5);
+pub(super) const RETRY: Duration = Duration::from_secs(5);
 
 /// Records by partition of the topic and key.
 type Batch = BTreeMap<(i32, String), Option<Vec<u8>>>;
 
 /// See the module.
 pub(super) struct NotifiedWriter {
+    /// How many judge partitions there are.
+    partitions: i32,
     writer: Arc<dyn WriteState>,
+    /// What is to be written next.
+    next: Arc<Mutex<Batch>>,
+    state: Mutex<State>,
+}
+
+struct State {
     /// What could not be written comes back.
     writing: Background<Result<(), (KafkaError, Batch)>>,
-    /// What is to be written next.
-    next: Batch,
-    /// When writing failed last, and how long it waits after that.
+    /// When writing failed last.
     failed: Option<Instant>,
-    pub(super) again: Duration,
+    held: BTreeMap<i32, Held>,
+}
+
+/// A judge partition that this process has.
+struct Held {
+    prefix: String,
+    epoch: i64,
+    /// Number of the last checkpoint that was begun.
+    begun: u64,
+    /// Keys of the records, by number of the last checkpoint that was begun before them.
+    keys: BTreeMap<u64, BTreeSet<String>>,
+    /// What was delivered and is not in what the engine's thread put since, by alert.
+    delivered: BTreeMap<String, Notified>,
+}
+
+impl Held {
+    /// The record of what people were notified of after the last checkpoint was begun; `None` if it
+    /// is too large.
+    fn record(&mut self, notified: &Notified) -> Option<KeyedRecord> {
+        let record = checkpoint::notified_record(&self.prefix, (self.epoch, self.begun), notified)?;
+        let keys = self.keys.entry(self.begun).or_default();
+        keys.insert(record.0.clone());
+        Some(record)
+    }
 }
 
 impl NotifiedWriter {
     /// Writes with a client of its own: one that fails drops all that it was given.
-    pub fn new(writer: Arc<dyn WriteState>, worker: Box<dyn Worker>) -> NotifiedWriter {
+    pub fn new(
+        partitions: i32,
+        writer: Arc<dyn WriteState>,
+        worker: Box<dyn Worker>,
+    ) -> NotifiedWriter {
         NotifiedWriter {
+            partitions,
             writer,
-            writing: Background::new(worker),
-            next: Batch::new(),
-            failed: None,
-            again: AGAIN,
+            next: Arc::default(),
+            state: Mutex::new(State {
+                writing: Background::new(worker),
+                failed: None,
+                held: BTreeMap::new(),
+            }),
         }
     }
 
-    /// Takes a record of this partition of the topic.
-    pub fn put(&mut self, partition: i32, (key, value): KeyedRecord) {
-        self.next.insert((partition, key), value);
+    fn state(&self) -> MutexGuard<'_, State> {
+        // It is whole between any two statements.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nobody needs the records with these keys of a partition any more.
-    pub fn drop_superseded(
-        &mut self,
-        partition: i32,
-        keys: impl Iterator<Item = BTreeSet<String>>,
-    ) {
-        self.settle();
-        for key in keys.flatten() {
-            self.next.remove(&(partition, key));
+    /// A judge partition whose keys have this prefix was taken over under this epoch.
+    pub fn hold(&self, partition: i32, prefix: String, epoch: i64) {
+        let held = Held {
+            prefix,
+            epoch,
+            begun: 0,
+            keys: BTreeMap::new(),
+            delivered: BTreeMap::new(),
+        };
+        self.state().held.insert(partition, held);
+    }
+
+    /// The partition is another process's. What waits is written all the same: our epoch is in the
+    /// keys, and the next owner may not have read the topic yet.
+    pub fn release(&self, partition: i32) {
+        self.state().held.remove(&partition);
+    }
+
+    /// The checkpoint of this number is begun. It has what the engine's thread has put.
+    pub fn begin_checkpoint(&self, partition: i32, number: u64) {
+        let mut state = self.state();
+        let Some(held) = state.held.get_mut(&partition) else {
+            return;
+        };
+        held.begun = number;
+        for notified in std::mem::take(&mut held.delivered).into_values() {
+            let record = held.record(&notified);
+            self.add(partition, record);
+        }
+    }
+
+    /// Takes what people were notified of an alert, to be written next; answers whether it is too
+    /// large for a record.
+    pub fn put(&self, partition: i32, notified: &Notified) -> bool {
+        let mut state = self.state();
+        let Some(held) = state.held.get_mut(&partition) else {
+            return false;
+        };
+        if let Some(alert) = fingerprint_of(&notified.text) {
+            held.delivered.remove(&alert);
+        }
+        let record = held.record(notified);
+        !self.add(partition, record)
+    }
+
+    /// Writes at once what was delivered of an alert, if it is judged here. The engine's thread puts
+    /// the same, or what came later, when it has time.
+    pub fn delivered(&self, of: Delivered) {
+        let partition = judge_partition(&of.stream.model, self.partitions);
+        let mut state = self.state();
+        let Some(held) = state.held.get_mut(&partition) else {
+            return;
+        };
+        let notified = Notified {
+            stream: of.stream,
+            text: of.text,
+        };
+        let record = held.record(&notified);
+        held.delivered.insert(of.fingerprint, notified);
+        self.add(partition, record);
+        drop(state);
+        self.write(Instant::now());
+    }
+
+    /// Answers whether there is something to add.
+    fn add(&self, partition: i32, record: Option<KeyedRecord>) -> bool {
+        let Some((key, value)) = record else {
+            return false;
+        };
+        lock(&self.next).insert((partition, key), value);
+        true
+    }
+
+    /// Keys of the records of a partition that were put before the checkpoint of this number was
+    /// begun.
+    pub fn keys_before(&self, partition: i32, number: u64) -> Vec<String> {
+        let state = self.state();
+        let held = state.held.get(&partition).into_iter();
+        let keys = held.flat_map(|held| held.keys.range(..number));
+        keys.flat_map(|(_, keys)| keys).cloned().collect()
+    }
+
+    /// Forgets them, and writes those that wait no more.
+    pub fn drop_before(&self, partition: i32, number: u64) {
+        let mut state = self.state();
+        self.settle(&mut state);
+        let Some(held) = state.held.get_mut(&partition) else {
+            return;
+        };
+        let kept = held.keys.split_off(&number);
+        let superseded = std::mem::replace(&mut held.keys, kept);
+        let mut next = lock(&self.next);
+        for key in superseded.into_values().flatten() {
+            next.remove(&(partition, key));
         }
     }
 
     /// Takes back what could not be written; what came later for the same key stays.
-    fn settle(&mut self) {
-        let Some(Err((error, batch))) = self.writing.result() else {
+    fn settle(&self, state: &mut State) {
+        let Some(Err((error, batch))) = state.writing.result() else {
             return;
         };
         crate::warn_limited!(
@@ -71,27 +198,48 @@ impl NotifiedWriter {
             "what people were notified of is not written; until it is, or the next checkpoint, who takes over \
              notifies again"
         );
-        self.failed = Some(Instant::now());
+        state.failed = Some(Instant::now());
+        let mut next = lock(&self.next);
         for (key, value) in batch {
-            self.next.entry(key).or_insert(value);
+            next.entry(key).or_insert(value);
         }
     }
 
-    /// Begins to write what came, unless earlier records are being written.
-    pub fn write(&mut self) {
-        self.settle();
-        let waits = self.failed.is_some_and(|at| at.elapsed() < self.again);
-        if waits || self.writing.busy() || self.next.is_empty() {
+    /// Begins to write what came, unless earlier records are being written: then it is written
+    /// after them.
+    pub fn write(&self, now: Instant) {
+        let mut state = self.state();
+        self.settle(&mut state);
+        let waits = state
+            .failed
+            .is_some_and(|at| now.duration_since(at) < RETRY);
+        if waits || state.writing.busy() || lock(&self.next).is_empty() {
             return;
         }
-        let (batch, writer) = (std::mem::take(&mut self.next), Arc::clone(&self.writer));
-        self.writing.start(move || {
-            let records = batch.iter();
-            let records = records.map(|((of, key), value)| (*of, (key.clone(), value.clone())));
-            let records: Vec<(i32, KeyedRecord)> = records.collect();
-            let records: Vec<_> = records.iter().map(|(of, keyed)| (*of, keyed)).collect();
-            let written = writer.put(&records, WRITE, &|| {});
-            written.map(drop).map_err(|error| (error, batch))
-        });
+        let (writer, next) = (Arc::clone(&self.writer), Arc::clone(&self.next));
+        state
+            .writing
+            .start(move || write_all(writer.as_ref(), &next));
     }
+}
+
+/// Writes until nothing is left; after a failure it answers what was to be written.
+fn write_all(writer: &dyn WriteState, next: &Mutex<Batch>) -> Result<(), (KafkaError, Batch)> {
+    loop {
+        let batch = std::mem::take(&mut *lock(next));
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let records = batch.iter();
+        let records = records.map(|((of, key), value)| (*of, (key.clone(), value.clone())));
+        let records: Vec<_> = records.collect();
+        let records: Vec<_> = records.iter().map(|(of, keyed)| (*of, keyed)).collect();
+        if let Err(error) = writer.put(&records, WRITE, &|| {}) {
+            return Err((error, batch));
+        }
+    }
+}
+
+fn lock(next: &Mutex<Batch>) -> MutexGuard<'_, Batch> {
+    next.lock().unwrap_or_else(PoisonError::into_inner)
 }

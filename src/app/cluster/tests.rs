@@ -42,6 +42,8 @@ struct Topic {
     /// Nothing can be deleted.
     keeps: Arc<AtomicBool>,
     deleted: Arc<Mutex<Vec<String>>>,
+    /// All records that were written, in order.
+    written: Arc<Mutex<Vec<KeyedRecord>>>,
     /// What comes after its end for who follows it, each with its offset.
     come: Arc<Mutex<VecDeque<(i64, KeyedRecord)>>>,
     /// How often somebody asked how long the source is.
@@ -125,6 +127,8 @@ impl WriteState for Topic {
         {
             return Err(absent());
         }
+        let all = records.iter().map(|(_, record)| (*record).clone());
+        self.written.lock().expect("no panic").extend(all);
         let deleted = records.iter().filter(|(_, r)| r.1.is_none());
         let deleted: Vec<String> = deleted.map(|(_, r)| r.0.clone()).collect();
         if !deleted.is_empty() && self.keeps.load(Ordering::Relaxed) {

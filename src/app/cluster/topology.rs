@@ -8,9 +8,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::assignment::{Assignment, Migrations};
+use super::assignment::Assignment;
 use super::checkpoint_store::CheckpointAge;
 use super::judges::Judges;
+use super::migrations::Migrations;
 use super::options::with_beat;
 use crate::app::outputs::snapshots::Written;
 use crate::collect::join::{JoinPlan, SpillError, WrongPartition, wrong_partitions};
@@ -25,7 +26,7 @@ use crate::monitor::watchdog::Watchdog;
 use crate::monitor::{
     Engine, LocalShard, MonitorView, PartitionEvent, Plan, RecordSink, ShardView, Snapshot,
 };
-use crate::notify::Transfers;
+use crate::notify::{DeliveryListener, Transfers};
 use crate::telemetry::facts::{CheckpointCounts, EngineFacts, Role};
 use crate::telemetry::published::Beat;
 
@@ -156,6 +157,14 @@ impl Topology {
             Topology::Single(_) => false,
             Topology::Sharded(m) => m.carry(notified.open),
             Topology::Judges(judges) => judges.carry(notified),
+        }
+    }
+
+    /// Who writes what is delivered before this thread comes to it.
+    pub fn delivery_listener(&self) -> Option<DeliveryListener> {
+        match self {
+            Topology::Single(_) | Topology::Sharded(_) => None,
+            Topology::Judges(judges) => judges.delivery_listener(),
         }
     }
 

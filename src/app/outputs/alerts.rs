@@ -79,6 +79,9 @@ impl AlertDispatcher {
             (clock::now_ms, seed),
         );
         let notifier = notifier.map_err(|e| AppError::Unavailable(format!("alerts: {e}")))?;
+        if let Some(listener) = engine.delivery_listener() {
+            notifier.listen(listener);
+        }
         let (sender, orders) = channel();
         accept_requests(&notifier.control(), engine.plan(), sender, published);
         // Without the streams that fire already, the first one that changes would be all of its

@@ -14,8 +14,9 @@ pub fn caught_up(
     if let Role::Judge(judge) = engine.role() {
         let judged_ms = engine.judged_ms();
         let recent = judged_ms.is_some_and(|ms| now_ms.saturating_sub(ms) <= max_age_ms);
-        let [_, behind, ..] = judge.partitions;
-        return recent || (behind == 0 && !judge.backlog);
+        // Event time may trail for good, as that of scores that are delivered once a day.
+        let is_near = judge.lag_ms.is_some_and(|ms| ms <= max_age_ms);
+        return recent || (is_near && !judge.backlog);
     }
     are_recent(&published.facts().partitions, max_age_ms)
 }

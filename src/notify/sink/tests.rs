@@ -1,5 +1,6 @@
 use super::*;
 use crate::alert::Severity;
+use crate::notify::journal::Entry;
 use crate::notify::{self, Host, Threads, notification::Links};
 use tempfile::TempDir;
 

@@ -292,3 +292,55 @@ fn an_end_that_all_sinks_have_is_said_once_and_is_known_to_who_goes_on_from_befo
     next.notify(&again);
     assert_eq!(next.answers(), [came("s", &again)]);
 }
+
+#[test]
+fn what_a_sink_took_is_handed_over_at_once_and_who_takes_over_then_does_not_send_it_again() {
+    let mut process = Process::moving();
+    let delivered: Arc<Mutex<Vec<Delivered>>> = Arc::default();
+    let told = Arc::clone(&delivered);
+    let listener = move |of| lock(&told).push(of);
+    process.notifier().listen(Box::new(listener));
+    let alert = firing(1, 10);
+    process.notify(&alert);
+    let waits = process.transfer(&alert);
+    assert!(lock(&delivered).is_empty(), "it waits");
+    assert_eq!(process.answers(), [came("s", &alert)]);
+    let said = lock(&delivered).pop().expect("it was delivered");
+    assert_eq!(said.fingerprint, alert.fingerprint);
+    assert_eq!(fingerprint_of(&said.text), Some(alert.fingerprint.clone()));
+    assert_eq!(said.stream.model, alert.model);
+    // The same as the engine's thread hands over when it has time.
+    let text = process.transfer(&alert);
+    assert_eq!(Some(&said.text), text.as_ref());
+    for brought in [
+        [waits.clone(), Some(said.text.clone())],
+        [Some(said.text.clone()), waits],
+    ] {
+        let mut handover = AlertHandover {
+            fingerprint: alert.fingerprint.clone(),
+            transferred: None,
+            ended_ms: None,
+        };
+        brought.into_iter().for_each(|text| handover.bring(text));
+        assert_eq!(handover.transferred, text);
+    }
+    let mut next = Process::moving();
+    next.acquire(&alert, text, None);
+    assert_eq!(next.answers(), []);
+    // An end too; and nobody is told of what a sink refused.
+    let end = alert.resolved(20, "well");
+    process.notify(&end);
+    assert_eq!(process.answers(), [came("s", &end)]);
+    let said = lock(&delivered).pop().expect("it was delivered");
+    next.acquire(&alert, Some(said.text), None);
+    assert_eq!(next.answers(), []);
+    assert!(
+        !next
+            .notifier()
+            .firing()
+            .any(|(of, _)| of == alert.fingerprint)
+    );
+    process.notify(&firing(2, 30));
+    process.bench.answer(&[Err(())]);
+    assert!(lock(&delivered).is_empty());
+}

@@ -3,19 +3,25 @@
 use super::judges::as_judge;
 use super::{Inline, Topic, follower, options};
 use crate::alert::Alert;
-use crate::app::cluster::assignment::Migrations;
 use crate::app::cluster::judge_member::{GroupHandler, Membership, Tasks, with_notified};
 use crate::app::cluster::judge_store::JudgeStore;
+use crate::app::cluster::migrations::Migrations;
+use crate::app::cluster::notified_writer::RETRY;
 use crate::judge::StreamId;
 use crate::kafka::Handler;
 use crate::monitor::repartition::judge_partition;
 use crate::monitor::snapshot::StreamState;
 use crate::monitor::{Plan, VerdictState};
+use crate::notify::entry::TransferredAlert;
+use crate::notify::missed::Missed;
+use crate::notify::notification::Links;
+use crate::notify::{Delivered, Notification, fingerprint_of};
 use crate::store::checkpoint::{Notified, PartitionCheckpoint};
-use crate::store::reader::FoundCheckpoint;
+use crate::store::reader::{CheckpointReader, FoundCheckpoint};
 use crate::telemetry::facts::CheckpointCounts;
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn stream(model: &str) -> StreamId {
     crate::notify::tests::stream(model, "1", "")
@@ -52,7 +58,7 @@ fn what_people_were_notified_of_is_written_at_once_and_goes_once_two_checkpoints
     // Answers how many records were written.
     let write = |store: &mut JudgeStore| {
         let before = topic.next.load(Ordering::Relaxed);
-        store.write_notified();
+        store.notified().write(Instant::now());
         topic.next.load(Ordering::Relaxed) - before
     };
     let is_first = store.put_notified(0, &notified);
@@ -92,13 +98,13 @@ fn what_people_were_notified_of_is_written_at_once_and_goes_once_two_checkpoints
 fn what_people_were_notified_of_is_written_once_the_broker_takes_it_unless_it_is_superseded() {
     let (topic, mut counts) = (Topic::default(), CheckpointCounts::default());
     let mut store = JudgeStore::new(&options(&topic, Inline), 2).expect("a store");
-    store.notified.again = Duration::ZERO;
     for partition in [0, 1] {
         store.take_over(partition, &mut counts).expect("claimed");
     }
+    // After the pause that follows a failure.
     let write = |store: &mut JudgeStore| {
         let before = topic.next.load(Ordering::Relaxed);
-        store.write_notified();
+        store.notified().write(Instant::now() + RETRY);
         topic.next.load(Ordering::Relaxed) - before
     };
     topic.set_away(true);
@@ -118,6 +124,91 @@ fn what_people_were_notified_of_is_written_once_the_broker_takes_it_unless_it_is
     }
     assert_eq!(write(&mut store), 1, "two checkpoints have the other");
     assert_eq!(write(&mut store), 0);
+}
+
+/// What a process that takes a judge partition over finds of its alerts, by model.
+fn found(topic: &Topic, prefix: String) -> Vec<(String, String)> {
+    let mut reader = CheckpointReader::new(prefix);
+    for (key, value) in &*topic.written.lock().expect("no panic") {
+        reader.read(key.as_bytes(), value.as_deref());
+    }
+    let found = reader.newest().expect("readable").expect("a checkpoint");
+    let all = with_notified(found.checkpoint.verdicts, found.notified);
+    let all = all.into_iter();
+    all.map(|v| (v.stream.model, v.notified.unwrap_or_default()))
+        .collect()
+}
+
+#[test]
+fn what_was_delivered_is_found_by_the_next_owner_before_the_engine_knows_of_it() {
+    let text = |at_ms, waits: bool| {
+        let notification = Notification::trial(at_ms, Links::default());
+        let missed = [("s".to_owned(), Missed::default())];
+        let alert = TransferredAlert {
+            notification,
+            sinks: BTreeSet::new(),
+            missed: missed.into_iter().filter(|_| waits).collect(),
+            ack: None,
+            earlier: None,
+        };
+        serde_json::to_string(&alert).expect("plain data")
+    };
+    let (waits, done, later) = (text(7, true), text(7, false), text(9, false));
+    let partition = judge_partition("m", 4);
+    for (checkpoints, engine_knows) in [(0, false), (1, false), (0, true), (1, true)] {
+        let (topic, mut counts) = (Topic::default(), CheckpointCounts::default());
+        let mut store = JudgeStore::new(&options(&topic, Inline), 4).expect("a store");
+        store.take_over(partition, &mut counts).expect("claimed");
+        let mut write = |store: &mut JudgeStore, revision, known: &str| {
+            let checkpoint = PartitionCheckpoint {
+                verdicts: vec![verdict("m", Some(known))],
+                ..PartitionCheckpoint::default()
+            };
+            store.write(vec![(partition, revision, checkpoint)]);
+            let written = store.wait(Duration::ZERO, &mut counts);
+            assert!(written.is_some_and(|w| w.result.is_ok()));
+        };
+        write(&mut store, 1, "");
+        store.put_notified(partition, &notified("m", &waits));
+        let delivered = Delivered {
+            fingerprint: fingerprint_of(&done).expect("an alert"),
+            stream: stream("m"),
+            text: done.clone(),
+        };
+        store.notified().delivered(delivered);
+        if engine_knows {
+            store.put_notified(partition, &notified("m", &later));
+            store.notified().write(Instant::now());
+        }
+        for revision in 0..checkpoints {
+            write(&mut store, 2 + revision, &waits);
+            store.notified().write(Instant::now());
+        }
+        let expected = match (checkpoints, engine_knows) {
+            (_, false) => &done,
+            (0, true) => &later,
+            // The checkpoint has it.
+            (_, true) => &waits,
+        };
+        let expected = [("m".to_owned(), expected.clone())];
+        assert_eq!(
+            found(&topic, store.prefix(partition)),
+            expected,
+            "{checkpoints}"
+        );
+    }
+    // Another process has the partition.
+    let (topic, mut counts) = (Topic::default(), CheckpointCounts::default());
+    let mut store = JudgeStore::new(&options(&topic, Inline), 4).expect("a store");
+    store.take_over(partition, &mut counts).expect("claimed");
+    store.forget(partition);
+    let before = topic.next.load(Ordering::Relaxed);
+    store.notified().delivered(Delivered {
+        fingerprint: "a".to_owned(),
+        stream: stream("m"),
+        text: done,
+    });
+    assert_eq!(topic.next.load(Ordering::Relaxed), before);
 }
 
 #[test]
