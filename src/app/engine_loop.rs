@@ -149,6 +149,10 @@ impl EngineLoop {
             return self.timers.records;
         }
         self.topology.advance();
+        // What the store of a shard that fails here has said is not shown.
+        if self.topology.fault().is_some() {
+            return self.timers.records;
+        }
         self.publish_readiness();
         self.apply_reloads();
         if let Some(passed) = self.timers.tick.due(TICK) {
@@ -378,6 +382,10 @@ impl EngineLoop {
     fn finish(&mut self) -> Result<(), String> {
         tracing::info!("stopping: no more records are read");
         self.tick(TICK);
+        if let Some(error) = self.topology.fault().map(ToString::to_string) {
+            self.abort(&error);
+            return Err(error);
+        }
         self.consumers.iter().for_each(SourceConsumer::flush);
         // What is delivered at the end is saved too.
         self.stop_alerts();

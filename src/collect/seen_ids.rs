@@ -91,11 +91,13 @@ impl SeenIds {
     /// How a record repeats the record that was counted before under its id, if there is one.
     #[inline]
     pub fn find(&self, id: &SeenId, horizon_ms: i64) -> Option<Repeat> {
-        let seen = self.table.find(id.hash(), |s| s.key == id.key)?;
-        if seen.time_ms.abs_diff(id.time_ms) > horizon_ms.unsigned_abs() {
-            return None;
-        }
-        Some(match seen.content == id.content {
+        let within = horizon_ms.unsigned_abs();
+        let repeats = |s: &SeenId| s.key == id.key && s.time_ms.abs_diff(id.time_ms) <= within;
+        let seen = self.table.find(id.hash(), repeats)?;
+        // An id that is used again after the horizon has several records.
+        let is_same = |s: &SeenId| s.content == id.content;
+        let same = || (self.table).find(id.hash(), |s| repeats(s) && is_same(s));
+        Some(match is_same(seen) || same().is_some() {
             true => Repeat::Duplicate,
             false => Repeat::Conflict,
         })
@@ -112,7 +114,8 @@ impl SeenIds {
         if self.table.len() == self.table.capacity() {
             self.forget(floor_ms);
         }
-        let same = self.table.find_mut(id.hash(), |s| s.key == id.key);
+        let is_same = |s: &SeenId| s.key == id.key && s.time_ms == id.time_ms;
+        let same = self.table.find_mut(id.hash(), is_same);
         match same {
             Some(seen) => *seen = id,
             None => {
@@ -239,6 +242,29 @@ mod tests {
         assert_eq!(find(&event("1", "b", 1000, 0.5), 0), None);
         assert_eq!(find(&event("1a", "", 1000, 0.5), 0), None);
         assert_eq!(find(&again, 1), None);
+    }
+
+    #[test]
+    fn an_id_that_is_used_again_after_the_horizon_does_not_hide_its_first_record() {
+        let mut seen = SeenIds::default();
+        let of = |time_ms, z| SeenId::of(&event("1", "a", time_ms, z), 0);
+        seen.insert(of(1000, 0.5), 0);
+        assert_eq!(seen.find(&of(1150, 0.6), 100), None);
+        seen.insert(of(1150, 0.6), 0);
+        for (time_ms, z, repeat) in [
+            (1000, 0.5, Repeat::Duplicate),
+            (1000, 0.6, Repeat::Conflict),
+            (1150, 0.6, Repeat::Duplicate),
+            // Near both.
+            (1075, 0.5, Repeat::Duplicate),
+            (1075, 0.6, Repeat::Duplicate),
+            (1075, 0.7, Repeat::Conflict),
+        ] {
+            let found = seen.find(&of(time_ms, z), 100);
+            assert_eq!(found, Some(repeat), "{time_ms} {z}");
+        }
+        seen.forget(1100);
+        assert_eq!(seen.find(&of(1000, 0.5), 100), None);
     }
 
     #[test]

@@ -236,7 +236,10 @@ impl Writer {
             Value::Map(map) => {
                 let kind = value_kind(kind);
                 text.push('{');
-                for (key, value) in map {
+                // In an order of their own: which mistake is named must not depend on chance.
+                let mut members: Vec<_> = map.iter().collect();
+                members.sort_unstable_by_key(|(key, _)| *key);
+                for (key, value) in members {
                     sink::key(&key_text(key), text);
                     self.write(value, &kind, text, true)?;
                 }

@@ -14,7 +14,9 @@
 use super::client::{EachAt, EachRecord, ReadState};
 use super::quiet::{Quiet, create, reader_config, settings};
 use super::{KafkaError, KafkaOptions};
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
+use rdkafka::admin::{
+    AdminClient, AdminOptions, ConfigResource, NewTopic, ResourceSpecifier, TopicReplication,
+};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::Message;
@@ -48,6 +50,14 @@ const RIGHTS: &str = "READ, WRITE and, unless it exists, CREATE";
 
 /// The group's name is sent, and the group is not used: a reader needs no right on it.
 pub(super) const GROUP_DENIED: RDKafkaErrorCode = RDKafkaErrorCode::GroupAuthorizationFailed;
+
+/// What a broker answers that never tells settings of topics, or not to this user.
+const UNTOLD: [RDKafkaErrorCode; 4] = [
+    RDKafkaErrorCode::TopicAuthorizationFailed,
+    RDKafkaErrorCode::ClusterAuthorizationFailed,
+    RDKafkaErrorCode::UnsupportedVersion,
+    RDKafkaErrorCode::UnsupportedFeature,
+];
 
 /// Bytes for the key and the frame of a record besides its value.
 const FRAME_BYTES: usize = 4 << 10;
@@ -156,9 +166,26 @@ impl StateTopic {
         let admin: AdminClient<Quiet> = create(&settings(&self.options), &self.options)?;
         let which = [ResourceSpecifier::Topic(&self.topic)];
         let options = AdminOptions::new().request_timeout(Some(REQUEST));
-        let Ok(configs) = wait(admin.describe_configs(&which, &options))? else {
-            // The request may be forbidden.
-            return Ok(None);
+        let described = match wait(admin.describe_configs(&which, &options))? {
+            Ok(all) => all.into_iter().collect(),
+            Err(error) => Err(error.rdkafka_error_code().ok_or(error)?),
+        };
+        let configs: Vec<ConfigResource> = match described {
+            Ok(configs) => configs,
+            Err(code) if UNTOLD.contains(&code) => {
+                let topic = &self.topic;
+                tracing::warn!(
+                    topic,
+                    %code,
+                    "the settings of the topic are not known; see that it has cleanup.policy=compact"
+                );
+                return Ok(None);
+            }
+            Err(code) => {
+                let topic = &self.topic;
+                let why = format!("the settings of topic `{topic}` could not be read: {code}");
+                return Err(KafkaError::Other(why));
+            }
         };
         let problem = |detail: String| {
             Ok(Some(KafkaError::Unsuitable {
@@ -166,7 +193,7 @@ impl StateTopic {
                 detail,
             }))
         };
-        for resource in configs.into_iter().flatten() {
+        for resource in configs {
             let value = |name: &str| {
                 let entry = resource.entries.iter().find(|e| e.name == name);
                 entry.and_then(|e| e.value.clone()).unwrap_or_default()

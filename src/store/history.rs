@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::judge::{HistoryPoint, StreamId};
+use crate::store::file::remove_aside;
 use crate::telemetry::history::{History, HistoryAlert};
 
 /// Name of the file in the state directory.
@@ -108,34 +109,40 @@ impl HistoryFile {
     /// Writes the file again, from what is kept.
     pub fn rewrite(&mut self, history: &History) -> io::Result<()> {
         let temporary = self.path.with_extension("part");
-        let mut out = BufWriter::new(File::create(&temporary)?);
-        out.write_all(MAGIC)?;
-        let mut bytes = MAGIC.len() as u64;
-        let mut streams = Vec::new();
-        history.each(|stream, _| streams.push(stream.clone()));
-        for stream in streams {
-            // A copy, so that nobody waits for the disk.
-            let Some(kept) = history.stream(&stream) else {
-                continue;
-            };
-            let windows = kept.windows.iter();
-            let points = windows.flat_map(|(name, all)| all.iter().map(|p| (name.clone(), *p)));
-            let entry = HistoryEntry {
-                points: points.collect(),
-                alerts: kept.alerts.iter().cloned().collect(),
-                stream,
-            };
-            let mut one = Vec::new();
-            frame(&entry, &mut one)?;
-            out.write_all(&one)?;
-            bytes += one.len() as u64;
-        }
-        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_data()?;
+        let bytes = write_all(&temporary, history).inspect_err(|_| remove_aside(&temporary))?;
         fs::rename(&temporary, &self.path)?;
         (self.file, self.bytes, self.whole_bytes) = (appending(&self.path)?, bytes, bytes);
         Ok(())
     }
+}
+
+/// Writes a file of what is kept; answers its bytes.
+fn write_all(path: &Path, history: &History) -> io::Result<u64> {
+    let mut out = BufWriter::new(File::create(path)?);
+    out.write_all(MAGIC)?;
+    let mut bytes = MAGIC.len() as u64;
+    let mut streams = Vec::new();
+    history.each(|stream, _| streams.push(stream.clone()));
+    for stream in streams {
+        // A copy, so that nobody waits for the disk.
+        let Some(kept) = history.stream(&stream) else {
+            continue;
+        };
+        let windows = kept.windows.iter();
+        let points = windows.flat_map(|(name, all)| all.iter().map(|p| (name.clone(), *p)));
+        let entry = HistoryEntry {
+            points: points.collect(),
+            alerts: kept.alerts.iter().cloned().collect(),
+            stream,
+        };
+        let mut one = Vec::new();
+        frame(&entry, &mut one)?;
+        out.write_all(&one)?;
+        bytes += one.len() as u64;
+    }
+    let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    file.sync_data()?;
+    Ok(bytes)
 }
 
 /// Opens or creates the file; what is written goes to its end.

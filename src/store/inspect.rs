@@ -62,6 +62,7 @@ impl FileRole {
         match name {
             "lock" => FileRole::Lock,
             "alerts.journal" => FileRole::Alerts,
+            "alerts.journal.refused" => FileRole::Refused,
             history::FILE => FileRole::History,
             _ if is_snapshot(path) => FileRole::Snapshot,
             _ if is_refused(path) => FileRole::Refused,

@@ -262,11 +262,13 @@ impl Pane {
         let PaneSums::Scores(ours) = &mut self.sums else {
             return Err(PackError::Corrupt);
         };
-        let was_unpacked = ours.unpacked().is_some();
-        c.apply(ours.unpacked_mut(grid)?)?;
-        if !was_unpacked {
-            ours.drop_unpacked();
+        // In a copy: what does not fit changes nothing.
+        let mut corrected = ours.clone();
+        c.apply(corrected.unpacked_mut(grid)?)?;
+        if ours.unpacked().is_none() {
+            corrected.drop_unpacked();
         }
+        *ours = corrected;
         c.uncount(&mut self.unlabelled);
         Ok(())
     }

@@ -16,7 +16,8 @@
 //!                                                         window has ended its slide
 //! ```
 //!
-//! Windows by count have no slides: the pane whose stretch holds the begin of the new one takes it.
+//! Windows by count have no slides, and fold panes: the panes that the new one overlaps take it and
+//! become one.
 
 use super::pack_error::PackError;
 use super::pane::{Correction, EmptySums, Pane, PaneSums, VectorCorrection};
@@ -31,12 +32,11 @@ impl Windows {
             return Err(PackError::Corrupt);
         };
         self.disperse_correction(c);
-        for ring in &mut self.rings {
-            if let Some(pane) = ring.pane_at(c.start_ms) {
-                pane.correct(c, grid)?;
-            }
-        }
-        Ok(())
+        let panes = self.rings.iter_mut();
+        let panes = panes.filter_map(|ring| ring.pane_at(c.start_ms));
+        // A window whose pane does not hold what is to change leaves the others right.
+        let results: Vec<_> = panes.map(|pane| pane.correct(c, grid)).collect();
+        results.into_iter().collect()
     }
 
     /// Takes a late outcome into the pane that holds its vector, in every window; answers whether
@@ -115,7 +115,7 @@ impl Windows {
             Width::Time { width_ms, slide_ms } => (width_ms, slide_ms),
             Width::Count { last } => {
                 let (ring, empty) = (&mut self.rings[index], &self.empty);
-                merge(&mut ring.panes, pane, empty, |p| p.holds(pane.start_ms))?;
+                merge_overlapping(&mut ring.panes, pane, empty)?;
                 return ring.trim_count(last, empty);
             }
         };
@@ -148,6 +148,24 @@ fn merge(
         }
     }
     Ok(())
+}
+
+/// Merges into the panes that it overlaps, which become one, or puts it in its place in time.
+fn merge_overlapping(
+    panes: &mut VecDeque<Pane>,
+    pane: &Pane,
+    empty: &EmptySums,
+) -> Result<(), PackError> {
+    let begin = panes.partition_point(|p| p.end_ms <= pane.start_ms);
+    let end = panes.partition_point(|p| p.start_ms < pane.end_ms);
+    if begin == end {
+        panes.insert(begin, pane.clone());
+        return Ok(());
+    }
+    let others: Vec<Pane> = panes.drain(begin + 1..end).collect();
+    let whole = &mut panes[begin];
+    whole.merge_all(&others, (empty, false))?;
+    whole.merge(pane, empty)
 }
 
 fn floor(time_ms: i64, slide_ms: i64) -> i64 {
@@ -260,5 +278,61 @@ mod tests {
             }
             assert!(ours.n(4, END) >= 40);
         }
+    }
+
+    /// Panes of a window by count are folded, at other times in each partition.
+    #[test]
+    fn panes_of_a_window_by_count_stay_disjoint_and_a_late_outcome_changes_one_of_them() {
+        let ladder = Ladder::new(vec![WindowSpec::last(100_000)], 0).expect("a valid ladder");
+        let mut rng = Rng::new(7);
+        for case in 0..40 {
+            let mut parts = [0, 1, 2].map(|_| Windows::new(&ladder, PaneSums::Scores(grid())));
+            let mut events = Vec::new();
+            for i in 0..200 {
+                let (start_ms, end_ms) = (i * BASE, (i + 1) * BASE);
+                for part in &mut parts {
+                    let (z, y) = (rng.uniform(), rng.uniform() < 0.5);
+                    let one = rng.uniform() < 0.8;
+                    let sums = sums_of(grid(), one.then_some((z, y)));
+                    let pane = Pane::of_scores(start_ms, end_ms, &sums);
+                    part.seal(one.then_some(&pane), end_ms).expect("sound");
+                    events.extend(one.then_some((start_ms, z, y)));
+                }
+            }
+            let [mut ours, second, third] = parts;
+            for theirs in [second, third] {
+                ours.absorb(&theirs, 200 * BASE).expect("sound");
+            }
+            let panes: Vec<(i64, i64)> = ours.rings[0]
+                .all()
+                .map(|p| (p.start_ms, p.end_ms))
+                .collect();
+            assert!(panes.is_sorted_by(|a, b| a.1 <= b.0), "{case}: {panes:?}");
+            assert_eq!(ours.n(0, 200 * BASE), events.len() as u64);
+            for (start_ms, z, y) in events {
+                let correction = Correction {
+                    start_ms,
+                    minus: sums_of(grid(), [(z, y)]),
+                    plus: sums_of(grid(), [(z, !y)]),
+                    labelled: Vec::new(),
+                };
+                ours.correct(&correction).expect("its pane holds the event");
+            }
+        }
+    }
+
+    #[test]
+    fn a_correction_that_does_not_fit_changes_nothing() {
+        let one = sums_of(grid(), [(0.5, true)]);
+        let mut pane = Pane::of_scores(0, BASE, &one);
+        let before = pane.sums.clone();
+        let correction = Correction {
+            start_ms: 0,
+            minus: sums_of(grid(), [(0.9, true)]),
+            plus: sums_of(grid(), [(0.9, false)]),
+            labelled: Vec::new(),
+        };
+        assert!(pane.correct(&correction, grid()).is_err());
+        assert_eq!(pane.sums, before);
     }
 }

@@ -1,4 +1,5 @@
-//! Judge partitions that could not be taken over, because nobody serves them.
+//! Judge partitions that could not be taken over, because nobody serves them, or that have to be
+//! taken over again, because their topic was cut.
 //!
 //! Each is waited for within a rebalance, so only few are. They are claimed when the member joins
 //! its group again, for which it gives up all others. So it waits with that while it judges others,

@@ -2,7 +2,7 @@
 
 use crate::kafka::WriteState;
 use crate::store::checkpoint::{self, JournalChunk, KeyedRecord, PartitionCheckpoint};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// How long the broker may take no record of a batch before writing it is called failed.
@@ -39,8 +39,7 @@ pub(super) type Known = BTreeMap<i32, i64>;
 pub(super) const MADE_AGAIN: &str = "the topic was deleted and made again, and the state of before is not there; this \
      process writes and commits nothing more: stop all processes and start over, with another `group` and `topic`";
 
-/// Whether records lie where others lay before: the topic was made again. The client does not know
-/// the offset of a record that it had to send twice, and says -1.
+/// Whether records lie where others lay before: the topic was made again.
 pub(super) fn begins_again(known: &Known, offsets: &Offsets) -> bool {
     offsets.iter().any(|(state_partition, written)| {
         let known = known.get(state_partition);
@@ -91,8 +90,15 @@ fn put(
     let all: Vec<(i32, &KeyedRecord)> = records.iter().map(|(p, keyed)| (*p, keyed)).collect();
     let written = writer.put(&all, WRITE, &|| {});
     let written = written.map_err(|error| error.to_string())?;
+    // The client does not know the offsets of records that it had to send twice: it says -1 of the
+    // first one of a batch, and counts on from there.
+    let unknown = records.iter().zip(&written);
+    let unknown = unknown.filter(|(_, offset)| **offset < 0);
+    let unknown: BTreeSet<i32> = unknown.map(|((of, _), _)| *of).collect();
     for ((state_partition, _), offset) in records.iter().zip(&written) {
-        offsets.entry(*state_partition).or_default().push(*offset);
+        if !unknown.contains(state_partition) {
+            offsets.entry(*state_partition).or_default().push(*offset);
+        }
     }
     Ok(written)
 }

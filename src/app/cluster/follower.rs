@@ -31,7 +31,7 @@ use super::judge_task::JudgeTask;
 use super::options::FollowerOptions;
 use super::reader::{JudgeLease, lease_key};
 use crate::kafka::{FollowState, Followed, KafkaError};
-use crate::store::checkpoint::{CHUNK_BYTES, KeyedRecord};
+use crate::store::checkpoint::CHUNK_BYTES;
 use crate::telemetry::facts::CheckpointCounts;
 
 /// Pause before what a broker did not answer is tried again.
@@ -136,11 +136,10 @@ impl Follower {
         let follower = brokers.state_follower(kafka, topic)?;
         let state_partitions = follower.partitions(topic)?.unwrap_or(1);
         let key = lease_key(&checkpoints.namespace);
-        let claim: KeyedRecord = (key, Some(checkpoints.claimant()));
         let writer = brokers.state_writer(kafka, topic)?;
-        let claim = writer.put(&[(state_partition, &claim)], CLAIM, &|| {})?;
+        let at = (state_partition, key);
+        let claim = checkpoints.put_claim(writer.as_ref(), at, CLAIM, &|| {})?;
         follower.begin(state_partitions)?;
-        let claim = claim.first().copied().unwrap_or_default();
         Ok((Link { follower, claim }, state_partitions))
     }
 

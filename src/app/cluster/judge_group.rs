@@ -33,7 +33,7 @@ use crate::app::AppError;
 use crate::app::outputs::snapshots::Written;
 use crate::app::worker::spawn;
 use crate::judge::{Plan, StreamId};
-use crate::kafka::{Consumer, FollowState, KafkaError, KafkaOptions, StartAt};
+use crate::kafka::{Consumer, FollowState, KafkaError, KafkaOptions, StartAt, Truncated};
 use crate::monitor::repartition::judge_partition;
 use crate::notify::Transfers;
 use crate::store::checkpoint::Notified;
@@ -191,6 +191,8 @@ impl JudgeGroup {
             copartitions: 0,
             dead_letter: None,
             start: StartAt::Earliest,
+            // It is taken over again then, and not read on.
+            truncated: Truncated::Earliest,
             ..checkpoints.kafka.clone()
         };
         let link = brokers.state_follower(&checkpoints.kafka, &checkpoints.topic)?;

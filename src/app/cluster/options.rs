@@ -43,6 +43,22 @@ impl CheckpointOptions {
         format!("{name} {} {}", std::process::id(), clock::now_ms()).into_bytes()
     }
 
+    /// Writes a claim with this key; answers its offset.
+    pub(super) fn put_claim(
+        &self,
+        claims: &dyn WriteState,
+        (state_partition, key): (i32, String),
+        within: Duration,
+        beat: &dyn Fn(),
+    ) -> Result<i64, KafkaError> {
+        let claim: KeyedRecord = (key, Some(self.claimant()));
+        let offsets = claims.put(&[(state_partition, &claim)], within, beat)?;
+        // The client answers -1 for a record that it had to send twice.
+        let offset = offsets.first().copied().filter(|offset| *offset >= 0);
+        let unknown = || "the offset of a claim is not known; it is made again".to_owned();
+        offset.ok_or_else(|| KafkaError::Other(unknown()))
+    }
+
     /// Claims what has keys of this prefix in a partition of the topic, and reads what was written
     /// of it, within the time that is left since `start`. Answers the offset of the claim too.
     pub(super) fn claim(
@@ -52,13 +68,8 @@ impl CheckpointOptions {
         (start, beat): (Instant, &dyn Fn()),
     ) -> Result<(i64, CheckpointReader), KafkaError> {
         let within = self.restore_within;
-        let claim: KeyedRecord = (claim_key(prefix), Some(self.claimant()));
         beat();
-        let epoch = claims.put(&[(state_partition, &claim)], within, beat)?;
-        // The client answers -1 for a record that it had to send twice.
-        let epoch = epoch.first().copied().filter(|offset| *offset >= 0);
-        let unknown = || "the offset of a claim is not known; it is made again".to_owned();
-        let epoch = epoch.ok_or_else(|| KafkaError::Other(unknown()))?;
+        let epoch = self.put_claim(claims, (state_partition, claim_key(prefix)), within, beat)?;
         beat();
         let mut reader = CheckpointReader::new(prefix.to_owned());
         let left = within.saturating_sub(start.elapsed());

@@ -63,11 +63,13 @@ impl AuditLog {
             AppError::Unavailable(format!("cannot create {}: {error}", folder.display()))
         };
         fs::create_dir_all(&folder).map_err(cannot)?;
+        let mut kept = list(&folder).map_err(|error| {
+            AppError::Unavailable(format!("cannot list {}: {error}", folder.display()))
+        })?;
         let (entries, inbox) = channel::<AuditEntry>();
         let (waiting, lost) = (Arc::<AtomicUsize>::default(), Arc::<AtomicU64>::default());
         let (theirs, unwritten) = (Arc::clone(&waiting), Arc::clone(&lost));
         let thread = spawn("records", move || {
-            let mut kept = list(&folder).unwrap_or_default();
             for entry in inbox {
                 if let Err(error) = write(&folder, &entry, &mut kept, max) {
                     unwritten.fetch_add(1, Ordering::Relaxed);

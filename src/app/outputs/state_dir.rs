@@ -43,9 +43,6 @@ impl StateDir {
             ))
         };
         create(path).map_err(|error| cannot("create", error))?;
-        let probe = path.join("probe");
-        fs::write(&probe, b"probe").map_err(|error| cannot("write to", error))?;
-        fs::remove_file(&probe).map_err(|error| cannot("remove files from", error))?;
         let lock = File::create(path.join(LOCK)).map_err(|error| cannot("write to", error))?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -59,6 +56,10 @@ impl StateDir {
             // Where the system grants no such names the file alone has to do.
             name => name.ok(),
         };
+        store::file::remove_all_aside(path);
+        let probe = path.join("probe");
+        fs::write(&probe, b"probe").map_err(|error| cannot("write to", error))?;
+        fs::remove_file(&probe).map_err(|error| cannot("remove files from", error))?;
         let held = lock.metadata().map_err(|error| cannot("lock", error))?;
         Ok(StateDir {
             watch: DirWatch {

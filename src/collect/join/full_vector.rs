@@ -22,7 +22,8 @@
 use crate::stats::fixed::Score;
 use crate::stats::multiclass::ranked::ABSENT;
 
-/// Half of a number that is missing; no probability contains it.
+/// Half of a number that is missing. No probability has it as its high half; its low half may be
+/// any.
 const PAD: u32 = u32::MAX - 1;
 
 /// Number of entries of a rank and a vector of `classes`.
@@ -52,7 +53,7 @@ pub fn unpack(scores: &[f64], halves: &[u32], classes: usize, row: &mut Vec<f64>
         row.extend_from_slice(z);
         match *half {
             [PAD] | [PAD, PAD] => {}
-            [ABSENT] | [ABSENT, _] | [PAD, _] | [_, PAD] => return None,
+            [ABSENT] | [ABSENT, _] | [PAD, _] => return None,
             [high, low] => row.push(f64::from_bits(u64::from(high) << 32 | u64::from(low))),
             _ => return None,
         }
@@ -69,7 +70,8 @@ mod tests {
         let numbers = [
             1.0 / 3.0,
             0.0,
-            1.0,
+            // Its low half is that of a number that is missing.
+            1.0 - f64::EPSILON,
             f64::from_bits(1),
             0.1,
             1.0 - f64::EPSILON / 2.0,

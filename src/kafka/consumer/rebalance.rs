@@ -259,6 +259,8 @@ impl Consumer {
             Ok(Action::Continue(offset)) => self.restart_at(p, offset, handler),
             Ok(Action::Skip(from, to)) => {
                 handler.lost(p, from..to);
+                // No record may come after them to say so.
+                handler.passed(p, to);
                 self.restart_at(p, Offset::Offset(to), handler);
             }
             Ok(Action::Rewind(to)) => {

@@ -41,11 +41,24 @@ struct Append {
     reply: SyncSender<Result<Receipt, Refusal>>,
 }
 
+/// Creates a directory and those above it that are missing. All are on disk afterwards: a power
+/// failure must not take a new log with events that were acknowledged.
+fn create_synced(directory: &Path) -> io::Result<()> {
+    let missing = directory.ancestors().take_while(|path| !path.exists());
+    let missing: Vec<&Path> = missing.collect();
+    fs::create_dir_all(directory)?;
+    let above = missing.into_iter().filter_map(Path::parent);
+    for parent in above.filter(|path| !path.as_os_str().is_empty()) {
+        File::open(parent)?.sync_all()?;
+    }
+    Ok(())
+}
+
 impl EventLog {
     /// Opens the log of a directory, or begins one, reads and checks all of it, and starts the
     /// writer.
     pub fn open(directory: &Path, limits: LogLimits) -> Result<EventLog, LogError> {
-        fs::create_dir_all(directory).map_err(failed("create", directory))?;
+        create_synced(directory).map_err(failed("create", directory))?;
         let mut keys = Keys::default();
         let mut segments: VecDeque<Segment> = VecDeque::new();
         let bases = segment::bases(directory)?;
