@@ -49,7 +49,7 @@
 //! Cost: 40 bytes a slot, 28 kB a stream; some microseconds to measure.
 
 use super::null::normal_upper_quantile;
-use super::sums::Sums;
+use super::sums::{Cell, Sums};
 use std::collections::VecDeque;
 
 /// Events of a base pane, at least.
@@ -88,6 +88,11 @@ pub struct PaneTotals {
     pub v: u64,
 }
 
+/// ΣU² of a cell in units of 2⁻³², U = y − z.
+pub(crate) fn residual_squares(c: &Cell) -> u128 {
+    ((u128::from(c.y) << 32) + u128::from(c.z2)).saturating_sub(u128::from(c.yz) << 1)
+}
+
 impl PaneTotals {
     /// Those of sums. If one leaves its integer, the pane says nothing of dispersion.
     pub fn of(sums: &Sums) -> PaneTotals {
@@ -108,7 +113,7 @@ impl PaneTotals {
         sums.each_occupied(|_, c| {
             t.add(
                 (i128::from(c.y) << 32) - i128::from(c.z),
-                ((u128::from(c.y) << 32) + u128::from(c.z2)).saturating_sub(u128::from(c.yz) << 1),
+                residual_squares(c),
                 u128::from(c.z.saturating_sub(c.z2)),
             );
         });

@@ -239,9 +239,11 @@ fn test(asked: &Asked<'_>, o: &TCalOptions) -> (TCal, Null) {
                 bonferroni,
             };
             let mut drawn = monte_carlo::p_values(levels, leaves, &observed(&summaries), &plan);
-            // What the draws cannot settle is not left to the seed.
+            // What the draws cannot settle is not left to the seed, where the law fits.
             for &b in &drawn.doubtful {
-                drawn.levels[b] = summaries[b].moments_p_value();
+                if null.fits(b) {
+                    drawn.levels[b] = summaries[b].moments_p_value();
+                }
             }
             borderline = !drawn.doubtful.is_empty();
             drawn_joint = drawn.joint.filter(|_| !borderline);

@@ -13,7 +13,6 @@ use trueline::stats::null::normal_survival;
 use trueline::stats::overdispersion::{Dispersion, PaneTotals};
 use trueline::stats::repeats::Repeats;
 use trueline::stats::rng::Rng;
-use trueline::stats::sequential::{Budget, Odds, Outcome as Alarmed, Rules, StreamDetector};
 use trueline::stats::sums::Sums;
 use trueline::stats::tolerance::Conclusion;
 
@@ -138,6 +137,8 @@ struct Shape {
 enum Shares {
     /// Only the correlation.
     Cluster,
+    /// The correlation; it raises scores above ½ and lowers the others.
+    Slope,
     /// The correlation and the score.
     Score,
     /// Score and outcome.
@@ -150,6 +151,7 @@ const fn shape(size: usize, shares: Shares, rho: f64) -> Shape {
 
 const TEN_TIMES: Shape = shape(10, Shares::All, 0.0);
 const BURSTS: Shape = shape(50, Shares::Cluster, 0.1);
+const CANCELLING: Shape = shape(50, Shares::Slope, 0.3);
 const DAYS: Shape = shape(500, Shares::Cluster, 0.02);
 const ALONE: Shape = shape(1, Shares::Cluster, 0.0);
 const TEN_OF_A_SCORE: Shape = shape(10, Shares::Score, 0.1);
@@ -171,10 +173,15 @@ fn events(
             shared = rng.normal();
         }
         if first || shape.shares != Shares::All {
-            if first || shape.shares == Shares::Cluster {
+            if first || matches!(shape.shares, Shares::Cluster | Shares::Slope) {
                 z = score(rng.uniform());
             }
-            let own = shape.rho.sqrt() * shared + (1.0 - shape.rho).sqrt() * rng.normal();
+            let sign = if shape.shares == Shares::Slope && z < 0.5 {
+                -1.0
+            } else {
+                1.0
+            };
+            let own = shape.rho.sqrt() * sign * shared + (1.0 - shape.rho).sqrt() * rng.normal();
             y = normal_survival(own) < truth(z);
         }
         (z, y)
@@ -237,6 +244,22 @@ fn a_model_whose_clusters_are_named_is_rejected_as_often_as_asked() {
         evaluated(seed, (5_000, uniform, calibrated), DAYS, false).reject
     });
     bar.refuse("without clusters", blind);
+}
+
+/// Effects of a cluster that cancel in its total are in Spiegelhalter's sum, and in the decision.
+#[test]
+fn effects_that_cancel_in_a_cluster_are_seen_by_what_they_change() {
+    let n = data_sets(WINDOWS);
+    let all = each(n, |seed| {
+        evaluated(seed, (5_000, uniform, calibrated), CANCELLING, true)
+    });
+    let small = |e: &&Evaluation| {
+        let p = e.spiegelhalter.as_ref().and_then(|t| t.p_value);
+        p.is_some_and(|p| p <= 0.05)
+    };
+    let bar = Bar::new(n, 0.0..=0.07, &[0.15]);
+    bar.assert("Spiegelhalter", all.iter().filter(small).count() as u64);
+    bar.assert("rejected", all.iter().filter(|e| e.reject).count() as u64);
 }
 
 /// A calibrated window of 5000 events, and the series of it and 20,000 events before it.
@@ -443,49 +466,4 @@ fn fewer_clusters_than_eight_decide_nothing_and_say_so() {
         said.contains("clusters, and tests over clusters need 8"),
         "{said}"
     );
-}
-
-/// Whether the detector of a calibrated stream of 50,000 events in bursts of 50 raises an alarm,
-/// with a budget of 5 % ever.
-fn alarmed(seed: u64, told: bool) -> bool {
-    let (mut rng, plain) = (Rng::new(seed), Grid::new(Axis::Linear, 10));
-    let grid = if told { plain.clustered() } else { plain };
-    let odds = Odds::new(grid, 0.05);
-    let rules = Rules {
-        budget: Budget::Ever { probability: 0.05 },
-        ..Rules::default()
-    };
-    let mut detector = StreamDetector::default();
-    (0..500).any(|pane: i64| {
-        let mut sums = Sums::new(grid);
-        for burst in 0..2 {
-            let shared = rng.normal();
-            let name = (2 * pane + burst).to_le_bytes();
-            let attribute = match told {
-                true => Attribute::Cluster(Bucket::of(&name)),
-                false => Attribute::None,
-            };
-            for _ in 0..50 {
-                let z = rng.uniform();
-                let own = 0.1f64.sqrt() * shared + 0.9f64.sqrt() * rng.normal();
-                let y = normal_survival(own) < z;
-                let z = Score::new(z).expect("a score");
-                sums.observe_with(z, y, attribute).expect("few events");
-            }
-        }
-        let span = (60_000 * pane, 60_000 * (pane + 1));
-        detector.observe(&odds, &rules, &sums, span) == Alarmed::Alarm
-    })
-}
-
-#[test]
-fn the_detector_keeps_its_budget_on_clusters_that_are_named() {
-    let n = data_sets(40);
-    let bar = Bar::new(n, 0.0..=0.05, &[0.6]);
-    let (told, blind) = (
-        count(n, |s| alarmed(s, true)),
-        count(n, |s| alarmed(s, false)),
-    );
-    bar.assert("alarms", told);
-    bar.refuse("alarms without clusters", blind);
 }

@@ -2,6 +2,7 @@
 
 mod alarms;
 mod bars;
+mod clustered_bets;
 mod decision;
 mod dependence;
 mod interval_coverage;

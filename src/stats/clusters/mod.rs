@@ -32,10 +32,11 @@
 //!
 //! **Bets.** A detector multiplies the likelihood ratios of panes. If totals have variance φV in
 //! place of V, the mean of a ratio is 1 again once its logarithm is divided by φ, as with exp(λU/φ
-//! − λ²V/2φ) for normal U. φ is that of all panes before ([`RunningClusters`]), over buckets of the
-//! whole stream, so a cluster that comes back counts as one. Its upper bound of 90 % is used,
-//! because bets that assume too little dispersion win even against a calibrated model. With fewer
-//! than 8 effective buckets there is no stake.
+//! − λ²V/2φ) for normal U. φ depends on what a bet adds up: effects of a cluster that cancel in its
+//! total do not cancel in the total of its high scores. So there are several, of the panes before
+//! ([`RunningClusters`]), over buckets of the whole stream, so that a cluster that comes back counts
+//! as one. Their upper bounds of 90 % are used, because bets that assume too little dispersion win
+//! even against a calibrated model. With fewer than 12 effective buckets there is no stake.
 //!
 //! **Interval.** T at the interval's level over pairs of different buckets,
 //!
@@ -60,7 +61,7 @@ mod sums;
 pub use by_score::by_score;
 pub use flips::{ClusterTests, sign_flips};
 pub use robust::{Clusters, ends_factor, estimate};
-pub use running::RunningClusters;
+pub use running::{Dispersions, RunningClusters};
 pub use sums::{BUCKETS, Bucket, BucketSums, ClusterCell, ClusterSums, LEVEL_MAX};
 
 /// Fewest buckets that say anything.

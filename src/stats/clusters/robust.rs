@@ -35,6 +35,29 @@ impl Clusters {
         dispersion_of(sums.occupied().map(of).collect(), u2)
     }
 
+    /// The same of Spiegelhalter's sum Σ(1 − 2z)U; z is the mean score of its cell of the level at
+    /// which the sums are kept.
+    pub fn of_spiegelhalter(sums: &ClusterSums, level: &Level) -> Clusters {
+        let mut means = vec![(0u64, 0u64); level.cells as usize];
+        for (_, b) in sums.occupied() {
+            for ((n, z), c) in means.iter_mut().zip(&b.cells) {
+                (*n, *z) = (n.saturating_add(c.n), z.saturating_add(c.z));
+            }
+        }
+        let unit = 1.0 / (1u64 << 32) as f64;
+        let weight = |(n, z): &(u64, u64)| 1.0 - 2.0 * (*z as f64 * unit) / (*n as f64).max(1.0);
+        let weights: Vec<f64> = means.iter().map(weight).collect();
+        let of = |(_, b): (_, &super::BucketSums)| {
+            let terms = b.cells.iter().zip(&weights);
+            (b.n() as f64, terms.map(|(c, w)| w * c.u()).sum())
+        };
+        let cells = level.occupied.iter();
+        let squares = cells
+            .map(|c| weights[c.index as usize].powi(2) * c.u2)
+            .sum();
+        dispersion_of(sums.occupied().map(of).collect(), squares)
+    }
+
     /// Whether there are too few to say anything.
     pub fn are_few(&self) -> bool {
         (self.buckets as usize) < CLUSTERS_MIN

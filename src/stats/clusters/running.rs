@@ -1,59 +1,262 @@
 //! Dispersion of a stream so far, for bets on its next pane.
+//!
+//! Events of a cluster can err together in many ways: all scores are too low, or low ones are too
+//! low and high ones too high. A sum of residuals U = y − z shows the dependence in what it adds up
+//! and hides what cancels in it. So φ is measured for several sums: of all U, of U times the
+//! log-odds of z, and of the U of each half, quarter and eighth of the cells. Bets on all scores
+//! are divided by the first, bets on slopes by the second, and all others by the greatest.
+//!
+//! Dependence may rise. So φ is the larger of that of all panes and that of the last ones: at least
+//! [`BLOCK_EVENTS`] events in enough groups, and at most twice as many.
 
-use super::super::overdispersion::{PaneTotals, chi_squared_quantile};
+use super::super::axis::{Grid, logit};
+use super::super::fixed::CLIP;
+use super::super::overdispersion::{chi_squared_quantile, residual_squares};
 use super::super::sums::Sums;
-use super::robust::{Clusters, dispersion_of};
-use super::sums::BUCKETS;
+use super::CLUSTERS_MIN;
+use super::robust::dispersion_of;
+use super::sums::{BUCKETS, ClusterSums};
+use std::ops::Range;
 
 /// Normal quantile below which the estimate lies with probability 0.1.
 const Z_10: f64 = -1.281_551_565_544_6;
 
-/// Totals by bucket of all panes of a stream so far. What leaves its integer stays at the end of
-/// it.
+/// The same with probability 0.01, for few groups: there the estimate may be so far too small that
+/// bets win against a calibrated model in spite of a threshold of millions.
+const Z_01: f64 = -2.326_347_874_040_8;
+
+/// Fewest groups of equal size over which bets are placed.
+const GROUPS_MIN: f64 = 12.0;
+
+/// Degrees of freedom from which [`Z_10`] is enough.
+const MANY: f64 = 19.0;
+
+/// Fewest events of a block of the last panes.
+pub const BLOCK_EVENTS: u64 = 4096;
+
+/// Fewest groups of equal size of a block.
+const BLOCK_GROUPS: f64 = 32.0;
+
+/// Parts of the cells that are added up by themselves.
+const PARTS: usize = 8;
+
+/// Of logit² there are so many bits after the point.
+const SLOPE_BITS: u32 = 16;
+
+/// The unit of sums.
+const UNIT: f64 = 1.0 / (1u64 << 32) as f64;
+
+/// How much more outcomes vary within clusters than independent ones, each at least 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dispersions {
+    /// For bets on all scores alike.
+    pub intercept: f64,
+    /// For bets on the slope in log-odds.
+    pub slope: f64,
+    /// For any other bet.
+    pub other: f64,
+}
+
+/// Sums of one bucket. What leaves its integer stays at the end of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct BucketTotals {
+    /// Events by part of the cells.
+    n: [u64; PARTS],
+    /// ΣU by part, in units of 2⁻³².
+    u: [i64; PARTS],
+    /// ΣU·logit z in units of 2⁻³².
+    slope: i64,
+}
+
+impl BucketTotals {
+    fn merge(&mut self, o: &BucketTotals) {
+        for part in 0..PARTS {
+            self.n[part] = self.n[part].saturating_add(o.n[part]);
+            self.u[part] = self.u[part].saturating_add(o.u[part]);
+        }
+        self.slope = self.slope.saturating_add(o.slope);
+    }
+
+    /// Number of events of these parts.
+    fn events(&self, parts: Range<usize>) -> f64 {
+        self.n[parts].iter().map(|&n| n as f64).sum()
+    }
+
+    /// ΣU of these parts.
+    fn residual(&self, parts: Range<usize>) -> f64 {
+        self.u[parts].iter().map(|&u| u as f64 * UNIT).sum()
+    }
+}
+
+/// Sums of several panes.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Block {
+    /// Empty before the first pane of clustered events.
+    buckets: Vec<BucketTotals>,
+    /// ΣU² by part, in units of 2⁻³².
+    u2: [u64; PARTS],
+    /// ΣU²·logit² z in units of 2⁻³²; z is the middle of its cell.
+    slope2: u64,
+}
+
+/// Sums by bucket of all panes of a stream so far, and of the last ones.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RunningClusters {
-    /// Events and ΣU in units of 2⁻³², by bucket; empty before the first pane of clustered events.
-    buckets: Vec<(u64, i64)>,
-    /// ΣU² in units of 2⁻³².
-    u2: u64,
+    all: Block,
+    /// The block before the one under way.
+    before: Block,
+    /// The block under way.
+    last: Block,
 }
 
 impl RunningClusters {
     /// Adds a pane; one of events without clusters adds nothing.
     pub fn add(&mut self, pane: &Sums) {
-        let Some(clusters) = pane.clusters() else {
+        let Some(block) = Block::of(pane) else {
             return;
         };
-        self.buckets.resize(BUCKETS, (0, 0));
-        for (bucket, sums) in clusters.occupied() {
-            let (n, u) = &mut self.buckets[bucket.index() as usize];
-            *n = n.saturating_add(sums.n());
-            for c in &sums.cells {
-                let residual = (i128::from(c.y) << 32) - i128::from(c.z);
-                *u = u.saturating_add(i64::try_from(residual).unwrap_or(i64::MAX));
-            }
+        self.all.merge(&block);
+        self.last.merge(&block);
+        if self.last.n() >= BLOCK_EVENTS && self.last.groups() >= BLOCK_GROUPS {
+            self.before = std::mem::take(&mut self.last);
         }
-        self.u2 = self.u2.saturating_add(PaneTotals::of(pane).u2);
     }
 
-    /// A φ, at least 1, that the true one exceeds with probability 0.1; `None` while there are too
-    /// few groups of clusters to say.
-    pub fn dispersion(&self) -> Option<f64> {
-        const UNIT: f64 = 1.0 / (1u64 << 32) as f64;
-        let totals = self.buckets.iter().filter(|(n, _)| *n > 0);
-        let totals = totals.map(|(n, u)| (*n as f64, *u as f64 * UNIT));
-        let said = dispersion_of(totals.collect(), self.u2 as f64 * UNIT);
-        let known = !said.are_few() && said.effective >= super::CLUSTERS_MIN as f64;
-        let Clusters {
-            factor, effective, ..
-        } = said;
-        let nu = effective - 1.0;
-        known.then(|| (factor * nu / chi_squared_quantile(nu, Z_10)).max(1.0))
+    /// The φ, each at least 1, that the true one exceeds with probability 0.1 (0.01 where there are
+    /// few groups of clusters); `None` while there are too few to say.
+    pub fn dispersions(&self) -> Option<Dispersions> {
+        let all = self.all.dispersions()?;
+        let mut last = self.before.clone();
+        last.merge(&self.last);
+        Some(match last.dispersions() {
+            Some(last) => Dispersions {
+                intercept: all.intercept.max(last.intercept),
+                slope: all.slope.max(last.slope),
+                other: all.other.max(last.other),
+            },
+            None => all,
+        })
     }
 
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
-        self.buckets.capacity() * size_of::<(u64, i64)>()
+        let blocks = [&self.all, &self.before, &self.last];
+        let buckets: usize = blocks.iter().map(|block| block.buckets.capacity()).sum();
+        buckets * size_of::<BucketTotals>()
     }
+}
+
+impl Block {
+    /// That of one pane of clustered events.
+    fn of(pane: &Sums) -> Option<Block> {
+        let (clusters, grid) = (pane.clusters()?, pane.grid());
+        let mut block = Block {
+            buckets: vec![BucketTotals::default(); BUCKETS],
+            ..Block::default()
+        };
+        let kept = ClusterSums::level_of(grid);
+        for (bucket, sums) in clusters.occupied() {
+            let totals = &mut block.buckets[bucket.index() as usize];
+            for (index, c) in sums.cells.iter().enumerate() {
+                let part = part(index as u64, kept);
+                let residual = (i128::from(c.y) << 32) - i128::from(c.z);
+                let residual = i64::try_from(residual).unwrap_or(i64::MAX);
+                totals.n[part] = totals.n[part].saturating_add(c.n);
+                totals.u[part] = totals.u[part].saturating_add(residual);
+            }
+            let [towards_one, towards_zero] = sums.directions;
+            totals.slope = towards_one.saturating_add(towards_zero);
+        }
+        pane.each_occupied(|index, cell| {
+            let part = part(u64::from(index), grid.level());
+            let squares = residual_squares(cell);
+            let weighted = (squares * slope_square(grid, index)) >> SLOPE_BITS;
+            let add = |sum: u64, x: u128| sum.saturating_add(x.try_into().unwrap_or(u64::MAX));
+            block.u2[part] = add(block.u2[part], squares);
+            block.slope2 = add(block.slope2, weighted);
+        });
+        Some(block)
+    }
+
+    fn merge(&mut self, o: &Block) {
+        let len = self.buckets.len().max(o.buckets.len());
+        self.buckets.resize(len, BucketTotals::default());
+        for (ours, theirs) in self.buckets.iter_mut().zip(&o.buckets) {
+            ours.merge(theirs);
+        }
+        for (ours, theirs) in self.u2.iter_mut().zip(o.u2) {
+            *ours = ours.saturating_add(theirs);
+        }
+        self.slope2 = self.slope2.saturating_add(o.slope2);
+    }
+
+    /// Number of events.
+    fn n(&self) -> u64 {
+        let all = self.buckets.iter().flat_map(|b| b.n);
+        all.fold(0, u64::saturating_add)
+    }
+
+    /// How many groups of equal size say as much.
+    fn groups(&self) -> f64 {
+        let sizes = self.occupied().map(|b| b.events(0..PARTS));
+        let (n, squares) = sizes.fold((0.0, 0.0), |(n, squares), m| (n + m, squares + m * m));
+        n * n / squares
+    }
+
+    fn occupied(&self) -> impl Iterator<Item = &BucketTotals> {
+        self.buckets.iter().filter(|b| b.n != [0; PARTS])
+    }
+
+    /// The bound of φ for sums of buckets, each with its number of events, whose squares add up to
+    /// `squares`; `None` where there are too few groups.
+    fn bound(&self, of: impl Fn(&BucketTotals) -> (f64, f64), squares: u64) -> Option<f64> {
+        let sums = self.occupied().map(of).filter(|(n, _)| *n > 0.0);
+        let said = dispersion_of(sums.collect(), squares as f64 * UNIT);
+        let is_known = !said.are_few() && said.effective >= CLUSTERS_MIN as f64;
+        let nu = said.effective - 1.0;
+        let z = if nu < MANY { Z_01 } else { Z_10 };
+        is_known.then(|| (said.factor * nu / chi_squared_quantile(nu, z)).max(1.0))
+    }
+
+    fn dispersions(&self) -> Option<Dispersions> {
+        let of_parts = |parts: Range<usize>| {
+            let squares = self.u2[parts.clone()].iter();
+            let squares = squares.fold(0, |sum: u64, x| sum.saturating_add(*x));
+            let of = |b: &BucketTotals| (b.events(parts.clone()), b.residual(parts.clone()));
+            self.bound(of, squares)
+        };
+        if self.groups() < GROUPS_MIN {
+            return None;
+        }
+        let intercept = of_parts(0..PARTS)?;
+        let of_slope = |b: &BucketTotals| (b.events(0..PARTS), b.slope as f64 * UNIT);
+        let slope = self.bound(of_slope, self.slope2)?;
+        let mut other = intercept.max(slope);
+        for len in [PARTS / 2, PARTS / 4, 1] {
+            for begin in (0..PARTS).step_by(len) {
+                // A part in which there are too few groups says nothing.
+                other = other.max(of_parts(begin..begin + len).unwrap_or(1.0));
+            }
+        }
+        Some(Dispersions {
+            intercept,
+            slope,
+            other,
+        })
+    }
+}
+
+/// The part of the cells in which a cell of a level lies.
+fn part(index: u64, level: u32) -> usize {
+    ((index * PARTS as u64) >> level) as usize
+}
+
+/// logit² of the middle of a cell, in units of 2^−[`SLOPE_BITS`].
+fn slope_square(grid: Grid, index: u32) -> u128 {
+    let (low, high) = grid.edges(grid.level(), index);
+    let square = logit((0.5 * (low + high)).clamp(CLIP, 1.0 - CLIP)).powi(2);
+    (square * f64::from(1u32 << SLOPE_BITS)) as u128
 }

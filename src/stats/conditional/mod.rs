@@ -219,6 +219,12 @@ impl Null {
         has_variance && (self.drawn.is_some() || (self.trusted[level] && !self.is_silent()))
     }
 
+    /// Whether the law of a level by its exact moments fits: neither positives nor negatives are
+    /// few.
+    pub fn fits(&self, level: usize) -> bool {
+        self.drawn.is_none() && self.trusted[level] && !self.is_silent()
+    }
+
     /// p-value of a level; 1 for one that does not take part, but 0 where the null cannot give it.
     pub fn level_p_value(&self, level: usize) -> f64 {
         self.p_values[level]

@@ -15,6 +15,8 @@ pub(super) struct Clustered<'a> {
     kept: u32,
     /// What is said of them.
     pub said: Clusters,
+    /// The same of Spiegelhalter's sum.
+    spiegelhalter: Clusters,
     /// `None` where there are too few buckets.
     pub tests: Option<ClusterTests>,
 }
@@ -31,6 +33,7 @@ pub(super) struct Tested<'a> {
 
 impl<'a> Clustered<'a> {
     pub fn of(sums: &'a ClusterSums, kept: u32, levels: &Levels, o: &Options) -> Clustered<'a> {
+        let level = &levels.as_slice()[kept.max(1) as usize - 1];
         let u2 = levels.as_slice()[0].occupied.iter().map(|c| c.u2).sum();
         let tests = clusters::sign_flips(sums, kept, levels.finest(), o.tcal.alpha, o.tcal.seed);
         let said = Clusters {
@@ -41,6 +44,7 @@ impl<'a> Clustered<'a> {
             sums,
             kept,
             said,
+            spiegelhalter: Clusters::of_spiegelhalter(sums, level),
             tests,
         }
     }
@@ -67,9 +71,9 @@ impl<'a> Clustered<'a> {
         larger(&mut to.ks.p_value, tests.ks);
         larger(&mut to.kuiper.p_value, tests.kuiper);
         larger(&mut to.in_the_large.p_value, tests.in_the_large);
-        // Its sum is not kept by cluster.
+        // No flips of it are made.
         if let Some(t) = to.spiegelhalter {
-            let (factor, degrees) = self.said.dispersion();
+            let (factor, degrees) = self.spiegelhalter.dispersion();
             larger(&mut t.p_value, student(t.z / factor.sqrt(), degrees));
         }
     }

@@ -3,6 +3,8 @@
 //! They add over events, panes, partitions and workers, so the order inside a pane is irrelevant
 //! and a pane is one event of the sequence ([the module](super) says why).
 
+use crate::clusters::Dispersions;
+
 use super::mixture::{CELLS, DIRECTED, LEARNT, SCALES, Scale, TOWARDS};
 
 /// Sums over the events of a pane.
@@ -56,11 +58,12 @@ impl Default for Likelihoods {
 }
 
 impl Likelihoods {
-    /// Makes the ratios those of bets on outcomes that vary `dispersion` times as independent ones
-    /// would.
-    pub fn temper(&mut self, dispersion: f64) {
-        let share = 1.0 / dispersion;
-        self.directed.iter_mut().for_each(|x| *x *= share);
+    /// Makes the ratios those of bets on outcomes that vary so many times as independent ones would.
+    pub fn temper(&mut self, by: &Dispersions) {
+        let (intercepts, slopes) = self.directed.split_at_mut(DIRECTED);
+        intercepts.iter_mut().for_each(|x| *x /= by.intercept);
+        slopes.iter_mut().for_each(|x| *x /= by.slope);
+        let share = 1.0 / by.other;
         self.towards.iter_mut().for_each(|x| *x *= share);
         for cell in &mut self.cells {
             cell.plus.iter_mut().for_each(|x| *x *= share);

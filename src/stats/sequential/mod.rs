@@ -42,8 +42,8 @@
 //! 0; stop it at min(T, t), let t grow, and use M ≥ 0. ∎
 //!
 //! With a stake of 1 an event this reads: the average run length to a false alarm is at least A,
-//! and the chance of one within n events is at most n/A. It is tight: with A = 10⁴ the mean run
-//! length was 10,024 ± 559 events. With stakes that sum to 1 it reads P(ever a false alarm) ≤ 1/A,
+//! and the chance of one within n events is at most n/A. It is a bound: calibrated streams spend
+//! less than half of it (`tests/stats/alarms`). With stakes that sum to 1 it reads P(ever a false alarm) ≤ 1/A,
 //! which is Ville's inequality. Streams may share one A by shares of the stake, since expectations
 //! add ([`budget`]). Bets, weights, cells and tolerances may depend on the past in any way, and any
 //! rule of restarting is covered.

@@ -27,8 +27,8 @@
 //! alarm they cover the time since its first alarm; afterwards they cover the time since its end.
 //!
 //! It is an error to feed corrections of a pane that was already observed: a late outcome enters
-//! reports, never the detector. For clustered events the ratios are tempered by the dispersion of
-//! all panes before ([`crate::clusters`]); the confidence sequences are not. Always: state is a
+//! reports, never the detector. For clustered events the ratios are tempered by the dispersions of
+//! the panes before ([`crate::clusters`]); the confidence sequences are not. Always: state is a
 //! function of budget, tolerance and the panes taken, in order; a copy continues with the same
 //! bits.
 
@@ -161,7 +161,7 @@ impl StreamDetector {
         if pane.n() == 0 {
             return Outcome::Quiet;
         }
-        let before = self.clusters.dispersion();
+        let before = self.clusters.dispersions();
         self.clusters.add(pane);
         if pane.clusters().is_some() && before.is_none() {
             // How much outcomes depend on each other is not known yet.
@@ -170,8 +170,8 @@ impl StreamDetector {
         let seconds = (end_ms - start_ms).max(0) as f64 / 1000.0;
         let capital = rules.share * rules.budget.capital(pane.n(), self.events, seconds);
         let mut likelihoods = odds.likelihoods(pane);
-        if let Some(dispersion) = before {
-            likelihoods.temper(dispersion);
+        if let Some(dispersions) = &before {
+            likelihoods.temper(dispersions);
         }
         let log_worth = self
             .detector
