@@ -2,7 +2,7 @@
 //! directory.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -15,9 +15,12 @@ use crate::app::outputs::state_dir::{StateDir, in_use};
 use crate::config::bounds::human;
 use crate::decode::parse_time;
 use crate::monitor::snapshot::StreamState;
+use crate::notify::{AlertJournal, JOURNAL};
 use crate::report::moment::rfc3339;
+use crate::store::history::{self, HistoryFile};
 use crate::store::inspect::{FileReport, FileRole, Inspection, inspect};
 use crate::store::{self, Loaded, transfer};
+use crate::telemetry::history::History;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -224,15 +227,35 @@ fn reset_watermark(directory: &Path, to: Option<&str>) -> Done {
     for (refused, _) in &loaded.refused {
         store::keep_refused(refused).map_err(|f| unavailable(f.to_string()))?;
     }
+    let (alerts, points) = cut_others(directory, to_ms).map_err(|f| unavailable(f.to_string()))?;
     let path = store::save(directory, &snapshot).map_err(|f| unavailable(f.to_string()))?;
     Ok(format!(
-        "event time had come to {}; set to {} in {}: {} panes and {} verdicts after it are gone",
+        "event time had come to {}; set to {} in {}: {} panes, {} verdicts and {points} points of history after it are \
+         gone, and {alerts} alerts count as notified until then",
         reset.was_ms.map_or("nothing".to_owned(), rfc3339),
         rfc3339(to_ms),
         path.display(),
         reset.panes,
         reset.verdicts
     ))
+}
+
+/// Cuts what people were notified of, and the history, at this time; answers how many alerts and
+/// points lay after it.
+fn cut_others(directory: &Path, to_ms: i64) -> io::Result<(usize, usize)> {
+    let mut cut = (0, 0);
+    if directory.join(JOURNAL).exists() {
+        cut.0 = AlertJournal::open(directory)?.0.cut(to_ms)?;
+    }
+    if directory.join(history::FILE).exists() {
+        let kept = History::default();
+        let mut file = HistoryFile::open(directory, &kept)?;
+        cut.1 = kept.cut(to_ms);
+        if cut.1 > 0 {
+            file.rewrite(&kept)?;
+        }
+    }
+    Ok(cut)
 }
 
 /// The content of a snapshot in one line.

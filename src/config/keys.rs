@@ -485,7 +485,7 @@ sections! {
     "detector", repeated: false {
         /// False alarms allowed: `1 per 30d` (of data, for all streams together, whatever the
         /// traffic), `2000000 events` (average run length over all streams), `5% ever` (probability
-        /// of each stream over all time); `none`: no detectors.
+        /// of each stream from its begin until it expires); `none`: no detectors.
         budget: Text, Value "1 per 30d";
         /// Streams among which a budget of time is divided, in equal parts: the promise holds if at
         /// most this many live at once, over all processes. A smaller number finds errors sooner.

@@ -255,6 +255,20 @@ impl State {
         firing.filter(|n| !self.released.contains(&n.fingerprint))
     }
 
+    /// Has no alert known later than `to_ms`, because event time is set back to it: a change after
+    /// it is news. Answers how many were.
+    pub(super) fn cut(&mut self, to_ms: i64) -> usize {
+        let mut cut = 0;
+        for n in self.last.values_mut() {
+            let before = (n.since_ms, n.at_ms, n.bad_ms);
+            n.since_ms = n.since_ms.min(to_ms);
+            n.at_ms = n.at_ms.min(to_ms);
+            n.bad_ms = n.bad_ms.map(|ms| ms.min(to_ms));
+            cut += usize::from(before != (n.since_ms, n.at_ms, n.bad_ms));
+        }
+        cut
+    }
+
     /// Removes the oldest resolved alerts above [`RESOLVED_MAX`].
     pub(super) fn prune(&mut self) {
         let resolved = self.last.values().filter(|n| n.status == Status::Resolved);

@@ -33,7 +33,6 @@ pub use super::entry::{Entry, RESOLVED_MAX, State, TransferredAlert};
 use super::missed::Missed;
 use super::news::{News, Waiting};
 use super::notification::Notification;
-use crate::store::file::replace;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -61,8 +60,8 @@ pub struct AlertJournal {
 }
 
 impl AlertJournal {
-    /// Opens or creates the journal of a directory. Also returns the number of unreadable lines; the
-    /// file with them is kept beside the journal, as `alerts.journal.refused`.
+    /// Opens or creates the journal of a directory. Also returns the number of unreadable lines.
+    /// The file with them is kept beside the journal, as `alerts.journal.refused`.
     pub fn open(directory: &Path) -> io::Result<(AlertJournal, usize)> {
         let path = directory.join(JOURNAL);
         let (state, unreadable) = match fs::read(&path) {
@@ -190,6 +189,14 @@ impl AlertJournal {
         written
     }
 
+    /// Has no alert known later than `to_ms`, because event time is set back to it; answers how
+    /// many were.
+    pub fn cut(&mut self, to_ms: i64) -> io::Result<usize> {
+        let cut = self.state.cut(to_ms);
+        self.compact()?;
+        Ok(cut)
+    }
+
     /// Gives up what sinks have not sent that are not configured any more, told by their names.
     pub fn give_up(&mut self, removed: impl Fn(&str) -> bool) {
         let mut left = Vec::new();
@@ -234,7 +241,21 @@ impl AlertJournal {
         self.state.prune();
         let mut line = serde_json::to_string(&Entry::State(self.state.clone()))?;
         line.push('\n');
-        replace(&self.path, line.as_bytes())?;
+        let aside = self.path.with_extension("part");
+        let write = || {
+            let mut file = File::create(&aside)?;
+            file.write_all(line.as_bytes())?;
+            file.sync_all()
+        };
+        write().inspect_err(|_| {
+            // On a full disk it would take the room of others.
+            let _ = fs::remove_file(&aside);
+        })?;
+        fs::rename(&aside, &self.path)?;
+        // Until the directory is synced, a power failure may restore the previous file.
+        if let Some(directory) = self.path.parent() {
+            File::open(directory)?.sync_all()?;
+        }
         self.file = Some(OpenOptions::new().append(true).open(&self.path)?);
         self.entries = 0;
         Ok(())
@@ -334,6 +355,21 @@ mod tests {
         let (_, unreadable) = AlertJournal::open(dir.path()).expect("a journal");
         assert_eq!(unreadable, 1);
         assert_eq!(fs::read(&refused).expect("bytes"), damaged);
+    }
+
+    #[test]
+    fn what_was_notified_of_times_after_a_reset_hides_nothing_that_happens_after_it() {
+        let dir = directory();
+        let (mut journal, _) = AlertJournal::open(dir.path()).expect("a journal");
+        journal.append(&queued(9_000, &[]), true).expect("written");
+        assert_eq!(journal.cut(10_000).expect("written"), 0);
+        assert_eq!(journal.cut(1_000).expect("written"), 1);
+        let (journal, _) = AlertJournal::open(dir.path()).expect("a journal");
+        let dedup = crate::notify::Deduplicator::after(journal.state().last.values());
+        let silences = crate::alert::Silences::default();
+        let mut next = Notification::trial(2_000, Links::default());
+        next.severity = crate::alert::Severity::Page;
+        assert!(dedup.admits(&mut next, &silences, 2_000));
     }
 
     #[test]

@@ -229,7 +229,7 @@ impl Fetcher {
             FetchError::Unanswered(why) => (why, UNANSWERED_FOR),
             other => return (Err(other), None),
         };
-        if self.connect().and_then(|fetch| fetch.probe()).is_err() {
+        if self.connect().and_then(|fetch| fetch.probe_all()).is_err() {
             return (Err(FetchError::Failed(why)), None);
         }
         let since = others.unwrap_or_else(Instant::now);

@@ -170,6 +170,22 @@ impl Fetch {
         }
     }
 
+    /// Checks also that the registry answers where it looks into its store, without which it still
+    /// lists the kinds of schemas. 4xx, as for a user who may not see this, is an answer.
+    pub fn probe_all(&self) -> Fetched<()> {
+        self.probe()?;
+        self.probe_store()
+    }
+
+    fn probe_store(&self) -> Fetched<()> {
+        let url = format!("{}/config", self.url);
+        match self.connection.get(&url) {
+            Ok((status, _)) if status < 500 => Ok(()),
+            Ok((status, _)) => Err(FetchError::Failed(format!("{url}: status {status}"))),
+            Err(why) => Err(FetchError::Failed(format!("{url}: {why}"))),
+        }
+    }
+
     /// The schema of an id.
     pub fn schema(&self, id: u32) -> Fetched<Schema> {
         let response = self.get(&format!("/schemas/ids/{id}"))?;

@@ -192,6 +192,22 @@ impl History {
         admits
     }
 
+    /// Forgets what is later than `to_ms`; answers how many points were.
+    pub fn cut(&self, to_ms: i64) -> usize {
+        let before = self.points();
+        self.streams.retain(|_, history| {
+            for (_, points) in &mut history.windows {
+                let all = points.len();
+                points.retain(|p| p.end_ms <= to_ms);
+                self.points.fetch_sub(all - points.len(), Ordering::Relaxed);
+            }
+            history.windows.retain(|(_, points)| !points.is_empty());
+            history.alerts.retain(|a| a.at_ms <= to_ms);
+            !history.windows.is_empty() || !history.alerts.is_empty()
+        });
+        before - self.points()
+    }
+
     /// Forgets streams that are not alive and whose last point or alert is older than the history
     /// lasts.
     pub fn forget(&self, now_ms: i64, alive: impl Fn(&StreamId) -> bool) {
@@ -348,6 +364,20 @@ mod tests {
         );
         let (first, last) = (points[0].end_ms, points[points.len() - 1].end_ms);
         assert!(last - first > 29 * DAY_MS && last - first <= AGE_MS_MAX + 2 * MONTH_STEP_MS);
+    }
+
+    #[test]
+    fn what_is_later_than_a_reset_is_forgotten_and_what_comes_after_it_is_not_refused() {
+        let history = History::default();
+        for (model, end_ms) in [("m", 1_000), ("m", 9_000), ("gone", 9_000)] {
+            assert!(history.observe(&id(model), "5m", point(end_ms, Verdict::Calibrated)));
+        }
+        let next = || history.observe(&id("m"), "5m", point(2_000, Verdict::Calibrated));
+        assert!(!next(), "it is older than the last one");
+        assert_eq!(history.cut(1_500), 2);
+        assert_eq!(history.points(), 1);
+        assert!(history.stream(&id("gone")).is_none());
+        assert!(next());
     }
 
     #[test]

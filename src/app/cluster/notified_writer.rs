@@ -2,8 +2,8 @@
 //!
 //! A notification does not wait for a checkpoint of all streams, and its delivery does not wait for
 //! the engine's thread, which may judge thousands of streams first: the thread of a sink hands over
-//! what was delivered ([`NotifiedWriter::delivered`]). If the process is killed before the record is
-//! written, the next owner sends the notification again.
+//! what was delivered ([`NotifiedWriter::delivered`]). If the process is killed before the record
+//! is written, the next owner sends the notification again.
 //!
 //! What comes while others are being written is written next. What could not be written is tried
 //! again, until two checkpoints have superseded it.
@@ -136,8 +136,8 @@ impl NotifiedWriter {
         !self.add(partition, record)
     }
 
-    /// Writes at once what was delivered of an alert, if it is judged here. The engine's thread puts
-    /// the same, or what came later, when it has time.
+    /// Writes at once what was delivered of an alert, if it is judged here. The engine's thread
+    /// puts the same, or what came later, when it has time.
     pub fn delivered(&self, of: Delivered) {
         let partition = judge_partition(&of.stream.model, self.partitions);
         let mut state = self.state();

@@ -34,9 +34,9 @@
 //! place of V, the mean of a ratio is 1 again once its logarithm is divided by φ, as with exp(λU/φ
 //! − λ²V/2φ) for normal U. φ depends on what a bet adds up: effects of a cluster that cancel in its
 //! total do not cancel in the total of its high scores. So there are several, of the panes before
-//! ([`RunningClusters`]), over buckets of the whole stream, so that a cluster that comes back counts
-//! as one. Their upper bounds of 90 % are used, because bets that assume too little dispersion win
-//! even against a calibrated model. With fewer than 12 effective buckets there is no stake.
+//! ([`RunningClusters`]), over buckets of the whole stream: a cluster that comes back is one. Their
+//! upper bounds of 90 % are used, because bets that assume too little dispersion win even against a
+//! calibrated model. With fewer than 12 effective buckets there is no stake.
 //!
 //! **Interval.** T at the interval's level over pairs of different buckets,
 //!

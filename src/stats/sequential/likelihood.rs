@@ -58,7 +58,8 @@ impl Default for Likelihoods {
 }
 
 impl Likelihoods {
-    /// Makes the ratios those of bets on outcomes that vary so many times as independent ones would.
+    /// Makes the ratios those of bets on outcomes that vary so many times as much as independent
+    /// ones.
     pub fn temper(&mut self, by: &Dispersions) {
         let (intercepts, slopes) = self.directed.split_at_mut(DIRECTED);
         intercepts.iter_mut().for_each(|x| *x /= by.intercept);
