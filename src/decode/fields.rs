@@ -214,7 +214,7 @@ impl Fields {
         let bytes = &payload[start..];
         let matched = self.layouts.find(bytes, self.lenient, &mut self.found);
         let Some(matched) = matched else {
-            self.find_anew(payload, start)?;
+            self.scan_and_learn(payload, start)?;
             return Ok((Match::default(), bytes));
         };
         if !bytes.is_ascii() {
@@ -228,7 +228,7 @@ impl Fields {
 
     /// [`Fields::find`] of a record that has no known layout.
     #[inline(never)]
-    fn find_anew(&mut self, payload: &[u8], start: usize) -> Result<(), Rejection> {
+    fn scan_and_learn(&mut self, payload: &[u8], start: usize) -> Result<(), Rejection> {
         let bytes = &payload[start..];
         check_utf8(bytes, start)?;
         self.found.fill(Found::MISSING);

@@ -31,14 +31,14 @@ const VALUES_MAX: usize = 128;
 const BYTES_MAX: usize = 16 << 10;
 /// What a lesson costs, in hits.
 const LESSON: u32 = 16;
-/// Credit at the begin, and at most.
+/// Credit at the start, and at most.
 const CREDIT_MAX: u32 = 8 * LESSON;
 /// After so many misses in a row no layout is tried.
-const TIRED: u32 = 64;
+const MISSES_MAX: u32 = 64;
 /// After so many misses in a row there is another lesson.
-const REST: u32 = 2048;
+const MISSES_BEFORE_RETRY: u32 = 2048;
 /// After so many records with other names those of a layout are remembered.
-const OTHERS: u32 = 16;
+const NAMES_CHANGED_AFTER: u32 = 16;
 
 /// The bytes that records have in common. See the module.
 #[derive(Default)]
@@ -170,7 +170,7 @@ impl Layouts {
     #[inline]
     pub fn find(&mut self, record: &[u8], lenient: usize, found: &mut [Found]) -> Option<Match> {
         self.lookups += 1;
-        if self.misses >= TIRED {
+        if self.misses >= MISSES_MAX {
             return None;
         }
         if let Some(layout) = self.all.get(self.last)
@@ -206,7 +206,7 @@ impl Layouts {
         layout.others = layout.others.wrapping_add(u32::from(others));
         Match {
             same,
-            others: others && layout.others % OTHERS == 1,
+            others: others && layout.others % NAMES_CHANGED_AFTER == 1,
             unusual: seen.unusual,
         }
     }
@@ -237,10 +237,10 @@ impl Layouts {
     #[cold]
     pub fn learn(&mut self, record: &[u8], found: &[Found]) {
         self.misses = self.misses.saturating_add(1);
-        if self.misses >= REST {
+        if self.misses >= MISSES_BEFORE_RETRY {
             (self.misses, self.credit) = (0, self.credit.max(LESSON));
         }
-        if self.credit < LESSON || self.misses >= TIRED {
+        if self.credit < LESSON || self.misses >= MISSES_MAX {
             return;
         }
         self.credit -= LESSON;
@@ -438,6 +438,6 @@ mod tests {
                 layouts.learn(record.as_bytes(), &found);
             }
         }
-        assert!(missed <= REST as usize, "{missed}");
+        assert!(missed <= MISSES_BEFORE_RETRY as usize, "{missed}");
     }
 }

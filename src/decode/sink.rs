@@ -6,7 +6,6 @@
 //! unchanged, and arrays, maps and records as JSON. This preserves the bits of a score, as a
 //! property test checks, and costs about 40 ns per number. A 32-bit float is widened first, which
 //! is exact although its decimal looks odd (0.1 becomes 0.10000000149011612).
-
 //!
 //! The text has a budget. Names are written once for each message but are in the schema, so an
 //! array of empty messages, two bytes each, could ask for gigabytes.

@@ -62,31 +62,31 @@ pub struct Consumer {
     recovery: OffsetRecovery,
     /// Restarted partitions without a record so far, and their next offset at the restart.
     restarted: BTreeMap<Partition, Option<i64>>,
-    /// When these were last forwarded.
-    forwarded: Instant,
+    /// When restarted partitions were last forwarded.
+    restarts_forwarded_at: Instant,
     starts: StartOffsets,
     /// A partition begins here, and the caller has not stored that yet.
     begun: bool,
     counts: Counts,
     /// Topics without a partition: they do not exist, or may not be read.
     missing: BTreeSet<u16>,
-    /// A broker has said so of a topic since partitions were last counted.
-    doubted: bool,
-    /// When these were last asked for.
-    counted: Instant,
-    /// They were asked for since the caller last looked.
-    recounted: bool,
+    /// A broker has reported a topic as missing since partitions were last counted.
+    missing_topic_reported: bool,
+    /// When the partitions of all topics were last counted.
+    partitions_counted_at: Instant,
+    /// Partitions were counted since the caller last asked.
+    was_recounted: bool,
     /// Partitions that this user may not read.
     denied: BTreeSet<Partition>,
     options: KafkaOptions,
     next: NextOffsets,
     ends: PartitionEnds,
     contact: Contact,
-    /// When it was last looked whether logs have grown.
-    looked: Instant,
+    /// When logs were last checked for growth.
+    growth_checked_at: Instant,
     /// Records came after a wait: the logs of other partitions may have grown too, as after an
     /// outage.
-    came: bool,
+    woke_with_records: bool,
     throttle: ErrorThrottle,
     paused: bool,
     joined: bool,
@@ -104,21 +104,21 @@ impl Consumer {
             absent: BTreeSet::new(),
             recovery: OffsetRecovery::new(options.truncated),
             restarted: BTreeMap::new(),
-            forwarded: Instant::now(),
+            restarts_forwarded_at: Instant::now(),
             starts: StartOffsets::new(options),
             begun: false,
             counts: Counts::default(),
             missing: BTreeSet::new(),
-            doubted: false,
-            counted: Instant::now(),
-            recounted: false,
+            missing_topic_reported: false,
+            partitions_counted_at: Instant::now(),
+            was_recounted: false,
             denied: BTreeSet::new(),
             options: options.clone(),
             next: NextOffsets::new(options.topics.len()),
             ends: PartitionEnds::default(),
             contact: Contact::default(),
-            looked: Instant::now(),
-            came: false,
+            growth_checked_at: Instant::now(),
+            woke_with_records: false,
             throttle: ErrorThrottle::default(),
             paused: false,
             joined: false,
@@ -133,7 +133,9 @@ impl Consumer {
             // Under load too: a partition without records must not delay the others.
             self.report_ends(handler, false);
         }
-        if std::mem::take(&mut self.came) || self.looked.elapsed() >= LOOK_EVERY {
+        if std::mem::take(&mut self.woke_with_records)
+            || self.growth_checked_at.elapsed() >= LOOK_EVERY
+        {
             self.report_grown(handler);
             self.report_hidden(handler);
             self.admit_allowed();
@@ -148,7 +150,7 @@ impl Consumer {
         if !self.starts.is_complete() {
             self.retry_starts(handler);
         }
-        self.count_again(handler);
+        self.recount_if_due(handler);
         if std::mem::take(&mut self.begun) {
             return 0;
         }
@@ -160,7 +162,7 @@ impl Consumer {
             }
             self.report_ends(handler, fetched == 0);
             (n, fetched) = self.fetch(1, left.min(WAIT), handler);
-            self.came = n > 0;
+            self.woke_with_records = n > 0;
             self.serve(handler);
             if std::mem::take(&mut self.begun) {
                 break;
@@ -186,7 +188,7 @@ impl Consumer {
             let mut records = Vec::with_capacity(batch.len());
             for &Fetched { record, error } in batch {
                 if error == 0 {
-                    if next.claim(record.topic, record.partition, record.offset) {
+                    if next.admit(record.topic, record.partition, record.offset) {
                         records.push(record);
                     }
                     continue;
@@ -266,7 +268,7 @@ impl Consumer {
 
     /// Reports the partitions whose log has grown since their end was reported.
     fn report_grown<H: Handler>(&mut self, handler: &mut H) {
-        self.looked = Instant::now();
+        self.growth_checked_at = Instant::now();
         let (client, topics) = (&self.client, &self.topics);
         let grown = self
             .ends
@@ -297,7 +299,7 @@ impl Consumer {
             let next = &mut self.next;
             let events = self.client.serve(&mut |record| {
                 // It reached the client's own queue before its partition was forwarded.
-                if next.claim(record.topic, record.partition, record.offset) {
+                if next.admit(record.topic, record.partition, record.offset) {
                     handler.records(&[record]);
                 }
             });
@@ -336,7 +338,7 @@ impl Consumer {
                 let error = self.explain(code, text);
                 let is_of_topics =
                     matches!(error, KafkaError::Topic { .. } | KafkaError::Denied { .. });
-                self.doubted |= is_of_topics;
+                self.missing_topic_reported |= is_of_topics;
                 self.report(error, handler);
             }
             if events.rebalances.is_empty() {

@@ -84,8 +84,8 @@ pub trait GroupClient: Send {
         within: Duration,
     ) -> KafkaResult<TopicPartitionList>;
 
-    /// The same, asked by a client of its own: that of a fenced member may not be used.
-    fn committed_afresh(
+    /// The same, asked by a new client: brokers refuse the client of a fenced member.
+    fn committed_by_new_client(
         &self,
         options: &KafkaOptions,
         list: TopicPartitionList,
@@ -274,7 +274,7 @@ impl GroupClient for GroupMember {
         self.client.committed_offsets(list, within)
     }
 
-    fn committed_afresh(
+    fn committed_by_new_client(
         &self,
         options: &KafkaOptions,
         list: TopicPartitionList,

@@ -100,6 +100,22 @@ fn records_that_were_deleted_before_they_were_read_are_counted_and_the_rest_is_r
     wait_read(&service, 4 * EACH - 300 + 40);
     assert_eq!(lost(&service), 0.0, "counted once");
     assert_eq!(service.end("TERM"), Some(0));
+
+    // All that it has not read goes, and no record comes after it to say so.
+    let read = 4 * EACH - 300 + 40;
+    send(&mut sender, &topic, 50);
+    broker.delete_records(&topic, 0, 2 * EACH as i64 + 20 + 50);
+    service.start_again();
+    wait_read(&service, read + 50);
+    wait_for("the loss", LIMIT, || (lost(&service) == 50.0).then_some(()));
+    service.wait_ready();
+    assert_eq!(service.end("TERM"), Some(0));
+    service.start_again();
+    service.wait_ready();
+    send(&mut sender, &topic, 10);
+    wait_read(&service, read + 50 + 20);
+    assert_eq!(lost(&service), 0.0, "counted once");
+    assert_eq!(service.end("TERM"), Some(0));
 }
 
 /// A log may end in control records and in those of aborted transactions, which are never handed

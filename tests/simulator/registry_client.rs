@@ -21,7 +21,10 @@ type Answer = fn(Duration) -> Answered;
 #[derive(Clone)]
 struct Server {
     answer: Answer,
+    /// Whether it is down at a time.
     down: fn(Duration) -> bool,
+    /// Whether it cannot look into its store.
+    storeless: fn(Duration) -> bool,
     fetches: Arc<Mutex<Option<Box<dyn Fetches>>>>,
 }
 
@@ -37,6 +40,10 @@ impl Connection for Server {
         match (self.down)(clock::now()) {
             true => Err("refused".to_owned()),
             false if url.ends_with("/schemas/types") => Ok((200, "[]".to_owned())),
+            false if url.ends_with("/config") && !(self.storeless)(clock::now()) => {
+                Ok((200, "{}".to_owned()))
+            }
+            false if url.ends_with("/config") => status(500),
             false => (self.answer)(clock::now()),
         }
     }
@@ -59,11 +66,20 @@ impl Server {
     }
 
     fn that_fails(answer: Answer, down: fn(Duration) -> bool) -> (Server, Registry) {
+        Server::with_faults(answer, down, |_| false)
+    }
+
+    fn with_faults(
+        answer: Answer,
+        down: fn(Duration) -> bool,
+        storeless: fn(Duration) -> bool,
+    ) -> (Server, Registry) {
         clock::set(Duration::ZERO, 0);
         let fetches = Arc::default();
         let server = Server {
             answer,
             down,
+            storeless,
             fetches,
         };
         let options = RegistryOptions {
@@ -143,6 +159,18 @@ fn ids_that_are_fetched_ahead_are_waited_for_together() {
 fn an_outage_is_not_held_against_an_id_that_has_a_schema() {
     let (server, registry) = Server::that_fails(
         |_| Ok((200, r#"{"schema": "\"string\""}"#.to_owned())),
+        |at| at < Duration::from_secs(1800),
+    );
+    server.waits(&registry, 7);
+    assert!(clock::now() >= Duration::from_secs(1800));
+    assert!(matches!(registry.get(7), Lookup::Known(_)));
+    // Nor is an outage of the registry's store: it answers 5xx to all that needs the store.
+    let (server, registry) = Server::with_faults(
+        |at| match at < Duration::from_secs(1800) {
+            true => status(500),
+            false => Ok((200, r#"{"schema": "\"string\""}"#.to_owned())),
+        },
+        |_| false,
         |at| at < Duration::from_secs(1800),
     );
     server.waits(&registry, 7);

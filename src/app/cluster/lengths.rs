@@ -125,17 +125,17 @@ impl Lengths {
         self.silent.retain(|place, _| wanted.contains(place));
         let apart = self.silent.len() < wanted.len();
         let all = wanted.iter().cloned();
-        let (silent, loud): (Vec<Place>, Vec<Place>) =
+        let (unanswered, answering): (Vec<Place>, Vec<Place>) =
             all.partition(|place| apart && self.silent.contains_key(place));
-        let ends = match loud.is_empty() {
+        let ends = match answering.is_empty() {
             true => Ok(Ends::new()),
-            false => link.ends(&loud, ENDS_WITHIN),
+            false => link.ends(&answering, ENDS_WITHIN),
         };
-        if silent.is_empty() || self.again.is_some_and(|at| now < at + AGAIN) {
+        if unanswered.is_empty() || self.again.is_some_and(|at| now < at + AGAIN) {
             return ends;
         }
         self.again = Some(now);
-        let more = link.ends(&silent, AGAIN_WITHIN).unwrap_or_default();
+        let more = link.ends(&unanswered, AGAIN_WITHIN).unwrap_or_default();
         match ends {
             Err(error) if more.is_empty() => Err(error),
             ends => {
@@ -146,8 +146,8 @@ impl Lengths {
         }
     }
 
-    /// Records of a partition that a checkpoint does not hold which goes up to this position; at
-    /// least one where it is not known how long the partition is.
+    /// How many records of a partition lie after the position up to which a checkpoint holds them;
+    /// at least one where the end of the partition is not known.
     pub(super) fn uncovered(&self, of: &Place, position: Option<i64>, idle: bool) -> u64 {
         let reach = Reach {
             begin: self.begins.get(of).copied().unwrap_or(0),

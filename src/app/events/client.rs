@@ -370,7 +370,7 @@ impl GroupClient for LogClient {
         Ok(found)
     }
 
-    fn committed_afresh(
+    fn committed_by_new_client(
         &self,
         _: &KafkaOptions,
         list: TopicPartitionList,

@@ -14,7 +14,7 @@ mod rivals;
 mod unread;
 
 pub use membership::close;
-pub use reader::SourceReader;
+pub use reader::{Hold, SourceReader};
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -124,7 +124,7 @@ impl SourceConsumer {
         if self.contest.as_ref().is_none_or(|c| c.reached) {
             let session = Duration::from_millis(self.options.kafka.session_ms());
             let after = contest::grace(session) + GIVE_BACK;
-            source.let_go(topology, passed.min(STEP_MAX), after);
+            source.release_overdue(topology, passed.min(STEP_MAX), after);
         }
         let mut handler = SourceHandler { source, topology };
         handler.drain_queue();
@@ -253,7 +253,7 @@ impl Handler for SourceHandler<'_> {
         // passes the first partition until it is assigned.
         let is_outcomes = joins.any(|j| j.outcomes == id.source && j.predictions != id.source);
         if is_outcomes && self.topology.expect(id) {
-            self.source.unassigned.insert(first, None);
+            self.source.unassigned.insert(first, Hold::UntilAssigned);
         }
     }
 

@@ -283,11 +283,12 @@ impl Collector {
         end: Option<Disposition>,
         show: Show<'_>,
     ) {
-        let (slot, mut row) = (matured.slot as usize, std::mem::take(&mut self.row));
+        let slot = matured.slot as usize;
         let (Some(Disposition::Observed) | None, Some(stream)) = (end, self.streams.get(slot))
         else {
             return;
         };
+        let mut row = std::mem::take(&mut self.row);
         let implied = plan.missing.class().filter(|_| matured.outcome.is_none());
         let shape = &self.models[stream.model];
         let lost = show(&MaturedVector {

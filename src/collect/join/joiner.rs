@@ -50,6 +50,16 @@ pub struct Joiner {
     ended: EndedStreams,
 }
 
+/// The retained prediction of the key of a new one.
+struct Earlier {
+    /// It stays, and the new one is not kept.
+    stays: bool,
+    /// Its scores are those of the new one.
+    is_same: bool,
+    /// The slot of its stream.
+    slot: u32,
+}
+
 impl Joiner {
     /// Predictions that are not mature.
     pub fn pending(&self) -> usize {
@@ -95,14 +105,18 @@ impl Joiner {
         (retained, waiting): (usize, usize),
     ) -> Predicted {
         let mut instead = match self.earlier(e) {
-            Some((true, true, _)) => return Predicted::Duplicate,
-            Some((true, false, _)) => return Predicted::Conflict,
-            Some(_) if waiting >= plan.pending_max && self.hands_back(e) => {
+            Some(earlier) if earlier.stays => {
+                return match earlier.is_same {
+                    true => Predicted::Duplicate,
+                    false => Predicted::Conflict,
+                };
+            }
+            Some(_) if waiting >= plan.pending_max && self.would_return_outcome(e) => {
                 return Predicted::Refused;
             }
-            Some((false, same, slot)) => Some(Replaced {
-                slot,
-                differs: !same,
+            Some(earlier) => Some(Replaced {
+                slot: earlier.slot,
+                differs: !earlier.is_same,
                 waits: false,
             }),
             None if retained >= plan.pending_max || self.predictions.is_full() => {
@@ -134,9 +148,9 @@ impl Joiner {
         Predicted::Pending { met, instead }
     }
 
-    /// Whether the outcome of the prediction that this one replaces is late for this one, and waits
-    /// where none waits yet.
-    fn hands_back(&mut self, e: &NewPrediction<'_>) -> bool {
+    /// Whether replacing the earlier prediction puts its outcome back among those that wait: it is
+    /// late for the new prediction, and no other outcome of the id waits.
+    fn would_return_outcome(&mut self, e: &NewPrediction<'_>) -> bool {
         let at = self.predictions.find(e.key);
         let row = at.and_then(|at| Some((self.predictions.cohort(at)?, at.row)));
         let outcome = row.and_then(|(cohort, row)| cohort.outcome(row));
@@ -147,9 +161,8 @@ impl Joiner {
         })
     }
 
-    /// The retained prediction of the same key: whether it stays, whether its scores are the same,
-    /// and its slot.
-    fn earlier(&mut self, e: &NewPrediction<'_>) -> Option<(bool, bool, u32)> {
+    /// The retained prediction of the same key.
+    fn earlier(&mut self, e: &NewPrediction<'_>) -> Option<Earlier> {
         let at = self.predictions.find(e.key)?;
         let cohort = self.predictions.cohort(at)?;
         let entries = || {
@@ -161,13 +174,17 @@ impl Joiner {
         let is_rank = |i: usize| len > 0 && i == first;
         let theirs = || e.views.iter().map(|(z, k)| (z.value(), *k));
         let mut both = entries().zip(theirs()).enumerate();
-        let same = both.all(|(i, (a, b))| is_rank(i) || a == b);
+        let is_same = both.all(|(i, (a, b))| is_rank(i) || a == b);
         let stays = match cohort.time_ms(at.row).cmp(&e.time_ms) {
             _ if cohort.is_mature() => true,
             Ordering::Equal => entries().partial_cmp(theirs()) != Some(Ordering::Greater),
             order => order == Ordering::Less,
         };
-        Some((stays, same, cohort.row(at.row).slot()))
+        Some(Earlier {
+            stays,
+            is_same,
+            slot: cohort.row(at.row).slot(),
+        })
     }
 
     /// Attaches the outcomes of its siblings to a new prediction, and the outcome that was waiting

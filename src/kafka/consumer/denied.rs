@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lag_of_a_partition_that_was_denied_is_unknown_until_its_end_is_known_anew() {
+    fn the_lag_of_a_partition_that_was_denied_is_unknown_until_its_end_is_known_again() {
         let options = KafkaOptions {
             brokers: "127.0.0.1:1".to_owned(),
             group: "g".to_owned(),

@@ -29,7 +29,7 @@ impl Consumer {
         within: Duration,
     ) -> Result<Vec<Peer>, KafkaError> {
         let list = self.topics.list(&self.assignment());
-        let offsets = self.client.committed_afresh(options, list, within)?;
+        let offsets = self.client.committed_by_new_client(options, list, within)?;
         let starts = offsets.elements().into_iter().filter_map(|e| {
             let id = e.metadata().split_whitespace().last()?;
             ProcessStart::of_client(id)

@@ -18,9 +18,10 @@ impl NextOffsets {
         NextOffsets(vec![Vec::new(); topics])
     }
 
-    /// Whether the record may be handed over. If so, the next one must be later.
+    /// Admits a record that does not lie before the next offset, and moves the next offset past it.
+    /// Answers whether it was admitted.
     #[inline]
-    pub fn claim(&mut self, topic: u16, partition: i32, offset: i64) -> bool {
+    pub fn admit(&mut self, topic: u16, partition: i32, offset: i64) -> bool {
         match self.0[usize::from(topic)].get_mut(partition as usize) {
             Some(n) if *n != UNASSIGNED && offset >= *n => {
                 *n = offset + 1;

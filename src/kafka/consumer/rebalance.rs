@@ -177,7 +177,11 @@ impl Consumer {
                 _ => self.missing.remove(&number),
             };
         }
-        (self.counted, self.recounted, self.doubted) = (Instant::now(), true, false);
+        (
+            self.partitions_counted_at,
+            self.was_recounted,
+            self.missing_topic_reported,
+        ) = (Instant::now(), true, false);
         let assigned = self.assignment();
         let is_assigned = |topic: u16| assigned.iter().any(|p| p.topic == topic);
         let missing = self.missing.iter().filter(|topic| !is_assigned(**topic));
@@ -196,12 +200,12 @@ impl Consumer {
         }
     }
 
-    /// Finds it out a second time, a moment later, as a broker that lags may answer with fewer.
-    /// Asks on while a leader is away too: the client keeps partitions that no longer exist. And
-    /// while a topic is missing, or once a broker says that one is.
-    pub(super) fn count_again<H: Handler>(&mut self, handler: &mut H) {
-        let waited = self.counted.elapsed();
-        let is_due = match self.counts.is_unconfirmed() || self.doubted {
+    /// Counts the partitions again where the last count is in doubt: a broker that lags may report
+    /// too few. Also counts again while a partition has no leader, because the client keeps
+    /// partitions that no longer exist, and while a topic is missing.
+    pub(super) fn recount_if_due<H: Handler>(&mut self, handler: &mut H) {
+        let waited = self.partitions_counted_at.elapsed();
+        let is_due = match self.counts.is_unconfirmed() || self.missing_topic_reported {
             true => waited >= COUNT_AGAIN,
             false => {
                 let is_asked = !self.missing.is_empty() || self.leaderless().next().is_some();
@@ -292,10 +296,10 @@ impl Consumer {
     /// Forwards restarted partitions again until a record comes: librdkafka undoes the forwarding a
     /// while after a partition was stopped, and does not repeat it when the partition starts.
     pub(super) fn forward_restarted(&mut self) {
-        if self.forwarded.elapsed() < FORWARD_EVERY {
+        if self.restarts_forwarded_at.elapsed() < FORWARD_EVERY {
             return;
         }
-        self.forwarded = Instant::now();
+        self.restarts_forwarded_at = Instant::now();
         let (next, client, topics) = (&self.next, &self.client, &self.topics);
         self.restarted.retain(|&p, from| {
             let waits = next.get(p) == *from;

@@ -30,7 +30,7 @@ impl Consumer {
     /// how many there are. Not those that are missing, which nobody has; so none from the moment
     /// when a broker says that one is until the topics are counted again.
     pub fn shared(&self) -> Vec<(&str, usize, usize)> {
-        if self.doubted {
+        if self.missing_topic_reported {
             return Vec::new();
         }
         let assigned = self.assignment();
@@ -61,7 +61,7 @@ impl Consumer {
     /// Whether partitions were counted since this was last asked: some may be
     /// [gone](Consumer::is_gone).
     pub fn take_recounted(&mut self) -> bool {
-        std::mem::take(&mut self.recounted)
+        std::mem::take(&mut self.was_recounted)
     }
 
     /// The partitions that are assigned now.

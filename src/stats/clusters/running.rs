@@ -113,6 +113,9 @@ pub struct RunningClusters {
 }
 
 impl RunningClusters {
+    /// Most heap bytes held.
+    pub const BYTES_MAX: usize = 3 * BUCKETS * size_of::<BucketTotals>();
+
     /// Adds a pane; one of events without clusters adds nothing.
     pub fn add(&mut self, pane: &Sums) {
         let Some(block) = Block::of(pane) else {

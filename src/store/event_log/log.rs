@@ -321,17 +321,21 @@ impl Writer {
 
     /// Begins a segment where the last one is long or old.
     fn roll(&mut self, now_ms: i64) -> Result<(), LogError> {
-        let shared = Arc::clone(&self.shared);
-        let mut state = shared.lock();
-        let limits = shared.limits;
-        let Some(last) = state.segments.back() else {
-            return Ok(());
+        let limits = self.shared.limits;
+        let is_due = |last: &Segment| {
+            let long = last.bytes >= SEGMENT_BYTES.min(limits.bytes_max / SEGMENTS);
+            let old = now_ms.saturating_sub(last.first_ms) > limits.keep_ms;
+            last.end > last.base && (long || old)
         };
-        let long = last.bytes >= SEGMENT_BYTES.min(limits.bytes_max / SEGMENTS);
-        let old = now_ms.saturating_sub(last.first_ms) > limits.keep_ms;
-        if last.end > last.base && (long || old) {
-            let (segment, file) = Segment::create(&shared.directory, last.end)?;
-            state.segments.push_back(segment);
+        let due = {
+            let state = self.shared.lock();
+            let last = state.segments.back().filter(|last| is_due(last));
+            last.map(|last| last.end)
+        };
+        // Readers take the lock, and must not wait for the disk. Nobody else adds segments.
+        if let Some(begin) = due {
+            let (segment, file) = Segment::create(&self.shared.directory, begin)?;
+            self.shared.lock().segments.push_back(segment);
             self.file = file;
         }
         Ok(())

@@ -361,7 +361,7 @@ impl GroupClient for Client {
         })
     }
 
-    fn committed_afresh(
+    fn committed_by_new_client(
         &self,
         _: &KafkaOptions,
         list: TopicPartitionList,

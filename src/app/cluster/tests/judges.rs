@@ -40,6 +40,23 @@ pub(super) fn as_judge(topic: &Topic, act: impl FnOnce(&mut GroupHandler<'_>)) {
 }
 
 #[test]
+fn a_judge_partition_whose_topic_was_cut_is_claimed_again() {
+    let topic = Topic::default();
+    as_judge(&topic, |handler| {
+        handler.assigning();
+        for partition in [0, 1] {
+            handler.assigned((0, partition).into());
+        }
+        handler.rewound((0, 1).into(), 7);
+        assert!(handler.tasks.contains_key(&0) && !handler.tasks.contains_key(&1));
+        assert!(handler.member.suspended[&1].contains("joins the judges again"));
+        let (away, now) = (&mut handler.member.away, Instant::now());
+        assert!(!away.is_due(true, now), "it judges others");
+        assert!(away.is_due(true, now + Duration::from_secs(61)));
+    });
+}
+
+#[test]
 fn a_judge_waits_for_a_broker_that_is_away_twice_in_a_rebalance() {
     let topic = Topic::default();
     topic.set_away(true);

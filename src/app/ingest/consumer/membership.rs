@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{RECREATE_AFTER, SourceConsumer, SourceReader};
+use super::{Hold, RECREATE_AFTER, SourceConsumer, SourceReader};
 use crate::app::cluster::topology::Topology;
 use crate::app::setup::part;
 use crate::app::worker::spawn;
@@ -158,7 +158,7 @@ impl SourceReader {
             return;
         }
         if topology.expect(id) {
-            self.unassigned.insert(partition, Some(Duration::ZERO));
+            self.unassigned.insert(partition, Hold::For(Duration::ZERO));
         } else {
             topology.revoke(id, lost);
         }
@@ -166,7 +166,7 @@ impl SourceReader {
 
     /// Nothing waits for a partition that no longer exists; its sums stay.
     fn drop_gone(&mut self, partition: Partition, topology: &mut Topology) {
-        self.unassigned.insert(partition, None);
+        self.unassigned.insert(partition, Hold::Over);
         topology.drop_gone(self.records.partition_id(partition));
         if !self.gone.insert(partition) {
             return;
@@ -189,16 +189,21 @@ impl SourceReader {
         topology.revoking(all.iter().map(|p| self.records.partition_id(*p)));
     }
 
-    /// Adds the time that has passed to each partition that is held, and lets those go that have
-    /// been held for `after`.
-    pub(super) fn let_go(&mut self, topology: &mut Topology, passed: Duration, after: Duration) {
+    /// Adds the time that has passed to each partition that holds the others back, and releases
+    /// those that have done so for `after`.
+    pub(super) fn release_overdue(
+        &mut self,
+        topology: &mut Topology,
+        passed: Duration,
+        after: Duration,
+    ) {
         for (partition, held) in &mut self.unassigned {
-            let Some(time) = held else {
+            let Hold::For(time) = held else {
                 continue;
             };
             *time += passed;
             if *time >= after {
-                *held = None;
+                *held = Hold::Over;
                 topology.revoke(self.records.partition_id(*partition), true);
             }
         }

@@ -7,6 +7,18 @@ use crate::kafka::{KafkaError, Partition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+/// Whether a partition that is not assigned holds the others back: nothing passes what it may still
+/// bring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// For a while; it has for so long.
+    For(Duration),
+    /// Until it is assigned.
+    UntilAssigned,
+    /// No longer.
+    Over,
+}
+
 /// The state of a source between polls.
 pub struct SourceReader {
     /// Decodes and counts its records.
@@ -28,9 +40,8 @@ pub struct SourceReader {
     pub assignment_changed: bool,
     /// Partitions begin, go on or stay unread at positions that are not stored yet.
     pub begun: bool,
-    /// Unassigned partitions, each with how long it has held others back so far; `None` if it no
-    /// longer does, or does until it is assigned.
-    pub unassigned: BTreeMap<Partition, Option<Duration>>,
+    /// Unassigned partitions, and whether each holds the others back.
+    pub unassigned: BTreeMap<Partition, Hold>,
     /// Partitions that the log has named as gone.
     pub gone: BTreeSet<Partition>,
     /// The offset of each partition up to which its records are stored, and may be committed.

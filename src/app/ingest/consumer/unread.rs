@@ -151,6 +151,7 @@ mod tests {
     use super::*;
     use crate::app::cluster::topology::Topology;
     use crate::app::events::{EventLogs, LogBrokers};
+    use crate::app::ingest::consumer::Hold;
     use crate::app::ingest::contest::{Claim, Contest};
     use crate::app::ingest::kafka_config;
     use crate::app::pool::Pool;
@@ -202,7 +203,7 @@ windows = ["1m"]
         assert_eq!(said(&consumer), []);
         // It was let go already. Two answers are needed, as a broker may lag.
         let partition = (0, 1).into();
-        consumer.source.unassigned.insert(partition, None);
+        consumer.source.unassigned.insert(partition, Hold::Over);
         let begun = Instant::now();
         while !consumer.source.gone.contains(&partition) {
             assert!(begun.elapsed() < AWAY, "it is never gone");
