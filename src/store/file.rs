@@ -16,7 +16,7 @@
 //! is ever overwritten.
 
 use super::format::{FormatError, StoreError, VERSION, after_version, at};
-use super::journal;
+use super::{aside, journal};
 use crate::collect::join::JoinState;
 use crate::monitor::Snapshot;
 use std::fs::{self, File};
@@ -57,9 +57,9 @@ pub fn save(dir: &Path, snapshot: &Snapshot) -> Result<PathBuf, StoreError> {
     let files = list(dir)?;
     let number = files.last().map_or(0, |(n, _)| n + 1);
     let path = dir.join(format!("{PREFIX}{number:020}{SUFFIX}"));
-    let temporary = path.with_extension("part");
+    let temporary = path.with_extension(aside::EXTENSION);
     write_synced(&temporary, snapshot)
-        .inspect_err(|_| remove_aside(&temporary))
+        .inspect_err(|_| aside::remove(&temporary))
         .map_err(at("writing snapshot", &temporary))?;
     fs::rename(&temporary, &path).map_err(at("renaming snapshot into place", &path))?;
     let synced = File::open(dir).and_then(|d| d.sync_all());
@@ -96,35 +96,6 @@ pub fn keep_refused(path: &Path) -> Result<Option<PathBuf>, StoreError> {
         let _ = fs::remove_file(old);
     }
     Ok(Some(to))
-}
-
-/// Removes what was written aside and could not be finished: on a full disk it takes the room of
-/// all others.
-pub fn remove_aside(temporary: &Path) {
-    let _ = fs::remove_file(temporary);
-}
-
-/// Removes what processes before this one have left aside in `dir`, which only this one uses.
-pub fn remove_all_aside(dir: &Path) {
-    let all = paths(dir).unwrap_or_default().into_iter();
-    let aside = all.filter(|path| path.extension().is_some_and(|e| e == "part"));
-    aside.for_each(|path| remove_aside(&path));
-}
-
-/// Replaces a small file, or makes it. The bytes are written aside, with the extension `part`,
-/// synced and renamed into place, and the directory is synced: a power failure leaves the old file
-/// or the new one.
-pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temporary = path.with_extension("part");
-    let write = || {
-        let mut file = File::create(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()
-    };
-    write().inspect_err(|_| remove_aside(&temporary))?;
-    fs::rename(&temporary, path)?;
-    let directory = path.parent().filter(|d| !d.as_os_str().is_empty());
-    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// The newest whole snapshot in `dir`; `None` where there is no file. See [`load_with_journals`].
@@ -456,35 +427,15 @@ mod tests {
         assert_eq!(load(dir.path()).unwrap(), Some(numbered(1)));
     }
 
-    #[test]
-    fn a_file_is_replaced_as_a_whole_and_nothing_is_left_aside() {
-        let dir = folder();
-        let path = dir.path().join("one.json");
-        for text in ["a longer text", "short"] {
-            replace(&path, text.as_bytes()).unwrap();
-            assert_eq!(fs::read_to_string(&path).unwrap(), text);
-            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-        }
-        // What cannot be written leaves what was there.
-        fs::create_dir(path.with_extension("part")).unwrap();
-        assert!(replace(&path, b"lost").is_err());
-        assert_eq!(fs::read_to_string(&path).unwrap(), "short");
-    }
-
     /// Every write to this file fails, as on a full disk.
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_could_not_be_written_aside_takes_no_room() {
+    fn a_snapshot_that_finds_the_disk_full_takes_no_room() {
         let dir = folder();
         let aside = dir.path().join("snapshot-00000000000000000000.part");
         std::os::unix::fs::symlink("/dev/full", &aside).unwrap();
         assert!(save(dir.path(), &numbered(1)).is_err());
         assert!(fs::symlink_metadata(&aside).is_err());
-        // What a process that was killed has left goes with the next start.
-        fs::write(&aside, b"half").unwrap();
-        fs::write(dir.path().join("alerts.journal"), b"whole").unwrap();
-        remove_all_aside(dir.path());
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
     #[test]
