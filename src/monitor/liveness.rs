@@ -48,8 +48,8 @@ pub struct Known {
 }
 
 impl Known {
-    /// How long ago its topics ended where its checkpoint goes up to, at most, in milliseconds;
-    /// `None` while that is not known.
+    /// Upper bound of the age of its records that no checkpoint holds yet, in milliseconds; `None`
+    /// while it is not known.
     fn lag_ms(&self, now_ms: i64) -> Option<i64> {
         let lags = self.lags.values();
         let lags: Option<Vec<i64>> = lags.map(|lag| Some(now_ms - lag.held_ms?)).collect();
@@ -60,9 +60,9 @@ impl Known {
 /// How far the checkpoint of a partition lags behind one topic.
 #[derive(Debug, Clone, Copy, Default)]
 struct Lag {
-    /// An end of the topic that the checkpoint has not come to, and when it was asked for.
+    /// An end of the topic that the checkpoint has not reached, and when it was asked for.
     awaited: Option<(i64, i64)>,
-    /// When the newest end was asked for that the checkpoint has come to.
+    /// When the newest end that the checkpoint has reached was asked for.
     held_ms: Option<i64>,
 }
 
@@ -176,8 +176,8 @@ impl PartitionLiveness {
         }
     }
 
-    /// How old what another checkpoint is awaited of is at most, over all partitions, in
-    /// milliseconds; `None` while that is not known.
+    /// Upper bound of the age of records that no checkpoint holds yet, over the partitions whose
+    /// next checkpoint is awaited, in milliseconds; `None` while it is not known.
     pub fn lag_ms(&self, now_ms: i64) -> Option<i64> {
         let behind = self.all(now_ms);
         let behind = behind.filter(|(.., freshness)| *freshness == Freshness::Behind);

@@ -34,7 +34,7 @@ impl Delivered {
     }
 }
 
-/// A stream whose alert this is, whatever else alerts are told apart by.
+/// A stream that belongs to this alert, however alerts are grouped.
 fn stream_of(n: &Notification) -> StreamId {
     StreamId {
         model: n.model.clone(),
@@ -53,12 +53,12 @@ pub fn fingerprint_of(text: &str) -> Option<String> {
 /// Takes what was delivered. It must not wait: a sink's thread calls it.
 pub type DeliveryListener = Box<dyn Fn(Delivered) + Send + Sync>;
 
-/// Who is told of deliveries, if anybody is.
+/// The listener for deliveries, if one is set.
 #[derive(Default)]
 pub(super) struct Listener(OnceLock<DeliveryListener>);
 
 impl Listener {
-    /// Tells this one from now on; the first one stays.
+    /// Sets the listener; the first one stays.
     pub(super) fn set(&self, listener: DeliveryListener) {
         let _ = self.0.set(listener);
     }

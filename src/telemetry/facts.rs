@@ -240,8 +240,8 @@ pub struct JudgeFacts {
     pub skipped: u64,
     /// Something that was read is not judged yet, or not read for the first time.
     pub backlog: bool,
-    /// How old the records of which another checkpoint is awaited are at most, in ms; `None` while
-    /// that is not known.
+    /// Upper bound of the age of records that no checkpoint holds yet, in ms; `None` while it is
+    /// not known.
     pub lag_ms: Option<i64>,
     /// Judge partitions that it judges, where several processes judge.
     pub tasks: Option<u64>,

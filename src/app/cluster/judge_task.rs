@@ -450,8 +450,8 @@ impl JudgeTask {
         all
     }
 
-    /// How old what another checkpoint is awaited of is at most, in milliseconds; `None` while that
-    /// is not known.
+    /// Upper bound of the age of records that no checkpoint holds yet, in milliseconds; `None`
+    /// while it is not known.
     pub(super) fn lag_ms(&self, now_ms: i64) -> Option<i64> {
         self.liveness.lag_ms(now_ms)
     }

@@ -173,7 +173,7 @@ impl NotifiedWriter {
         keys.flat_map(|(_, keys)| keys).cloned().collect()
     }
 
-    /// Forgets them, and writes those that wait no more.
+    /// Forgets these keys, and drops their records that still wait.
     pub fn drop_before(&self, partition: i32, number: u64) {
         let mut state = self.state();
         self.settle(&mut state);

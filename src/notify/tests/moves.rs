@@ -327,7 +327,7 @@ fn what_a_sink_took_is_handed_over_at_once_and_who_takes_over_then_does_not_send
     let mut next = Process::moving();
     next.acquire(&alert, text, None);
     assert_eq!(next.answers(), []);
-    // An end too; and nobody is told of what a sink refused.
+    // Ends are handed over too; what a sink refused is not.
     let end = alert.resolved(20, "well");
     process.notify(&end);
     assert_eq!(process.answers(), [came("s", &end)]);
