@@ -177,11 +177,14 @@ impl Collector {
     /// Takes a decoded record.
     #[inline]
     pub fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
+        // Functions that are not inlined take the origin by its fields: one that was just written
+        // field by field is read whole only after the writes have reached the cache.
+        let (at, offset) = (origin.partition_id(), origin.offset);
         let end = match self.kind_of(origin.source) {
             _ if !self.partitions.advance(origin) => Disposition::Replayed,
             SourceKind::Plain => self.observe_alone(origin.source, event),
-            SourceKind::Deduplicated => self.observe_once(origin, event),
-            SourceKind::Joined(join) => self.expect(join, origin, event),
+            SourceKind::Deduplicated => self.observe_once(at, offset, event),
+            SourceKind::Joined(join) => self.expect(join, at, offset, event),
         };
         self.counters.source_mut(origin.source).count(end);
         if end != Disposition::Observed {

@@ -1,7 +1,7 @@
 //! The collector's side of ids: a record that carries its outcome is counted once.
 
 use super::Collector;
-use crate::collect::event::{Disposition, Event, Origin};
+use crate::collect::event::{Disposition, Event, PartitionId};
 use crate::collect::join::{JoinState, JournalError};
 use crate::collect::seen_ids::{Repeat, SeenId};
 use std::borrow::Cow;
@@ -9,7 +9,13 @@ use std::borrow::Cow;
 impl Collector {
     /// Takes a record of a source whose ids are looked at.
     #[inline(never)]
-    pub(super) fn observe_once(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
+    pub(super) fn observe_once(
+        &mut self,
+        at: PartitionId,
+        offset: i64,
+        event: &Event<'_>,
+    ) -> Disposition {
+        let origin = at.at(offset);
         if event.id.is_empty() {
             return self.observe_alone(origin.source, event);
         }

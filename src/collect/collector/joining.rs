@@ -7,7 +7,7 @@
 //! ([`crate::collect::amend`]). Models without such views pay one comparison a prediction.
 
 use super::{Collector, SourceKind, believes};
-use crate::collect::event::{Disposition, Event, Label, Origin, Reason, Refusal};
+use crate::collect::event::{Disposition, Event, Label, Origin, PartitionId, Reason, Refusal};
 use crate::collect::join::{
     JoinPlan, Key, Labelled, Matured, MaturityEvent, Missing, NewPrediction, Predicted, Revision,
     attribute_view, full_vector,
@@ -61,7 +61,14 @@ impl Collector {
     }
 
     /// Takes a prediction of a joined source: it is held until it is mature.
-    pub(super) fn expect(&mut self, join: u16, origin: Origin, event: &Event<'_>) -> Disposition {
+    pub(super) fn expect(
+        &mut self,
+        join: u16,
+        at: PartitionId,
+        offset: i64,
+        event: &Event<'_>,
+    ) -> Disposition {
+        let origin = at.at(offset);
         if !believes(event.time_ms, event.arrival_ms, self.caps.future_max_ms) {
             return Disposition::Rejected(Reason::TimeOutOfRange);
         }
