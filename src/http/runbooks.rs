@@ -28,6 +28,7 @@ pub const RUNBOOKS: &[(&str, &str)] = &[
     page!("TruelineChallengerWorse"),
     page!("TruelineConfigReloadFailed"),
     page!("TruelineDeadLettersFailing"),
+    page!("TruelineDetectorIdle"),
     page!("TruelineDown"),
     page!("TruelineEventLogRefuses"),
     page!("TruelineEventsRejected"),

@@ -3,10 +3,12 @@
 //! Always: a function of the detector's state, so a restart reports the same.
 
 use super::detector::{Detector, Hold, HoldReason, Missed};
+use crate::stats::clusters::GROUPS_MIN;
 use crate::stats::sequential::evidence::{Evidence, Leaning};
 use crate::stats::sequential::mixture::Bet;
 use crate::stats::sequential::sequences::Bounds;
 use crate::stats::sequential::stream::Alarm;
+use std::borrow::Cow;
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +29,9 @@ pub struct DetectorReport {
     pub winning: bool,
     /// Since when it is on hold, and why.
     pub hold: Option<Hold>,
+    /// How many groups of equal size the clusters so far say as much as, while it bets on nothing
+    /// because they are too few.
+    pub few_groups: Option<f64>,
     /// An alarm that is due and waits for late outcomes.
     pub waiting: Option<WaitingAlarm>,
     /// The alarm, while the stream is not clear.
@@ -76,6 +81,7 @@ impl Detector {
             quiet_events: watch.quiet_events(),
             winning: watch.is_winning(),
             hold: self.hold,
+            few_groups: watch.clusters.too_few(),
             waiting: self.waits_ms.map(|since_ms| WaitingAlarm {
                 since_ms,
                 until_ms: since_ms.saturating_add(self.options.maturity_ms),
@@ -89,6 +95,21 @@ impl Detector {
             bounds: watch.bounds(&self.odds, rules),
             at_ms: self.at_ms?,
         })
+    }
+}
+
+impl DetectorReport {
+    /// Why it bets on nothing, in words; `None` while it bets.
+    pub fn idle(&self) -> Option<Cow<'static, str>> {
+        let few = |groups: f64| {
+            format!(
+                "events belong to too few clusters: those so far say as much as {groups:.1} groups of equal size, and \
+                 it takes {GROUPS_MIN} to know how much outcomes vary between them; windows are judged, and no alarm \
+                 can come; name finer clusters"
+            )
+        };
+        let hold = self.hold.map(|hold| hold.why.words().into());
+        hold.or_else(|| self.few_groups.map(|groups| few(groups).into()))
     }
 }
 
@@ -228,8 +249,12 @@ fn span(ms: f64) -> String {
 mod tests {
     use super::*;
     use crate::judge::DetectorOptions;
+    use crate::stats::attribute::Attribute;
     use crate::stats::axis::{Axis, Grid};
+    use crate::stats::clusters::Bucket;
+    use crate::stats::fixed::Score;
     use crate::stats::sequential::Budget;
+    use crate::stats::sums::Sums;
     use crate::window::sums_of;
 
     #[test]
@@ -251,6 +276,37 @@ mod tests {
             assert!(sentence("m", &report, None).contains("is clear"));
             report.hold = hold;
             assert!(sentence("m", &report, None).contains(why.words()));
+            assert_eq!(report.idle().as_deref(), Some(why.words()));
         }
+        report.hold = None;
+        assert_eq!(report.idle(), None);
+    }
+
+    #[test]
+    fn a_detector_says_that_it_bets_on_nothing_while_clusters_are_few() {
+        let grid = Grid::new(Axis::Linear, 4).clustered();
+        let options = DetectorOptions::alone(Budget::default(), 0.05);
+        let mut detector = Detector::new(options.odds(grid), options, 1.0);
+        let mut said = Vec::new();
+        for pane in 0..3 {
+            let mut sums = Sums::new(grid);
+            let names = 9 * (pane + 1);
+            for i in 0..90 * (pane + 1) {
+                let cluster = Attribute::Cluster(Bucket::of((i % names).to_string().as_bytes()));
+                let score = Score::new(0.5).expect("a score");
+                sums.observe_with(score, i % 2 == 0, cluster).expect("room");
+            }
+            detector.observe(&sums, (60_000 * pane, 60_000 * (pane + 1)));
+            said.push(detector.report().expect("a pane was shown"));
+        }
+        let idle = said[0].idle().expect("nine clusters are few");
+        assert!(
+            idle.contains("too few clusters") && idle.contains("it takes 12"),
+            "{idle}"
+        );
+        assert!(said[0].few_groups.is_some_and(|groups| groups <= 9.0));
+        assert_eq!((said[0].bounds.n, said[2].idle()), (0, None));
+        // The pane that makes them enough is not bet on: its dispersion is part of what is known.
+        assert!(said[2].bounds.n > 0);
     }
 }

@@ -24,6 +24,8 @@ pub fn json(r: &DetectorReport) -> Value {
         "at_ms": r.at_ms,
         "log_threshold": r.log_threshold,
         "evidence": r.evidence.as_ref().map(evidence_json),
+        "few_groups": r.few_groups,
+        "idle": r.idle(),
         "held": r.hold.map(|h| json!({ "since_ms": h.since_ms, "why": h.why.words() })),
         "waiting": r.waiting.map(|w| json!({
             "since_ms": w.since_ms, "until_ms_at_most": w.until_ms, "why": WAITS,

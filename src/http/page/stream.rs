@@ -198,7 +198,7 @@ fn word(alert: &HistoryAlert) -> &str {
 /// The detector, above the windows.
 fn detector(report: &DetectorReport, body: &mut String) {
     let bounds = &report.bounds;
-    match (&report.alarm, report.hold, report.waiting) {
+    match (&report.alarm, report.idle(), report.waiting) {
         (Some(alarm), ..) => {
             let _ = write!(
                 body,
@@ -211,11 +211,14 @@ fn detector(report: &DetectorReport, body: &mut String) {
                 escape(&kind(&alarm.evidence))
             );
         }
-        (None, Some(hold), _) => {
+        (None, Some(why), _) => {
+            let state = match report.hold {
+                Some(_) => "on hold",
+                None => "bets on nothing",
+            };
             let _ = write!(
                 body,
-                "<section><h2>detector <span class=\"badge wait\">on hold</span></h2><p class=words>{}.</p>",
-                hold.why.words()
+                "<section><h2>detector <span class=\"badge wait\">{state}</span></h2><p class=words>{why}.</p>"
             );
         }
         (None, None, Some(waiting)) => {

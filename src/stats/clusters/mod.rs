@@ -61,7 +61,7 @@ mod sums;
 pub use by_score::by_score;
 pub use flips::{ClusterTests, sign_flips};
 pub use robust::{Clusters, ends_factor, estimate};
-pub use running::{Dispersions, RunningClusters};
+pub use running::{Dispersions, GROUPS_MIN, RunningClusters};
 pub use sums::{BUCKETS, Bucket, BucketSums, ClusterCell, ClusterSums, LEVEL_MAX};
 
 /// Fewest buckets that say anything.

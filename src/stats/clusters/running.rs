@@ -28,7 +28,7 @@ const Z_01: f64 = -2.326_347_874_040_8;
 /// Fewest groups of equal size over which bets are placed. With 9 names one of 300 calibrated
 /// streams still alarmed, in spite of [`Z_01`], where 0.009 may (threshold over stake e^17.76, 1500
 /// panes); with 12 names none of 1000.
-const GROUPS_MIN: f64 = 12.0;
+pub const GROUPS_MIN: f64 = 12.0;
 
 /// Degrees of freedom from which [`Z_10`] is enough.
 const MANY: f64 = 19.0;
@@ -146,6 +146,13 @@ impl RunningClusters {
             },
             None => all,
         })
+    }
+
+    /// How many groups of equal size say as much as the clusters of all panes, where events are
+    /// clustered and these are too few for [`RunningClusters::dispersions`].
+    pub fn too_few(&self) -> Option<f64> {
+        let some = self.all.n() > 0 && self.dispersions().is_none();
+        some.then(|| self.all.groups())
     }
 
     /// Heap bytes held.

@@ -29,6 +29,8 @@ table! {
         "Alarms since the stream started. A stream that stays miscalibrated raises one confirming alarm after another.";
     DetectorEvidence Stream Gauge "trueline_detector_evidence_ratio" "1" []
         "Log evidence since the detector last restarted, divided by the alarm threshold. The detector raises an alarm at 1, once its bets have doubled what is at stake.";
+    DetectorIdle Stream Gauge "trueline_detector_idle" "0 or 1" []
+        "1 while the detector bets on nothing and so raises no alarm: it is on hold, or events belong to too few clusters. The page of the stream says why.";
     DetectorSince Stream Gauge "trueline_detector_alarm_since_timestamp_seconds" "seconds" []
         "Event time of the first alarm since the stream was clear. Present while alarmed.";
     DetectorOnset Stream Gauge "trueline_detector_onset_timestamp_seconds" "seconds" []

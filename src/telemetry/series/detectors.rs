@@ -23,6 +23,7 @@ pub(in crate::telemetry) fn of_stream(detector: &DetectorReport, cells: bool) ->
             None,
             (detector.evidence.as_ref()).map_or(0.0, |e| e.log_worth / detector.log_threshold),
         ),
+        (Id::DetectorIdle, None, one_if(detector.idle().is_some())),
         (Id::AnytimeEvents, None, bounds.n as f64),
     ];
     // Bounds of no events say nothing; an alarm begins with none, and so does its end.
