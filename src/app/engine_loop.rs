@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::clock;
 use super::cluster::topology::Topology;
@@ -38,8 +38,8 @@ const TICK: Duration = Duration::from_millis(100);
 /// Least time between two publications of sizes and comparisons, which walk over all state; scrapes
 /// come every few seconds.
 const SIZES: Duration = Duration::from_secs(1);
-/// How long queued notifications and audit entries may take at the end. The rest of the
-/// notifications is sent after the next start.
+/// How long queued dead letters, notifications and audit entries may take at the end. The rest of
+/// the notifications is sent after the next start.
 const DRAIN_WITHIN: Duration = Duration::from_secs(5);
 
 /// Everything that the thread owns.
@@ -163,6 +163,7 @@ impl EngineLoop {
         if self.timers.sizes.due(SIZES).is_some() {
             self.publish_directory();
             self.publish_sizes();
+            self.publish_long_write();
             self.timers.sizes.done();
         }
         if !self.is_writing() && self.timers.save.due(self.snapshot_every).is_some() {
@@ -386,7 +387,11 @@ impl EngineLoop {
             self.abort(&error);
             return Err(error);
         }
-        self.consumers.iter().for_each(SourceConsumer::flush);
+        // One deadline for all, so that the last save has its time.
+        let until = Instant::now() + DRAIN_WITHIN;
+        for consumer in &self.consumers {
+            consumer.flush(until.saturating_duration_since(Instant::now()));
+        }
         // What is delivered at the end is saved too.
         self.stop_alerts();
         let saved = self.save_and_wait();

@@ -2,9 +2,10 @@
 //!
 //! Shutdown has this order: `/ready` turns 503, reading stops, a last snapshot is written, its
 //! offsets are committed, the consumers leave the group, HTTP stays up for the linger time so that
-//! the last values are scraped, and closes. If that takes longer than `shutdown_within`, the
-//! process ends with an error instead. The disk then holds a whole snapshot that is at most one
-//! interval old.
+//! the last values are scraped, and closes. If the engine takes longer than `shutdown_within` to
+//! end, the process ends with an error instead. The disk then holds a whole snapshot that is at
+//! most one interval old. The linger time, and at most ten seconds until open connections have
+//! ended, come after that.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;

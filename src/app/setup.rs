@@ -25,7 +25,7 @@ pub struct Setup {
     pub listen: String,
     /// How long HTTP stays up after the last snapshot.
     pub linger: Duration,
-    /// How long a shutdown may take.
+    /// How long the engine may take to end. Linger and the end of open connections come after.
     pub shutdown_within: Duration,
     /// Set the state aside, and read the sources again from here.
     pub start_over: Option<StartAt>,
@@ -40,7 +40,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// A setup with a shutdown of at most thirty seconds and without linger or reload.
+    /// A setup whose engine ends within thirty seconds, without linger or reload.
     pub fn of(mut config: Config) -> Setup {
         if config.state.topic.is_some() {
             for source in &mut config.sources {

@@ -8,6 +8,8 @@ pub struct Timers {
     pub(super) tick: Timer,
     pub(super) sizes: Timer,
     pub(super) save: Timer,
+    /// When the last save began.
+    pub(super) save_began: Instant,
     /// The last save that did not wait for its time.
     pub(super) hurry: Timer,
     /// Records of the last step.
@@ -22,6 +24,7 @@ impl Default for Timers {
             tick: Timer::default(),
             sizes,
             save: Timer::default(),
+            save_began: Instant::now(),
             hurry: Timer::default(),
             records: 0,
         }

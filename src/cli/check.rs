@@ -214,12 +214,11 @@ pub fn summary(path: &Path, config: &Config, expected: Option<Expected>) -> Stri
     lines.extend(unnamed_outcomes(config));
     lines.extend(expected.map(|e| estimate(config, e)));
     let bound = MemoryBound::of(config);
-    let each = match config.state.topic {
-        None => "",
-        Some(_) => " for one partition",
-    };
-    lines.push(format!(
-        "  memory{each}: at most {} = 5/4 of ({} streams x {} + {} of panes ahead of the watermark + {} of vector views + {} of \
+    // With a state topic the bound depends on the number of partitions; the last line has it.
+    let one = config.state.topic.is_none();
+    let each = if one { "" } else { " for one partition" };
+    lines.extend(one.then(|| format!(
+        "  memory: at most {} = 5/4 of ({} streams x {} + {} of panes ahead of the watermark + {} of vector views + {} of \
          detectors' bets + {} of what waits for outcomes + {} for a snapshot) + {} of fetched records + {} of the process",
         human(bound.total()),
         bound.streams_max,
@@ -231,7 +230,7 @@ pub fn summary(path: &Path, config: &Config, expected: Option<Expected>) -> Stri
         human(bound.copy_bytes),
         human(bound.queue_bytes),
         human(bound.process_bytes),
-    ));
+    )));
     if bound.spill_bytes > 0 {
         lines.push(format!(
             "  disk{each}: at most {} of predictions that memory has no room for",

@@ -39,7 +39,8 @@ pub struct Args {
     /// How long to keep serving after the last snapshot, so that Prometheus scrapes the last values
     #[arg(long, env = "TRUELINE_LINGER", value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
     pub linger: Duration,
-    /// How long an orderly shutdown may take
+    /// How long the last snapshot and the commit of its offsets may take at the end. The time of
+    /// --linger and up to 10 s for open connections come after that
     #[arg(long, env = "TRUELINE_SHUTDOWN_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
     pub shutdown_timeout: Duration,
 }

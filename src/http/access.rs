@@ -10,7 +10,8 @@
 //!   may name topics, brokers and groups, but no model and no score.
 //! * `Origin`, where a browser sends it, must be this server.
 //! * A request that changes something must be of type JSON or have the header `X-Requested-By`. A
-//!   page can send neither to another server without a preflight request.
+//!   page can send neither to another server without a preflight request. A request with a body is
+//!   refused later if it is not of type JSON, so only those without one are told of the header.
 //!
 //! If `[http] token` is set, changes and the tap need it as `Authorization: Bearer`.
 
@@ -122,7 +123,10 @@ pub fn refusal(
                 Route::Events(_) => {
                     "send `content-type: application/json`, or application/x-ndjson with one event in each line"
                 }
-                _ => "send `content-type: application/json` or `x-requested-by: NAME`",
+                Route::Reload | Route::Silence(_) => {
+                    "send `content-type: application/json` or `x-requested-by: NAME`"
+                }
+                _ => "send JSON and say so: `content-type: application/json`",
             };
             return Some(error(StatusCode::UNSUPPORTED_MEDIA_TYPE, what, hint));
         }

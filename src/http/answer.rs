@@ -153,9 +153,7 @@ pub fn nothing_page(uri: &Uri, published: &Published) -> Answer {
 /// Streams of a filter, which must name a state that there is.
 fn streams(query: Option<&str>, published: &Published) -> Answer {
     let filter = Filter::of(query);
-    if !filter.is_known() {
-        let what = format!("no state `{}`", filter.state);
-        let hint = "write page, warn, firing, pending, miscalibrated, undecided or calibrated";
+    if let Some((what, hint)) = filter.fault() {
         return error(StatusCode::BAD_REQUEST, &what, hint);
     }
     let number = |name: &str, default: usize| match path::query(query, name) {
@@ -310,10 +308,8 @@ fn metrics(published: &Published) -> Answer {
 
 fn live(published: &Published) -> Answer {
     let within = published.limits().live_within;
-    let silent: serde_json::Map<String, Value> = published
-        .silences()
-        .into_iter()
-        .filter(|(_, silence)| *silence > within)
+    let silent = published.silent().into_iter();
+    let silent: serde_json::Map<String, Value> = silent
         .map(|(name, silence)| (name, json!(silence.as_secs_f64())))
         .collect();
     if silent.is_empty() {

@@ -4,9 +4,10 @@
 //! new connection beyond that, another one is ended if possible: one that waits for its next
 //! request, or whose request has taken longer than [`BUSY_MAX`]. The connection that has been so
 //! the longest is chosen, of the same address if that has too many. So a probe of `/live` is
-//! answered however many connections are held open, and a client that leaks connections shows in a
-//! metric and costs no memory. A tap connection is never ended for another; the number of taps is
-//! limited separately.
+//! answered however many idle or stalled connections are held open, and a client that leaks
+//! connections shows in a metric and costs no memory. If all others are taps or serve requests that
+//! are younger, the new connection is refused. A tap connection is never ended for another; the
+//! number of taps is limited separately.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -89,7 +89,7 @@ pub async fn serve(
     let served = Arc::new(Served {
         published,
         access,
-        posts: Semaphore::new(POSTS_MAX),
+        posts: Arc::new(Semaphore::new(POSTS_MAX)),
         explanations: Arc::new(Semaphore::new(EXPLANATIONS_MAX)),
         bodies: Bodies::default(),
     });
@@ -124,7 +124,7 @@ struct Served {
     published: Arc<Published>,
     access: AccessOptions,
     /// Places of requests with events.
-    posts: Semaphore,
+    posts: Arc<Semaphore>,
     /// Places of explanations.
     explanations: Arc<Semaphore>,
     /// Room for large responses.
@@ -346,7 +346,7 @@ async fn take_events(
     topic: Option<String>,
     served: &Arc<Served>,
 ) -> Answer {
-    let Ok(_place) = served.posts.try_acquire() else {
+    let Ok(place) = Arc::clone(&served.posts).try_acquire_owned() else {
         return events::busy();
     };
     let (head, body) = request.into_parts();
@@ -371,7 +371,12 @@ async fn take_events(
         }
     }
     let theirs = Arc::clone(&served.published);
-    blocking(move || events::hand_over(&post, &theirs)).await
+    // The work goes on if the client leaves, and so does its place.
+    blocking(move || {
+        let _place = place;
+        events::hand_over(&post, &theirs)
+    })
+    .await
 }
 
 /// An answer that waits for the disk or the engine, on a thread of its own.

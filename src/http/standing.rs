@@ -5,6 +5,7 @@
 //! all occur in the name of a stream; `model`; and `state`, a standing, or `firing` for both
 //! severities.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use strum::{IntoStaticStr, VariantArray};
@@ -79,6 +80,10 @@ fn lost(report: &StreamReport) -> bool {
     })
 }
 
+/// Most words of a search: each is looked for in the name of every stream, on the thread that
+/// answers probes too.
+const WORDS_MAX: usize = 32;
+
 /// Which streams are asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
@@ -101,10 +106,21 @@ impl Filter {
         }
     }
 
-    /// Whether its state is one that there is.
-    pub fn is_known(&self) -> bool {
+    /// Why nothing can be asked so, and what to write instead.
+    pub fn fault(&self) -> Option<(String, &'static str)> {
         let named = Standing::VARIANTS.iter().any(|s| s.as_str() == self.state);
-        named || self.state.is_empty() || self.state == "firing"
+        if !named && !self.state.is_empty() && self.state != "firing" {
+            let hint = "write page, warn, firing, pending, miscalibrated, undecided or calibrated";
+            return Some((format!("no state `{}`", self.state), hint));
+        }
+        let words = self.words().len();
+        let many = || format!("{words} words in `q`");
+        (words > WORDS_MAX).then(|| (many(), "write at most 32 words"))
+    }
+
+    /// The different words that a name must have, in lower case.
+    fn words(&self) -> BTreeSet<String> {
+        self.q.split_whitespace().map(str::to_lowercase).collect()
     }
 
     /// Whether it asks for streams of this standing.
@@ -118,7 +134,10 @@ impl Filter {
 
     /// The published streams whose names it asks for, each with its standing, by name.
     pub fn named(&self, published: &Published) -> Vec<(Standing, Arc<StreamReport>)> {
-        let words: Vec<String> = self.q.split_whitespace().map(str::to_lowercase).collect();
+        if self.fault().is_some() {
+            return Vec::new();
+        }
+        let words = self.words();
         let mut reports = published.reports();
         reports.retain(|report| {
             let model = self.model.as_deref();
@@ -181,7 +200,16 @@ mod tests {
         let address = filter.address("/", &[("page", "2")]);
         assert_eq!(address, "/?q=fraud%20DE&state=page&model=a%2Fb&page=2");
         assert_eq!(Filter::default().address("/", &[]), "/");
-        assert!(filter.is_known() && !Filter::of(Some("state=red")).is_known());
+        assert_eq!(filter.fault(), None);
+        let fault = |query: &str| Filter::of(Some(query)).fault().map(|(what, _)| what);
+        assert_eq!(fault("state=red").as_deref(), Some("no state `red`"));
+        // The same word again asks nothing new.
+        let many = |words: usize| (0..words).map(|i| format!("{i}+a+")).collect::<String>();
+        assert_eq!(fault(&format!("q={}", many(31))), None);
+        assert_eq!(
+            fault(&format!("q={}", many(32))).as_deref(),
+            Some("33 words in `q`")
+        );
     }
 
     #[test]

@@ -21,6 +21,9 @@ use serde_json::{Map, Value, json};
 
 /// Intervals until `endsAt`. Prometheus uses four as well (`rules/alerting.go`).
 const AHEAD: i64 = 4;
+/// Alerts of a request that sends them again: 200 kB or so, below the limit of any proxy. One that
+/// refused the request of all would let all of them end.
+const RESENT_MAX: usize = 64;
 
 /// An Alertmanager.
 pub struct Alertmanager {
@@ -104,9 +107,19 @@ impl Receiver for Alertmanager {
     }
 
     fn resend(&mut self, firing: &[Notification], now_ms: i64) -> Result<String, Failure> {
-        let alerts = firing.iter().map(|n| self.alert(n, now_ms));
-        let alerts = Value::Array(alerts.collect());
-        self.post.json(&alerts.to_string(), &[])
+        let mut result = Ok(String::new());
+        for some in firing.chunks(RESENT_MAX) {
+            let alerts = some.iter().map(|n| self.alert(n, now_ms));
+            let alerts = Value::Array(alerts.collect());
+            match self.post.json(&alerts.to_string(), &[]) {
+                Ok(said) if result.is_ok() => result = Ok(said),
+                Ok(_) => {}
+                // The others may be accepted.
+                Err(refused) if refused.is_permanent() => result = Err(refused),
+                Err(failed) => return Err(failed),
+            }
+        }
+        result
     }
 }
 
@@ -123,4 +136,69 @@ fn labels(notification: &Notification, severity: Severity) -> Value {
     let present = all.into_iter().filter(|(_, value)| !value.is_empty());
     let labels: Map<String, Value> = present.map(|(k, v)| (k.to_owned(), json!(v))).collect();
     Value::Object(labels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Kind;
+    use super::super::tests::{firing, options};
+    use super::*;
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::net::TcpListener;
+    use std::thread;
+
+    /// Sends so many alerts again to a server that answers with these statuses, in turn; how it
+    /// ended, and how many alerts each request had.
+    fn resent(alerts: u8, statuses: &'static [u16]) -> (Result<String, Failure>, Vec<usize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("its address");
+        let server = thread::spawn(move || {
+            let mut sizes = Vec::new();
+            for status in statuses {
+                let (stream, _) = listener.accept().expect("a client");
+                let mut reader = BufReader::new(stream);
+                let (mut length, mut line) = (0, String::new());
+                while line != "\r\n" {
+                    line.clear();
+                    reader.read_line(&mut line).expect("a head");
+                    let lower = line.to_lowercase();
+                    if let Some(text) = lower.strip_prefix("content-length:") {
+                        length = text.trim().parse().expect("a length");
+                    }
+                }
+                let mut body = vec![0; length];
+                reader.read_exact(&mut body).expect("a body");
+                let all: Vec<Value> = serde_json::from_slice(&body).expect("a list");
+                sizes.push(all.len());
+                let head = format!(
+                    "HTTP/1.1 {status} x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+                );
+                reader
+                    .get_mut()
+                    .write_all(head.as_bytes())
+                    .expect("it listens");
+            }
+            sizes
+        });
+        let mut options = options(&["a"]);
+        let sink = &mut options.sinks[0];
+        (sink.kind, sink.address) = (Kind::Alertmanager, format!("http://{address}"));
+        let mut receiver = Alertmanager::new(sink, &options.texts).expect("a client");
+        let all: Vec<Notification> = (0..alerts).map(|i| firing(i, 1)).collect();
+        let ended = receiver.resend(&all, 2);
+        (ended, server.join().expect("no panic"))
+    }
+
+    #[test]
+    fn alerts_are_sent_again_a_few_at_a_time_and_a_refusal_is_about_those_alone() {
+        let (ended, sizes) = resent(200, &[200, 413, 200, 200]);
+        assert!(ended.is_err_and(|failure| failure.is_permanent()));
+        assert_eq!(sizes, [64, 64, 64, 8]);
+        // The rest waits for one that may accept it later.
+        let (ended, sizes) = resent(200, &[200, 503]);
+        assert!(ended.is_err_and(|failure| !failure.is_permanent()));
+        assert_eq!(sizes, [64, 64]);
+        let (ended, sizes) = resent(65, &[200, 200]);
+        assert!(ended.is_ok() && sizes == [64, 1]);
+    }
 }

@@ -49,6 +49,8 @@ pub struct HistoryFile {
     whole_bytes: u64,
     /// Bytes that could not be read when it was opened.
     unread: u64,
+    /// A write failed: half a frame may be at its end, after which nothing would be read.
+    torn: bool,
 }
 
 impl HistoryFile {
@@ -72,6 +74,7 @@ impl HistoryFile {
             bytes: sound as u64,
             whole_bytes: sound as u64,
             unread: unread as u64,
+            torn: false,
         };
         if sound == 0 {
             open.file.write_all(MAGIC)?;
@@ -91,14 +94,15 @@ impl HistoryFile {
         for entry in entries {
             frame(entry, &mut frames)?;
         }
+        self.torn = true;
         self.file.write_all(&frames)?;
-        self.bytes += frames.len() as u64;
+        (self.torn, self.bytes) = (false, self.bytes + frames.len() as u64);
         Ok(())
     }
 
-    /// Whether most of the file is old.
-    pub fn is_long(&self) -> bool {
-        self.bytes > 2 * self.whole_bytes + SLACK_BYTES
+    /// Whether it must be written as a whole: most of it is old, or a write failed.
+    pub fn needs_rewrite(&self) -> bool {
+        self.torn || self.bytes > 2 * self.whole_bytes + SLACK_BYTES
     }
 
     /// Bytes of the file.
@@ -111,7 +115,9 @@ impl HistoryFile {
         let temporary = self.path.with_extension(aside::EXTENSION);
         let bytes = write_all(&temporary, history).inspect_err(|_| aside::remove(&temporary))?;
         fs::rename(&temporary, &self.path)?;
+        self.torn = true;
         (self.file, self.bytes, self.whole_bytes) = (appending(&self.path)?, bytes, bytes);
+        self.torn = false;
         Ok(())
     }
 }
@@ -267,6 +273,24 @@ mod tests {
         assert_eq!(points(path), (0, 8));
     }
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_write_that_fails_is_mended_by_the_next_one() {
+        let folder = TempDir::with_prefix("trueline-history-").expect("a folder");
+        let path = folder.path();
+        let history = History::default();
+        let mut file = HistoryFile::open(path, &history).expect("a new file");
+        let one = entry("a", 1);
+        history.observe(&one.stream, "5m", one.points[0].1);
+        file.file = appending(Path::new("/dev/full")).expect("a full disk");
+        assert!(file.append(std::slice::from_ref(&one)).is_err());
+        assert!(file.needs_rewrite());
+        file.rewrite(&history).expect("there is room again");
+        assert!(!file.needs_rewrite());
+        file.append(&[entry("a", 2)]).expect("written");
+        assert_eq!(points(path), (2, file.bytes()));
+    }
+
     #[test]
     fn a_file_that_is_mostly_old_is_written_again_without_loss() {
         let folder = TempDir::with_prefix("trueline-history-").expect("a folder");
@@ -275,11 +299,11 @@ mod tests {
         let mut file = HistoryFile::open(path, &history).expect("a new file");
         let one = entry("a", 1);
         history.observe(&one.stream, "5m", one.points[0].1);
-        while !file.is_long() {
+        while !file.needs_rewrite() {
             file.append(&vec![one.clone(); 1000]).expect("written");
         }
         file.rewrite(&history).expect("written");
-        assert!(file.bytes() < 200 && !file.is_long());
+        assert!(file.bytes() < 200 && !file.needs_rewrite());
         file.append(&[entry("a", 2)]).expect("written");
         assert_eq!(points(path), (2, file.bytes()));
     }

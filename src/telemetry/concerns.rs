@@ -25,6 +25,10 @@ pub const REJECTED_SHARE: f64 = 0.01;
 pub const ORPHANED_SHARE: f64 = 0.02;
 /// Share of late records beyond which a source is not well.
 pub const LATE_SHARE: f64 = 0.05;
+/// Share of rejected records beyond which hardly any is left.
+const REJECTED_PAGE: f64 = 0.99;
+/// Share of late records beyond which hardly any is left.
+const LATE_PAGE: f64 = 0.5;
 /// Predictions without an outcome from which it is noticed that none ever came.
 pub const ABSENT_MIN: u64 = 1000;
 /// Predictions that expire in ten minutes from which it is noticed that no outcome comes.
@@ -226,10 +230,7 @@ fn rejects(source: &SourceFacts, recent: Totals) -> Option<Concern> {
     (all || share > REJECTED_SHARE).then(|| Concern {
         source: source.name.clone(),
         rule: "TruelineRecordsRejected",
-        severity: match of.rejected == of.read {
-            true => Severity::Page,
-            false => Severity::Warn,
-        },
+        severity: severity(share > REJECTED_PAGE),
         words: match of.rejected == of.read {
             true => "all records are rejected".to_owned(),
             false => format!("{} of the records are rejected", percent(share)),
@@ -245,15 +246,19 @@ fn late(source: &SourceFacts, recent: Totals) -> Option<Concern> {
     (share > LATE_SHARE).then(|| Concern {
         source: source.name.clone(),
         rule: "TruelineRecordsLate",
-        severity: match most {
-            true => Severity::Page,
-            false => Severity::Warn,
-        },
+        severity: severity(share > LATE_PAGE),
         words: format!(
             "{} of the records came too late: later ones had sealed their panes, and they count in no window",
             percent(share)
         ),
     })
+}
+
+fn severity(page: bool) -> Severity {
+    match page {
+        true => Severity::Page,
+        false => Severity::Warn,
+    }
 }
 
 fn orphans(source: &SourceFacts, recent: Totals) -> Option<Concern> {
@@ -413,6 +418,14 @@ mod tests {
         let late = |n| [begin.clone(), (4, of(1000, n, 0, 0))];
         assert_eq!(rules(&late(50)), [""; 0]);
         assert_eq!(rules(&late(51)), ["TruelineRecordsLate"]);
+        // After a good month too, five minutes are enough for a page.
+        let severity = |n| {
+            let (before, now) = (of(1_000_000, 0, 0, 0), of(1_001_000, n, 0, 0));
+            let mut history = CountHistory::default();
+            history.observe(0, std::slice::from_ref(&before));
+            history.concerns(5 * MINUTE_MS, &[now])[0].severity
+        };
+        assert_eq!([500, 501].map(severity), [Severity::Warn, Severity::Page]);
         // Long ago, but nearly all that there is.
         let batch = [
             (0, of(20_001, 20_000, 0, 0)),
@@ -481,6 +494,7 @@ mod tests {
         let absent = rule("TruelineOutcomesAbsent");
         assert!(absent.contains(&format!("> {ABSENT_MIN}")) && absent.contains("severity: page"));
         let late = rule("TruelineRecordsLate");
-        assert!(late.contains(&format!("ratio_rate5m > {LATE_SHARE}")));
+        assert!(late.contains(&format!("ratio_rate5m > {LATE_SHARE} <= {LATE_PAGE}")));
+        assert!(rejected.contains(&format!("<= {REJECTED_PAGE}")));
     }
 }

@@ -43,7 +43,7 @@ pub const SERIES_MAX: usize = 250_000;
 pub const CELL_STREAMS_MAX: usize = 100;
 /// Series of a stream with a detector, besides those of its windows and bins, while no alarm
 /// stands.
-pub const STREAM_SERIES: usize = 16;
+pub const STREAM_SERIES: usize = 17;
 /// Series of a window of scores, without its cells; rare events have four more.
 pub const WINDOW_SERIES: usize = 51;
 
@@ -84,7 +84,8 @@ impl Default for Limits {
 pub struct HttpCounters {
     /// Open connections.
     pub open: AtomicU64,
-    /// Connections answered with 503 because the cap was reached.
+    /// Connections answered with 503 because the cap was reached, and those that were ended to make
+    /// room for a new one.
     pub refused: AtomicU64,
     /// Responses by status class: 2xx, 4xx, 5xx.
     pub responses: [AtomicU64; 3],
@@ -328,7 +329,8 @@ impl Published {
     }
 
     /// Parts that are not ready, with their reasons; empty if the program is ready. Before any part
-    /// is named the program is starting, which is not ready.
+    /// is named the program is starting, which is not ready. A loop that stands still is not ready
+    /// either: what it published last says nothing of now.
     pub fn missing(&self) -> BTreeMap<String, String> {
         let parts = lock(&self.parts);
         let mut missing: BTreeMap<String, String> = parts
@@ -337,6 +339,12 @@ impl Published {
             .collect();
         if parts.is_empty() {
             missing.insert("start".to_owned(), "no part has reported yet".to_owned());
+        }
+        drop(parts);
+        for (name, silence) in self.silent() {
+            let seconds = silence.as_secs();
+            let why = format!("it has not run for {seconds} s; what is shown is as old; see /live");
+            missing.insert(format!("loop {name}"), why);
         }
         if self.draining() {
             missing.insert("drain".to_owned(), "the program is stopping".to_owned());
@@ -369,12 +377,17 @@ impl Published {
             .collect()
     }
 
+    /// Loops that have not beaten within the limit, and for how long.
+    pub fn silent(&self) -> BTreeMap<String, Duration> {
+        let within = self.limits.live_within;
+        let mut silences = self.silences();
+        silences.retain(|_, silence| *silence > within);
+        silences
+    }
+
     /// Whether every loop has beaten within the limit. A program without loops is live.
     pub fn live(&self) -> bool {
-        let within = self.limits.live_within;
-        lock(&self.loops)
-            .values()
-            .all(|beat| beat.silence() <= within)
+        self.silent().is_empty()
     }
 
     /// Records the duration of one evaluation.
@@ -450,9 +463,11 @@ mod tests {
             std::hint::spin_loop();
         }
         assert!(!published.live());
+        published.ready("state");
+        assert!(published.missing()["loop engine"].contains("it has not run for"));
         beat.tick();
         published.end_beat("engine");
-        assert!(published.live());
+        assert!(published.live() && published.missing().is_empty());
     }
 
     #[test]

@@ -175,7 +175,8 @@ fn every_host_gives_a_process_longer_to_stop_than_it_takes_at_most() {
         for time in found {
             let seconds: u64 = time.trim_end_matches('s').parse().unwrap();
             let given = Duration::from_secs(seconds);
-            assert!(given >= Duration::from_secs(40), "{name}: {time}");
+            // 30 s for the engine and 10 s for open connections.
+            assert!(given > Duration::from_secs(40), "{name}: {time}");
         }
     }
 }

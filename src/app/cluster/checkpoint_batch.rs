@@ -1,7 +1,7 @@
 //! What is written of a shard to the topic of checkpoints, and the writing of a batch.
 
 use super::checkpoint_records::{self, CheckpointRecords, Known, MADE_AGAIN, begins_again};
-use super::cursor::{CheckpointCursor, Progress};
+use super::cursor::{CheckpointCursor, Progress, WHOLE};
 use super::foreign::{self, SeenClaim};
 use super::judge_topic::JudgeTopicWriter;
 use crate::collect::{Origin, PartitionId};
@@ -22,6 +22,23 @@ pub(super) struct Outgoing {
     pub(super) needs: u64,
     /// Number of the delta after the last one.
     pub(super) deltas_until: u64,
+    /// Number of the parts for judges.
+    pub(super) judges_number: u64,
+}
+
+impl Outgoing {
+    /// Says to the cursor that the checkpoint is in the topic: the next one goes into the other
+    /// slot.
+    pub(super) fn stored(&self, cursor: &mut CheckpointCursor, at_ms: i64) {
+        cursor.number = self.records.number;
+        let pieces = self.records.pieces.iter();
+        cursor.pieces.extend(pieces.map(|(piece, _)| *piece));
+        cursor.needed.push_back(self.needs);
+        if cursor.needed.len() > WHOLE {
+            cursor.needed.pop_front();
+        }
+        cursor.at_ms = Some(at_ms);
+    }
 }
 
 /// Shards to be written.
@@ -35,6 +52,8 @@ pub(super) struct Batch {
 pub(super) struct Answer {
     pub(super) sent: Vec<Outgoing>,
     pub(super) result: Result<(), String>,
+    /// The checkpoints are in the topic, whatever failed after them.
+    pub(super) stored: bool,
     pub(super) took: Duration,
     pub(super) bytes: u64,
     /// Claims that others have written among our records.
@@ -85,6 +104,7 @@ pub(super) fn outgoing(
         },
         progress,
         needs,
+        judges_number: cursor.judges_number + 1,
     })
 }
 
@@ -122,7 +142,8 @@ impl BatchWriter {
             let known = self.known.entry(*state_partition).or_insert(-1);
             *known = written.iter().copied().fold(*known, i64::max);
         }
-        let claims = match written.is_ok() {
+        let stored = written.is_ok();
+        let claims = match stored {
             true => self.foreign.find(&batch.epochs, offsets),
             false => Vec::new(),
         };
@@ -133,7 +154,9 @@ impl BatchWriter {
                 !later.any(|c| (o.records.epoch + 1..*head).contains(&c.offset))
             };
             let current = batch.shards.iter().zip(sent.heads.iter().copied());
-            let current = current.filter(counts).map(|(o, _)| &o.records);
+            let current = current
+                .filter(counts)
+                .map(|(o, _)| (&o.records, o.judges_number));
             match judges.write(current) {
                 Ok(bytes) => sent.bytes += bytes,
                 Err(why) => written = Err(why),
@@ -143,6 +166,7 @@ impl BatchWriter {
             result: written.as_ref().map(|_| ()).map_err(Clone::clone),
             bytes: written.map_or(0, |sent| sent.bytes),
             sent: batch.shards,
+            stored,
             claims,
             took: start.elapsed(),
         }

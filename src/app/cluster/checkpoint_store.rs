@@ -15,7 +15,7 @@
 //! the topic has no checkpoint of it: it is then another topic, or it was emptied.
 
 use super::checkpoint_batch::{Answer, Batch, BatchWriter, Outgoing, outgoing};
-use super::cursor::{CheckpointCursor, Superseded, WHOLE};
+use super::cursor::{CheckpointCursor, Superseded};
 use super::foreign::ForeignClaims;
 use super::judge_topic::JudgeTopicWriter;
 use super::leaving::Leaving;
@@ -342,27 +342,25 @@ impl CheckpointStore {
             let Some(cursor) = cursor.filter(|c| c.epoch == sent.records.epoch) else {
                 continue;
             };
-            if answer.result.is_err() {
-                let newer = std::mem::take(&mut cursor.unwritten);
-                cursor.unwritten = sent.records.pieces.into_iter().chain(newer).collect();
-                cursor.old.extend(sent.records.drops);
-                shard.into_iter().for_each(LocalShard::deltas_not_stored);
+            if answer.stored {
+                sent.stored(cursor, at_ms);
+            }
+            if answer.result.is_ok() {
+                cursor.written = Some(sent.progress);
+                cursor.judges_number = sent.judges_number;
+                if let Some(shard) = shard {
+                    shard.deltas_stored(sent.deltas_until);
+                }
+                positions.extend(sent.positions);
                 continue;
             }
-            cursor.number = sent.records.number;
-            cursor
-                .pieces
-                .extend(sent.records.pieces.iter().map(|(piece, _)| *piece));
-            cursor.needed.push_back(sent.needs);
-            if cursor.needed.len() > WHOLE {
-                cursor.needed.pop_front();
+            if !answer.stored {
+                let newer = std::mem::take(&mut cursor.unwritten);
+                cursor.unwritten = sent.records.pieces.into_iter().chain(newer).collect();
             }
-            cursor.written = Some(sent.progress);
-            cursor.at_ms = Some(at_ms);
-            if let Some(shard) = shard {
-                shard.deltas_stored(sent.deltas_until);
-            }
-            positions.extend(sent.positions);
+            // Keys of parts for judges may be among them.
+            cursor.old.extend(sent.records.drops);
+            shard.into_iter().for_each(LocalShard::deltas_not_stored);
         }
         Written {
             result: answer.result.map(|()| positions),

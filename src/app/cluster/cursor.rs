@@ -28,6 +28,9 @@ pub struct CheckpointCursor {
     pub(super) superseded: Option<Superseded>,
     /// Number of the last checkpoint that was written.
     pub(super) number: u64,
+    /// The same of the parts for judges, which may fail where the checkpoint itself is written.
+    /// Their slots alternate by a number of their own: the last whole part stays.
+    pub(super) judges_number: u64,
     /// Which epoch wrote each stretch of the journal, oldest first.
     pub(super) journal_epochs: Vec<JournalRange>,
     /// Pieces of the journal that lie in the topic.

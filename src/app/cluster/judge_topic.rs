@@ -71,24 +71,26 @@ impl JudgeTopicWriter {
         })
     }
 
-    /// Writes the parts of these checkpoints; answers the bytes.
+    /// Writes the parts of these checkpoints, under these numbers; answers the bytes.
     pub(super) fn write<'c>(
         &mut self,
-        checkpoints: impl Iterator<Item = &'c CheckpointRecords>,
+        checkpoints: impl Iterator<Item = (&'c CheckpointRecords, u64)>,
     ) -> Result<u64, String> {
         if !self.found {
             ensure(self.reader.as_mut(), &self.state_topic, self.partitions)
                 .map_err(|error| error.to_string())?;
             self.found = true;
         }
-        let all: Vec<CheckpointRecords> = checkpoints.flat_map(|c| self.parts(c)).collect();
+        let all: Vec<CheckpointRecords> = checkpoints
+            .flat_map(|(c, number)| self.parts(c, number))
+            .collect();
         let (mut offsets, known) = (BTreeMap::new(), BTreeMap::new());
         let writer = self.writer.as_ref();
         let sent = checkpoint_records::write(writer, all.iter(), &mut offsets, &known);
         Ok(sent?.bytes)
     }
 
-    fn parts(&self, c: &CheckpointRecords) -> impl Iterator<Item = CheckpointRecords> {
+    fn parts(&self, c: &CheckpointRecords, number: u64) -> impl Iterator<Item = CheckpointRecords> {
         let whole = &c.checkpoint;
         let parts = parts(&whole.snapshot, whole.deltas.as_ref(), self.partitions);
         // No part has more keys than the whole, and none has a journal.
@@ -99,7 +101,7 @@ impl JudgeTopicWriter {
                 state_partition,
                 prefix: c.prefix.clone(),
                 epoch: c.epoch,
-                number: c.number,
+                number,
                 checkpoint: PartitionCheckpoint {
                     snapshot,
                     deltas,

@@ -23,6 +23,7 @@ mod backlog;
 mod deltas;
 mod judges;
 mod notified;
+mod slots;
 
 /// An empty topic that numbers what is written.
 #[derive(Debug, Default, Clone)]

@@ -10,7 +10,7 @@ use crate::app::outputs::publish;
 use crate::app::outputs::snapshots::Written;
 use crate::app::restore::STATE;
 use crate::monitor::Snapshot;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes of journals that may wait for the disk in memory before the consumers pause.
 pub(super) const UNWRITTEN_MAX: usize = 256 << 20;
@@ -22,6 +22,9 @@ const SAVE_PAUSE: Duration = Duration::from_secs(1);
 /// The published part that is not ready while the starts of partitions are not stored.
 const STARTS: &str = "start offsets";
 
+/// Least time for which a write may be under way without a word.
+const LONG_WRITE: Duration = Duration::from_secs(60);
+
 impl EngineLoop {
     /// Hands the state to be written: shards to the state topic, or a snapshot to the disk with
     /// what the journals have gained, and with the names of the topics that it numbers.
@@ -30,6 +33,7 @@ impl EngineLoop {
             return;
         }
         self.unwritten += self.topology.journal_bytes();
+        self.timers.save_began = Instant::now();
         let engine = match &mut self.topology {
             Topology::Single(engine) => engine,
             moving if moving.may_move() => return moving.write(),
@@ -54,10 +58,7 @@ impl EngineLoop {
         self.unwritten = written.unwritten;
         self.pause_while_unwritten();
         publish::snapshot(&self.published, written);
-        let (part, what) = match self.topology.may_move() {
-            true => ("state topic", "checkpoints"),
-            false => (STATE, "snapshots"),
-        };
+        let (part, what) = self.saved_part();
         match &written.result {
             Err(why) => {
                 let why = format!("{what} cannot be written: {why}");
@@ -71,6 +72,25 @@ impl EngineLoop {
                 let consumers = self.consumers.iter_mut();
                 consumers.for_each(|consumer| consumer.commit(positions));
             }
+        }
+    }
+
+    /// The published part of what is saved, and what that is.
+    fn saved_part(&self) -> (&'static str, &'static str) {
+        match self.topology.may_move() {
+            true => ("state topic", "checkpoints"),
+            false => (STATE, "snapshots"),
+        }
+    }
+
+    /// Says that a write hangs: its disk or broker neither takes it nor fails.
+    pub(super) fn publish_long_write(&self) {
+        let under_way = self.timers.save_began.elapsed();
+        if self.is_writing() && under_way > LONG_WRITE.max(2 * self.snapshot_every) {
+            let (part, what) = self.saved_part();
+            let seconds = under_way.as_secs();
+            let why = format!("{what}: a write has been under way for {seconds} s");
+            self.published.not_ready(part, &why);
         }
     }
 

@@ -6,7 +6,6 @@ use crate::app::ingest::config;
 use crate::app::outputs::snapshots::Written;
 use crate::app::{App, Setup};
 use crate::telemetry::facts::SinkFacts;
-use std::time::Instant;
 use tempfile::TempDir;
 
 const CONFIG: &str = r#"
@@ -85,6 +84,28 @@ fn ready_says_that_snapshots_cannot_be_written_until_one_is() {
     let said = why(&engine).expect("it is named");
     assert_eq!(said, "snapshots cannot be written: no space left");
     engine.save_and_wait().expect("there is space");
+    assert_eq!(why(&engine), None);
+    engine.end().expect("it ends in order");
+}
+
+#[test]
+fn ready_says_that_a_write_hangs_until_it_ends() {
+    let (_folder, mut engine) = started(CONFIG);
+    let why = |engine: &EngineLoop| engine.published.missing().get("state").cloned();
+    engine.save_and_wait().expect("there is space");
+    engine.save();
+    engine.publish_long_write();
+    assert_eq!(why(&engine), None);
+    let (now, ago) = (Instant::now(), Duration::from_secs(3600));
+    engine.timers.save_began = now
+        .checked_sub(ago)
+        .expect("a machine that is up for an hour");
+    engine.publish_long_write();
+    let said = why(&engine).expect("it is named");
+    assert!(said.contains("under way for 3600 s"), "{said}");
+    engine.wait_saved().expect("a write").expect("it ends");
+    assert_eq!(why(&engine), None);
+    engine.publish_long_write();
     assert_eq!(why(&engine), None);
     engine.end().expect("it ends in order");
 }

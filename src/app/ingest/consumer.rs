@@ -398,8 +398,9 @@ impl Handler for SourceHandler<'_> {
         );
         self.source.assignment_changed = true;
         self.source.stopped.insert(partition, why.to_owned());
-        // It must not hold the watermark of the others back.
-        self.on_partition(partition, PartitionEvent::LeftOut);
+        // It must not hold the watermark of the others back, nor do so again once records that
+        // wait for a schema are counted.
+        self.after_queued(partition, PartitionEvent::LeftOut);
     }
 
     fn gone(&mut self, partition: Partition) {

@@ -26,6 +26,8 @@ use crate::telemetry::history::HistoryAlert;
 
 /// Time between two writes.
 const FLUSH: Duration = Duration::from_secs(2);
+/// Pause after a write that failed: the next one is the whole history.
+const RETRY: Duration = Duration::from_secs(60);
 /// Entries that may wait for the thread: ten thousand streams with all their windows.
 const WAITING_MAX: usize = 50_000;
 /// Time between two searches for streams that are gone.
@@ -170,6 +172,8 @@ fn write(
 ) {
     let (mut flushed, mut forgot) = (Instant::now(), Instant::now());
     let mut waiting = BTreeMap::new();
+    // When a write failed: the next one is the whole history, and is not tried at once.
+    let mut failed: Option<Instant> = None;
     loop {
         let ended = match inbox.recv_timeout(FLUSH) {
             Ok(entry) => {
@@ -182,18 +186,15 @@ fn write(
         if ended || flushed.elapsed() >= FLUSH {
             flushed = Instant::now();
             let gained: Vec<HistoryEntry> = std::mem::take(&mut waiting).into_values().collect();
-            let lost = file.as_mut().is_some_and(|file| {
+            let pauses = failed.is_some_and(|at| at.elapsed() < RETRY) && !ended;
+            if let Some(file) = file.as_mut().filter(|_| !pauses) {
                 let written = flush(file, &gained, directory, published);
                 shared.bytes.store(file.bytes(), Ordering::Relaxed);
-                if let Err(error) = &written {
+                failed = written.is_err().then(Instant::now);
+                if let Err(error) = written {
                     shared.errors.fetch_add(1, Ordering::Relaxed);
-                    crate::warn_limited!(%error, "history not written; it continues in memory");
+                    crate::warn_limited!(%error, "history not written; it is kept in memory, and written as a whole later");
                 }
-                written.is_err()
-            });
-            if lost {
-                // Half a frame may be there, after which nothing would be read.
-                file = None;
             }
         }
         if forgot.elapsed() >= FORGET {
@@ -217,7 +218,7 @@ fn flush(
     if let Some(why) = directory.fault() {
         return Err(std::io::Error::other(why));
     }
-    match file.is_long() {
+    match file.needs_rewrite() {
         true => file.rewrite(&published.history),
         false => file.append(gained),
     }

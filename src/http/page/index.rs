@@ -2,6 +2,7 @@
 //!
 //! A page holds [`ROWS`] rows, so that it stays below 100 kB however many streams there are.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ pub fn index(published: &Published, query: Option<&str>, now_ms: i64) -> String 
     let page = path::query(query, "page").and_then(|p| p.parse().ok());
     let page: usize = page.unwrap_or(1).clamp(1, PAGES_MAX);
     match rows.is_empty() {
-        true => body.push_str(nothing(published, &filter)),
+        true => body.push_str(&nothing(published, &filter)),
         false if by_model => models(&filter, &rows, page, &mut body),
         false => streams(&filter, &rows, page, &mut body),
     }
@@ -51,17 +52,18 @@ pub fn index(published: &Published, query: Option<&str>, now_ms: i64) -> String 
 }
 
 /// Why there is no row.
-fn nothing(published: &Published, filter: &Filter) -> &'static str {
-    if !filter.is_known() {
-        return "<p>There is no such state: use page, warn, firing, pending, miscalibrated, undecided or calibrated.</p>";
+fn nothing(published: &Published, filter: &Filter) -> Cow<'static, str> {
+    if let Some((what, hint)) = filter.fault() {
+        return format!("<p>This cannot be asked: {}; {hint}.</p>", escape(&what)).into();
     }
     if published.facts().role == Role::Worker {
-        return "<p>This process counts. The process that judges shows the streams.</p>";
+        return "<p>This process counts. The process that judges shows the streams.</p>".into();
     }
-    match *filter == Filter::default() && published.reports().is_empty() {
+    let none = match *filter == Filter::default() && published.reports().is_empty() {
         true => "<p>No stream has been judged yet. A stream appears with its first window.</p>",
         false => "<p>No stream is like that. <a href=/>All streams</a></p>",
-    }
+    };
+    none.into()
 }
 
 /// The counts, and whether the program is well.

@@ -116,8 +116,9 @@ spec:
               containerPort: 9464
           # A loop that stands still is started again; a broker that is away is not a reason to.
           {{- if ne .role "single" }}
-          # A process that takes partitions over waits up to `restore_within` (30 s) for each, one after the
-          # other, and /live fails after 30 s. It has five minutes: a slow state topic must not end it.
+          # /live fails after 30 s without a heartbeat. The loop has none while it unpacks a checkpoint
+          # (seconds), nor while it waits until a slow state topic holds where new partitions begin (40 s
+          # at most). So the process has a minute more.
           {{- end }}
           livenessProbe:
             httpGet:
@@ -126,7 +127,7 @@ spec:
             initialDelaySeconds: 10
             periodSeconds: 10
             timeoutSeconds: 5
-            failureThreshold: {{ ternary 3 30 (eq .role "single") }}
+            failureThreshold: {{ ternary 3 6 (eq .role "single") }}
           readinessProbe:
             httpGet:
               path: /ready

@@ -15,8 +15,6 @@ use crate::telemetry::Published;
 /// wait for its metadata forever. All state is on disk by then, and the group notices after a
 /// session timeout.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
-/// How long the last dead letters may take to leave.
-const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 
 impl SourceConsumer {
     /// Pauses while the disk is behind, something must be stored first (`unsaved`), or the schema
@@ -138,10 +136,10 @@ impl SourceConsumer {
         }
     }
 
-    /// Sends the last dead letters.
-    pub fn flush(&self) {
+    /// Sends the last dead letters, within this time.
+    pub fn flush(&self, within: Duration) {
         if let Some(dead_letters) = &self.source.records.dead_letters
-            && !dead_letters.flush(FLUSH_WITHIN)
+            && !dead_letters.flush(within)
         {
             tracing::error!("some dead letters could not be sent in time");
         }
