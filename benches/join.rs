@@ -10,7 +10,8 @@ use std::collections::HashMap;
 use std::hint::black_box;
 use std::time::Instant;
 use trueline::collect::join::{
-    JoinPlan, Joiner, Key, Labelled, MaturityEvent, Missing, NewPrediction, Repeated, RowLayout,
+    JoinPlan, Joiner, Key, MaturityEvent, Missing, NewPrediction, OutcomeResult, Repeated,
+    RowLayout,
 };
 use trueline::stats::fixed::Score;
 
@@ -100,8 +101,8 @@ fn main() {
     let start = Instant::now();
     for i in (0..n).rev().step_by(4) {
         let key = Key::new(Some("m"), id(i).as_bytes());
-        let end = joiner.label(&plan, key, None, i64::MAX / 2, 1, &[2], 0, |_| ());
-        assert_eq!(end, Labelled::Matched);
+        let end = joiner.observe_outcome(&plan, key, None, i64::MAX / 2, 1, &[2], 0, |_| ());
+        assert_eq!(end, OutcomeResult::Matched);
     }
     report("outcomes matched, newest first", n / 4, start);
     let bytes = drain(&mut joiner, &mut segments);

@@ -13,7 +13,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 use trueline::collect::join::{
-    JoinPlan, Joins, Key, Labelled, MaturityEvent, Missing, NewPrediction, Repeated, RowLayout,
+    JoinPlan, Joins, Key, MaturityEvent, Missing, NewPrediction, OutcomeResult, Repeated, RowLayout,
 };
 use trueline::stats::fixed::Score;
 use trueline::stats::rng::Rng;
@@ -94,7 +94,7 @@ impl Feed {
     }
 
     /// An outcome for one of those pending up to `i`.
-    fn label(&mut self, i: u64) -> Labelled {
+    fn observe_outcome(&mut self, i: u64) -> OutcomeResult {
         let reach = if self.rng.uniform() < 0.9 {
             self.n / 10
         } else {
@@ -103,7 +103,7 @@ impl Feed {
         let back = (self.rng.uniform() * reach.min(i) as f64) as u64;
         let key = key(i - back);
         self.joins
-            .label(0, 0, key, None, i64::MAX / 2, 1, &[2], |_, _| ())
+            .observe_outcome(0, 0, key, None, i64::MAX / 2, 1, &[2], |_, _| ())
     }
 
     fn mature(&mut self, watermark_ms: i64) -> u64 {
@@ -144,7 +144,7 @@ fn run(n: u64, cap: usize) {
     report("held", n, start, &store, &feed.joins);
     let start = Instant::now();
     for i in 0..n / 10 {
-        black_box(feed.label(n - 1));
+        black_box(feed.observe_outcome(n - 1));
         if i % 500_000 == 0 {
             keep(&mut feed.joins);
         }
@@ -160,7 +160,7 @@ fn run(n: u64, cap: usize) {
     let more = n / 10;
     for i in n..n + more {
         feed.predict(i);
-        black_box(feed.label(i));
+        black_box(feed.observe_outcome(i));
         if i % 1000 == 0 {
             feed.mature((i - n) as i64 * feed.step);
         }

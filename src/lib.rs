@@ -41,14 +41,14 @@
 //!   late since it was given (revised outcomes, panes of partitions that are behind).
 //! * Every record ends in exactly one disposition, and is counted once.
 //! * A snapshot holds sums and offsets of one moment: nothing is lost and nothing counts twice.
-//! * The core (floors 0 to 2) has no clock, socket, file or log, and does not panic. It starts no
+//! * The core (layers 0 to 2) has no clock, socket, file or log, and does not panic. It starts no
 //!   thread: [`judge::runtime`] uses those that a process lends, and keeps their results in order.
-//! * A module imports from its own floor (its layer in the table below) or a lower one, and files
-//!   have no import cycles; `tests/repo/floors.rs` and `cycles.rs` check both in the source.
+//! * A module imports from its own layer (see the table below) or a lower one, and files
+//!   have no import cycles; `tests/repo/layers.rs` and `cycles.rs` check both in the source.
 //!
 //! # Modules, in reading order
 //!
-//! | floor | module | holds |
+//! | layer | module | holds |
 //! |---|---|---|
 //! | 0 | [`stats`] | scores, cells, estimators, tests; pure mathematics |
 //! | 1 | [`window`] | event time: panes, packed sums, windows |
@@ -61,7 +61,7 @@
 //! | 3 | [`decode`], [`registry`] | records to checked events; schemas |
 //! | 3 | [`kafka`], [`store`] | the broker; snapshots and checkpoints |
 //! | 3 | [`telemetry`], [`http`], [`notify`] | published state, metrics, logs; pages; notifications |
-//! | 4 | [`config`] | one file to the options of every floor |
+//! | 4 | [`config`] | one file to the options of every layer |
 //! | 5 | [`app`] | the wiring: threads, clocks, the engine loop, processes that share partitions |
 //! | 5 | [`cli`], [`demo`], [`reproduce`] | the commands, a demonstration, the papers' experiments |
 

@@ -1,4 +1,4 @@
-//! Floor 1: alerts as such, without what raised them or who is notified.
+//! Layer 1: alerts as such, without what raised them or who is notified.
 //!
 //! [`machine`] is the life of an alert, one total function; [`matcher`] says which alerts are
 //! meant, by their labels; [`silences`] holds silences and acknowledgements.

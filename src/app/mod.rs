@@ -1,6 +1,6 @@
-//! Floor 5: wiring.
+//! Layer 5: wiring.
 //!
-//! [`crate::monitor`] connects the pure stages; this floor connects them to brokers, disks and
+//! [`crate::monitor`] connects the pure stages; this layer connects them to brokers, disks and
 //! HTTP. A [`Setup`] (from the configuration) becomes an [`App`] that is bound but does not run
 //! yet: its state directory is locked, its snapshot restored, its port taken, its consumers
 //! created. Errors at the start appear there, with a message. After that, [`App::run`] ends only
@@ -31,6 +31,7 @@ pub mod engine_loop;
 mod error;
 pub mod events;
 pub mod ingest;
+mod journal_prefetch;
 pub mod outputs;
 mod pool;
 mod reload;
@@ -38,7 +39,6 @@ pub mod replay;
 mod restore;
 mod run;
 pub mod sample;
-mod segments;
 mod setup;
 mod stop;
 #[cfg(test)]

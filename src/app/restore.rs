@@ -14,9 +14,9 @@ use super::cluster::options::{CheckpointOptions, FollowerOptions};
 use super::cluster::topology::Topology;
 use super::dropped::{READ_AGAIN, report_dropped};
 use super::error::AppError;
+use super::journal_prefetch::JournalPrefetch;
 use super::outputs::state_dir::StateDir;
 use super::pool::Pool;
-use super::segments::Segments;
 use super::setup::Setup;
 use crate::collect::join::JoinState;
 use crate::config::{Config, SourceOptions, Verdicts};
@@ -163,7 +163,7 @@ fn restore_engine(
     let topics = snapshot.rebind(&topics);
     let room = Some((Arc::clone(spill) as _, 1));
     let restored = thread::scope(|scope| {
-        let segments = Segments::read(scope, dir, snapshot.joins.clone())?;
+        let segments = JournalPrefetch::read(scope, dir, snapshot.joins.clone())?;
         let segment = |state: &JoinState, mark: usize| {
             let segment = segments.next(state, mark);
             published.not_ready(STATE, &format!("loading, {} %", segments.percent()));

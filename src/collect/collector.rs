@@ -24,7 +24,7 @@ use super::join::{JoinPlan, Joins};
 use super::pairing::Pairing;
 use super::partition::Partitions;
 use super::rank::Rows;
-use super::segment::Part;
+use super::segment::SegmentKind;
 use super::shape::{ModelShape, project, unnamed_models};
 use super::stream::{IN_STEP_PANES, OpenRoom, PaneDelta, Stream};
 use super::streams::Streams;
@@ -184,7 +184,7 @@ impl Collector {
             _ if !self.partitions.advance(origin) => Disposition::Replayed,
             SourceKind::Plain => self.observe_alone(origin.source, event),
             SourceKind::Deduplicated => self.observe_once(at, offset, event),
-            SourceKind::Joined(join) => self.expect(join, at, offset, event),
+            SourceKind::Joined(join) => self.observe_prediction(join, at, offset, event),
         };
         self.counters.source_mut(origin.source).count(end);
         if end != Disposition::Observed {
@@ -225,7 +225,7 @@ impl Collector {
 
     #[inline]
     fn observe_alone(&mut self, source: u16, event: &Event<'_>) -> Disposition {
-        if !believes(event.time_ms, event.arrival_ms, self.caps.future_max_ms) {
+        if !is_plausible_time(event.time_ms, event.arrival_ms, self.caps.future_max_ms) {
             return Disposition::Rejected(Reason::TimeOutOfRange);
         }
         match self.stream_of(event, false) {
@@ -262,7 +262,7 @@ impl Collector {
         if long(event.model) || long(event.version) || long(event.segment) {
             return Err(Reason::TooLarge);
         }
-        if Part::of(event.segment).is_derived() {
+        if SegmentKind::of(event.segment).is_derived() {
             return Err(Reason::Malformed);
         }
         let model = self.model_of(event.model).ok_or(Reason::UnknownModel)?;
@@ -297,7 +297,7 @@ impl Collector {
                 return Disposition::Refused(refusal);
             }
             stream.saw(time);
-            if stream.part == Part::Other {
+            if stream.kind == SegmentKind::Other {
                 self.counters.source_mut(source).other += 1;
             }
         } else if let Err(end) = self.add_slow(source, slot, event, only) {
@@ -353,7 +353,7 @@ impl Collector {
         });
         taken.map_err(Disposition::Refused)?;
         stream.saw(time);
-        let other = stream.part == Part::Other;
+        let other = stream.kind == SegmentKind::Other;
         if renormalised || other {
             let source = self.counters.source_mut(source);
             source.renormalised += u64::from(renormalised);
@@ -475,7 +475,7 @@ fn source_kinds(joins: &[JoinPlan], ids: &[IdPlan]) -> Vec<SourceKind> {
 
 /// Whether the event time is in this century and not too far ahead of the event's arrival.
 #[inline]
-pub(super) fn believes(time_ms: i64, arrival_ms: Option<i64>, ahead_max_ms: i64) -> bool {
+pub(super) fn is_plausible_time(time_ms: i64, arrival_ms: Option<i64>, ahead_max_ms: i64) -> bool {
     let ahead = |arrival: i64| time_ms > arrival.saturating_add(ahead_max_ms);
     EVENT_TIMES_MS.contains(&time_ms) && !arrival_ms.is_some_and(ahead)
 }

@@ -19,7 +19,7 @@ use strum::{AsRefStr, IntoStaticStr, VariantArray};
 /// milliseconds.
 pub const EVENT_TIMES_MS: Range<i64> = 946_684_800_000..4_102_444_800_000;
 
-/// A decoded record.
+/// A decoded prediction, with its outcome where the record has one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Event<'a> {
     /// Name of the model; it is an error to leave it empty (the record is rejected).
@@ -47,7 +47,7 @@ pub struct Event<'a> {
 
 /// A decoded outcome in a record of its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Label<'a> {
+pub struct OutcomeRecord<'a> {
     /// Name of the model, where ids are unique within a model only.
     pub model: Option<&'a str>,
     /// Id of the prediction; it is an error to leave it empty (the record is rejected).

@@ -1,4 +1,4 @@
-//! Floor 2: the first stage, from decoded events to the sums of sealed panes.
+//! Layer 2: the first stage, from decoded events to the sums of sealed panes.
 //!
 //! The [`collector`] is the stage itself, with a file below it for each thing that it does besides
 //! taking events into panes. In reading order:
@@ -47,13 +47,15 @@ pub use caps::Caps;
 pub use collector::{Collector, MaturedVector};
 pub use counters::{Counters, SourceCounters};
 pub use deduplication::IdPlan;
-pub use event::{Disposition, EVENT_TIMES_MS, Event, Label, Origin, PartitionId, Reason, Refusal};
+pub use event::{
+    Disposition, EVENT_TIMES_MS, Event, Origin, OutcomeRecord, PartitionId, Reason, Refusal,
+};
 pub use key::{Key, Named, Names};
 pub use last_seen::LastSeen;
 pub use pairing::{PairCounts, PairShape, Pairing, PairingState};
 pub use partition::{PartitionState, Partitions};
 pub use rank::rank;
-pub use segment::{OTHER, Part, ROLL_UP, Segmenting};
+pub use segment::{OTHER, ROLL_UP, SegmentKind, Segmenting};
 pub use shape::ModelShape;
 pub use stream::{PaneDelta, Stream};
 pub use streams::{Slots, Streams};

@@ -35,7 +35,7 @@ impl Default for Segmenting {
 
 /// What a stream is in its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum SegmentKind {
     /// A segment.
     Segment,
     /// Events of sources without segments.
@@ -46,24 +46,24 @@ pub enum Part {
     RollUp,
 }
 
-impl Part {
-    /// The part of that segment's name.
-    pub fn of(segment: &str) -> Part {
+impl SegmentKind {
+    /// The kind of that segment's name.
+    pub fn of(segment: &str) -> SegmentKind {
         match segment {
-            "" => Part::Unsegmented,
-            ROLL_UP => Part::RollUp,
-            OTHER => Part::Other,
-            _ => Part::Segment,
+            "" => SegmentKind::Unsegmented,
+            ROLL_UP => SegmentKind::RollUp,
+            OTHER => SegmentKind::Other,
+            _ => SegmentKind::Segment,
         }
     }
 
     /// Whether no record may name it.
     pub fn is_derived(self) -> bool {
-        matches!(self, Part::Other | Part::RollUp)
+        matches!(self, SegmentKind::Other | SegmentKind::RollUp)
     }
 
     /// Whether a roll-up counts its events.
     pub fn is_rolled_up(self) -> bool {
-        matches!(self, Part::Segment | Part::Other)
+        matches!(self, SegmentKind::Segment | SegmentKind::Other)
     }
 }

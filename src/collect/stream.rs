@@ -13,7 +13,7 @@
 use super::event::Refusal;
 use super::key::{Key, Named};
 use super::last_seen::LastSeen;
-use super::segment::Part;
+use super::segment::SegmentKind;
 use crate::stats::algebra::Overflow;
 use crate::stats::attribute::Attribute;
 use crate::stats::axis::Grid;
@@ -118,7 +118,7 @@ pub struct Stream {
     /// Its last event.
     pub last: LastSeen,
     /// What it is among the segments of its version.
-    pub part: Part,
+    pub kind: SegmentKind,
     /// Events that came too late since a pane was last sealed.
     pub late: u64,
     /// Predictions that are not mature.
@@ -141,7 +141,7 @@ impl Stream {
     pub fn new(model: usize, key: Key) -> Stream {
         Stream {
             model,
-            part: Part::of(key.segment()),
+            kind: SegmentKind::of(key.segment()),
             key,
             last: LastSeen::before(i64::MIN),
             late: 0,

@@ -28,7 +28,7 @@
 //! slot by borrowed names; a `HashMap` would need an owned key for each look-up.
 
 use super::key::{Key, Named, Names};
-use super::segment::{OTHER, Part, Segmenting};
+use super::segment::{OTHER, SegmentKind, Segmenting};
 use super::shape::ModelShape;
 use super::stream::Stream;
 use hashbrown::HashTable;
@@ -111,7 +111,7 @@ impl Streams {
         }
         let slot = self.slots.find(names)?;
         // Only its group leads to `other`: no record has its names.
-        if self.get(slot)?.part.is_derived() {
+        if self.get(slot)?.kind.is_derived() {
             return None;
         }
         (self.last, self.taken) = (slot, slot);
@@ -205,10 +205,10 @@ impl Streams {
         self.change(at, |group| {
             views = group.views;
             group.members -= 1;
-            if gone.part == Part::Other {
+            if gone.kind == SegmentKind::Other {
                 group.other = None;
             } else {
-                group.segments -= usize::from(gone.part == Part::Segment);
+                group.segments -= usize::from(gone.kind == SegmentKind::Segment);
             }
         });
         self.count -= views;
@@ -245,7 +245,7 @@ impl Streams {
         let Some(stream) = self.slots.get(slot) else {
             return;
         };
-        let (names, part) = (stream.key.names(), stream.part);
+        let (names, kind) = (stream.key.names(), stream.kind);
         let at = match self.groups.find(&names.group()) {
             Some(at) => at,
             None => self.groups.insert(Group::new(&names, shape)),
@@ -253,10 +253,10 @@ impl Streams {
         self.count += shape.views.len();
         self.change(at, |group| {
             group.members += 1;
-            if part == Part::Other {
+            if kind == SegmentKind::Other {
                 group.other = Some(slot);
             } else {
-                group.segments += usize::from(part == Part::Segment);
+                group.segments += usize::from(kind == SegmentKind::Segment);
             }
         });
     }

@@ -31,7 +31,7 @@
 //! For clustered events a pane has up to 64 groups of clusters of 64 cells more, of 25 bytes open
 //! and [`CLUSTER_PACKED_CELL_BYTES`] packed; the pane of a single event takes 32 bytes more.
 //!
-//! 16 bytes exceed the measured size of a packed cell (5 to 11 bytes, see the window floor). 48
+//! 16 bytes exceed the measured size of a packed cell (5 to 11 bytes, see the window layer). 48
 //! bytes are the size of an unpacked one if a sixteenth of the cells have more than 2¹⁵ events
 //! each; the others take 32 bytes. A stream whose scores touch few cells costs proportionally less.
 //!

@@ -77,7 +77,7 @@ fn single_scores(
          record would be rejected"
     );
     let remedy = "add \"binary\" to `views`, or write `probabilities` or `class_probabilities` in [source.fields]";
-    let at = record.given_place(&["views", "classes"]);
+    let at = record.given_position(&["views", "classes"]);
     problems.add(at.unwrap_or(record.at), what, remedy);
 }
 

@@ -14,7 +14,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::keys::{self, SECTIONS};
-use super::problem::{Place, Problems};
+use super::problem::{Problems, TextPosition};
 use super::schema::{Key, Kind, Preset, Section};
 use super::value::{Outside, Value, nearest};
 use super::value_reader::ValueReader;
@@ -25,7 +25,7 @@ pub struct Entry {
     /// The value; [`Value::Absent`] if it is missing and has no default.
     pub value: Value,
     /// Its position; that of the section if it is a default.
-    pub at: Place,
+    pub at: TextPosition,
     /// Whether the file contains it, valid or not. The default replaces an invalid value.
     pub given: bool,
 }
@@ -36,7 +36,7 @@ pub struct Record {
     /// Which section.
     pub section: &'static str,
     /// Position of its header; that of the parent if it is missing.
-    pub at: Place,
+    pub at: TextPosition,
     /// Its keys; all those of the schema.
     pub entries: BTreeMap<&'static str, Entry>,
     /// Its child sections, all those of the schema; repeated ones in the order of the file.
@@ -95,7 +95,7 @@ pub fn read(text: &str, outside: &Outside<'_>, problems: &mut Problems<'_>) -> R
             true => twice(text, span.clone()),
             false => (format!("not TOML: {what}"), "correct the syntax".to_owned()),
         };
-        problems.add_syntax(problems.place(&span), what, remedy);
+        problems.add_syntax(problems.position(&span), what, remedy);
     }
     // After a fault of syntax the tree is a guess; what would be said of it might mislead.
     let empty = DeTable::new();
@@ -105,7 +105,7 @@ pub fn read(text: &str, outside: &Outside<'_>, problems: &mut Problems<'_>) -> R
         values: ValueReader { problems, outside },
         silent: !sound,
     };
-    walk.section(&SECTIONS[0], Some(table), Place::START)
+    walk.section(&SECTIONS[0], Some(table), TextPosition::START)
 }
 
 /// The section of the model `*` with every default, for a file without models.
@@ -119,7 +119,7 @@ pub fn any_model() -> Record {
         silent: true,
     };
     match keys::section("model") {
-        Some(section) => walk.section(section, None, Place::START),
+        Some(section) => walk.section(section, None, TextPosition::START),
         None => unreachable!("the schema has the section `model`"),
     }
 }
@@ -137,7 +137,7 @@ impl Walk<'_, '_> {
         &mut self,
         section: &'static Section,
         table: Option<&DeTable<'_>>,
-        at: Place,
+        at: TextPosition,
     ) -> Record {
         let mut record = Record {
             section: section.path,
@@ -180,9 +180,9 @@ impl Walk<'_, '_> {
         &mut self,
         child: &'static Section,
         given: Option<&Spanned<DeValue<'_>>>,
-        parent: Place,
+        parent: TextPosition,
     ) -> Vec<Record> {
-        let given = given.map(|v| (self.values.problems.place(&v.span()), v.get_ref()));
+        let given = given.map(|v| (self.values.problems.position(&v.span()), v.get_ref()));
         match (child.repeated, given) {
             (false, None) => vec![self.section(child, None, parent)],
             (true, None) => Vec::new(),
@@ -192,7 +192,7 @@ impl Walk<'_, '_> {
             (true, Some((_, DeValue::Array(items)))) => {
                 let mut records = Vec::with_capacity(items.len());
                 for item in items.iter() {
-                    let at = self.values.problems.place(&item.span());
+                    let at = self.values.problems.position(&item.span());
                     match item.get_ref() {
                         DeValue::Table(table) => {
                             records.push(self.section(child, Some(table), at));
@@ -223,7 +223,7 @@ impl Walk<'_, '_> {
     }
 
     /// Records that another value is in the place of a section.
-    fn not_a_section(&mut self, section: &Section, at: Place) {
+    fn not_a_section(&mut self, section: &Section, at: TextPosition) {
         let what = format!("`{}` is not the section {}", section.path, section.title());
         let remedy = format!("write the header {} on a line of its own", section.title());
         self.values.problems.add(at, what, remedy);
@@ -237,7 +237,7 @@ impl Walk<'_, '_> {
             if is_child || section.key(text).is_some() || secret_of_file(section, text).is_some() {
                 continue;
             }
-            let at = self.values.problems.place(&name.span());
+            let at = self.values.problems.position(&name.span());
             let what = format!("unknown key `{text}` in {}", section.title());
             self.values
                 .problems
@@ -251,7 +251,7 @@ impl Walk<'_, '_> {
         section: &'static Section,
         key: &Key,
         table: Option<&DeTable<'_>>,
-        at: Place,
+        at: TextPosition,
     ) -> Entry {
         let given = table.and_then(|t| t.get(key.name));
         let file_name = format!("{}_file", key.name);
@@ -260,17 +260,17 @@ impl Walk<'_, '_> {
             _ => None,
         };
         if let (Some(value), Some(_)) = (given, by_file) {
-            let at = self.values.problems.place(&value.span());
+            let at = self.values.problems.position(&value.span());
             let what = format!("both `{0}` and `{0}_file` are given", key.name);
             self.values.problems.add(at, what, "keep one of them");
         }
         if let Some(value) = by_file {
-            let at = self.values.problems.place(&value.span());
+            let at = self.values.problems.position(&value.span());
             let read = self.secret(&file_name, value);
             return entry(read.unwrap_or_else(|| self.default_of(key)), at, true);
         }
         if let Some(value) = given {
-            let at = self.values.problems.place(&value.span());
+            let at = self.values.problems.position(&value.span());
             let read = self.values.read(key.name, key.kind, value);
             return entry(read.unwrap_or_else(|| self.default_of(key)), at, true);
         }
@@ -288,7 +288,7 @@ impl Walk<'_, '_> {
 
     /// The first line of the file that holds a secret.
     fn secret(&mut self, name: &str, value: &Spanned<DeValue<'_>>) -> Option<Value> {
-        let at = self.values.problems.place(&value.span());
+        let at = self.values.problems.position(&value.span());
         let Value::Path(path) = self.values.read(name, Kind::Path, value)? else {
             return None;
         };
@@ -330,7 +330,7 @@ fn twice(text: &str, span: Range<usize>) -> (String, String) {
     (format!("the section [{path}] stands twice"), remedy)
 }
 
-fn entry(value: Value, at: Place, given: bool) -> Entry {
+fn entry(value: Value, at: TextPosition, given: bool) -> Entry {
     Entry { value, at, given }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::collect::join::{JoinPlan, Missing};
 use crate::decode::{
-    DecodeOptions, IdField, LabelDecoder, LabelOptions, Packing, PredictionField, are_numbers,
+    DecodeOptions, IdField, OutcomeDecoder, OutcomeOptions, Packing, PredictionField, are_numbers,
 };
 
 use super::document::Record;
@@ -58,7 +58,7 @@ impl JoinOptions {
             let remedy = "remove it here: the source's holds";
             problems.add(record.entry("rows").at, what, remedy);
         }
-        let labels = LabelOptions {
+        let outcomes = OutcomeOptions {
             model: record.owned("model"),
             id: id.unwrap_or(IdField::Key),
             time: time_field(record, problems),
@@ -75,18 +75,18 @@ impl JoinOptions {
                 ..decode.packing.clone()
             },
         };
-        if let Err(error) = LabelDecoder::new(&labels) {
+        if let Err(error) = OutcomeDecoder::new(&outcomes) {
             let text = error.to_string();
             let (what, remedy) = text
                 .split_once("; ")
                 .unwrap_or((&text, "correct the paths of [source.outcomes]"));
             problems.add(record.at, what, remedy);
         }
-        third_class(record, (decode, &labels), problems);
+        third_class(record, (decode, &outcomes), problems);
         Some(JoinOptions {
-            plan: plan(record, &labels, decode, problems),
+            plan: plan(record, &outcomes, decode, problems),
             topics,
-            labels,
+            outcomes,
         })
     }
 
@@ -105,15 +105,15 @@ impl JoinOptions {
 /// Rejects an outcome that means a third class of predictions that are single scores.
 fn third_class(
     record: &Record,
-    (decode, labels): (&DecodeOptions, &LabelOptions),
+    (decode, outcomes): (&DecodeOptions, &OutcomeOptions),
     problems: &mut Problems<'_>,
 ) {
     let single = matches!(decode.prediction, PredictionField::Score(_));
-    if !single || !labels.classes.is_empty() || labels.outcome_map == decode.outcome_map {
+    if !single || !outcomes.classes.is_empty() || outcomes.outcome_map == decode.outcome_map {
         return;
     }
     let beyond = |class: &str| class.parse::<u32>().is_ok_and(|class| class > 1);
-    let found = labels.outcome_map.iter().find(|(_, class)| beyond(class));
+    let found = outcomes.outcome_map.iter().find(|(_, class)| beyond(class));
     if let Some((text, class)) = found {
         let what = format!(
             "`outcome_map` says that \"{text}\" is `{class}`, and the predictions are single scores"
@@ -128,7 +128,7 @@ const MEMORY_LEAST: usize = 1 << 20;
 
 fn plan(
     record: &Record,
-    labels: &LabelOptions,
+    outcomes: &OutcomeOptions,
     decode: &DecodeOptions,
     problems: &mut Problems<'_>,
 ) -> JoinPlan {
@@ -158,7 +158,7 @@ fn plan(
         missing,
         repeated: record.word("repeated").unwrap_or_default(),
         revise: record.truth("revise"),
-        by_model: labels.model.is_some(),
+        by_model: outcomes.model.is_some(),
         model: match &decode.model {
             crate::decode::FieldOrConst::Const(name) => Some(name.clone()),
             crate::decode::FieldOrConst::Field(_) => None,

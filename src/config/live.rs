@@ -73,7 +73,7 @@ pub(super) fn take_live(ours: &mut Record, theirs: &Record) {
 
 /// The value of one key. It is never shown.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Known {
+struct KeyValue {
     value: String,
     live: bool,
     /// The named element of a repeated section that contains it.
@@ -82,7 +82,7 @@ struct Known {
 
 /// Every key of a configuration by its full name, such as `model.fraud.test.alpha`. Shows no value.
 #[derive(Clone, Default)]
-pub struct Keys(BTreeMap<String, Known>);
+pub struct Keys(BTreeMap<String, KeyValue>);
 
 impl std::fmt::Debug for Keys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -99,7 +99,7 @@ impl Keys {
 
     fn walk(&mut self, record: &Record, prefix: &str, of: Option<&str>) {
         for (key, entry) in &record.entries {
-            let known = Known {
+            let known = KeyValue {
                 value: plain(record.section, key, &entry.value),
                 live: is_live(record.section, key),
                 of: of.map(str::to_owned),

@@ -1,7 +1,7 @@
-//! The configuration: from one TOML file to the read-only options of every floor.
+//! The configuration: from one TOML file to the read-only options of every layer.
 //!
 //! ```text
-//! text ─ TOML with spans ─► document (every key, with its place) ─► settled models ─► options
+//! text ─ TOML with spans ─► document (every key, with its position) ─► settled models ─► options
 //!          syntax             unknown keys, kinds, bounds, ${VAR}                       references
 //! ```
 //!
@@ -64,7 +64,7 @@ pub use options::{
     EventOptions, HttpOptions, Input, JoinOptions, SourceOptions, StateOptions, Verdicts,
 };
 use problem::Problems;
-pub use problem::{Place, Problem};
+pub use problem::{Problem, TextPosition};
 pub use start::start_at;
 pub use tls::TLS_BUILT;
 use value::Outside;
@@ -101,7 +101,7 @@ impl Config {
         let text = std::fs::read_to_string(path).map_err(|error| {
             vec![Problem {
                 file: file.clone(),
-                at: Place::START,
+                at: TextPosition::START,
                 what: format!("the configuration cannot be read: {error}"),
                 remedy: "name a file with --config or TRUELINE_CONFIG".to_owned(),
             }]
@@ -143,8 +143,8 @@ impl Config {
         let state = service::state(&document, &mut problems);
         let http = service::http(&document, &mut problems);
         let events = service::events(&document, &mut problems);
-        let meant = (&plan, knows_models);
-        let notify = notify::notify(&document, http.listen, meant, &mut problems);
+        let models = (&plan, knows_models);
+        let notify = notify::notify(&document, http.listen, models, &mut problems);
         tls::check(&document, &notify, &mut problems);
         let log = service::log(&document, &mut problems);
         match problems.is_empty() {
@@ -171,7 +171,7 @@ impl Config {
     }
 
     /// What of it needs a binary with TLS, and where that is.
-    pub fn needs_tls(&self) -> Vec<(Place, String)> {
+    pub fn needs_tls(&self) -> Vec<(TextPosition, String)> {
         tls::needs(&self.document.0, &self.notify)
     }
 

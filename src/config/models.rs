@@ -21,7 +21,7 @@ use super::detector::detectors;
 use super::document::Record;
 use super::feeds::feeds;
 use super::ladder;
-use super::problem::{Place, Problems};
+use super::problem::{Problems, TextPosition};
 use super::value::Value;
 use super::{vectors, views};
 
@@ -140,14 +140,14 @@ fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPl
     }
 }
 
-/// The place of a field that the sources of a model name; notes where some of them do not. `would`
-/// says what the others' events would be.
+/// The position of a field that the sources of a model name; notes where some of them do not.
+/// `would` says what the others' events would be.
 fn of_all_sources(
     record: &Record,
     root: &Record,
     (field, would): (&str, &str),
     problems: &mut Problems<'_>,
-) -> Option<Place> {
+) -> Option<TextPosition> {
     let entries = || feeds(record, root).map(|s| s.child("source.fields").entry(field));
     let first = entries().find(|e| e.given)?.at;
     if !entries().all(|e| e.given) {
@@ -279,7 +279,7 @@ fn sampling(record: &Record, views: &[View], problems: &mut Problems<'_>) -> Sam
     // What was found wrong has been noted.
     let sampling = Sampling::new(kept, trained).unwrap_or_default();
     if sampling != Sampling::default() && views != [View::Binary] {
-        let at = section.given_place(&keys).unwrap_or(section.at);
+        let at = section.given_position(&keys).unwrap_or(section.at);
         let what = "negatives can be sampled of the view `binary` alone, and this model has others";
         let remedy = "remove [model.sampling], or give this model `views = [\"binary\"]`";
         problems.add(at, what, remedy);

@@ -11,7 +11,7 @@ use crate::notify::{GroupBy, Kind, NotifyOptions, SinkOptions, Template, Texts};
 use crate::notify::{opsgenie, pagerduty};
 
 use super::document::Record;
-use super::problem::{Place, Problems};
+use super::problem::{Problems, TextPosition};
 use super::value::nearest;
 use super::write::MASK;
 
@@ -19,13 +19,13 @@ use super::write::MASK;
 pub const TOPIC: &str = "trueline-alerts";
 
 /// The models, and whether it is a problem if a matcher means nothing to them.
-type Meant<'p> = (&'p Plan, bool);
+type MatcherModels<'p> = (&'p Plan, bool);
 
 /// Options of notifications. `listen` is the default address of the pages.
 pub fn notify(
     root: &Record,
     listen: SocketAddr,
-    meant: Meant<'_>,
+    models: MatcherModels<'_>,
     problems: &mut Problems<'_>,
 ) -> NotifyOptions {
     let record = root.child("notify");
@@ -35,7 +35,7 @@ pub fn notify(
     };
     let mut sinks: Vec<SinkOptions> = Vec::new();
     for sink in root.all("sink") {
-        let options = options(sink, record.truth("dry_run"), meant, problems);
+        let options = options(sink, record.truth("dry_run"), models, problems);
         if sinks.iter().any(|s| s.name == options.name) {
             let what = format!("two sinks are called `{}`", options.name);
             problems.add(sink.entry("name").at, what, "give each a name of its own");
@@ -128,7 +128,7 @@ fn template(record: &Record, key: &str, problems: &mut Problems<'_>) -> Template
 fn options(
     sink: &Record,
     dry_run: bool,
-    meant: Meant<'_>,
+    models: MatcherModels<'_>,
     problems: &mut Problems<'_>,
 ) -> SinkOptions {
     let kind = match sink.text("kind") {
@@ -148,7 +148,7 @@ fn options(
         secret: sink.owned("secret"),
         authorization: sink.owned("authorization"),
         ca_file: sink.path("ca_file").map(Path::to_path_buf),
-        matchers: matchers(sink, meant, problems),
+        matchers: matchers(sink, models, problems),
         resolved: sink.truth("resolved"),
         timeout: duration("timeout"),
         retry_max: duration("retry_max"),
@@ -207,32 +207,32 @@ fn address(sink: &Record, kind: Kind, problems: &mut Problems<'_>) -> String {
 
 fn matchers(
     sink: &Record,
-    (plan, knows_models): Meant<'_>,
+    (plan, knows_models): MatcherModels<'_>,
     problems: &mut Problems<'_>,
 ) -> Vec<Matcher> {
-    let mut refuse = |at: Place, what: &str| {
+    let mut refuse = |at: TextPosition, what: &str| {
         let (what, remedy) = what.rsplit_once("; ").unwrap_or((what, "correct it"));
         problems.add(at, what, remedy);
     };
-    let (mut places, mut list) = (Vec::new(), Vec::new());
+    let (mut positions, mut list) = (Vec::new(), Vec::new());
     for item in sink.list("match") {
         let matcher = item.value.parse::<Matcher>();
         match matcher.and_then(|m| m.possible().map(|()| m)) {
             Ok(matcher) => {
-                places.push(item.at);
+                positions.push(item.at);
                 list.push(matcher);
             }
             Err(what) => refuse(item.at, &what),
         }
     }
-    let meant = |(at, matcher): (Place, &Matcher)| {
-        let meant = plan.meant(matcher, &list);
-        meant.unwrap_or_else(|what| {
+    let resolve = |(at, matcher): (TextPosition, &Matcher)| {
+        let resolved = plan.resolve_matcher(matcher, &list);
+        resolved.unwrap_or_else(|what| {
             if knows_models {
                 refuse(at, &what);
             }
             matcher.clone()
         })
     };
-    places.into_iter().zip(&list).map(meant).collect()
+    positions.into_iter().zip(&list).map(resolve).collect()
 }

@@ -1,7 +1,7 @@
 //! What the file says of sources, of the HTTP server and of state, checked.
 
 use crate::collect::join::JoinPlan;
-use crate::decode::{DecodeOptions, LabelOptions};
+use crate::decode::{DecodeOptions, OutcomeOptions};
 use crate::http::AccessOptions;
 use crate::kafka::KafkaOptions;
 use crate::store::event_log::LogLimits;
@@ -116,7 +116,7 @@ pub struct JoinOptions {
     /// Topics of the outcomes, one for each topic of the source; empty if those contain both.
     pub topics: Vec<String>,
     /// Shape of the outcomes.
-    pub labels: LabelOptions,
+    pub outcomes: OutcomeOptions,
     /// All other options, without source numbers yet.
     pub(super) plan: JoinPlan,
 }

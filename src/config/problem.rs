@@ -8,16 +8,16 @@ use std::ops::Range;
 
 /// A line and a column of a file, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct TextPosition {
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
 }
 
-impl Place {
+impl TextPosition {
     /// The first character: the position of what is missing from the whole file.
-    pub const START: Place = Place { line: 1, column: 1 };
+    pub const START: TextPosition = TextPosition { line: 1, column: 1 };
 }
 
 /// One problem.
@@ -27,7 +27,7 @@ pub struct Problem {
     /// Name of the file as given.
     pub file: String,
     /// Position in the file.
-    pub at: Place,
+    pub at: TextPosition,
     /// Description, which names the key or value.
     pub what: String,
     /// Remedy.
@@ -55,21 +55,21 @@ impl<'a> Problems<'a> {
     }
 
     /// The position of the first byte of a span, which may end beyond the text.
-    pub fn place(&self, span: &Range<usize>) -> Place {
+    pub fn position(&self, span: &Range<usize>) -> TextPosition {
         let mut start = span.start.min(self.text.len());
         while !self.text.is_char_boundary(start) {
             start -= 1;
         }
         let before = &self.text[..start];
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
-        Place {
+        TextPosition {
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
         }
     }
 
     /// Records a problem.
-    pub fn add(&mut self, at: Place, what: impl Into<String>, remedy: impl Into<String>) {
+    pub fn add(&mut self, at: TextPosition, what: impl Into<String>, remedy: impl Into<String>) {
         self.found.push(Problem {
             file: self.file.to_owned(),
             at,
@@ -79,7 +79,12 @@ impl<'a> Problems<'a> {
     }
 
     /// Records that the file is not TOML, so that nothing else can be checked.
-    pub fn add_syntax(&mut self, at: Place, what: impl Into<String>, remedy: impl Into<String>) {
+    pub fn add_syntax(
+        &mut self,
+        at: TextPosition,
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
         self.broken = true;
         self.add(at, what, remedy);
     }
@@ -95,7 +100,7 @@ impl<'a> Problems<'a> {
     }
 
     /// Whether there is a problem at this place.
-    pub fn has(&self, at: Place) -> bool {
+    pub fn has(&self, at: TextPosition) -> bool {
         self.found.iter().any(|problem| problem.at == at)
     }
 
@@ -120,15 +125,24 @@ mod tests {
     #[test]
     fn places_count_lines_and_characters_from_one() {
         let problems = Problems::new("t.toml", "ä = 1\nbb = 2\n");
-        assert_eq!(problems.place(&(0..1)), Place::START);
-        assert_eq!(problems.place(&(3..4)), Place { line: 1, column: 3 });
-        assert_eq!(problems.place(&(7..8)), Place { line: 2, column: 1 });
-        assert_eq!(problems.place(&(99..100)), Place { line: 3, column: 1 });
+        assert_eq!(problems.position(&(0..1)), TextPosition::START);
+        assert_eq!(
+            problems.position(&(3..4)),
+            TextPosition { line: 1, column: 3 }
+        );
+        assert_eq!(
+            problems.position(&(7..8)),
+            TextPosition { line: 2, column: 1 }
+        );
+        assert_eq!(
+            problems.position(&(99..100)),
+            TextPosition { line: 3, column: 1 }
+        );
     }
 
     #[test]
     fn a_span_inside_a_character_is_the_place_of_that_character() {
         let problems = Problems::new("t.toml", "ä");
-        assert_eq!(problems.place(&(1..1)), Place::START);
+        assert_eq!(problems.position(&(1..1)), TextPosition::START);
     }
 }

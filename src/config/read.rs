@@ -7,7 +7,7 @@ use serde::de::value::{Error, StrDeserializer};
 use std::path::Path;
 
 use super::document::Record;
-use super::problem::Place;
+use super::problem::TextPosition;
 use super::value::{Placed, Value};
 
 /// Typed access to a record. The schema defines the kind of every key and the reader enforces it,
@@ -94,7 +94,7 @@ impl Record {
     }
 
     /// The position of the first of these keys in the file.
-    pub(super) fn given_place(&self, keys: &[&str]) -> Option<Place> {
+    pub(super) fn given_position(&self, keys: &[&str]) -> Option<TextPosition> {
         let mut entries = keys.iter().map(|key| self.entry(key));
         entries.find(|entry| entry.given).map(|entry| entry.at)
     }

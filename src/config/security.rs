@@ -35,7 +35,7 @@ pub fn security(
     }
     let useless = ["username", "password", "token_file"];
     if mechanism.is_none()
-        && let Some(at) = sasl.given_place(&useless)
+        && let Some(at) = sasl.given_position(&useless)
     {
         let remedy = "add `mechanism = \"SCRAM-SHA-512\"` or the one your brokers use";
         let what = "credentials without a `mechanism` would not be used";
@@ -44,7 +44,7 @@ pub fn security(
     let files = ["ca_file", "certificate_file", "key_file", "key_password"];
     if !enabled.given
         && !by_option
-        && let Some(at) = tls.given_place(&files)
+        && let Some(at) = tls.given_position(&files)
     {
         let what =
             "[kafka.tls] has files and no `enabled`: they would not be used, and nothing encrypted";

@@ -15,7 +15,7 @@ use super::document::Record;
 use super::fields::decode;
 use super::inputs;
 use super::options::JoinOptions;
-use super::problem::{Place, Problems};
+use super::problem::{Problems, TextPosition};
 use super::security::security;
 use super::start::{missing_state, start};
 use super::value::Value;
@@ -121,7 +121,7 @@ fn source_name(record: &Record) -> String {
 
 /// Rejects topics that are read twice or that are read and receive dead letters.
 fn topics_apart(records: &[Record], problems: &mut Problems<'_>) {
-    let mut read: BTreeMap<&str, Place> = BTreeMap::new();
+    let mut read: BTreeMap<&str, TextPosition> = BTreeMap::new();
     for record in records {
         let topics = record.list("topics");
         if topics.is_empty() {

@@ -4,7 +4,7 @@
 use crate::notify::{Kind, NotifyOptions};
 
 use super::document::Record;
-use super::problem::{Place, Problems};
+use super::problem::{Problems, TextPosition};
 use super::value::Value;
 
 /// Whether this binary supports TLS.
@@ -26,7 +26,7 @@ pub fn check(root: &Record, notify: &NotifyOptions, problems: &mut Problems<'_>)
 }
 
 /// The keys that need TLS, in the words of messages, and where they are.
-pub fn needs(root: &Record, notify: &NotifyOptions) -> Vec<(Place, String)> {
+pub fn needs(root: &Record, notify: &NotifyOptions) -> Vec<(TextPosition, String)> {
     let mut needs = kafka(root.child("kafka"));
     let registry = root.child("registry");
     if registry.text("url").is_some_and(is_https) {
@@ -48,7 +48,7 @@ fn is_https(url: &str) -> bool {
 }
 
 /// Encryption, and credentials other than plain ones, which the client has from the same library.
-fn kafka(record: &Record) -> Vec<(Place, String)> {
+fn kafka(record: &Record) -> Vec<(TextPosition, String)> {
     let mut needs = Vec::new();
     let (tls, sasl) = (record.child("kafka.tls"), record.child("kafka.sasl"));
     let enabled = tls.entry("enabled");

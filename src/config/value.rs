@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::problem::Place;
+use super::problem::TextPosition;
 use crate::stats::tolerance::Tolerance;
 
 /// A value with its position.
@@ -16,7 +16,7 @@ pub struct Placed<T> {
     /// The value.
     pub value: T,
     /// Its position.
-    pub at: Place,
+    pub at: TextPosition,
 }
 
 /// One entry of a list of windows.

@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::interpolate;
-use super::problem::{Place, Problems};
+use super::problem::{Problems, TextPosition};
 use super::scalar::{mismatch, scalar, too_large};
 use super::schema::Kind;
 use super::units::duration;
@@ -26,7 +26,7 @@ pub struct ValueReader<'r, 'a> {
 impl ValueReader<'_, '_> {
     /// Reads a value of a kind; `name` is for messages. `None` after recording a problem.
     pub fn read(&mut self, name: &str, kind: Kind, value: &Spanned<DeValue<'_>>) -> Option<Value> {
-        let at = self.problems.place(&value.span());
+        let at = self.problems.position(&value.span());
         match kind {
             Kind::List => self.list(name, value).map(Value::List),
             Kind::Map => self.map(name, value).map(Value::Map),
@@ -66,13 +66,13 @@ impl ValueReader<'_, '_> {
     }
 
     /// Records a problem of the value `name`.
-    fn note<T>(&mut self, name: &str, at: Place, read: Result<T, Fault>) -> Option<T> {
+    fn note<T>(&mut self, name: &str, at: TextPosition, read: Result<T, Fault>) -> Option<T> {
         read.map_err(|(what, remedy)| self.problems.add(at, format!("`{name}` {what}"), remedy))
             .ok()
     }
 
     /// Replaces variables. The flag says whether there were any.
-    fn text(&mut self, at: Place, text: &str) -> Option<(String, bool)> {
+    fn text(&mut self, at: TextPosition, text: &str) -> Option<(String, bool)> {
         match interpolate::interpolate(text, self.outside.variable) {
             Ok(None) => Some((text.to_owned(), false)),
             Ok(Some(replaced)) => Some((replaced, true)),
@@ -89,7 +89,7 @@ impl ValueReader<'_, '_> {
         let items = match value.get_ref() {
             DeValue::Array(items) => &items[..],
             DeValue::Table(_) => {
-                let at = self.problems.place(&value.span());
+                let at = self.problems.position(&value.span());
                 let (what, remedy) = mismatch(Kind::List, "a table");
                 let remedy = match name {
                     "outcome_map" => "write, for example, [\"fraud=1\"]".to_owned(),
@@ -102,7 +102,7 @@ impl ValueReader<'_, '_> {
         let mut out = Vec::with_capacity(items.len());
         let mut sound = true;
         for item in items {
-            let at = self.problems.place(&item.span());
+            let at = self.problems.position(&item.span());
             match self.read(name, Kind::Text, item) {
                 Some(Value::Text(value)) => out.push(Placed { value, at }),
                 _ => sound = false,
@@ -117,7 +117,7 @@ impl ValueReader<'_, '_> {
         name: &str,
         value: &Spanned<DeValue<'_>>,
     ) -> Option<BTreeMap<String, Placed<String>>> {
-        let at = self.problems.place(&value.span());
+        let at = self.problems.position(&value.span());
         let DeValue::Table(table) = value.get_ref() else {
             let fault = Err(mismatch(Kind::Map, &described(value.get_ref())));
             return self.note(name, at, fault);
@@ -125,7 +125,7 @@ impl ValueReader<'_, '_> {
         let mut out = BTreeMap::new();
         let mut sound = true;
         for (key, item) in table.iter() {
-            let at = self.problems.place(&item.span());
+            let at = self.problems.position(&item.span());
             let text = match item.get_ref() {
                 DeValue::String(text) => self.text(at, text).map(|t| t.0),
                 DeValue::Integer(i) => Some(i.to_string()),
@@ -152,7 +152,7 @@ impl ValueReader<'_, '_> {
         name: &str,
         value: &Spanned<DeValue<'_>>,
     ) -> Option<Vec<Placed<WindowValue>>> {
-        let at = self.problems.place(&value.span());
+        let at = self.problems.position(&value.span());
         let DeValue::Array(items) = value.get_ref() else {
             let fault = Err(mismatch(Kind::Windows, &described(value.get_ref())));
             return self.note(name, at, fault);
@@ -160,7 +160,7 @@ impl ValueReader<'_, '_> {
         let mut out = Vec::with_capacity(items.len());
         let mut sound = true;
         for item in items.iter() {
-            let at = self.problems.place(&item.span());
+            let at = self.problems.position(&item.span());
             match self.window(name, item) {
                 Some(value) => out.push(Placed { value, at }),
                 None => sound = false,
@@ -171,7 +171,7 @@ impl ValueReader<'_, '_> {
 
     /// A length of time above zero, as written (without blanks) and in milliseconds.
     fn length(&mut self, name: &str, value: &Spanned<DeValue<'_>>) -> Option<(String, i64)> {
-        let at = self.problems.place(&value.span());
+        let at = self.problems.position(&value.span());
         let text = match value.get_ref() {
             DeValue::String(text) => self.text(at, text)?.0,
             other => {
@@ -203,7 +203,7 @@ impl ValueReader<'_, '_> {
                 slide_ms: None,
             });
         };
-        let at = self.problems.place(&item.span());
+        let at = self.problems.position(&item.span());
         let (mut width, mut slide, mut last) = (None, None, None);
         let mut sound = true;
         let count = Kind::Integer {
@@ -211,7 +211,7 @@ impl ValueReader<'_, '_> {
             high: i64::MAX,
         };
         for (key, value) in table.iter() {
-            let key_at = self.problems.place(&key.span());
+            let key_at = self.problems.position(&key.span());
             let name = key.get_ref().as_ref();
             sound &= match name {
                 "width" => keep(&mut width, self.length(name, value)),

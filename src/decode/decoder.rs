@@ -11,12 +11,12 @@
 
 use super::fields::{Fields, Raw};
 use super::frame::SchemaText;
-use super::options::{DecodeOptions, DecodeOptionsError, LabelOptions};
+use super::options::{DecodeOptions, DecodeOptionsError, OutcomeOptions};
 use super::path::Paths;
 use super::rejection::Rejection;
 use super::shape::{Buffers, Shape};
 use super::value::Kind;
-use crate::collect::{Event, Label};
+use crate::collect::{Event, OutcomeRecord};
 
 /// Compiled options, with the buffers that decoded values borrow.
 pub struct Compiled<B> {
@@ -28,8 +28,8 @@ pub struct Compiled<B> {
 /// Decodes events: a compiled [`DecodeOptions`].
 pub type Decoder = Compiled<Buffers>;
 
-/// Decodes outcomes: a compiled [`LabelOptions`].
-pub type LabelDecoder = Compiled<()>;
+/// Decodes outcomes: a compiled [`OutcomeOptions`].
+pub type OutcomeDecoder = Compiled<()>;
 
 impl<B> Compiled<B> {
     /// Whether `decode` alone handles the records of these options.
@@ -123,13 +123,13 @@ impl Decoder {
     }
 }
 
-impl LabelDecoder {
+impl OutcomeDecoder {
     /// Compiles the options. An error names the invalid path and the problem.
-    pub fn new(options: &LabelOptions) -> Result<LabelDecoder, DecodeOptionsError> {
+    pub fn new(options: &OutcomeOptions) -> Result<OutcomeDecoder, DecodeOptionsError> {
         let mut paths = Paths::new();
-        let shape = Shape::of_labels(options, &mut paths)?;
+        let shape = Shape::of_outcomes(options, &mut paths)?;
         let max = options.record_bytes_max;
-        Ok(LabelDecoder {
+        Ok(OutcomeDecoder {
             fields: Fields::new(paths, shape.slots(), &options.packing, max)?,
             shape,
             buffers: (),
@@ -143,15 +143,19 @@ impl LabelDecoder {
         payload: &'a [u8],
         key: Option<&'a [u8]>,
         timestamp_ms: Option<i64>,
-    ) -> Result<Label<'a>, Rejection> {
+    ) -> Result<OutcomeRecord<'a>, Rejection> {
         let (_, bytes) = self.fields.find(payload)?;
         let values = self.fields.slots(bytes);
-        self.shape.label(values, key, timestamp_ms)
+        self.shape.outcome_record(values, key, timestamp_ms)
     }
 
     /// One outcome of the opened record. An error rejects only this outcome.
-    pub fn label<'a>(&'a mut self, raw: &Raw<'a>, row: usize) -> Result<Label<'a>, Rejection> {
+    pub fn outcome_record<'a>(
+        &'a mut self,
+        raw: &Raw<'a>,
+        row: usize,
+    ) -> Result<OutcomeRecord<'a>, Rejection> {
         let value = self.fields.row(raw.payload, row)?;
-        self.shape.label(value, raw.key, raw.timestamp_ms)
+        self.shape.outcome_record(value, raw.key, raw.timestamp_ms)
     }
 }

@@ -24,7 +24,7 @@ pub(super) mod row;
 use super::columnar::container_of;
 #[cfg(feature = "columnar")]
 use super::columnar::{Opened, events::Columnar};
-use super::options::{DecodeOptions, LabelOptions, Packing};
+use super::options::{DecodeOptions, OutcomeOptions, Packing};
 use super::scores::unpack;
 use csv::Csv;
 use json::Json;
@@ -53,7 +53,7 @@ impl FileReader {
     pub fn open(
         path: &Path,
         events: Option<&DecodeOptions>,
-        outcomes: Option<&LabelOptions>,
+        outcomes: Option<&OutcomeOptions>,
     ) -> Result<FileReader, FileError> {
         // Frames, envelopes and several events in one record are matters of topics.
         let packing = Packing::default;
@@ -61,7 +61,7 @@ impl FileReader {
             packing: packing(),
             ..o.clone()
         });
-        let outcomes = outcomes.map(|o| LabelOptions {
+        let outcomes = outcomes.map(|o| OutcomeOptions {
             packing: packing(),
             ..o.clone()
         });

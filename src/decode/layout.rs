@@ -16,9 +16,9 @@
 //! comparison. So at most [`LAYOUTS_MAX`] are kept, and a new one is learnt only after enough
 //! matches. If no record matches for a while, no layout is tried until the next one is learnt.
 
-mod part;
+mod field;
 
-use self::part::{Part, Seen, UNWANTED};
+use self::field::{LayoutField, Seen, UNWANTED};
 use super::scan::Scanner;
 use super::value::{Found, Kind};
 
@@ -43,7 +43,7 @@ const NAMES_CHANGED_AFTER: u32 = 16;
 /// The bytes that records have in common. See the module.
 #[derive(Default)]
 struct Layout {
-    parts: Vec<Part>,
+    fields: Vec<LayoutField>,
     /// The bytes after the last value.
     tail: Box<[u8]>,
     /// Wanted values that these records do not have.
@@ -99,14 +99,14 @@ impl Layout {
                 // A key.
                 continue;
             }
-            if layout.parts.len() == VALUES_MAX {
+            if layout.fields.len() == VALUES_MAX {
                 return None;
             }
             let slot = slots.iter().find(|(at, _)| *at == start);
             let slot = slot.map_or(UNWANTED, |(_, slot)| *slot);
-            let part = Part::new(&record[from..start], slot);
-            layout.names |= names & part.bit();
-            layout.parts.push(part);
+            let field = LayoutField::new(&record[from..start], slot);
+            layout.names |= names & field.bit();
+            layout.fields.push(field);
             from = end;
         }
         layout.tail = record[from..].into();
@@ -118,8 +118,8 @@ impl Layout {
     #[inline(always)]
     fn find(&self, record: &[u8], lenient: usize, found: &mut [Found]) -> Option<Seen> {
         let (mut rest, mut seen) = (record, Seen::default());
-        for part in &self.parts {
-            rest = part.find(record, rest, lenient, found, &mut seen)?;
+        for field in &self.fields {
+            rest = field.find(record, rest, lenient, found, &mut seen)?;
         }
         if rest.len() != self.tail.len() || rest.iter().ne(&self.tail) {
             return None;
@@ -226,9 +226,9 @@ impl Layouts {
         };
         layout.remembered = names;
         layout.absent = self.names & !layout.names;
-        for part in &mut layout.parts {
-            if layout.names & part.bit() != 0 {
-                part.remember(record, found);
+        for field in &mut layout.fields {
+            if layout.names & field.bit() != 0 {
+                field.remember(record, found);
             }
         }
     }

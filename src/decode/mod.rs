@@ -64,12 +64,12 @@ pub mod vectors;
 mod words;
 
 pub(crate) use classes::are_numbers;
-pub use decoder::{Compiled, Decoder, LabelDecoder};
+pub use decoder::{Compiled, Decoder, OutcomeDecoder};
 pub use fields::{HeaderMap, Raw};
 pub use file::{Content, FileError, FileReader, Row};
 pub use frame::SchemaText;
 pub use options::{
-    DecodeOptions, DecodeOptionsError, Envelope, FieldOrConst, Format, IdField, LabelOptions,
+    DecodeOptions, DecodeOptionsError, Envelope, FieldOrConst, Format, IdField, OutcomeOptions,
     Packing, PredictionField, TimeField, TimeUnit,
 };
 pub use rejection::Rejection;

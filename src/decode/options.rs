@@ -153,7 +153,7 @@ pub struct DecodeOptions {
 
 /// The shape of separate outcomes, which are joined with predictions by id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LabelOptions {
+pub struct OutcomeOptions {
     /// Path of the name of the model, if ids are unique only within a model.
     pub model: Option<String>,
     /// Id of the prediction.

@@ -12,7 +12,7 @@ use super::options::TimeUnit;
 use super::rejection::Rejection;
 use super::time;
 use super::value::{Value, Values};
-use crate::collect::{EVENT_TIMES_MS, Event, Label, Reason};
+use crate::collect::{EVENT_TIMES_MS, Event, OutcomeRecord, Reason};
 use crate::stats::clusters::Bucket;
 use crate::stats::view::{Outcome, Prediction};
 use std::collections::HashMap;
@@ -96,12 +96,12 @@ type Checked<T> = Result<T, Rejection>;
 impl Shape {
     /// The outcome in these values.
     #[inline]
-    pub fn label<'a>(
+    pub fn outcome_record<'a>(
         &'a self,
         values: impl Values<'a>,
         key: Option<&'a [u8]>,
         timestamp_ms: Option<i64>,
-    ) -> Checked<Label<'a>> {
+    ) -> Checked<OutcomeRecord<'a>> {
         let model = match self.model {
             Source::Const(_) => None,
             Source::Slot(_) => Some(self.name(&self.model, &values)?),
@@ -112,7 +112,7 @@ impl Shape {
         let Some(class) = self.class(outcome, usize::MAX)? else {
             return Err(Rejection::missing(&self.names[self.outcome], "the outcome"));
         };
-        Ok(Label {
+        Ok(OutcomeRecord {
             model,
             id,
             time_ms,

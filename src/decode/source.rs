@@ -4,11 +4,11 @@
 //! and [`SourceDecoder::learn`] takes it. A record may hold several rows, each of which is an event
 //! or an outcome of its own.
 
-use super::decoder::{Decoder, LabelDecoder};
+use super::decoder::{Decoder, OutcomeDecoder};
 use super::fields::Raw;
 use super::file::Content;
 use super::frame::SchemaText;
-use super::options::{DecodeOptions, DecodeOptionsError, Envelope, LabelOptions};
+use super::options::{DecodeOptions, DecodeOptionsError, Envelope, OutcomeOptions};
 use super::rejection::Rejection;
 use crate::collect::Reason;
 
@@ -35,7 +35,7 @@ pub struct Needed {
 
 /// Outcomes in records of their own.
 struct Outcomes {
-    decoder: LabelDecoder,
+    decoder: OutcomeDecoder,
     /// The first topic of outcomes, counted within the source; `None` where all topics carry both.
     first_topic: Option<u16>,
     /// Why the current record holds no outcomes, where topics carry both.
@@ -57,14 +57,14 @@ impl SourceDecoder {
     /// their first topic, counted within the source; `None` where all topics carry both.
     pub fn new(
         events: &DecodeOptions,
-        outcomes: Option<(&LabelOptions, Option<u16>)>,
+        outcomes: Option<(&OutcomeOptions, Option<u16>)>,
     ) -> Result<SourceDecoder, DecodeOptionsError> {
         let (outcome, envelope) = (events.outcome.clone(), events.packing.envelope);
         let events = Decoder::new(events)?;
         let outcomes = match outcomes {
             None => None,
-            Some((labels, first_topic)) => Some(Outcomes {
-                decoder: LabelDecoder::new(labels)?,
+            Some((options, first_topic)) => Some(Outcomes {
+                decoder: OutcomeDecoder::new(options)?,
                 first_topic,
                 fault: None,
             }),
@@ -221,13 +221,13 @@ fn event<'a>(
 }
 
 fn outcome<'a>(
-    decoder: &'a mut LabelDecoder,
+    decoder: &'a mut OutcomeDecoder,
     raw: &Raw<'a>,
     row: Option<usize>,
 ) -> Result<Content<'a>, Rejection> {
-    let label = match row {
+    let record = match row {
         None => decoder.decode(raw.payload, raw.key, raw.timestamp_ms),
-        Some(row) => decoder.label(raw, row),
+        Some(row) => decoder.outcome_record(raw, row),
     };
-    label.map(Content::Outcome)
+    record.map(Content::Outcome)
 }

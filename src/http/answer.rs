@@ -13,7 +13,7 @@ use super::recalibration::{self, NoTable};
 use super::response::{
     Answer, ICON, PLAIN, SCRIPT, error, html, html_of, json_answer, later, ok, pairs, table, whole,
 };
-use super::standing::Filter;
+use super::urgency::Filter;
 use super::{alerts, api, history, page, routes, runbooks, sources};
 use crate::judge::StreamReport;
 use crate::telemetry::facts::AlertFacts;

@@ -9,7 +9,7 @@ use crate::report::moment::rfc3339;
 use serde_json::{Value, json};
 
 use super::path::{encode, encode_id, page_path};
-use super::standing::{Filter, Standing, counts};
+use super::urgency::{Filter, Urgency, counts};
 use crate::alert::Severity;
 use crate::judge::{ComparisonReport, Coverage, DecidedError, Numbers, StreamReport, WindowReport};
 use crate::report::{comparison, detector, evaluation, kernel, ledger, vectors};
@@ -25,12 +25,12 @@ use crate::telemetry::verdict_words;
 /// `offset`.
 pub fn streams(published: &Published, filter: &Filter, (offset, limit): (usize, usize)) -> Value {
     let named = filter.named(published);
-    let states = counts(named.iter().map(|(standing, _)| *standing));
+    let states = counts(named.iter().map(|(urgency, _)| *urgency));
     let states = states
         .iter()
         .map(|(s, n)| (s.as_str().to_owned(), json!(n)));
     let mut asked = named;
-    asked.retain(|(standing, _)| filter.admits(*standing));
+    asked.retain(|(urgency, _)| filter.admits(*urgency));
     let streams: Vec<Value> = asked
         .iter()
         .skip(offset)
@@ -203,7 +203,7 @@ pub(super) fn identity(report: &StreamReport) -> Value {
         "version": id.version,
         "segment": id.segment,
         "view": id.view.to_string(),
-        "state": Standing::of(report).as_str(),
+        "state": Urgency::of(report).as_str(),
         "alert": {
             "state": report.alert.state.as_str(),
             "severity": severity.map(Severity::as_str),

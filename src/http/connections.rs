@@ -26,7 +26,7 @@ const BUSY_MAX: Duration = Duration::from_secs(5);
 
 /// What a connection does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Doing {
+enum ConnectionState {
     /// It waits for a request, since then.
     Idle(Instant),
     /// It serves a request, since then.
@@ -38,7 +38,7 @@ enum Doing {
 #[derive(Debug)]
 struct Open {
     peer: IpAddr,
-    doing: Doing,
+    state: ConnectionState,
     end: Arc<Notify>,
 }
 
@@ -46,9 +46,9 @@ struct Open {
 #[derive(Debug, Default)]
 pub struct Connections(Mutex<(u64, HashMap<u64, Open>)>);
 
-/// A place among the connections; dropping it gives the place back.
+/// A slot among the connections; dropping it gives the slot back.
 #[derive(Debug)]
-pub struct Place {
+pub struct ConnectionSlot {
     number: u64,
     all: Arc<Connections>,
     end: Arc<Notify>,
@@ -62,9 +62,9 @@ impl Connections {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a new connection; if there are too many, another one ends. `None` if none can
+    /// A slot for a new connection; if there are too many, another one ends. `None` if none can
     /// be.
-    pub fn admit(self: &Arc<Self>, peer: IpAddr, now: Instant) -> Option<Place> {
+    pub fn admit(self: &Arc<Self>, peer: IpAddr, now: Instant) -> Option<ConnectionSlot> {
         let mut table = self.lock();
         let (numbers, open) = &mut *table;
         let of_peer = open.values().filter(|o| o.peer == peer).count();
@@ -72,9 +72,9 @@ impl Connections {
         if made_room {
             let theirs = |o: &Open| of_peer < PEER_MAX || o.peer == peer;
             let longest = open.iter().filter(|(_, o)| theirs(o));
-            let longest = longest.filter_map(|(n, o)| Some((since(o.doing, now)?, *n)));
+            let longest = longest.filter_map(|(n, o)| Some((since(o.state, now)?, *n)));
             let (_, number) = longest.min()?;
-            // Its task ends by itself; its place is free at once.
+            // Its task ends by itself; its slot is free at once.
             open.remove(&number)?.end.notify_one();
         }
         *numbers += 1;
@@ -83,11 +83,11 @@ impl Connections {
             *numbers,
             Open {
                 peer,
-                doing: Doing::Idle(now),
+                state: ConnectionState::Idle(now),
                 end: Arc::clone(&end),
             },
         );
-        Some(Place {
+        Some(ConnectionSlot {
             number: *numbers,
             all: Arc::clone(self),
             end,
@@ -102,34 +102,34 @@ impl Connections {
 }
 
 /// Since when a connection can be ended for another, if it can.
-fn since(doing: Doing, now: Instant) -> Option<Instant> {
-    match doing {
-        Doing::Idle(since) => Some(since),
-        Doing::Busy(since) if now.duration_since(since) > BUSY_MAX => Some(since),
-        Doing::Busy(_) | Doing::Listening => None,
+fn since(state: ConnectionState, now: Instant) -> Option<Instant> {
+    match state {
+        ConnectionState::Idle(since) => Some(since),
+        ConnectionState::Busy(since) if now.duration_since(since) > BUSY_MAX => Some(since),
+        ConnectionState::Busy(_) | ConnectionState::Listening => None,
     }
 }
 
-impl Place {
-    fn set(&self, doing: Doing) {
+impl ConnectionSlot {
+    fn set(&self, state: ConnectionState) {
         if let Some(open) = self.all.lock().1.get_mut(&self.number) {
-            open.doing = doing;
+            open.state = state;
         }
     }
 
     /// A request has come.
     pub fn busy(&self) {
-        self.set(Doing::Busy(Instant::now()));
+        self.set(ConnectionState::Busy(Instant::now()));
     }
 
     /// It was answered.
     pub fn idle(&self) {
-        self.set(Doing::Idle(Instant::now()));
+        self.set(ConnectionState::Idle(Instant::now()));
     }
 
     /// Its answer is the tap.
     pub fn listening(&self) {
-        self.set(Doing::Listening);
+        self.set(ConnectionState::Listening);
     }
 
     /// Resolves when the connection has to end for another.
@@ -138,7 +138,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.all.lock().1.remove(&self.number);
     }
@@ -161,7 +161,7 @@ mod tests {
         let all = Arc::new(Connections::default());
         let start = Instant::now();
         let at = |i: usize| start + Duration::from_millis(i as u64);
-        let held: Vec<Place> = (0..PEER_MAX)
+        let held: Vec<ConnectionSlot> = (0..PEER_MAX)
             .map(|i| all.admit(peer(1), at(i)).expect("room"))
             .collect();
         let other = all.admit(peer(2), at(0)).expect("room");
@@ -182,19 +182,19 @@ mod tests {
     fn a_request_under_way_and_a_listener_stay_and_a_client_that_does_not_read_goes() {
         let all = Arc::new(Connections::default());
         let now = Instant::now();
-        let held: Vec<Place> = (0..CONNECTIONS_MAX)
+        let held: Vec<ConnectionSlot> = (0..CONNECTIONS_MAX)
             .map(|i| all.admit(peer((i / PEER_MAX) as u8), now).expect("room"))
             .collect();
-        for place in &held {
-            place.busy();
+        for slot in &held {
+            slot.busy();
         }
         held[0].listening();
         assert!(all.admit(peer(9), now).is_none(), "all are at work");
         let later = now + BUSY_MAX * 3;
         assert!(all.admit(peer(9), later).is_some());
         let (mut gone, table) = (0, all.lock());
-        for place in &held {
-            gone += usize::from(!table.1.contains_key(&place.number));
+        for slot in &held {
+            gone += usize::from(!table.1.contains_key(&slot.number));
         }
         assert_eq!(gone, 1);
         assert!(table.1.contains_key(&held[0].number), "it listens");

@@ -28,7 +28,7 @@ pub mod runbooks;
 mod server;
 mod sources;
 mod stall;
-mod standing;
+mod urgency;
 
 pub use access::AccessOptions;
 pub use connections::{CONNECTIONS_MAX, PEER_MAX};

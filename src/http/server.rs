@@ -32,7 +32,7 @@ use tokio::time::{sleep, timeout};
 
 use super::access::{self, AccessOptions};
 use super::bodies::Bodies;
-use super::connections::{CONNECTIONS_MAX, Connections, Place};
+use super::connections::{CONNECTIONS_MAX, ConnectionSlot, Connections};
 use super::path::{Route, route};
 use super::response::{self, Answer, Reason};
 use super::stall::StallGuard;
@@ -86,7 +86,7 @@ pub async fn serve(
     access: AccessOptions,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let served = Arc::new(Served {
+    let state = Arc::new(ServerState {
         published,
         access,
         posts: Arc::new(Semaphore::new(POSTS_MAX)),
@@ -100,7 +100,7 @@ pub async fn serve(
         tokio::select! {
             () = &mut shutdown => break,
             accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => welcome(stream, peer, &connections, &served, &closing),
+                Ok((stream, peer)) => accept(stream, peer, &connections, &state, &closing),
                 Err(error) => {
                     crate::warn_limited!(error = %error, "could not accept an http connection");
                     sleep(ACCEPT_PAUSE).await;
@@ -120,7 +120,7 @@ pub async fn serve(
 }
 
 /// What requests are answered from, and who is let in.
-struct Served {
+struct ServerState {
     published: Arc<Published>,
     access: AccessOptions,
     /// Places of requests with events.
@@ -132,15 +132,15 @@ struct Served {
 }
 
 /// Starts a task for a connection, or responds that there are too many.
-fn welcome(
+fn accept(
     stream: TcpStream,
     peer: SocketAddr,
     connections: &Arc<Connections>,
-    served: &Arc<Served>,
+    state: &Arc<ServerState>,
     closing: &watch::Receiver<bool>,
 ) {
-    let refused = &served.published.http.refused;
-    let Some(place) = connections.admit(peer.ip(), Instant::now()) else {
+    let refused = &state.published.http.refused;
+    let Some(slot) = connections.admit(peer.ip(), Instant::now()) else {
         refused.fetch_add(1, Ordering::Relaxed);
         crate::warn_limited!(%peer, open = CONNECTIONS_MAX, "http connection refused, all places are taken");
         // Best effort: a fresh socket's buffer takes these bytes.
@@ -149,25 +149,25 @@ fn welcome(
         );
         return;
     };
-    if place.made_room {
+    if slot.made_room {
         refused.fetch_add(1, Ordering::Relaxed);
     }
-    let served = Arc::clone(served);
+    let state = Arc::clone(state);
     let closing = closing.clone();
     tokio::spawn(async move {
-        let open = OpenConnection::of(&served);
-        converse(stream, peer, &place, &served, closing).await;
+        let open = OpenConnection::of(&state);
+        serve_connection(stream, peer, &slot, &state, closing).await;
         drop(open);
     });
 }
 
 /// Counts a connection as open until it is dropped, also by a panic.
-struct OpenConnection(Arc<Served>);
+struct OpenConnection(Arc<ServerState>);
 
 impl OpenConnection {
-    fn of(served: &Arc<Served>) -> OpenConnection {
-        served.published.http.open.fetch_add(1, Ordering::Relaxed);
-        OpenConnection(Arc::clone(served))
+    fn of(state: &Arc<ServerState>) -> OpenConnection {
+        state.published.http.open.fetch_add(1, Ordering::Relaxed);
+        OpenConnection(Arc::clone(state))
     }
 }
 
@@ -178,21 +178,21 @@ impl Drop for OpenConnection {
 }
 
 /// Serves one connection.
-async fn converse(
+async fn serve_connection(
     stream: TcpStream,
     peer: SocketAddr,
-    place: &Place,
-    served: &Arc<Served>,
+    slot: &ConnectionSlot,
+    state: &Arc<ServerState>,
     mut closing: watch::Receiver<bool>,
 ) {
     let service = service_fn(|request: Request<Incoming>| async move {
-        place.busy();
+        slot.busy();
         let listens =
             request.method() == Method::GET && matches!(route(request.uri().path()), Route::Tap);
-        let response = respond(request, peer, served).await;
+        let response = respond(request, peer, state).await;
         match listens && response.status().is_success() {
-            true => place.listening(),
-            false => place.idle(),
+            true => slot.listening(),
+            false => slot.idle(),
         }
         Ok::<_, Infallible>(response)
     });
@@ -206,7 +206,7 @@ async fn converse(
     tokio::select! {
         // An error here is the client's: it hung up, was too slow or spoke no HTTP.
         _ = connection.as_mut() => return,
-        () = place.ended() => return,
+        () = slot.ended() => return,
         _ = closing.wait_for(|&now| now) => {}
         () = sleep(AGE_MAX) => {}
     }
@@ -218,18 +218,18 @@ async fn converse(
 async fn respond(
     request: Request<Incoming>,
     peer: SocketAddr,
-    served: &Arc<Served>,
+    state: &Arc<ServerState>,
 ) -> Response<Body> {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let actor = access::actor(request.headers()).to_owned();
-    let refused = access::refusal(&method, request.uri(), request.headers(), &served.access);
+    let refused = access::refusal(&method, request.uri(), request.headers(), &state.access);
     let is_let_in = refused.is_none();
     let response = match refused {
         Some(refused) => refused.map(Either::Left),
-        None => match admitted(request, served).await.into_parts() {
+        None => match route_request(request, state).await.into_parts() {
             (head, Either::Left(body)) => {
                 let whole = Response::from_parts(head, body);
-                served.bodies.admit(whole).await.map(Either::Left)
+                state.bodies.admit(whole).await.map(Either::Left)
             }
             (head, lines) => Response::from_parts(head, lines),
         },
@@ -250,13 +250,13 @@ async fn respond(
         400..=499 => 1,
         _ => 2,
     };
-    served.published.http.responses[class].fetch_add(1, Ordering::Relaxed);
+    state.published.http.responses[class].fetch_add(1, Ordering::Relaxed);
     response
 }
 
 /// Responds to a request that was let in.
-async fn admitted(request: Request<Incoming>, served: &Arc<Served>) -> Response<Body> {
-    let published = &served.published;
+async fn route_request(request: Request<Incoming>, state: &Arc<ServerState>) -> Response<Body> {
+    let published = &state.published;
     match (request.method(), route(request.uri().path())) {
         (&Method::POST, Route::Reload) => {
             let published = Arc::clone(published);
@@ -264,14 +264,16 @@ async fn admitted(request: Request<Incoming>, served: &Arc<Served>) -> Response<
             done.map(Either::Left)
         }
         (&Method::POST, Route::Events(topic)) => {
-            take_events(request, topic, served).await.map(Either::Left)
+            take_events(request, topic, state).await.map(Either::Left)
         }
         (method, route) if alerts::changes(method, &route) => {
-            speak(request, route, published).await.map(Either::Left)
+            change_alert(request, route, published)
+                .await
+                .map(Either::Left)
         }
         (&Method::GET | &Method::HEAD, Route::Explanation(_)) => {
             let (method, uri) = (request.method().clone(), request.uri().clone());
-            explain(method, uri, served).await.map(Either::Left)
+            explain(method, uri, state).await.map(Either::Left)
         }
         (&Method::GET, Route::Tap) => match answer::listen(request.uri(), published) {
             Ok(lines) => response::pairs(Either::Right(Lines(lines))),
@@ -294,11 +296,11 @@ async fn admitted(request: Request<Incoming>, served: &Arc<Served>) -> Response<
 
 /// Explains why an alert changed. Reads the disk on a thread of its own, and few requests do so at
 /// a time: probes and scrapes do not wait for it.
-async fn explain(method: Method, uri: Uri, served: &Arc<Served>) -> Answer {
-    let Ok(place) = Arc::clone(&served.explanations).try_acquire_owned() else {
+async fn explain(method: Method, uri: Uri, state: &Arc<ServerState>) -> Answer {
+    let Ok(place) = Arc::clone(&state.explanations).try_acquire_owned() else {
         return answer::busy_explaining();
     };
-    let theirs = Arc::clone(&served.published);
+    let theirs = Arc::clone(&state.published);
     blocking(move || {
         // The place is taken as long as the disk is read, whether or not the client still waits.
         let _place = place;
@@ -314,7 +316,11 @@ fn takes_html(request: &Request<Incoming>) -> bool {
 }
 
 /// Handles a request about alerts. The body is bounded; the response waits for the disk.
-async fn speak(request: Request<Incoming>, route: Route, published: &Arc<Published>) -> Answer {
+async fn change_alert(
+    request: Request<Incoming>,
+    route: Route,
+    published: &Arc<Published>,
+) -> Answer {
     let method = request.method();
     let kind = request.headers().get(CONTENT_TYPE);
     let kind = kind.and_then(|v| v.to_str().ok()).unwrap_or_default();
@@ -344,9 +350,9 @@ async fn speak(request: Request<Incoming>, route: Route, published: &Arc<Publish
 async fn take_events(
     request: Request<Incoming>,
     topic: Option<String>,
-    served: &Arc<Served>,
+    state: &Arc<ServerState>,
 ) -> Answer {
-    let Ok(place) = Arc::clone(&served.posts).try_acquire_owned() else {
+    let Ok(place) = Arc::clone(&state.posts).try_acquire_owned() else {
         return events::busy();
     };
     let (head, body) = request.into_parts();
@@ -354,7 +360,7 @@ async fn take_events(
         Ok(post) => post,
         Err(refused) => return refused,
     };
-    let most = served.access.event_bytes_max;
+    let most = state.access.event_bytes_max;
     let body = timeout(HEAD_WITHIN, Limited::new(body, most).collect()).await;
     match body {
         Ok(Ok(body)) => post.body = body.to_bytes().to_vec(),
@@ -370,7 +376,7 @@ async fn take_events(
             return response::error(StatusCode::BAD_REQUEST, what, hint);
         }
     }
-    let theirs = Arc::clone(&served.published);
+    let theirs = Arc::clone(&state.published);
     // The work goes on if the client leaves, and so does its place.
     blocking(move || {
         let _place = place;

@@ -9,7 +9,7 @@
 use super::detector::{Detector, Hold, Missed};
 use super::timeliness::Timeliness;
 use crate::stats::clusters::RunningClusters;
-use crate::stats::sequential::detector::{self, Component, Place};
+use crate::stats::sequential::detector::{self, Component, StreamPosition};
 use crate::stats::sequential::sequences::{Bin, Gain, Sequences};
 use crate::stats::sequential::stream::Alarm;
 use crate::stats::sequential::{StreamDetector, mixture};
@@ -95,7 +95,7 @@ impl DetectorState {
     fn watch(&self) -> Option<StreamDetector> {
         let component = |&(log_worth, event, ms): &(Option<f64>, f64, f64)| Component {
             log_worth: log_worth.unwrap_or(f64::NEG_INFINITY),
-            onset: Place { event, ms },
+            onset: StreamPosition { event, ms },
         };
         let mut signs = vec![[0.5; mixture::LEARNT]; mixture::CELLS];
         for (index, w) in &self.signs {

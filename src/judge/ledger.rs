@@ -49,13 +49,13 @@ use super::detector::{Detector, DetectorOptions};
 use super::detector_state::DetectorState;
 use super::plan::ModelPlan;
 use super::stream::StreamId;
-use crate::collect::Part;
+use crate::collect::SegmentKind;
 use crate::stats::sequential::{Budget, multiple_testing};
 use serde::{Deserialize, Serialize};
 
-/// The share of its account's budget that each stream of `model` stakes; `part` is its part of the
-/// version.
-pub fn stake_of(options: &DetectorOptions, model: &ModelPlan, part: Part) -> f64 {
+/// The share of its account's budget that each stream of `model` stakes; `kind` says which of the
+/// version's streams it is.
+pub fn stake_of(options: &DetectorOptions, model: &ModelPlan, kind: SegmentKind) -> f64 {
     // Vector views have no detector.
     let scalar = model.views.iter().filter(|v| !v.is_vector());
     let views = scalar.count().max(1) as f64;
@@ -63,7 +63,7 @@ pub fn stake_of(options: &DetectorOptions, model: &ModelPlan, part: Part) -> f64
         Budget::Ever { .. } => options.weight,
         Budget::PerTime { .. } => options.weight / options.streams,
         Budget::RunLength { .. } => {
-            let twice = model.segmenting.rollup && part != Part::Unsegmented;
+            let twice = model.segmenting.rollup && kind != SegmentKind::Unsegmented;
             options.weight / views / if twice { 2.0 } else { 1.0 }
         }
     }

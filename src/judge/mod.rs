@@ -1,4 +1,4 @@
-//! Floor 2: the second stage, from sealed panes to verdicts and alerts.
+//! Layer 2: the second stage, from sealed panes to verdicts and alerts.
 //!
 //! [`judge`](mod@judge) holds the windows of one stream and judges them; everything else serves it
 //! or adds to what it says.
@@ -6,7 +6,7 @@
 //! | file | holds |
 //! |---|---|
 //! | [`plan`], [`options`], [`stream`] | what is monitored and how, and the names of its streams |
-//! | [`meant`] | what matchers of alerts mean to these models |
+//! | [`matchers`] | what matchers of alerts mean to these models |
 //! | [`judge`](mod@judge), [`verdict`] | windows, their evaluation, and what follows from it |
 //! | [`runtime`] | the threads, the stopwatch and the sign of life that a process lends |
 //! | [`decided`] | the error that was compared with what is tolerated |
@@ -33,7 +33,7 @@ pub mod family;
 pub mod judge;
 pub mod judgement;
 pub mod ledger;
-pub mod meant;
+pub mod matchers;
 pub mod options;
 pub mod plan;
 pub mod recalibration;

@@ -74,7 +74,7 @@ const STRETCHES: i64 = 8;
 
 /// Sums over outcomes.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-struct Part {
+struct ResidualSums {
     n: f64,
     /// Σ(y − z).
     residual: f64,
@@ -82,27 +82,27 @@ struct Part {
     variance: f64,
 }
 
-impl Part {
-    fn of(sums: &Sums) -> Part {
+impl ResidualSums {
+    fn of(sums: &Sums) -> ResidualSums {
         let (mut y, mut z, mut z2) = (0i128, 0i128, 0i128);
         sums.each_occupied(|_, cell| {
             y += i128::from(cell.y);
             z += i128::from(cell.z);
             z2 += i128::from(cell.z2);
         });
-        Part::new(sums.n(), y, z, z2)
+        ResidualSums::new(sums.n(), y, z, z2)
     }
 
     /// From integer sums, of scores in units of 2⁻³².
-    fn new(n: u64, y: i128, z: i128, z2: i128) -> Part {
-        Part {
+    fn new(n: u64, y: i128, z: i128, z2: i128) -> ResidualSums {
+        ResidualSums {
             n: n as f64,
             residual: from_fixed(y * i128::from(ONE) - z),
             variance: from_fixed(z - z2),
         }
     }
 
-    fn add(&mut self, o: &Part) {
+    fn add(&mut self, o: &ResidualSums) {
         self.n += o.n;
         self.residual += o.residual;
         self.variance += o.variance;
@@ -112,9 +112,9 @@ impl Part {
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Timeliness {
-    in_time: Part,
+    in_time: ResidualSums,
     /// Late outcomes that were seen.
-    late: Part,
+    late: ResidualSums,
     /// How many late outcomes came, how many of these had not been counted, and the change they
     /// would make.
     came: f64,
@@ -132,7 +132,7 @@ pub struct Timeliness {
 impl Timeliness {
     /// Takes the outcomes of a sealed pane.
     pub fn observe(&mut self, pane: &Sums) {
-        self.in_time.add(&Part::of(pane));
+        self.in_time.add(&ResidualSums::of(pane));
         if self.in_time.n < HALVE_AT {
             return;
         }
@@ -148,7 +148,7 @@ impl Timeliness {
     /// Takes late outcomes.
     pub fn miss(&mut self, late: &LateOutcomes) {
         let (y, z, z2) = (late.y.into(), late.z.into(), late.z2.into());
-        self.late.add(&Part::new(late.n, y, z, z2));
+        self.late.add(&ResidualSums::new(late.n, y, z, z2));
         self.came += late.came as f64;
         self.added += late.added as f64;
         self.shift += from_fixed(late.shift.into());
@@ -213,7 +213,7 @@ impl Timeliness {
 
     /// k of the module.
     fn spread(&self) -> f64 {
-        let Part {
+        let ResidualSums {
             n,
             residual,
             variance,

@@ -125,8 +125,11 @@ pub enum Followed<'a> {
     End(i32),
 }
 
+/// A partition with the name of its topic.
+pub type TopicPartition = (String, i32);
+
 /// Offsets by topic and partition.
-pub type Ends = BTreeMap<(String, i32), i64>;
+pub type Ends = BTreeMap<TopicPartition, i64>;
 
 /// Reads the state topic continuously.
 pub trait FollowState: Send {
@@ -145,11 +148,11 @@ pub trait FollowState: Send {
 
     /// End offsets of these partitions, open transactions included, without those that no broker
     /// reports in time; 0 for a partition that is not there. An error: none is reported.
-    fn ends(&self, of: &[(String, i32)], within: Duration) -> Result<Ends, KafkaError>;
+    fn ends(&self, of: &[TopicPartition], within: Duration) -> Result<Ends, KafkaError>;
 
     /// The same up to the first open transaction.
-    fn stable_ends(&self, of: &[(String, i32)], within: Duration) -> Result<Ends, KafkaError>;
+    fn stable_ends(&self, of: &[TopicPartition], within: Duration) -> Result<Ends, KafkaError>;
 
     /// First offsets of these partitions, in the same way.
-    fn begins(&self, of: &[(String, i32)], within: Duration) -> Result<Ends, KafkaError>;
+    fn begins(&self, of: &[TopicPartition], within: Duration) -> Result<Ends, KafkaError>;
 }

@@ -14,7 +14,7 @@
 //! Writing never blocks. The queue is that of librdkafka and bounded; what it cannot take is
 //! counted as dropped. A broker that is down thus costs dead letters but never delays consumption.
 
-use super::quiet::{Quiet, Then};
+use super::client_callbacks::{ClientCallbacks, OnDelivery};
 use super::{KafkaError, KafkaOptions, Record};
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, Producer, ThreadedProducer};
@@ -34,7 +34,7 @@ pub struct DeadLetterCounts {
 
 /// Writes records to the dead-letter topic without blocking. A thread of its own serves deliveries.
 pub struct DeadLetter {
-    producer: ThreadedProducer<Quiet>,
+    producer: ThreadedProducer<ClientCallbacks>,
     counts: Arc<Mutex<DeadLetterCounts>>,
     topic: Arc<str>,
 }
@@ -46,7 +46,7 @@ impl DeadLetter {
             return Ok(None);
         };
         Ok(Some(DeadLetter {
-            producer: Quiet::client("dead letters", &options.producer_config(), options)?,
+            producer: ClientCallbacks::client("dead letters", &options.producer_config(), options)?,
             counts: Arc::default(),
             topic: topic.into(),
         }))
@@ -73,7 +73,7 @@ impl DeadLetter {
             }
         }
         let (counts, to) = (Arc::clone(&self.counts), Arc::clone(&self.topic));
-        let then: Then = Box::new(move |written| {
+        let on_delivery: OnDelivery = Box::new(move |written| {
             if let Err(error) = &written {
                 crate::warn_limited!(topic = %to, %error, "dead letter not written");
             }
@@ -81,8 +81,8 @@ impl DeadLetter {
             counts.delivered += u64::from(written.is_ok());
             counts.failed += u64::from(written.is_err());
         });
-        let mut letter: BaseRecord<'_, [u8], [u8], Box<Then>> =
-            BaseRecord::with_opaque_to(&self.topic, Box::new(then)).headers(headers);
+        let mut letter: BaseRecord<'_, [u8], [u8], Box<OnDelivery>> =
+            BaseRecord::with_opaque_to(&self.topic, Box::new(on_delivery)).headers(headers);
         // A value that is null means that the key was deleted.
         if !record.headers.is_tombstone() {
             letter = letter.payload(record.payload);
@@ -98,7 +98,7 @@ impl DeadLetter {
 
     /// Adds the brokers again if the client has lost them. Call it regularly.
     pub fn rebootstrap(&self) {
-        Quiet::rebootstrap(self.producer.client());
+        ClientCallbacks::rebootstrap(self.producer.client());
     }
 
     /// Counts so far.

@@ -2,10 +2,10 @@
 //!
 //! The trait keeps the types of rdkafka for lists of partitions and for errors.
 
+use super::client_callbacks::{ClientCallbacks, create, reader_config};
 use super::context::{Context, Events};
 use super::handler::{Fetched, Record};
 use super::native::{BatchQueue, Message};
-use super::quiet::{Quiet, create, reader_config};
 use super::topics::Topics;
 use super::{Headers, KafkaError, KafkaOptions};
 use rdkafka::TopicPartitionList;
@@ -280,7 +280,8 @@ impl GroupClient for GroupMember {
         list: TopicPartitionList,
         within: Duration,
     ) -> Result<TopicPartitionList, KafkaError> {
-        let client: BaseConsumer<Quiet> = create(&reader_config(options, &options.group), options)?;
+        let client: BaseConsumer<ClientCallbacks> =
+            create(&reader_config(options, &options.group), options)?;
         Ok(client.committed_offsets(list, within)?)
     }
 

@@ -6,8 +6,8 @@
 //! twice.
 
 use super::KafkaError;
-use super::client::Ends;
-use super::quiet::Quiet;
+use super::client::{Ends, TopicPartition};
+use super::client_callbacks::ClientCallbacks;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError as Native;
 use rdkafka::topic_partition_list::TopicPartitionListElem;
@@ -15,9 +15,6 @@ use rdkafka::types::RDKafkaErrorCode as Code;
 use rdkafka::{Offset, TopicPartitionList};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
-
-/// A partition with the name of its topic.
-type Place = (String, i32);
 
 /// Why a request brought nothing.
 enum Failure {
@@ -30,28 +27,32 @@ enum Failure {
 /// Who can be asked.
 trait Asked {
     /// Offsets of these partitions, without those that have no leader.
-    fn ask(&mut self, of: &[Place], within: Duration) -> Result<Ends, Failure>;
+    fn ask(&mut self, of: &[TopicPartition], within: Duration) -> Result<Ends, Failure>;
 
     /// The leaders of these partitions, where they have one.
     fn leaders(
         &mut self,
-        of: &[Place],
+        of: &[TopicPartition],
         within: Duration,
-    ) -> Result<BTreeMap<Place, i32>, KafkaError>;
+    ) -> Result<BTreeMap<TopicPartition, i32>, KafkaError>;
 }
 
 /// First or end offsets of these partitions, without those that no broker reports in time. An
 /// error: none is reported. Brokers accept the names of both in place of a time.
 pub(super) fn offsets(
-    client: &BaseConsumer<Quiet>,
-    of: &[Place],
+    client: &BaseConsumer<ClientCallbacks>,
+    of: &[TopicPartition],
     which: Offset,
     within: Duration,
 ) -> Result<Ends, KafkaError> {
     answers(&mut Asking { client, which }, of, within)
 }
 
-fn answers(asked: &mut impl Asked, of: &[Place], within: Duration) -> Result<Ends, KafkaError> {
+fn answers(
+    asked: &mut impl Asked,
+    of: &[TopicPartition],
+    within: Duration,
+) -> Result<Ends, KafkaError> {
     if of.is_empty() {
         return Ok(Ends::new());
     }
@@ -64,10 +65,10 @@ fn answers(asked: &mut impl Asked, of: &[Place], within: Duration) -> Result<End
     let Ok(leaders) = asked.leaders(of, left() / 2) else {
         return Err(error);
     };
-    let mut groups: BTreeMap<i32, Vec<Place>> = BTreeMap::new();
-    for place in of {
-        if let Some(leader) = leaders.get(place) {
-            groups.entry(*leader).or_default().push(place.clone());
+    let mut groups: BTreeMap<i32, Vec<TopicPartition>> = BTreeMap::new();
+    for partition in of {
+        if let Some(leader) = leaders.get(partition) {
+            groups.entry(*leader).or_default().push(partition.clone());
         }
     }
     let mut all = Ends::new();
@@ -84,7 +85,7 @@ fn answers(asked: &mut impl Asked, of: &[Place], within: Duration) -> Result<End
 }
 
 /// Asks for partitions of one leader, and for each half of them where it refuses one.
-fn ask_in_halves(asked: &mut impl Asked, of: &[Place], until: Instant, all: &mut Ends) {
+fn ask_in_halves(asked: &mut impl Asked, of: &[TopicPartition], until: Instant, all: &mut Ends) {
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() {
         return;
@@ -102,12 +103,12 @@ fn ask_in_halves(asked: &mut impl Asked, of: &[Place], until: Instant, all: &mut
 
 /// What is asked with a client.
 struct Asking<'c> {
-    client: &'c BaseConsumer<Quiet>,
+    client: &'c BaseConsumer<ClientCallbacks>,
     which: Offset,
 }
 
 impl Asked for Asking<'_> {
-    fn ask(&mut self, of: &[Place], within: Duration) -> Result<Ends, Failure> {
+    fn ask(&mut self, of: &[TopicPartition], within: Duration) -> Result<Ends, Failure> {
         let mut list = TopicPartitionList::new();
         for (topic, partition) in of {
             list.add_partition_offset(topic, *partition, self.which)
@@ -120,9 +121,9 @@ impl Asked for Asking<'_> {
 
     fn leaders(
         &mut self,
-        of: &[Place],
+        of: &[TopicPartition],
         within: Duration,
-    ) -> Result<BTreeMap<Place, i32>, KafkaError> {
+    ) -> Result<BTreeMap<TopicPartition, i32>, KafkaError> {
         let until = Instant::now() + within;
         let topics: BTreeSet<&str> = of.iter().map(|(topic, _)| topic.as_str()).collect();
         let mut all = BTreeMap::new();
@@ -139,14 +140,14 @@ impl Asked for Asking<'_> {
 
 /// What the brokers say of a partition: nothing if it has no leader, and that it is empty if it is
 /// not there.
-fn answer(e: &TopicPartitionListElem<'_>) -> Option<(Place, i64)> {
-    let place = || (e.topic().to_owned(), e.partition());
+fn answer(e: &TopicPartitionListElem<'_>) -> Option<(TopicPartition, i64)> {
+    let partition = || (e.topic().to_owned(), e.partition());
     match (e.error(), e.offset()) {
-        (Ok(()), Offset::Offset(offset)) => Some((place(), offset)),
+        (Ok(()), Offset::Offset(offset)) => Some((partition(), offset)),
         (Ok(()), _) => None,
         (Err(error), _) => match error.rdkafka_error_code() {
             Some(Code::UnknownPartition | Code::UnknownTopic | Code::UnknownTopicOrPartition) => {
-                Some((place(), 0))
+                Some((partition(), 0))
             }
             _ => None,
         },
@@ -178,38 +179,38 @@ mod tests {
         /// Brokers that do not answer.
         silent: BTreeSet<i32>,
         /// Partitions that their leaders refuse.
-        refused: BTreeSet<Place>,
+        refused: BTreeSet<TopicPartition>,
         /// Partitions without a leader.
-        leaderless: BTreeSet<Place>,
+        leaderless: BTreeSet<TopicPartition>,
         /// How many partitions were asked for at a time.
         asked: Vec<usize>,
     }
 
-    fn leader(place: &Place) -> i32 {
-        place.1 % 3
+    fn leader(partition: &TopicPartition) -> i32 {
+        partition.1 % 3
     }
 
     impl Asked for Cluster {
-        fn ask(&mut self, of: &[Place], _: Duration) -> Result<Ends, Failure> {
+        fn ask(&mut self, of: &[TopicPartition], _: Duration) -> Result<Ends, Failure> {
             self.asked.push(of.len());
             let error = || KafkaError::Other("it is away".to_owned());
             let led = of.iter().filter(|p| !self.leaderless.contains(*p));
-            let led: Vec<&Place> = led.collect();
+            let led: Vec<&TopicPartition> = led.collect();
             if led.iter().any(|p| self.silent.contains(&leader(p))) {
                 return Err(Failure::Silent(error()));
             }
             if led.is_empty() || led.iter().any(|p| self.refused.contains(*p)) {
                 return Err(Failure::Refused(error()));
             }
-            let end = |p: &Place| (p.clone(), 100 + i64::from(p.1));
+            let end = |p: &TopicPartition| (p.clone(), 100 + i64::from(p.1));
             Ok(led.into_iter().map(end).collect())
         }
 
         fn leaders(
             &mut self,
-            of: &[Place],
+            of: &[TopicPartition],
             _: Duration,
-        ) -> Result<BTreeMap<Place, i32>, KafkaError> {
+        ) -> Result<BTreeMap<TopicPartition, i32>, KafkaError> {
             if self.silent.len() == 3 {
                 return Err(KafkaError::Other("no broker answers".to_owned()));
             }
@@ -218,19 +219,19 @@ mod tests {
         }
     }
 
-    fn places() -> Vec<Place> {
+    fn partitions() -> Vec<TopicPartition> {
         let of = |topic: &'static str| (0..6).map(move |p| (topic.to_owned(), p));
         of("a").chain(of("b")).collect()
     }
 
-    fn found(cluster: &mut Cluster) -> Option<Vec<Place>> {
-        let found = answers(cluster, &places(), Duration::from_secs(5)).ok()?;
+    fn found(cluster: &mut Cluster) -> Option<Vec<TopicPartition>> {
+        let found = answers(cluster, &partitions(), Duration::from_secs(5)).ok()?;
         assert!(found.iter().all(|(p, end)| *end == 100 + i64::from(p.1)));
         Some(found.into_keys().collect())
     }
 
-    fn without(gone: impl Fn(&Place) -> bool) -> Option<Vec<Place>> {
-        Some(places().into_iter().filter(|p| !gone(p)).collect())
+    fn without(gone: impl Fn(&TopicPartition) -> bool) -> Option<Vec<TopicPartition>> {
+        Some(partitions().into_iter().filter(|p| !gone(p)).collect())
     }
 
     #[test]
@@ -257,17 +258,17 @@ mod tests {
 
     #[test]
     fn a_partition_that_is_refused_hides_itself_alone() {
-        let refused: BTreeSet<Place> = [("a".to_owned(), 4), ("b".to_owned(), 2)].into();
+        let refused: BTreeSet<TopicPartition> = [("a".to_owned(), 4), ("b".to_owned(), 2)].into();
         let mut cluster = Cluster {
             refused: refused.clone(),
             leaderless: [("b".to_owned(), 0)].into(),
             ..Cluster::default()
         };
-        let gone = |p: &Place| refused.contains(p) || *p == ("b".to_owned(), 0);
+        let gone = |p: &TopicPartition| refused.contains(p) || *p == ("b".to_owned(), 0);
         assert_eq!(found(&mut cluster), without(gone));
         // And so does a topic.
-        cluster.refused = places().into_iter().filter(|p| p.0 == "a").collect();
-        let gone = |p: &Place| p.0 == "a" || *p == ("b".to_owned(), 0);
+        cluster.refused = partitions().into_iter().filter(|p| p.0 == "a").collect();
+        let gone = |p: &TopicPartition| p.0 == "a" || *p == ("b".to_owned(), 0);
         assert_eq!(found(&mut cluster), without(gone));
     }
 }

@@ -3,6 +3,7 @@
 //! compacted topic for checkpoints of partitions ([`StateTopic`]).
 
 mod client;
+mod client_callbacks;
 mod consumer;
 mod contact;
 mod context;
@@ -18,13 +19,12 @@ mod mock;
 mod native;
 mod offsets;
 mod options;
-mod owned;
+mod owned_record;
 mod partition_ends;
 mod peer;
 mod probe;
 mod process_start;
 mod producer;
-mod quiet;
 mod range;
 mod range_reader;
 mod rebootstrap;
@@ -37,7 +37,7 @@ mod token;
 mod topic;
 mod topics;
 
-pub use client::{Brokers, Ends, FollowState, Followed, ReadState, WriteState};
+pub use client::{Brokers, Ends, FollowState, Followed, ReadState, TopicPartition, WriteState};
 pub use consumer::Consumer;
 pub use context::{Events, PartitionStats, Rebalance};
 pub use dead_letter::{DeadLetter, DeadLetterCounts};
@@ -49,7 +49,7 @@ pub use librdkafka::Librdkafka;
 pub use options::{
     KafkaOptions, MissingState, OWNED, QUEUE_KBYTES_MAX, Security, StartAt, Truncated, is_secret,
 };
-pub use owned::Owned;
+pub use owned_record::OwnedRecord;
 pub use partition_ends::Hidden;
 pub use peer::Peer;
 pub use probe::{Probe, probe, probe_of_judge};

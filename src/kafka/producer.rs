@@ -3,7 +3,7 @@
 //! The client of such a producer ends for good at some errors, for example where its user may write
 //! nowhere. A new one takes its place at the next record.
 
-use super::quiet::Quiet;
+use super::client_callbacks::ClientCallbacks;
 use super::{KafkaError, KafkaOptions};
 use rdkafka::ClientConfig;
 use rdkafka::producer::{Producer, ThreadedProducer};
@@ -14,7 +14,7 @@ pub(super) struct IdempotentProducer {
     of: &'static str,
     config: ClientConfig,
     options: KafkaOptions,
-    client: RwLock<ThreadedProducer<Quiet>>,
+    client: RwLock<ThreadedProducer<ClientCallbacks>>,
 }
 
 impl IdempotentProducer {
@@ -26,7 +26,7 @@ impl IdempotentProducer {
     ) -> Result<IdempotentProducer, KafkaError> {
         config.set("enable.idempotence", "true");
         Ok(IdempotentProducer {
-            client: RwLock::new(Quiet::client(of, &config, options)?),
+            client: RwLock::new(ClientCallbacks::client(of, &config, options)?),
             of,
             config,
             options: options.clone(),
@@ -34,7 +34,7 @@ impl IdempotentProducer {
     }
 
     /// The client as it is.
-    pub fn client(&self) -> RwLockReadGuard<'_, ThreadedProducer<Quiet>> {
+    pub fn client(&self) -> RwLockReadGuard<'_, ThreadedProducer<ClientCallbacks>> {
         self.client.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -42,11 +42,11 @@ impl IdempotentProducer {
     pub fn renew(&self) -> Result<(), KafkaError> {
         let ended = {
             let now = self.client();
-            Quiet::rebootstrap(now.client());
+            ClientCallbacks::rebootstrap(now.client());
             now.client().fatal_error().is_some()
         };
         if ended {
-            let new = Quiet::client(self.of, &self.config, &self.options)?;
+            let new = ClientCallbacks::client(self.of, &self.config, &self.options)?;
             *self.client.write().unwrap_or_else(PoisonError::into_inner) = new;
         }
         Ok(())

@@ -16,7 +16,7 @@ use super::context::Context;
 use super::group_client::record;
 use super::native::BatchQueue;
 use super::range::{Gap, Missing, Span, client};
-use super::{KafkaError, KafkaOptions, Owned, Partition, QUEUE_KBYTES_MAX};
+use super::{KafkaError, KafkaOptions, OwnedRecord, Partition, QUEUE_KBYTES_MAX};
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
@@ -39,7 +39,7 @@ const OFFSET_RESET: i32 = RDKafkaErrorCode::AutoOffsetReset as i32;
 #[derive(Debug)]
 pub enum Step {
     /// A record.
-    Record(Owned),
+    Record(OwnedRecord),
     /// The range of a partition has ended.
     End(Partition),
 }
@@ -49,7 +49,7 @@ struct PartitionReader {
     queue: BatchQueue<Context>,
     span: Span,
     /// Records fetched from the queue and not handed over.
-    waiting: VecDeque<Owned>,
+    waiting: VecDeque<OwnedRecord>,
     /// No further record is needed.
     done: bool,
     /// Its end was queued as a step.
@@ -206,7 +206,7 @@ impl RangeReader {
                 0 => {
                     bytes += message.payload().len() + 64;
                     let record = record(reader.span.topic, message);
-                    reader.waiting.push_back(Owned::of(&record));
+                    reader.waiting.push_back(OwnedRecord::of(&record));
                     reader.done |= message.offset() + 1 >= reader.span.end;
                 }
                 PARTITION_EOF => reader.done = true,

@@ -75,7 +75,7 @@ pub(super) struct StartOffsets {
 }
 
 /// What is asked of a topic once for all its partitions.
-struct Known {
+struct TopicProgress {
     committed: TopicPartitionList,
     begun_with: i32,
 }
@@ -188,7 +188,7 @@ impl StartOffsets {
         within: Duration,
     ) -> BTreeMap<Partition, Start> {
         let (mut found, until) = (BTreeMap::new(), Instant::now() + 2 * within);
-        let mut known: BTreeMap<u16, Option<Known>> = BTreeMap::new();
+        let mut known: BTreeMap<u16, Option<TopicProgress>> = BTreeMap::new();
         for &(p, what) in partitions {
             if let (Unknown::Truncated { read, end }, Truncated::Stop) = (what, self.truncated) {
                 // No broker is asked.
@@ -225,7 +225,7 @@ impl StartOffsets {
         topics: &Topics,
         number: u16,
         within: Duration,
-    ) -> Option<Known> {
+    ) -> Option<TopicProgress> {
         // A count of before may be too small by now.
         self.counts.remove(&number);
         let name = topics.name((number, 0).into());
@@ -240,7 +240,7 @@ impl StartOffsets {
         let begun_with = told.min().or(self.begun_with.get(&number).copied());
         let begun_with = begun_with.unwrap_or(count);
         self.begun_with.insert(number, begun_with);
-        Some(Known {
+        Some(TopicProgress {
             committed,
             begun_with,
         })
@@ -252,7 +252,7 @@ impl StartOffsets {
         topics: &Topics,
         p: Partition,
         later: bool,
-        known: &Known,
+        known: &TopicProgress,
         within: Duration,
     ) -> Option<Start> {
         let name = topics.name(p);

@@ -3,9 +3,9 @@
 //! It also requests the ends of topics, so that the judge knows which records the checkpoints do
 //! not contain yet. One request per broker returns all ends ([`super::list_offsets`]).
 
-use super::client::{Ends, FollowState, Followed};
+use super::client::{Ends, FollowState, Followed, TopicPartition};
+use super::client_callbacks::{ClientCallbacks, create, reader_config};
 use super::list_offsets::offsets;
-use super::quiet::{Quiet, create, reader_config};
 use super::state_topic::{GROUP_DENIED, count, poll_idle};
 use super::{KafkaError, KafkaOptions};
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -17,9 +17,9 @@ use std::time::Duration;
 /// Reads the state topic continuously.
 pub struct StateFollower {
     topic: String,
-    client: BaseConsumer<Quiet>,
+    client: BaseConsumer<ClientCallbacks>,
     /// Sees behind open transactions.
-    uncommitted: BaseConsumer<Quiet>,
+    uncommitted: BaseConsumer<ClientCallbacks>,
 }
 
 impl StateFollower {
@@ -51,7 +51,7 @@ impl FollowState for StateFollower {
         within: Duration,
         each: &mut dyn FnMut(Followed<'_>),
     ) -> Result<bool, KafkaError> {
-        Quiet::rebootstrap(self.client.client());
+        ClientCallbacks::rebootstrap(self.client.client());
         match self.client.poll(within) {
             None => return Ok(false),
             Some(Err(Native::PartitionEOF(state_partition))) => {
@@ -74,16 +74,16 @@ impl FollowState for StateFollower {
         count(&self.client, topic, &self.topic)
     }
 
-    fn ends(&self, of: &[(String, i32)], within: Duration) -> Result<Ends, KafkaError> {
+    fn ends(&self, of: &[TopicPartition], within: Duration) -> Result<Ends, KafkaError> {
         poll_idle(&self.uncommitted);
         offsets(&self.uncommitted, of, Offset::End, within)
     }
 
-    fn stable_ends(&self, of: &[(String, i32)], within: Duration) -> Result<Ends, KafkaError> {
+    fn stable_ends(&self, of: &[TopicPartition], within: Duration) -> Result<Ends, KafkaError> {
         offsets(&self.client, of, Offset::End, within)
     }
 
-    fn begins(&self, of: &[(String, i32)], within: Duration) -> Result<Ends, KafkaError> {
+    fn begins(&self, of: &[TopicPartition], within: Duration) -> Result<Ends, KafkaError> {
         offsets(&self.client, of, Offset::Beginning, within)
     }
 }

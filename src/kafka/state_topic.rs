@@ -12,7 +12,7 @@
 //! reading time.
 
 use super::client::{EachAt, EachRecord, ReadState};
-use super::quiet::{Quiet, create, reader_config, settings};
+use super::client_callbacks::{ClientCallbacks, create, reader_config, settings};
 use super::{KafkaError, KafkaOptions};
 use rdkafka::admin::{
     AdminClient, AdminOptions, ConfigResource, NewTopic, ResourceSpecifier, TopicReplication,
@@ -74,9 +74,9 @@ pub struct StateTopic {
     topic: String,
     /// Most bytes of the value of a record.
     record_bytes: usize,
-    client: BaseConsumer<Quiet>,
+    client: BaseConsumer<ClientCallbacks>,
     /// Clients for committed offsets, by group.
-    groups: BTreeMap<String, BaseConsumer<Quiet>>,
+    groups: BTreeMap<String, BaseConsumer<ClientCallbacks>>,
     /// Number of partitions, once it is known.
     partitions: Option<i32>,
 }
@@ -126,7 +126,7 @@ impl StateTopic {
         for (name, value) in SETTINGS.iter().chain(more) {
             topic = topic.set(name, value);
         }
-        let admin: AdminClient<Quiet> = create(&settings(&self.options), &self.options)?;
+        let admin: AdminClient<ClientCallbacks> = create(&settings(&self.options), &self.options)?;
         let made = wait(admin.create_topics(
             &[topic],
             &AdminOptions::new().request_timeout(Some(REQUEST)),
@@ -163,7 +163,7 @@ impl StateTopic {
     /// The problem with the settings of the topic, if the broker reports one; also one that harms
     /// only a judge which follows it.
     pub fn misconfigured(&self, followed: bool) -> Result<Option<KafkaError>, KafkaError> {
-        let admin: AdminClient<Quiet> = create(&settings(&self.options), &self.options)?;
+        let admin: AdminClient<ClientCallbacks> = create(&settings(&self.options), &self.options)?;
         let which = [ResourceSpecifier::Topic(&self.topic)];
         let options = AdminOptions::new().request_timeout(Some(REQUEST));
         let described = match wait(admin.describe_configs(&which, &options))? {
@@ -248,7 +248,7 @@ impl StateTopic {
         )));
         while start.elapsed() < within {
             alive();
-            Quiet::rebootstrap(self.client.client());
+            ClientCallbacks::rebootstrap(self.client.client());
             match self.client.poll(Duration::from_millis(50)) {
                 None => {}
                 Some(Err(error)) if error.rdkafka_error_code() == Some(GROUP_DENIED) => {}
@@ -349,7 +349,7 @@ impl ReadState for StateTopic {
 /// this user has no right on it: that is an error, which names the right it needs, on the `state`
 /// topic or on another.
 pub(super) fn count(
-    client: &BaseConsumer<Quiet>,
+    client: &BaseConsumer<ClientCallbacks>,
     topic: &str,
     state: &str,
 ) -> Result<Option<i32>, KafkaError> {
@@ -366,14 +366,17 @@ pub(super) fn count(
 }
 
 /// Lets an idle client run its callbacks.
-pub(super) fn poll_idle(client: &BaseConsumer<Quiet>) {
+pub(super) fn poll_idle(client: &BaseConsumer<ClientCallbacks>) {
     let _ = client.poll(POLL);
-    Quiet::rebootstrap(client.client());
+    ClientCallbacks::rebootstrap(client.client());
 }
 
 /// A client that reads assigned partitions. It uses the group only for committed offsets and does
 /// not join it.
-fn reader(options: &KafkaOptions, group: &str) -> Result<BaseConsumer<Quiet>, KafkaError> {
+fn reader(
+    options: &KafkaOptions,
+    group: &str,
+) -> Result<BaseConsumer<ClientCallbacks>, KafkaError> {
     create(&reader_config(options, group), options)
 }
 

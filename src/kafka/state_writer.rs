@@ -1,8 +1,8 @@
 //! Writing to the state topic.
 
 use super::client::{StateRecord, WriteState};
+use super::client_callbacks::{OnDelivery, Written, settings};
 use super::producer::IdempotentProducer;
-use super::quiet::{Then, Written, settings};
 use super::{KafkaError, KafkaOptions};
 use rdkafka::ClientConfig;
 use rdkafka::error::{KafkaError as Native, RDKafkaErrorCode};
@@ -47,12 +47,12 @@ impl StateWriter {
         };
         for (index, (partition, (key, value))) in records.iter().enumerate() {
             let results = results.clone();
-            let then: Then = Box::new(move |written: Written| {
+            let on_delivery: OnDelivery = Box::new(move |written: Written| {
                 // The caller may have given up.
                 let _ = results.send((index, written));
             });
-            let mut record: BaseRecord<'_, str, [u8], Box<Then>> =
-                BaseRecord::with_opaque_to(&self.topic, Box::new(then))
+            let mut record: BaseRecord<'_, str, [u8], Box<OnDelivery>> =
+                BaseRecord::with_opaque_to(&self.topic, Box::new(on_delivery))
                     .partition(*partition)
                     .key(key);
             if let Some(value) = value {

@@ -5,8 +5,8 @@
 //! a record that still waits. A record whose acknowledgement is lost is written twice; readers
 //! recognise it by its content.
 
+use super::client_callbacks::{OnDelivery, Written};
 use super::producer::IdempotentProducer;
-use super::quiet::{Then, Written};
 use super::{KafkaError, KafkaOptions};
 use rdkafka::producer::BaseRecord;
 use std::sync::mpsc::sync_channel;
@@ -49,11 +49,11 @@ impl Topic {
     pub fn write(&self, key: &str, value: &str) -> Result<(i32, i64), String> {
         self.producer.renew().map_err(|error| error.to_string())?;
         let (reply, written) = sync_channel(1);
-        let then: Then = Box::new(move |written: Written| {
+        let on_delivery: OnDelivery = Box::new(move |written: Written| {
             // The writer may have given up.
             let _ = reply.try_send(written);
         });
-        let record = BaseRecord::with_opaque_to(&self.topic, Box::new(then));
+        let record = BaseRecord::with_opaque_to(&self.topic, Box::new(on_delivery));
         let sent = self.producer.client().send(record.key(key).payload(value));
         sent.map_err(|(error, _)| error.to_string())?;
         let within = self.timeout.max(Duration::from_secs(1)) + SLACK;

@@ -11,7 +11,7 @@
 //! ([`DeltaBatch::origins`]). It reads the records after that checkpoint again, so it makes the
 //! same deltas as the previous process. It also sends the deltas of that checkpoint again. Where
 //! deltas are spread over several judges ([`super::repartition`]), the previous process may have
-//! died after it wrote its checkpoint and before the judges got their parts.
+//! died after it wrote its checkpoint and before the judges got their shares.
 //!
 //! A judge may not know that checkpoint, if its writer had lost the partition by then. So a batch
 //! also names the earlier checkpoints from which claimants resumed.

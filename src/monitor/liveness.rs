@@ -32,7 +32,7 @@ pub enum Freshness {
 
 /// What is known of a partition.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct PartitionStatus {
     /// When its checkpoint was written, where there is one; milliseconds since 1970.
     pub written_ms: Option<i64>,
     /// Since when another is awaited, by this machine's clock.
@@ -47,7 +47,7 @@ pub struct Known {
     lags: BTreeMap<u16, Lag>,
 }
 
-impl Known {
+impl PartitionStatus {
     /// Upper bound of the age of its records that no checkpoint holds yet, in milliseconds; `None`
     /// while it is not known.
     fn lag_ms(&self, now_ms: i64) -> Option<i64> {
@@ -111,7 +111,7 @@ impl Reach {
 /// All partitions that there should be. See the module.
 #[derive(Debug, Default)]
 pub struct PartitionLiveness {
-    known: BTreeMap<PartitionId, Known>,
+    known: BTreeMap<PartitionId, PartitionStatus>,
     /// How long a checkpoint is awaited, in milliseconds.
     missing_after_ms: i64,
 }
@@ -126,16 +126,16 @@ impl PartitionLiveness {
     }
 
     /// There is such a partition.
-    pub fn expect(&mut self, at: PartitionId, now_ms: i64) {
-        self.known.entry(at).or_insert_with(|| Known {
+    pub fn await_partition(&mut self, at: PartitionId, now_ms: i64) {
+        self.known.entry(at).or_insert_with(|| PartitionStatus {
             since_ms: now_ms,
-            ..Known::default()
+            ..PartitionStatus::default()
         });
     }
 
     /// A checkpoint of it came.
     pub fn checkpoint_came(&mut self, at: PartitionId, written_ms: Option<i64>, now_ms: i64) {
-        self.expect(at, now_ms);
+        self.await_partition(at, now_ms);
         if let Some(known) = self.known.get_mut(&at) {
             known.written_ms = Some(written_ms.unwrap_or(now_ms));
             known.since_ms = now_ms;
@@ -145,7 +145,7 @@ impl PartitionLiveness {
 
     /// One came that cannot be used.
     pub fn refuse(&mut self, at: PartitionId, why: String, now_ms: i64) {
-        self.expect(at, now_ms);
+        self.await_partition(at, now_ms);
         if let Some(known) = self.known.get_mut(&at) {
             known.fault = Some(why);
         }
@@ -186,7 +186,10 @@ impl PartitionLiveness {
     }
 
     /// All partitions, and how up to date each is.
-    pub fn all(&self, now_ms: i64) -> impl Iterator<Item = (PartitionId, &Known, Freshness)> {
+    pub fn all(
+        &self,
+        now_ms: i64,
+    ) -> impl Iterator<Item = (PartitionId, &PartitionStatus, Freshness)> {
         self.known.iter().map(move |(at, known)| {
             let late = now_ms.saturating_sub(known.since_ms) >= self.missing_after_ms;
             let awaited = known.uncovered > 0 || known.unended;
@@ -231,7 +234,7 @@ mod tests {
     #[test]
     fn a_partition_that_never_ends_lags_as_long_as_an_end_of_it_is_awaited() {
         let (mut liveness, at) = (PartitionLiveness::new(1_000_000), PartitionId::from((0, 3)));
-        liveness.expect(at, 0);
+        liveness.await_partition(at, 0);
         assert_eq!(liveness.lag_ms(0), Some(0), "none is awaited");
         let mut follow = |position: i64, end: i64, now_ms| {
             let uncovered = (end - position).max(0).unsigned_abs();
@@ -262,7 +265,7 @@ mod tests {
     #[test]
     fn a_partition_is_waited_for_until_no_checkpoint_came_for_too_long_and_again_when_one_comes() {
         let (mut liveness, at) = (PartitionLiveness::new(1000), (0, 3).into());
-        liveness.expect(at, 0);
+        liveness.await_partition(at, 0);
         // An empty partition is not missing, however long it is empty.
         liveness.set_uncovered(at, 0, false, 50_000);
         assert_eq!(freshness(&liveness, 50_000), Freshness::Covered);

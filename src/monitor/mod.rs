@@ -1,4 +1,4 @@
-//! Floor 2: the two stages as two types, and every way to place them.
+//! Layer 2: the two stages as two types, and every way to place them.
 //!
 //! A [`Shard`] counts the records of its partitions; a [`Monitor`] judges; a [`Delta`] is all that
 //! passes between them. Both are pure: no clock, no thread of their own, no file, no broker.
@@ -9,7 +9,7 @@
 //! | a process of a group | [`Shards`]: a shard and its windows for each partition, and a monitor |
 //! | a worker | [`Shards`] without a monitor; deltas leave in checkpoints ([`delta_log`]) |
 //! | the judge of all workers | [`Aggregator`]: checkpoints of remote shards, and a monitor |
-//! | one of several judges | the same for each of its judge partitions, over parts of checkpoints ([`repartition`]) |
+//! | one of several judges | the same for each of its judge partitions, over shares of checkpoints ([`repartition`]) |
 //!
 //! In reading order: [`delta`]; [`shard`] with [`vector_counts`]; [`monitor`](mod@monitor) with
 //! [`vectors`]; [`version`]; [`engine`]; where partitions move [`retained`], [`local_shard`],

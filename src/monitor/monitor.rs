@@ -14,7 +14,7 @@
 //! Sums are integers, so the windows over any number of shards are, to the bit, those of one shard
 //! that had read all partitions. A shard may be behind, for example one that has just come from
 //! another process. Its panes are merged into the panes that the windows already hold
-//! ([`crate::window::place`]).
+//! ([`crate::window::late_merge`]).
 //!
 //! Always: every delta was applied once, or is in the windows that [`Monitor::absorb`] added.
 //! Everything in a monitor except verdicts, alerts and detectors is also in the windows of the
@@ -26,7 +26,7 @@ use super::delta::{Delta, PaneWalk, PendingPanes};
 use super::shard::{DeltaSink, Shard, complete};
 use super::vectors::Vectors;
 use super::views::{VersionName, scalars};
-use crate::collect::{Key, LastSeen, Named, Names, PaneDelta, Part, ROLL_UP, Slots};
+use crate::collect::{Key, LastSeen, Named, Names, PaneDelta, ROLL_UP, SegmentKind, Slots};
 use crate::judge::{Change, Judge, Ledger, ModelPlan, Plan, Runtime, Stopwatch, WindowJudgement};
 use crate::stats::sequential::Odds;
 use crate::window::{Correction, PackError, RUNNING_BYTES_MAX};
@@ -58,7 +58,7 @@ struct Counts {
 struct Stream {
     model: usize,
     key: Key,
-    part: Part,
+    kind: SegmentKind,
     last: LastSeen,
     /// Predictions that wait for outcomes, over all shards.
     waiting: u64,
@@ -280,7 +280,8 @@ impl Monitor {
         let (plan, odds) = (&self.plan.models[model], self.odds[model].as_ref());
         let stopwatch = self.runtime.stopwatch;
         let mine = self.streams.iter_mut();
-        let mine = mine.filter(|(_, s)| s.model == model && (s.part == Part::RollUp) == rollups);
+        let mine =
+            mine.filter(|(_, s)| s.model == model && (s.kind == SegmentKind::RollUp) == rollups);
         self.runtime.map(mine.collect(), |(slot, stream)| {
             stream.make_judges(plan, odds, stopwatch);
             (slot, f(stream, plan))
@@ -337,7 +338,7 @@ impl Monitor {
         let wanted = self.plan.models[model].segmenting.rollup;
         let rollup = Key::new(key.model(), key.version(), ROLL_UP);
         if wanted
-            && Part::of(key.segment()).is_rolled_up()
+            && SegmentKind::of(key.segment()).is_rolled_up()
             && self.streams.find(&rollup.names()).is_none()
         {
             self.streams.insert(Stream::new(model, rollup));
@@ -347,7 +348,7 @@ impl Monitor {
     /// The slot of the roll-up that counts a stream's events.
     fn rollup_of(&self, slot: usize) -> Option<usize> {
         let stream = self.streams.get(slot)?;
-        if !self.plan.models[stream.model].segmenting.rollup || !stream.part.is_rolled_up() {
+        if !self.plan.models[stream.model].segmenting.rollup || !stream.kind.is_rolled_up() {
             return None;
         }
         let (model, version) = (stream.key.model(), stream.key.version());
@@ -409,7 +410,7 @@ impl Stream {
     fn new(model: usize, key: Key) -> Stream {
         Stream {
             model,
-            part: Part::of(key.segment()),
+            kind: SegmentKind::of(key.segment()),
             key,
             last: LastSeen::before(i64::MIN),
             waiting: 0,
@@ -446,7 +447,7 @@ impl Stream {
         (from_ms, watermark_ms): (i64, i64),
         running_bytes: usize,
     ) -> Sealed {
-        let rolls_up = plan.segmenting.rollup && self.part.is_rolled_up();
+        let rolls_up = plan.segmenting.rollup && self.kind.is_rolled_up();
         let mut sealed = Sealed::default();
         self.judges
             .iter_mut()

@@ -1,16 +1,16 @@
 //! Spreads the checkpoint of a partition over several judges, by model.
 //!
 //! If the work is too much for one judge, the models are divided among *judge partitions* by a hash
-//! of their names. From every checkpoint, a judge receives the part for the models of its judge
+//! of their names. From every checkpoint, a judge receives the share for the models of its judge
 //! partitions: their deltas with their numbers, their windows, and how far the whole partition has
 //! come. So every judge knows the watermark of all partitions, and judges its models as one judge
 //! of everything would, to the bit.
 //!
 //! ```text
-//!   checkpoint of partition 0 ─┬─► part 0 ─┐
-//!                              └─► part 1 ─┼─┐
-//!   checkpoint of partition 1 ─┬─► part 0 ─┘ │   judge of part 0: models a, c
-//!                              └─► part 1 ───┘   judge of part 1: models b, d
+//!   checkpoint of partition 0 ─┬─► share 0 ─┐
+//!                              └─► share 1 ─┼─┐
+//!   checkpoint of partition 1 ─┬─► share 0 ─┘ │   judge partition 0: models a, c
+//!                              └─► share 1 ───┘   judge partition 1: models b, d
 //! ```
 //!
 //! The division is by model and not by stream, because roll-ups, comparisons of versions and the
@@ -23,7 +23,7 @@ use crate::collect::{PairingState, VectorPanesState};
 use std::collections::BTreeSet;
 
 /// What a checkpoint says to the judge of one judge partition.
-pub type Part = (Snapshot, Option<DeltaBatch>);
+pub type JudgeShare = (Snapshot, Option<DeltaBatch>);
 
 /// The judge partition of a model among `partitions`: CRC-32 of its name; no release may change
 /// this.
@@ -32,26 +32,30 @@ pub fn judge_partition(model: &str, partitions: i32) -> i32 {
     (hash % partitions.max(1).unsigned_abs()).cast_signed()
 }
 
-/// The parts of a checkpoint, one for each of so many judge partitions.
-pub fn parts(snapshot: &Snapshot, deltas: Option<&DeltaBatch>, partitions: i32) -> Vec<Part> {
+/// The shares of a checkpoint, one for each of so many judge partitions.
+pub fn shares(
+    snapshot: &Snapshot,
+    deltas: Option<&DeltaBatch>,
+    partitions: i32,
+) -> Vec<JudgeShare> {
     let n = usize::try_from(partitions.max(1)).unwrap_or(1);
-    let mut all: Vec<Part> = (0..n)
+    let mut all: Vec<JudgeShare> = (0..n)
         .map(|_| (progress(snapshot), deltas.map(DeltaBatch::without_deltas)))
         .collect();
     let home = |model: &str| usize::try_from(judge_partition(model, partitions)).unwrap_or(0);
     for stream in &snapshot.streams {
-        let (part, _) = &mut all[home(&stream.name)];
-        part.streams.push(sealed_stream(stream));
+        let (share, _) = &mut all[home(&stream.name)];
+        share.streams.push(sealed_stream(stream));
     }
     for version in &snapshot.vectors {
-        let (part, _) = &mut all[home(&version.name)];
-        part.vectors.push(sealed_version(version));
+        let (share, _) = &mut all[home(&version.name)];
+        share.vectors.push(sealed_version(version));
     }
     for compared in &snapshot.compared {
-        for (i, (part, _)) in all.iter_mut().enumerate() {
+        for (i, (share, _)) in all.iter_mut().enumerate() {
             let here = compared.comparisons.iter();
             let here = here.filter(|c| home(c.model()) == i).cloned();
-            part.compared.push(ComparedState {
+            share.compared.push(ComparedState {
                 model: compared.model,
                 pairing: PairingState::default(),
                 comparisons: here.collect(),
@@ -60,13 +64,13 @@ pub fn parts(snapshot: &Snapshot, deltas: Option<&DeltaBatch>, partitions: i32) 
     }
     let Some(deltas) = deltas else { return all };
     for (number, delta) in &deltas.deltas {
-        if let (_, Some(part)) = &mut all[home(delta.model())] {
-            part.deltas.push((*number, delta.clone()));
+        if let (_, Some(share)) = &mut all[home(delta.model())] {
+            share.deltas.push((*number, delta.clone()));
         }
     }
-    for (part, theirs) in &mut all {
+    for (share, theirs) in &mut all {
         let Some(theirs) = theirs else { continue };
-        let here: BTreeSet<u32> = part.streams.iter().filter_map(|s| s.slot).collect();
+        let here: BTreeSet<u32> = share.streams.iter().filter_map(|s| s.slot).collect();
         let pending = deltas
             .pending
             .iter()

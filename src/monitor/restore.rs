@@ -5,7 +5,7 @@
 //! Data that this program cannot have written is an error.
 
 use super::snapshot::{ModelState, Snapshot, StreamState, VersionState};
-use crate::collect::Part;
+use crate::collect::SegmentKind;
 use crate::collect::join::{JoinState, JournalError, SpillError};
 use crate::judge::Plan;
 use crate::window::PackError;
@@ -57,7 +57,7 @@ impl Fit {
         let rolled_up = s
             .streams
             .iter()
-            .filter(|s| Part::of(&s.segment).is_rolled_up());
+            .filter(|s| SegmentKind::of(&s.segment).is_rolled_up());
         let mut fit = Fit {
             models: s.models.iter().map(index_of).collect(),
             rolled_up: rolled_up.map(version_of).collect(),
@@ -70,8 +70,11 @@ impl Fit {
             if fit.model_of(plan, stream).is_none() {
                 fit.streams_dropped += before.views.len() as u64;
                 let serving = plan.serves(&stream.name);
-                let why = match (Part::of(&stream.segment), serving.and_then(|m| now.get(m))) {
-                    (Part::RollUp, _) if !fit.has_segments(stream) => {
+                let why = match (
+                    SegmentKind::of(&stream.segment),
+                    serving.and_then(|m| now.get(m)),
+                ) {
+                    (SegmentKind::RollUp, _) if !fit.has_segments(stream) => {
                         "the version has no segments, so this repeats its only stream".to_owned()
                     }
                     (_, None) => "no [[model]] watches it any more".to_owned(),
@@ -100,7 +103,7 @@ impl Fit {
     pub fn model_of(&self, plan: &Plan, s: &StreamState) -> Option<usize> {
         let serving = plan.serves(&s.name);
         let rolls = |m: &usize| plan.models[*m].segmenting.rollup && self.has_segments(s);
-        let is_rollup = Part::of(&s.segment) == Part::RollUp;
+        let is_rollup = SegmentKind::of(&s.segment) == SegmentKind::RollUp;
         let serving = serving.filter(|m| !is_rollup || rolls(m));
         self.model(s.model).filter(|&m| Some(m) == serving)
     }

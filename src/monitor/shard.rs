@@ -6,7 +6,7 @@
 //! to the bit.
 //!
 //! ```text
-//!   records ─► observe, label, reject ─► open panes ─► drain_into ─► deltas ─► DeltaSink
+//!   records ─► observe, observe_outcome, reject ─► open panes ─► drain_into ─► deltas ─► DeltaSink
 //! ```
 //!
 //! Every holder of a shard takes records as a [`RecordSink`]: the shard counts a record, and one
@@ -19,7 +19,7 @@
 use super::delta::{Delta, PackedCorrection};
 use super::vector_counts::VectorCounts;
 use super::views::scalars;
-use crate::collect::{Collector, Disposition, Event, Label, Origin, PartitionId, Reason};
+use crate::collect::{Collector, Disposition, Event, Origin, OutcomeRecord, PartitionId, Reason};
 use crate::judge::{Comparisons, Plan};
 use std::collections::BTreeMap;
 
@@ -113,7 +113,7 @@ impl Shard {
                 self.count_no_cell(origin.source, lost);
             }
             Disposition::Late => self.vectors.miss(&self.plan, slot, event),
-            Disposition::Pending => self.vectors.expect(&self.plan, slot, event),
+            Disposition::Pending => self.vectors.observe_pending(&self.plan, slot, event),
             _ => {}
         }
     }
@@ -125,8 +125,8 @@ impl Shard {
     }
 
     /// Takes an outcome that came separately from its prediction.
-    pub fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
-        self.collector.label(origin, label)
+    pub fn observe_outcome(&mut self, origin: Origin, record: &OutcomeRecord<'_>) -> Disposition {
+        self.collector.observe_outcome(origin, record)
     }
 
     /// Takes a record that could not be decoded, and when it arrived.
@@ -342,7 +342,7 @@ pub trait RecordSink {
     /// Takes a decoded record.
     fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition;
     /// Takes an outcome that came separately from its prediction.
-    fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition;
+    fn observe_outcome(&mut self, origin: Origin, record: &OutcomeRecord<'_>) -> Disposition;
     /// Takes a record that could not be decoded, and when it arrived.
     fn reject(&mut self, origin: Origin, arrival_ms: Option<i64>, reason: Reason) -> Disposition;
     /// What is taken next is one more event of the record at `origin`. See [`Shard::next_row`].
@@ -394,8 +394,8 @@ impl<H: ShardHolder> RecordSink for H {
         self.seal_after(end)
     }
 
-    fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
-        let end = self.parts().0.label(origin, label);
+    fn observe_outcome(&mut self, origin: Origin, record: &OutcomeRecord<'_>) -> Disposition {
+        let end = self.parts().0.observe_outcome(origin, record);
         self.seal_after(end)
     }
 

@@ -28,12 +28,12 @@ pub struct VectorCounts {
     wanted: bool,
     versions: Vec<Version<()>>,
     /// Where the versions of the collector's slots are.
-    places: Vec<Place>,
+    version_slots: Vec<VersionSlot>,
 }
 
 /// Where the version of a slot is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Place {
+enum VersionSlot {
     #[default]
     Unknown,
     /// Its model has no vector view.
@@ -95,7 +95,7 @@ impl VectorCounts {
 
     /// Takes note of a prediction that waits for its outcome.
     #[cold]
-    pub fn expect(&mut self, plan: &Plan, slot: usize, event: &Event<'_>) {
+    pub fn observe_pending(&mut self, plan: &Plan, slot: usize, event: &Event<'_>) {
         if let Some(version) = self.version(plan, slot, Name::of_event(event)) {
             version.last.saw(event.time_ms);
         }
@@ -138,25 +138,24 @@ impl VectorCounts {
 
     /// The version of what is in a slot, begun if need be.
     fn version(&mut self, plan: &Plan, slot: usize, name: Name<'_>) -> Option<&mut Version<()>> {
-        if slot >= self.places.len() {
-            self.places.resize(slot + 1, Place::Unknown);
+        if slot >= self.version_slots.len() {
+            self.version_slots.resize(slot + 1, VersionSlot::Unknown);
         }
-        if self.places[slot] == Place::Unknown {
+        if self.version_slots[slot] == VersionSlot::Unknown {
             let known = self.versions.iter().position(|v| v.name() == name);
-            let place =
-                known.or_else(|| Version::begin(&mut self.versions, plan, name, |_, _, _| ()));
-            self.places[slot] = place.map_or(Place::Nowhere, Place::At);
+            let at = known.or_else(|| Version::begin(&mut self.versions, plan, name, |_, _, _| ()));
+            self.version_slots[slot] = at.map_or(VersionSlot::Nowhere, VersionSlot::At);
         }
-        match self.places[slot] {
-            Place::At(index) => self.versions.get_mut(index),
-            Place::Unknown | Place::Nowhere => None,
+        match self.version_slots[slot] {
+            VersionSlot::At(index) => self.versions.get_mut(index),
+            VersionSlot::Unknown | VersionSlot::Nowhere => None,
         }
     }
 
     /// A slot of the collector is vacant, or another stream's from now on.
     pub fn forget(&mut self, slot: usize) {
-        if let Some(place) = self.places.get_mut(slot) {
-            *place = Place::Unknown;
+        if let Some(at) = self.version_slots.get_mut(slot) {
+            *at = VersionSlot::Unknown;
         }
     }
 
@@ -177,7 +176,7 @@ impl VectorCounts {
         });
         let left = self.versions.len() < before;
         if left {
-            self.places.clear();
+            self.version_slots.clear();
             Version::admit(&mut self.versions, plan, |(), _| ());
         }
         left
@@ -232,7 +231,8 @@ impl VectorCounts {
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         let views = self.versions.iter().flat_map(|v| &v.views);
-        views.map(|v| v.panes.bytes()).sum::<usize>() + self.places.capacity() * size_of::<Place>()
+        views.map(|v| v.panes.bytes()).sum::<usize>()
+            + self.version_slots.capacity() * size_of::<VersionSlot>()
     }
 }
 

@@ -1,5 +1,5 @@
 //! What a process hands over at once when a sink has taken a notification. The engine's thread
-//! learns of it later ([`super::news`]), for it may judge thousands of streams first.
+//! learns of it later ([`super::journal_updates`]), for it may judge thousands of streams first.
 
 use super::entry::{State, TransferredAlert};
 use super::notification::Notification;

@@ -5,8 +5,8 @@
 //! fires and nothing newer is queued for the sink, so that it is offered again. The sink gets the
 //! resolution in any case: a receiver may act on what it refuses.
 
+use super::journal_updates::{AlertUpdate, Waiting};
 use super::missed::Missed;
-use super::news::{AlertNews, Waiting};
 use super::notification::{Notification, Status};
 use crate::alert::{Ack, Deployment, Silence, Silences};
 use serde::{Deserialize, Serialize};
@@ -220,8 +220,8 @@ impl State {
     }
 
     /// What it says of an alert.
-    pub fn news(&self, fingerprint: &str) -> AlertNews {
-        AlertNews {
+    pub fn update_of(&self, fingerprint: &str) -> AlertUpdate {
+        AlertUpdate {
             last: self.last.get(fingerprint).map(|n| n.key.clone()),
             missed: self.missed.get(fingerprint).cloned().unwrap_or_default(),
             waiting: self.waiting_of(fingerprint),

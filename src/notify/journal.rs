@@ -30,8 +30,8 @@
 
 use super::delivered::{DeliveryListener, Listener};
 pub use super::entry::{Entry, RESOLVED_MAX, State, TransferredAlert};
+use super::journal_updates::{JournalUpdates, Waiting};
 use super::missed::Missed;
-use super::news::{News, Waiting};
 use super::notification::Notification;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -55,7 +55,7 @@ pub struct AlertJournal {
     /// Entries since the last compaction.
     entries: usize,
     write_errors: Arc<AtomicU64>,
-    news: Arc<News>,
+    updates: Arc<JournalUpdates>,
     listener: Listener,
 }
 
@@ -82,7 +82,7 @@ impl AlertJournal {
             state,
             entries: 0,
             write_errors: Arc::default(),
-            news: Arc::default(),
+            updates: Arc::default(),
             listener: Listener::default(),
         };
         journal.compact()?;
@@ -101,8 +101,8 @@ impl AlertJournal {
 
     /// What it says of alerts since somebody last asked. It can be read without locking the
     /// journal.
-    pub fn news(&self) -> Arc<News> {
-        Arc::clone(&self.news)
+    pub fn updates(&self) -> Arc<JournalUpdates> {
+        Arc::clone(&self.updates)
     }
 
     /// Hands what is delivered from now on to this listener.
@@ -143,8 +143,8 @@ impl AlertJournal {
         let alert = alert.cloned();
         self.state.apply(entry);
         if let Some(alert) = alert {
-            let news = self.state.news(&alert);
-            self.news.tell(alert, news);
+            let update = self.state.update_of(&alert);
+            self.updates.push(alert, update);
         }
     }
 

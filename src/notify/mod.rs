@@ -11,11 +11,11 @@
 //! [`grouping`] joins the streams of a model in one alert. [`notification`] is the message, made
 //! when an alert changes. [`dedup`] decides whether it must be sent. [`journal`] records on disk,
 //! in lines of [`entry`], what was sent to whom, and what people answered. [`missed`] is what did
-//! not reach a sink, and [`news`] is what the journal tells the engine's thread. [`delivered`] is
-//! what another process must know at once. [`sink`] holds a queue and a thread for each
-//! [`receiver`]. [`dispatch`] feeds the sinks, [`notifier`] is the handle of the engine's thread,
-//! and [`control`] is the handle for silences and acknowledgements. What the threads do is cut into
-//! [`steps`], which a [`host`] runs.
+//! not reach a sink, and [`journal_updates`] is what the journal tells the engine's thread.
+//! [`delivered`] is what another process must know at once. [`sink`] holds a queue and a thread for
+//! each [`receiver`]. [`dispatch`] feeds the sinks, [`notifier`] is the handle of the engine's
+//! thread, and [`control`] is the handle for silences and acknowledgements. What the threads do is
+//! cut into [`steps`], which a [`host`] runs.
 //!
 //! Invariants:
 //! * The engine's thread never waits for a sink or for the disk. What a full channel or queue drops
@@ -52,9 +52,9 @@ pub mod entry;
 pub mod grouping;
 pub mod host;
 pub mod journal;
+pub mod journal_updates;
 pub mod missed;
 mod moved;
-pub mod news;
 pub mod notification;
 mod notified;
 pub mod notifier;

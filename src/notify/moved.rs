@@ -1,7 +1,7 @@
 //! What becomes of notifications that wait where an alert moves between processes.
 
 use super::journal::TransferredAlert;
-use super::news::Waiting;
+use super::journal_updates::Waiting;
 use super::notification::{Notification, Status};
 
 /// What is to be done with what waits of an alert.

@@ -2,8 +2,8 @@
 //! process would need to take it over.
 
 use super::entry::{State, TransferredAlert};
+use super::journal_updates::Waiting;
 use super::missed::Missed;
-use super::news::Waiting;
 use super::notification::{Notification, Status};
 use super::sink::Sink;
 use crate::alert::Ack;

@@ -16,8 +16,8 @@ use super::dispatch::{
 };
 use super::host::{Host, Running};
 use super::journal::{AlertJournal, Entry, TransferredAlert, lock};
+use super::journal_updates::{JournalUpdates, Waiting};
 use super::moved::Keeps;
-use super::news::{News, Waiting};
 use super::notification::{Links, Notification, Status};
 use super::options::{NotifyOptions, SinkOptions, Texts};
 use super::receivers;
@@ -92,7 +92,7 @@ pub struct Notifier {
     /// was notified of them.
     untaken: Vec<TransferredAlert>,
     /// What the journal says.
-    news: Arc<News>,
+    updates: Arc<JournalUpdates>,
     /// `firing` changed since the last [`Notifier::transfers`], which used `transfers_silences`.
     changed: bool,
     /// `waiting` changed since then, and when it was last said.
@@ -142,7 +142,7 @@ impl Notifier {
         for fingerprint in &state.released {
             dedup.release(fingerprint);
         }
-        let (firing, news) = (TransferredAlert::of_all(state), journal.news());
+        let (firing, updates) = (TransferredAlert::of_all(state), journal.updates());
         let mut waiting: BTreeMap<String, Waiting> = BTreeMap::new();
         for (notification, sinks) in &state.undelivered {
             let of_alert = waiting.entry(notification.fingerprint.clone()).or_default();
@@ -169,7 +169,7 @@ impl Notifier {
             ended: BTreeMap::new(),
             held,
             untaken: Vec::new(),
-            news,
+            updates,
             changed: true,
             waiting_changed: false,
             waiting_said: Instant::now(),

@@ -1,4 +1,4 @@
-//! Floor 3: what the core has found, as JSON, as text and as records.
+//! Layer 3: what the core has found, as JSON, as text and as records.
 //!
 //! The core returns numbers. This module formats them for programs and people, in the same way for
 //!

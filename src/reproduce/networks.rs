@@ -19,7 +19,7 @@ use std::path::Path;
 
 /// What the paper prints of a file, or its program gives for it: columns of the published table.
 #[derive(Clone, Copy)]
-enum Known {
+enum PublishedColumn {
     Closed,
     Apart,
     Reject,
@@ -27,7 +27,7 @@ enum Known {
     Distinct,
 }
 
-fn known(name: &str, what: Known) -> Option<f64> {
+fn known(name: &str, what: PublishedColumn) -> Option<f64> {
     published::number("networks", name, what as usize)
 }
 
@@ -51,7 +51,7 @@ pub fn run(effort: &Effort) -> Result<Vec<Table>, String> {
             let value = debiased_l2_distinct(&sample);
             let value = value.ok_or_else(|| format!("{name}.csv has no repeated scores"))?;
             let cell = Cell::plain(100.0 * value);
-            let printed = known(name, Known::Distinct);
+            let printed = known(name, PublishedColumn::Distinct);
             let cell = printed.map_or(cell, |p| cell.beside(p, 0.005));
             distinct.push(Row::of(name, vec![cell]));
         }
@@ -129,14 +129,18 @@ fn decision(sample: &[(f64, bool)], name: &str) -> Result<Row, String> {
     let against = |cell: Cell, what, slack| {
         known(name, what).map_or(cell, |value| cell.against(value, slack))
     };
-    let closed = against(Cell::plain(100.0 * default.ece_l1), Known::Closed, 1e-9);
+    let closed = against(
+        Cell::plain(100.0 * default.ece_l1),
+        PublishedColumn::Closed,
+        1e-9,
+    );
     let apart = Cell::plain(100.0 * ece_ones_apart(sample));
-    let apart = match known(name, Known::Printed) {
+    let apart = match known(name, PublishedColumn::Printed) {
         Some(printed) => apart.beside(printed, 0.005),
-        None => against(apart, Known::Apart, 5e-5),
+        None => against(apart, PublishedColumn::Apart, 5e-5),
     };
     let decided = f64::from(u8::from(paper.reject));
-    let decided = against(Cell::plain(decided), Known::Reject, 0.0);
+    let decided = against(Cell::plain(decided), PublishedColumn::Reject, 0.0);
     Ok(Row::of(name, vec![decided, Cell::plain(p), closed, apart]))
 }
 

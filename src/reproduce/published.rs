@@ -12,7 +12,7 @@ const FILES: [&str; 2] = [
 
 /// A row.
 #[derive(Debug, PartialEq)]
-pub struct Known {
+pub struct PublishedRow {
     table: &'static str,
     /// Its name.
     pub name: &'static str,
@@ -21,13 +21,13 @@ pub struct Known {
 }
 
 /// All rows.
-static ROWS: LazyLock<Vec<Known>> = LazyLock::new(|| {
+static ROWS: LazyLock<Vec<PublishedRow>> = LazyLock::new(|| {
     let rows = |text: &&'static str| parse(text).expect("a row on each line");
     FILES.iter().flat_map(rows).collect()
 });
 
 /// The rows of a table.
-pub fn rows(table: &str) -> impl Iterator<Item = &'static Known> {
+pub fn rows(table: &str) -> impl Iterator<Item = &'static PublishedRow> {
     ROWS.iter().filter(move |row| row.table == table)
 }
 
@@ -38,7 +38,7 @@ pub fn number(table: &str, name: &str, column: usize) -> Option<f64> {
     number.filter(|x| !x.is_nan())
 }
 
-fn parse(text: &'static str) -> Result<Vec<Known>, String> {
+fn parse(text: &'static str) -> Result<Vec<PublishedRow>, String> {
     let lines = (1..).zip(text.lines());
     lines
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
@@ -46,7 +46,7 @@ fn parse(text: &'static str) -> Result<Vec<Known>, String> {
         .collect()
 }
 
-fn row(line: &'static str) -> Result<Known, String> {
+fn row(line: &'static str) -> Result<PublishedRow, String> {
     let mut parts = line.split('\t');
     let (Some(table), Some(name)) = (parts.next(), parts.next()) else {
         return Err("it has no name".to_owned());
@@ -56,7 +56,7 @@ fn row(line: &'static str) -> Result<Known, String> {
         _ => text.parse().map_err(|_| format!("{text:?} is no number")),
     };
     let numbers = parts.map(number).collect::<Result<_, _>>()?;
-    Ok(Known {
+    Ok(PublishedRow {
         table,
         name,
         numbers,

@@ -225,7 +225,7 @@ fn test(asked: &Asked<'_>, o: &TCalOptions) -> (TCal, Null) {
         let summary = Summary::of(level, parent);
         summaries.push(summary);
     }
-    let null = Null::of(summaries.iter().map(Summary::part).collect(), asked);
+    let null = Null::of(summaries.iter().map(Summary::terms).collect(), asked);
     let bonferroni = o.sharing == Sharing::Bonferroni || o.critical == Critical::Theorem;
     let (mut drawn_joint, mut borderline) = (None, false);
     let p_values: Vec<f64> = match o.critical {

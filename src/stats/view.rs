@@ -180,7 +180,7 @@ impl Checked<'_> {
     /// The score that `view` tests, and the class that makes its outcome true: for outcomes that
     /// are not known yet. Of a binary outcome the classes are 0 and 1.
     #[inline]
-    pub fn expect(&self, view: View) -> Result<(Score, u32), ViewError> {
+    pub fn project_pending(&self, view: View) -> Result<(Score, u32), ViewError> {
         match (*self, view) {
             (Checked::Score(z), View::Binary) => Ok((z, 1)),
             (Checked::Score(_), _) => Err(ViewError::Shape),

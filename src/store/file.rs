@@ -16,7 +16,7 @@
 //! is ever overwritten.
 
 use super::format::{FormatError, StoreError, VERSION, after_version, at};
-use super::{aside, journal};
+use super::{atomic_write, journal};
 use crate::collect::join::JoinState;
 use crate::monitor::Snapshot;
 use std::fs::{self, File};
@@ -57,9 +57,9 @@ pub fn save(dir: &Path, snapshot: &Snapshot) -> Result<PathBuf, StoreError> {
     let files = list(dir)?;
     let number = files.last().map_or(0, |(n, _)| n + 1);
     let path = dir.join(format!("{PREFIX}{number:020}{SUFFIX}"));
-    let temporary = path.with_extension(aside::EXTENSION);
+    let temporary = path.with_extension(atomic_write::EXTENSION);
     write_synced(&temporary, snapshot)
-        .inspect_err(|_| aside::remove(&temporary))
+        .inspect_err(|_| atomic_write::remove(&temporary))
         .map_err(at("writing snapshot", &temporary))?;
     fs::rename(&temporary, &path).map_err(at("renaming snapshot into place", &path))?;
     let synced = File::open(dir).and_then(|d| d.sync_all());

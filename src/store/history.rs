@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::judge::{HistoryPoint, StreamId};
-use crate::store::aside;
+use crate::store::atomic_write;
 use crate::telemetry::history::{History, HistoryAlert};
 
 /// Name of the file in the state directory.
@@ -112,8 +112,9 @@ impl HistoryFile {
 
     /// Writes the file again, from what is kept.
     pub fn rewrite(&mut self, history: &History) -> io::Result<()> {
-        let temporary = self.path.with_extension(aside::EXTENSION);
-        let bytes = write_all(&temporary, history).inspect_err(|_| aside::remove(&temporary))?;
+        let temporary = self.path.with_extension(atomic_write::EXTENSION);
+        let bytes =
+            write_all(&temporary, history).inspect_err(|_| atomic_write::remove(&temporary))?;
         fs::rename(&temporary, &self.path)?;
         self.torn = true;
         (self.file, self.bytes, self.whole_bytes) = (appending(&self.path)?, bytes, bytes);

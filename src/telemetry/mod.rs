@@ -2,7 +2,7 @@
 //!
 //! Loops write into [`Published`]. [`scrape`] turns it into metric families, with the names of
 //! the one table in [`metrics`]. [`log`] sets up `tracing` and limits what frequent call sites may
-//! write. Every floor above the core may use this module; it uses none of the other edges.
+//! write. Every layer above the core may use this module; it uses none of the other edges.
 
 pub mod concerns;
 pub mod control;

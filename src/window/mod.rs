@@ -1,4 +1,4 @@
-//! Floor 1: event time. Which panes there are, and what each window keeps of them.
+//! Layer 1: event time. Which panes there are, and what each window keeps of them.
 //!
 //! | file | holds |
 //! |---|---|
@@ -14,18 +14,18 @@
 //! | [`ring`] | the panes of one window |
 //! | [`windows`] | all windows of one stream |
 //! | `series` | the base panes by which dispersion is measured |
-//! | [`place`] | panes and outcomes that come after their time |
+//! | [`late_merge`] | panes and outcomes that come after their time |
 //! | [`carry_over`] | the panes of windows that were replaced by others |
 
 pub mod bits;
 pub mod carry_over;
 mod clustered;
 pub mod hex;
+pub mod late_merge;
 pub mod late_outcomes;
 pub mod pack;
 mod pack_error;
 pub mod pane;
-pub mod place;
 pub mod ring;
 mod running;
 mod score_sums;

@@ -85,7 +85,7 @@ fn a_class_in_a_matcher_is_the_number_that_alerts_show() {
         assert_eq!(kept(&config), meant, "{written:?}");
         // A silence means the same.
         let list: Vec<Matcher> = written.iter().map(|m| m.parse().unwrap()).collect();
-        let silence = config.plan.all_meant(&list).unwrap();
+        let silence = config.plan.resolve_matchers(&list).unwrap();
         let silence: Vec<String> = silence.iter().map(ToString::to_string).collect();
         assert_eq!(silence, meant, "{written:?}");
     }

@@ -11,7 +11,7 @@ use crate::support::partitions::{
 };
 use trueline::judge::{Change, DetectorOptions};
 use trueline::monitor::liveness::Freshness;
-use trueline::monitor::repartition::{judge_partition, parts};
+use trueline::monitor::repartition::{judge_partition, shares};
 use trueline::monitor::{Aggregator, Engine, LocalShard, Plan, Shards, Snapshot};
 use trueline::stats::rng::Rng;
 use trueline::store::checkpoint::PartitionCheckpoint;
@@ -149,7 +149,7 @@ impl<'l> Fleet<'l> {
     fn show(&mut self, p: i32) {
         let (at, (checkpoint, epoch)) = ((0, p).into(), self.topic[&p].clone());
         if !self.judges.is_empty() {
-            let all = parts(&checkpoint.snapshot, checkpoint.deltas.as_ref(), JUDGES);
+            let all = shares(&checkpoint.snapshot, checkpoint.deltas.as_ref(), JUDGES);
             for (judge, (snapshot, deltas)) in self.judges.iter_mut().zip(all) {
                 judge.take(at, epoch, snapshot, deltas).expect("usable");
             }

@@ -5,7 +5,7 @@ use crate::support::records::JOIN;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use trueline::collect::join::{
-    JoinPlan, Joiner, JournalDelta, Key, Labelled, MaturityEvent, NewPrediction, Predicted,
+    JoinPlan, Joiner, JournalDelta, Key, MaturityEvent, NewPrediction, OutcomeResult, Predicted,
     Repeated, RowLayout,
 };
 use trueline::stats::fixed::Score;
@@ -131,7 +131,7 @@ fn feed(joiner: &mut Joiner, plan: &JoinPlan, record: &Record) {
         }
         Record::Outcome { id, time_ms, class } => {
             let (key, waiting) = (key(id), joiner.waiting());
-            joiner.label(plan, key, None, time_ms, class, &[2], waiting, |_| ());
+            joiner.observe_outcome(plan, key, None, time_ms, class, &[2], waiting, |_| ());
         }
     }
 }
@@ -277,7 +277,7 @@ fn an_outcome_that_is_late_for_the_earlier_of_two_predictions_waits_whichever_ca
                     MaturityEvent::Ended(end) => (None, Some(end)),
                 });
             });
-            let revised = (None, Some(Labelled::Revised));
+            let revised = (None, Some(OutcomeResult::Revised));
             assert_eq!(ends, [(None, None), (Some(1), None), revised], "{order:?}");
         }
     }
@@ -390,15 +390,15 @@ fn an_outcome_after_maturity_revises_while_the_prediction_is_kept() {
     assert_eq!((joiner.pending(), joiner.matured()), (0, 1));
     let key = key(7);
     let mut told = None;
-    let end = joiner.label(&plan, key, None, 9000, 1, &[2], 0, |r| {
+    let end = joiner.observe_outcome(&plan, key, None, 9000, 1, &[2], 0, |r| {
         told = Some((r.before, r.now.outcome, r.now.start_ms));
     });
-    assert_eq!(end, Labelled::Revised);
+    assert_eq!(end, OutcomeResult::Revised);
     assert_eq!(told, Some((None, Some(1), 1000)));
     joiner.evict(0, 2000);
     assert_eq!(joiner.matured(), 0);
-    let end = joiner.label(&plan, key, None, 9100, 1, &[2], 0, |_| ());
-    assert_eq!(end, Labelled::Waiting);
+    let end = joiner.observe_outcome(&plan, key, None, 9100, 1, &[2], 0, |_| ());
+    assert_eq!(end, OutcomeResult::Waiting);
 }
 
 #[test]
@@ -409,13 +409,13 @@ fn a_class_that_the_prediction_cannot_have_is_refused_before_and_after_it() {
     feed(&mut joiner, &plan, &Record::Outcome { id, time_ms, class });
     let views = quarters(2);
     let expect = new(&plan, (key(1), 0), 5, &views);
-    let met = Some(Labelled::UnknownClass);
+    let met = Some(OutcomeResult::UnknownClass);
     assert_eq!(
         joiner.predict(&plan, &expect, (0, 0)),
         Predicted::Pending { met, instead: None }
     );
-    let end = joiner.label(&plan, expect.key, None, 20, 2, &[2], 0, |_| ());
-    assert_eq!(end, Labelled::UnknownClass);
+    let end = joiner.observe_outcome(&plan, expect.key, None, 20, 2, &[2], 0, |_| ());
+    assert_eq!(end, OutcomeResult::UnknownClass);
     assert_eq!(joiner.waiting(), 0);
 }
 
@@ -433,8 +433,8 @@ fn caps_refuse_and_are_told() {
     let views = quarters(2);
     let expect = new(&plan, (key(9), 0), 5, &views);
     assert_eq!(joiner.predict(&plan, &expect, (2, 0)), Predicted::Refused);
-    let end = joiner.label(&plan, key(10), None, 20, 1, &[2], 2, |_| ());
-    assert_eq!(end, Labelled::Refused);
+    let end = joiner.observe_outcome(&plan, key(10), None, 20, 1, &[2], 2, |_| ());
+    assert_eq!(end, OutcomeResult::Refused);
 }
 
 #[test]

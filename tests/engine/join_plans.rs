@@ -5,7 +5,7 @@ use crate::support::disk::{Disk, restore_joined};
 use crate::support::records::{EVENT, JOIN};
 use std::collections::BTreeMap;
 use trueline::collect::join::JoinPlan;
-use trueline::collect::{Disposition, Event, Label, Origin, Segmenting, SourceCounters};
+use trueline::collect::{Disposition, Event, Origin, OutcomeRecord, Segmenting, SourceCounters};
 use trueline::judge::JudgeOptions;
 use trueline::monitor::{Engine, ModelPlan, Plan, RecordSink};
 use trueline::stats::axis::{Axis, Grid};
@@ -113,14 +113,14 @@ impl Feed {
 
     fn happen(&mut self, topic: &str, model: Option<&str>, id: u32, second: i64) -> Disposition {
         let origin = self.origin(topic);
-        let label = Label {
+        let record = OutcomeRecord {
             model,
             id: &id.to_le_bytes(),
             time_ms: BEGIN_MS + second * SECOND,
             arrival_ms: None,
             outcome: Outcome::Binary(true),
         };
-        let end = self.engine.label(origin, &label);
+        let end = self.engine.observe_outcome(origin, &record);
         self.conserved();
         end
     }

@@ -2,7 +2,7 @@
 //! windows.
 
 use crate::support::disk::Feed;
-use crate::support::records::{EVENT, JOIN, label_of, origin};
+use crate::support::records::{EVENT, JOIN, origin, outcome_record};
 use trueline::collect::join::{JoinPlan, Missing};
 use trueline::collect::{Disposition, Event, Origin, Segmenting};
 use trueline::judge::{
@@ -113,7 +113,7 @@ fn show(sink: &mut impl RecordSink, origin: Origin, record: &Record) {
             sink.observe(origin, &event);
         }
         Said::Happened(y) => {
-            sink.label(origin, &label_of(&bytes, time_ms, Outcome::Binary(y)));
+            sink.observe_outcome(origin, &outcome_record(&bytes, time_ms, Outcome::Binary(y)));
         }
     }
 }
@@ -343,8 +343,8 @@ fn an_outcome_of_a_stream_without_events_for_long_goes_into_no_other_stream() {
     (120..140).for_each(|minute| predict(&mut engine, "new", 1000 + minute as u32, minute));
     for id in 0..50u32 {
         let (bytes, outcome) = (id.to_le_bytes(), Outcome::Binary(true));
-        let label = label_of(&bytes, BEGIN_MS + 130 * MINUTE, outcome);
-        engine.label(origin(1, 0, i64::from(id)), &label);
+        let record = outcome_record(&bytes, BEGIN_MS + 130 * MINUTE, outcome);
+        engine.observe_outcome(origin(1, 0, i64::from(id)), &record);
     }
     engine.finish();
     assert_eq!(engine.counters().source(1).revised, 50);
@@ -395,8 +395,8 @@ fn versions(plan: Plan, own: bool) -> Engine {
     }
     for (id, ms, outcome) in labels.into_iter().filter(|_| !own) {
         let bytes = id.to_le_bytes();
-        let label = label_of(&bytes, BEGIN_MS + ms, outcome);
-        engine.label(origin(1, 0, i64::from(id)), &label);
+        let record = outcome_record(&bytes, BEGIN_MS + ms, outcome);
+        engine.observe_outcome(origin(1, 0, i64::from(id)), &record);
     }
     engine.finish();
     engine

@@ -8,7 +8,7 @@ use crate::support::disk::Disk;
 use crate::support::partitions::{
     BEGIN_MS, PARTITIONS, Record, feed, judged, logs, plan, restored,
 };
-use crate::support::records::{EVENT, JOIN, label_of, origin};
+use crate::support::records::{EVENT, JOIN, origin, outcome_record};
 use trueline::collect::join::JoinPlan;
 use trueline::collect::{Disposition, Event, Key};
 use trueline::judge::DetectorOptions;
@@ -366,9 +366,9 @@ fn a_partition_keeps_sums_and_predictions_over_other_windows_and_counts_what_oth
         };
         shard.observe(origin(0, 0, second), &event);
         if second < 100 {
-            shard.label(
+            shard.observe_outcome(
                 origin(1, 0, second),
-                &label_of(&id, time_ms, Outcome::Binary(true)),
+                &outcome_record(&id, time_ms, Outcome::Binary(true)),
             );
         }
     }
@@ -411,8 +411,8 @@ fn a_partition_keeps_sums_and_predictions_over_other_windows_and_counts_what_oth
                 };
                 shard.observe(origin(0, 0, second), &event);
             }
-            let label = label_of(&id, time_ms, Outcome::Binary(true));
-            let end = shard.label(origin(1, 0, second), &label);
+            let record = outcome_record(&id, time_ms, Outcome::Binary(true));
+            let end = shard.observe_outcome(origin(1, 0, second), &record);
             assert_eq!(end, Disposition::Matched);
         }
         shards.advance();

@@ -1,7 +1,7 @@
 //! State with pending predictions goes through an export and back to the bit, journals and all.
 
 use crate::support::disk::restore_joined;
-use crate::support::records::{EVENT, JOIN, label_of, origin};
+use crate::support::records::{EVENT, JOIN, origin, outcome_record};
 use std::path::{Path, PathBuf};
 
 use trueline::collect::join::JoinPlan;
@@ -71,7 +71,7 @@ pub(crate) fn feed_each(step_ms: i64, engine: &mut Engine, from: i64, n: i64) {
         let of = i - (rng.uniform() * 6_000.0) as i64 / step_ms;
         let id = of.to_le_bytes();
         let outcome = Outcome::Class(u32::from(rng.uniform() < 0.5));
-        engine.label(origin(1), &label_of(&id, time_ms, outcome));
+        engine.observe_outcome(origin(1), &outcome_record(&id, time_ms, outcome));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tapped pairs of predictions and separate outcomes: each is shown once, when its second half
 //! comes, in either order. The tap changes no count.
 
-use crate::support::records::{EVENT, JOIN, label_of, origin};
+use crate::support::records::{EVENT, JOIN, origin, outcome_record};
 use trueline::collect::join::{JoinPlan, Missing};
 use trueline::collect::{Disposition, Event, Origin, Segmenting};
 use trueline::judge::JudgeOptions;
@@ -62,9 +62,9 @@ fn predict(engine: &mut Engine, offset: i64, id: &str, time_ms: i64) -> Disposit
 }
 
 fn happen(engine: &mut Engine, offset: i64, id: &str, time_ms: i64) -> Disposition {
-    engine.label(
+    engine.observe_outcome(
         at(1, offset),
-        &label_of(id.as_bytes(), time_ms, Outcome::Binary(true)),
+        &outcome_record(id.as_bytes(), time_ms, Outcome::Binary(true)),
     )
 }
 

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use crate::support::partitions;
-use crate::support::records::label_of;
+use crate::support::records::outcome_record;
 use serde_json::Value;
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Event, Origin, Segmenting};
@@ -249,7 +249,8 @@ fn joined() -> (Engine, Vec<Change>) {
                 engine.observe(at, &event);
             }
             Some(happened) => {
-                engine.label(at, &label_of(&id, time_ms, Outcome::Binary(happened)));
+                engine
+                    .observe_outcome(at, &outcome_record(&id, time_ms, Outcome::Binary(happened)));
             }
         }
     }

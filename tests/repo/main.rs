@@ -3,8 +3,8 @@
 mod cycles;
 mod deploy;
 mod documents;
-mod floors;
 mod install;
+mod layers;
 mod path;
 mod prometheus;
 mod sizes;

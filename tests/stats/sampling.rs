@@ -6,7 +6,7 @@
 
 use crate::level;
 use crate::support::bars::{Bar, count, data_sets};
-use crate::support::records::{EVENT, JOIN, label_of, origin};
+use crate::support::records::{EVENT, JOIN, origin, outcome_record};
 use trueline::collect::join::JoinPlan;
 use trueline::collect::{Event, Segmenting};
 use trueline::judge::{JudgeOptions, Verdict};
@@ -145,7 +145,7 @@ fn fed(sampling: Sampling, joined: bool) -> Engine {
         };
         engine.observe(at(0), &event);
         if joined {
-            engine.label(at(1), &label_of(&id, time_ms, outcome));
+            engine.observe_outcome(at(1), &outcome_record(&id, time_ms, outcome));
         }
     }
     engine

@@ -2,7 +2,7 @@
 //! is as here.
 
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
-use trueline::collect::{Event, Label, Origin};
+use trueline::collect::{Event, Origin, OutcomeRecord};
 use trueline::stats::view::{Outcome, Prediction};
 
 /// Where a record was read.
@@ -29,8 +29,8 @@ pub const EVENT: Event<'static> = Event {
 };
 
 /// The outcome of the prediction with this id, whichever model made it.
-pub fn label_of(id: &[u8], time_ms: i64, outcome: Outcome) -> Label<'_> {
-    Label {
+pub fn outcome_record(id: &[u8], time_ms: i64, outcome: Outcome) -> OutcomeRecord<'_> {
+    OutcomeRecord {
         model: None,
         id,
         time_ms,

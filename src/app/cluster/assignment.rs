@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::checkpoint_store::{CheckpointAge, CheckpointStore, Taken};
+use super::checkpoint_store::{CheckpointAge, CheckpointStore, TakeOver};
 use super::cursor::Superseded;
 use super::migrations::Migrations;
 use crate::app::outputs::snapshots::Written;
@@ -96,7 +96,7 @@ impl Assignment {
     /// of their streams goes along as it is now: without the first partition, the verdicts on the
     /// others would have to be made again.
     pub fn revoking(&mut self, all: impl Iterator<Item = PartitionId>) {
-        self.store.begin_leaving();
+        self.store.begin_revocation();
         self.leaving.clear();
         for at in all {
             if self.shards.copartition(at) == at {
@@ -129,7 +129,7 @@ impl Assignment {
         self.shards.share_memory(shards);
         let (topic, partition) = (self.topics.get(usize::from(at.source)), at.partition);
         match self.store.take_over(at, &self.topics, self.shards.plan()) {
-            Ok(Taken::Shard(shard, verdicts)) => {
+            Ok(TakeOver::Shard(shard, verdicts)) => {
                 let notified = verdicts.iter().filter_map(VerdictState::notified);
                 self.notified.extend(notified);
                 self.migrations.came.extend(verdicts.iter().cloned());
@@ -137,11 +137,11 @@ impl Assignment {
                 // The new one was restored with the share of the joins alone.
                 self.shards.share_memory(shards);
             }
-            Ok(Taken::Suspended(why)) => {
+            Ok(TakeOver::Suspended(why)) => {
                 tracing::error!(topic, partition, why, "partition is not read");
                 self.suspended.insert(at, why);
             }
-            Ok(Taken::Broken(error)) => {
+            Ok(TakeOver::Broken(error)) => {
                 tracing::error!(topic, partition, %error, "partition could not be taken over");
                 self.suspended.insert(at, error.to_string());
                 self.fault = Some(error);

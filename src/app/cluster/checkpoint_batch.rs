@@ -1,6 +1,6 @@
 //! What is written of a shard to the topic of checkpoints, and the writing of a batch.
 
-use super::checkpoint_records::{self, CheckpointRecords, Known, MADE_AGAIN, begins_again};
+use super::checkpoint_records::{self, CheckpointRecords, MADE_AGAIN, OffsetFloors, begins_again};
 use super::cursor::{CheckpointCursor, Progress, WHOLE};
 use super::foreign::{self, SeenClaim};
 use super::judge_topic::JudgeTopicWriter;
@@ -114,14 +114,14 @@ pub(super) struct BatchWriter {
     pub(super) foreign: foreign::ForeignClaims,
     /// The topic of judges that share the models, where they do.
     pub(super) judges: Option<JudgeTopicWriter>,
-    pub(super) known: Known,
+    pub(super) known: OffsetFloors,
     /// The topic was deleted and made again since a partition was claimed: the journals that a
     /// checkpoint needs are not there, so none is written.
     pub(super) made_again: bool,
 }
 
 impl BatchWriter {
-    /// Writes a batch. The parts for judges are written only after the checkpoint itself is in the
+    /// Writes a batch. The shares of judges are written only after the checkpoint itself is in the
     /// topic, and if no later claim came before it. So judges never know more of a partition than
     /// the process that takes it over.
     pub(super) fn write(&mut self, batch: Batch) -> Answer {

@@ -33,14 +33,14 @@ pub(super) struct Sent {
 }
 
 /// By partition of the topic, an offset after which all of its next records lie.
-pub(super) type Known = BTreeMap<i32, i64>;
+pub(super) type OffsetFloors = BTreeMap<i32, i64>;
 
 /// What is said once the offsets of the topic begin again.
 pub(super) const MADE_AGAIN: &str = "the topic was deleted and made again, and the state of before is not there; this \
      process writes and commits nothing more: stop all processes and start over, with another `group` and `topic`";
 
 /// Whether records lie where others lay before: the topic was made again.
-pub(super) fn begins_again(known: &Known, offsets: &Offsets) -> bool {
+pub(super) fn begins_again(known: &OffsetFloors, offsets: &Offsets) -> bool {
     offsets.iter().any(|(state_partition, written)| {
         let known = known.get(state_partition);
         known.is_some_and(|known| written.iter().any(|offset| (0..=*known).contains(offset)))
@@ -53,7 +53,7 @@ pub(super) fn write<'c>(
     writer: &dyn WriteState,
     checkpoints: impl Iterator<Item = &'c CheckpointRecords>,
     offsets: &mut Offsets,
-    known: &Known,
+    known: &OffsetFloors,
 ) -> Result<Sent, String> {
     let (mut bodies, mut heads, mut drops) = (Vec::new(), Vec::new(), Vec::new());
     for c in checkpoints {

@@ -6,7 +6,7 @@
 //! read before. Writing runs beside the engine, as with snapshots on disk: a copy of the changed
 //! shards is taken at one moment, one batch is under way at a time, and a batch that was not
 //! written is written with the next. Giving partitions up waits for one last checkpoint of each,
-//! for half a session at most ([`super::leaving`]). What is not written by then is read again by
+//! for half a session at most ([`super::revocation`]). What is not written by then is read again by
 //! the taker; nothing is lost.
 //!
 //! A partition whose checkpoints cannot be used is *suspended*: it stays assigned and is not read,
@@ -18,9 +18,9 @@ use super::checkpoint_batch::{Answer, Batch, BatchWriter, Outgoing, outgoing};
 use super::cursor::{CheckpointCursor, Superseded};
 use super::foreign::ForeignClaims;
 use super::judge_topic::JudgeTopicWriter;
-use super::leaving::Leaving;
 use super::options::CheckpointOptions;
 use super::restored::{Room, Unusable, in_words, report_refused, shard_of};
+use super::revocation::Revocation;
 use crate::app::AppError;
 use crate::app::clock;
 use crate::app::outputs::snapshots::Written;
@@ -42,7 +42,7 @@ use std::time::{Duration, Instant};
 pub type CheckpointAge<'a> = (&'a str, i32, Option<i64>);
 
 /// How a partition was found.
-pub enum Taken {
+pub enum TakeOver {
     /// A shard, and the verdicts on its streams.
     Shard(Box<LocalShard>, Vec<VerdictState>),
     /// It is not to be read, for this reason.
@@ -63,7 +63,7 @@ pub struct CheckpointStore {
     room: Option<Room>,
     /// How far each partition is stored.
     cursors: BTreeMap<PartitionId, CheckpointCursor>,
-    leaving: Leaving,
+    revocation: Revocation,
     /// The heartbeat of the thread that waits here.
     beat: Option<Beat>,
 }
@@ -98,7 +98,7 @@ impl CheckpointStore {
             counts: CheckpointCounts::default(),
             room: None,
             cursors: BTreeMap::new(),
-            leaving: Leaving::default(),
+            revocation: Revocation::default(),
             beat: None,
         })
     }
@@ -136,7 +136,7 @@ impl CheckpointStore {
         at: PartitionId,
         topics: &[String],
         plan: &Plan,
-    ) -> Result<Taken, KafkaError> {
+    ) -> Result<TakeOver, KafkaError> {
         self.beat();
         let start = Instant::now();
         let of_source = |all: &[String]| all.get(usize::from(at.source)).cloned();
@@ -173,7 +173,7 @@ impl CheckpointStore {
         plan: &Plan,
         reader: &CheckpointReader,
         mut cursor: CheckpointCursor,
-    ) -> Result<Taken, KafkaError> {
+    ) -> Result<TakeOver, KafkaError> {
         let why = match reader.newest() {
             Ok(Some(found)) => {
                 report_refused(&found, &mut self.counts);
@@ -187,11 +187,11 @@ impl CheckpointStore {
                         }
                         self.counts.read += 1;
                         self.cursors.insert(at, cursor);
-                        return Ok(Taken::Shard(Box::new(shard), verdicts));
+                        return Ok(TakeOver::Shard(Box::new(shard), verdicts));
                     }
                     Err(Unusable::Checkpoint(why)) => Some(why),
                     // Nothing that a fresh beginning would mend.
-                    Err(Unusable::Store(error)) => return Ok(Taken::Broken(error)),
+                    Err(Unusable::Store(error)) => return Ok(TakeOver::Broken(error)),
                 }
             }
             Ok(None) => {
@@ -213,7 +213,7 @@ impl CheckpointStore {
         };
         if let Some(why) = why {
             if !self.options.fresh {
-                return Ok(Taken::Suspended(format!(
+                return Ok(TakeOver::Suspended(format!(
                     "{why}; mend the topic, or set [state] on_broken = \"fresh\" to begin without the state"
                 )));
             }
@@ -228,7 +228,7 @@ impl CheckpointStore {
         }
         self.cursors.insert(at, cursor);
         let shard = LocalShard::new(at, plan, topics.to_vec(), self.room.clone());
-        Ok(Taken::Shard(Box::new(shard), Vec::new()))
+        Ok(TakeOver::Shard(Box::new(shard), Vec::new()))
     }
 
     /// The partition is another process's: how far it is stored is no longer known here.
@@ -308,7 +308,7 @@ impl CheckpointStore {
 
     /// What became of the last batch, once, if it is known.
     pub fn answer(&mut self, shards: &mut [LocalShard]) -> Option<Written> {
-        if let Some(written) = self.leaving.take() {
+        if let Some(written) = self.revocation.take() {
             return Some(written);
         }
         let answer = self.writing.result()?;
@@ -373,9 +373,9 @@ impl CheckpointStore {
 
     /// A rebalance takes partitions from now on: [`leave`](CheckpointStore::leave) follows for each
     /// shard.
-    pub fn begin_leaving(&mut self) {
+    pub fn begin_revocation(&mut self) {
         let session = Duration::from_millis(self.options.kafka.session_ms());
-        self.leaving.begin(session);
+        self.revocation.begin(session);
     }
 
     /// Writes the last checkpoint of a shard before it is given up, as far as the group leaves time
@@ -388,8 +388,8 @@ impl CheckpointStore {
     ) {
         self.beat();
         // The batch under way may be of this shard too; its cursor is still here.
-        let before = self.wait(others, self.leaving.left());
-        self.leaving.keep(before);
+        let before = self.wait(others, self.revocation.left());
+        self.revocation.keep(before);
         let at = shard.at;
         let topic = self.cursors.get(&at).map(|c| c.topic.clone());
         let late = |why: &str| {
@@ -407,7 +407,7 @@ impl CheckpointStore {
             return;
         };
         self.send(vec![last]);
-        match self.wait(others, self.leaving.left()) {
+        match self.wait(others, self.revocation.left()) {
             Some(Written { result: Ok(_), .. }) => {}
             Some(Written {
                 result: Err(why), ..

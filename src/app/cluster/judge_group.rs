@@ -3,7 +3,7 @@
 //!
 //! The processes are a consumer group over the topic of judges ([`super::judge_topic`]). For each
 //! judge partition that comes there is a [task](super::judge_task::JudgeTask): it is claimed, its
-//! newest checkpoint is restored, and the partition is read from its beginning, where the parts of
+//! newest checkpoint is restored, and the partition is read from its beginning, where the shares of
 //! checkpoints of all workers lie. When a partition goes, its last checkpoint is written first. A
 //! process that is killed loses nothing: the next owner restores its last checkpoint and judges the
 //! slides after it again, to the same verdicts.
@@ -127,14 +127,18 @@ impl JudgeGroup {
         if let Some((partition, _)) = stray {
             let partition = *partition;
             tracing::error!(partition, "claiming the judge partition again");
-        } else if self.member.away.is_due(!tasks.is_empty(), Instant::now()) {
+        } else if self
+            .member
+            .unserved
+            .is_due(!tasks.is_empty(), Instant::now())
+        {
             self.member.refused = self.member.suspended.values().next().cloned();
             self.member.trouble.clone_from(&self.member.refused);
         } else if !std::mem::take(&mut self.member.failed) {
             return;
         }
         self.member.failed = false;
-        self.member.away.leave();
+        self.member.unserved.leave();
         for (partition, task) in std::mem::take(tasks) {
             let partitions = self.store.partitions();
             self.member.left(partition, partitions, &task);

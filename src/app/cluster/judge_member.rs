@@ -2,19 +2,19 @@
 //! takes.
 //!
 //! A judge partition that comes is claimed and its newest checkpoint is restored, within the
-//! rebalance. If nobody serves it, it is [not taken over](Away) then: the member judges the others,
-//! and joins again later to claim it.
+//! rebalance. If nobody serves it, it is [not taken over](UnservedPartitions) then: the member
+//! judges the others, and joins again later to claim it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use super::away::Away;
 use super::judge_store::JudgeStore;
 use super::judge_task::JudgeTask;
 use super::judge_topic::judge_topic;
 use super::migrations::Migrations;
 use super::options::FollowerOptions;
+use super::unserved::UnservedPartitions;
 use crate::alert::Alert;
 use crate::app::dropped::report_dropped;
 use crate::app::ingest::contest::grace;
@@ -42,7 +42,7 @@ pub(super) struct Membership {
     pub(super) trouble: Option<String>,
     pub(super) failed: bool,
     /// Judge partitions that could not be taken over.
-    pub(super) away: Away,
+    pub(super) unserved: UnservedPartitions,
     /// When the group threw it out, or it left because it failed, if no assignment has come since.
     pub(super) lost_since: Option<Instant>,
     /// The error that made it leave, or the last one since then.
@@ -91,12 +91,12 @@ impl Membership {
             time.as_secs(),
             why.unwrap_or("it does not answer the request to join")
         );
-        (time >= AWAY).then_some(why)
+        (time >= LET_IN_WITHIN).then_some(why)
     }
 }
 
 /// How long a group may take to let a member in again before that is reported.
-const AWAY: Duration = Duration::from_secs(30);
+const LET_IN_WITHIN: Duration = Duration::from_secs(30);
 /// How often a member waits twice as long as the time before, once it is fenced again.
 const DOUBLINGS: u32 = 3;
 /// A member that was not fenced for so long waits no longer than the first time.
@@ -247,7 +247,7 @@ impl GroupHandler<'_> {
 
     /// Drops what is known of a judge partition; answers its task.
     fn drop_task(&mut self, partition: i32) -> Option<JudgeTask> {
-        self.member.away.remove(partition);
+        self.member.unserved.remove(partition);
         self.member.claims.remove(&partition);
         let task = self.tasks.remove(&partition)?;
         let partitions = self.store.partitions();
@@ -319,7 +319,7 @@ impl Handler for GroupHandler<'_> {
 
     fn assigning(&mut self) {
         (self.member.lost_since, self.member.refused) = (None, None);
-        self.member.away.begin();
+        self.member.unserved.begin();
     }
 
     fn assigned(&mut self, partition: Partition) -> Option<i64> {
@@ -329,7 +329,7 @@ impl Handler for GroupHandler<'_> {
         self.member.superseded.remove(&partition);
         tracing::info!(partition, "judge partition assigned");
         // Whoever is away would be waited for again, for each partition.
-        let taken = match self.member.away.are_many() {
+        let taken = match self.member.unserved.are_many() {
             true => Err("others were waited for in vain".to_owned()),
             false => self.take_over(partition).map_err(|error| error.to_string()),
         };
@@ -337,7 +337,7 @@ impl Handler for GroupHandler<'_> {
             tracing::error!(partition, why, "judge partition is not taken over yet");
             let why = format!("{why}; it is claimed when this process joins the judges again");
             self.member.suspended.insert(partition, why);
-            self.member.away.add(partition, Instant::now());
+            self.member.unserved.add(partition, Instant::now());
         }
         Some(0)
     }
@@ -345,7 +345,7 @@ impl Handler for GroupHandler<'_> {
     fn begins(&mut self, _: Partition, _: Begin) {}
 
     fn revoking(&mut self, _: &[Partition]) {
-        self.store.begin_leaving();
+        self.store.begin_revocation();
     }
 
     fn revoked(&mut self, partition: Partition, lost: bool) {
@@ -377,7 +377,9 @@ impl Handler for GroupHandler<'_> {
             partition,
             "its topic was cut or made again; it is claimed when this process joins the judges again",
         );
-        self.member.away.add(partition.partition, Instant::now());
+        self.member
+            .unserved
+            .add(partition.partition, Instant::now());
     }
 
     fn suspended(&mut self, partition: Partition, why: &str) {

@@ -9,10 +9,10 @@
 
 use super::checkpoint_records::{self, CheckpointRecords};
 use super::judge_topic::{ensure, judge_topic};
-use super::leaving::Leaving;
 use super::notified_writer::NotifiedWriter;
 use super::options::CheckpointOptions;
 use super::restored::{in_words, report_refused};
+use super::revocation::Revocation;
 use crate::app::AppError;
 use crate::app::clock;
 use crate::app::outputs::snapshots::Written;
@@ -114,7 +114,7 @@ impl Answer {
 }
 
 /// A judge partition that was taken over.
-pub(super) struct Taken {
+pub(super) struct ClaimedPartition {
     /// Offset of our claim.
     pub(super) epoch: i64,
     /// The newest checkpoint, or why none can be used.
@@ -130,7 +130,7 @@ pub(super) struct JudgeStore {
     writing: Background<Answer>,
     notified: Arc<NotifiedWriter>,
     cursors: BTreeMap<i32, Cursor>,
-    leaving: Leaving,
+    revocation: Revocation,
     /// The heartbeat of the thread that waits here.
     beat: Option<Beat>,
 }
@@ -158,7 +158,7 @@ impl JudgeStore {
             )),
             partitions,
             cursors: BTreeMap::new(),
-            leaving: Leaving::default(),
+            revocation: Revocation::default(),
             beat: None,
             options: options.clone(),
         })
@@ -192,7 +192,7 @@ impl JudgeStore {
         &mut self,
         partition: i32,
         counts: &mut CheckpointCounts,
-    ) -> Result<Taken, KafkaError> {
+    ) -> Result<ClaimedPartition, KafkaError> {
         let start = Instant::now();
         let (epoch, reader) = self.options.claim(
             (self.claims.as_ref(), self.reader.as_ref()),
@@ -215,7 +215,7 @@ impl JudgeStore {
         self.cursors.insert(partition, cursor);
         let prefix = self.prefix(partition);
         self.notified.hold(partition, prefix, epoch);
-        Ok(Taken { epoch, found })
+        Ok(ClaimedPartition { epoch, found })
     }
 
     /// The partition is another process's.
@@ -262,7 +262,7 @@ impl JudgeStore {
 
     /// All that is judged here is stored, and [`answer`](JudgeStore::answer) says so once.
     pub(super) fn nothing_due(&mut self) {
-        self.leaving.keep(Some(Written {
+        self.revocation.keep(Some(Written {
             result: Ok(Vec::new()),
             took: Duration::ZERO,
             at_ms: clock::now_ms(),
@@ -314,7 +314,7 @@ impl JudgeStore {
 
     /// What became of the last batch, once, if it is known.
     pub(super) fn answer(&mut self, counts: &mut CheckpointCounts) -> Option<Written> {
-        if let Some(written) = self.leaving.take() {
+        if let Some(written) = self.revocation.take() {
             return Some(written);
         }
         let answer = self.writing.result()?;
@@ -332,16 +332,16 @@ impl JudgeStore {
     }
 
     /// A rebalance takes judge partitions from now on.
-    pub(super) fn begin_leaving(&mut self) {
+    pub(super) fn begin_revocation(&mut self) {
         let session = Duration::from_millis(self.options.kafka.session_ms());
-        self.leaving.begin(session);
+        self.revocation.begin(session);
     }
 
     /// Waits for the batch under way before a judge partition is given up.
     pub(super) fn wait_to_leave(&mut self, counts: &mut CheckpointCounts) {
         self.beat();
-        let before = self.wait(self.leaving.left(), counts);
-        self.leaving.keep(before);
+        let before = self.wait(self.revocation.left(), counts);
+        self.revocation.keep(before);
     }
 
     /// Writes the last checkpoint of a judge partition; an error says why that is not known to be
@@ -352,7 +352,7 @@ impl JudgeStore {
         counts: &mut CheckpointCounts,
     ) -> Result<(), String> {
         self.write(vec![last]);
-        let written = self.wait(self.leaving.left(), counts);
+        let written = self.wait(self.revocation.left(), counts);
         let written = written.ok_or("the group does not wait so long")?;
         written.result.map(drop)
     }

@@ -6,12 +6,13 @@
 //! of judges one for each judge partition that the group assigns to it ([`super::judge_group`]).
 
 use super::judge_topic::judge_topic;
-use super::lengths::{Lengths, Place};
+use super::lengths::Lengths;
 use super::options::{FollowerOptions, with_beat};
 use super::reader::{Arrival, JudgeLease, Replaced, StateTopicReader};
 use crate::app::clock;
 use crate::collect::PartitionId;
 use crate::judge::{Change, Plan, StreamId, StreamReport, WindowJudgement};
+use crate::kafka::TopicPartition;
 use crate::monitor::Aggregator;
 use crate::monitor::liveness::{Freshness, PartitionLiveness};
 use crate::monitor::{RestoreError, Snapshot, VerdictState};
@@ -20,9 +21,15 @@ use crate::telemetry::published::Beat;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A topic partition that belongs to a checkpointed partition: the checkpointed partition, the
-/// number of the topic, and its name with the partition.
-pub(super) type Part = (PartitionId, u16, Place);
+/// A topic partition that belongs to a checkpointed partition.
+pub(super) struct SourcePartition {
+    /// The checkpointed partition.
+    pub(super) checkpointed: PartitionId,
+    /// Number of the topic.
+    pub(super) source: u16,
+    /// The partition with the name of its topic.
+    pub(super) name: TopicPartition,
+}
 
 /// How long panes that came at once may wait for their judgement before that is reported.
 const BACKLOG_MS: i64 = 10_000;
@@ -228,18 +235,22 @@ impl JudgeTask {
     }
 
     /// There is such a partition of a source.
-    pub(super) fn expect(&mut self, at: PartitionId) {
-        self.liveness.expect(at, clock::steady_ms());
+    pub(super) fn await_partition(&mut self, at: PartitionId) {
+        self.liveness.await_partition(at, clock::steady_ms());
     }
 
     /// The partitions of sources over which it judges.
-    pub(super) fn parts(&self) -> Vec<Part> {
+    pub(super) fn source_partitions(&self) -> Vec<SourcePartition> {
         let all = self.liveness.all(clock::steady_ms());
         all.flat_map(|(at, ..)| {
             let group = (0u16..).zip(&self.options.copartitions);
             let group = group.filter(move |(_, lead)| **lead == at.source);
-            let place = move |source| (self.name(source).to_owned(), at.partition);
-            group.map(move |(source, _)| (at, source, place(source)))
+            let name = move |source| (self.name(source).to_owned(), at.partition);
+            group.map(move |(source, _)| SourcePartition {
+                checkpointed: at,
+                source,
+                name: name(source),
+            })
         })
         .collect()
     }
@@ -259,22 +270,22 @@ impl JudgeTask {
     /// can be judged now is left to [`JudgeTask::advance`].
     pub(super) fn look(&mut self, lengths: &Lengths) {
         let now_ms = clock::steady_ms();
-        let (parts, positions) = (self.parts(), self.positions());
-        let unknown = parts.iter().filter(|(.., place)| !lengths.knows(place));
-        self.unknown = unknown.map(|(at, ..)| *at).collect();
+        let (partitions, positions) = (self.source_partitions(), self.positions());
+        let unknown = partitions.iter().filter(|p| !lengths.knows(&p.name));
+        self.unknown = unknown.map(|p| p.checkpointed).collect();
         let all: Vec<PartitionId> = self.liveness.all(now_ms).map(|(at, ..)| at).collect();
         for at in all {
             let idle = self.aggregator.idle(at);
             let unended = idle == Some(false);
             let idle = idle.unwrap_or(false);
             let mut uncovered = 0;
-            for (_, source, place) in parts.iter().filter(|(of, ..)| *of == at) {
-                let of = PartitionId::from((*source, at.partition));
+            for p in partitions.iter().filter(|p| p.checkpointed == at) {
+                let of = PartitionId::from((p.source, at.partition));
                 let position = positions.get(&of).copied();
-                uncovered += lengths.uncovered(place, position, idle);
-                if let Some((position, end)) = position.zip(lengths.end(place)) {
+                uncovered += lengths.uncovered(&p.name, position, idle);
+                if let Some((position, end)) = position.zip(lengths.end(&p.name)) {
                     let reach = (position, end);
-                    self.liveness.follow((at, *source), reach, now_ms);
+                    self.liveness.follow((at, p.source), reach, now_ms);
                 }
             }
             self.liveness.set_uncovered(at, uncovered, unended, now_ms);

@@ -1,19 +1,19 @@
 //! The topic between workers and judges that share the models: `TOPIC-judges`, beside the state
 //! topic.
 //!
-//! Each of its partitions is a *judge partition* and has the part of every checkpoint that is about
-//! its models ([`crate::monitor::repartition`]), under the keys that the checkpoint has in the
-//! state topic. The judge of the partition keeps its own checkpoints there too
+//! Each of its partitions is a *judge partition* and has the share of every checkpoint that is
+//! about its models ([`crate::monitor::repartition`]), under the keys that the checkpoint has in
+//! the state topic. The judge of the partition keeps its own checkpoints there too
 //! ([`super::judge_store`]).
 //!
-//! A worker writes the parts after the checkpoint itself. So a process that takes a partition over
+//! A worker writes the shares after the checkpoint itself. So a process that takes a partition over
 //! always knows at least as much as the judges. If a worker dies between the two writes, the next
 //! owner sends the deltas of the last checkpoint again.
 
 use super::checkpoint_records::{self, CheckpointRecords};
 use super::options::CheckpointOptions;
 use crate::kafka::{KafkaError, ReadState, WriteState};
-use crate::monitor::repartition::parts;
+use crate::monitor::repartition::shares;
 use crate::store::checkpoint::{CHUNK_BYTES, PartitionCheckpoint};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub fn unsuitable(state_topic: &str, partitions: i32, found: i32) -> Option<Kafk
     })
 }
 
-/// Writes the parts of checkpoints.
+/// Writes the shares of checkpoints.
 pub(super) struct JudgeTopicWriter {
     state_topic: String,
     partitions: i32,
@@ -71,7 +71,7 @@ impl JudgeTopicWriter {
         })
     }
 
-    /// Writes the parts of these checkpoints, under these numbers; answers the bytes.
+    /// Writes the shares of these checkpoints, under these numbers; answers the bytes.
     pub(super) fn write<'c>(
         &mut self,
         checkpoints: impl Iterator<Item = (&'c CheckpointRecords, u64)>,
@@ -82,7 +82,7 @@ impl JudgeTopicWriter {
             self.found = true;
         }
         let all: Vec<CheckpointRecords> = checkpoints
-            .flat_map(|(c, number)| self.parts(c, number))
+            .flat_map(|(c, number)| self.shares(c, number))
             .collect();
         let (mut offsets, known) = (BTreeMap::new(), BTreeMap::new());
         let writer = self.writer.as_ref();
@@ -90,13 +90,17 @@ impl JudgeTopicWriter {
         Ok(sent?.bytes)
     }
 
-    fn parts(&self, c: &CheckpointRecords, number: u64) -> impl Iterator<Item = CheckpointRecords> {
+    fn shares(
+        &self,
+        c: &CheckpointRecords,
+        number: u64,
+    ) -> impl Iterator<Item = CheckpointRecords> {
         let whole = &c.checkpoint;
-        let parts = parts(&whole.snapshot, whole.deltas.as_ref(), self.partitions);
-        // No part has more keys than the whole, and none has a journal.
+        let shares = shares(&whole.snapshot, whole.deltas.as_ref(), self.partitions);
+        // No share has more keys than the whole, and none has a journal.
         let drops = c.drops.iter().filter(|key| !key.contains("/journal/"));
         let drops: Vec<String> = drops.cloned().collect();
-        (0..).zip(parts).map(
+        (0..).zip(shares).map(
             move |(state_partition, (snapshot, deltas))| CheckpointRecords {
                 state_partition,
                 prefix: c.prefix.clone(),

@@ -13,7 +13,7 @@ use super::checkpoint_store::CheckpointAge;
 use super::follower::Follower;
 use super::judge_group::JudgeGroup;
 use super::judge_member::Tasks;
-use super::judge_task::JudgeTask;
+use super::judge_task::{JudgeTask, SourcePartition};
 use super::lengths::{Lengths, Wanted};
 use super::migrations::Migrations;
 use super::options::FollowerOptions;
@@ -169,22 +169,29 @@ impl Judges {
         let partitions = self.partitions.iter();
         let all = partitions.flat_map(|(source, n)| (0..*n).map(|p| (*source, p).into()));
         for at in all.collect::<Vec<PartitionId>>() {
-            self.tasks.values_mut().for_each(|task| task.expect(at));
+            self.tasks
+                .values_mut()
+                .for_each(|task| task.await_partition(at));
         }
         let mut wanted = Wanted::default();
         for task in self.tasks.values().filter(|task| task.is_read()) {
             let positions = task.positions();
-            for (at, source, place) in task.parts() {
+            for SourcePartition {
+                checkpointed: at,
+                source,
+                name,
+            } in task.source_partitions()
+            {
                 // Where a checkpoint goes on from is past the begin.
                 if !positions.contains_key(&PartitionId { source, ..at }) {
-                    wanted.begins.insert(place.clone());
+                    wanted.begins.insert(name.clone());
                 }
                 // A record behind an open transaction is waited for like any other, until the
                 // worker gives up waiting.
                 if task.leaves_out(at) {
-                    wanted.stable.insert(place.clone());
+                    wanted.stable.insert(name.clone());
                 }
-                wanted.ends.insert(place);
+                wanted.ends.insert(name);
             }
         }
         if !self.lengths.ask(link, &wanted, Instant::now()) {

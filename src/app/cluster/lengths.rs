@@ -6,7 +6,7 @@
 //! It is asked again by itself, so that the others need not wait for it. Where nobody answers
 //! nothing is known, and nothing is judged beyond what was known before.
 
-use crate::kafka::{Ends, FollowState, KafkaError};
+use crate::kafka::{Ends, FollowState, KafkaError, TopicPartition};
 use crate::monitor::liveness::Reach;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -29,18 +29,15 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// An answer that has not come for so long is trouble; one that fails once is not.
 const TROUBLE: Duration = Duration::from_secs(10);
 
-/// A partition with the name of its topic.
-pub(super) type Place = (String, i32);
-
 /// What a judge has to know.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     /// All partitions.
-    pub(super) ends: BTreeSet<Place>,
+    pub(super) ends: BTreeSet<TopicPartition>,
     /// Those that end for it where an open transaction begins.
-    pub(super) stable: BTreeSet<Place>,
+    pub(super) stable: BTreeSet<TopicPartition>,
     /// Those without a record in any checkpoint.
-    pub(super) begins: BTreeSet<Place>,
+    pub(super) begins: BTreeSet<TopicPartition>,
 }
 
 #[derive(Debug, Default)]
@@ -48,7 +45,7 @@ pub(super) struct Lengths {
     begins: Ends,
     ends: Ends,
     /// Partitions whose ends did not come when they were last asked for, and since when not.
-    silent: BTreeMap<Place, Instant>,
+    silent: BTreeMap<TopicPartition, Instant>,
     /// When those were last asked for.
     again: Option<Instant>,
     /// When somebody answered last.
@@ -93,10 +90,10 @@ impl Lengths {
             true => Ends::new(),
             false => link.stable_ends(&stable, left() / 2).unwrap_or_default(),
         };
-        for place in stable {
-            match stable_ends.get(&place) {
-                Some(end) => ends.insert(place, *end),
-                None => ends.remove(&place),
+        for partition in stable {
+            match stable_ends.get(&partition) {
+                Some(end) => ends.insert(partition, *end),
+                None => ends.remove(&partition),
             };
         }
         let begins = some(&wanted.begins, &ends);
@@ -104,11 +101,11 @@ impl Lengths {
             let begins = link.begins(&begins, left());
             self.begins.extend(begins.unwrap_or_default());
         }
-        for place in &wanted.ends {
-            if ends.contains_key(place) {
-                self.silent.remove(place);
+        for partition in &wanted.ends {
+            if ends.contains_key(partition) {
+                self.silent.remove(partition);
             } else {
-                self.silent.entry(place.clone()).or_insert(now);
+                self.silent.entry(partition.clone()).or_insert(now);
             }
         }
         self.ends.extend(ends);
@@ -119,14 +116,15 @@ impl Lengths {
     fn ask_ends(
         &mut self,
         link: &dyn FollowState,
-        wanted: &BTreeSet<Place>,
+        wanted: &BTreeSet<TopicPartition>,
         now: Instant,
     ) -> Result<Ends, KafkaError> {
-        self.silent.retain(|place, _| wanted.contains(place));
+        self.silent
+            .retain(|partition, _| wanted.contains(partition));
         let apart = self.silent.len() < wanted.len();
         let all = wanted.iter().cloned();
-        let (unanswered, answering): (Vec<Place>, Vec<Place>) =
-            all.partition(|place| apart && self.silent.contains_key(place));
+        let (unanswered, answering): (Vec<TopicPartition>, Vec<TopicPartition>) =
+            all.partition(|partition| apart && self.silent.contains_key(partition));
         let ends = match answering.is_empty() {
             true => Ok(Ends::new()),
             false => link.ends(&answering, ENDS_WITHIN),
@@ -148,7 +146,7 @@ impl Lengths {
 
     /// How many records of a partition lie after the position up to which a checkpoint holds them;
     /// at least one where the end of the partition is not known.
-    pub(super) fn uncovered(&self, of: &Place, position: Option<i64>, idle: bool) -> u64 {
+    pub(super) fn uncovered(&self, of: &TopicPartition, position: Option<i64>, idle: bool) -> u64 {
         let reach = Reach {
             begin: self.begins.get(of).copied().unwrap_or(0),
             end: self.ends.get(of).copied().unwrap_or(0),
@@ -159,12 +157,12 @@ impl Lengths {
     }
 
     /// Whether the brokers said how long a partition is when they were last asked.
-    pub(super) fn knows(&self, of: &Place) -> bool {
+    pub(super) fn knows(&self, of: &TopicPartition) -> bool {
         self.ends.contains_key(of) && !self.silent.contains_key(of)
     }
 
     /// Where a partition ended when the brokers were last asked, if they said so.
-    pub(super) fn end(&self, of: &Place) -> Option<i64> {
+    pub(super) fn end(&self, of: &TopicPartition) -> Option<i64> {
         self.knows(of).then(|| self.ends.get(of).copied())?
     }
 
@@ -195,8 +193,8 @@ impl Lengths {
 }
 
 /// Those whose end is known.
-fn some(of: &BTreeSet<Place>, ends: &Ends) -> Vec<Place> {
-    let known = of.iter().filter(|place| ends.contains_key(*place));
+fn some(of: &BTreeSet<TopicPartition>, ends: &Ends) -> Vec<TopicPartition> {
+    let known = of.iter().filter(|partition| ends.contains_key(*partition));
     known.cloned().collect()
 }
 
@@ -219,12 +217,12 @@ mod tests {
     }
 
     impl Link {
-        fn answer(&self, of: &[Place], at: i64) -> Result<Ends, KafkaError> {
+        fn answer(&self, of: &[TopicPartition], at: i64) -> Result<Ends, KafkaError> {
             let asked = of.iter().map(|(_, partition)| *partition);
             self.asked.borrow_mut().push(asked.collect());
             let away = self.away.borrow();
             let there = of.iter().filter(|(_, p)| !away.contains(p));
-            let all: Ends = there.map(|place| (place.clone(), at)).collect();
+            let all: Ends = there.map(|partition| (partition.clone(), at)).collect();
             match all.is_empty() {
                 true => Err(KafkaError::Other("nobody is there".to_owned())),
                 false => Ok(all),
@@ -245,34 +243,34 @@ mod tests {
             Ok(Some(3))
         }
 
-        fn ends(&self, of: &[Place], within: Duration) -> Result<Ends, KafkaError> {
+        fn ends(&self, of: &[TopicPartition], within: Duration) -> Result<Ends, KafkaError> {
             assert!(within <= ENDS_WITHIN);
             self.answer(of, self.end.get())
         }
 
-        fn stable_ends(&self, of: &[Place], _: Duration) -> Result<Ends, KafkaError> {
+        fn stable_ends(&self, of: &[TopicPartition], _: Duration) -> Result<Ends, KafkaError> {
             self.answer(of, self.stable.get())
         }
 
-        fn begins(&self, of: &[Place], _: Duration) -> Result<Ends, KafkaError> {
+        fn begins(&self, of: &[TopicPartition], _: Duration) -> Result<Ends, KafkaError> {
             self.answer(of, 10)
         }
     }
 
-    fn place(partition: i32) -> Place {
+    fn of_topic(partition: i32) -> TopicPartition {
         ("t".to_owned(), partition)
     }
 
     fn wanted() -> Wanted {
         Wanted {
-            ends: (0..3).map(place).collect(),
+            ends: (0..3).map(of_topic).collect(),
             ..Wanted::default()
         }
     }
 
     /// What is uncovered of each partition by a checkpoint that goes up to here.
     fn uncovered(lengths: &Lengths, position: i64) -> [u64; 3] {
-        [0, 1, 2].map(|p| lengths.uncovered(&place(p), Some(position), true))
+        [0, 1, 2].map(|p| lengths.uncovered(&of_topic(p), Some(position), true))
     }
 
     #[test]
@@ -299,14 +297,14 @@ mod tests {
         link.end.set(20);
         link.away.borrow_mut().insert(2);
         assert!(lengths.ask(&link, &wanted(), now));
-        let of = |p: i32, idle| lengths.uncovered(&place(p), None, idle);
+        let of = |p: i32, idle| lengths.uncovered(&of_topic(p), None, idle);
         assert_eq!([of(0, true), of(2, true), of(2, false)], [0, 1, 1]);
         assert_eq!(of(7, true), 1, "it was not asked for");
         // One that is empty is covered.
         link.away.borrow_mut().clear();
         link.end.set(0);
         assert!(lengths.ask(&link, &wanted(), now));
-        assert_eq!(lengths.uncovered(&place(2), None, false), 0);
+        assert_eq!(lengths.uncovered(&of_topic(2), None, false), 0);
     }
 
     #[test]
@@ -372,13 +370,13 @@ mod tests {
         link.end.set(20);
         link.stable.set(15);
         let wanted = Wanted {
-            stable: [place(0)].into(),
-            begins: [place(2)].into(),
+            stable: [of_topic(0)].into(),
+            begins: [of_topic(2)].into(),
             ..wanted()
         };
         assert!(lengths.ask(&link, &wanted, now));
         assert_eq!(uncovered(&lengths, 15), [0, 5, 5]);
-        assert_eq!(lengths.uncovered(&place(2), None, false), 10);
+        assert_eq!(lengths.uncovered(&of_topic(2), None, false), 10);
         // Whoever is silent is not asked more.
         link.away.borrow_mut().insert(0);
         link.asked.take();

@@ -1,7 +1,7 @@
 //! Partitions that come and go, over a state topic in memory whose broker each test can take away.
 
 use super::assignment::Assignment;
-use super::checkpoint_records::{Known, begins_again};
+use super::checkpoint_records::{OffsetFloors, begins_again};
 use super::checkpoint_store::CheckpointStore;
 use super::options::{CheckpointOptions, FollowerOptions};
 use super::topology::Topology;
@@ -9,7 +9,7 @@ use crate::app::{AppError, Job, Threads, Worker, Workers};
 use crate::judge::Runtime;
 use crate::kafka::{
     Brokers, Ends, FollowState, Followed, GroupClient, KafkaError, KafkaOptions, ReadState,
-    WriteState,
+    TopicPartition, WriteState,
 };
 use crate::monitor::{PartitionEvent, Plan, RecordSink, Shards};
 use crate::store::checkpoint::KeyedRecord;
@@ -173,7 +173,7 @@ impl FollowState for Topic {
         Ok(Some(if topic == "t" { 2 } else { 1 }))
     }
 
-    fn ends(&self, of: &[(String, i32)], _: Duration) -> Result<Ends, KafkaError> {
+    fn ends(&self, of: &[TopicPartition], _: Duration) -> Result<Ends, KafkaError> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         self.reached()?;
         let silent = self.silent.load(Ordering::Relaxed);
@@ -181,11 +181,11 @@ impl FollowState for Topic {
         Ok(there.map(|place| (place.clone(), 0)).collect())
     }
 
-    fn stable_ends(&self, of: &[(String, i32)], within: Duration) -> Result<Ends, KafkaError> {
+    fn stable_ends(&self, of: &[TopicPartition], within: Duration) -> Result<Ends, KafkaError> {
         self.ends(of, within)
     }
 
-    fn begins(&self, of: &[(String, i32)], within: Duration) -> Result<Ends, KafkaError> {
+    fn begins(&self, of: &[TopicPartition], within: Duration) -> Result<Ends, KafkaError> {
         self.ends(of, within)
     }
 }
@@ -434,7 +434,7 @@ fn that_a_partition_was_found_too_short_is_written_and_belongs_to_it_alone() {
 
 #[test]
 fn offsets_that_grow_or_are_not_known_are_those_of_the_same_topic() {
-    let known = Known::from([(0, 7), (1, 3)]);
+    let known = OffsetFloors::from([(0, 7), (1, 3)]);
     for (written, again) in [(8, false), (-1, false), (7, true), (0, true)] {
         let offsets = [(0, vec![9, written]), (1, vec![4]), (2, vec![0])];
         assert_eq!(begins_again(&known, &offsets.into()), again, "{written}");

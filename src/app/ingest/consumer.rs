@@ -31,7 +31,7 @@ use crate::app::pool::Pool;
 use crate::app::setup::source_error;
 use crate::config::SourceOptions;
 use crate::kafka::{
-    Begin, Brokers, Consumer, DeadLetter, Handler, KafkaError, Owned, Partition, Record,
+    Begin, Brokers, Consumer, DeadLetter, Handler, KafkaError, OwnedRecord, Partition, Record,
 };
 use crate::monitor::PartitionEvent;
 use crate::registry::Registry;
@@ -206,7 +206,7 @@ impl SourceHandler<'_> {
                 // It holds the others from now on, also where its end was reported.
                 self.on_partition(partition, PartitionEvent::Grown);
             }
-            let item = Item::Record(Owned::of(record));
+            let item = Item::Record(OwnedRecord::of(record));
             self.source.queue.push(partition, item);
         }
     }
@@ -252,7 +252,7 @@ impl Handler for SourceHandler<'_> {
         // Without their outcomes predictions would mature as if those had not happened. So nothing
         // passes the first partition until it is assigned.
         let is_outcomes = joins.any(|j| j.outcomes == id.source && j.predictions != id.source);
-        if is_outcomes && self.topology.expect(id) {
+        if is_outcomes && self.topology.await_partition(id) {
             self.source.unassigned.insert(first, Hold::UntilAssigned);
         }
     }

@@ -4,7 +4,7 @@
 //! [`Decoded`] keeps the contents of many records, in order: what they borrow is copied one after
 //! the other into three buffers, which are used again. What comes out is what went in, to the bit.
 
-use crate::collect::{Event, Label};
+use crate::collect::{Event, OutcomeRecord};
 use crate::decode::{Content, Rejection};
 use crate::stats::clusters::Bucket;
 use crate::stats::view::{Outcome, Prediction};
@@ -186,7 +186,7 @@ impl Decoded {
                 id,
                 time_ms,
                 outcome,
-            } => Ok(Content::Outcome(Label {
+            } => Ok(Content::Outcome(OutcomeRecord {
                 model: model.clone().map(|model| &self.text[model]),
                 id: &self.ids[id.clone()],
                 time_ms: *time_ms,

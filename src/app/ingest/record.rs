@@ -158,9 +158,9 @@ impl RecordReader {
                 sink.next_row(origin.0);
             }
             match dispatch(sink, stats.as_mut(), origin, decoded) {
-                Taken::Counted => {}
-                Taken::Replayed => replayed = true,
-                Taken::Rejected(rejection) => {
+                RecordResult::Counted => {}
+                RecordResult::Replayed => replayed = true,
+                RecordResult::Rejected(rejection) => {
                     rejected += 1;
                     first.get_or_insert_with(|| (row, models.name(rejection, decoded)));
                 }
@@ -236,7 +236,7 @@ impl RecordReader {
 
 /// How a record, or a row of it, ended.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum RecordResult {
     /// The engine has counted it.
     Counted,
     /// The engine had counted it before a restart.
@@ -253,7 +253,7 @@ pub fn dispatch(
     stats: Option<&mut ReplayStats>,
     (origin, arrival_ms): (Origin, Option<i64>),
     decoded: &mut Result<Content<'_>, Rejection>,
-) -> Taken {
+) -> RecordResult {
     let disposition = match decoded {
         Ok(Content::Event(event)) => {
             event.arrival_ms = arrival_ms;
@@ -262,18 +262,18 @@ pub fn dispatch(
             }
             sink.observe(origin, event)
         }
-        Ok(Content::Outcome(label)) => {
-            label.arrival_ms = arrival_ms;
+        Ok(Content::Outcome(record)) => {
+            record.arrival_ms = arrival_ms;
             if let Some(stats) = stats {
-                stats.outcome(label.time_ms);
+                stats.outcome(record.time_ms);
             }
-            sink.label(origin, label)
+            sink.observe_outcome(origin, record)
         }
         Err(rejection) => return reject(sink, (origin, arrival_ms), rejection),
     };
     match disposition {
-        Disposition::Replayed => Taken::Replayed,
-        Disposition::Rejected(reason) => Taken::Rejected(Rejection {
+        Disposition::Replayed => RecordResult::Replayed,
+        Disposition::Rejected(reason) => RecordResult::Rejected(Rejection {
             reason,
             detail: reason.words().to_owned(),
         }),
@@ -282,14 +282,14 @@ pub fn dispatch(
                 "good record refused: `pending_max` of [source.outcomes] is reached, or the store of pending predictions \
                  has failed"
             );
-            Taken::Counted
+            RecordResult::Counted
         }
         Disposition::Refused(cap) => {
             let cap = cap.as_str();
             crate::warn_limited!(cap, "good record refused by a cap; see [limits]");
-            Taken::Counted
+            RecordResult::Counted
         }
-        _ => Taken::Counted,
+        _ => RecordResult::Counted,
     }
 }
 
@@ -299,10 +299,10 @@ fn reject(
     sink: &mut (impl RecordSink + ?Sized),
     (origin, arrival_ms): (Origin, Option<i64>),
     rejection: &Rejection,
-) -> Taken {
+) -> RecordResult {
     match sink.reject(origin, arrival_ms, rejection.reason) {
-        Disposition::Replayed => Taken::Replayed,
-        _ => Taken::Rejected(rejection.clone()),
+        Disposition::Replayed => RecordResult::Replayed,
+        _ => RecordResult::Rejected(rejection.clone()),
     }
 }
 
@@ -313,7 +313,7 @@ pub fn decoder_of(source: &SourceOptions) -> Result<SourceDecoder, AppError> {
             0 => None,
             n => Some((source.kafka.topics.len() - n) as u16),
         };
-        (&join.labels, first_topic)
+        (&join.outcomes, first_topic)
     });
     let decoder = SourceDecoder::new(&source.decode, outcomes);
     decoder.map_err(|error| source_error(source, &error))

@@ -9,7 +9,7 @@
 //! crash or a rebalance.
 
 use crate::config::bounds::SCHEMA_QUEUE_BYTES_MAX;
-use crate::kafka::{Owned, Partition};
+use crate::kafka::{OwnedRecord, Partition};
 use crate::monitor::PartitionEvent;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -29,7 +29,7 @@ const ITEM_BYTES: usize = 128;
 #[derive(Debug)]
 pub enum Item {
     /// A record.
-    Record(Owned),
+    Record(OwnedRecord),
     /// What happened to the partition after these records.
     Event(PartitionEvent),
 }
@@ -152,7 +152,7 @@ mod tests {
         for (partition, offset) in [(1, 5), (2, 1), (1, 6)] {
             queue.push(
                 p(partition),
-                Item::Record(Owned::of(&record(partition, offset))),
+                Item::Record(OwnedRecord::of(&record(partition, offset))),
             );
         }
         queue.push(p(2), Item::Event(PartitionEvent::Ended));
@@ -187,14 +187,14 @@ mod tests {
         };
         queue.push(p(1), Item::Event(PartitionEvent::Ended));
         queue.push(p(1), Item::Event(PartitionEvent::Grown));
-        queue.push(p(1), Item::Record(Owned::of(&record(1, 7))));
+        queue.push(p(1), Item::Record(OwnedRecord::of(&record(1, 7))));
         queue.push(p(1), Item::Event(PartitionEvent::Ended));
         assert_eq!(ends(&mut queue), (1, 0), "the last end alone");
         queue.push(p(1), Item::Event(PartitionEvent::Ended));
         queue.push(p(1), Item::Event(PartitionEvent::Passed(9)));
         queue.push(p(1), Item::Event(PartitionEvent::Grown));
         assert_eq!(ends(&mut queue), (0, 0), "none once the log has grown");
-        queue.push(p(1), Item::Record(Owned::of(&record(1, 8))));
+        queue.push(p(1), Item::Record(OwnedRecord::of(&record(1, 8))));
         queue.clear(p(1));
         assert!(queue.is_empty() && queue.bytes == 0 && queue.records() == 0);
     }

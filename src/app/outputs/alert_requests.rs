@@ -102,7 +102,7 @@ impl Requests {
                 until_ms,
                 by,
                 note,
-            } => self.plan.all_meant(&matchers).and_then(|matchers| {
+            } => self.plan.resolve_matchers(&matchers).and_then(|matchers| {
                 let silence = (self.control).silence(matchers, (now_ms, until_ms), &by, &note)?;
                 Ok(AlertResponse::Silenced(silence))
             }),

@@ -21,7 +21,7 @@ use crate::app::worker::spawn;
 use crate::judge::{Change, Step, StreamId};
 use crate::notify::{GroupBy, Running};
 use crate::report::record::Record;
-use crate::store::aside::replace;
+use crate::store::atomic_write::replace;
 use crate::telemetry::control::Explanation;
 
 /// Name of the folder in the state directory.

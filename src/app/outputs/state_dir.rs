@@ -56,7 +56,7 @@ impl StateDir {
             // Where the system grants no such names the file alone has to do.
             name => name.ok(),
         };
-        store::aside::remove_all(path);
+        store::atomic_write::remove_all(path);
         let probe = path.join("probe");
         fs::write(&probe, b"probe").map_err(|error| cannot("write to", error))?;
         fs::remove_file(&probe).map_err(|error| cannot("remove files from", error))?;

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use super::session::{Listeners, Progress, Session, Tally};
 use crate::app::error::AppError;
 use crate::app::ingest::models::Models;
-use crate::app::ingest::record::{self, Taken};
+use crate::app::ingest::record::{self, RecordResult};
 use crate::app::replay::stats::ReplayStats;
 use crate::collect::PartitionId;
 use crate::config::{Config, SourceOptions};
-use crate::decode::{Content, DecodeOptions, FileError, FileReader, LabelOptions, Row};
+use crate::decode::{Content, DecodeOptions, FileError, FileReader, OutcomeOptions, Row};
 use crate::monitor::{Engine, PartitionEvent, RecordSink};
 
 /// Files that are replayed.
@@ -41,7 +41,7 @@ pub(super) fn replay(
         events, outcomes, ..
     } = *input;
     let (source, number) = source_of(&config, input.source)?;
-    let labels = source.join.as_ref().map(|join| &join.labels);
+    let labels = source.join.as_ref().map(|join| &join.outcomes);
     if labels.is_none() && !outcomes.is_empty() {
         let why = format!(
             "source {} of the configuration has no [source.outcomes] that says how outcomes are read",
@@ -164,8 +164,8 @@ impl FileReplay<'_> {
             Ok(Content::Event(_)) | Err(_) => self.predictions,
         };
         let (engine, stats) = (&mut self.session.engine, &mut self.stats);
-        let taken = record::dispatch(engine, Some(stats), (id.at(offset), None), &mut row.content);
-        if let Taken::Rejected(rejection) = taken {
+        let result = record::dispatch(engine, Some(stats), (id.at(offset), None), &mut row.content);
+        if let RecordResult::Rejected(rejection) = result {
             let rejection = self.models.name(rejection, &row.content);
             let place = || format!("{}:{}", path.display(), row.line);
             self.stats.rejected(&rejection, place);
@@ -177,7 +177,7 @@ impl FileReplay<'_> {
 struct FileQueue<'a> {
     paths: std::slice::Iter<'a, PathBuf>,
     events: Option<&'a DecodeOptions>,
-    labels: Option<&'a LabelOptions>,
+    labels: Option<&'a OutcomeOptions>,
     /// The file that has the row, or all files that are sorted and have one left.
     open: Vec<OpenFile<'a>>,
     /// The file of the row.
@@ -210,7 +210,7 @@ impl<'a> FileQueue<'a> {
     fn new(
         paths: &'a [PathBuf],
         events: Option<&'a DecodeOptions>,
-        labels: Option<&'a LabelOptions>,
+        labels: Option<&'a OutcomeOptions>,
     ) -> FileQueue<'a> {
         FileQueue {
             paths: paths.iter(),

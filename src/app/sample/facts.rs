@@ -1,7 +1,7 @@
 //! What was seen of a source.
 
 use super::join::{JoinFacts, Joins};
-use crate::collect::{Disposition, Event, Label, Origin, PartitionId, Reason};
+use crate::collect::{Disposition, Event, Origin, OutcomeRecord, PartitionId, Reason};
 use crate::config::SourceOptions;
 use crate::decode::PredictionField;
 use crate::monitor::{Engine, PartitionEvent, RecordSink};
@@ -290,8 +290,8 @@ impl RecordSink for Observer<'_> {
         disposition
     }
 
-    fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
-        self.joins.outcome(origin.partition, label);
+    fn observe_outcome(&mut self, origin: Origin, record: &OutcomeRecord<'_>) -> Disposition {
+        self.joins.outcome(origin.partition, record);
         if self.again {
             return Disposition::Replayed;
         }
@@ -301,14 +301,14 @@ impl RecordSink for Observer<'_> {
             self.facts.examples[1] = Some(Example {
                 place: Observer::place(topic, origin),
                 fields: vec![
-                    ("id", String::from_utf8_lossy(label.id).into_owned()),
-                    ("time", crate::report::moment::rfc3339(label.time_ms)),
-                    ("outcome", text_of(label.outcome, self.facts)),
+                    ("id", String::from_utf8_lossy(record.id).into_owned()),
+                    ("time", crate::report::moment::rfc3339(record.time_ms)),
+                    ("outcome", text_of(record.outcome, self.facts)),
                 ],
             });
         }
-        self.facts.outcome(label.outcome);
-        self.engine.label(origin, label)
+        self.facts.outcome(record.outcome);
+        self.engine.observe_outcome(origin, record)
     }
 
     fn reject(&mut self, _: Origin, _: Option<i64>, reason: Reason) -> Disposition {

@@ -1,7 +1,7 @@
 //! Which of the sampled predictions have an outcome, after how long, and in which partition.
 
 use crate::collect::join::{JoinPlan, Missing};
-use crate::collect::{Event, Label};
+use crate::collect::{Event, OutcomeRecord};
 use std::collections::HashMap;
 
 /// Shares of the outcomes whose delay is shown.
@@ -81,13 +81,13 @@ impl Joins {
     }
 
     /// Notes an outcome; the first of a prediction counts.
-    pub fn outcome(&mut self, partition: i32, label: &Label<'_>) {
-        let key = self.key(label.model, label.id);
+    pub fn outcome(&mut self, partition: i32, record: &OutcomeRecord<'_>) {
+        let key = self.key(record.model, record.id);
         let Some(sampled) = self.predictions.get_mut(&key) else {
             return;
         };
         if sampled.outcome.is_none() {
-            let at_ms = label.arrival_ms.unwrap_or(label.time_ms);
+            let at_ms = record.arrival_ms.unwrap_or(record.time_ms);
             let delay = at_ms.saturating_sub(sampled.time_ms).max(0);
             sampled.outcome = Some((delay, partition));
             self.matched += 1;

@@ -6,16 +6,18 @@
 //! counted. Changes by late outcomes are kept for the views too, beside the corrections of scores
 //! ([`crate::collect::amend`]). Models without such views pay one comparison a prediction.
 
-use super::{Collector, SourceKind, believes};
-use crate::collect::event::{Disposition, Event, Label, Origin, PartitionId, Reason, Refusal};
+use super::{Collector, SourceKind, is_plausible_time};
+use crate::collect::event::{
+    Disposition, Event, Origin, OutcomeRecord, PartitionId, Reason, Refusal,
+};
 use crate::collect::join::{
-    JoinPlan, Key, Labelled, Matured, MaturityEvent, Missing, NewPrediction, Predicted, Revision,
-    attribute_view, full_vector,
+    JoinPlan, Key, Matured, MaturityEvent, Missing, NewPrediction, OutcomeResult, Predicted,
+    Revision, attribute_view, full_vector,
 };
 use crate::collect::key;
 use crate::collect::pairing::Pairing;
 use crate::collect::rank::rank;
-use crate::collect::segment::Part;
+use crate::collect::segment::SegmentKind;
 use crate::collect::shape::ModelShape;
 use crate::collect::streams::Streams;
 use crate::stats::fixed::{Score, Scored};
@@ -47,21 +49,21 @@ pub type Show<'f> = &'f mut dyn FnMut(&MaturedVector<'_>) -> u64;
 impl Collector {
     /// Takes an outcome that came separately from its prediction. An outcome from a source that is
     /// not joined is rejected, because it belongs to no prediction.
-    pub fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
+    pub fn observe_outcome(&mut self, origin: Origin, record: &OutcomeRecord<'_>) -> Disposition {
         let end = match self.kind_of(origin.source) {
             _ if !self.partitions.advance(origin) => Disposition::Replayed,
-            SourceKind::Joined(join) => self.join(join, origin, label),
+            SourceKind::Joined(join) => self.join(join, origin, record),
             SourceKind::Plain | SourceKind::Deduplicated => {
                 Disposition::Rejected(Reason::MissingField)
             }
         };
         self.counters.source_mut(origin.source).count(end);
-        self.advance_uncounted(origin.source, end, label.time_ms, label.arrival_ms);
+        self.advance_uncounted(origin.source, end, record.time_ms, record.arrival_ms);
         end
     }
 
     /// Takes a prediction of a joined source: it is held until it is mature.
-    pub(super) fn expect(
+    pub(super) fn observe_prediction(
         &mut self,
         join: u16,
         at: PartitionId,
@@ -69,7 +71,7 @@ impl Collector {
         event: &Event<'_>,
     ) -> Disposition {
         let origin = at.at(offset);
-        if !believes(event.time_ms, event.arrival_ms, self.caps.future_max_ms) {
+        if !is_plausible_time(event.time_ms, event.arrival_ms, self.caps.future_max_ms) {
             return Disposition::Rejected(Reason::TimeOutOfRange);
         }
         if event.id.is_empty() {
@@ -120,7 +122,7 @@ impl Collector {
         if let (
             true,
             Predicted::Pending {
-                met: Some(Labelled::Matched),
+                met: Some(OutcomeResult::Matched),
                 ..
             },
         ) = (self.tap.is_some(), end)
@@ -162,7 +164,7 @@ impl Collector {
         }
         if let Some(met) = met {
             let source = self.counters.source_mut(outcomes);
-            source.end(Disposition::Waiting, labelled(met));
+            source.end(Disposition::Waiting, disposition_of(met));
         }
         if let Some(replaced) = instead {
             if let Some(stream) = self.streams.get_mut(replaced.slot as usize) {
@@ -191,11 +193,11 @@ impl Collector {
         key: Key,
         model: Option<u16>,
         (time_ms, class): (i64, u32),
-    ) -> Labelled {
+    ) -> OutcomeResult {
         let mut joins = std::mem::take(&mut self.joins);
         let classes = std::mem::take(&mut self.classes);
         let revise = |plan: &JoinPlan, revision: Revision<'_>| self.revise(plan, revision);
-        let end = joins.label(
+        let end = joins.observe_outcome(
             join, partition, key, model, time_ms, class, &classes, revise,
         );
         (self.joins, self.classes) = (joins, classes);
@@ -213,23 +215,28 @@ impl Collector {
     }
 
     /// Takes an outcome that came apart from its prediction.
-    pub(super) fn join(&mut self, join: u16, origin: Origin, label: &Label<'_>) -> Disposition {
-        if !believes(label.time_ms, label.arrival_ms, self.caps.future_max_ms) {
+    pub(super) fn join(
+        &mut self,
+        join: u16,
+        origin: Origin,
+        record: &OutcomeRecord<'_>,
+    ) -> Disposition {
+        if !is_plausible_time(record.time_ms, record.arrival_ms, self.caps.future_max_ms) {
             return Disposition::Rejected(Reason::TimeOutOfRange);
         }
-        if label.id.is_empty() {
+        if record.id.is_empty() {
             return Disposition::Rejected(Reason::EmptyKey);
         }
         let by_model = self.joins.plan(join).by_model;
-        let name = by_model.then_some(label.model.unwrap_or_default());
+        let name = by_model.then_some(record.model.unwrap_or_default());
         let fixed = self.joins.plan(join).model.as_deref();
-        let model = label.model.or(fixed).and_then(|name| self.model_of(name));
-        let key = Key::new(name, label.id);
-        let outcome = (label.time_ms, label.outcome.class());
+        let model = record.model.or(fixed).and_then(|name| self.model_of(name));
+        let key = Key::new(name, record.id);
+        let outcome = (record.time_ms, record.outcome.class());
         let model = model.map(|m| m as u16);
-        let end = labelled(self.attach((join, origin.partition), key, model, outcome));
-        self.reach_joined(origin.source, end, label.time_ms, label.arrival_ms);
-        self.tap_label(join, origin.partition, key, label, end);
+        let end = disposition_of(self.attach((join, origin.partition), key, model, outcome));
+        self.reach_joined(origin.source, end, record.time_ms, record.arrival_ms);
+        self.tap_outcome(join, origin.partition, key, record, end);
         end
     }
 
@@ -251,7 +258,7 @@ impl Collector {
                 MaturityEvent::Revised(revision) => self.revise(plan, revision),
                 MaturityEvent::Ended(end) => {
                     let source = self.counters.source_mut(plan.outcomes);
-                    source.end(Disposition::Waiting, labelled(end));
+                    source.end(Disposition::Waiting, disposition_of(end));
                 }
             },
         );
@@ -317,7 +324,7 @@ impl Collector {
     fn is_other(&self, slot: usize) -> bool {
         self.streams
             .get(slot)
-            .is_some_and(|s| s.part == Part::Other)
+            .is_some_and(|s| s.kind == SegmentKind::Other)
     }
 
     /// Adds one mature prediction to its stream's pane; `None` where it expired. Whether its
@@ -392,7 +399,7 @@ impl Collector {
         let checked = shape.check(event.prediction)?;
         self.expected.clear();
         for view in &shape.views {
-            let (score, class) = checked.expect(*view)?;
+            let (score, class) = checked.project_pending(*view)?;
             self.expected.push((shape.carried(*view, score), class));
         }
         if shape.depth > 0 {
@@ -473,14 +480,14 @@ fn miss(pairings: &mut [Option<Pairing>], plan: &JoinPlan, r: &Revision<'_>) {
     pairing.count_unrevised(both.map(|((_, now), (_, was))| before.is_none() || now != was));
 }
 
-fn labelled(end: Labelled) -> Disposition {
+fn disposition_of(end: OutcomeResult) -> Disposition {
     match end {
-        Labelled::Matched => Disposition::Matched,
-        Labelled::Waiting => Disposition::Waiting,
-        Labelled::Duplicate => Disposition::Duplicate,
-        Labelled::Contradiction => Disposition::Rejected(Reason::Contradiction),
-        Labelled::UnknownClass => Disposition::Rejected(Reason::UnknownClass),
-        Labelled::Revised => Disposition::Revised,
-        Labelled::Refused => Disposition::Refused(Refusal::Pending),
+        OutcomeResult::Matched => Disposition::Matched,
+        OutcomeResult::Waiting => Disposition::Waiting,
+        OutcomeResult::Duplicate => Disposition::Duplicate,
+        OutcomeResult::Contradiction => Disposition::Rejected(Reason::Contradiction),
+        OutcomeResult::UnknownClass => Disposition::Rejected(Reason::UnknownClass),
+        OutcomeResult::Revised => Disposition::Revised,
+        OutcomeResult::Refused => Disposition::Refused(Refusal::Pending),
     }
 }

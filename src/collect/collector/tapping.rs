@@ -1,7 +1,7 @@
 //! The collector's side of a tap: the pairs that it forms, for clients that look.
 
 use super::Collector;
-use crate::collect::event::{Disposition, Event, Label};
+use crate::collect::event::{Disposition, Event, OutcomeRecord};
 use crate::collect::join::Key;
 use crate::collect::shape::project;
 use crate::collect::tap::{Pair, Tap};
@@ -54,17 +54,17 @@ impl Collector {
 
     /// An outcome that came has found predictions: those of all versions that share it.
     #[inline]
-    pub(super) fn tap_label(
+    pub(super) fn tap_outcome(
         &mut self,
         join: u16,
         partition: i32,
         key: Key,
-        label: &Label<'_>,
+        record: &OutcomeRecord<'_>,
         end: Disposition,
     ) {
         if self.tap.is_some() && matches!(end, Disposition::Matched | Disposition::Revised) {
-            let ours = Some((label.time_ms, label.outcome.class()));
-            self.tap_held(join, partition, key, label.id, ours);
+            let ours = Some((record.time_ms, record.outcome.class()));
+            self.tap_held(join, partition, key, record.id, ours);
         }
     }
 

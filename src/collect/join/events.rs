@@ -70,7 +70,7 @@ pub enum Predicted {
     /// It is pending.
     Pending {
         /// What became of an outcome that was waiting for it.
-        met: Option<Labelled>,
+        met: Option<OutcomeResult>,
         /// The later prediction of the same key that it replaced.
         instead: Option<Replaced>,
     },
@@ -85,7 +85,7 @@ pub enum Predicted {
 
 /// What became of an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Labelled {
+pub enum OutcomeResult {
     /// It is attached to its prediction.
     Matched,
     /// Its prediction has not come, or was due before it.
@@ -123,7 +123,7 @@ pub enum MaturityEvent<'a> {
     /// A late outcome that was already there revises it, or meets it though it was given up.
     Revised(Revision<'a>),
     /// What became of that late outcome.
-    Ended(Labelled),
+    Ended(OutcomeResult),
 }
 
 /// How much memory a joiner may use while panes mature.

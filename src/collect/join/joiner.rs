@@ -21,7 +21,7 @@ mod restore;
 use super::cohort::stored_ms;
 use super::ended_streams::EndedStreams;
 use super::events::{
-    Labelled, MaturityEvent, NewPrediction, Predicted, Replaced, Revision, SpillBudget,
+    MaturityEvent, NewPrediction, OutcomeResult, Predicted, Replaced, Revision, SpillBudget,
 };
 use super::given_up::GivenUp;
 use super::journal::Journal;
@@ -143,7 +143,7 @@ impl Joiner {
             // There is room for it, or the prediction would have been refused.
             let key = e.key.any_version();
             let end = self.wait(plan, key, ANY_MODEL, outcome, 0);
-            replaced.waits = end == Labelled::Waiting;
+            replaced.waits = end == OutcomeResult::Waiting;
         }
         Predicted::Pending { met, instead }
     }
@@ -189,7 +189,7 @@ impl Joiner {
 
     /// Attaches the outcomes of its siblings to a new prediction, and the outcome that was waiting
     /// for it.
-    fn attach_known(&mut self, plan: &JoinPlan, e: &NewPrediction<'_>) -> Option<Labelled> {
+    fn attach_known(&mut self, plan: &JoinPlan, e: &NewPrediction<'_>) -> Option<OutcomeResult> {
         for outcome in self.predictions.sibling_outcomes(e.key) {
             self.attach_to(plan, e.key, outcome, e.classes, |_| ());
         }
@@ -199,7 +199,7 @@ impl Joiner {
         let key = e.key.any_version();
         let waiting = self.end_wait(key)?;
         if e.classes > 0 && waiting.class >= e.classes {
-            return Some(Labelled::UnknownClass);
+            return Some(OutcomeResult::UnknownClass);
         }
         let outcome = (waiting.time_ms, waiting.class);
         let end = self.attach_to(plan, e.key, outcome, 0, |_| ());
@@ -215,7 +215,7 @@ impl Joiner {
         outcome: (i64, u32),
         classes: u32,
         revised: impl FnOnce(Revision<'_>),
-    ) -> Option<Labelled> {
+    ) -> Option<OutcomeResult> {
         let at = self.predictions.find(key)?;
         if self.predictions.cohort(at)?.is_late(outcome.0) {
             return None;
@@ -230,7 +230,7 @@ impl Joiner {
         clippy::too_many_arguments,
         reason = "the facts of an outcome, and where it goes"
     )]
-    pub fn label(
+    pub fn observe_outcome(
         &mut self,
         plan: &JoinPlan,
         key: Key,
@@ -240,34 +240,34 @@ impl Joiner {
         classes: &[u32],
         waiting: usize,
         mut revised: impl FnMut(Revision<'_>),
-    ) -> Labelled {
+    ) -> OutcomeResult {
         // An outcome that happened after its prediction was due waits even if it arrives early: it
         // revises the mature prediction or is orphaned, as if it had arrived late. So the order of
         // arrival does not matter.
         let mut siblings = std::mem::take(&mut self.siblings);
         self.predictions.find_on_time(key, time_ms, &mut siblings);
-        let mut end: Option<Labelled> = None;
+        let mut end: Option<OutcomeResult> = None;
         for at in siblings.drain(..) {
             let model = self.predictions.cohort(at).map_or(0, |c| c.pane().0);
             let classes = classes.get(usize::from(model)).copied().unwrap_or(0);
             let one = self.attach(plan, at, (time_ms, class), classes, &mut revised);
             // The record ends as matched or revised if it did that to one sibling.
             end = match (end, one) {
-                (Some(Labelled::Matched), _) => end,
-                (Some(_), Labelled::Matched | Labelled::Revised) | (None, _) => Some(one),
+                (Some(OutcomeResult::Matched), _) => end,
+                (Some(_), OutcomeResult::Matched | OutcomeResult::Revised) | (None, _) => Some(one),
                 (Some(_), _) => end,
             };
         }
         self.siblings = siblings;
         if end.is_none() && self.predictions.fault().is_some() {
-            return Labelled::Refused;
+            return OutcomeResult::Refused;
         }
         let outcome = (time_ms, class);
         let model = model.unwrap_or(ANY_MODEL);
         let end =
             end.unwrap_or_else(|| self.wait(plan, key.any_version(), model, outcome, waiting));
         // An outcome that one version got in time may be late for another.
-        if !matches!(end, Labelled::UnknownClass | Labelled::Refused) {
+        if !matches!(end, OutcomeResult::UnknownClass | OutcomeResult::Refused) {
             let within_ms = given_up_for_ms(plan);
             self.given_up.meet(key, outcome, within_ms, revised);
         }
@@ -283,12 +283,12 @@ impl Joiner {
         (time_ms, class): (i64, u32),
         classes: u32,
         revised: impl FnOnce(Revision<'_>),
-    ) -> Labelled {
+    ) -> OutcomeResult {
         let Some(cohort) = self.predictions.cohort(at) else {
-            return Labelled::Duplicate;
+            return OutcomeResult::Duplicate;
         };
         if classes > 0 && class >= classes {
-            return Labelled::UnknownClass;
+            return OutcomeResult::UnknownClass;
         }
         let before = cohort.outcome(at.row);
         // The stored time is compared, so that the order of arrival does not matter for outcomes
@@ -316,10 +316,10 @@ impl Joiner {
                     late_ms: time_ms,
                     given_up: None,
                 });
-                Labelled::Revised
+                OutcomeResult::Revised
             }
-            _ if before.is_none() => Labelled::Matched,
-            _ => Labelled::Duplicate,
+            _ if before.is_none() => OutcomeResult::Matched,
+            _ => OutcomeResult::Duplicate,
         }
     }
 
@@ -331,17 +331,17 @@ impl Joiner {
         model: u16,
         (time_ms, class): (i64, u32),
         waiting: usize,
-    ) -> Labelled {
+    ) -> OutcomeResult {
         let end = match self.waiting.get(key) {
             Some(theirs) => {
                 let theirs = (theirs.time_ms, theirs.class);
                 if let Some(end) = refusal(plan.repeated, (time_ms, class), theirs, true) {
                     return end;
                 }
-                Labelled::Duplicate
+                OutcomeResult::Duplicate
             }
-            None if waiting >= plan.pending_max => return Labelled::Refused,
-            None => Labelled::Waiting,
+            None if waiting >= plan.pending_max => return OutcomeResult::Refused,
+            None => OutcomeResult::Waiting,
         };
         let outcome = WaitingOutcome {
             time_ms,
@@ -442,7 +442,7 @@ impl Joiner {
         let Some(WaitingOutcome { time_ms, class, .. }) = self.end_wait(key) else {
             return;
         };
-        let end = self.label(plan, key, None, time_ms, class, classes, 0, |r| {
+        let end = self.observe_outcome(plan, key, None, time_ms, class, classes, 0, |r| {
             each(MaturityEvent::Revised(r));
         });
         each(MaturityEvent::Ended(end));
@@ -485,13 +485,13 @@ fn refusal(
     ours: (i64, u32),
     theirs: (i64, u32),
     pending: bool,
-) -> Option<Labelled> {
+) -> Option<OutcomeResult> {
     match repeated {
         Repeated::First if ours < theirs => None,
         Repeated::Last if ours > theirs => None,
-        Repeated::Reject if ours.1 != theirs.1 => Some(Labelled::Contradiction),
+        Repeated::Reject if ours.1 != theirs.1 => Some(OutcomeResult::Contradiction),
         // Of a repeat the earlier time stays: the later one may be late for the prediction.
         Repeated::Reject if pending && ours.0 < theirs.0 => None,
-        _ => Some(Labelled::Duplicate),
+        _ => Some(OutcomeResult::Duplicate),
     }
 }

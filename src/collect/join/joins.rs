@@ -9,7 +9,7 @@
 mod journals;
 
 use super::events::{
-    Labelled, MaturityEvent, NewPrediction, Predicted, Retained, Revision, SpillBudget,
+    MaturityEvent, NewPrediction, OutcomeResult, Predicted, Retained, Revision, SpillBudget,
 };
 use super::given_up::{GivenUp, rows_max};
 use super::joiner::{Joiner, SPILL_BYTES};
@@ -194,12 +194,12 @@ impl Joins {
         })
     }
 
-    /// See [`Joiner::label`].
+    /// See [`Joiner::observe_outcome`].
     #[expect(
         clippy::too_many_arguments,
         reason = "the facts of an outcome, and where it goes"
     )]
-    pub fn label(
+    pub fn observe_outcome(
         &mut self,
         join: u16,
         partition: i32,
@@ -209,10 +209,10 @@ impl Joins {
         class: u32,
         classes: &[u32],
         mut revised: impl FnMut(&JoinPlan, Revision<'_>),
-    ) -> Labelled {
+    ) -> OutcomeResult {
         self.update(join, partition, |joiner, plan, usage| {
             let waiting = usage.waiting;
-            joiner.label(plan, key, model, time_ms, class, classes, waiting, |r| {
+            joiner.observe_outcome(plan, key, model, time_ms, class, classes, waiting, |r| {
                 revised(plan, r);
             })
         })

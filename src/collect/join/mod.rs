@@ -67,7 +67,8 @@ mod waiting;
 mod wrong_partition;
 
 pub use events::{
-    Labelled, MaturityEvent, NewPrediction, Predicted, Replaced, Retained, Revision, SpillBudget,
+    MaturityEvent, NewPrediction, OutcomeResult, Predicted, Replaced, Retained, Revision,
+    SpillBudget,
 };
 pub use given_up::GivenUp;
 pub use joiner::Joiner;

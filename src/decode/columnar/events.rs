@@ -7,7 +7,7 @@
 
 use super::super::file::places::Places;
 use super::super::file::row::{FileError, Row, Rows};
-use super::super::options::{DecodeOptions, LabelOptions, TimeUnit};
+use super::super::options::{DecodeOptions, OutcomeOptions, TimeUnit};
 use super::super::value::{Kind, Value};
 use super::{Batches, Opened, value};
 use std::path::Path;
@@ -38,7 +38,7 @@ impl Columnar {
         file: Opened,
         path: &Path,
         events: Option<&DecodeOptions>,
-        outcomes: Option<&LabelOptions>,
+        outcomes: Option<&OutcomeOptions>,
     ) -> Result<Columnar, FileError> {
         let mut wanted: Vec<String> = Vec::new();
         let mut column = |name: &str| {

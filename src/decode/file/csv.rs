@@ -2,7 +2,7 @@
 
 use super::super::headers::{lacking, not_a_table};
 use super::super::line_ends::LineEnds;
-use super::super::options::{DecodeOptions, LabelOptions, RECORD_BYTES_MAX};
+use super::super::options::{DecodeOptions, OutcomeOptions, RECORD_BYTES_MAX};
 use super::super::quotes::{LEFT_OPEN, Quotes};
 use super::super::rejection::Rejection;
 use super::super::scores_error::{NOT_UTF8, broken};
@@ -50,7 +50,7 @@ impl Csv {
         input: Box<dyn Read>,
         path: &Path,
         events: Option<&DecodeOptions>,
-        outcomes: Option<&LabelOptions>,
+        outcomes: Option<&OutcomeOptions>,
     ) -> Result<Csv, FileError> {
         let input = Quotes::new(LineEnds::new(input));
         let input = RowLimit { input, taken: 0 };

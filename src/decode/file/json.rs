@@ -1,8 +1,8 @@
 //! A file of JSON lines.
 
-use super::super::decoder::{Decoder, LabelDecoder};
+use super::super::decoder::{Decoder, OutcomeDecoder};
 use super::super::headers::JSON_ARRAY;
-use super::super::options::{DecodeOptions, LabelOptions, RECORD_BYTES_MAX};
+use super::super::options::{DecodeOptions, OutcomeOptions, RECORD_BYTES_MAX};
 use super::super::rejection::Rejection;
 use super::row::{Content, FileError, Row, Rows, failed, nothing};
 use crate::collect::Reason;
@@ -15,7 +15,7 @@ pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub(super) struct Json {
     input: BufReader<Box<dyn Read>>,
     events: Option<Decoder>,
-    outcomes: Option<LabelDecoder>,
+    outcomes: Option<OutcomeDecoder>,
     bytes_max: usize,
     line: Vec<u8>,
     number: u64,
@@ -27,14 +27,14 @@ impl Json {
     pub(super) fn new(
         input: Box<dyn Read>,
         events: Option<&DecodeOptions>,
-        outcomes: Option<&LabelOptions>,
+        outcomes: Option<&OutcomeOptions>,
     ) -> Result<Json, FileError> {
         let most = events.map(|o| o.record_bytes_max);
         let most = most.max(outcomes.map(|o| o.record_bytes_max));
         Ok(Json {
             input: BufReader::with_capacity(1 << 16, input),
             events: events.map(Decoder::new).transpose()?,
-            outcomes: outcomes.map(LabelDecoder::new).transpose()?,
+            outcomes: outcomes.map(OutcomeDecoder::new).transpose()?,
             bytes_max: most.unwrap_or(RECORD_BYTES_MAX),
             line: Vec::new(),
             number: 0,

@@ -3,7 +3,7 @@
 //! A class map is one column, or one column per class, named `path.class`. In a table of both kinds
 //! a row without a prediction is an outcome.
 
-use super::super::options::{DecodeOptions, DecodeOptionsError, LabelOptions, PredictionField};
+use super::super::options::{DecodeOptions, DecodeOptionsError, OutcomeOptions, PredictionField};
 use super::super::path::Paths;
 use super::super::rejection::Rejection;
 use super::super::shape::{Buffers, Shape};
@@ -36,7 +36,7 @@ impl Places {
     /// have one.
     pub fn new(
         events: Option<&DecodeOptions>,
-        outcomes: Option<&LabelOptions>,
+        outcomes: Option<&OutcomeOptions>,
         column: &mut dyn FnMut(&str) -> Option<usize>,
         missing: &dyn Fn(&str) -> String,
     ) -> Result<Places, DecodeOptionsError> {
@@ -70,7 +70,7 @@ impl Places {
         }
         if let Some(options) = outcomes {
             let mut paths = Paths::new();
-            let shape = Shape::of_labels(options, &mut paths)?;
+            let shape = Shape::of_outcomes(options, &mut paths)?;
             let columns: Vec<_> = paths.names.iter().map(|name| column(name)).collect();
             if let Some(slot) = absent(&columns, &|_| false) {
                 return Err(DecodeOptionsError(missing(&paths.names[slot])));
@@ -105,8 +105,8 @@ impl Places {
             return Err(nothing());
         };
         let value = |slot: usize| columns[slot].map_or(Value::Missing, &value);
-        let label = shape.label(value, None, None);
-        label.map(Content::Outcome)
+        let record = shape.outcome_record(value, None, None);
+        record.map(Content::Outcome)
     }
 
     /// The columns of a class map as a JSON array. What is no number is quoted, so that it is

@@ -1,6 +1,6 @@
 //! What is read of a file: rows, and why one or the whole file cannot be read.
 
-use crate::collect::{Event, Label, Reason};
+use crate::collect::{Event, OutcomeRecord, Reason};
 use crate::decode::options::DecodeOptionsError;
 use crate::decode::rejection::Rejection;
 use std::path::Path;
@@ -11,7 +11,7 @@ pub enum Content<'a> {
     /// A prediction, possibly with its outcome.
     Event(Event<'a>),
     /// A separate outcome.
-    Outcome(Label<'a>),
+    Outcome(OutcomeRecord<'a>),
 }
 
 impl Content<'_> {
@@ -19,7 +19,7 @@ impl Content<'_> {
     pub fn time_ms(&self) -> i64 {
         match self {
             Content::Event(event) => event.time_ms,
-            Content::Outcome(label) => label.time_ms,
+            Content::Outcome(record) => record.time_ms,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::classes::are_numbers;
 use super::super::options::{
-    DecodeOptions, DecodeOptionsError, FieldOrConst, IdField, LabelOptions, PredictionField,
+    DecodeOptions, DecodeOptionsError, FieldOrConst, IdField, OutcomeOptions, PredictionField,
     TimeField,
 };
 use super::super::path::Paths;
@@ -66,7 +66,7 @@ impl Shape {
     }
 
     /// The shape of records that are only outcomes. Adds the wanted paths to `paths`.
-    pub fn of_labels(o: &LabelOptions, paths: &mut Paths) -> Result<Shape, DecodeOptionsError> {
+    pub fn of_outcomes(o: &OutcomeOptions, paths: &mut Paths) -> Result<Shape, DecodeOptionsError> {
         let id = match &o.id {
             IdField::Key => Id::Key,
             IdField::Path(p) => Id::Slot(paths.slot(p)?),

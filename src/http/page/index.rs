@@ -11,7 +11,7 @@ use strum::VariantArray;
 use super::sources;
 use crate::alert::AlertState;
 use crate::http::path::{self, encode, encode_id};
-use crate::http::standing::{Filter, Standing, counts, sort};
+use crate::http::urgency::{Filter, Urgency, counts, sort};
 use crate::judge::{DecidedError, Quantity, StreamReport, alarm};
 use crate::report::html::{escape, number, or_none, thousands};
 use crate::report::moment::clock;
@@ -23,7 +23,7 @@ pub(super) const ROWS: usize = 50;
 /// Pages up to which a number is taken; all after the last one are empty.
 const PAGES_MAX: usize = 1_000_000;
 
-type Row = (Standing, Arc<StreamReport>);
+type Row = (Urgency, Arc<StreamReport>);
 
 /// The page at `/`.
 pub fn index(published: &Published, query: Option<&str>, now_ms: i64) -> String {
@@ -33,7 +33,7 @@ pub fn index(published: &Published, query: Option<&str>, now_ms: i64) -> String 
     let mut rows = filter.named(published);
     heads(published, &filter, by_model, &rows, now_ms, &mut body);
     form(&filter, by_model, &mut body);
-    rows.retain(|(standing, _)| filter.admits(*standing));
+    rows.retain(|(urgency, _)| filter.admits(*urgency));
     sort(&mut rows);
     let page = path::query(query, "page").and_then(|p| p.parse().ok());
     let page: usize = page.unwrap_or(1).clamp(1, PAGES_MAX);
@@ -43,7 +43,7 @@ pub fn index(published: &Published, query: Option<&str>, now_ms: i64) -> String 
         false => streams(&filter, &rows, page, &mut body),
     }
     sources::table(published, now_ms, &mut body);
-    let firing = rows.iter().filter(|(s, _)| *s <= Standing::Warn).count();
+    let firing = rows.iter().filter(|(s, _)| *s <= Urgency::Warn).count();
     let title = match firing {
         0 => "trueline".to_owned(),
         n => format!("{n} firing · trueline"),
@@ -93,8 +93,8 @@ fn heads(
             "<li><a href=\"{address}\"{current}><b class={class}>{n}</b> {name}</a>"
         );
     };
-    for (standing, n) in counts(rows.iter().map(|(s, _)| *s)) {
-        head(standing.as_str(), n, standing.as_str(), standing.class());
+    for (urgency, n) in counts(rows.iter().map(|(s, _)| *s)) {
+        head(urgency.as_str(), n, urgency.as_str(), urgency.class());
     }
     head("", rows.len(), "in all", "soft");
     body.push_str("</ul><p class=health>");
@@ -128,7 +128,7 @@ fn form(filter: &Filter, by_model: bool, body: &mut String) {
          <select name=state aria-label=state><option value=\"\">any state",
         escape(&filter.q)
     );
-    let states = Standing::VARIANTS.iter().map(|s| s.as_str());
+    let states = Urgency::VARIANTS.iter().map(|s| s.as_str());
     for state in std::iter::once("firing").chain(states) {
         let chosen = if filter.state == state {
             " selected"
@@ -168,14 +168,14 @@ fn streams(filter: &Filter, rows: &[Row], page: usize, body: &mut String) {
         "<table class=wide><thead><tr><th>stream<th>state<th>windows<th class=num>error, its interval\
          <th class=num>n<th>alert since (UTC)<th>judged up to (UTC)<tbody>",
     );
-    for (standing, report) in rows.iter().skip((page - 1) * ROWS).take(ROWS) {
-        row(*standing, report, body);
+    for (urgency, report) in rows.iter().skip((page - 1) * ROWS).take(ROWS) {
+        row(*urgency, report, body);
     }
     body.push_str("</table>");
     pages(filter, "", rows.len(), page, body);
 }
 
-fn row(standing: Standing, report: &StreamReport, body: &mut String) {
+fn row(urgency: Urgency, report: &StreamReport, body: &mut String) {
     let id = &report.id;
     let _ = write!(
         body,
@@ -183,7 +183,7 @@ fn row(standing: Standing, report: &StreamReport, body: &mut String) {
         encode_id(id),
         escape(or_none(&id.model)),
         escape(&parts(report)),
-        standing_badge(standing, report)
+        urgency_badge(urgency, report)
     );
     for window in &report.windows {
         let words = match verdict_words(window.verdict) {
@@ -257,16 +257,16 @@ pub(super) fn segment(segment: &str) -> &str {
     }
 }
 
-/// The standing in colour. A significant error within the tolerance is not green.
-pub(super) fn standing_badge(standing: Standing, report: &StreamReport) -> String {
+/// The urgency in colour. A significant error within the tolerance is not green.
+pub(super) fn urgency_badge(urgency: Urgency, report: &StreamReport) -> String {
     let speaker = alarm::speaker(report).and_then(|at| report.windows.get(at));
-    match (standing, speaker) {
-        (Standing::Calibrated, Some(window)) => badge(window),
-        (Standing::Page, _) => "<span class=\"badge full\">page</span>".to_owned(),
+    match (urgency, speaker) {
+        (Urgency::Calibrated, Some(window)) => badge(window),
+        (Urgency::Page, _) => "<span class=\"badge full\">page</span>".to_owned(),
         _ => format!(
             "<span class=\"badge {}\">{}</span>",
-            standing.class(),
-            standing.as_str()
+            urgency.class(),
+            urgency.as_str()
         ),
     }
 }
@@ -288,17 +288,17 @@ fn models(filter: &Filter, rows: &[Row], page: usize, body: &mut String) {
         "<table class=wide><thead><tr><th>model<th>worst<th class=num>streams<th>of them<tbody>",
     );
     for (model, rows) in models.iter().skip((page - 1) * ROWS).take(ROWS) {
-        let (standing, worst) = rows[0];
+        let (urgency, worst) = rows[0];
         let _ = write!(
             body,
             "<tr><th scope=row><a href=\"/?model={}\">{}</a><td>{}<td class=num data-k=streams>{}<td class=chips>",
             encode(model),
             escape(or_none(model)),
-            standing_badge(*standing, worst),
+            urgency_badge(*urgency, worst),
             rows.len()
         );
-        for (standing, n) in counts(rows.iter().map(|(s, _)| *s)) {
-            let (class, name) = (standing.class(), standing.as_str());
+        for (urgency, n) in counts(rows.iter().map(|(s, _)| *s)) {
+            let (class, name) = (urgency.class(), urgency.as_str());
             let _ = write!(body, "<span class={class}>{n} {name}</span>");
         }
     }

@@ -4,13 +4,13 @@
 use std::fmt::Write;
 
 use super::alerts::owner;
-use super::index::{parts, segment, standing_badge};
+use super::index::{parts, segment, urgency_badge};
 use super::sources;
 use super::window::section;
 use crate::alert::AlertState;
 use crate::http::alerts::{keeps_open, no_alert};
 use crate::http::path::{encode, encode_id, page_path};
-use crate::http::standing::Standing;
+use crate::http::urgency::Urgency;
 use crate::judge::detector_report::{WAITS, kind};
 use crate::judge::{DetectorReport, HistoryPoint, StreamReport};
 use crate::monitor::activity::Unjudged;
@@ -42,7 +42,7 @@ pub fn stream(
         encode(&id.model),
         escape(or_none(&id.model)),
         escape(or_none(&id.model)),
-        standing_badge(Standing::of(report), report)
+        urgency_badge(Urgency::of(report), report)
     );
     let _ = write!(
         body,
@@ -324,7 +324,7 @@ fn siblings(report: &StreamReport, published: &Published, body: &mut String) {
         if group.is_empty() {
             continue;
         }
-        group.sort_by_key(|r| Standing::of(r));
+        group.sort_by_key(|r| Urgency::of(r));
         let _ = write!(body, "<h3>{name}</h3><p class=row>");
         for r in group.iter().take(SIBLINGS_SHOWN) {
             let label = parts(r);
@@ -333,7 +333,7 @@ fn siblings(report: &StreamReport, published: &Published, body: &mut String) {
                 "<span><a href=\"{}\">{}</a> {}</span>",
                 page_path(&r.id),
                 escape(&label),
-                standing_badge(Standing::of(r), r)
+                urgency_badge(Urgency::of(r), r)
             );
         }
         body.push_str("</p>");

@@ -7,7 +7,7 @@
 //! read.
 
 use super::{Monitor, Stream};
-use crate::collect::{LastSeen, Part};
+use crate::collect::{LastSeen, SegmentKind};
 use crate::judge::Change;
 use crate::monitor::views::{VersionName, scalars};
 
@@ -82,7 +82,7 @@ impl Monitor {
     /// Lets roll-ups know what their segments have seen and wait for.
     fn observe_rollups(&mut self) {
         let rollups = self.streams.iter_mut();
-        for (_, rollup) in rollups.filter(|(_, s)| s.part == Part::RollUp) {
+        for (_, rollup) in rollups.filter(|(_, s)| s.kind == SegmentKind::RollUp) {
             rollup.waiting = 0;
         }
         for slot in 0..self.streams.len() {
@@ -105,18 +105,21 @@ impl Monitor {
     /// Whether a stream may be let go: a roll-up only without segments.
     fn may_expire(&self, slot: usize) -> bool {
         let rollup = self.streams.get(slot);
-        let Some(rollup) = rollup.filter(|s| s.part == Part::RollUp) else {
+        let Some(rollup) = rollup.filter(|s| s.kind == SegmentKind::RollUp) else {
             return true;
         };
         let (model, version) = (rollup.key.model(), rollup.key.version());
         let mut others = self.streams.iter().filter(|(at, _)| *at != slot);
-        !others.any(|(_, s)| s.part.is_rolled_up() && s.is_of(model, version))
+        !others.any(|(_, s)| s.kind.is_rolled_up() && s.is_of(model, version))
     }
 
     /// Lets roll-ups go whose last segment has just gone: shards keep no room for them any more.
     fn expire_rollups(&mut self, now_ms: i64) {
         let unused = |s: &Stream| s.waiting == 0 && self.is_expired(s);
-        let rollups = self.streams.iter().filter(|(_, s)| s.part == Part::RollUp);
+        let rollups = self
+            .streams
+            .iter()
+            .filter(|(_, s)| s.kind == SegmentKind::RollUp);
         let unused = rollups.filter(|(_, s)| unused(s)).map(|(slot, _)| slot);
         for slot in unused.collect::<Vec<_>>() {
             if self.may_expire(slot) {

@@ -1,6 +1,6 @@
 //! The judges that a stream begins with.
 
-use crate::collect::{Key, Part};
+use crate::collect::{Key, SegmentKind};
 use crate::judge::ledger::stake_of;
 use crate::judge::{Detector, Judge, ModelPlan, StreamId};
 use crate::monitor::views::scalars;
@@ -19,7 +19,7 @@ pub(super) fn judges_for(plan: &ModelPlan, odds: Option<&Arc<Odds>>, key: &Key) 
         };
         let mut judge = Judge::new(id, &plan.ladder, plan.grid);
         if let (Some(odds), Some(options)) = (odds, &plan.judge.detector) {
-            let share = stake_of(options, plan, Part::of(key.segment()));
+            let share = stake_of(options, plan, SegmentKind::of(key.segment()));
             judge.watch_by(Detector::new(odds.clone(), options.clone(), share));
         }
         judge

@@ -58,23 +58,23 @@ impl Notifier {
         for alert in std::mem::take(&mut self.untaken) {
             self.take_over(alert);
         }
-        for (alert, news) in self.news.take() {
+        for (alert, update) in self.updates.drain() {
             // The journal may not have come to what was sent since, or have forgotten an old end.
             let sent = self.sent_last(&alert);
-            if let (Some(sent), Some(last)) = (sent, &news.last)
+            if let (Some(sent), Some(last)) = (sent, &update.last)
                 && sent.key != *last
             {
                 continue;
             }
             if let Some(notified) = self.firing.get_mut(&alert)
-                && notified.missed != news.missed
+                && notified.missed != update.missed
             {
-                notified.missed = news.missed;
+                notified.missed = update.missed;
                 self.changed = true;
             }
-            let before = match news.waiting.is_empty() {
+            let before = match update.waiting.is_empty() {
                 true => self.waiting.remove(&alert),
-                false => self.waiting.insert(alert.clone(), news.waiting),
+                false => self.waiting.insert(alert.clone(), update.waiting),
             };
             self.waiting_changed |= self.waiting.get(&alert) != before.as_ref();
             if self.moving

@@ -84,7 +84,7 @@ const EFFECTIVE_KEPT: f64 = 20.0;
 
 /// What a test knows of one level.
 #[derive(Debug, Clone, Copy)]
-pub struct Part {
+pub struct LevelTerms {
     /// T_d.
     pub debiased: f64,
     /// T_b.
@@ -95,7 +95,7 @@ pub struct Part {
     pub correlation: f64,
 }
 
-impl Part {
+impl LevelTerms {
     /// T_d where outcomes vary φ times as independent ones would: (U²/φ − ΣU²)/N.
     fn debiased_under(&self, dispersion: f64) -> f64 {
         self.debiased - self.less(dispersion)
@@ -109,7 +109,7 @@ impl Part {
 /// The null of the levels of one sample.
 #[derive(Debug, Clone)]
 pub struct Null {
-    parts: Vec<Part>,
+    terms: Vec<LevelTerms>,
     trusted: Vec<bool>,
     /// Of each level.
     p_values: Vec<f64>,
@@ -142,14 +142,14 @@ pub struct Asked<'a> {
 }
 
 impl Null {
-    /// The null for the levels with these parts.
-    pub fn of(parts: Vec<Part>, asked: &Asked<'_>) -> Null {
+    /// The null for the levels with these terms.
+    pub fn of(terms: Vec<LevelTerms>, asked: &Asked<'_>) -> Null {
         let leaves = asked.leaves;
         let n = total(&leaves.occupied.n);
         let information = leaves.information();
-        let trusted: Vec<bool> = parts.iter().map(|p| trusts(&p.moments)).collect();
-        let silent = |p: &Part| p.moments.variance <= 0.0;
-        let sound = parts.iter().zip(&trusted).all(|(p, &t)| t || silent(p));
+        let trusted: Vec<bool> = terms.iter().map(|p| trusts(&p.moments)).collect();
+        let silent = |p: &LevelTerms| p.moments.variance <= 0.0;
+        let sound = terms.iter().zip(&trusted).all(|(p, &t)| t || silent(p));
         let weak = asked.effective < needed(asked.alpha, asked.family)
             && information * replicates(asked.alpha) as f64 <= HITS_MAX;
         let draws = !leaves.is_weighted()
@@ -172,7 +172,7 @@ impl Null {
             drawn
         });
         let null = Null {
-            parts,
+            terms,
             trusted,
             p_values: Vec::new(),
             n,
@@ -187,7 +187,7 @@ impl Null {
     /// The same null with another dispersion.
     pub fn dispersed(self, dispersion: f64) -> Null {
         let null = Null { dispersion, ..self };
-        let p_values = (0..null.parts.len()).map(|level| null.law_of(level));
+        let p_values = (0..null.terms.len()).map(|level| null.law_of(level));
         Null {
             p_values: p_values.collect(),
             ..null
@@ -215,7 +215,7 @@ impl Null {
 
     /// Whether a level takes part: it has variance, and its law is drawn or trusted.
     pub fn speaks(&self, level: usize) -> bool {
-        let has_variance = self.parts[level].moments.variance > 0.0;
+        let has_variance = self.terms[level].moments.variance > 0.0;
         has_variance && (self.drawn.is_some() || (self.trusted[level] && !self.is_silent()))
     }
 
@@ -232,18 +232,18 @@ impl Null {
 
     /// The p-value of a level by its law.
     fn law_of(&self, level: usize) -> f64 {
-        let part = &self.parts[level];
-        if part.moments.variance <= 0.0 {
-            return part.moments.survival(part.debiased);
+        let terms = &self.terms[level];
+        if terms.moments.variance <= 0.0 {
+            return terms.moments.survival(terms.debiased);
         }
         match &self.drawn {
             Some(drawn) => {
-                let less = self.n * part.less(self.dispersion);
+                let less = self.n * terms.less(self.dispersion);
                 drawn.ranks.p_value(level, |observed| observed - less)
             }
-            None if self.speaks(level) => {
-                part.moments.survival(part.debiased_under(self.dispersion))
-            }
+            None if self.speaks(level) => terms
+                .moments
+                .survival(terms.debiased_under(self.dispersion)),
             None => 1.0,
         }
     }
@@ -261,13 +261,13 @@ impl Null {
         }
         let first = *kept.first()?;
         if let Some(drawn) = &self.drawn {
-            let less = |&b: &usize| (b, self.n * self.parts[b].less(self.dispersion));
+            let less = |&b: &usize| (b, self.n * self.terms[b].less(self.dispersion));
             return Some(drawn.ranks.joint_p_value(kept.iter().map(less)));
         }
         // Along the chain, a gap has the product of its correlations.
         let (mut chain, mut before) = (Vec::with_capacity(kept.len()), first);
         for &b in &kept[1..] {
-            let steps = self.parts[before + 1..=b].iter().map(|p| p.correlation);
+            let steps = self.terms[before + 1..=b].iter().map(|p| p.correlation);
             chain.push(steps.product());
             before = b;
         }

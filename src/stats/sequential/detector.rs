@@ -71,17 +71,17 @@ pub const SPREAD: usize = 2 << SPREAD_SCALE;
 /// Where a stake is placed in the stream: the coordinates in which the onset is estimated.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Place {
+pub struct StreamPosition {
     /// Event number, from 1 for the first event after a restart.
     pub event: f64,
     /// Time, in milliseconds.
     pub ms: f64,
 }
 
-impl Place {
-    /// The place a share `x` of the way to `o`.
-    fn towards(&self, o: &Place, x: f64) -> Place {
-        Place {
+impl StreamPosition {
+    /// The position a share `x` of the way to `o`.
+    fn towards(&self, o: &StreamPosition, x: f64) -> StreamPosition {
+        StreamPosition {
             event: self.event + x * (o.event - self.event),
             ms: self.ms + x * (o.ms - self.ms),
         }
@@ -94,8 +94,8 @@ impl Place {
 pub struct Component {
     /// log M_c, −∞ before the first stake.
     pub log_worth: f64,
-    /// o_c, the mean place of its stakes by worth.
-    pub onset: Place,
+    /// o_c, the mean position of its stakes by worth.
+    pub onset: StreamPosition,
 }
 
 /// See the module. All of its state is public, for a snapshot.
@@ -116,7 +116,7 @@ impl Default for Detector {
     fn default() -> Detector {
         let blank = Component {
             log_worth: f64::NEG_INFINITY,
-            onset: Place::default(),
+            onset: StreamPosition::default(),
         };
         Detector {
             components: vec![blank; COMPONENTS],
@@ -148,12 +148,17 @@ impl Detector {
     ///
     /// The capital may depend on anything before the pane's outcomes.
     pub fn observe(&mut self, pane: &Likelihoods, capital: f64, ms: f64) -> f64 {
-        let place = Place {
+        let position = StreamPosition {
             event: self.events as f64 + 1.0,
             ms,
         };
         let ratios = self.ratios(pane);
-        grow(&mut self.components, &ratios, ln_from_zero(capital), &place);
+        grow(
+            &mut self.components,
+            &ratios,
+            ln_from_zero(capital),
+            &position,
+        );
         self.events += pane.n;
         let cells = &pane.cells[Scale::of(SPREAD_SCALE).first..];
         for (sum, cell) in self.variance.iter_mut().zip(cells) {
@@ -325,11 +330,11 @@ fn each_batch(cells: &[CellLikelihood], mut f: impl FnMut(&[usize])) {
     }
 }
 
-/// M ← e·(M + a) of each component, and the mean place of its stakes.
+/// M ← e·(M + a) of each component, and the mean position of its stakes.
 ///
 /// Of M and a the lesser is a share x/(1 + x) of the sum, and log(M + a) is the larger one's
 /// logarithm and ln(1 + x), with x = e^−|log M − log a|.
-fn grow(all: &mut [Component], log_e: &[f64; COMPONENTS], log_a: f64, place: &Place) {
+fn grow(all: &mut [Component], log_e: &[f64; COMPONENTS], log_a: f64, position: &StreamPosition) {
     let mut lesser = [0.0; COMPONENTS];
     for (x, c) in lesser.iter_mut().zip(&*all) {
         *x = -(c.log_worth - log_a).abs();
@@ -350,7 +355,7 @@ fn grow(all: &mut [Component], log_e: &[f64; COMPONENTS], log_a: f64, place: &Pl
         if log_high == f64::NEG_INFINITY {
             continue;
         }
-        c.onset = c.onset.towards(place, stake / whole[i]);
+        c.onset = c.onset.towards(position, stake / whole[i]);
         c.log_worth = (log_e[i] + (log_high + log_whole[i])).min(LOG_MAX);
     }
 }

@@ -16,7 +16,7 @@
 //! the mixture's weights show through. The direction is the largest share's, so it is a
 //! description, not a test.
 
-use super::detector::{Detector, Place, SPREAD};
+use super::detector::{Detector, SPREAD, StreamPosition};
 use super::mixture::{BETS, Bet, LEARNT, SCALES, Scale, component};
 use crate::direction::Direction;
 
@@ -136,7 +136,7 @@ pub struct Evidence {
     /// The scores that lean most, at the scale with the largest share.
     pub cells: Vec<Leaning>,
     /// Posterior mean of the moment of the change.
-    pub onset: Place,
+    pub onset: StreamPosition,
 }
 
 impl Evidence {
@@ -250,15 +250,15 @@ fn cells_direction(
 }
 
 /// Mean onset of the components by worth.
-fn onset(detector: &Detector, of: &[f64]) -> Place {
-    let mut mean = Place::default();
+fn onset(detector: &Detector, of: &[f64]) -> StreamPosition {
+    let mut mean = StreamPosition::default();
     for (c, share) in detector.components.iter().zip(of) {
         mean.event += share * c.onset.event;
         mean.ms += share * c.onset.ms;
     }
     // The shares sum to 1 but for rounding, which a time since 1970 shows by the millisecond.
     let whole: f64 = of.iter().sum();
-    Place {
+    StreamPosition {
         event: mean.event / whole,
         ms: mean.ms / whole,
     }

@@ -51,8 +51,8 @@ impl Summary {
         }
     }
 
-    pub(super) fn part(&self) -> conditional::Part {
-        conditional::Part {
+    pub(super) fn terms(&self) -> conditional::LevelTerms {
+        conditional::LevelTerms {
             debiased: self.debiased,
             plug_in: self.plug_in,
             moments: self.moments,

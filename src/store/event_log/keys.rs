@@ -7,7 +7,7 @@ pub const KEYS_MAX: usize = 200_000;
 
 /// What is known of a request with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct KeyedRequest {
     /// Offset of its first event.
     pub base: u64,
     /// Number of its events.
@@ -19,14 +19,14 @@ pub(super) struct Known {
 /// The keys of the newest requests.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
-    known: HashMap<Box<str>, Known>,
+    known: HashMap<Box<str>, KeyedRequest>,
     order: VecDeque<(u64, Box<str>)>,
     /// Keys that were forgotten because there were too many.
     pub forgotten: u64,
 }
 
 impl Keys {
-    pub fn get(&self, key: &str) -> Option<Known> {
+    pub fn get(&self, key: &str) -> Option<KeyedRequest> {
         self.known.get(key).copied()
     }
 
@@ -35,7 +35,7 @@ impl Keys {
     }
 
     /// Remembers a request, and forgets the oldest where there are too many.
-    pub fn insert(&mut self, key: &str, known: Known) {
+    pub fn insert(&mut self, key: &str, known: KeyedRequest) {
         self.order.push_back((known.base, key.into()));
         self.known.insert(key.into(), known);
         if self.known.len() > KEYS_MAX

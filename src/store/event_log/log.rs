@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use super::frame::{Frame, Request};
-use super::keys::{Keys, Known};
+use super::keys::{KeyedRequest, Keys};
 use super::segment::{self, Segment};
 use super::shared::Shared;
 use super::{LogError, LogLimits, LogReader, Receipt, Refusal, failed};
@@ -158,7 +158,7 @@ fn remember(keys: &mut Keys, frame: &Frame<'_>) {
         let events = request.events.len() as u64;
         if let Some(key) = request.key {
             let digest = request.digest;
-            let known = Known {
+            let known = KeyedRequest {
                 base,
                 events,
                 digest,
@@ -262,7 +262,7 @@ impl Writer {
             }
             if let Some(key) = key {
                 let base = next;
-                let known = Known {
+                let known = KeyedRequest {
                     base,
                     events,
                     digest,

@@ -66,7 +66,7 @@ pub(super) struct Families {
     samples: Vec<Vec<Sample>>,
     lines: Vec<String>,
     /// For how many lines of a row there is room from the first on.
-    expected: usize,
+    reserved: usize,
 }
 
 impl Families {
@@ -75,14 +75,14 @@ impl Families {
         Families {
             samples: TABLE.iter().map(|_| Vec::new()).collect(),
             lines: TABLE.iter().map(|_| String::new()).collect(),
-            expected: 0,
+            reserved: 0,
         }
     }
 
     /// Makes room for so many lines of each row that has any, up to [`ROOM_LINES_MAX`], so that the
     /// text of thousands is not moved as it grows.
-    pub(super) fn expect(&mut self, lines: usize) {
-        self.expected = lines.min(ROOM_LINES_MAX);
+    pub(super) fn reserve_lines(&mut self, lines: usize) {
+        self.reserved = lines.min(ROOM_LINES_MAX);
     }
 
     /// Adds a sample; `values` belong to the labels of the metric, in order.
@@ -117,7 +117,7 @@ impl Families {
         let row = metric(id);
         let line = &mut self.lines[id as usize];
         if line.is_empty() {
-            line.reserve(self.expected * (row.name.len() + shared.text.len() + VALUE_BYTES));
+            line.reserve(self.reserved * (row.name.len() + shared.text.len() + VALUE_BYTES));
         }
         line.push_str(row.name);
         line.push('{');

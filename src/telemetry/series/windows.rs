@@ -76,7 +76,7 @@ pub(in crate::telemetry) fn windows(
             all.push((labels(&names), by_rank(samples)));
         }
     }
-    families.expect(all.len());
+    families.reserve_lines(all.len());
     let (mut shown, mut refused) = (0, 0);
     for rank in Rank::ALL {
         for (shared, samples) in &all {

@@ -14,15 +14,15 @@ use trueline::decode::*;
 use trueline::stats::view::Outcome;
 
 /// What an outcome of its own says: id, event time and class.
-type LabelSeen = (Vec<u8>, i64, Outcome);
+type OutcomeSeen = (Vec<u8>, i64, Outcome);
 
 /// The outcomes of a record, or the reason of each one's rejection.
-fn labels(d: &mut LabelDecoder, payload: &[u8]) -> Vec<Result<LabelSeen, Reason>> {
+fn outcomes(d: &mut OutcomeDecoder, payload: &[u8]) -> Vec<Result<OutcomeSeen, Reason>> {
     assert_eq!(d.lacks(payload), None);
     let raw = raw(payload);
     let n = d.open(&raw).unwrap();
     (0..n)
-        .map(|row| match d.label(&raw, row) {
+        .map(|row| match d.outcome_record(&raw, row) {
             Ok(l) => Ok((l.id.to_vec(), l.time_ms, l.outcome)),
             Err(rejection) => Err(rejection.reason),
         })
@@ -30,8 +30,8 @@ fn labels(d: &mut LabelDecoder, payload: &[u8]) -> Vec<Result<LabelSeen, Reason>
 }
 
 /// Flat records `{"id", "time_ms", "outcome"}`.
-fn flat() -> LabelOptions {
-    LabelOptions {
+fn flat() -> OutcomeOptions {
+    OutcomeOptions {
         model: None,
         id: IdField::Path("id".into()),
         time: Some(TimeField {
@@ -48,12 +48,12 @@ fn flat() -> LabelOptions {
     }
 }
 
-fn label_decoder(format: Format, text: &str, rows: Option<&str>) -> LabelDecoder {
+fn outcome_decoder(format: Format, text: &str, rows: Option<&str>) -> OutcomeDecoder {
     let path = |name: &str| match rows {
         Some(rows) => format!("{rows}.{name}"),
         None => name.to_owned(),
     };
-    let mut d = LabelDecoder::new(&LabelOptions {
+    let mut d = OutcomeDecoder::new(&OutcomeOptions {
         id: IdField::Path(path("id")),
         outcome: path("outcome"),
         packing: Packing {
@@ -81,19 +81,19 @@ fn an_outcome_alone_is_the_same_in_every_format() {
             frame(7, &as_protobuf(&pool(PROTO), &facts())),
         ),
     ] {
-        let mut d = label_decoder(format, text, None);
+        let mut d = outcome_decoder(format, text, None);
         assert_eq!(
-            labels(&mut d, &payload),
+            outcomes(&mut d, &payload),
             [Ok(expected.clone())],
             "{format:?}"
         );
     }
     // Framed and plain, without opening first.
     let framed = frame(7, json.as_bytes());
-    let mut d = label_decoder(Format::Json, "", None);
+    let mut d = outcome_decoder(Format::Json, "", None);
     for payload in [&framed, json.as_bytes(), &framed] {
-        let label = d.decode(payload, None, Some(NOW)).unwrap();
-        let seen = (label.id.to_vec(), label.time_ms, label.outcome);
+        let decoded = d.decode(payload, None, Some(NOW)).unwrap();
+        let seen = (decoded.id.to_vec(), decoded.time_ms, decoded.outcome);
         assert_eq!(seen, expected);
     }
     // An outcome that says nothing of what happened is no outcome.
@@ -102,9 +102,9 @@ fn an_outcome_alone_is_the_same_in_every_format() {
         ..facts()
     };
     let avro = frame(7, &as_avro(&silent));
-    let mut d = label_decoder(Format::Avro, AVRO, None);
-    assert_eq!(labels(&mut d, &avro), [Err(Reason::MissingField)]);
-    let mut d = LabelDecoder::new(&LabelOptions {
+    let mut d = outcome_decoder(Format::Avro, AVRO, None);
+    assert_eq!(outcomes(&mut d, &avro), [Err(Reason::MissingField)]);
+    let mut d = OutcomeDecoder::new(&OutcomeOptions {
         packing: options(Format::Avro).packing,
         ..flat()
     })
@@ -123,15 +123,15 @@ fn an_outcome_alone_is_the_same_in_every_format() {
 #[test]
 fn a_truth_value_alone_is_an_outcome_of_two_classes_and_of_no_more() {
     let of = |classes: &[&str]| {
-        let options = LabelOptions {
+        let options = OutcomeOptions {
             id: IdField::Path("id".into()),
             classes: classes.iter().map(|c| (*c).to_owned()).collect(),
             ..flat()
         };
-        let mut d = LabelDecoder::new(&options).unwrap();
+        let mut d = OutcomeDecoder::new(&options).unwrap();
         let record = format!("{{\"id\":\"a\",\"outcome\":true,\"time_ms\":{NOW}}}");
-        let label = d.decode(record.as_bytes(), None, None);
-        label.map(|l| l.outcome).map_err(|r| r.reason)
+        let decoded = d.decode(record.as_bytes(), None, None);
+        decoded.map(|l| l.outcome).map_err(|r| r.reason)
     };
     assert_eq!(of(&["no", "yes"]), Ok(Outcome::Class(1)));
     assert_eq!(of(&[]), Ok(Outcome::Class(1)));
@@ -175,9 +175,9 @@ fn a_whole_double_is_mapped_as_the_integer_that_it_is() {
 fn a_value_that_nobody_wants_is_checked_the_same_whatever_was_read_before() {
     let good = br#"{"id":"a","outcome":1,"time_ms":1760000000000,"x":0.5}"#;
     let bad = br#"{"id":"b","outcome":1,"time_ms":1760000000000,"x":NaN}"#;
-    let mut fresh = label_decoder(Format::Json, "", None);
+    let mut fresh = outcome_decoder(Format::Json, "", None);
     let expected = fresh.open(&raw(bad)).map(|_| ()).map_err(|r| r.reason);
-    let mut d = label_decoder(Format::Json, "", None);
+    let mut d = outcome_decoder(Format::Json, "", None);
     for _ in 0..100 {
         assert_eq!(d.open(&raw(good)).map_err(|r| r.reason), Ok(1));
         let found = d.open(&raw(bad)).map(|_| ()).map_err(|r| r.reason);
@@ -233,8 +233,8 @@ fn each_row_of_a_record_of_outcomes_is_an_outcome_in_every_format() {
         (Format::Avro, avro, frame(7, &encode::avro(avro, record))),
         (Format::Protobuf, proto, frame(7, &protobuf)),
     ] {
-        let mut d = label_decoder(format, text, Some("settled"));
-        let seen = labels(&mut d, &payload);
+        let mut d = outcome_decoder(format, text, Some("settled"));
+        let seen = outcomes(&mut d, &payload);
         let of = |id: &str, class| Ok((id.as_bytes().to_vec(), NOW, Outcome::Class(class)));
         assert_eq!(
             seen,

@@ -3,7 +3,7 @@
 
 use super::{BEGIN_MS, PANE_MS, Record, plan, said, worse};
 use crate::support::disk::Feed;
-use crate::support::records::{EVENT, JOIN, label_of};
+use crate::support::records::{EVENT, JOIN, outcome_record};
 use std::collections::{BTreeMap, BTreeSet};
 use trueline::collect::Event;
 use trueline::collect::join::{JoinPlan, Missing};
@@ -51,7 +51,8 @@ fn take(feed: &mut Feed, late: &Late) {
         } => {
             let (id, outcome) = (id.to_le_bytes(), Outcome::Binary(happened));
             let origin = feed.next(1);
-            feed.engine.label(origin, &label_of(&id, time_ms, outcome));
+            feed.engine
+                .observe_outcome(origin, &outcome_record(&id, time_ms, outcome));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! An adversary who invents names does not get past any bound that `check` prints.
 
 use super::BEGIN_MS;
-use crate::support::records::{EVENT, label_of, origin};
+use crate::support::records::{EVENT, origin, outcome_record};
 use std::path::PathBuf;
 use trueline::collect::{Event, Refusal};
 use trueline::config::Config;
@@ -154,7 +154,7 @@ fn invented_ids_segments_and_versions_stay_under_the_printed_bounds() {
         let of = if i % 2 == 0 { i } else { -i };
         let id = of.to_le_bytes();
         let outcome = Outcome::Binary(rng.uniform() < 0.5);
-        engine.label(at(1), &label_of(&id, event.time_ms + 1, outcome));
+        engine.observe_outcome(at(1), &outcome_record(&id, event.time_ms + 1, outcome));
         assert_eq!(engine.counters().total().records, 2 * (i as u64 + 1));
     });
 }

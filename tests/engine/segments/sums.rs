@@ -2,7 +2,7 @@
 //! outcomes and restarts.
 
 use super::{BEGIN_MS, LATENESS_MS, SEGMENTS, grid, plan, restarted, rolled, summed, totals};
-use crate::support::records::{EVENT, JOIN, label_of, origin};
+use crate::support::records::{EVENT, JOIN, origin, outcome_record};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -185,9 +185,9 @@ fn late_outcomes_correct_the_roll_up_with_their_segment() {
         while let Some(&(at_ms, id)) = later.first().filter(|(at, _)| *at <= time_ms) {
             later.remove(0);
             let id = id.to_le_bytes();
-            engine.label(
+            engine.observe_outcome(
                 origin(1),
-                &label_of(&id, at_ms, Outcome::Binary(rng.uniform() < 0.5)),
+                &outcome_record(&id, at_ms, Outcome::Binary(rng.uniform() < 0.5)),
             );
         }
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tempfile::TempDir;
 use trueline::collect::join::{
-    JoinPlan, Joins, JournalDelta, Key, Labelled, MaturityEvent, NewPrediction, Predicted,
+    JoinPlan, Joins, JournalDelta, Key, MaturityEvent, NewPrediction, OutcomeResult, Predicted,
     Repeated, RowLayout, SpillBackend,
 };
 use trueline::stats::fixed::Score;
@@ -55,7 +55,7 @@ enum Step {
 #[derive(Debug, PartialEq)]
 enum Told {
     Predicted(Predicted),
-    Labelled(Labelled, Vec<String>),
+    Outcome(OutcomeResult, Vec<String>),
     Matured(Vec<String>),
     Nothing,
 }
@@ -106,12 +106,17 @@ impl Side {
                     Key::new(None, &id.to_le_bytes()),
                     i32::from(id.is_multiple_of(3)),
                 );
-                let end =
-                    self.joins
-                        .label(0, partition, key, None, time_ms, class, &[2, 2], |_, r| {
-                            revised.push(format!("{:?}", (r.now, r.before)))
-                        });
-                Told::Labelled(end, revised)
+                let end = self.joins.observe_outcome(
+                    0,
+                    partition,
+                    key,
+                    None,
+                    time_ms,
+                    class,
+                    &[2, 2],
+                    |_, r| revised.push(format!("{:?}", (r.now, r.before))),
+                );
+                Told::Outcome(end, revised)
             }
             Step::Mature(panes) => self.mature((panes - 3) * PANE_MS),
             Step::Restart => {

@@ -4,7 +4,7 @@ use super::{END_MS, Side, Told, directory, plan};
 use std::fs;
 use std::sync::Arc;
 use trueline::collect::join::{
-    Key, Labelled, Predicted, Repeated, SpillBackend, SpillEntries, SpillError, SpillTable,
+    Key, OutcomeResult, Predicted, Repeated, SpillBackend, SpillEntries, SpillError, SpillTable,
 };
 use trueline::store::spill::{FOLDER, SpillStore};
 
@@ -90,11 +90,11 @@ fn a_store_that_fails_is_told_and_never_taken_for_a_miss() {
             // came too early.
             let ends = [(1u16, 0), (3, 1)].map(|(id, partition)| {
                 let key = Key::new(None, &id.to_le_bytes());
-                (side.joins).label(0, partition, key, None, 40, 1, &[2], |_, _| ())
+                (side.joins).observe_outcome(0, partition, key, None, 40, 1, &[2], |_, _| ())
             });
             if broken == Broken::Unreadable {
-                assert!(ends.contains(&Labelled::Refused), "{ends:?}");
-                assert!(!ends.contains(&Labelled::Waiting), "{ends:?}");
+                assert!(ends.contains(&OutcomeResult::Refused), "{ends:?}");
+                assert!(!ends.contains(&OutcomeResult::Waiting), "{ends:?}");
             }
             side.mature(END_MS);
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rdkafka::{Offset, TopicPartitionList};
 use trueline::kafka::Rebalance;
 
-use super::{Broker, Member, Place, SESSION, is_first, list};
+use super::{Broker, Member, SESSION, TopicPartition, is_first, list};
 use crate::clock;
 
 /// The client id of a consumer of another program, which does not say when it started.
@@ -22,10 +22,10 @@ const RECORDED: Duration = Duration::from_millis(500);
 /// A group.
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    owners: BTreeMap<Place, u64>,
+    owners: BTreeMap<TopicPartition, u64>,
     /// Asked back from the owner.
-    asked: BTreeSet<Place>,
-    committed: BTreeMap<Place, (i64, Option<String>)>,
+    asked: BTreeSet<TopicPartition>,
+    committed: BTreeMap<TopicPartition, (i64, Option<String>)>,
 }
 
 impl Broker {
@@ -68,7 +68,7 @@ impl Broker {
         }
         let (topics, fenced) = (member.topics.clone(), host);
         // It asks who has committed there.
-        let assigned: BTreeSet<Place> = member.assigned.keys().cloned().collect();
+        let assigned: BTreeSet<TopicPartition> = member.assigned.keys().cloned().collect();
         member.joined = false;
         let id = self.join(by, "g", &topics, now);
         self.strangers.insert(id, client.to_owned());
@@ -80,17 +80,19 @@ impl Broker {
         let theirs: BTreeSet<u64> = theirs.map(|(id, _)| *id).collect();
         let group = self.groups.entry("g".to_owned()).or_default();
         let mut commits = false;
-        for (place, owner) in &mut group.owners {
+        for (partition, owner) in &mut group.owners {
             if theirs.contains(owner) {
-                commits |= assigned.contains(place);
+                commits |= assigned.contains(partition);
                 *owner = id;
-                group.asked.remove(place);
-                let start = self.topics[&place.0][place.1 as usize].start;
-                let before = group.committed.get(place).cloned();
+                group.asked.remove(partition);
+                let start = self.topics[&partition.0][partition.1 as usize].start;
+                let before = group.committed.get(partition).cloned();
                 let (offset, _) = before.unwrap_or((start, None));
-                let count = self.topics[&place.0].len();
+                let count = self.topics[&partition.0].len();
                 let says = format!("{PARTITIONS}{count} {client}");
-                group.committed.insert(place.clone(), (offset, Some(says)));
+                group
+                    .committed
+                    .insert(partition.clone(), (offset, Some(says)));
             }
         }
         // Who has committed nothing there has not said when it started.
@@ -160,43 +162,43 @@ impl Broker {
 
     fn release(&mut self, group: &str, id: u64) {
         if let Some(group) = self.groups.get_mut(group) {
-            let gone: Vec<Place> = group
+            let gone: Vec<TopicPartition> = group
                 .owners
                 .iter()
                 .filter(|(_, o)| **o == id)
                 .map(|(p, _)| p.clone())
                 .collect();
-            for place in gone {
-                group.owners.remove(&place);
-                group.asked.remove(&place);
+            for partition in gone {
+                group.owners.remove(&partition);
+                group.asked.remove(&partition);
             }
         }
     }
 
     /// A member gives a partition back.
-    pub fn give_back(&mut self, id: u64, place: &Place) {
+    pub fn give_back(&mut self, id: u64, partition: &TopicPartition) {
         let Some(member) = self.members.get_mut(&id) else {
             return;
         };
-        member.assigned.remove(place);
+        member.assigned.remove(partition);
         let (host, now, name) = (member.host, clock::now(), member.group.clone());
         // A sink may be about to answer.
         self.unsettle(host, now, now + SESSION);
         let group = self.groups.entry(name).or_default();
-        if group.owners.get(place) == Some(&id) && group.asked.remove(place) {
-            group.owners.remove(place);
+        if group.owners.get(partition) == Some(&id) && group.asked.remove(partition) {
+            group.owners.remove(partition);
         }
     }
 
     /// The group asks a partition back, which it gives to whom it likes; the only member it
     /// removes.
     pub fn ask_back(&mut self, topic: &str, partition: i32, now: Duration) {
-        let place = (topic.to_owned(), partition);
-        let owners = self.groups.values().flat_map(|g| g.owners.get(&place));
+        let partition = (topic.to_owned(), partition);
+        let owners = self.groups.values().flat_map(|g| g.owners.get(&partition));
         for id in owners.copied().collect::<Vec<_>>() {
             let group = self.members[&id].group.clone();
             if self.members.values().filter(|m| m.group == group).count() > 1 {
-                self.ask(id, std::slice::from_ref(&place), now);
+                self.ask(id, std::slice::from_ref(&partition), now);
             } else {
                 self.remove(id);
             }
@@ -215,13 +217,15 @@ impl Broker {
         self.release(&group, id);
     }
 
-    fn ask(&mut self, id: u64, places: &[Place], now: Duration) {
+    fn ask(&mut self, id: u64, partitions: &[TopicPartition], now: Duration) {
         let Some(member) = self.members.get_mut(&id) else {
             return;
         };
         let group = self.groups.entry(member.group.clone()).or_default();
-        let new = places.iter().filter(|p| group.asked.insert((*p).clone()));
-        let new: Vec<Place> = new.cloned().collect();
+        let new = partitions
+            .iter()
+            .filter(|p| group.asked.insert((*p).clone()));
+        let new: Vec<TopicPartition> = new.cloned().collect();
         if !new.is_empty() {
             member
                 .events
@@ -235,19 +239,23 @@ impl Broker {
         };
         let group = self.groups.entry(member.group.clone()).or_default();
         for e in offsets.elements() {
-            let place = (e.topic().to_owned(), e.partition());
-            let besides = !member.topics.contains(&place.0);
+            let partition = (e.topic().to_owned(), e.partition());
+            let besides = !member.topics.contains(&partition.0);
             if let Offset::Offset(offset) = e.offset()
-                && (besides || group.owners.get(&place) == Some(&id))
+                && (besides || group.owners.get(&partition) == Some(&id))
             {
                 let metadata = Some(e.metadata().to_owned()).filter(|m| !m.is_empty());
-                group.committed.insert(place, (offset, metadata));
+                group.committed.insert(partition, (offset, metadata));
             }
         }
     }
 
-    pub fn committed(&self, group: &str, place: &Place) -> Option<(i64, Option<String>)> {
-        self.groups.get(group)?.committed.get(place).cloned()
+    pub fn committed(
+        &self,
+        group: &str,
+        partition: &TopicPartition,
+    ) -> Option<(i64, Option<String>)> {
+        self.groups.get(group)?.committed.get(partition).cloned()
     }
 
     /// What the coordinator of the groups does: sessions, and who reads what.
@@ -304,7 +312,7 @@ impl Broker {
                     // The group knows nothing of partitions that the client has taken besides.
                     let had = member.assigned.keys();
                     let had = had.filter(|(topic, _)| member.topics.contains(topic));
-                    let had: Vec<Place> = had.cloned().collect();
+                    let had: Vec<TopicPartition> = had.cloned().collect();
                     member.events.clear();
                     if !had.is_empty() {
                         member
@@ -332,29 +340,33 @@ impl Broker {
         if ids.iter().any(|id| self.members[id].heard < now) {
             return;
         }
-        let mut places: Vec<Place> = Vec::new();
+        let mut partitions: Vec<TopicPartition> = Vec::new();
         for topic in &self.members[first].topics {
             let count = self.topics.get(topic).map_or(0, Vec::len) as i32;
-            places.extend((0..count).map(|p| (topic.clone(), p)));
+            partitions.extend((0..count).map(|p| (topic.clone(), p)));
         }
-        let mut load: BTreeMap<u64, Vec<Place>> = ids.iter().map(|id| (*id, Vec::new())).collect();
+        let mut load: BTreeMap<u64, Vec<TopicPartition>> =
+            ids.iter().map(|id| (*id, Vec::new())).collect();
         let group = self.groups.entry(name.to_owned()).or_default();
-        for (place, owner) in &group.owners {
-            if let Some(places) = load.get_mut(owner).filter(|_| !group.asked.contains(place)) {
-                places.push(place.clone());
+        for (partition, owner) in &group.owners {
+            if let Some(partitions) = load
+                .get_mut(owner)
+                .filter(|_| !group.asked.contains(partition))
+            {
+                partitions.push(partition.clone());
             }
         }
-        let mut given: BTreeMap<u64, Vec<Place>> = BTreeMap::new();
-        for place in places {
-            if group.owners.contains_key(&place) {
+        let mut given: BTreeMap<u64, Vec<TopicPartition>> = BTreeMap::new();
+        for partition in partitions {
+            if group.owners.contains_key(&partition) {
                 continue;
             }
             let Some(id) = ids.iter().min_by_key(|id| (load[*id].len(), **id)) else {
                 continue;
             };
-            group.owners.insert(place.clone(), *id);
-            load.get_mut(id).expect("a member").push(place.clone());
-            given.entry(*id).or_default().push(place);
+            group.owners.insert(partition.clone(), *id);
+            load.get_mut(id).expect("a member").push(partition.clone());
+            given.entry(*id).or_default().push(partition);
         }
         let most = ids
             .iter()
@@ -377,8 +389,8 @@ impl Broker {
                     .push_back((at, Rebalance::Assign(list(&mine)), false));
             }
         }
-        if let Some(place) = moved {
-            self.ask(most, &[place], now);
+        if let Some(partition) = moved {
+            self.ask(most, &[partition], now);
         }
     }
 }

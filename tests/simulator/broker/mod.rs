@@ -16,7 +16,7 @@ use group::Group;
 pub const SESSION: Duration = Duration::from_secs(6);
 
 /// Topic and partition.
-pub type Place = (String, i32);
+pub type TopicPartition = (String, i32);
 
 /// One offset of a log.
 #[derive(Debug, Clone)]
@@ -82,7 +82,7 @@ pub struct Member {
     pub joined: bool,
     heard: Duration,
     rejoins: Option<Duration>,
-    pub assigned: BTreeMap<Place, Fetch>,
+    pub assigned: BTreeMap<TopicPartition, Fetch>,
     pub events: VecDeque<(Duration, Rebalance, bool)>,
     /// The rebalance that is handled now takes away what was given to others already.
     pub lost: bool,
@@ -236,9 +236,9 @@ pub fn is_first(client: &str) -> bool {
 }
 
 /// Places as a list of the client.
-pub fn list(places: &[Place]) -> TopicPartitionList {
+pub fn list(partitions: &[TopicPartition]) -> TopicPartitionList {
     let mut list = TopicPartitionList::new();
-    for (topic, partition) in places {
+    for (topic, partition) in partitions {
         list.add_partition(topic, *partition);
     }
     list

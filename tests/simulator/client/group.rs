@@ -11,7 +11,7 @@ use trueline::kafka::{
 };
 
 use super::{Site, lock, timeout};
-use crate::broker::{Broker, Entry, Fetch, Place, list};
+use crate::broker::{Broker, Entry, Fetch, TopicPartition, list};
 use crate::clock;
 
 /// A broker that has not responded for so long is no longer connected.
@@ -57,10 +57,10 @@ impl Client {
         };
         let mut taken = Vec::new();
         let count = member.assigned.len().max(1);
-        let places: Vec<Place> = member.assigned.keys().cloned().collect();
-        for i in 0..places.len() {
-            let (name, partition) = &places[(i + first) % count];
-            let fetch = member.assigned.get_mut(&places[(i + first) % count]);
+        let partitions: Vec<TopicPartition> = member.assigned.keys().cloned().collect();
+        for i in 0..partitions.len() {
+            let (name, partition) = &partitions[(i + first) % count];
+            let fetch = member.assigned.get_mut(&partitions[(i + first) % count]);
             let (Some(fetch), Some(topic)) = (
                 fetch,
                 topics
@@ -224,8 +224,8 @@ impl GroupClient for Client {
     fn unforward(&self, _: &str, _: i32) {}
 
     fn end(&self, topic: &str, partition: i32) -> Option<i64> {
-        let place = (topic.to_owned(), partition);
-        self.with(|broker, id| broker.members.get(&id)?.assigned.get(&place)?.end)
+        let partition = (topic.to_owned(), partition);
+        self.with(|broker, id| broker.members.get(&id)?.assigned.get(&partition)?.end)
     }
 
     fn position(&self) -> KafkaResult<TopicPartitionList> {
@@ -262,14 +262,15 @@ impl GroupClient for Client {
     fn assign(&self, with_offsets: &TopicPartitionList) -> KafkaResult<()> {
         self.with(|broker, id| {
             for e in with_offsets.elements() {
-                let place = (e.topic().to_owned(), e.partition());
+                let partition = (e.topic().to_owned(), e.partition());
                 let stored = |b: &Broker| {
                     let group = b
                         .members
                         .get(&id)
                         .map(|m| m.group.clone())
                         .unwrap_or_default();
-                    b.committed(&group, &place).map_or(0, |(offset, _)| offset)
+                    b.committed(&group, &partition)
+                        .map_or(0, |(offset, _)| offset)
                 };
                 let next = match e.offset() {
                     Offset::Offset(offset) => offset,
@@ -280,7 +281,7 @@ impl GroupClient for Client {
                         next,
                         ..Fetch::default()
                     };
-                    member.assigned.insert(place, fetch);
+                    member.assigned.insert(partition, fetch);
                 }
             }
         });
@@ -424,8 +425,8 @@ impl Client {
                 return;
             };
             for e in list.elements() {
-                let place = (e.topic().to_owned(), e.partition());
-                if let Some(fetch) = member.assigned.get_mut(&place) {
+                let partition = (e.topic().to_owned(), e.partition());
+                if let Some(fetch) = member.assigned.get_mut(&partition) {
                     fetch.paused = paused;
                 }
             }

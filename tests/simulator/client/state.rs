@@ -74,8 +74,12 @@ impl ReadState for State {
         if !self.site.reaches() {
             return away(Duration::from_secs(10));
         }
-        let place = (topic.to_owned(), partition);
-        Ok(self.with(|broker| broker.committed(group, &place).map(|(offset, _)| offset)))
+        let partition = (topic.to_owned(), partition);
+        Ok(self.with(|broker| {
+            broker
+                .committed(group, &partition)
+                .map(|(offset, _)| offset)
+        }))
     }
 
     fn read(

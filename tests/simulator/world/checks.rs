@@ -28,7 +28,7 @@ const AHEAD_MS: i64 = 24 * 3_600_000;
 /// Within this a process says that something is wrong.
 const NOTICED: Duration = Duration::from_secs(8);
 /// A broker that does not answer for so long is away.
-const AWAY: Duration = Duration::from_secs(30);
+const UNREACHABLE_AFTER: Duration = Duration::from_secs(30);
 /// Within this the later one of two processes in a group has stopped.
 const DECIDED: Duration = Duration::from_secs(26);
 
@@ -156,7 +156,11 @@ impl World<'_> {
         }
         let fenced = lock(&self.broker).hosts[host].fenced;
         let reads = !engine.consumers.is_empty();
-        if ready && reads && p.cut.is_some_and(|since| since + AWAY + NOTICED < self.now) {
+        if ready
+            && reads
+            && p.cut
+                .is_some_and(|since| since + UNREACHABLE_AFTER + NOTICED < self.now)
+        {
             return Err("no broker has answered it for long and it is ready".to_owned());
         }
         if ready && fenced.is_some_and(|(since, _)| !lately(since.max(p.deaf))) {

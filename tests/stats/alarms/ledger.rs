@@ -2,7 +2,7 @@
 //! too late.
 
 use super::feed::{BEGIN_MS, PANE_MS, Stream, Truth, event, plan};
-use crate::support::records::{EVENT, JOIN, label_of, origin};
+use crate::support::records::{EVENT, JOIN, origin, outcome_record};
 use crate::support::streams::{LAWS, score};
 use trueline::collect::Event;
 use trueline::collect::join::{JoinPlan, Repeated};
@@ -141,11 +141,14 @@ fn revised_outcomes_reach_windows_and_not_the_detector() {
     let mut rng = Rng::new(8);
     let at = |i: i64| BEGIN_MS + i * 100;
     let mut labels = 0;
-    let mut label = |engine: &mut Engine, id: i64, time_ms: i64, happened: bool| {
+    let mut observe_outcome = |engine: &mut Engine, id: i64, time_ms: i64, happened: bool| {
         let origin = origin(1, 0, labels);
         labels += 1;
         let id = id.to_le_bytes();
-        engine.label(origin, &label_of(&id, time_ms, Outcome::Binary(happened)));
+        engine.observe_outcome(
+            origin,
+            &outcome_record(&id, time_ms, Outcome::Binary(happened)),
+        );
     };
     for i in 0..1000i64 {
         let z = rng.uniform();
@@ -161,7 +164,7 @@ fn revised_outcomes_reach_windows_and_not_the_detector() {
         engine.observe(origin, &event);
         // One in ten comes late.
         if i % 10 != 0 {
-            label(&mut engine, i, at(i), rng.uniform() < z);
+            observe_outcome(&mut engine, i, at(i), rng.uniform() < z);
         }
     }
     engine.tick(0);
@@ -170,7 +173,7 @@ fn revised_outcomes_reach_windows_and_not_the_detector() {
     assert_eq!((before.missed.added, before.missed.revised), (0, 0));
     // Of the newest pane that is sealed and held.
     for i in 700..800i64 {
-        label(&mut engine, i, at(999), true);
+        observe_outcome(&mut engine, i, at(999), true);
     }
     engine.take_journals();
     engine.tick(0);

@@ -5,7 +5,7 @@
 
 use super::feed::{BEGIN_MS, Truth, alarms, plan};
 use crate::support::bars::{Bar, count, data_sets, is_long};
-use crate::support::records::{EVENT, JOIN, label_of, origin};
+use crate::support::records::{EVENT, JOIN, origin, outcome_record};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use trueline::collect::Event;
@@ -92,7 +92,10 @@ fn play(engine: &mut Engine, seed: u64, rate: i64, truth: Truth, delay: Delay) -
             let origin = origin(1, 0, labels);
             labels += 1;
             let id = i64::to_le_bytes(id);
-            engine.label(origin, &label_of(&id, at_ms, Outcome::Binary(happened)));
+            engine.observe_outcome(
+                origin,
+                &outcome_record(&id, at_ms, Outcome::Binary(happened)),
+            );
         }
         let z = rng.uniform();
         let happened = rng.uniform() < truth.of(z);

@@ -6,7 +6,7 @@
 //! CI takes four days of one event a second; `TRUELINE_DATA_SETS` takes thirty of two.
 
 use super::feed::{Truth, alarms};
-use crate::support::records::{EVENT, JOIN, label_of, origin};
+use crate::support::records::{EVENT, JOIN, origin, outcome_record};
 use crate::support::streams::expit;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -130,8 +130,10 @@ impl Traffic {
             let origin = origin(1, 0, self.labels);
             self.labels += 1;
             let id = id.to_le_bytes();
-            self.engine
-                .label(origin, &label_of(&id, time_ms, Outcome::Binary(happened)));
+            self.engine.observe_outcome(
+                origin,
+                &outcome_record(&id, time_ms, Outcome::Binary(happened)),
+            );
         }
     }
 }

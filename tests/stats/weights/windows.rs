@@ -3,7 +3,7 @@
 
 use super::{Weighted, heavy, sample};
 use crate::support::disk::Disk;
-use crate::support::records::{EVENT, JOIN, label_of, origin};
+use crate::support::records::{EVENT, JOIN, origin, outcome_record};
 use std::collections::BTreeMap;
 use trueline::collect::join::{JoinPlan, Missing};
 use trueline::collect::{Disposition, Event, Origin, Reason, Segmenting};
@@ -158,9 +158,9 @@ fn weighted_windows_are_the_same_to_the_bit_in_any_order_and_after_restarts() {
     for (n, (time, outcome, event)) in records.iter().enumerate() {
         if *outcome {
             let id = event.0.to_le_bytes();
-            joined.label(
+            joined.observe_outcome(
                 at(1, offsets[1]),
-                &label_of(&id, BEGIN_MS + time, Outcome::Binary(true)),
+                &outcome_record(&id, BEGIN_MS + time, Outcome::Binary(true)),
             );
             offsets[1] += 1;
         } else {

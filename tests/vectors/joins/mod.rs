@@ -12,7 +12,7 @@ mod sums;
 use crate::support::disk::Feed;
 use crate::support::partitions;
 use crate::support::random::vector;
-use crate::support::records::{EVENT, JOIN, label_of, origin};
+use crate::support::records::{EVENT, JOIN, origin, outcome_record};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Disposition, Event, Origin};
 use trueline::judge::{JudgeOptions, ModelPlan, Plan, WindowReport};
@@ -141,9 +141,9 @@ fn take(to: &mut Feed, record: &Record) -> Disposition {
 fn feed(engine: &mut impl RecordSink, origin: Origin, record: &Record) -> Disposition {
     match record {
         Record::Prediction(row) => observe(engine, origin, row, None),
-        Record::Outcome { id, time_ms, class } => engine.label(
+        Record::Outcome { id, time_ms, class } => engine.observe_outcome(
             origin,
-            &label_of(&id.to_le_bytes(), *time_ms, Outcome::Class(*class)),
+            &outcome_record(&id.to_le_bytes(), *time_ms, Outcome::Class(*class)),
         ),
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{Sample, heavy, overdone, overdone_by_half, sample, tiers};
 use crate::support::disk::Disk;
-use crate::support::records::{EVENT, JOIN, label_of, origin};
+use crate::support::records::{EVENT, JOIN, origin, outcome_record};
 use trueline::collect::join::{JoinPlan, Missing};
 use trueline::collect::{Disposition, Event};
 use trueline::judge::{Change, JudgeOptions, ModelPlan, Plan, Step, Undecided, Verdict};
@@ -113,9 +113,9 @@ fn weighted_windows_are_the_same_to_the_bit_joined_revised_and_through_restarts(
         if outcome {
             let origin = origin(1, 0, outcomes);
             let id = i.to_le_bytes();
-            joined.label(
+            joined.observe_outcome(
                 origin,
-                &label_of(&id, BEGIN_MS + at, Outcome::Class(s.all.outcome(i))),
+                &outcome_record(&id, BEGIN_MS + at, Outcome::Class(s.all.outcome(i))),
             );
             outcomes += 1;
         } else {

@@ -50,9 +50,9 @@ fn a_judge_partition_whose_topic_was_cut_is_claimed_again() {
         handler.rewound((0, 1).into(), 7);
         assert!(handler.tasks.contains_key(&0) && !handler.tasks.contains_key(&1));
         assert!(handler.member.suspended[&1].contains("joins the judges again"));
-        let (away, now) = (&mut handler.member.away, Instant::now());
-        assert!(!away.is_due(true, now), "it judges others");
-        assert!(away.is_due(true, now + Duration::from_secs(61)));
+        let (unserved, now) = (&mut handler.member.unserved, Instant::now());
+        assert!(!unserved.is_due(true, now), "it judges others");
+        assert!(unserved.is_due(true, now + Duration::from_secs(61)));
     });
 }
 
@@ -68,9 +68,12 @@ fn a_judge_waits_for_a_broker_that_is_away_twice_in_a_rebalance() {
             }
             assert_eq!((topic.claims(), handler.member.suspended.len()), (2 * n, 4));
             assert!(handler.tasks.is_empty());
-            let away = &mut handler.member.away;
-            assert!(away.is_due(false, Instant::now()), "it judges nothing else");
-            away.leave();
+            let unserved = &mut handler.member.unserved;
+            assert!(
+                unserved.is_due(false, Instant::now()),
+                "it judges nothing else"
+            );
+            unserved.leave();
         }
     });
 }
@@ -91,29 +94,29 @@ fn a_judge_goes_on_with_others_while_nobody_serves_a_judge_partition() {
             join(handler);
             assert!(handler.tasks.keys().eq(&[0, 2, 3]) && !handler.member.failed);
             assert!(handler.member.suspended.keys().eq(&[1]));
-            let (away, now) = (&mut handler.member.away, Instant::now());
-            assert!(!away.is_due(true, now + (wait - 5) * second), "{wait}");
-            assert!(away.is_due(true, now + wait * second), "{wait}");
-            away.leave();
-            assert!(!away.is_due(false, now), "it has left");
+            let (unserved, now) = (&mut handler.member.unserved, Instant::now());
+            assert!(!unserved.is_due(true, now + (wait - 5) * second), "{wait}");
+            assert!(unserved.is_due(true, now + wait * second), "{wait}");
+            unserved.leave();
+            assert!(!unserved.is_due(false, now), "it has left");
         }
         topic.leaderless.store(0, Ordering::Relaxed);
         join(handler);
         assert_eq!(handler.tasks.len(), 4);
         assert!(handler.member.suspended.is_empty());
-        let away = &mut handler.member.away;
-        assert!(!away.is_due(true, Instant::now() + 9999 * second));
+        let unserved = &mut handler.member.unserved;
+        assert!(!unserved.is_due(true, Instant::now() + 9999 * second));
         // The next time is the first one again.
         topic.leaderless.store(1 + 1, Ordering::Relaxed);
         join(handler);
-        let away = &mut handler.member.away;
-        assert!(away.is_due(true, Instant::now() + 60 * second));
+        let unserved = &mut handler.member.unserved;
+        assert!(unserved.is_due(true, Instant::now() + 60 * second));
         // The group gives it to another judge.
         handler.revoked((0, 1).into(), false);
         assert!(
             !handler
                 .member
-                .away
+                .unserved
                 .is_due(true, Instant::now() + 9999 * second)
         );
     });
@@ -149,7 +152,7 @@ fn what_became_of_a_batch_of_judges_is_told_though_a_partition_that_left_waited_
         store.take_over(partition, &mut counts).expect("claimed");
     }
     store.write(vec![(1, 7, PartitionCheckpoint::default())]);
-    store.begin_leaving();
+    store.begin_revocation();
     store.wait_to_leave(&mut counts);
     assert!(!store.is_due(1, 7));
     let last = store.write_last((0, 3, PartitionCheckpoint::default()), &mut counts);
@@ -231,7 +234,7 @@ fn a_partition_whose_length_nobody_says_is_waited_for_and_then_named() {
         (Duration::ZERO, Freshness::Missing),
     ] {
         let mut task = read_task(&follower(&Topic::default(), missing_after));
-        task.expect(at);
+        task.await_partition(at);
         task.look(&Lengths::default());
         let standing = task.standing(clock::steady_ms());
         let standing: Vec<_> = standing.map(|(at, n, _, is)| (at, n, is)).collect();
@@ -334,7 +337,7 @@ fn a_partition_that_only_the_snapshot_of_a_judge_has_is_forgotten() {
         again.take(last, None, (b"of somebody", None), &mut counts);
         again.end(0, &mut counts);
         if exists {
-            again.expect((0, 3).into());
+            again.await_partition((0, 3).into());
         }
         assert_eq!(known(&again), 1);
         again.look(&Lengths::default());

@@ -32,7 +32,7 @@ impl Topology {
 
     /// A partition that is not assigned may be assigned soon: it holds others back until it is
     /// revoked. `false` where it goes to another process at once.
-    pub fn expect(&mut self, at: PartitionId) -> bool {
+    pub fn await_partition(&mut self, at: PartitionId) -> bool {
         let Topology::Single(engine) = self else {
             return false;
         };

@@ -155,7 +155,7 @@ impl SourceReader {
         if self.unassigned.contains_key(&partition) {
             return;
         }
-        if topology.expect(id) {
+        if topology.await_partition(id) {
             self.unassigned.insert(partition, Hold::For(Duration::ZERO));
         } else {
             topology.revoke(id, lost);

@@ -9,7 +9,7 @@ use crate::kafka::{KafkaError, Partition};
 
 /// A broker that does not answer for so long is away: longer than partitions take to change their
 /// leader.
-const AWAY: Duration = Duration::from_secs(30);
+const UNREACHABLE_AFTER: Duration = Duration::from_secs(30);
 
 impl SourceConsumer {
     /// Parts of what it reads that are not read or left out, each with the reason.
@@ -46,11 +46,15 @@ impl SourceConsumer {
 
     /// The partitions that nothing is read of because their broker has not answered for a while.
     pub fn unreachable(&self) -> Vec<Partition> {
-        if self.consumer.cut_off().is_some_and(|time| time >= AWAY) {
+        if self
+            .consumer
+            .cut_off()
+            .is_some_and(|time| time >= UNREACHABLE_AFTER)
+        {
             return self.consumer.assignment();
         }
         let leaders = self.consumer.leaderless();
-        let leaders = leaders.filter(|(_, time)| *time >= AWAY);
+        let leaders = leaders.filter(|(_, time)| *time >= UNREACHABLE_AFTER);
         leaders.map(|(partition, _)| partition).collect()
     }
 
@@ -60,7 +64,11 @@ impl SourceConsumer {
         if self.fenced {
             return Vec::new();
         }
-        if let Some(time) = self.consumer.cut_off().filter(|time| *time >= AWAY) {
+        if let Some(time) = self
+            .consumer
+            .cut_off()
+            .filter(|time| *time >= UNREACHABLE_AFTER)
+        {
             let topics = self.options.kafka.topics.join(",");
             let why = format!(
                 "no broker has answered for {} s, and nothing is read; check the brokers, the network and the \
@@ -70,7 +78,7 @@ impl SourceConsumer {
             return vec![(format!("brokers of {topics}"), why)];
         }
         let leaders = self.consumer.leaderless();
-        let leaders = leaders.filter(|(_, time)| *time >= AWAY);
+        let leaders = leaders.filter(|(_, time)| *time >= UNREACHABLE_AFTER);
         let assigned = self.consumer.assignment();
         leaderless(leaders, &assigned, |number| {
             self.source.records.topic(number)
@@ -86,7 +94,7 @@ impl SourceConsumer {
              empty; check the schema registry",
             time.as_secs()
         );
-        (time >= AWAY).then(|| (format!("schemas of {topics}"), why))
+        (time >= UNREACHABLE_AFTER).then(|| (format!("schemas of {topics}"), why))
     }
 
     /// Partitions that verdicts go on without because a transaction hides their records, each with
@@ -108,7 +116,10 @@ impl SourceConsumer {
     /// Why nothing is read, where the group has thrown this process out for a while. What is said
     /// of brokers that are away, or of the `instance`, says it already.
     fn thrown_out(&self) -> Option<(String, String)> {
-        let cut_off = self.consumer.cut_off().is_some_and(|time| time >= AWAY);
+        let cut_off = self
+            .consumer
+            .cut_off()
+            .is_some_and(|time| time >= UNREACHABLE_AFTER);
         let lost = self.source.lost_since.map(|since| since.elapsed());
         let time = lost.filter(|_| self.ready && !self.fenced && !cut_off)?;
         let trouble = self.trouble.as_deref();
@@ -117,7 +128,7 @@ impl SourceConsumer {
             time.as_secs(),
             trouble.unwrap_or("it does not answer the request to join")
         );
-        (time >= AWAY).then(|| (part(&self.options), why))
+        (time >= UNREACHABLE_AFTER).then(|| (part(&self.options), why))
     }
 }
 
@@ -191,7 +202,7 @@ windows = ["1m"]
         let published = Published::default();
         let ready = |p: &Published| !p.missing().contains_key("kafka clicks");
         let said = |c: &SourceConsumer| c.unread().collect::<Vec<_>>();
-        let long = || Instant::now().checked_sub(AWAY);
+        let long = || Instant::now().checked_sub(UNREACHABLE_AFTER);
 
         // The topic had a second partition once: nothing waits for it.
         topology.on_partition((0, 1).into(), PartitionEvent::Rewound(5));
@@ -206,7 +217,7 @@ windows = ["1m"]
         consumer.source.unassigned.insert(partition, Hold::Over);
         let begun = Instant::now();
         while !consumer.source.gone.contains(&partition) {
-            assert!(begun.elapsed() < AWAY, "it is never gone");
+            assert!(begun.elapsed() < UNREACHABLE_AFTER, "it is never gone");
             consumer.poll(&mut topology, Duration::from_millis(10));
             consumer.publish_readiness(&mut topology, &published);
         }
@@ -226,7 +237,7 @@ windows = ["1m"]
         for (others, known) in [(vec![stranger], 1), (Vec::new(), 0)] {
             let contest = consumer
                 .contest
-                .get_or_insert_with(|| Contest::new(Claim::Group, AWAY));
+                .get_or_insert_with(|| Contest::new(Claim::Group, UNREACHABLE_AFTER));
             contest.others = others;
             assert_eq!(consumer.other_members(), known);
         }
@@ -274,7 +285,7 @@ windows = ["1m"]
         let mut topology = Topology::Single(Box::new(Engine::new(config.plan)));
         let begun = Instant::now();
         while consumer.denied().next().is_none() {
-            assert!(begun.elapsed() < AWAY, "it is never denied");
+            assert!(begun.elapsed() < UNREACHABLE_AFTER, "it is never denied");
             consumer.poll(&mut topology, Duration::from_millis(10));
         }
         assert_eq!(consumer.unreachable(), []);

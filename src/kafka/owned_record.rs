@@ -5,7 +5,7 @@ use super::headers::{Headers, Parts};
 
 /// A record that owns its bytes.
 #[derive(Debug)]
-pub struct Owned {
+pub struct OwnedRecord {
     topic: u16,
     partition: i32,
     offset: i64,
@@ -15,10 +15,10 @@ pub struct Owned {
     parts: Parts,
 }
 
-impl Owned {
+impl OwnedRecord {
     /// A copy of the record.
-    pub fn of(record: &Record<'_>) -> Owned {
-        Owned {
+    pub fn of(record: &Record<'_>) -> OwnedRecord {
+        OwnedRecord {
             topic: record.topic,
             partition: record.partition,
             offset: record.offset,

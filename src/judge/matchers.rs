@@ -14,7 +14,7 @@ const CLASS: &str = "class:";
 impl Plan {
     /// One matcher of a list, on the number of the class that it names; or why no alert can have
     /// the value, and, after the last semicolon, what to do. A pattern with a `*` stays as it is.
-    pub fn meant(&self, matcher: &Matcher, list: &[Matcher]) -> Result<Matcher, String> {
+    pub fn resolve_matcher(&self, matcher: &Matcher, list: &[Matcher]) -> Result<Matcher, String> {
         match matcher.exact() {
             Some(("model", name)) => self.knows(name).map(|()| matcher.clone()),
             Some(("view", view)) => {
@@ -25,9 +25,9 @@ impl Plan {
         }
     }
 
-    /// A whole list, as [`Plan::meant`] says of each.
-    pub fn all_meant(&self, list: &[Matcher]) -> Result<Vec<Matcher>, String> {
-        list.iter().map(|m| self.meant(m, list)).collect()
+    /// A whole list, as [`Plan::resolve_matcher`] says of each.
+    pub fn resolve_matchers(&self, list: &[Matcher]) -> Result<Vec<Matcher>, String> {
+        list.iter().map(|m| self.resolve_matcher(m, list)).collect()
     }
 
     fn knows(&self, name: &str) -> Result<(), String> {

@@ -1,13 +1,13 @@
-//! The floors of the crate, checked by reading its source.
+//! The layers of the crate, checked by reading its source.
 //!
-//! Modules sit on floors and import downwards only. The order is what makes the core testable
+//! Modules lie in layers and import downwards only. The order is what makes the core testable
 //! without a broker and the mathematics readable without the core, and it erodes one convenient
 //! `use` at a time; so it is read off the source here rather than remembered. Read as text, not
 //! through the compiler: a path written in full inside a function counts as an import too, and the
 //! check needs no build. The price is a small scanner that blanks comments and strings before it
 //! looks; it is tested below, as is that each rule bites.
 //!
-//! | floor | module |
+//! | layer | module |
 //! |---|---|
 //! | 0 | `stats` |
 //! | 1 | `window`, `alert` |
@@ -16,12 +16,12 @@
 //! | 4 | `config` |
 //! | 5 | `app`, `cli`, `demo`, `reproduce` |
 //!
-//! Rules: no import upwards; none sideways on floors 1 and 3, except of `http_client`, `report`
+//! Rules: no import upwards; none sideways in layers 1 and 3, except of `http_client`, `report`
 //! and `telemetry` by their neighbours (so that an edge can be replaced alone); no clock, thread,
-//! async runtime, log or broker on floors 0 to 2 (so that the same input gives the same bits), but
+//! async runtime, log or broker in layers 0 to 2 (so that the same input gives the same bits), but
 //! for the threads that `judge/runtime.rs` lends to judges and whose results it keeps in order;
 //! `stats` depends on statrs and serde alone, which its manifest says; outside tests no
-//! `unwrap()`, `panic!`, `todo!` or `unimplemented!` on floors 0 to 4; `unsafe` only where its
+//! `unwrap()`, `panic!`, `todo!` or `unimplemented!` in layers 0 to 4; `unsafe` only where its
 //! argument is written, in `kafka/native.rs`.
 
 use crate::source::{
@@ -29,8 +29,8 @@ use crate::source::{
 };
 use std::path::Path;
 
-/// Module name and floor.
-const FLOORS: &[(&str, u32)] = &[
+/// Module name and layer.
+const LAYERS: &[(&str, u32)] = &[
     ("stats", 0),
     ("window", 1),
     ("alert", 1),
@@ -53,7 +53,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("reproduce", 5),
 ];
 
-/// What code outside tests must not mention: up to which floor, what, and the reason for whoever
+/// What code outside tests must not mention: up to which layer, what, and the reason for whoever
 /// wrote it.
 const BANS: &[(u32, &str, &str)] = &[
     (2, "Instant", "`now` is an argument of the core"),
@@ -136,13 +136,13 @@ fn methods(of: &str, text: &str) -> usize {
 }
 
 #[test]
-fn every_top_level_module_has_a_floor() {
+fn every_top_level_module_has_a_layer() {
     for (path, _) in sources() {
         let module = module_of(&path);
-        let known = matches!(module, "lib" | "main") || floor_of(module).is_some();
+        let known = matches!(module, "lib" | "main") || layer_of(module).is_some();
         assert!(
             known,
-            "src/{path}: module `{module}` has no floor; give it one in tests/repo/floors.rs"
+            "src/{path}: module `{module}` has no layer; give it one in tests/repo/layers.rs"
         );
     }
 }
@@ -275,12 +275,12 @@ fn words_in_comments_and_strings_are_not_code() {
 fn check(path: &str, text: &str) -> Vec<String> {
     let code = blank_comments_and_strings(text);
     let module = module_of(path);
-    let Some(floor) = floor_of(module) else {
+    let Some(layer) = layer_of(module) else {
         return Vec::new();
     };
     let mut faults = Vec::new();
     for (line, target) in crate_imports(&code) {
-        if let Some(why) = import_fault(module, floor, &target) {
+        if let Some(why) = import_fault(module, layer, &target) {
             faults.push(format!(
                 "src/{path}:{line}: `{module}` imports `{target}`: {why}"
             ));
@@ -302,7 +302,7 @@ fn check(path: &str, text: &str) -> Vec<String> {
         .iter()
         .chain([&everywhere].into_iter().filter(|_| path != UNSAFE_FILE))
         .chain([&lent].into_iter().filter(|_| path != THREADS_FILE));
-    for (_, word, why) in bans.filter(|(top, ..)| floor <= *top) {
+    for (_, word, why) in bans.filter(|(top, ..)| layer <= *top) {
         for line in lines_with(&outside_tests, word) {
             faults.push(format!("src/{path}:{line}: `{word}`: {why}"));
         }
@@ -311,23 +311,23 @@ fn check(path: &str, text: &str) -> Vec<String> {
 }
 
 /// Why `module` may not import `target`, or None when it may.
-fn import_fault(module: &str, floor: u32, target: &str) -> Option<&'static str> {
-    let target_floor = floor_of(target)?;
+fn import_fault(module: &str, layer: u32, target: &str) -> Option<&'static str> {
+    let target_layer = layer_of(target)?;
     if target == module {
         return None;
     }
-    if target_floor > floor {
+    if target_layer > layer {
         return Some("imports go downwards only");
     }
-    // Floor 2 is the two stages and floor 5 the wiring: neighbours there belong together.
-    let sideways = target_floor == floor
-        && matches!(floor, 1 | 3)
+    // Layer 2 is the two stages and layer 5 the wiring: neighbours there belong together.
+    let sideways = target_layer == layer
+        && matches!(layer, 1 | 3)
         && !matches!(target, "http_client" | "report" | "telemetry");
-    sideways.then_some("neighbours on this floor do not know one another")
+    sideways.then_some("neighbours in this layer do not know one another")
 }
 
-fn floor_of(module: &str) -> Option<u32> {
-    FLOORS.iter().find(|f| f.0 == module).map(|f| f.1)
+fn layer_of(module: &str) -> Option<u32> {
+    LAYERS.iter().find(|l| l.0 == module).map(|l| l.1)
 }
 
 /// `stats/axis.rs` and `stats.rs` belong to `stats`.

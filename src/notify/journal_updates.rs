@@ -11,7 +11,7 @@ pub type Waiting = Vec<(Notification, Vec<String>)>;
 
 /// What the journal says of one alert.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct AlertNews {
+pub struct AlertUpdate {
     /// Key of its last notification.
     pub last: Option<String>,
     /// Which sinks missed that it fires.
@@ -22,21 +22,21 @@ pub struct AlertNews {
 
 /// The alerts of which the journal says something new, by fingerprint.
 #[derive(Debug, Default)]
-pub struct News(Mutex<BTreeMap<String, AlertNews>>);
+pub struct JournalUpdates(Mutex<BTreeMap<String, AlertUpdate>>);
 
-impl News {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, AlertNews>> {
+impl JournalUpdates {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, AlertUpdate>> {
         // The map is whole between any two statements.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells what the journal says of this alert now.
-    pub fn tell(&self, fingerprint: String, news: AlertNews) {
-        self.lock().insert(fingerprint, news);
+    /// Adds what the journal says of this alert now.
+    pub fn push(&self, fingerprint: String, update: AlertUpdate) {
+        self.lock().insert(fingerprint, update);
     }
 
-    /// What was told since the last call, the newest of each alert.
-    pub fn take(&self) -> BTreeMap<String, AlertNews> {
+    /// What was added since the last call, the newest of each alert.
+    pub fn drain(&self) -> BTreeMap<String, AlertUpdate> {
         std::mem::take(&mut *self.lock())
     }
 }
@@ -46,17 +46,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_of_each_alert_is_told_once() {
-        let news = News::default();
-        let of = |last: &str| AlertNews {
+    fn the_newest_of_each_alert_is_drained_once() {
+        let updates = JournalUpdates::default();
+        let of = |last: &str| AlertUpdate {
             last: Some(last.to_owned()),
-            ..AlertNews::default()
+            ..AlertUpdate::default()
         };
         for (alert, last) in [("a", "1"), ("b", "1"), ("a", "2")] {
-            news.tell(alert.to_owned(), of(last));
+            updates.push(alert.to_owned(), of(last));
         }
         let expected = [("a", "2"), ("b", "1")].map(|(a, last)| (a.to_owned(), of(last)));
-        assert_eq!(news.take(), BTreeMap::from(expected));
-        assert!(news.take().is_empty());
+        assert_eq!(updates.drain(), BTreeMap::from(expected));
+        assert!(updates.drain().is_empty());
     }
 }

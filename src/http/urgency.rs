@@ -1,8 +1,8 @@
-//! How a stream stands, and lists of streams by it: the worst first.
+//! How urgent a stream is, and lists of streams by it: the worst first.
 //!
-//! A stream has one standing: the severity of its alert if that fires, else what its windows say,
+//! A stream has one urgency: the severity of its alert if that fires, else what its windows say,
 //! the worst of them. Pages and the API filter by the same three parameters: `q`, words that must
-//! all occur in the name of a stream; `model`; and `state`, a standing, or `firing` for both
+//! all occur in the name of a stream; `model`; and `state`, an urgency, or `firing` for both
 //! severities.
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use crate::telemetry::Published;
 /// What a stream asks of people, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
-pub enum Standing {
+pub enum Urgency {
     /// Its alert fires and pages.
     Page,
     /// Its alert fires and warns.
@@ -34,32 +34,32 @@ pub enum Standing {
     Calibrated,
 }
 
-impl Standing {
+impl Urgency {
     /// Its name in addresses, JSON and on pages.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// The standing of a stream.
-    pub fn of(report: &StreamReport) -> Standing {
+    /// The urgency of a stream.
+    pub fn of(report: &StreamReport) -> Urgency {
         let any = |verdict| report.windows.iter().any(|w| w.verdict == verdict);
         match (report.alert.state, report.alert.severity) {
-            (AlertState::Firing, Severity::Page) => Standing::Page,
-            (AlertState::Firing, Severity::Warn) => Standing::Warn,
-            (AlertState::Pending, _) => Standing::Pending,
-            _ if any(Verdict::Miscalibrated) => Standing::Miscalibrated,
-            _ if lost(report) => Standing::Undecided,
-            _ if any(Verdict::Calibrated) => Standing::Calibrated,
-            _ => Standing::Undecided,
+            (AlertState::Firing, Severity::Page) => Urgency::Page,
+            (AlertState::Firing, Severity::Warn) => Urgency::Warn,
+            (AlertState::Pending, _) => Urgency::Pending,
+            _ if any(Verdict::Miscalibrated) => Urgency::Miscalibrated,
+            _ if lost(report) => Urgency::Undecided,
+            _ if any(Verdict::Calibrated) => Urgency::Calibrated,
+            _ => Urgency::Undecided,
         }
     }
 
     /// Class of its colour.
     pub fn class(self) -> &'static str {
         match self {
-            Standing::Page | Standing::Warn | Standing::Miscalibrated => "bad",
-            Standing::Pending | Standing::Undecided => "wait",
-            Standing::Calibrated => "good",
+            Urgency::Page | Urgency::Warn | Urgency::Miscalibrated => "bad",
+            Urgency::Pending | Urgency::Undecided => "wait",
+            Urgency::Calibrated => "good",
         }
     }
 }
@@ -91,7 +91,7 @@ pub struct Filter {
     pub q: String,
     /// The whole name of a model; `None` for all.
     pub model: Option<String>,
-    /// A standing by name, or `firing`; empty for all.
+    /// An urgency by name, or `firing`; empty for all.
     pub state: String,
 }
 
@@ -108,7 +108,7 @@ impl Filter {
 
     /// Why nothing can be asked so, and what to write instead.
     pub fn fault(&self) -> Option<(String, &'static str)> {
-        let named = Standing::VARIANTS.iter().any(|s| s.as_str() == self.state);
+        let named = Urgency::VARIANTS.iter().any(|s| s.as_str() == self.state);
         if !named && !self.state.is_empty() && self.state != "firing" {
             let hint = "write page, warn, firing, pending, miscalibrated, undecided or calibrated";
             return Some((format!("no state `{}`", self.state), hint));
@@ -123,17 +123,17 @@ impl Filter {
         self.q.split_whitespace().map(str::to_lowercase).collect()
     }
 
-    /// Whether it asks for streams of this standing.
-    pub fn admits(&self, standing: Standing) -> bool {
+    /// Whether it asks for streams of this urgency.
+    pub fn admits(&self, urgency: Urgency) -> bool {
         match self.state.as_str() {
             "" => true,
-            "firing" => standing <= Standing::Warn,
-            name => standing.as_str() == name,
+            "firing" => urgency <= Urgency::Warn,
+            name => urgency.as_str() == name,
         }
     }
 
-    /// The published streams whose names it asks for, each with its standing, by name.
-    pub fn named(&self, published: &Published) -> Vec<(Standing, Arc<StreamReport>)> {
+    /// The published streams whose names it asks for, each with its urgency, by name.
+    pub fn named(&self, published: &Published) -> Vec<(Urgency, Arc<StreamReport>)> {
         if self.fault().is_some() {
             return Vec::new();
         }
@@ -150,8 +150,8 @@ impl Filter {
             let name = report.id.to_string().to_lowercase();
             words.iter().all(|word| name.contains(word))
         });
-        let standing = |r: Arc<StreamReport>| (Standing::of(&r), r);
-        reports.into_iter().map(standing).collect()
+        let urgency = |r: Arc<StreamReport>| (Urgency::of(&r), r);
+        reports.into_iter().map(urgency).collect()
     }
 
     /// The address of a page or of the API with this filter.
@@ -169,16 +169,16 @@ impl Filter {
     }
 }
 
-/// Sorts the worst first: by standing, then by the error that is surest to be large, then by name.
-pub fn sort(rows: &mut [(Standing, Arc<StreamReport>)]) {
+/// Sorts the worst first: by urgency, then by the error that is surest to be large, then by name.
+pub fn sort(rows: &mut [(Urgency, Arc<StreamReport>)]) {
     let lower = |r: &StreamReport| r.windows.iter().map(|w| w.lower()).fold(0.0, f64::max);
     rows.sort_by(|(a, x), (b, y)| a.cmp(b).then(lower(y).total_cmp(&lower(x))));
 }
 
-/// How many there are of each standing, the most urgent first; standings without any are left out.
-pub fn counts(standings: impl Iterator<Item = Standing>) -> Vec<(Standing, usize)> {
-    let mut counts: Vec<_> = Standing::VARIANTS.iter().map(|s| (*s, 0)).collect();
-    standings.for_each(|s| counts[s as usize].1 += 1);
+/// How many there are of each urgency, the most urgent first; urgencies without any are left out.
+pub fn counts(urgencies: impl Iterator<Item = Urgency>) -> Vec<(Urgency, usize)> {
+    let mut counts: Vec<_> = Urgency::VARIANTS.iter().map(|s| (*s, 0)).collect();
+    urgencies.for_each(|s| counts[s as usize].1 += 1);
     counts.into_iter().filter(|(_, n)| *n > 0).collect()
 }
 
@@ -220,7 +220,7 @@ mod tests {
                 verdict,
                 ..WindowReport::blank(name)
             });
-            Standing::of(&StreamReport {
+            Urgency::of(&StreamReport {
                 id: StreamId {
                     model: "m".to_owned(),
                     version: String::new(),
@@ -237,17 +237,17 @@ mod tests {
         };
         assert_eq!(
             of(Verdict::Undecided(Undecided::Coverage)),
-            Standing::Undecided
+            Urgency::Undecided
         );
         assert_eq!(
             of(Verdict::Undecided(Undecided::TooFew)),
-            Standing::Calibrated
+            Urgency::Calibrated
         );
     }
 
     #[test]
     fn counts_begin_with_the_most_urgent() {
-        use Standing::{Calibrated, Page};
+        use Urgency::{Calibrated, Page};
         let counts = counts([Calibrated, Page, Calibrated].into_iter());
         assert_eq!(counts, [(Page, 1), (Calibrated, 2)]);
     }

@@ -19,7 +19,7 @@ const DOUBLINGS: u32 = 3;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Away {
+pub(super) struct UnservedPartitions {
     partitions: BTreeSet<i32>,
     /// How many of them are of this rebalance.
     new: usize,
@@ -28,7 +28,7 @@ pub(super) struct Away {
     times: u32,
 }
 
-impl Away {
+impl UnservedPartitions {
     /// A rebalance gives partitions.
     pub fn begin(&mut self) {
         self.new = 0;

@@ -14,7 +14,7 @@ const TRUE: u64 = u32::from_le_bytes(*b"true") as u64;
 const NULL: u64 = u32::from_le_bytes(*b"null") as u64;
 const FALSE: u64 = u64::from_le_bytes(*b"false\0\0\0");
 
-pub(super) struct Part {
+pub(super) struct LayoutField {
     /// The bytes in front of the value.
     before: Literal,
     /// The same with the name that is remembered and its quotes, and how long it is.
@@ -35,7 +35,7 @@ pub(super) struct Literal {
     pub length: usize,
 }
 
-/// What parts say beside the values.
+/// What fields say beside the values.
 #[derive(Default)]
 pub(super) struct Seen {
     /// By slot, whether the value is the name that is remembered.
@@ -99,9 +99,9 @@ impl Literal {
     }
 }
 
-impl Part {
-    pub fn new(before: &[u8], slot: usize) -> Part {
-        Part {
+impl LayoutField {
+    pub fn new(before: &[u8], slot: usize) -> LayoutField {
+        LayoutField {
             before: Literal::new(before),
             name: None,
             slot,

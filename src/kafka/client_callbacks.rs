@@ -20,22 +20,22 @@ use std::error::Error;
 pub(super) type Written = Result<(i32, i64), String>;
 
 /// What is done once it is known whether a record was written.
-pub(super) type Then = Box<dyn FnOnce(Written) + Send + Sync>;
+pub(super) type OnDelivery = Box<dyn FnOnce(Written) + Send + Sync>;
 
-pub(super) struct Quiet {
+pub(super) struct ClientCallbacks {
     of: &'static str,
     token: TokenFile,
     rebootstrap: Rebootstrap,
 }
 
-impl Quiet {
+impl ClientCallbacks {
     /// A client with these callbacks; `of` names it in the debug lines.
-    pub fn client<T: FromClientConfigAndContext<Quiet>>(
+    pub fn client<T: FromClientConfigAndContext<ClientCallbacks>>(
         of: &'static str,
         config: &ClientConfig,
         options: &KafkaOptions,
     ) -> Result<T, KafkaError> {
-        let context = Quiet {
+        let context = ClientCallbacks {
             of,
             token: options.token(),
             rebootstrap: options.rebootstrap(),
@@ -45,12 +45,12 @@ impl Quiet {
     }
 
     /// Adds the brokers again if the client has lost them.
-    pub fn rebootstrap(client: &Client<Quiet>) {
+    pub fn rebootstrap(client: &Client<ClientCallbacks>) {
         client.context().rebootstrap.run_due(client);
     }
 }
 
-impl ClientContext for Quiet {
+impl ClientContext for ClientCallbacks {
     const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
 
     fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
@@ -67,13 +67,13 @@ impl ClientContext for Quiet {
     }
 }
 
-impl ConsumerContext for Quiet {}
+impl ConsumerContext for ClientCallbacks {}
 
-impl ProducerContext<NoCustomPartitioner> for Quiet {
-    type DeliveryOpaque = Box<Then>;
+impl ProducerContext<NoCustomPartitioner> for ClientCallbacks {
+    type DeliveryOpaque = Box<OnDelivery>;
 
-    fn delivery(&self, result: &DeliveryResult<'_>, then: Box<Then>) {
-        then(match result {
+    fn delivery(&self, result: &DeliveryResult<'_>, on_delivery: Box<OnDelivery>) {
+        on_delivery(match result {
             Ok(message) => Ok((message.partition(), message.offset())),
             Err((error, _)) => Err(error.to_string()),
         });
@@ -98,9 +98,9 @@ pub(super) fn settings(options: &KafkaOptions) -> ClientConfig {
 }
 
 /// A client for the state topic, with these settings.
-pub(super) fn create<T: FromClientConfigAndContext<Quiet>>(
+pub(super) fn create<T: FromClientConfigAndContext<ClientCallbacks>>(
     config: &ClientConfig,
     options: &KafkaOptions,
 ) -> Result<T, KafkaError> {
-    Quiet::client("state topic", config, options)
+    ClientCallbacks::client("state topic", config, options)
 }

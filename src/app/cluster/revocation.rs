@@ -9,19 +9,19 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Longest wait for last checkpoints, where sessions are long.
-const LEAVE_MAX: Duration = Duration::from_secs(10);
+const REVOKE_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
-pub(super) struct Leaving {
+pub(super) struct Revocation {
     until: Option<Instant>,
     /// What became of batches that were waited for on the way, oldest first.
     results: VecDeque<Written>,
 }
 
-impl Leaving {
+impl Revocation {
     /// A rebalance takes partitions from now on.
     pub(super) fn begin(&mut self, session: Duration) {
-        self.until = Some(Instant::now() + LEAVE_MAX.min(session / 2));
+        self.until = Some(Instant::now() + REVOKE_MAX.min(session / 2));
     }
 
     /// How long the partitions that it takes may still wait.
@@ -47,15 +47,15 @@ mod tests {
 
     #[test]
     fn all_partitions_of_a_rebalance_share_half_a_session_or_less() {
-        let mut leaving = Leaving::default();
+        let mut revocation = Revocation::default();
         for (session, most) in [(6, 3), (45, 10)] {
-            leaving.begin(Duration::from_secs(session));
-            let (first, most) = (leaving.left(), Duration::from_secs(most));
+            revocation.begin(Duration::from_secs(session));
+            let (first, most) = (revocation.left(), Duration::from_secs(most));
             assert!(first <= most && first + Duration::from_secs(1) > most);
             std::thread::sleep(Duration::from_millis(2));
-            assert!(leaving.left() < first);
+            assert!(revocation.left() < first);
         }
-        leaving.begin(Duration::ZERO);
-        assert_eq!(leaving.left(), Duration::ZERO);
+        revocation.begin(Duration::ZERO);
+        assert_eq!(revocation.left(), Duration::ZERO);
     }
 }

@@ -12,22 +12,22 @@ use crate::collect::join::{JoinState, JournalError};
 use crate::monitor::restore::Segment;
 
 /// Join, partition and number of a segment.
-type Place = (u16, i32, u64);
+type SegmentId = (u16, i32, u64);
 
 /// The segments, in the order of the snapshot.
-pub struct Segments {
-    ready: Receiver<(Place, Result<Vec<u8>, JournalError>)>,
+pub struct JournalPrefetch {
+    ready: Receiver<(SegmentId, Result<Vec<u8>, JournalError>)>,
     total: usize,
     taken: Cell<usize>,
 }
 
-impl Segments {
+impl JournalPrefetch {
     /// Begins to read the segments of these states.
     pub fn read<'s>(
         scope: &'s Scope<'s, '_>,
         dir: &'s StateDir,
         states: Vec<JoinState>,
-    ) -> Result<Segments, AppError> {
+    ) -> Result<JournalPrefetch, AppError> {
         let total = states.iter().map(|state| state.marks.len()).sum();
         // Without a buffer one segment waits, so memory holds two.
         let (to, ready) = sync_channel(0);
@@ -35,7 +35,7 @@ impl Segments {
             for state in &states {
                 for mark in &state.marks {
                     let segment = dir.segment(state, mark);
-                    if to.send((place(state, mark.segment), segment)).is_err() {
+                    if to.send((segment_id(state, mark.segment), segment)).is_err() {
                         return;
                     }
                 }
@@ -45,7 +45,7 @@ impl Segments {
         thread
             .spawn_scoped(scope, read)
             .map_err(AppError::no_thread)?;
-        Ok(Segments {
+        Ok(JournalPrefetch {
             ready,
             total,
             taken: Cell::new(0),
@@ -54,7 +54,7 @@ impl Segments {
 
     /// The segment of a mark. It is an error to ask for one before another that was given.
     pub fn next(&self, state: &JoinState, mark: usize) -> Segment<'static> {
-        let wanted = place(state, state.marks[mark].segment);
+        let wanted = segment_id(state, state.marks[mark].segment);
         // Those of joins that the plan no longer has are passed over.
         for (at, segment) in &self.ready {
             self.taken.set(self.taken.get() + 1);
@@ -71,6 +71,6 @@ impl Segments {
     }
 }
 
-fn place(state: &JoinState, segment: u64) -> Place {
+fn segment_id(state: &JoinState, segment: u64) -> SegmentId {
     (state.join, state.partition, segment)
 }
