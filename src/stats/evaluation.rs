@@ -278,11 +278,16 @@ impl Sample<'_> {
             false => 1.0,
         };
         let paper = matches!(o.null_reach, NullReach::Paper { .. });
-        let exact = !paper && interval::needs_exact_ends(self.interval);
+        // Sums by cluster are those of dyadic cells.
+        let joined = match paper || tests.clustered.is_some() {
+            true => Cow::Borrowed(self.interval),
+            false => self.interval.joined(),
+        };
+        let exact = !paper && interval::needs_exact_ends(&joined);
         let (interval, level) = if exact {
             let level = match o.interval_cells {
                 None if !interval::has_outcomes(self.interval) => coarsest,
-                _ => self.interval,
+                _ => &joined,
             };
             let asked = interval::Exact {
                 confidence: o.confidence,
@@ -294,7 +299,7 @@ impl Sample<'_> {
             };
             asked.interval(level, effective)
         } else {
-            (self.interval(o, &tests, dispersion), self.interval)
+            (self.interval(o, &tests, (&joined, dispersion)), &*joined)
         };
         let (reject, p_value) = self.decision(o, &tests);
         // The fine part, which would see a finer error, is then left out.
@@ -377,10 +382,15 @@ impl Sample<'_> {
     }
 
     /// The interval with normal ends.
-    fn interval(&self, o: &Options, tests: &Tests<'_>, dispersion: f64) -> Interval {
+    fn interval(
+        &self,
+        o: &Options,
+        tests: &Tests<'_>,
+        (level, dispersion): (&Level, f64),
+    ) -> Interval {
         let (n, zero) = (self.levels.n(), tests.zero_p_value);
         let independent = |dispersion| {
-            let (level, reach) = (self.interval, o.null_reach);
+            let reach = o.null_reach;
             interval::interval_with(level, n, o.confidence, reach, zero, dispersion)
         };
         let Some(clustered) = &tests.clustered else {

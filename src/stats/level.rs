@@ -85,6 +85,49 @@ impl LevelCell {
     }
 }
 
+/// Events below which a cell is [joined](Level::joined) with others for the ends of intervals. One
+/// event says nothing of the error at its score. In six samples of 10,000 to 100,000 events whose
+/// errors lie at sparse scores, the upper end of the 90 % interval missed the binned error in 16 to
+/// 81 % of 100 to 200 sets without, and in 0 to 3 % with five.
+const JOINED_BELOW: f64 = 5.0;
+
+/// Where the groups of cells begin that [`Level::joined`] adds up.
+fn begins(sizes: &[f64], index: &[u64]) -> Vec<usize> {
+    struct Group {
+        first: usize,
+        n: f64,
+        /// Of small cells.
+        small: bool,
+    }
+    let mut groups: Vec<Group> = Vec::new();
+    for (first, &n) in sizes.iter().enumerate() {
+        let small = n < JOINED_BELOW;
+        match groups.last_mut() {
+            Some(open) if small && open.small && open.n < JOINED_BELOW => open.n += n,
+            _ => groups.push(Group { first, n, small }),
+        }
+    }
+    let gap = |g: &Group| index[g.first] - index[g.first - 1];
+    let (mut begins, mut joins_next) = (Vec::new(), false);
+    for (at, group) in groups.iter().enumerate() {
+        let before = at.checked_sub(1).map(|at| &groups[at]);
+        if std::mem::take(&mut joins_next) {
+            continue;
+        }
+        if group.n >= JOINED_BELOW {
+            begins.push(group.first);
+            continue;
+        }
+        // What a row leaves over goes to its group before, else to the nearest large cell.
+        let nearer = |next: &&Group| before.is_none_or(|b| !b.small && gap(next) < gap(group));
+        joins_next = groups.get(at + 1).is_some_and(|next| nearer(&next));
+        if joins_next || before.is_none() {
+            begins.push(group.first);
+        }
+    }
+    begins
+}
+
 /// What more there is to know of a cell of weighted events.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct WeightMoments {
@@ -240,6 +283,30 @@ impl Level {
         }
     }
 
+    /// The level with cells of fewer than [`JOINED_BELOW`] events joined with neighbours: such cells
+    /// in a row with each other until they have as many, and where a row has too few with the
+    /// nearest cell beside it. Of weighted events (Σw)²/Σw² counts. By scores alone, so that outcomes
+    /// choose no cell.
+    pub(super) fn joined(&self) -> Cow<'_, Level> {
+        let sizes: Vec<f64> = (self.squares().map(|(c, w)| c.n * (c.n / w.w2))).collect();
+        if sizes.iter().all(|n| *n >= JOINED_BELOW) {
+            return Cow::Borrowed(self);
+        }
+        let mut begins = begins(&sizes, &self.occupied.index).into_iter().peekable();
+        let mut level = Level {
+            cells: self.cells,
+            ..Level::default()
+        };
+        let mut index = 0;
+        for (at, (cell, weights)) in self.squares().enumerate() {
+            if begins.next_if_eq(&at).is_some() {
+                index = cell.index;
+            }
+            level.append(LevelCell { index, ..cell }, weights, self.is_weighted());
+        }
+        Cow::Owned(level)
+    }
+
     /// How many of its cells, those of the largest ΣV, leave at most this share of ΣV to the
     /// others; and ΣV of the others.
     pub(super) fn large(&self, share: f64) -> (usize, f64) {
@@ -313,5 +380,44 @@ impl Level {
             parent.push(LevelCell { index, ..cell }, weights);
         }
         parent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A level of cells with so many events each; the counts after small cells are joined.
+    fn joined(counts: &[usize]) -> Vec<f64> {
+        let m = counts.len();
+        let scores = (0..m).flat_map(|i| vec![(i as f64 + 0.5) / m as f64; counts[i]]);
+        let sample: Vec<(f64, bool)> = scores.map(|z| (z, z > 0.4)).collect();
+        let level = Level::from_scores(&sample, m as u64);
+        let joined = level.joined();
+        let sum = |level: &Level| level.occupied.iter().map(|c| c.u).sum::<f64>();
+        assert!((sum(&level) - sum(&joined)).abs() < 1e-12 && joined.cells == m as u64);
+        // A weight that all have changes nothing.
+        let double: Vec<WeightedEvent> = sample.iter().map(|&(z, y)| (z, y, 2.0)).collect();
+        let double = Level::from_weighted(&double, m as u64);
+        let counts: Vec<f64> = joined.occupied.iter().map(|c| c.n).collect();
+        let double = double.joined();
+        let halves = double.occupied.iter().map(|c| c.n / 2.0);
+        assert!(halves.eq(counts.iter().copied()));
+        counts
+    }
+
+    #[test]
+    fn cells_of_few_events_are_joined_in_their_row_or_with_the_nearest() {
+        assert_eq!(joined(&[9, 5, 7]), [9.0, 5.0, 7.0]);
+        // A row with enough events stays by itself, with what is left over.
+        assert_eq!(joined(&[9, 2, 3, 4, 0, 1, 9]), [9.0, 5.0, 5.0, 9.0]);
+        assert_eq!(joined(&[9, 2, 3, 4, 9]), [9.0, 9.0, 9.0]);
+        // Too few go to the nearest, the one before where both are as near.
+        assert_eq!(joined(&[9, 1, 2, 9]), [12.0, 9.0]);
+        assert_eq!(joined(&[9, 0, 1, 2, 9]), [9.0, 12.0]);
+        assert_eq!(joined(&[1, 9, 0, 3]), [13.0]);
+        // There may be no other.
+        assert_eq!(joined(&[1, 0, 2]), [3.0]);
+        assert_eq!(joined(&[0, 0]), [0.0; 0]);
     }
 }

@@ -13,6 +13,7 @@
 use crate::support::bars::{Bar, count, data_sets, each};
 use crate::support::streams::beta;
 use std::ops::RangeInclusive;
+use trueline::stats::evaluation::{Options, evaluate_scores};
 use trueline::stats::interval::{self, NullReach, default_cells};
 use trueline::stats::levels::Level;
 use trueline::stats::rng::Rng;
@@ -159,6 +160,54 @@ fn the_interval_covers_where_few_outcomes_make_cells_look_certain() {
     });
     let mut failures = Vec::new();
     bar.check("half as many as said", covered, &mut failures);
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// A thin upper tail of scores that are too high by .25 to .75, and a model of rare events whose
+/// scores are three times as high as the rates. Most of the error is at scores that have a cell to
+/// themselves: the interval covered the binned error in 31 and 70 % of the sets while such cells
+/// were not joined.
+#[test]
+fn the_interval_covers_errors_at_sparse_scores() {
+    let sets = data_sets(400);
+    let mut failures = Vec::new();
+    let thin = |rng: &mut Rng| match rng.uniform() < 0.005 {
+        true => {
+            let z = 0.4 + 0.6 * rng.uniform();
+            (z, (z - 0.75).max(0.0))
+        }
+        false => {
+            let z = 0.25 + 0.1 * rng.uniform();
+            (z, z)
+        }
+    };
+    let rare = |rng: &mut Rng| {
+        let z = 1.0 / (1.0 + (7.5 - 2.5 * rng.normal()).exp());
+        (z, 0.3 * z)
+    };
+    let laws: [(&str, usize, &(dyn Fn(&mut Rng) -> (f64, f64) + Sync)); 2] =
+        [("thin tail", 10_000, &thin), ("rare events", 40_000, &rare)];
+    for (name, n, law) in laws {
+        let covered = count(sets, |seed| {
+            let mut rng = Rng::new(seed);
+            let all: Vec<(f64, f64)> = (0..n).map(|_| law(&mut rng)).collect();
+            let sample = all.iter().map(|&(z, p)| (z, rng.uniform() < p));
+            let sample: Vec<(f64, bool)> = sample.collect();
+            let i = evaluate_scores(&sample, &Options::default())
+                .unwrap()
+                .interval;
+            let mut cells = vec![(0.0, 0.0); i.cells as usize];
+            for (z, p) in &all {
+                let cell = &mut cells[((z * i.cells as f64) as usize).min(i.cells as usize - 1)];
+                *cell = (cell.0 + 1.0, cell.1 + p - z);
+            }
+            let square = |(n, u): &(f64, f64)| if *n > 0.0 { u * u / n } else { 0.0 };
+            let binned = cells.iter().map(square).sum::<f64>() / n as f64;
+            (i.lower..=i.upper).contains(&binned.sqrt())
+        });
+        let bar = Bar::new(sets, 0.94..=1.0, &[0.84]);
+        bar.check(name, covered, &mut failures);
+    }
     assert!(failures.is_empty(), "{failures:#?}");
 }
 

@@ -11,9 +11,10 @@ use crate::axis::Grid;
 use crate::classical;
 use crate::columns::Columns;
 use crate::evaluation::Options;
-use crate::interval::{self, interval};
+use crate::interval::{self, NullReach, interval};
 use crate::levels::{Level, LevelCell, Levels};
 use crate::tcal::tcal;
+use std::borrow::Cow;
 
 /// Level of the ℓ1-ECE on a grid: 16 cells, the dyadic number nearest to 15.
 const ECE_LEVEL: u32 = 4;
@@ -120,7 +121,12 @@ impl Measures {
             }
             Cut::Scores => (ECE_CELLS, wanted.max(1)),
         };
-        let found = interval(&cut.level(&points, cells), n, o.confidence, o.null_reach);
+        let level = cut.level(&points, cells);
+        let level = match o.null_reach {
+            NullReach::Conditional => level.joined(),
+            NullReach::Paper { .. } => Cow::Borrowed(&level),
+        };
+        let found = interval(&level, n, o.confidence, o.null_reach);
         let (mut loss, mut square) = (0.0, 0.0);
         for p in &points {
             let costs = Costs::of(p.z);
