@@ -37,14 +37,33 @@ impl Matcher {
         glob(self.pattern.as_bytes(), labels[self.label].as_bytes()) == self.equal
     }
 
-    /// Why no alert can satisfy it: severities are known. Not asked of matchers that are stored
-    /// already.
+    /// Why no alert can satisfy it: severities are known, and each alert has a model. Not asked of
+    /// matchers that are stored already.
     pub fn possible(&self) -> Result<(), String> {
+        if LABELS[self.label] == "model" && self.equal && self.pattern.is_empty() {
+            let why = "no alert has an empty model; write the name of a model, or leave it out";
+            return Err(why.to_owned());
+        }
         let fits = |s: &&str| glob(self.pattern.as_bytes(), s.as_bytes());
         match LABELS[self.label] == "severity" && !severities().iter().any(fits) {
             true => Err(unknown_severity(&self.pattern)),
             false => Ok(()),
         }
+    }
+
+    /// Why no alert can satisfy all of the matchers, each of which one can: their severities
+    /// exclude each other.
+    pub fn possible_together(matchers: &[Matcher]) -> Result<(), String> {
+        let admitted = |s: &&str| Matcher::all_of_severity(matchers, s);
+        if severities().iter().any(admitted) {
+            return Ok(());
+        }
+        let of_severity = matchers.iter().filter(|m| LABELS[m.label] == "severity");
+        let shown: Vec<String> = of_severity.map(|m| format!("`{m}`")).collect();
+        Err(format!(
+            "no alert satisfies {} at once, since matchers are joined by and; keep one of them",
+            shown.join(" and ")
+        ))
     }
 
     /// Its label and the one value that it is about; `None` where a `*` stands for any text.
@@ -241,6 +260,24 @@ mod tests {
         ] {
             assert_eq!(refused(sound), "", "{sound}");
         }
+    }
+
+    #[test]
+    fn matchers_that_exclude_each_other_are_refused_together() {
+        let refused = |texts: &[&str]| {
+            let list = texts.iter().map(|t| t.parse().expect(t));
+            let list: Vec<Matcher> = list.collect();
+            Matcher::possible_together(&list).err().unwrap_or_default()
+        };
+        let both = refused(&["severity=page", "model=m", "severity=warn"]);
+        assert!(both.starts_with("no alert satisfies `severity=page` and `severity=warn` at once"));
+        assert_ne!(refused(&["severity!=page", "severity!=warn"]), "");
+        assert_ne!(refused(&["severity!=*"]), "");
+        for sound in [&[][..], &["severity=page", "severity!=warn"], &["model=m"]] {
+            assert_eq!(refused(sound), "", "{sound:?}");
+        }
+        let nameless: Matcher = "model=".parse().expect("a matcher");
+        assert!(nameless.possible().is_err());
     }
 
     #[test]

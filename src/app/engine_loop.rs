@@ -256,9 +256,10 @@ impl EngineLoop {
     fn publish_taps(&mut self, passed: Duration) {
         let seconds = passed.as_secs_f64();
         let wanted = self.published.taps.wanted(seconds);
+        let listens = !wanted.is_empty();
         let (pairs, passed) = self.topology.tap(wanted);
-        if !pairs.is_empty() || passed > 0 {
-            publish::pairs(&self.published, &pairs, passed, seconds);
+        if listens {
+            publish::pairs(&self.published, &pairs, &passed, seconds);
         }
     }
 

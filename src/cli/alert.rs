@@ -16,7 +16,7 @@ use crate::judge::Quantity;
 use crate::notify::SinkOptions;
 use crate::notify::notification::Notification;
 use crate::notify::notifier::{links, try_once};
-use crate::report::table::{Cell, Paint, lines};
+use crate::report::table::{Cell, Paint, lines, printable};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -284,7 +284,7 @@ fn table(heading: &[&str], rows: &[Vec<Cell>]) -> String {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or("-").to_owned()
+    printable(value.as_str().unwrap_or("-")).into_owned()
 }
 
 /// Sends each sink a firing alert that is marked as a test, and then its resolution.
@@ -321,10 +321,10 @@ fn test(config: &std::path::Path, only: Option<&str>) -> Exit {
         let kind = sink.kind.as_str();
         match sent {
             Ok(reply) => {
-                exit::print_line(format_args!("{} ({kind}): accepted: {reply}", sink.name))
+                exit::print_plain_line(format_args!("{} ({kind}): accepted: {reply}", sink.name))
             }
             Err(why) => {
-                exit::print_line(format_args!("{} ({kind}): failed: {why}", sink.name));
+                exit::print_plain_line(format_args!("{} ({kind}): failed: {why}", sink.name));
                 exit = Exit::Unavailable;
             }
         }

@@ -156,9 +156,9 @@ fn print(args: &Args, policies: &[Policy]) {
         return;
     }
     for policy in policies {
-        exit::print_line(format_args!("{}", line(policy)));
+        exit::print_plain_line(line(policy));
         for gap in &policy.outcome.tally.gaps {
-            exit::print_line(format_args!("{}  incomplete: {gap}", policy.letter));
+            exit::print_plain_line(format_args!("{}  incomplete: {gap}", policy.letter));
         }
         if let Some(first) = &policy.outcome.tally.first_rejected {
             exit::eprint_line(format_args!("{}  first rejected: {first}", policy.letter));

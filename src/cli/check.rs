@@ -105,13 +105,13 @@ pub fn run(args: &Args) -> Exit {
     }
     if !args.effective {
         for line in environment::left_behind(&config) {
-            exit::print_line(format_args!("  {line}"));
+            exit::print_plain_line(format_args!("  {line}"));
         }
     }
     let found = environment::look(&config, args.timeout);
     let end = args.sample.map_or(Exit::Ok, |records| {
         for (source, why) in &found.unreadable {
-            exit::print_line(format_args!("sample of source {source}: none, since {why}"));
+            exit::print_plain_line(format_args!("sample of source {source}: none, since {why}"));
         }
         show_sample(&config, records, &found.unreadable)
     });
@@ -136,7 +136,7 @@ fn show_sample(config: &Config, records: u32, unreadable: &BTreeMap<String, &str
     };
     let words: Vec<sample::Words> = sources.iter().map(sample::describe).collect();
     for line in words.iter().flat_map(|w| &w.lines) {
-        exit::print_line(format_args!("{line}"));
+        exit::print_plain_line(line);
     }
     let mut end = Exit::Ok;
     for problem in words.iter().flat_map(|w| &w.problems) {

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::app::AppError;
 use crate::config::{Config, Problem};
+use crate::report::table::printable_lines;
 
 /// The exit codes. The numbers are part of the contract of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,8 +104,17 @@ pub fn print_line(line: impl Display) {
     print(&format!("{line}\n"));
 }
 
-/// Prints a line on standard error. There is no place to say that this failed.
+/// Prints a line with names or values from records on standard output; their control characters
+/// are written out.
+pub fn print_plain_line(line: impl Display) {
+    print_line(printable_lines(&line.to_string()));
+}
+
+/// Prints a line on standard error; control characters of names and values are written out. There
+/// is no place to say that this failed.
 pub fn eprint_line(line: impl Display) {
+    let line = line.to_string();
+    let line = printable_lines(&line);
     let _ = io::stderr()
         .lock()
         .write_all(format!("{line}\n").as_bytes());

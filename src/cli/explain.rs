@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> Exit {
     let Some(wanted) = &args.alert else {
         for file in &files {
             match read(file) {
-                Ok(record) => exit::print_line(format_args!(
+                Ok(record) => exit::print_plain_line(format_args!(
                     "{}  {}  {}",
                     record.key,
                     rfc3339(record.at_ms),
@@ -100,15 +100,15 @@ fn read(file: &Path) -> Result<Record, String> {
 }
 
 fn explain(record: &Record) -> Exit {
-    exit::print_line(format_args!("{} at {}", record.key, rfc3339(record.at_ms)));
+    exit::print_plain_line(format_args!("{} at {}", record.key, rfc3339(record.at_ms)));
     exit::print(&record.words());
     let checked = record.recompute();
-    exit::print_line(format_args!(
+    exit::print_plain_line(format_args!(
         "recomputed from the record, equal to the bit: {}",
         checked.equal.join("; ")
     ));
     if !checked.taken.is_empty() {
-        exit::print_line(format_args!(
+        exit::print_plain_line(format_args!(
             "taken as it stands, judged earlier: {}",
             checked.taken.join("; ")
         ));
@@ -116,6 +116,6 @@ fn explain(record: &Record) -> Exit {
     if checked.different.is_empty() {
         return Exit::Ok;
     }
-    exit::print_line(format_args!("NOT equal: {}", checked.different.join("; ")));
+    exit::print_plain_line(format_args!("NOT equal: {}", checked.different.join("; ")));
     Exit::Verdict
 }

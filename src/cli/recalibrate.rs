@@ -97,6 +97,48 @@ fn equal_content(a: &Path, b: &Path) -> io::Result<bool> {
     }
 }
 
+/// Scores whose repetition tells shared events have more decimals than this: a unit in 10⁶.
+const COARSE: f64 = 1e6;
+/// Distinct scores below which repetitions tell nothing.
+const DISTINCT_MIN: usize = 64;
+
+/// Why the maps would be fitted to the events that they are judged on, where the rows show it.
+///
+/// Continuous scores do not repeat by chance, neither within a file nor in another. So where
+/// nearly all long scores of each file are distinct, a score with the same outcome in both files
+/// is the same event. Scores that repeat, such as those of a tree, tell nothing.
+fn shared(fit: &[(f64, bool)], sample: &[(f64, bool)]) -> Option<String> {
+    let sorted = |rows: &[(f64, bool)]| {
+        let mut bits: Vec<(u64, bool)> = rows.iter().map(|&(z, y)| (z.to_bits(), y)).collect();
+        bits.sort_unstable();
+        bits
+    };
+    let (ours, theirs) = (sorted(fit), sorted(sample));
+    if ours == theirs {
+        return Some("both files hold the same events, in another order".to_owned());
+    }
+    let long = |(bits, _): &(u64, bool)| {
+        let z = f64::from_bits(*bits);
+        (z * COARSE).round() / COARSE != z
+    };
+    let long_scores = |rows: &[(u64, bool)]| {
+        let mut scores: Vec<u64> = rows.iter().filter(|r| long(r)).map(|r| r.0).collect();
+        let all = scores.len();
+        scores.dedup();
+        (scores.len(), all)
+    };
+    let continuous = [&ours, &theirs].iter().all(|rows| {
+        let (distinct, all) = long_scores(rows);
+        distinct > DISTINCT_MIN && distinct * 10 >= all * 9
+    });
+    let is_shared = |row: &&(u64, bool)| long(row) && theirs.binary_search(row).is_ok();
+    let both = ours.iter().filter(is_shared).count();
+    (continuous && 2 * both > ours.len()).then(|| {
+        let all = ours.len();
+        format!("{both} of its {all} events have the score and the outcome of an event of FILE")
+    })
+}
+
 /// How scores were recalibrated.
 pub struct Recalibrated {
     /// The maps.
@@ -115,6 +157,14 @@ pub fn apply(
     sample: &mut [(f64, bool)],
     options: &Options,
 ) -> Result<Recalibrated, Failure> {
+    if let Some(why) = shared(fit, sample) {
+        let name = args.fit.as_deref().unwrap_or(Path::new("")).display();
+        let text = format!(
+            "--fit: {name}: {why}; split the events into two files that share none, or the map is judged on what it \
+             has seen"
+        );
+        return Err((Exit::Data, text));
+    }
     let fits = Fits::of(&Point::of_scores(fit));
     let judged = Judgement::of(&fits, &Point::of_scores(sample), &Cut::Scores, options);
     let Some(judgement) = judged else {
@@ -210,4 +260,46 @@ fn line(out: &mut String, name: &str, m: &Measures, gain: &str) {
         m.ece_l1,
         m.ece_l2()
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Events with the scores of a low-discrepancy sequence, from `begin` on.
+    fn events(begin: u32, n: u32) -> Vec<(f64, bool)> {
+        let score = |i: u32| (f64::from(i) * 0.618_033_988_75).fract();
+        (begin..begin + n).map(|i| (score(i), i % 3 == 0)).collect()
+    }
+
+    #[test]
+    fn shared_events_are_found_in_any_order() {
+        let sample = events(0, 1000);
+        let mut fit = sample.clone();
+        fit.reverse();
+        assert!(shared(&fit, &sample).is_some_and(|why| why.contains("in another order")));
+        fit.truncate(998);
+        fit.extend(events(5000, 2));
+        let why = shared(&fit, &sample).expect("they share events");
+        assert!(why.starts_with("998 of its 1000 events"), "{why}");
+        assert_eq!(shared(&events(600, 1000), &sample), None, "less than half");
+        assert_eq!(shared(&events(1000, 1000), &sample), None);
+    }
+
+    #[test]
+    fn scores_that_repeat_tell_nothing() {
+        let coarse = |rows: Vec<(f64, bool)>| {
+            let rows = rows.into_iter();
+            rows.map(|(z, y)| ((z * 1e3).round() / 1e3, y)).collect()
+        };
+        let rounded: [Vec<_>; 2] = [coarse(events(0, 1000)), coarse(events(0, 999))];
+        assert_eq!(shared(&rounded[1], &rounded[0]), None);
+        // The leaves of a tree, each with both outcomes.
+        let leaves = |n: u32| -> Vec<(f64, bool)> {
+            let leaf = |i: u32| (f64::from(i % 100) / 300.0, i % 7 < 3);
+            (0..n).map(leaf).collect()
+        };
+        assert_eq!(shared(&leaves(1000), &leaves(3000)), None);
+        assert_eq!(shared(&leaves(90), &leaves(3000)), None);
+    }
 }

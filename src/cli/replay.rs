@@ -117,7 +117,7 @@ fn start(args: &Args) -> Result<(), Exit> {
         }
         let repeats = matches!(change.step, Step::Detector { again: true, .. });
         if !args.json && !repeats {
-            meter.suspend(|| exit::print_line(format_args!("{}", line(change))));
+            meter.suspend(|| exit::print_plain_line(line(change)));
         }
     };
     let mut seen = OffsetBounds::new();
@@ -256,7 +256,7 @@ fn print(json: bool, engine: &Engine, tally: &Tally, alarms: &Alarms) {
             exit::print_line(format_args!("{line}"));
         }
         for report in engine.comparisons() {
-            exit::print_line(format_args!(
+            exit::print_plain_line(format_args!(
                 "{}: {}",
                 report.id.model,
                 comparison::words(&report)

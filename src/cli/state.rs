@@ -1,6 +1,8 @@
 //! `trueline state`: inspects a state directory or the state topic, and exports and imports a state
 //! directory.
 
+mod contents;
+
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -17,6 +19,7 @@ use crate::decode::parse_time;
 use crate::monitor::snapshot::StreamState;
 use crate::notify::{AlertJournal, JOURNAL};
 use crate::report::moment::rfc3339;
+use crate::report::table::printable;
 use crate::store::history::{self, HistoryFile};
 use crate::store::inspect::{FileReport, FileRole, Inspection, inspect};
 use crate::store::{self, Loaded, transfer};
@@ -300,6 +303,9 @@ fn description(file: &FileReport, found: &Inspection) -> String {
         let name = journal.file_name().unwrap_or_default().display();
         return format!("needs journal {name}, which is {fault}");
     }
+    if let Some(damage) = contents::damage(file) {
+        return damage;
+    }
     let newest = found.newest.as_ref().ok().and_then(Option::as_ref);
     match file.role {
         FileRole::Snapshot if newest.is_some_and(|l| l.path == file.path) => {
@@ -341,6 +347,7 @@ fn as_text(directory: &Path, found: &Inspection) -> String {
     } else if matches!(found.newest, Ok(None)) {
         lines.push("  no snapshot: a start begins with empty state".to_owned());
     }
+    let lines: Vec<_> = lines.iter().map(|line| printable(line)).collect();
     lines.join("\n") + "\n"
 }
 
@@ -376,7 +383,7 @@ fn content_lines(loaded: &Loaded, lines: &mut Vec<String>) {
             model.views.join(", "),
             windows.join(", "),
             model.grid.level,
-            rfc3339(model.sealed_until_ms)
+            sealed_until(model.sealed_until_ms)
         ));
     }
     for stream in &s.streams {
@@ -389,6 +396,14 @@ fn content_lines(loaded: &Loaded, lines: &mut Vec<String>) {
             stream.open.len(),
             verdicts(stream).join("; ")
         ));
+    }
+}
+
+/// Event time up to which a model is sealed; the earliest there is where nothing is.
+fn sealed_until(ms: i64) -> String {
+    match ms {
+        i64::MIN => "nothing".to_owned(),
+        ms => rfc3339(ms),
     }
 }
 
@@ -409,7 +424,7 @@ fn as_json(directory: &Path, found: &Inspection) -> Value {
             "role": file.role.as_ref(),
             "bytes": file.bytes,
             "format": file.format,
-            "fault": file.fault.as_ref().map(ToString::to_string),
+            "fault": file.fault.as_ref().map(ToString::to_string).or_else(|| contents::damage(file)),
             "needs": file.needs.as_ref().map(|(path, fault)| {
                 json!({ "path": path.display().to_string(), "fault": fault.to_string() })
             }),

@@ -18,6 +18,7 @@ use crate::config::bounds::human;
 use crate::kafka::{self, Bound, KafkaError, KafkaOptions, OffsetBounds, RangeReader, Span, Step};
 use crate::monitor::Snapshot;
 use crate::report::moment::rfc3339;
+use crate::report::table::printable;
 use crate::store::reader::FoundCheckpoint;
 use crate::store::topic_report::{Claim, PartitionReport, TopicReport};
 
@@ -144,6 +145,7 @@ fn as_text(topic: &str, partitions: &[StatePartition], now_ms: i64) -> String {
             ));
         }
     }
+    let lines: Vec<_> = lines.iter().map(|line| printable(line)).collect();
     lines.join("\n") + "\n"
 }
 

@@ -9,7 +9,7 @@ use super::exit::{self, Exit, Failure};
 use super::service::{Service, error, refusal};
 use crate::app::clock;
 use crate::http::client::Server;
-use crate::report::table::{Cell, Paint, estimate, lines, short};
+use crate::report::table::{Cell, Paint, estimate, lines, printable_lines, short};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Exit {
             Err((exit, why)) if args.once || !terminal => return exit::fail(exit, why),
             // On a terminal the service may come back.
             Err((_, why)) => {
-                let _ = writeln!(out, "\x1b[H\x1b[2J{why}");
+                let _ = writeln!(out, "\x1b[H\x1b[2J{}", printable_lines(&why));
                 let _ = out.flush();
                 std::thread::sleep(args.every.max(Duration::from_millis(200)));
                 continue;

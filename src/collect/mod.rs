@@ -59,5 +59,5 @@ pub use segment::{OTHER, ROLL_UP, SegmentKind, Segmenting};
 pub use shape::ModelShape;
 pub use stream::{PaneDelta, Stream};
 pub use streams::{Slots, Streams};
-pub use tap::Pair;
+pub use tap::{Pair, Passed, Wanted};
 pub use vector_panes::{VectorPanes, VectorPanesState};

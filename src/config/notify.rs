@@ -225,6 +225,9 @@ fn matchers(
             Err(what) => refuse(item.at, &what),
         }
     }
+    if let (Err(what), Some(last)) = (Matcher::possible_together(&list), positions.last()) {
+        refuse(*last, &what);
+    }
     let resolve = |(at, matcher): (TextPosition, &Matcher)| {
         let resolved = plan.resolve_matcher(matcher, &list);
         resolved.unwrap_or_else(|what| {

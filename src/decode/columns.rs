@@ -1,6 +1,7 @@
 //! What the columns of a table for `evaluate` are called, and what its labels mean.
 
 use super::classes::{are_numbers, index, integer, of_cell};
+use super::rejection::shorten;
 
 /// Names of the columns. See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +78,7 @@ impl<'c> Labels<'c> {
         if same(text, negative) {
             return Ok(false);
         }
+        let (text, negative) = (shorten(text), shorten(negative));
         if !self.positive_seen {
             return Err(format!(
                 "no label is `{positive}` up to here; the file has `{negative}`, `{text}`{MORE_CLASSES}"
@@ -106,8 +108,9 @@ impl<'c> Labels<'c> {
         match index(text) {
             Some(class) if (class as usize) < classes && !self.numbers_are_names => Ok(class),
             _ => Err(format!(
-                "label '{text}' is no class; write the index of the class that happened, 0 to {}, or its name as \
+                "label '{}' is no class; write the index of the class that happened, 0 to {}, or its name as \
                  --classes gives it",
+                shorten(text),
                 classes - 1
             )),
         }
@@ -146,8 +149,9 @@ fn binary(text: &str) -> Result<bool, String> {
         Some(1) => Ok(true),
         _ if text.is_empty() => Err(NO_LABEL.to_owned()),
         _ => Err(format!(
-            "label '{text}' is neither 0 nor 1; say which one is positive with --positive, or, for several classes, \
-             give the label of one class against the rest"
+            "label '{}' is neither 0 nor 1; say which one is positive with --positive, or, for several classes, \
+             give the label of one class against the rest",
+            shorten(text)
         )),
     }
 }

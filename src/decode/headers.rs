@@ -56,3 +56,8 @@ pub(super) fn lacking(wanted: &str, names: &[&str]) -> String {
         shown.join(", ")
     )
 }
+
+/// The name of a column without a byte order mark.
+pub(super) fn bare(name: &str) -> &str {
+    name.trim_start_matches('\u{feff}')
+}

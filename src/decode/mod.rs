@@ -21,7 +21,7 @@
 //! | `value`, `number`, `time`, `classes` | values, and what they mean |
 //! | `shape`, `rejection` | the checks, and why a record fails them |
 //! | `file`, `columnar` | files of events for `replay` and `backtest`; Parquet and Arrow |
-//! | `line_ends`, `quotes` | CSV: line ends of Windows, quotes that are never closed |
+//! | `line_ends`, `quotes`, `row_limit` | CSV: line ends of Windows, open quotes, long rows |
 //! | `rows`, [`columns`], `headers`, `unique` | the rows and columns that `evaluate` reads |
 //! | [`scores`], [`vectors`], `scores_error` | the samples that `evaluate` makes of them |
 //!
@@ -48,6 +48,7 @@ mod path;
 mod protobuf;
 mod quotes;
 mod rejection;
+mod row_limit;
 mod rows;
 mod scan;
 pub mod scores;

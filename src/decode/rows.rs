@@ -3,15 +3,17 @@
 //! A row gives the text of the columns that were looked up. Of JSON lines, a column is a key of the
 //! object, or a path such as `prediction.score` or `scores.0`; `true` and numbers are their texts.
 //! Tables in columns have such paths too ([`super::columnar`]). An invalid line ends the reading,
-//! because a sample with gaps is another sample.
+//! because a sample with gaps is another sample; so does one of more than 1 MiB.
+
+mod objects;
 
 #[cfg(feature = "columnar")]
 use super::columnar::{Batches, Opened};
-use super::headers::{lacking, not_a_table, twice};
-use super::line_ends::LineEnds;
-use super::quotes::{LEFT_OPEN, Quotes};
+use super::headers::{bare, lacking, not_a_table, twice};
+use super::quotes::LEFT_OPEN;
+use super::row_limit::{RowLimit, too_long};
 use super::scores_error::{ScoresError, broken, empty};
-use super::unique;
+use objects::{items, next_object, text, value};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 
@@ -26,7 +28,7 @@ pub struct Rows<'r> {
 
 enum Kind<'r> {
     Csv {
-        reader: Box<csv::Reader<Quotes<Box<dyn Read + 'r>>>>,
+        reader: Box<csv::Reader<RowLimit<Box<dyn Read + 'r>>>>,
         header: csv::StringRecord,
         row: csv::StringRecord,
     },
@@ -102,9 +104,12 @@ impl<'r> Rows<'r> {
         if start.trim_ascii_start().first() == Some(&b'{') {
             return Rows::json(name, Box::new(input));
         }
-        let input = Box::new(LineEnds::new(input)) as Box<dyn Read>;
-        let mut reader = csv::Reader::from_reader(Quotes::new(input));
-        let mut header = reader.headers().map_err(|e| broken(name, &e))?.clone();
+        let input = Box::new(input) as Box<dyn Read>;
+        let mut reader = csv::Reader::from_reader(RowLimit::new(input));
+        let mut header = match reader.headers() {
+            Ok(header) => header.clone(),
+            Err(e) => return Err(failed((name, 1), &e, reader.get_ref())),
+        };
         if reader.get_ref().left_open() {
             return Err(ScoresError(format!("{name}:1: {LEFT_OPEN}")));
         }
@@ -263,12 +268,14 @@ impl<'r> Rows<'r> {
         let name = &self.name;
         match &mut self.kind {
             Kind::Csv { reader, row, .. } => {
+                let begin = reader.position().line();
+                reader.get_mut().begin_row();
                 let read = reader.read_record(row);
                 if reader.get_ref().left_open() {
                     let line = row.position().map_or(1, csv::Position::line);
                     return Err(ScoresError(format!("{name}:{line}: {LEFT_OPEN}")));
                 }
-                read.map_err(|e| broken(name, &e))
+                read.map_err(|e| failed((name, begin), &e, reader.get_ref()))
             }
             Kind::Json {
                 input,
@@ -326,72 +333,18 @@ impl<'r> Rows<'r> {
     }
 }
 
-/// The name of a column without a byte order mark.
-fn bare(name: &str) -> &str {
-    name.trim_start_matches('\u{feff}')
-}
-
-/// The next line that is not empty, as an object, with its number.
-fn next_object(
-    name: &str,
-    input: &mut dyn BufRead,
-    mut line: u64,
-) -> Result<Option<(u64, Value)>, ScoresError> {
-    let mut text = String::new();
-    loop {
-        text.clear();
-        line += 1;
-        let n = input.read_line(&mut text).map_err(|e| {
-            ScoresError(format!(
-                "{name}:{line}: reading failed ({e}); check that the file is whole"
-            ))
-        })?;
-        if n == 0 {
-            return Ok(None);
-        }
-        let trimmed = bare(&text).trim();
-        if trimmed.is_empty() {
-            continue;
-        }
-        return match unique::parse(trimmed) {
-            Ok(object @ Value::Object(_)) => Ok(Some((line, object))),
-            Ok(_) => Err(ScoresError(format!(
-                "{name}:{line}: not an object; write one JSON object a line"
-            ))),
-            Err(e) if e.is_data() => Err(ScoresError(format!("{name}:{line}: {e}; write it once"))),
-            Err(e) => Err(ScoresError(format!(
-                "{name}:{line}: not JSON ({e}); correct the line"
-            ))),
-        };
-    }
-}
-
-/// The value of a key, or of a path of keys and of places in arrays.
-fn value<'v>(object: &'v Value, column: &str) -> Option<&'v Value> {
-    let step = |at: &'v Value, key: &str| match at {
-        Value::Array(items) => items.get(key.parse::<usize>().ok()?),
-        other => other.get(key),
-    };
-    let path = || column.split('.').try_fold(object, step);
-    object.get(column).or_else(path)
-}
-
-/// How many items an array has.
-fn items(object: &Value, column: &str) -> Option<usize> {
-    value(object, column)?.as_array().map(Vec::len)
-}
-
-fn text(value: Option<&Value>) -> String {
-    match value {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
+/// Why a row of CSV cannot be read that begins at this place.
+fn failed<R: Read>((name, line): (&str, u64), e: &csv::Error, input: &RowLimit<R>) -> ScoresError {
+    match input.is_over() {
+        true => ScoresError(format!("{name}:{line}: {}", too_long())),
+        false => broken(name, e),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::options::RECORD_BYTES_MAX;
 
     fn told(text: &str, wanted: &str) -> String {
         let mut rows = Rows::open("s.csv", text.as_bytes()).expect("rows");
@@ -454,6 +407,24 @@ mod tests {
         let mut rows = Rows::open("s.csv", &b"a,b\n\"1\n\"\"\",5\" screen\n"[..]).expect("rows");
         assert_eq!((rows.advance(), rows.cell(0)), (Ok(true), "1\n\""));
         assert_eq!(rows.advance(), Ok(false));
+    }
+
+    #[test]
+    fn a_row_of_more_than_a_mebibyte_ends_the_reading_with_its_place() {
+        let long = "x".repeat(2 * RECORD_BYTES_MAX);
+        let lines = |line: &str| format!("{{\"a\":1}}\n{{\"a\":\"{line}\"}}\n");
+        let table = format!("a,b\n1,2\n\"{long}");
+        for (text, place) in [(table, "s:3: a row"), (lines(&long), "s:2: a line")] {
+            let mut rows = Rows::open("s", text.as_bytes()).expect("a header");
+            assert_eq!(rows.advance(), Ok(true));
+            let said = rows.advance().expect_err("too long").to_string();
+            assert!(said.starts_with(&format!("{place} of more than")), "{said}");
+        }
+        let said = Rows::open("s", long.as_bytes()).err().expect("too long").0;
+        assert!(said.starts_with("s:1: a row of more than"), "{said}");
+        let fits = lines(&"x".repeat(RECORD_BYTES_MAX - "{\"a\":\"\"}".len()));
+        let mut rows = Rows::open("s", fits.as_bytes()).expect("an object");
+        assert_eq!((rows.advance(), rows.advance()), (Ok(true), Ok(true)));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 use super::columns::{Columns, Labels};
 use super::number;
+use super::rejection::shorten;
 use super::rows::Rows;
 use super::scores_error::{ScoresError, empty};
 use crate::stats::clusters::Bucket;
@@ -167,12 +168,14 @@ const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-12..=1e12;
 pub(super) fn parse_weight(text: &str) -> Result<f64, String> {
     let Some(w) = number::checked(text) else {
         return Err(format!(
-            "weight '{text}' is not a number; write a number above 0, or drop the column"
+            "weight '{}' is not a number; write a number above 0, or drop the column",
+            shorten(text)
         ));
     };
     if WEIGHTS.contains(&w) {
         return Ok(w);
     }
+    let text = shorten(text);
     Err(match w {
         w if w <= 0.0 => {
             format!("weight {text} is not above 0; leave out events that stand for nothing")
@@ -194,18 +197,22 @@ pub(super) fn parse_score(text: &str) -> Result<f64, String> {
                      --classes cat=score.cat,dog=score.dog"
                 .to_owned(),
             false => {
-                format!("score '{text}' is not a number; write a probability between 0 and 1")
+                let shown = shorten(text);
+                format!("score '{shown}' is not a number; write a probability between 0 and 1")
             }
         });
     };
+    let shown = || shorten(text);
     if !z.is_finite() {
         return Err(format!(
-            "score {text} is not finite; leave out events without a score"
+            "score {} is not finite; leave out events without a score",
+            shown()
         ));
     }
     if !(0.0..=1.0).contains(&z) {
         return Err(format!(
-            "score {text} is outside [0, 1]; give probabilities, not percentages or log-odds"
+            "score {} is outside [0, 1]; give probabilities, not percentages or log-odds",
+            shown()
         ));
     }
     Ok(z + 0.0)

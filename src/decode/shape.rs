@@ -369,6 +369,10 @@ impl Shape {
         };
         time.ok_or_else(|| {
             let shown = value.shown();
+            if shown.trim().is_empty() {
+                let remedy = "give each event its time";
+                return Rejection::value(Reason::BadTime, &self.names[slot], "empty", remedy);
+            }
             let is_date = || time::from_text(shown, Some(0)).is_some();
             let in_quotes = matches!(value, Value::Text(_)) && unit != TimeUnit::Rfc3339;
             let is_number =
@@ -397,6 +401,17 @@ impl Shape {
 
     #[cold]
     fn time_outside(&self, field: &str, time_ms: i64) -> Rejection {
+        let side = match time_ms < EVENT_TIMES_MS.start {
+            true => "before the earliest",
+            false => "after the latest",
+        };
+        let shown = format!("{time_ms} ms since 1970");
+        if self.time.is_none() {
+            let why = format!(
+                "{field} is {shown}; {side} accepted time; check the producer's clock, or name the field with the event time"
+            );
+            return Rejection::new(Reason::TimeOutOfRange, why);
+        }
         let accepted = |ms: i64| EVENT_TIMES_MS.contains(&ms);
         let unit = match self.time.as_ref().map(|time| time.unit) {
             // Read as if each number were this unit, a thousand times too long or too short.
@@ -411,10 +426,6 @@ impl Shape {
             Some(TimeUnit::Microseconds) if accepted(time_ms / 1000) => "nanoseconds",
             _ => "",
         };
-        let side = match time_ms < EVENT_TIMES_MS.start {
-            true => "before the earliest",
-            false => "after the latest",
-        };
         let remedy = match unit {
             "" => format!("{side} accepted time; check the producer's clock and `time_unit`"),
             "nanoseconds" => format!(
@@ -422,12 +433,7 @@ impl Shape {
             ),
             unit => format!("{side} accepted time; it looks like {unit}: set `time_unit`"),
         };
-        Rejection::value(
-            Reason::TimeOutOfRange,
-            field,
-            &format!("{time_ms} ms since 1970"),
-            &remedy,
-        )
+        Rejection::value(Reason::TimeOutOfRange, field, &shown, &remedy)
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Readers differ in which of the two values they use, and serde_json takes the last one silently.
 
+use super::rejection::shorten;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::map::{Entry, Map};
@@ -62,7 +63,7 @@ impl<'de> Visitor<'de> for Unique {
                     place.insert(members.next_value_seed(Unique)?);
                 }
                 Entry::Occupied(place) => {
-                    let twice = format!("key `{}` appears twice", place.key());
+                    let twice = format!("key `{}` appears twice", shorten(place.key()));
                     return Err(A::Error::custom(twice));
                 }
             }

@@ -23,6 +23,7 @@ use hyper::header::{
 use hyper::{Method, StatusCode, Uri};
 use sha2::{Digest, Sha256};
 
+use super::alerts;
 use super::path::{Route, route};
 use super::response::{Answer, error};
 
@@ -102,18 +103,11 @@ pub fn refusal(
             hint,
         ));
     }
-    // Other routes refuse such methods by themselves.
-    let changes = !matches!(*method, Method::GET | Method::HEAD)
-        && matches!(
-            route,
-            Route::Reload
-                | Route::Silences
-                | Route::Silence(_)
-                | Route::Acknowledge(_)
-                | Route::Close(_)
-                | Route::Deploy(_)
-                | Route::Events(_)
-        );
+    // Routes refuse other methods by themselves.
+    let changes = match route {
+        Route::Reload | Route::Events(_) => method == Method::POST,
+        _ => alerts::changes(method, &route),
+    };
     if changes {
         let kind = text(CONTENT_TYPE).unwrap_or_default();
         let json = JSON_KINDS.iter().any(|json| kind.starts_with(json));
@@ -258,6 +252,12 @@ mod tests {
             status(Method::POST, "/-/reload", headers, access)
         };
         assert_eq!(post(&[], &open), 415);
+        let silence = |method| status(method, "/api/v1/silences/7", &[], &closed);
+        assert_eq!(silence(Method::DELETE), 415);
+        for method in [Method::OPTIONS, Method::PUT, Method::POST] {
+            // The route says which methods it takes.
+            assert_eq!(silence(method), 200);
+        }
         assert_eq!(post(&[("content-type", "text/plain")], &open), 415);
         let json = ("content-type", "application/json");
         assert_eq!(post(&[json], &open), 200);

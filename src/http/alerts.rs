@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::api::brief;
 use super::path::{Route, encode_id, page_path};
-use super::response::{Answer, error, ok};
+use super::response::{Answer, error, later, ok};
 use super::sources;
 use crate::alert::{Ack, AlertState, Deployment, Matcher, Severity, Silence, Silences};
 use crate::judge::{ANY_MODEL, StreamReport, alarm};
@@ -227,6 +227,13 @@ pub fn changes(method: &Method, route: &Route) -> bool {
     }
 }
 
+/// The answer for too many requests at a time.
+pub fn busy() -> Answer {
+    let what = "too many requests to change something are received or wait for the disk";
+    let hint = "send the request again in a moment";
+    later(StatusCode::SERVICE_UNAVAILABLE, what, hint)
+}
+
 /// Executes the request and waits for the disk.
 pub fn change(route: &Route, body: &[u8], published: &Published) -> Answer {
     let request = match route {
@@ -326,6 +333,7 @@ fn example(route: &Route) -> &'static str {
 fn silence_request(body: &[u8]) -> Result<AlertRequest, String> {
     let request: SilenceRequest = parse(body)?;
     request.matchers.iter().try_for_each(Matcher::possible)?;
+    Matcher::possible_together(&request.matchers)?;
     let until_ms = match (&request.length, request.until_ms) {
         (None, Some(until_ms)) => until_ms,
         (Some(length), None) => {

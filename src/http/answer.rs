@@ -16,7 +16,8 @@ use super::response::{
 use super::urgency::Filter;
 use super::{alerts, api, history, page, routes, runbooks, sources};
 use crate::judge::StreamReport;
-use crate::telemetry::facts::AlertFacts;
+use crate::telemetry::facts::{AlertFacts, Role};
+use crate::telemetry::taps::RATE_MAX;
 use crate::telemetry::{Published, now_ms, scrape};
 
 /// Pairs a second of a tap that does not say.
@@ -274,13 +275,19 @@ pub fn reload(published: &Published) -> Answer {
 
 /// A place among those who listen to pairs, for a GET of the tap.
 pub fn listen(uri: &Uri, published: &Published) -> Result<Receiver<String>, Box<Answer>> {
+    if let Role::Judge(_) | Role::Standby = published.facts().role {
+        let what = "this process judges and reads no records";
+        let hint = "ask a worker: it counts the pairs of its partitions";
+        return Err(Box::new(error(StatusCode::CONFLICT, what, hint)));
+    }
     let model = path::query(uri.query(), "model");
     let rate = match path::query(uri.query(), "rate").map(|r| r.parse()) {
         None => RATE,
-        Some(Ok(rate)) => rate,
-        Some(Err(_)) => {
+        Some(Ok(rate)) if (1..=RATE_MAX).contains(&rate) => rate,
+        Some(_) => {
             let hint = "write a number of pairs a second, from 1 to 1000";
-            let refused = error(StatusCode::BAD_REQUEST, "`rate` is not a number", hint);
+            let what = "`rate` is not a number from 1 to 1000";
+            let refused = error(StatusCode::BAD_REQUEST, what, hint);
             return Err(Box::new(refused));
         }
     };

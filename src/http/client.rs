@@ -40,7 +40,12 @@ pub fn authority(url: &str) -> Result<&str, String> {
             "`{url}` is no address of a trueline; write http://host:port"
         ));
     }
-    let authority = rest.split('/').next().unwrap_or(rest);
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    if !path.is_empty() {
+        return Err(format!(
+            "`{url}` has a path, under which no trueline answers; write http://{authority}"
+        ));
+    }
     match authority.contains(':') && !authority.contains(['@', ' ']) {
         true => Ok(authority),
         false => Err(format!("`{url}` names no port; write http://host:port")),
@@ -129,4 +134,21 @@ fn exchange(mut stream: TcpStream, head: &str, body: &str) -> std::io::Result<Re
         status: status.unwrap_or_default(),
         body,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_host_and_a_port_without_a_path() {
+        for url in ["http://h:1", "http://h:1/", "h:1", "[::1]:2"] {
+            assert!(authority(url).is_ok(), "{url}");
+        }
+        let why = authority("http://h:1/foo").expect_err("it has a path");
+        assert!(why.ends_with("; write http://h:1"), "{why}");
+        for url in ["https://h:1", "http://h", "http://u@h:1"] {
+            assert!(authority(url).is_err(), "{url}");
+        }
+    }
 }

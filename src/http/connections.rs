@@ -95,6 +95,13 @@ impl Connections {
         })
     }
 
+    /// How many connections are open, and how many of them are of this address.
+    pub fn open(&self, peer: IpAddr) -> (usize, usize) {
+        let table = self.lock();
+        let of_peer = table.1.values().filter(|o| o.peer == peer).count();
+        (table.1.len(), of_peer)
+    }
+
     /// Whether no connection is open.
     pub fn is_empty(&self) -> bool {
         self.lock().1.is_empty()
@@ -152,10 +159,6 @@ mod tests {
         IpAddr::from([10, 0, 0, n])
     }
 
-    fn open(all: &Arc<Connections>) -> usize {
-        all.lock().1.len()
-    }
-
     #[test]
     fn the_longest_idle_connection_of_the_same_address_makes_room() {
         let all = Arc::new(Connections::default());
@@ -166,7 +169,7 @@ mod tests {
             .collect();
         let other = all.admit(peer(2), at(0)).expect("room");
         let next = all.admit(peer(1), at(100)).expect("one is ended");
-        assert_eq!(open(&all), PEER_MAX + 1);
+        assert_eq!(all.open(peer(1)), (PEER_MAX + 1, PEER_MAX));
         let numbers =
             |all: &Arc<Connections>| -> Vec<u64> { all.lock().1.keys().copied().collect() };
         assert!(
@@ -190,6 +193,8 @@ mod tests {
         }
         held[0].listening();
         assert!(all.admit(peer(9), now).is_none(), "all are at work");
+        assert_eq!(all.open(peer(0)), (CONNECTIONS_MAX, PEER_MAX));
+        assert_eq!(all.open(peer(9)), (CONNECTIONS_MAX, 0));
         let later = now + BUSY_MAX * 3;
         assert!(all.admit(peer(9), later).is_some());
         let (mut gone, table) = (0, all.lock());

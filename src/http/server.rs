@@ -32,7 +32,7 @@ use tokio::time::{sleep, timeout};
 
 use super::access::{self, AccessOptions};
 use super::bodies::Bodies;
-use super::connections::{CONNECTIONS_MAX, ConnectionSlot, Connections};
+use super::connections::{ConnectionSlot, Connections};
 use super::path::{Route, route};
 use super::response::{self, Answer, Reason};
 use super::stall::StallGuard;
@@ -53,6 +53,9 @@ const AGE_MAX: Duration = Duration::from_secs(300);
 const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// Requests with events whose bodies are read or wait for the disk.
 pub const POSTS_MAX: usize = 16;
+/// Requests that change alerts, silences or deployments, whose bodies are read or that wait for the
+/// disk.
+pub const CHANGES_MAX: usize = 8;
 /// Explanations that are computed at a time: each may read all records. People ask for one.
 const EXPLANATIONS_MAX: usize = 2;
 /// How often the end of the last connections is looked for.
@@ -90,6 +93,7 @@ pub async fn serve(
         published,
         access,
         posts: Arc::new(Semaphore::new(POSTS_MAX)),
+        changes: Arc::new(Semaphore::new(CHANGES_MAX)),
         explanations: Arc::new(Semaphore::new(EXPLANATIONS_MAX)),
         bodies: Bodies::default(),
     });
@@ -125,6 +129,8 @@ struct ServerState {
     access: AccessOptions,
     /// Places of requests with events.
     posts: Arc<Semaphore>,
+    /// Places of requests that change something.
+    changes: Arc<Semaphore>,
     /// Places of explanations.
     explanations: Arc<Semaphore>,
     /// Room for large responses.
@@ -142,7 +148,8 @@ fn accept(
     let refused = &state.published.http.refused;
     let Some(slot) = connections.admit(peer.ip(), Instant::now()) else {
         refused.fetch_add(1, Ordering::Relaxed);
-        crate::warn_limited!(%peer, open = CONNECTIONS_MAX, "http connection refused, all places are taken");
+        let (open, of_address) = connections.open(peer.ip());
+        crate::warn_limited!(%peer, open, of_address, "http connection refused, all places are taken");
         // Best effort: a fresh socket's buffer takes these bytes.
         let _ = stream.try_write(
             b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n",
@@ -267,9 +274,7 @@ async fn route_request(request: Request<Incoming>, state: &Arc<ServerState>) -> 
             take_events(request, topic, state).await.map(Either::Left)
         }
         (method, route) if alerts::changes(method, &route) => {
-            change_alert(request, route, published)
-                .await
-                .map(Either::Left)
+            change_alert(request, route, state).await.map(Either::Left)
         }
         (&Method::GET | &Method::HEAD, Route::Explanation(_)) => {
             let (method, uri) = (request.method().clone(), request.uri().clone());
@@ -315,11 +320,12 @@ fn takes_html(request: &Request<Incoming>) -> bool {
     accepted.is_some_and(|kinds| kinds.contains("text/html"))
 }
 
-/// Handles a request about alerts. The body is bounded; the response waits for the disk.
+/// Handles a request about alerts. The body is bounded; the response waits for the disk. Few
+/// requests do so at a time: slow bodies leave connections for probes.
 async fn change_alert(
     request: Request<Incoming>,
     route: Route,
-    published: &Arc<Published>,
+    state: &Arc<ServerState>,
 ) -> Answer {
     let method = request.method();
     let kind = request.headers().get(CONTENT_TYPE);
@@ -329,6 +335,9 @@ async fn change_alert(
         let what = "the body is not said to be JSON";
         return response::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, what, hint);
     }
+    let Ok(place) = Arc::clone(&state.changes).try_acquire_owned() else {
+        return alerts::busy();
+    };
     let body = Limited::new(request.into_body(), alerts::BODY_BYTES_MAX).collect();
     let body = match timeout(HEAD_WITHIN, body).await {
         Ok(Ok(body)) => body.to_bytes(),
@@ -342,8 +351,13 @@ async fn change_alert(
             return response::error(StatusCode::BAD_REQUEST, what, hint);
         }
     };
-    let theirs = Arc::clone(published);
-    blocking(move || alerts::change(&route, &body, &theirs)).await
+    let theirs = Arc::clone(&state.published);
+    // The work goes on if the client leaves, and so does its place.
+    blocking(move || {
+        let _place = place;
+        alerts::change(&route, &body, &theirs)
+    })
+    .await
 }
 
 /// Takes events. Few requests do so at a time, because their bodies are in memory.

@@ -4,16 +4,22 @@
 //! ```text
 //! miscalibrated   maps are fitted to the window's total and kept
 //! … slides …
-//! miscalibrated   the first window that begins where the fitted one ended: the kept maps are judged on
-//!                 its total; the result is kept, and maps of this window replace the fitted ones
+//! either          the first window that begins where the fitted one ended and has enough of each
+//!                 outcome: the kept maps are judged on its total, and the result is kept
+//! miscalibrated   the first such one that begins after the fitted window: its maps replace those
 //! calibrated      everything is dropped: the served scores need no map, or one is applied already
 //! ```
 //!
+//! "Either" is miscalibrated, or evaluated and undecided. A trial that waited for the next
+//! *miscalibrated* window would tell the gain of a window that was chosen because its error is
+//! large, and so too large a gain. What is left of that: where the first window is calibrated there
+//! is no trial.
+//!
 //! So maps are fitted and judged once per width of the window, not once per slide. The window on
 //! which maps are judged shares no event with the window to which they were fitted. No pane is kept
-//! for this: only the parameters are (at most 6 KiB per fit, two fits per window). An undecided
-//! window changes nothing. If the number of events of the fitted window doubles before the maps are
-//! judged, as happens while a stream is young, the fit is repeated.
+//! for this: only the parameters are (at most 6 KiB per fit, two fits per window). A window that
+//! was not evaluated changes nothing. If the number of events of the fitted window doubles before
+//! the maps are judged, as happens while a stream is young, the fit is repeated.
 //!
 //! A model with down-sampled negatives has no recalibration: its cells hold scores on another
 //! scale, to which a scorer cannot apply a map.
@@ -22,10 +28,11 @@
 //! snapshots. Outcomes that are revised later do not change what was fitted or judged before.
 
 use super::options::JudgeOptions;
-use super::verdict::Verdict;
+use super::verdict::{Undecided, Verdict};
 use crate::stats::evaluation::Sampling;
 use crate::stats::levels::Level;
-use crate::stats::recalibration::{Cut, Fits, Judgement, Map, Point};
+use crate::stats::recalibration::advice::EACH_MIN;
+use crate::stats::recalibration::{Advice, Cut, Fits, Judgement, Map, Point};
 use crate::stats::sums::Sums;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -57,7 +64,7 @@ pub struct Judged {
 /// The recalibration of one window. See the module.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recalibration {
-    /// Maps that wait for their trial.
+    /// The last maps. They wait for their trial, or for others in their place.
     pub fitted: Arc<Fitted>,
     /// The last trial.
     pub judged: Option<Arc<Judged>>,
@@ -84,17 +91,20 @@ impl Recalibration {
         options: &JudgeOptions,
         total: impl FnOnce() -> Result<Sums, E>,
     ) -> Result<Option<Arc<Recalibration>>, E> {
-        match window.verdict {
+        let bad = match window.verdict {
             Verdict::Calibrated => return Ok(None),
+            Verdict::Undecided(Undecided::Inconclusive | Undecided::FewOutcomes) => false,
             Verdict::Undecided(_) => return Ok(before.cloned()),
-            Verdict::Miscalibrated => {}
-        }
+            Verdict::Miscalibrated => true,
+        };
         if options.evaluation.sampling != Sampling::default() {
             return Ok(None);
         }
         let follows = before.is_some_and(|b| window.start_ms >= b.fitted.end_ms);
         let grown = before.is_some_and(|b| window.n >= b.fitted.fits.n.saturating_mul(2));
-        if before.is_some() && !follows && !grown {
+        let waits = follows && before.is_some_and(|b| !b.is_judged());
+        let fits = bad && (before.is_none() || follows || grown);
+        if !fits && (!waits || window.n < 2 * EACH_MIN) {
             return Ok(before.cloned());
         }
         let sums = total()?;
@@ -104,9 +114,14 @@ impl Recalibration {
         }
         let points = Point::of_cells(&Level::from_sums(&sums));
         let mut judged = before.and_then(|b| b.judged.clone());
-        if let Some(before) = before.filter(|_| follows) {
+        if let Some(before) = before.filter(|_| waits) {
             let (cut, wanted) = (Cut::Grid(sums.grid()), &options.evaluation);
             let found = Judgement::of(&before.fitted.fits, &points, &cut, wanted);
+            // Unless its maps are replaced, a fit waits for enough outcomes.
+            let found = found.filter(|j| fits || j.advice != Advice::TooFewToJudge);
+            if found.is_none() && !fits {
+                return Ok(Some(before.clone()));
+            }
             judged = found.map(|judgement| {
                 Arc::new(Judged {
                     fitted: before.fitted.clone(),
@@ -116,12 +131,22 @@ impl Recalibration {
                 })
             });
         }
-        let fitted = Arc::new(Fitted {
-            start_ms: window.start_ms,
-            end_ms: window.end_ms,
-            fits: Fits::of(&points),
-        });
+        let fitted = match before.filter(|_| !fits) {
+            Some(before) => before.fitted.clone(),
+            None => Arc::new(Fitted {
+                start_ms: window.start_ms,
+                end_ms: window.end_ms,
+                fits: Fits::of(&points),
+            }),
+        };
         Ok(Some(Arc::new(Recalibration { fitted, judged })))
+    }
+
+    /// Whether its maps had their trial.
+    fn is_judged(&self) -> bool {
+        let ends = |f: &Fitted| (f.start_ms, f.end_ms);
+        let judged = self.judged.as_ref();
+        judged.is_some_and(|j| ends(&j.fitted) == ends(&self.fitted))
     }
 
     /// The map that is advised, and the trial that says so.
@@ -152,7 +177,6 @@ fn fitted_bytes(f: &Fitted) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::Undecided;
     use crate::stats::axis::{Axis, Grid};
     use crate::window::sums_of;
 
@@ -203,6 +227,35 @@ mod tests {
         assert_eq!((judged.fitted.end_ms, judged.start_ms), (60, 60));
         assert!((map.rate(0.5) - 0.25).abs() < 0.05, "{map:?}");
         assert!(judged.judgement.original.ece_l2() > 0.1);
+    }
+
+    #[test]
+    fn maps_are_judged_once_on_the_first_window_whatever_is_shown_there() {
+        let first = step(None, window(0, Verdict::Miscalibrated));
+        let open = Verdict::Undecided(Undecided::Inconclusive);
+        // One that shares events with the fit says nothing, nor does one with few of an outcome.
+        assert_eq!(step(first.as_ref(), window(50, open)), first);
+        let few = Recalibration::step(
+            first.as_ref(),
+            window(60, open),
+            &JudgeOptions::plain(),
+            || total(250),
+        );
+        assert_eq!(few, Ok(first.clone()));
+        let next = step(first.as_ref(), window(60, open)).unwrap();
+        assert_eq!(Some(&next.fitted), first.as_ref().map(|f| &f.fitted));
+        let (_, judged) = next.advised().unwrap();
+        assert_eq!((judged.fitted.end_ms, judged.start_ms), (60, 60));
+        // A later window of either kind is no second trial; a miscalibrated one has new maps.
+        let undecided = Recalibration::step(
+            Some(&next),
+            window(70, open),
+            &JudgeOptions::plain(),
+            || Err("asked"),
+        );
+        assert_eq!(undecided, Ok(Some(next.clone())));
+        let later = step(Some(&next), window(80, Verdict::Miscalibrated)).unwrap();
+        assert_eq!((later.fitted.start_ms, &later.judged), (80, &next.judged));
     }
 
     #[test]

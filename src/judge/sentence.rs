@@ -298,10 +298,15 @@ mod tests {
     /// Four of 4000 outcomes are expected: few, whatever the weights.
     #[test]
     fn a_p_value_that_is_a_bound_says_so_where_outcomes_are_few() {
-        let all: Vec<_> = (0..4000).map(|i| (0.001, i % 1000 == 0, 2.0)).collect();
+        // Of one weight, p-values would be drawn.
+        let weight = |i: i32| if i % 2 == 0 { 2.0 } else { 2.5 };
+        let all: Vec<_> = (0..4000)
+            .map(|i| (0.001, i % 1000 == 0, weight(i)))
+            .collect();
         let e = evaluate_weighted(&all, &Options::default()).unwrap();
         assert!(score_numbers(&e).contains(", p ≤ "));
-        assert!(shown_of_scores(&e).starts_with("only 4.0 positives"));
+        // (Σwy/Σw)·(Σw)²/Σw² = 8/9000 · 9000²/20,500.
+        assert!(shown_of_scores(&e).starts_with("only 3.5 positives"));
         let all: Vec<_> = all.iter().map(|&(z, y, _)| (z, y)).collect();
         let e = evaluate_scores(&all, &Options::default()).unwrap();
         assert!(score_numbers(&e).contains(", p = "));

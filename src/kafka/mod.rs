@@ -52,7 +52,7 @@ pub use options::{
 pub use owned_record::OwnedRecord;
 pub use partition_ends::Hidden;
 pub use peer::Peer;
-pub use probe::{Probe, probe, probe_of_judge};
+pub use probe::{Probe, probe, probe_of_judge, probe_of_sink};
 pub use process_start::ProcessStart;
 pub use range::{Bound, Gap, OffsetBounds, Span, resolve};
 pub use range_reader::{RangeReader, Step};

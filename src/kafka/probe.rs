@@ -47,24 +47,51 @@ pub struct Probe {
     pub readable: bool,
 }
 
+/// What a client is to do with the topics of its options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// It reads them in a group, and writes to the topic of dead letters.
+    Read,
+    /// It asks for their ends.
+    Judge,
+    /// It writes to them.
+    Write,
+}
+
+impl Use {
+    /// The right that it needs on the topics, and the key that names them.
+    fn of_topics(self) -> (&'static str, &'static str) {
+        match self {
+            Use::Read => ("READ", "topics"),
+            Use::Judge => ("DESCRIBE", "topics"),
+            Use::Write => ("WRITE", "topic"),
+        }
+    }
+}
+
 /// Checks whether a consumer with these options would start, and may read. Takes at most about
 /// `timeout`. It joins no group and takes no record.
 pub fn probe(options: &KafkaOptions, timeout: Duration) -> Probe {
-    look(options, false, timeout)
+    look(options, Use::Read, timeout)
 }
 
 /// The same for a judge of what others count: it asks for the ends of the topics, reads and writes
 /// none of them, and does not use the group.
 pub fn probe_of_judge(options: &KafkaOptions, timeout: Duration) -> Probe {
-    look(options, true, timeout)
+    look(options, Use::Judge, timeout)
 }
 
-fn look(options: &KafkaOptions, judges: bool, timeout: Duration) -> Probe {
+/// The same for a sink that writes to the topics: it reads none of them and does not use the group.
+pub fn probe_of_sink(options: &KafkaOptions, timeout: Duration) -> Probe {
+    look(options, Use::Write, timeout)
+}
+
+fn look(options: &KafkaOptions, is_to: Use, timeout: Duration) -> Probe {
     let mut probe = Probe {
         readable: true,
         ..Probe::default()
     };
-    if let Err(problem) = try_metadata(options, judges, timeout, &mut probe) {
+    if let Err(problem) = try_metadata(options, is_to, timeout, &mut probe) {
         probe.problems.push(problem);
         probe.readable = false;
     }
@@ -73,7 +100,7 @@ fn look(options: &KafkaOptions, judges: bool, timeout: Duration) -> Probe {
 
 fn try_metadata(
     options: &KafkaOptions,
-    judges: bool,
+    is_to: Use,
     timeout: Duration,
     probe: &mut Probe,
 ) -> Result<(), KafkaError> {
@@ -89,10 +116,11 @@ fn try_metadata(
         let _ = client.poll(Duration::from_millis(200));
     }
     let start = Instant::now();
-    let read = options.topics.iter().map(|topic| (topic, "topics"));
-    let written = options.dead_letter.iter().filter(|_| !judges);
-    let wanted = read.chain(written.map(|topic| (topic, "dead_letter")));
-    for (topic, key) in wanted {
+    let of_topics = is_to.of_topics();
+    let topics = options.topics.iter().map(|topic| (topic, of_topics));
+    let written = options.dead_letter.iter().filter(|_| is_to == Use::Read);
+    let wanted = topics.chain(written.map(|topic| (topic, ("WRITE", "dead_letter"))));
+    for (topic, (right, key)) in wanted {
         let left = timeout
             .saturating_sub(start.elapsed())
             .max(Duration::from_millis(100));
@@ -106,11 +134,6 @@ fn try_metadata(
                     let detail =
                         error.map_or_else(|| "has no partitions".to_string(), |e| e.to_string());
                     probe.readable &= key != "topics";
-                    let right = match (key, judges) {
-                        ("topics", true) => "DESCRIBE",
-                        ("topics", false) => "READ",
-                        _ => "WRITE",
-                    };
                     let topic = topic.clone();
                     let denied = error == Some(RDKafkaErrorCode::TopicAuthorizationFailed);
                     probe.problems.push(match denied {
@@ -122,7 +145,7 @@ fn try_metadata(
             Err(error) => return Err(unreachable(&client, options, &error)),
         }
     }
-    if probe.readable && !judges {
+    if probe.readable && is_to == Use::Read {
         let until = start + timeout;
         probe.problems.extend(denied_group(&client, options, until));
         let topics = options.topics.iter();
@@ -205,6 +228,23 @@ fn reported(client: &BaseConsumer<Errors>, options: &KafkaOptions) -> Vec<KafkaE
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_missing_topic_of_a_sink_is_named_with_its_key() {
+        let (_mock, options) = crate::kafka::mock::broker("alerts");
+        let sink = |topic: &str| {
+            let topics = vec![topic.to_owned()];
+            let options = KafkaOptions {
+                topics,
+                ..options.clone()
+            };
+            probe_of_sink(&options, Duration::from_secs(30)).problems
+        };
+        assert!(sink("alerts").is_empty());
+        let problems = sink("other");
+        let problem = problems.first().expect("a problem").to_string();
+        assert!(problem.contains("correct `topic`"), "{problem}");
+    }
 
     #[test]
     fn an_option_that_librdkafka_does_not_know_is_named() {

@@ -18,7 +18,7 @@ use super::shard::{DeltaSink, Shard, ShardHolder, ShardUpkeep, ShardView};
 use super::snapshot::Snapshot;
 use super::watchdog::Watchdog;
 use crate::collect::join::{JoinState, JournalDelta, JournalError, SpillBackend};
-use crate::collect::{Counters, Pair, PairCounts, PartitionId};
+use crate::collect::{Counters, Pair, PairCounts, PartitionId, Passed, Wanted};
 use crate::judge::{
     AccountReport, Change, ComparisonReport, Plan, Runtime, StreamId, StreamReport, WindowJudgement,
 };
@@ -207,8 +207,8 @@ impl Engine {
     }
 
     /// See [`ShardUpkeep::tap`].
-    pub fn tap(&mut self, room: usize) -> (Vec<Pair>, u64) {
-        self.shard.upkeep().tap(room)
+    pub fn tap(&mut self, wanted: impl Into<Wanted>) -> (Vec<Pair>, Passed) {
+        self.shard.upkeep().tap(wanted.into())
     }
 
     /// Parts of the snapshot that the plan no longer fits, each with the reason.

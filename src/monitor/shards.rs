@@ -26,7 +26,7 @@ use super::monitor::{Monitor, MonitorView, comparisons};
 use super::shard::ShardView;
 use super::snapshot::VerdictState;
 use super::watchdog::{Frontier, Watchdog};
-use crate::collect::{Counters, Pair, PairCounts, PartitionId, SourceCounters};
+use crate::collect::{Counters, Pair, PairCounts, PartitionId, Passed, SourceCounters, Wanted};
 use crate::judge::{
     Change, ComparisonReport, Plan, Runtime, StreamId, StreamReport, WindowJudgement,
 };
@@ -386,13 +386,13 @@ impl Shards {
     }
 
     /// See [`ShardUpkeep::tap`](super::ShardUpkeep::tap).
-    pub fn tap(&mut self, room: usize) -> (Vec<Pair>, u64) {
-        let each = room.div_ceil(self.shards.len().max(1));
-        let (mut pairs, mut passed) = (Vec::new(), 0);
+    pub fn tap(&mut self, wanted: &Wanted) -> (Vec<Pair>, Passed) {
+        let each = wanted.share(self.shards.len());
+        let (mut pairs, mut passed) = (Vec::new(), Passed::default());
         for shard in &mut self.shards {
-            let (theirs, more) = shard.upkeep().tap(each);
+            let (theirs, more) = shard.upkeep().tap(each.clone());
             pairs.extend(theirs);
-            passed += more;
+            passed.add(more);
         }
         (pairs, passed)
     }

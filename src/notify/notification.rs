@@ -107,7 +107,7 @@ pub struct Notification {
     pub ece_upper: Option<f64>,
     /// Confidence of the interval.
     pub confidence: Option<f64>,
-    /// Smallest ℓ2-ECE that the test detects with 80 % power at this n.
+    /// ℓ2-ECE of the smallest change of all odds that the test detects with 80 % power at this n.
     pub detectable: Option<f64>,
     /// Tolerated ℓ2-ECE.
     pub tolerance: Option<f64>,

@@ -62,11 +62,21 @@ impl Cell {
 /// A text whose control characters are written out: names come from records, and a terminal obeys
 /// them.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    match text.contains(char::is_control) {
+    without(text, char::is_control)
+}
+
+/// The same of a text of several lines, whose line feeds and tabs stay.
+pub fn printable_lines(text: &str) -> Cow<'_, str> {
+    without(text, |c| c.is_control() && !matches!(c, '\n' | '\t'))
+}
+
+/// A text whose characters of one kind are written out.
+fn without(text: &str, kind: fn(char) -> bool) -> Cow<'_, str> {
+    match text.contains(kind) {
         false => Cow::Borrowed(text),
         true => text
             .chars()
-            .flat_map(|c| match c.is_control() {
+            .flat_map(|c| match kind(c) {
                 true => c.escape_default().collect::<Vec<char>>(),
                 false => vec![c],
             })
@@ -186,6 +196,14 @@ fn width(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn control_characters_are_written_out_and_lines_stay_where_there_are_several() {
+        let text = "a\x1b]0;b\x07\n\tc\u{9b}ü";
+        assert_eq!(printable(text), r"a\u{1b}]0;b\u{7}\n\tc\u{9b}ü");
+        let lines = "a\\u{1b}]0;b\\u{7}\n\tc\\u{9b}ü";
+        assert_eq!(printable_lines(text), lines);
+    }
 
     #[test]
     fn columns_stand_straight_with_and_without_colours() {

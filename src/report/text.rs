@@ -65,7 +65,7 @@ fn verdict(out: &mut String, e: &Evaluation) -> std::fmt::Result {
     if let Some(d) = e.detectable_ece_l2 {
         writeln!(
             out,
-            "a shift of the scores with an l2-ECE of {d:.4} would have been found with 80 % power"
+            "a change of all odds with an l2-ECE of {d:.4} would have been found with 80 % power"
         )?;
     }
     writeln!(out)

@@ -155,7 +155,7 @@ fn figures(e: &Evaluation, body: &mut String) {
     let its = format!("its {percent:.0} % interval, {} cells", i.cells);
     row(&its, range(i.lower, i.upper));
     let detectable = e.detectable_ece_l2.map_or("–".into(), number);
-    row("smallest detectable at this n", detectable);
+    row("ECE ℓ2 of a detectable change of odds", detectable);
     row("ECE ℓ2 tolerated", number(e.tolerance.tolerance));
     row("ECE ℓ1, plug-in", number(e.ece_l1));
     let decides = known(e.deciding_p_value(), e.bounded);

@@ -178,9 +178,12 @@ mod tests {
     }
 
     #[test]
-    fn few_outcomes_of_one_weight_are_said_to_be_few_and_promise_no_power() {
+    fn few_outcomes_of_near_weights_are_said_to_be_few_and_promise_no_power() {
         // Four of 4000 are expected.
-        let all: Vec<_> = (0..4000).map(|i| (0.001, i % 1000 == 0, 2.0)).collect();
+        let weight = |i: u32| f64::from(2 + i % 2);
+        let all: Vec<_> = (0..4000)
+            .map(|i| (0.001, i % 1000 == 0, weight(i)))
+            .collect();
         let e = evaluate_weighted(&all, &Options::default()).unwrap();
         assert!(e.combined.parts.iter().any(|p| p.part == Part::Smooth));
         assert!(e.bounded && e.detectable_ece_l2.is_none());

@@ -408,11 +408,12 @@ impl Sample<'_> {
         if o.decide_by == DecideBy::Combined {
             let parts: Vec<Part> = tests.combined.parts.iter().map(|p| p.part).collect();
             let form = (tests.form.as_ref()).filter(|_| parts.contains(&Part::Smooth))?;
-            return detectable::detectable_by_combination(form, o.tcal.alpha, &parts);
+            let finest = self.levels.finest();
+            return detectable::detectable_by_combination((form, finest), o.tcal.alpha, &parts);
         }
         tests.tcal.tested()?;
-        let (coarsest, scales) = (&self.levels.as_slice()[0], tests.tcal.scales);
-        detectable::detectable_ece_l2(coarsest, self.totals.n, o.tcal.alpha, scales)
+        let levels = self.levels.as_slice();
+        detectable::detectable_by_tcal(levels, o.tcal.alpha, tests.tcal.scales)
     }
 
     /// Whether the test that decides rejects, and its p-value.

@@ -4,9 +4,9 @@
 //! calibration error* (2024), Algorithm 1. With m cells, N_i events in cell i, n in all, U = y − z,
 //! and e_i, C_i the mean and variance of U in cell i:
 //!
-//! * T = (1/n) Σ_{N_i ≥ 2} [(ΣU)_i² − (ΣU²)_i]/(N_i − 1), equation (4): unbiased given the counts for
-//!   the squared error of the binned scores in cells of two events or more, so it may be negative; a
-//!   cell of one event says nothing.
+//! * T = (1/n) Σ_{N_i ≥ 2} [(ΣU)_i² − (ΣU²)_i]/(N_i − 1), equation (4): unbiased given the counts
+//!   for the squared error of the binned scores in cells of two events or more, so it may be
+//!   negative; a cell of one event says nothing.
 //! * σ̂₁² = Σ(N_i/n)e_i⁴ − (Σ(N_i/n)e_i²)² + 4Σ(N_i/n)e_i²C_i, equations (6), (7): n·var T off the
 //!   null.
 //!
@@ -16,10 +16,11 @@
 //! `contains_zero` is a flag of its own; it may hold beside a positive lower end, and the set is
 //! then {0} ∪ [lower, upper].
 //!
-//! With the conditional reach σ̂₁² is [guarded](Estimate::guarded) in cells of few outcomes, and cells
-//! of fewer than five events are joined with neighbours before there are ends ([`Level::joined`]):
-//! errors at sparse scores, as in the upper tail of a model of rare events, lie in cells of one
-//! event, of which T knows nothing. Sums by cluster are those of dyadic cells, which stay.
+//! With the conditional reach σ̂₁² is [guarded](Estimate::guarded) in cells of few outcomes, and
+//! cells of fewer than five events are joined with neighbours before there are ends
+//! ([`Level::joined`]): errors at sparse scores, as in the upper tail of a model of rare events,
+//! lie in cells of one event, and T knows nothing of these. Sums by cluster are those of dyadic
+//! cells, which stay.
 //!
 //! Which null: the paper's σ₀ takes the scores to fill the whole chamber evenly and is far too wide
 //! for rare events, where every V = z(1−z) is small. The conditional reach uses the exact three

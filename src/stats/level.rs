@@ -237,6 +237,63 @@ impl Level {
         Cow::Owned(self.squares().map(of).collect())
     }
 
+    /// The weight of all events, where it is the same up to 10⁻⁹ of Σw²·N; `None` where it is not.
+    pub(super) fn common_weight(&self) -> Option<f64> {
+        if !self.is_weighted() {
+            return Some(1.0);
+        }
+        let [sum, count] = [&self.occupied.n, &self.occupied.count].map(|column| total(column));
+        let squares: f64 = self.weights.iter().map(|w| w.w2).sum();
+        let apart = (squares * count - sum * sum).abs();
+        (sum > 0.0 && apart <= 1e-9 * sum * sum).then(|| sum / count)
+    }
+
+    /// The same events without their common weight.
+    pub(super) fn without_weight(&self, weight: f64) -> Level {
+        let mut occupied = Columns::default();
+        for c in self.occupied.iter() {
+            let powers: [f64; 6] = std::array::from_fn(|i| weight.powi(i as i32 + 1));
+            let [w, w2, w3, w4, _, w6] = powers;
+            occupied.push(LevelCell {
+                n: c.count,
+                y: (c.y / w).round(),
+                z: c.z / w,
+                u: c.u / w,
+                u2: c.u2 / w2,
+                v: c.v / w2,
+                v2: c.v2 / w4,
+                v3: c.v3 / w6,
+                mu3: c.mu3 / w3,
+                mu3_2: c.mu3_2 / w6,
+                ..c
+            });
+        }
+        Level {
+            cells: self.cells,
+            occupied,
+            weights: Vec::new(),
+        }
+    }
+
+    /// ΣwV of each cell, ΣV without weights; of weighted events with the mean V that Σw²V has.
+    pub(super) fn variance(&self) -> Cow<'_, [f64]> {
+        if !self.is_weighted() {
+            return Cow::Borrowed(&self.occupied.v);
+        }
+        let of = |(c, weights): (LevelCell, WeightMoments)| c.n * (c.v / weights.w2);
+        Cow::Owned(self.squares().map(of).collect())
+    }
+
+    /// ΣwV² over all cells, ΣV² without weights; of weighted events with the mean V of each cell.
+    pub(super) fn squared_variance(&self) -> f64 {
+        if !self.is_weighted() {
+            return total(&self.occupied.v2);
+        }
+        let variance = self.variance();
+        let cells = self.occupied.n.iter().zip(&*variance);
+        cells.map(|(n, v)| v * (v / n)).sum()
+    }
+
     /// As many outcomes of equal weight as ΣwU rests on, (Σw²V)²/Σw⁴V: ΣV without weights.
     pub(super) fn information(&self) -> f64 {
         let v = total(&self.occupied.v);
@@ -283,10 +340,10 @@ impl Level {
         }
     }
 
-    /// The level with cells of fewer than [`JOINED_BELOW`] events joined with neighbours: such cells
-    /// in a row with each other until they have as many, and where a row has too few with the
-    /// nearest cell beside it. Of weighted events (Σw)²/Σw² counts. By scores alone, so that outcomes
-    /// choose no cell.
+    /// The level with cells of fewer than [`JOINED_BELOW`] events joined with neighbours: such
+    /// cells in a row with each other until they have as many, and where a row has too few with the
+    /// nearest cell beside it. Of weighted events (Σw)²/Σw² counts. By scores alone, so that
+    /// outcomes choose no cell.
     pub(super) fn joined(&self) -> Cow<'_, Level> {
         let sizes: Vec<f64> = (self.squares().map(|(c, w)| c.n * (c.n / w.w2))).collect();
         if sizes.iter().all(|n| *n >= JOINED_BELOW) {

@@ -48,10 +48,6 @@ pub struct ScoreTest {
     pub p_value: f64,
 }
 
-/// Share of the mean variance of all events below which a shift leaves scores out: so near to 0 or
-/// 1 it shows only by outcomes that are all but impossible, and no normal law holds for those.
-const UNCERTAIN_MIN: f64 = 1e-3;
-
 /// Least effective number of outcomes behind a direction for its formula at α = .05.
 const EFFECTIVE_MIN: f64 = 2.0;
 
@@ -124,15 +120,13 @@ struct FormSums {
     information: [[f64; DIRECTIONS]; DIRECTIONS],
     g: [f64; DIRECTIONS],
     h: [f64; DIRECTIONS],
-    n: f64,
 }
 
 impl FormSums {
-    fn of(cells: &Columns, Logs { low, high }: &Logs) -> FormSums {
+    fn of(finest: &Level, Logs { low, high }: &Logs) -> FormSums {
         let mut sums = FormSums::default();
-        sums.add_information(&cells.v, (low, high));
-        sums.n = total(&cells.n);
-        sums.add_scores(cells, (low, high));
+        sums.add_information(&finest.occupied.v, (low, high));
+        sums.add_scores(&finest.occupied.u, &finest.variance(), (low, high));
         sums
     }
 
@@ -142,24 +136,20 @@ impl FormSums {
         Some(Quadratic {
             g: self.g,
             h: self.h,
-            n: self.n,
             ..form
         })
     }
 
     #[inline(never)]
-    fn add_scores(&mut self, cells: &Columns, (low, high): (&[f64], &[f64])) {
+    fn add_scores(&mut self, u: &[f64], variance: &[f64], (low, high): (&[f64], &[f64])) {
         let ([mut g0, mut g1, mut g2], [mut h0, mut h1, mut h2]) = (self.g, self.h);
-        let least = UNCERTAIN_MIN * self.information[0][0] / self.n;
-        let cells = cells.u.iter().zip(&cells.n).zip(&cells.v);
-        for ((((u, n), v), low), high) in cells.zip(low).zip(high) {
-            let n = if *v > least * n { *n } else { 0.0 };
+        for (((u, v), low), high) in u.iter().zip(variance).zip(low).zip(high) {
             g0 += u;
             g1 += u * low;
             g2 += u * -high;
-            h0 += n;
-            h1 += n * low;
-            h2 += n * -high;
+            h0 += v;
+            h1 += v * low;
+            h2 += v * -high;
         }
         (self.g, self.h) = ([g0, g1, g2], [h0, h1, h2]);
     }
@@ -196,9 +186,9 @@ pub(super) struct Quadratic {
     effective: [f64; DIRECTIONS],
     /// Σ U·b.
     g: [f64; DIRECTIONS],
-    /// Σ b over scores that are uncertain enough, and the number of all events.
+    /// ΣV·b (times w), to which g moves where all odds are e times what the scores say, to first
+    /// order.
     h: [f64; DIRECTIONS],
-    n: f64,
 }
 
 /// The forms of both score tests with the effective numbers of their rows.
@@ -215,7 +205,7 @@ impl Forms {
     pub fn of(finest: &Level) -> Option<Forms> {
         let cells = &finest.occupied;
         let logs = Logs::of(cells);
-        let sums = FormSums::of(cells, &logs);
+        let sums = FormSums::of(finest, &logs);
         let mut smooth = sums.form()?;
         let (information, g) = (sums.information, sums.g);
         let [[one, ..], [i10, i11, _], [i20, i21, i22]] = information;
@@ -296,8 +286,7 @@ const PIVOT_MIN: f64 = 1e-9;
 impl Quadratic {
     /// The form for the scores of these cells; `None` without variance.
     pub fn of(finest: &Level) -> Option<Quadratic> {
-        let cells = &finest.occupied;
-        FormSums::of(cells, &Logs::of(cells)).form()
+        FormSums::of(finest, &Logs::of(&finest.occupied)).form()
     }
 
     /// The score test of the sample.
@@ -336,7 +325,6 @@ impl Quadratic {
             effective: [f64::INFINITY; DIRECTIONS],
             g: [0.0; DIRECTIONS],
             h: [0.0; DIRECTIONS],
-            n: 0.0,
         };
         // Gram–Schmidt in the metric of the information: each row is orthonormal to those before.
         let mut left: Vec<usize> = (0..DIRECTIONS).collect();
@@ -402,10 +390,10 @@ impl Quadratic {
         rows.take(self.rank as usize)
     }
 
-    /// The noncentrality for each unit of the squared ℓ2-ECE of an error that is the same at every
-    /// score, but for those near 0 and 1 ([`UNCERTAIN_MIN`]), which have none.
-    pub fn of_shift(&self) -> f64 {
-        self.of_score(&self.h) * (self.n / self.h[0])
+    /// The noncentrality of a change of all log-odds for each unit of its square, to first order;
+    /// without weights ΣV, since the row of the constant alone sees it.
+    pub fn of_odds(&self) -> f64 {
+        self.of_score(&self.h)
     }
 
     /// The statistic of the score g.

@@ -167,6 +167,19 @@ fn frame(entry: &HistoryEntry, out: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
+/// How many bytes of a file a start cannot read: torn, damaged, or of another format.
+pub fn unread(bytes: &[u8]) -> u64 {
+    let Some(frames) = bytes.strip_prefix(MAGIC) else {
+        return bytes.len() as u64;
+    };
+    let (mut at, mut sound) = (0, 0);
+    while let Some((entry, end)) = next(frames, at) {
+        sound += if entry.is_some() { end - at } else { 0 };
+        at = end;
+    }
+    (frames.len() - sound) as u64
+}
+
 /// Reads the sound frames; answers where the last of them ends, and how many bytes they have.
 fn read(frames: &[u8], history: &History) -> (usize, usize) {
     let (mut at, mut end, mut bytes) = (0, 0, 0);

@@ -8,6 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::collect::{Passed, Wanted};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// Lines buffered for a slow listener.
@@ -69,26 +70,40 @@ impl Taps {
         all.len()
     }
 
-    /// Number of pairs that listeners can use until the next offer, `seconds` from now; 0 without
-    /// listeners.
-    pub fn wanted(&self, seconds: f64) -> usize {
+    /// Number of pairs that listeners can use until the next offer, `seconds` from now, of any
+    /// model and of single ones; none without listeners.
+    pub fn wanted(&self, seconds: f64) -> Wanted {
         let mut all = self.lock();
         all.retain(|l| !l.lines.is_closed());
-        let most = all.iter().map(|l| {
-            // A listener to one model uses only a part of the pairs.
-            let share = if l.model.is_some() { 10.0 } else { 1.0 };
-            (f64::from(l.rate) * seconds * share).ceil() as usize
-        });
-        most.max().unwrap_or(0)
+        let mut wanted = Wanted::default();
+        for listener in all.iter() {
+            let most = (f64::from(listener.rate) * seconds).ceil() as usize;
+            let models = &mut wanted.models;
+            let room = match &listener.model {
+                None => &mut wanted.any,
+                Some(model) => match models.iter().position(|(m, _)| m == model) {
+                    Some(i) => &mut models[i].1,
+                    None => {
+                        models.push((model.clone(), most));
+                        continue;
+                    }
+                },
+            };
+            *room = most.max(*room);
+        }
+        wanted
     }
 
     /// Offers pairs, each with its model and its line. `passed` more were not tapped.
-    pub fn offer(&self, pairs: &[(String, String)], passed: u64, seconds: f64) {
+    pub fn offer(&self, pairs: &[(String, String)], passed: &Passed, seconds: f64) {
         for listener in self.lock().iter_mut() {
             let most = f64::from(listener.rate);
             listener.tokens = (listener.tokens + most * seconds).min(most);
             let before = listener.missed;
-            listener.missed += passed;
+            listener.missed += match &listener.model {
+                None => passed.all,
+                Some(model) => passed.models.get(model).copied().unwrap_or(0),
+            };
             for (model, line) in pairs {
                 if listener.model.as_ref().is_none_or(|m| m == model) {
                     listener.offer(line);
@@ -138,24 +153,35 @@ mod tests {
     #[test]
     fn a_listener_gets_its_rate_and_the_number_it_missed() {
         let taps = Taps::default();
-        assert_eq!(taps.wanted(0.1), 0);
+        assert!(taps.wanted(0.1).is_empty());
         let mut slow = taps.listen(None, 20).expect("room");
         let mut one = taps.listen(Some("b".to_owned()), 1000).expect("room");
-        assert!(taps.wanted(0.1) >= 2);
+        let wanted = taps.wanted(0.1);
+        assert_eq!(
+            (wanted.any, &*wanted.models),
+            (2, &[("b".to_owned(), 100)][..])
+        );
+        let passed = |all: u64, of_b: u64| Passed {
+            all,
+            models: [("b".to_owned(), of_b)].into(),
+        };
         let pair = |m: &str| (m.to_owned(), format!("{m}\n"));
-        taps.offer(&[pair("a"), pair("a"), pair("b")], 5, 0.1);
+        taps.offer(&[pair("a"), pair("a"), pair("b")], &passed(5, 0), 0.1);
         assert_eq!(slow.try_recv().expect("a"), "a\n");
         assert_eq!(slow.try_recv().expect("a"), "a\n");
         assert!(slow.try_recv().is_err(), "said once a second");
         assert_eq!(one.try_recv().expect("b"), "b\n");
         for _ in 0..4 {
-            taps.offer(&[], 1, 0.25);
+            taps.offer(&[], &passed(1, 0), 0.25);
         }
         assert_eq!(slow.try_recv().expect("missed"), "{\"missed\":10}\n");
         assert!(slow.try_recv().is_err());
+        assert!(one.try_recv().is_err(), "it missed no pair of its model");
+        taps.offer(&[], &passed(3, 2), 1.0);
+        assert_eq!(one.try_recv().expect("missed"), "{\"missed\":2}\n");
         drop((slow, one));
-        assert_eq!((taps.listeners(), taps.wanted(0.1)), (0, 0));
-        assert_eq!(taps.missed(), 6 + 5 + 2 * 4);
+        assert_eq!((taps.listeners(), taps.wanted(0.1).is_empty()), (0, true));
+        assert_eq!(taps.missed(), 6 + 4 + 3 + 2);
     }
 
     #[test]
@@ -166,7 +192,7 @@ mod tests {
             let pairs: Vec<(String, String)> = (0..1000)
                 .map(|i| (String::new(), format!("{i}\n")))
                 .collect();
-            taps.offer(&pairs, 0, 1.0);
+            taps.offer(&pairs, &Passed::default(), 1.0);
         }
         let all: Vec<_> = (1..LISTENERS_MAX).map(|_| taps.listen(None, 1)).collect();
         assert!(all.iter().all(Option::is_some) && taps.listen(None, 1).is_none());

@@ -15,7 +15,9 @@ use super::migrations::Migrations;
 use super::options::with_beat;
 use crate::app::outputs::snapshots::Written;
 use crate::collect::join::{JoinPlan, SpillError, WrongPartition, wrong_partitions};
-use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionId, PartitionState};
+use crate::collect::{
+    Counters, Origin, Pair, PairCounts, PartitionId, PartitionState, Passed, Wanted,
+};
 use crate::judge::{
     AccountReport, Change, ComparisonReport, StreamId, StreamReport, WindowJudgement,
 };
@@ -347,11 +349,12 @@ impl Topology {
     }
 
     /// See [`Engine::tap`].
-    pub fn tap(&mut self, room: usize) -> (Vec<Pair>, u64) {
+    pub fn tap(&mut self, wanted: Wanted) -> (Vec<Pair>, Passed) {
         match self {
-            Topology::Single(engine) => engine.tap(room),
-            Topology::Sharded(m) => m.shards_mut().tap(room),
-            Topology::Judges(_) => (Vec::new(), 0),
+            Topology::Single(engine) => engine.tap(wanted),
+            Topology::Sharded(m) => m.shards_mut().tap(&wanted),
+            // The server refuses to tap a judge.
+            Topology::Judges(_) => (Vec::new(), Passed::default()),
         }
     }
 

@@ -15,8 +15,9 @@ use super::EventLogs;
 use crate::app::clock;
 use crate::app::error::AppError;
 use crate::app::ingest::record::{decoder_of, prepare};
+use crate::collect::Reason;
 use crate::config::{Config, Input};
-use crate::decode::{Raw, Rejection, SourceDecoder};
+use crate::decode::{Content, DecodeOptions, PredictionField, Raw, Rejection, SourceDecoder};
 use crate::store::event_log::{EventLog, Refusal};
 use crate::telemetry::control::{EventAnswer, EventFault, EventPost};
 
@@ -34,6 +35,8 @@ struct Topic {
     /// Its number within the source.
     number: u16,
     decoder: Arc<Mutex<SourceDecoder>>,
+    /// How many classes a prediction of the source has, if the configuration says.
+    classes: Option<u32>,
     log: Arc<EventLog>,
 }
 
@@ -49,6 +52,7 @@ impl Intake {
                         name: name.clone(),
                         number,
                         decoder: Arc::clone(&decoder),
+                        classes: classes(&source.decode),
                         log: Arc::clone(log),
                     });
                 }
@@ -132,7 +136,7 @@ impl Topic {
                 timestamp_ms: Some(clock::now_ms()),
                 headers: &(),
             };
-            if let Err(rejection) = check(&mut decoder, self.number, &raw) {
+            if let Err(rejection) = check(&mut decoder, (self.number, self.classes), &raw) {
                 faults.push(EventFault {
                     event: i,
                     reason: rejection.reason.as_str(),
@@ -144,13 +148,46 @@ impl Topic {
     }
 }
 
+/// How many classes a prediction has, if the fields of its source say.
+fn classes(fields: &DecodeOptions) -> Option<u32> {
+    match (&fields.prediction, fields.classes.len()) {
+        (PredictionField::Score(_), _) => Some(2),
+        (_, 0) => None,
+        (_, n) => u32::try_from(n).ok(),
+    }
+}
+
+/// An outcome that fits no prediction of so many classes.
+fn foreign(content: &Content<'_>, classes: Option<u32>) -> Option<Rejection> {
+    let (Content::Outcome(record), Some(classes)) = (content, classes) else {
+        return None;
+    };
+    let class = record.outcome.class();
+    (class >= classes).then(|| Rejection {
+        reason: Reason::UnknownClass,
+        detail: format!(
+            "the outcome is class {class}, and predictions of this source have the classes 0 to {}; correct the \
+             outcome, or say what it means in `outcome_map`",
+            classes.saturating_sub(1)
+        ),
+    })
+}
+
 /// Decodes a record for its first rejection.
-fn check(decoder: &mut SourceDecoder, topic: u16, raw: &Raw<'_>) -> Result<(), Rejection> {
+fn check(
+    decoder: &mut SourceDecoder,
+    (topic, classes): (u16, Option<u32>),
+    raw: &Raw<'_>,
+) -> Result<(), Rejection> {
     prepare(decoder, (topic, raw.payload), None, |_, _| {})?;
     let mut first = Ok(());
     decoder.decode(topic, raw, |_, decoded| {
-        if let (Ok(()), Err(rejection)) = (&first, decoded) {
-            first = Err(rejection.clone());
+        let fault = match decoded {
+            Ok(content) => foreign(content, classes),
+            Err(rejection) => Some(rejection.clone()),
+        };
+        if let (Ok(()), Some(rejection)) = (&first, fault) {
+            first = Err(rejection);
         }
     });
     first
@@ -201,6 +238,8 @@ fn digest(body: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collect::OutcomeRecord;
+    use crate::stats::view::Outcome;
 
     fn events(body: &str, lines: bool) -> Result<Vec<String>, String> {
         let post = EventPost {
@@ -211,6 +250,23 @@ mod tests {
             body: body.as_bytes().to_vec(),
         };
         split(&post).map(|all| all.into_iter().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn an_outcome_of_a_class_that_no_prediction_has_is_rejected() {
+        let outcome = |class| {
+            Content::Outcome(OutcomeRecord {
+                model: None,
+                id: b"a",
+                time_ms: 0,
+                arrival_ms: None,
+                outcome: Outcome::Class(class),
+            })
+        };
+        let two = classes(&DecodeOptions::default());
+        let rejected = foreign(&outcome(7), two).expect("there is no such class");
+        assert_eq!(rejected.reason, Reason::UnknownClass);
+        assert!(foreign(&outcome(1), two).is_none() && foreign(&outcome(7), None).is_none());
     }
 
     #[test]

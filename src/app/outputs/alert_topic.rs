@@ -13,8 +13,13 @@ pub fn topic_sink(
     };
     let topic = Topic::new(kafka, &sink.address, sink.timeout);
     let topic = topic.map_err(|e| format!("sink {}: {e}", sink.name))?;
+    let name = sink.address.clone();
     Ok(Some(Box::new(move |key: &str, body: &str| {
-        let (partition, offset) = topic.write(key, body)?;
+        let (partition, offset) = topic.write(key, body).map_err(|why| {
+            format!(
+                "topic `{name}`: {why}; check that the topic exists and that this user may write to it"
+            )
+        })?;
         Ok(format!("partition {partition}, offset {offset}"))
     })))
 }

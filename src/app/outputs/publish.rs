@@ -12,7 +12,7 @@ use crate::app::clock;
 use crate::app::cluster::topology::Topology;
 use crate::app::ingest::consumer::SourceConsumer;
 use crate::collect::join::WrongPartition;
-use crate::collect::{Counters, Origin, Pair, PartitionState};
+use crate::collect::{Counters, Origin, Pair, PartitionState, Passed};
 use crate::judge::{Change, Plan, Step, StreamId, StreamReport, WindowJudgement};
 use crate::kafka::Partition;
 use crate::registry::RequestCounts;
@@ -173,7 +173,7 @@ fn checkpoints(engine: &Topology) -> Option<CheckpointFacts> {
 }
 
 /// Offers pairs to the clients of the tap, one JSON line each.
-pub fn pairs(published: &Published, pairs: &[Pair], passed: u64, seconds: f64) {
+pub fn pairs(published: &Published, pairs: &[Pair], passed: &Passed, seconds: f64) {
     let line = |p: &Pair| {
         let scores: serde_json::Map<String, Value> = p
             .scores

@@ -10,9 +10,10 @@ use crate::app::cluster::judge_topic::{judge_topic, unsuitable};
 use crate::config::{Config, Input, SourceOptions, Verdicts};
 use crate::decode::Format;
 use crate::http::client::Server;
-use crate::kafka::{self, StateTopic, Truncated};
+use crate::kafka::{self, KafkaError, KafkaOptions, StateTopic, Truncated};
 use crate::monitor::Snapshot;
 use crate::monitor::restore::Fit;
+use crate::notify::{Kind, SinkOptions};
 use crate::registry::RegistryOptions;
 use crate::store::{self, FormatError, StoreError, checkpoint::CHUNK_BYTES};
 
@@ -38,6 +39,7 @@ pub(super) fn look(config: &Config, timeout: Duration) -> Found {
         let found = found.map(|f| f.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         found.collect()
     });
+    let sinks = sinks(config, timeout);
     let registry = registry(config, timeout);
     let unread = probed.iter().filter_map(|p| {
         let why = unread(p.source, p.readable, registry.is_none())?;
@@ -46,6 +48,7 @@ pub(super) fn look(config: &Config, timeout: Duration) -> Found {
     let unreadable = unread.collect();
     let mut faults: Vec<String> = probed.into_iter().flat_map(|p| p.faults).collect();
     faults.dedup();
+    faults.extend(sinks);
     // First: what the client says of such a file does not name it.
     faults.splice(0..0, config.unreadable_files());
     faults.extend(registry);
@@ -179,6 +182,34 @@ fn brokers(source: &SourceOptions, judges: bool, timeout: Duration) -> Probed<'_
         faults,
         readable: probe.readable,
     }
+}
+
+/// What the brokers say of the topics that receive alerts.
+fn sinks(config: &Config, timeout: Duration) -> Vec<String> {
+    let mut sources = config.sources.iter();
+    let Some(source) = sources.find(|s| s.input == Input::Kafka) else {
+        return Vec::new();
+    };
+    if config.state.topic.is_some() && config.state.verdicts == Verdicts::None {
+        // Another process notifies.
+        return Vec::new();
+    }
+    let written = config.notify.sinks.iter();
+    let written = written.filter(|sink| sink.kind == Kind::Kafka && !sink.dry_run);
+    let ask = |sink: &SinkOptions| {
+        let options = KafkaOptions {
+            topics: vec![sink.address.clone()],
+            ..source.kafka.clone()
+        };
+        let problems = kafka::probe_of_sink(&options, timeout).problems.into_iter();
+        // What else is wrong, the sources have said.
+        let of_topic =
+            |e: &KafkaError| matches!(e, KafkaError::Topic { .. } | KafkaError::Denied { .. });
+        let problems = problems.filter(of_topic);
+        let named = problems.map(|e| format!("sink {}: {}", sink.name, e.ended()));
+        named.collect::<Vec<String>>()
+    };
+    written.flat_map(ask).collect()
 }
 
 /// What is wrong with the topics that keep state and exist; a missing one is created at the start.

@@ -4,16 +4,16 @@ use super::Collector;
 use crate::collect::event::{Disposition, Event, OutcomeRecord};
 use crate::collect::join::Key;
 use crate::collect::shape::project;
-use crate::collect::tap::{Pair, Tap};
+use crate::collect::tap::{Pair, Passed, Tap, Wanted};
 use crate::stats::fixed::Scored;
 
 impl Collector {
     /// Gives room for so many pairs until the next call, or closes the tap with none. Returns what
-    /// was taken, and how many pairs passed without.
-    pub fn tap(&mut self, room: usize) -> (Vec<Pair>, u64) {
+    /// was taken, and how many wanted pairs passed without.
+    pub fn tap(&mut self, wanted: Wanted) -> (Vec<Pair>, Passed) {
         let full = self.tap.take().map(|tap| *tap).unwrap_or_default();
-        if room > 0 {
-            self.tap = Some(Box::new(Tap::new(room)));
+        if !wanted.is_empty() {
+            self.tap = Some(Box::new(Tap::new(wanted)));
         }
         full.into_pairs()
     }
@@ -24,7 +24,7 @@ impl Collector {
         let Some(mut tap) = self.tap.take() else {
             return;
         };
-        tap.take(|| {
+        tap.take(event.model, || {
             let (stream, outcome) = (self.streams.get(slot)?, event.outcome?);
             let shape = &self.models[stream.model];
             let mut seen = Vec::new();
@@ -86,8 +86,10 @@ impl Collector {
             if ours.is_some_and(|(time_ms, class)| !held.has(time_ms, class)) {
                 continue;
             }
-            tap.take(|| {
-                let stream = self.streams.get(held.slot as usize)?;
+            let Some(stream) = self.streams.get(held.slot as usize) else {
+                continue;
+            };
+            tap.take(stream.key.model(), || {
                 let views = self.models[stream.model].views.iter().copied();
                 // One that came late is kept with less than its time.
                 let (outcome_ms, outcome) = ours.or(held.outcome)?;

@@ -1,40 +1,20 @@
 //! A file of CSV with a header.
 
 use super::super::headers::{lacking, not_a_table};
-use super::super::line_ends::LineEnds;
-use super::super::options::{DecodeOptions, OutcomeOptions, RECORD_BYTES_MAX};
-use super::super::quotes::{LEFT_OPEN, Quotes};
+use super::super::options::{DecodeOptions, OutcomeOptions};
+use super::super::quotes::LEFT_OPEN;
 use super::super::rejection::Rejection;
+use super::super::row_limit::RowLimit;
 use super::super::scores_error::{NOT_UTF8, broken};
 use super::super::value::Value;
 use super::places::Places;
 use super::row::{FileError, Row, Rows, failed};
 use crate::collect::Reason;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::Path;
 
-/// A reader that ends a row that is too long: an open quote would take in the rest of the file.
-struct RowLimit {
-    input: Quotes<LineEnds<Box<dyn Read>>>,
-    /// Bytes since the row began. The reader above it takes blocks of 8 KiB, so this is about.
-    taken: usize,
-}
-
-impl Read for RowLimit {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.taken > RECORD_BYTES_MAX {
-            return Err(io::Error::other(format!(
-                "a row of more than {RECORD_BYTES_MAX} bytes; is a quote open?"
-            )));
-        }
-        let n = self.input.read(buffer)?;
-        self.taken += n;
-        Ok(n)
-    }
-}
-
 pub(super) struct Csv {
-    input: csv::Reader<RowLimit>,
+    input: csv::Reader<RowLimit<Box<dyn Read>>>,
     row: csv::StringRecord,
     /// Columns of the header.
     width: usize,
@@ -52,9 +32,8 @@ impl Csv {
         events: Option<&DecodeOptions>,
         outcomes: Option<&OutcomeOptions>,
     ) -> Result<Csv, FileError> {
-        let input = Quotes::new(LineEnds::new(input));
-        let input = RowLimit { input, taken: 0 };
-        let mut input = csv::ReaderBuilder::new().flexible(true).from_reader(input);
+        let mut builder = csv::ReaderBuilder::new();
+        let mut input = builder.flexible(true).from_reader(RowLimit::new(input));
         let header = match input.headers() {
             Ok(header) => header.clone(),
             Err(e) => {
@@ -62,7 +41,7 @@ impl Csv {
                 return Err(FileError::Io(why.to_string()));
             }
         };
-        if input.get_ref().input.left_open() {
+        if input.get_ref().left_open() {
             return Err(failed(path, 1, &LEFT_OPEN));
         }
         let mut twice = None;
@@ -98,9 +77,9 @@ impl Csv {
 impl Rows for Csv {
     fn advance(&mut self, path: &Path) -> Result<bool, FileError> {
         let line = self.input.position().line();
-        self.input.get_mut().taken = 0;
+        self.input.get_mut().begin_row();
         let read = self.input.read_record(&mut self.row);
-        if self.input.get_ref().input.left_open() {
+        if self.input.get_ref().left_open() {
             let line = self.row.position().map_or(line, csv::Position::line);
             return Err(failed(path, line, &LEFT_OPEN));
         }

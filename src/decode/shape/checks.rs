@@ -333,7 +333,7 @@ fn check_json(cell: &str, first: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::options::DecodeOptions;
+    use super::super::super::options::{DecodeOptions, TimeField, TimeUnit};
     use super::super::super::path::Paths;
     use super::*;
 
@@ -350,6 +350,29 @@ mod tests {
         assert_eq!(rejected.reason, Reason::BadOutcome);
         assert_eq!(said(" TRUE "), Ok(Some(1)));
         assert_eq!(said("1.0"), Ok(Some(1)));
+    }
+
+    #[test]
+    fn a_time_that_is_empty_or_of_the_broker_has_a_remedy_that_fits() {
+        let detail = |time: Option<TimeField>, arrival_ms: i64| {
+            let options = DecodeOptions {
+                time,
+                ..DecodeOptions::default()
+            };
+            let shape = Shape::new(&options, &mut Paths::new()).expect("a shape");
+            let values = |_: usize| Value::Cell("");
+            shape.time(&values, Some(arrival_ms)).expect_err("no time")
+        };
+        let field = TimeField {
+            path: "at".into(),
+            unit: TimeUnit::Rfc3339,
+            zone_s: None,
+        };
+        let empty = detail(Some(field), 0).detail;
+        assert_eq!(empty, "field `at` is empty; give each event its time");
+        let early = detail(None, 1).detail;
+        assert!(early.starts_with("the Kafka timestamp is 1 ms"), "{early}");
+        assert!(!early.contains("time_unit"), "{early}");
     }
 
     #[test]

@@ -30,7 +30,7 @@ fn recalibration_maps(path: &str, window: &WindowReport, body: &mut String) {
     let words = match &recalibration.judged {
         Some(j) => recalibration::words(&j.judgement, &j.fitted.fits),
         None => format!(
-            "maps were fitted to the window that ends at {} UTC and will be tried on the next miscalibrated window after it",
+            "maps were fitted to the window that ends at {} UTC and will be tried on the first window after it that is not calibrated",
             clock(recalibration.fitted.end_ms)
         ),
     };

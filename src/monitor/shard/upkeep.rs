@@ -1,8 +1,8 @@
 //! What the holder of a shard does with it, besides giving it records.
 
 use super::{DeltaSink, Shard};
-use crate::collect::Pair;
 use crate::collect::join::{JournalDelta, SpillBackend};
+use crate::collect::{Pair, Passed, Wanted};
 use std::sync::Arc;
 
 /// See the module.
@@ -48,8 +48,8 @@ impl ShardUpkeep<'_> {
 
     /// Gives room for so many pairs of prediction and outcome until the next call; see
     /// [`Collector::tap`](crate::collect::Collector::tap).
-    pub fn tap(&mut self, room: usize) -> (Vec<Pair>, u64) {
-        self.0.collector.tap(room)
+    pub fn tap(&mut self, wanted: Wanted) -> (Vec<Pair>, Passed) {
+        self.0.collector.tap(wanted)
     }
 
     /// See [`Collector::hold_ahead`](crate::collect::collector::Collector::hold_ahead).

@@ -118,7 +118,7 @@ fn verdict(e: &Evaluation, sample: &Sample<'_>) -> String {
     if let Some(d) = e.detectable_ece_l2 {
         let _ = write!(
             out,
-            "<p class=sub>With so many events a shift of the scores with an l2-ECE of {} is found with 80 % power.</p>",
+            "<p class=sub>With so many events a change of all odds with an l2-ECE of {} is found with 80 % power.</p>",
             number(d)
         );
     }

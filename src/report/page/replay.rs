@@ -184,9 +184,8 @@ fn further(window: &WindowReport) -> String {
     if let Some(r) = window.recalibration.as_deref() {
         let words = match &r.judged {
             Some(j) => crate::report::recalibration::words(&j.judgement, &j.fitted.fits),
-            None => {
-                "maps wait for the next miscalibrated window, on which they are tried".to_owned()
-            }
+            None => "maps wait for the next window that is not calibrated, on which they are tried"
+                .to_owned(),
         };
         let _ = write!(out, "<p class=words>Recalibration: {}.</p>", escape(&words));
         if let Some((map, _)) = r.advised() {

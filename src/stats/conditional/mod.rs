@@ -45,9 +45,10 @@
 //! evaluation by formulas.
 //!
 //! The criterion depends on the scores alone, so choosing by it costs no validity. All statistics
-//! are drawn together ([`draw`]), so joint p-values are exact too. Weighted events cannot be drawn
-//! from cells: levels without the shape and directions without the outcomes are left out, and below
-//! the least information, then (Σw²V)²/Σw⁴V, nothing is tested.
+//! are drawn together ([`draw`]), so joint p-values are exact too. Events of one common weight are
+//! drawn as if they had none. Events of several weights cannot be drawn from cells: levels without
+//! the shape and directions without the outcomes are left out, and below the least information,
+//! then (Σw²V)²/Σw⁴V, nothing is tested.
 
 mod draw;
 pub(crate) mod hits;
@@ -145,19 +146,29 @@ impl Null {
     /// The null for the levels with these terms.
     pub fn of(terms: Vec<LevelTerms>, asked: &Asked<'_>) -> Null {
         let leaves = asked.leaves;
-        let n = total(&leaves.occupied.n);
         let information = leaves.information();
         let trusted: Vec<bool> = terms.iter().map(|p| trusts(&p.moments)).collect();
         let silent = |p: &LevelTerms| p.moments.variance <= 0.0;
         let sound = terms.iter().zip(&trusted).all(|(p, &t)| t || silent(p));
         let weak = asked.effective < needed(asked.alpha, asked.family)
             && information * replicates(asked.alpha) as f64 <= HITS_MAX;
-        let draws = !leaves.is_weighted()
+        let weight = leaves.common_weight();
+        let draws = weight.is_some()
             && information > 0.0
             && (information < INFORMATION_MIN
                 || ((!sound || weak) && information <= INFORMATION_DRAWN));
-        let draw =
-            |count: usize| Drawn::of(leaves, asked.levels, asked.interval, count, asked.seed);
+        let plain = |level: &'_ Level| match weight {
+            Some(weight) if draws && level.is_weighted() => Some(level.without_weight(weight)),
+            _ => None,
+        };
+        let own = plain(leaves);
+        let leaves = own.as_ref().unwrap_or(leaves);
+        let n = total(&leaves.occupied.n);
+        let levels: Option<Vec<Level>> = asked.levels.iter().map(plain).collect();
+        let levels = levels.as_deref().unwrap_or(asked.levels);
+        let interval = asked.interval.and_then(plain);
+        let interval = interval.as_ref().or(asked.interval);
+        let draw = |count: usize| Drawn::of(leaves, levels, interval, count, asked.seed);
         let drawn = draws.then(|| {
             let first = replicates(asked.alpha.max(FIRST));
             let mut drawn = draw(first);

@@ -48,6 +48,39 @@ fn rare_scores_keep_a_small_level() {
     assert!(drawn(&in_family, &mut rng) && !drawn(&at(0.05), &mut rng));
 }
 
+/// A weight that is the same for all events says nothing, and changes no p-value.
+#[test]
+fn one_common_weight_is_none() {
+    let mut rng = Rng::new(23);
+    let scores: Vec<f64> = (0..300).map(|_| 0.03 * rng.uniform() + 1e-9).collect();
+    let o = Options::default();
+    for (weight, k) in [(2.0, 1.0), (0.3, 3.0), (7.7, 3.0)] {
+        let mut rejected = 0;
+        for _ in 0..40 {
+            let truth = scores.iter().map(|&z| (z, rng.uniform() < k * z));
+            let plain: Vec<(f64, bool)> = truth.collect();
+            let weighted: Vec<WeightedEvent> = plain.iter().map(|&(z, y)| (z, y, weight)).collect();
+            let a = evaluate_scores(&plain, &o).unwrap();
+            let b = evaluate_weighted(&weighted, &o).unwrap();
+            assert!(a.combined.replicates.is_some() && !b.bounded);
+            assert_eq!(a.tcal.p_value, b.tcal.p_value);
+            assert_eq!(a.smooth.map(|s| s.p_value), b.smooth.map(|s| s.p_value));
+            assert_eq!(a.ks.p_value, b.ks.p_value);
+            rejected += u32::from(b.reject);
+        }
+        // Three times the odds are found in most sets.
+        assert_eq!(rejected > 20, k > 1.0, "{weight}: {rejected}");
+    }
+    // Weights that differ are drawn by nothing.
+    let sample: Vec<WeightedEvent> = (scores.iter().enumerate())
+        .map(|(i, &z)| (z, rng.uniform() < z, 1.0 + 0.1 * (i % 2) as f64))
+        .collect();
+    assert_eq!(
+        evaluate_weighted(&sample, &o).unwrap().combined.replicates,
+        None
+    );
+}
+
 #[test]
 fn few_scores_near_zero_among_many_in_the_middle_keep_the_level() {
     let mut rng = Rng::new(22);

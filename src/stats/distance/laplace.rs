@@ -23,6 +23,7 @@
 
 use super::points::Points;
 use crate::null::gamma_upper;
+use crate::smooth::chi_squared_tail;
 
 /// Σ x_i x_j e^{−|z_i−z_j|/ν} over all pairs, the diagonal included; `z` ascending, `nu` positive.
 pub fn exponential_sum(z: impl Iterator<Item = (f64, f64)>, nu: f64) -> f64 {
@@ -124,6 +125,20 @@ pub fn gamma_p_value(x: f64, mean: f64, variance: f64) -> Option<f64> {
         return Some(if beyond { 0.0 } else { 1.0 });
     }
     gamma_upper(mean * mean / variance, x * mean / variance)
+}
+
+/// P(Q ≥ x) of a positive quadratic form of the given mean μ and variance σ², the larger of two: by
+/// the gamma law of both, and by one χ² with one degree, μ + σ(χ²₁ − 1)/√2. The gamma law is that
+/// of a form whose many weights differ little; of one large weight beside many small ones, as where
+/// one frequent class dominates, it knows no more than the mean, and its far tail is too thin. One
+/// χ² alone has the largest skewness of all forms of that variance, √8.
+pub fn form_p_value(x: f64, mean: f64, variance: f64) -> Option<f64> {
+    let gamma = gamma_p_value(x, mean, variance)?;
+    if variance <= ROUNDING * mean * mean {
+        return Some(gamma);
+    }
+    let single = 1.0 + std::f64::consts::SQRT_2 * (x - mean) / variance.sqrt();
+    Some(gamma.max(chi_squared_tail(single, 1)))
 }
 
 /// Share of the squared mean up to which a variance is what rounding left: of one event with all of

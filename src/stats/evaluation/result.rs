@@ -64,8 +64,8 @@ pub struct Evaluation {
     pub ks: Path,
     /// Kuiper calibration statistic of the cumulative residuals.
     pub kuiper: Path,
-    /// Smallest ℓ2-ECE that the test detects with 80 % power at this n and these scores; `None`
-    /// where that is not known, as with few outcomes.
+    /// ℓ2-ECE of the smallest change of all odds that the test detects with 80 % power at this n
+    /// and these scores; `None` where that is not known, as with few outcomes.
     pub detectable_ece_l2: Option<f64>,
     /// Which way the scores err.
     pub direction: Direction,

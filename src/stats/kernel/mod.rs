@@ -126,10 +126,10 @@ pub struct Evaluation {
 /// Most events of a block: 16 kernel values an event.
 pub const BLOCK_MAX: usize = 32;
 
-/// p-values of the mean of blocks of `size` of n events.
-pub(crate) fn block_p(blocks: &Blocks, n: usize, size: usize) -> PValues {
+/// p-values of the mean of blocks of `size` of n events, with predictions like those of `like`.
+pub(crate) fn block_p(blocks: &Blocks, like: &Blocks, n: usize, size: usize) -> PValues {
     PValues {
-        conditional: conditional::block_p_value(blocks),
+        conditional: conditional::block_p_value(blocks, like, size),
         distribution_free: (blocks.estimate())
             .map(|t| distribution_free::block_p_value(t, n, size)),
         asymptotic: asymptotic::block_test(blocks, 1.0).map(|(_, p)| p),
@@ -174,10 +174,10 @@ pub fn evaluate(sample: &Vectors, o: &Options) -> Option<Evaluation> {
             asymptotic: bootstrap.flatten(),
         },
         linear: pairs.estimate(),
-        linear_p: block_p(&pairs, sample.len(), 2),
+        linear_p: block_p(&pairs, &pairs, sample.len(), 2),
         block_size,
         block: blocks.estimate(),
-        block_p: block_p(&blocks, sample.len(), block_size),
+        block_p: block_p(&blocks, &blocks, sample.len(), block_size),
         // Predictions that are certain and still wrong have no null variance and cannot be
         // calibrated.
         reject: conditional.map_or(q.biased() > 0.0, |p| p <= o.alpha),

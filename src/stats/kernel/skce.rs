@@ -54,6 +54,21 @@ pub fn traces(p: &[f64], q: &[f64]) -> (f64, f64) {
     (dot, (cross + dot * dot).max(0.0))
 }
 
+/// E(δ·δ′)³ of outcomes drawn from p and q: the product of their third central moments, whose
+/// entries are p_a(1 − p_a)(1 − 2p_a), p_a p_b(2p_a − 1) and 2p_a p_b p_c (derived).
+pub fn third_moment(p: &[f64], q: &[f64]) -> f64 {
+    let (mut same, mut powers, mut once, mut twice) = (0.0, [0.0; 3], 0.0, 0.0);
+    for (p, q) in p.iter().zip(q) {
+        let (r, slope) = (p * q, (1.0 - 2.0 * p) * (1.0 - 2.0 * q));
+        same += r * (1.0 - p) * (1.0 - q) * slope;
+        once += r * slope;
+        twice += r * r * slope;
+        powers = [powers[0] + r, powers[1] + r * r, powers[2] + r * r * r];
+    }
+    let [one, two, three] = powers;
+    same + 3.0 * (one * once - twice) + 4.0 * (one * one * one - 3.0 * one * two + 2.0 * three)
+}
+
 /// The pair of events (p, y) and (q, z).
 #[inline]
 pub fn pair(kernel: Kernel, (p, y): (&[f64], u32), (q, z): (&[f64], u32)) -> Pair {
@@ -161,6 +176,11 @@ pub struct Blocks {
     pub squares: f64,
     /// Σ of their null variances given the predictions.
     pub null_variance: f64,
+    /// Σ of the squares of those.
+    pub null_squares: f64,
+    /// Σ of what pairs alone add to their third null moments, Σφ³E(δ·δ′)³ over pairs³: all of it in
+    /// blocks of two.
+    pub null_third: f64,
 }
 
 impl Blocks {
@@ -176,7 +196,7 @@ impl Blocks {
 
     fn add(&mut self, sample: &Vectors, kernel: Kernel, block: std::ops::Range<usize>) {
         let size = block.len() as f64;
-        let (mut h, mut null) = (0.0, 0.0);
+        let (mut h, mut null, mut third) = (0.0, 0.0, 0.0);
         for i in block.clone() {
             for j in block.start..i {
                 let (this, other) = (sample.row(i), sample.row(j));
@@ -187,13 +207,17 @@ impl Blocks {
                 );
                 h += p.h;
                 null += p.null_variance;
+                third += kernel.value(this, other).powi(3) * third_moment(this, other);
             }
         }
         let pairs = size * (size - 1.0) / 2.0;
         self.count += 1.0;
         self.sum += h / pairs;
         self.squares += (h / pairs) * (h / pairs);
-        self.null_variance += null / (pairs * pairs);
+        let variance = null / (pairs * pairs);
+        self.null_variance += variance;
+        self.null_squares += variance * variance;
+        self.null_third += third / pairs.powi(3);
     }
 
     /// The blocks of two samples together: sums are additive.
@@ -202,6 +226,8 @@ impl Blocks {
         self.sum += other.sum;
         self.squares += other.squares;
         self.null_variance += other.null_variance;
+        self.null_squares += other.null_squares;
+        self.null_third += other.null_third;
     }
 
     /// Mean of the blocks' estimates: SKCE_ul for pairs. `None` without a block.
@@ -245,19 +271,22 @@ mod tests {
     }
 
     #[test]
-    fn null_variances_are_the_mean_squares_of_h_over_all_outcomes() {
+    fn null_moments_are_the_mean_powers_of_h_over_all_outcomes() {
         let kernel = Kernel::TotalVariation { nu: 0.5 };
         let (p, q) = ([0.2, 0.5, 0.3], [0.6, 0.1, 0.3]);
-        let (mut mean, mut square) = (0.0, 0.0);
+        let (mut mean, mut square, mut cube) = (0.0, 0.0, 0.0);
         for y in 0..3u32 {
             for z in 0..3u32 {
                 let h = pair(kernel, (&p, y), (&q, z)).h;
                 let weight = p[y as usize] * q[z as usize];
                 mean += weight * h;
                 square += weight * h * h;
+                cube += weight * h * h * h;
             }
         }
         assert!(mean.abs() < 1e-15);
         assert!((pair(kernel, (&p, 0), (&q, 0)).null_variance - square).abs() < 1e-15);
+        let third = kernel.value(&p, &q).powi(3) * third_moment(&p, &q);
+        assert!((third - cube).abs() < 1e-15, "{third} {cube}");
     }
 }

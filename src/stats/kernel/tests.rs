@@ -81,6 +81,11 @@ fn the_conditional_tests_keep_their_level_and_find_what_the_published_ones_do_no
         let o = Options::default();
         let e = evaluate(&sample(100, 5, 0.0, &mut rng), &o).unwrap();
         level += u32::from(e.reject);
+        let many = Options {
+            quadratic_max: 30,
+            ..o
+        };
+        let e = evaluate(&sample(800, 5, 0.0, &mut rng), &many).unwrap();
         linear += u32::from(e.linear_p.conditional.unwrap() < 0.05);
         let e = evaluate(&sample(100, 5, 0.3, &mut rng), &o).unwrap();
         power += u32::from(e.reject);
@@ -90,6 +95,60 @@ fn the_conditional_tests_keep_their_level_and_find_what_the_published_ones_do_no
     // 10 expected of 200, standard deviation 3.
     assert!(level <= 22 && linear <= 24, "{level} {linear}");
     assert!(power > 190 && free < 20, "{power} {free}");
+}
+
+/// One class of some ½ and 49 rare ones: one χ² is much of the law.
+#[test]
+fn one_frequent_class_keeps_a_small_level() {
+    let mut rng = Rng::new(8);
+    let row = |rng: &mut Rng, k: usize| {
+        let first = 0.3 + 0.4 * rng.uniform();
+        let rest: Vec<f64> = (1..k).map(|_| 1.0 + rng.uniform()).collect();
+        let sum: f64 = rest.iter().sum();
+        let rest = rest.iter().map(|x| (1.0 - first) * x / sum);
+        std::iter::once(first).chain(rest).collect::<Vec<f64>>()
+    };
+    let p_value = |rng: &mut Rng| {
+        let all = samples::vectors(rng, (100, 50), 0.0, row);
+        let e = evaluate(&all, &Options::default()).unwrap();
+        e.biased_p.conditional.unwrap()
+    };
+    let found = (0..1000).filter(|_| p_value(&mut rng) <= 0.01).count();
+    // Ten are expected; the gamma law alone gives some 28.
+    assert!(found <= 21, "{found}");
+}
+
+#[test]
+fn pairs_and_blocks_of_rare_outcomes_have_no_law() {
+    let mut rng = Rng::new(9);
+    let mut two = |n: usize, most: f64| {
+        let rare = |rng: &mut Rng, _| {
+            let z = most * rng.uniform();
+            vec![1.0 - z, z]
+        };
+        let all = samples::vectors(&mut rng, (n, 2), 0.0, rare);
+        let o = Options {
+            quadratic_max: 30,
+            ..Options::default()
+        };
+        let e = evaluate(&all, &o).unwrap();
+        (e.linear_p, e.block_p)
+    };
+    let (linear, block) = two(3000, 0.02);
+    assert_eq!((linear.conditional, block.conditional), (None, None));
+    assert!(linear.distribution_free.is_some() && block.distribution_free.is_some());
+    let (linear, block) = two(600, 1.0);
+    assert!(linear.conditional.is_some() && block.conditional.is_some());
+    // Near the least that is asked for.
+    let p: Vec<[Option<f64>; 2]> = (0..2000)
+        .map(|_| two(2000, 0.2))
+        .map(|(linear, block)| [linear.conditional, block.conditional])
+        .collect();
+    for which in 0..2 {
+        let found = p.iter().filter(|p| p[which].unwrap() <= 0.01).count();
+        // 20 are expected, 30 at most by the numbers of the module.
+        assert!(found <= 48, "{which}: {found}");
+    }
 }
 
 #[test]

@@ -37,8 +37,8 @@
 
 use super::features::{BlockSums, Features};
 use super::skce::traces;
-use super::{Evaluation, Options, PValues, Vectors, block_p};
-use crate::distance::laplace::{GAMMA_MIN, gamma_p_value};
+use super::{Blocks, Evaluation, Kernel, Options, PValues, Vectors, block_p};
+use crate::distance::laplace::{GAMMA_MIN, form_p_value};
 
 pub use super::sums::{BLOCKS, EVENTS_MAX, KernelOptions, KernelParts, KernelSums, SampleRow};
 
@@ -56,7 +56,7 @@ pub struct FeatureTest {
     pub null_mean: f64,
     /// Its standard deviation, from the pairs of the sample.
     pub null_sd: f64,
-    /// p-value by the gamma law of these; `None` without variance.
+    /// p-value by the laws of these; `None` without variance.
     pub p_value: Option<f64>,
     /// McDiarmid's, valid at any n and without the sample.
     pub p_value_bound: f64,
@@ -145,21 +145,26 @@ pub fn evaluate(sums: &KernelSums, alpha: f64, confidence: f64) -> Option<Window
         lower: (kce - noise - (-tail.ln() / n).sqrt()).max(0.0),
         upper: kce + noise + (-tail.ln() / n).sqrt(),
         confidence,
-        blocks: block_tests(sums),
+        blocks: block_tests(sums, &part),
         blocks_outdated: sums.outdated(),
         sample,
         features,
     })
 }
 
-fn block_tests(sums: &KernelSums) -> Vec<BlockTest> {
+/// The tests of blocks. Whether these have a law is asked of blocks of the window's `part`.
+fn block_tests(sums: &KernelSums, part: &Vectors) -> Vec<BlockTest> {
+    let Some(nu) = sums.options().nu else {
+        return Vec::new();
+    };
+    let kernel = Kernel::TotalVariation { nu };
     let test = |(sums, size): (BlockSums, usize)| {
-        let blocks = sums.blocks();
+        let (blocks, like) = (sums.blocks(), Blocks::of(part, kernel, size));
         Some(BlockTest {
             size,
             count: sums.count,
             estimate: blocks.estimate()?,
-            p: block_p(&blocks, size * sums.count as usize, size),
+            p: block_p(&blocks, &like, size * sums.count as usize, size),
         })
     };
     sums.blocks()
@@ -206,7 +211,7 @@ fn feature_test(features: &Features, part: &Vectors) -> Option<FeatureTest> {
         null_mean: mean / (n * n),
         null_sd: variance.max(0.0).sqrt() / (n * n),
         p_value: match trusted {
-            true => gamma_p_value(total.max(0.0), mean, variance),
+            true => form_p_value(total.max(0.0), mean, variance),
             // If all events are certain, no outcome is left to chance.
             false => (mean > 0.0).then_some(p_value_bound),
         },

@@ -11,7 +11,7 @@
 //! calibration*, EJS 11 (2017), §3 and §4.
 
 use super::newton::{Row, maximise};
-use super::point::{Point, logs, mixed};
+use super::point::{Point, expit, logs, mixed};
 use super::unfit::Unfit;
 
 /// logit P(y=1) = a·ln z − b·ln(1−z) + c.
@@ -60,9 +60,9 @@ impl Beta {
         Ok(Beta { a, b, c })
     }
 
-    /// The recalibrated score.
+    /// The recalibrated score, in [2⁻³², 1 − 2⁻³²].
     pub fn rate(&self, z: f64) -> f64 {
         let (ln_z, ln_rest) = logs(z);
-        1.0 / (1.0 + (-(self.a * ln_z - self.b * ln_rest + self.c)).exp())
+        expit(self.a * ln_z - self.b * ln_rest + self.c)
     }
 }

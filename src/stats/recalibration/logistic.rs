@@ -12,7 +12,7 @@
 //! support vector machines* (1999).
 
 use super::newton::{Row, maximise};
-use super::point::{Point, logs, mixed};
+use super::point::{Point, expit, logs, mixed};
 use super::unfit::Unfit;
 
 /// logit P(y=1) = a + b·logit z.
@@ -42,9 +42,9 @@ impl Logistic {
         Ok(Logistic { intercept, slope })
     }
 
-    /// The recalibrated score.
+    /// The recalibrated score, in [2⁻³², 1 − 2⁻³²].
     pub fn rate(&self, z: f64) -> f64 {
         let (a, b) = logs(z);
-        1.0 / (1.0 + (-(self.intercept + self.slope * (a - b))).exp())
+        expit(self.intercept + self.slope * (a - b))
     }
 }

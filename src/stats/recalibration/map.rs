@@ -72,7 +72,7 @@ impl Map {
         }
     }
 
-    /// The recalibrated score of a score in [0, 1].
+    /// The recalibrated score of a score in [0, 1]; inside (0, 1).
     pub fn rate(&self, z: f64) -> f64 {
         match self {
             Map::Logistic(m) => m.rate(z),
@@ -174,6 +174,31 @@ mod tests {
         assert!(off.iter().all(|d| d.abs() < 1e-8), "{off:?}");
         let free = Map::fit(Method::Isotonic, &points(|z| z * z)).unwrap();
         assert!((free.rate(0.3) - 0.09).abs() < 1e-3);
+    }
+
+    #[test]
+    fn no_map_returns_certainty() {
+        let steep = [
+            Map::Logistic(Logistic {
+                intercept: 0.0,
+                slope: 2.5,
+            }),
+            Map::Beta(Beta {
+                a: 30.0,
+                b: 30.0,
+                c: 0.0,
+            }),
+            Map::fit(Method::Isotonic, &points(|z| f64::from(u8::from(z > 0.5)))).unwrap(),
+        ];
+        for map in steep {
+            let (low, high) = (map.rate(0.0), map.rate(1.0));
+            assert!(
+                low > 0.0 && high < 1.0 && low < high,
+                "{map:?}: {low} {high}"
+            );
+            let rates: Vec<f64> = (0..=100).map(|i| map.rate(f64::from(i) / 100.0)).collect();
+            assert!(rates.is_sorted(), "{map:?}");
+        }
     }
 
     #[test]

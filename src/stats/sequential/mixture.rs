@@ -25,6 +25,11 @@
 //! 10⁻⁵ that share the first cell of z. Nothing is tuned to a stream, and nothing but the signs is
 //! learnt. An error below 1/64 in log-odds, or narrower than 1/256 of z, is not seen.
 //!
+//! Nor are errors of rare scores that cancel within a cell of u: below .02 the narrowest span
+//! a factor of 1.8 to 9. Grades .001, .002, .004, .006, .008, .012 and .016 whose true rates are
+//! .001, .004, .002, .008, .006, .016 and .012, neighbours exchanged, were found in 6 of 20 streams
+//! within 100,000 events (budget `5% ever`); the test of a window of 40,000 rejects 39 of 40.
+//!
 //! A slope downwards has twice the weight of one upwards: models are over-confident more often than
 //! under-confident (Guo, Pleiss, Sun, Weinberger, *On calibration of modern neural networks*,
 //! 2017).

@@ -16,8 +16,9 @@
 //! There is no upper bound of ECE² without smoothness.
 //!
 //! Within a pane D is constant in a cell, so ΣW = 2D·S − nD² and ΣW² = 4D²·V − 4D³·S + nD⁴ come
-//! from the pane's cell sums; D is cut to what no score of the cell can make leave [0, 1] rather
-//! than each event's own, which keeps the bound and costs next to nothing.
+//! from the pane's cell sums. D is cut only where every score of the cell would leave [0, 1]: z + D
+//! of some may leave it. The bound needs no more, since W has its mean for any D, and by D within
+//! ±¼ it is at least −(2·¼ + ¼²).
 //!
 //! An average over all time reacts slowly to a change. So they restart when an alarm begins and
 //! when it ends, the k-th time with α·6/(π²k²), which sums to α.
@@ -109,7 +110,8 @@ impl Gain {
     }
 }
 
-/// D of a cell whose earlier `n` events have residuals of sum `u`, for scores from `low` to `high`.
+/// D of a cell whose earlier `n` events have residuals of sum `u`, for scores from `low` to `high`:
+/// in [−`high`, 1 − `low`], so some score of the cell stays in [0, 1] by it, but not every one.
 pub fn correction(u: f64, n: f64, low: f64, high: f64) -> f64 {
     let d = (u / (n + CORRECTION_PRIOR)).clamp(-CORRECTION_MAX, CORRECTION_MAX);
     d.max(-high).min(1.0 - low)

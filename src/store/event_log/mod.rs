@@ -35,6 +35,7 @@ use std::path::{Path, PathBuf};
 pub use keys::KEYS_MAX;
 pub use log::{EventLog, FRAME_BYTES};
 pub use reader::LogReader;
+pub use segment::check;
 
 /// Folder of all logs in the state directory.
 pub const FOLDER: &str = "events";

@@ -74,20 +74,43 @@ impl Segment {
     ) -> Result<Segment, LogError> {
         let path = path(directory, base);
         let bytes = fs::read(&path).map_err(failed("read", &path))?;
+        let Some(segment) = Segment::scan((&path, &bytes), base, last, each)? else {
+            return Ok(Segment::create(directory, base)?.0);
+        };
+        let at = segment.bytes as usize;
+        if at == bytes.len() {
+            return Ok(segment);
+        }
+        let cut = bytes.len() - at;
+        tracing::warn!(file = %path.display(), bytes = cut, "an unfinished write, which was never acknowledged, is cut off");
+        let file = OpenOptions::new().write(true).open(&path);
+        let done = file.and_then(|file| file.set_len(at as u64).and_then(|()| file.sync_all()));
+        done.map_err(failed("cut", &path))?;
+        Ok(segment)
+    }
+
+    /// Hands each frame of a file to `each`, up to the last whole one; `None` of a file that was
+    /// only begun.
+    fn scan(
+        (path, bytes): (&Path, &[u8]),
+        base: u64,
+        last: bool,
+        each: &mut dyn FnMut(&Frame<'_>),
+    ) -> Result<Option<Segment>, LogError> {
         let damaged = |at: usize| LogError::Damaged {
-            path: path.clone(),
+            path: path.to_path_buf(),
             at: at as u64,
         };
         let mut segment = Segment::begun(base, MAGIC.len() as u64);
         let mut at = MAGIC.len();
         if !bytes.starts_with(MAGIC) {
-            if !last || !MAGIC.starts_with(&bytes) {
+            if !last || !MAGIC.starts_with(bytes) {
                 return Err(damaged(0));
             }
-            return Ok(Segment::create(directory, base)?.0);
+            return Ok(None);
         }
         while at < bytes.len() {
-            let Some((frame, next)) = frame::at(&bytes, at) else {
+            let Some((frame, next)) = frame::at(bytes, at) else {
                 break;
             };
             if frame.base != segment.end {
@@ -97,19 +120,27 @@ impl Segment {
             each(&frame);
             at = next;
         }
-        if at == bytes.len() {
-            return Ok(segment);
+        match at < bytes.len() && (!last || frame::after(bytes, at)) {
+            true => Err(damaged(at)),
+            false => Ok(Some(segment)),
         }
-        if !last || frame::after(&bytes, at) {
-            return Err(damaged(at));
-        }
-        let cut = bytes.len() - at;
-        tracing::warn!(file = %path.display(), bytes = cut, "an unfinished write, which was never acknowledged, is cut off");
-        let file = OpenOptions::new().write(true).open(&path);
-        let done = file.and_then(|file| file.set_len(at as u64).and_then(|()| file.sync_all()));
-        done.map_err(failed("cut", &path))?;
-        Ok(segment)
     }
+}
+
+/// Whether a start can read a file of a log; a file that is no segment is not asked. Changes
+/// nothing.
+pub fn check(path: &Path) -> Result<(), LogError> {
+    let directory = path.parent().unwrap_or(path);
+    let bases = bases(directory)?;
+    let base = bases
+        .iter()
+        .find(|&&base| self::path(directory, base) == path);
+    let Some(&base) = base else {
+        return Ok(());
+    };
+    let bytes = fs::read(path).map_err(failed("read", path))?;
+    let last = bases.last() == Some(&base);
+    Segment::scan((path, &bytes), base, last, &mut |_| {}).map(drop)
 }
 
 pub(super) fn path(directory: &Path, base: u64) -> PathBuf {

@@ -139,7 +139,7 @@ table! {
     EceL2ContainsZero Evaluation Gauge "trueline_ece_l2_contains_zero" "0 or 1" []
         "1 while the confidence interval contains perfect calibration.";
     EceL2Detectable Evaluation Gauge "trueline_ece_l2_detectable" "1" []
-        "l2 expected calibration error of the smallest equal shift of the scores, but for those near 0 or 1, that the test that decides detects with 80 % power at this n and with the measured overdispersion.";
+        "l2 expected calibration error of the smallest change of all odds that the test that decides detects with 80 % power at this n and with the measured overdispersion.";
     EceL2Tolerance Evaluation Gauge "trueline_ece_l2_tolerance" "1" []
         "Tolerated l2-ECE; a relative tolerance is resolved by the mean score of the window.";
     ObservedExpected Evaluation Gauge "trueline_observed_expected_ratio" "1" []

@@ -79,7 +79,8 @@ fn blocks_by_rank_add_up_over_panes_to_the_offline_ones_of_each_pane() {
     for (got, want) in e.blocks.iter().zip(&want) {
         let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-8, "{a} {b}");
         near(got.estimate, want.estimate().unwrap());
-        let p = conditional::block_p_value(want).unwrap();
+        let like = Blocks::of(&total.vectors(), kernel, got.size);
+        let p = conditional::block_p_value(want, &like, got.size).unwrap();
         near(got.p.conditional.unwrap(), p);
     }
     // Without a fixed width there are none.
