@@ -305,8 +305,8 @@ mod tests {
             .collect();
         let e = evaluate_weighted(&all, &Options::default()).unwrap();
         assert!(score_numbers(&e).contains(", p ≤ "));
-        // (Σwy/Σw)·(Σw)²/Σw² = 8/9000 · 9000²/20,500.
-        assert!(shown_of_scores(&e).starts_with("only 3.5 positives"));
+        // .001·(Σw)²/Σw² = .001 · 9000²/20,500 is 3.95.
+        assert!(shown_of_scores(&e).starts_with("only 4.0 positives"));
         let all: Vec<_> = all.iter().map(|&(z, y, _)| (z, y)).collect();
         let e = evaluate_scores(&all, &Options::default()).unwrap();
         assert!(score_numbers(&e).contains(", p = "));

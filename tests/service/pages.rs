@@ -79,7 +79,7 @@ fn the_worst_streams_come_first_with_counts_and_filters() {
     assert_eq!(names("/?state=page"), ["rare///class:3"]);
     assert_eq!(names("/?model=new").len(), 1);
     assert_eq!(names("/?q=nothing+like+it").len(), 0);
-    assert!(server.get("/?state=red").body.contains("no such state"));
+    assert!(server.get("/?state=red").body.contains("no state `red`"));
     let by_model = server.get("/?by=model").body;
     assert!(by_model.contains("<a href=\"/?model=rare\">rare</a>"));
     // The API asks the same.

@@ -124,6 +124,13 @@ pub fn at_the_end(engine: &EngineLoop, receivers: &Receivers, fleet: Fleet) -> R
         let mut last: BTreeMap<&str, &Notification> = all.collect();
         for alert in engine.published.facts().alerts.iter() {
             let last = last.remove(alert.fingerprint.as_str());
+            // Of several processes one may end the alert of its part after another has begun that
+            // of its own: what counts is what was told of this one.
+            let told = told.iter().rev().map(|t| &t.notification);
+            let mut own = told.filter(|n| {
+                n.fingerprint == alert.fingerprint && Some(n.since_ms) == alert.since_ms
+            });
+            let last = own.next().filter(|_| fleet == Fleet::Moving).or(last);
             let knows = last.is_some_and(|n| n.status == Status::Firing);
             let fires = alert.state == AlertState::Firing && is_later(engine, &alert.model, last);
             if (ends && knows && !fires) || (fires && !knows) {
