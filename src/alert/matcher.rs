@@ -51,8 +51,8 @@ impl Matcher {
         }
     }
 
-    /// Why no alert can satisfy all of the matchers, each of which one can: their severities
-    /// exclude each other.
+    /// Why no alert can satisfy these matchers together: their severities exclude each other. Each
+    /// matcher is [possible](Matcher::possible) alone.
     pub fn possible_together(matchers: &[Matcher]) -> Result<(), String> {
         let admitted = |s: &&str| Matcher::all_of_severity(matchers, s);
         if severities().iter().any(admitted) {

@@ -11,7 +11,7 @@
 //! * `Origin`, where a browser sends it, must be this server.
 //! * A request that changes something must be of type JSON or have the header `X-Requested-By`. A
 //!   page can send neither to another server without a preflight request. A request with a body is
-//!   refused later if it is not of type JSON, so only those without one are told of the header.
+//!   refused later if it is not of type JSON, so only the hint for one without names the header.
 //!
 //! If `[http] token` is set, changes and the tap need it as `Authorization: Bearer`.
 

@@ -49,7 +49,8 @@ pub struct HistoryFile {
     whole_bytes: u64,
     /// Bytes that could not be read when it was opened.
     unread: u64,
-    /// A write failed: half a frame may be at its end, after which nothing would be read.
+    /// A write failed: entries are missing, or half a frame is at its end, after which nothing
+    /// would be read.
     torn: bool,
 }
 
@@ -98,6 +99,11 @@ impl HistoryFile {
         self.file.write_all(&frames)?;
         (self.torn, self.bytes) = (false, self.bytes + frames.len() as u64);
         Ok(())
+    }
+
+    /// Entries were left out: the next write is of the whole history.
+    pub fn require_rewrite(&mut self) {
+        self.torn = true;
     }
 
     /// Whether it must be written as a whole: most of it is old, or a write failed.

@@ -22,7 +22,8 @@ const SAVE_PAUSE: Duration = Duration::from_secs(1);
 /// The published part that is not ready while the starts of partitions are not stored.
 const STARTS: &str = "start offsets";
 
-/// Least time for which a write may be under way without a word.
+/// A write that is under way for longer than this, and than two intervals, makes /ready fail:
+/// ordinary ones take seconds.
 const LONG_WRITE: Duration = Duration::from_secs(60);
 
 impl EngineLoop {

@@ -192,6 +192,7 @@ fn write(
                 shared.bytes.store(file.bytes(), Ordering::Relaxed);
                 failed = written.is_err().then(Instant::now);
                 if let Err(error) = written {
+                    file.require_rewrite();
                     shared.errors.fetch_add(1, Ordering::Relaxed);
                     crate::warn_limited!(%error, "history not written; it is kept in memory, and written as a whole later");
                 }

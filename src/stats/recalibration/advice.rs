@@ -11,10 +11,10 @@
 //!
 //! Log loss decides because it is proper and depends on every score; an ECE can fall because a map
 //! gives everyone the same score. Choosing among three raises the chance of advising a useless map
-//! from at most 2.3 % to at most three times that. The gain that is told is chosen too: it is that
+//! from at most 2.3 % to at most three times that. The reported gain is selected too: it is that
 //! of the best map, and of an advised one, which gained more than its error. So it is too large on
 //! average, the more so the nearer it is to that error, and a map may do harm. With 2000 uniform
-//! scores, all odds 1.3 times theirs and a tolerance of .05, the gain that was told was .0079 in
+//! scores, all odds 1.3 times theirs and a tolerance of .05, the reported gain was .0079 in
 //! the mean of 33 advices, and .0045 on 40,000 further events; with 1.4 times and .04, .0107 and
 //! .0088 of 138.
 

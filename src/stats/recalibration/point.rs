@@ -63,7 +63,7 @@ pub fn logs(z: f64) -> (f64, f64) {
     (z.ln(), (-z).ln_1p())
 }
 
-/// 1/(1 + e⁻ˣ), no nearer to 0 and 1 than 2⁻³²: beyond that no score is told from certainty.
+/// 1/(1 + e⁻ˣ), no nearer to 0 and 1 than 2⁻³², the unit of scores.
 pub(super) fn expit(x: f64) -> f64 {
     (1.0 / (1.0 + (-x).exp())).clamp(CLIP, 1.0 - CLIP)
 }
