@@ -30,7 +30,6 @@ use super::stream::{IN_STEP_PANES, OpenRoom, PaneDelta, Stream};
 use super::streams::Streams;
 use super::tap::Tap;
 use crate::stats::fixed::{Score, Scored};
-use crate::stats::view::{Prediction, View, ViewError, positive};
 
 mod deduplicating;
 mod join_state;
@@ -56,43 +55,6 @@ enum SourceKind {
     Joined(u16),
 }
 
-/// What an event needs to know of its model, in a quarter of a cache line.
-#[derive(Debug, Clone, Copy)]
-struct ModelFacts {
-    pane_ms: i64,
-    /// There is one view, the binary one, of scores as they come.
-    plain: bool,
-    /// Its versions are compared.
-    paired: bool,
-}
-
-impl ModelFacts {
-    fn new(shape: &ModelShape) -> ModelFacts {
-        ModelFacts {
-            pane_ms: shape.pane_ms,
-            paired: shape.compare.is_some(),
-            plain: shape.views == [View::Binary]
-                && shape.sampling.is_none()
-                && shape.grid.is_plain(),
-        }
-    }
-
-    /// The score and outcome of the event where it has one score and the model one view, as most
-    /// have; `None` for others.
-    #[inline]
-    fn only(&self, event: &Event<'_>) -> Result<Option<Scored>, Reason> {
-        let Prediction::Score(z) = event.prediction else {
-            return Ok(None);
-        };
-        if !self.plain {
-            return Ok(None);
-        }
-        let outcome = event.outcome.ok_or(Reason::MissingField)?;
-        let score = Score::new(z).map_err(ViewError::from)?;
-        Ok(Some(Scored::new(score, positive(outcome)?)))
-    }
-}
-
 /// See the module.
 #[derive(Debug)]
 pub struct Collector {
@@ -100,8 +62,6 @@ pub struct Collector {
     caps: Caps,
     /// What the records of each source are.
     kinds: Vec<SourceKind>,
-    /// What an event needs to know of its model.
-    facts: Vec<ModelFacts>,
     /// Begin of the oldest pane of each model that is not sealed.
     sealed_until_ms: Vec<i64>,
     /// Frontier at which the next pane of any model seals.
@@ -160,7 +120,6 @@ impl Collector {
                 .map(|m| m.compare.clone().map(Pairing::new))
                 .collect(),
             tap: None,
-            facts: models.iter().map(ModelFacts::new).collect(),
             sealed_until_ms: vec![i64::MIN; models.len()],
             due_ms: i64::MIN,
             models,
@@ -284,7 +243,7 @@ impl Collector {
         let Some(stream) = self.streams.get_mut(slot) else {
             return Disposition::Refused(Refusal::Streams);
         };
-        let (facts, time) = (self.facts[stream.model], event.time_ms);
+        let (facts, time) = (stream.facts, event.time_ms);
         let only = match facts.only(event) {
             Ok(only) => only,
             Err(reason) => return Disposition::Rejected(reason),

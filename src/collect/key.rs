@@ -15,6 +15,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Bytes of a name that its [`ends`] cover.
 const SHORT: usize = 16;
 
+/// The bit of the lengths that says that some name is longer than [`SHORT`]: then the text must be
+/// compared too.
+const LONG: u64 = 1 << 63;
+
 /// Three names, borrowed, with what is compared first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Names<'a> {
@@ -23,16 +27,16 @@ pub struct Names<'a> {
     ends: [(u64, u64); 3],
 }
 
-/// Names of a stream. See the module.
+/// Names of a stream. See the module. What is compared fills a line of the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[repr(C)]
 pub struct Key {
     ends: [(u64, u64); 3],
-    /// Where the version and the segment begin.
-    cuts: [usize; 2],
+    lengths: u64,
     /// Model, version and segment, one after the other.
     text: Box<str>,
-    /// Some name is longer than [`SHORT`], and must be compared itself.
-    long: bool,
+    /// Where the version and the segment begin.
+    cuts: [usize; 2],
 }
 
 impl<'a> Names<'a> {
@@ -51,20 +55,30 @@ impl<'a> Names<'a> {
     pub fn hash(&self) -> u64 {
         let [(a, b), (c, d), (e, f)] = self.ends;
         let words = fold(a, b) ^ fold(c, d).rotate_left(21) ^ fold(e, f).rotate_left(42);
-        let [model, version, segment] = self.text;
-        let (i, j, k) = (model.len(), version.len(), segment.len());
-        let h = fold(words, (i ^ j << 20 ^ k << 40) as u64);
-        match self.is_long() {
-            false => h,
-            true => hash_long(h, self.text),
+        let lengths = self.lengths();
+        let h = fold(words, lengths);
+        match lengths & LONG {
+            0 => h,
+            _ => hash_long(h, self.text),
         }
     }
 
-    /// Whether the ends do not cover some name.
+    /// A hash of the ends that takes few steps; its first bits are the best.
     #[inline]
-    fn is_long(&self) -> bool {
+    pub fn digest(&self) -> u64 {
+        let [(a, b), (_, d), (e, f)] = self.ends;
+        let first = a.rotate_left(11) ^ e.rotate_left(32);
+        let last = b ^ d.rotate_left(21) ^ f.rotate_left(42);
+        (first ^ last).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// The three lengths, if the ends cover the names; else a number with [`LONG`].
+    #[inline]
+    fn lengths(&self) -> u64 {
         let [model, version, segment] = self.text;
-        model.len() | version.len() | segment.len() > SHORT
+        let (i, j, k) = (model.len(), version.len(), segment.len());
+        let long = u64::from(i | j | k > SHORT);
+        i as u64 | (j as u64) << 20 | (k as u64) << 40 | long << LONG.trailing_zeros()
     }
 
     /// Model, version and segment.
@@ -82,9 +96,9 @@ impl<'a> Names<'a> {
         let [model, version, _] = self.text.map(str::len);
         Key {
             ends: self.ends,
+            lengths: self.lengths(),
             cuts: [model, model + version],
             text: self.text.concat().into(),
-            long: self.is_long(),
         }
     }
 }
@@ -127,18 +141,17 @@ impl Key {
         last(0)
             && last(2)
             && last(1)
-            && self.has_lengths(names.text)
+            && self.lengths == names.lengths()
             && first(0)
             && first(2)
             && first(1)
-            && (!self.long || self.names().text == names.text)
+            && (self.lengths & LONG == 0 || self.has_text(names))
     }
 
     #[inline]
-    fn has_lengths(&self, [model, version, segment]: [&str; 3]) -> bool {
-        // Wrapping, for the lengths of slices that overlap may add up to more than there is.
-        let cut = model.len().wrapping_add(version.len());
-        self.cuts == [model.len(), cut] && self.text.len() == cut.wrapping_add(segment.len())
+    fn has_text(&self, names: &Names<'_>) -> bool {
+        let [model, version, segment] = names.text;
+        self.model() == model && self.version() == version && self.segment() == segment
     }
 
     /// Heap bytes held.
@@ -174,9 +187,10 @@ fn ends(name: &str) -> (u64, u64) {
     }
     match *bytes {
         [] => (0, 0),
-        [a] => (a.into(), 0),
-        [a, b] => (a.into(), b.into()),
-        [a, b, ref rest @ ..] => (u64::from(a) << 8 | u64::from(b), rest[0].into()),
+        [first, ..] => {
+            let (middle, last) = (bytes[bytes.len() / 2], bytes[bytes.len() - 1]);
+            (u64::from(first) << 8 | u64::from(middle), last.into())
+        }
     }
 }
 

@@ -164,20 +164,32 @@ impl Partitions {
     /// module.
     #[inline]
     pub fn observe(&mut self, time_ms: i64, arrival_ms: Option<i64>, ahead_max_ms: i64) -> bool {
-        self.all[self.last].heard.clear();
-        self.observe_uncounted(time_ms, arrival_ms, ahead_max_ms)
+        self.follow(time_ms, arrival_ms, ahead_max_ms, true)
     }
 
     /// The same for a record that is in no sum but whose event time is trusted, such as a late one.
     /// What was [heard](Partitions::hear) stays.
-    #[inline]
     pub fn observe_uncounted(
         &mut self,
         time_ms: i64,
         arrival_ms: Option<i64>,
         ahead_max_ms: i64,
     ) -> bool {
+        self.follow(time_ms, arrival_ms, ahead_max_ms, false)
+    }
+
+    #[inline]
+    fn follow(
+        &mut self,
+        time_ms: i64,
+        arrival_ms: Option<i64>,
+        ahead_max_ms: i64,
+        counted: bool,
+    ) -> bool {
         let p = &mut self.all[self.last];
+        if counted {
+            p.heard.clear();
+        }
         let (before, at_ms) = (p.newest_ms, arrival_ms.map_or(time_ms, |a| a.min(time_ms)));
         if before.is_some_and(|newest| at_ms <= newest) {
             p.ahead.clear();

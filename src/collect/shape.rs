@@ -8,7 +8,7 @@ use crate::stats::attribute::Attribute;
 use crate::stats::axis::Grid;
 use crate::stats::fixed::{Score, Scored};
 use crate::stats::sampling::Sampling;
-use crate::stats::view::{Checked, Prediction, View};
+use crate::stats::view::{Checked, Prediction, View, ViewError, positive};
 
 /// What the collector must know of a model.
 #[derive(Debug, Clone)]
@@ -40,6 +40,45 @@ pub struct ModelShape {
     pub sampling: Sampling,
     /// How its versions are compared, if they are.
     pub compare: Option<PairShape>,
+}
+
+/// What an event needs to know of its model, in a quarter of a cache line.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ModelFacts {
+    /// Width of a base pane.
+    pub pane_ms: i64,
+    /// There is one view, the binary one, of scores as they come.
+    plain: bool,
+    /// Its versions are compared.
+    pub paired: bool,
+}
+
+impl ModelFacts {
+    /// What is needed of `shape`.
+    pub fn new(shape: &ModelShape) -> ModelFacts {
+        ModelFacts {
+            pane_ms: shape.pane_ms,
+            paired: shape.compare.is_some(),
+            plain: shape.views == [View::Binary]
+                && shape.sampling.is_none()
+                && shape.grid.is_plain(),
+        }
+    }
+
+    /// The score and outcome of the event where it has one score and the model one view, as most
+    /// have; `None` for others.
+    #[inline]
+    pub fn only(&self, event: &Event<'_>) -> Result<Option<Scored>, Reason> {
+        let Prediction::Score(z) = event.prediction else {
+            return Ok(None);
+        };
+        if !self.plain {
+            return Ok(None);
+        }
+        let outcome = event.outcome.ok_or(Reason::MissingField)?;
+        let score = Score::new(z).map_err(ViewError::from)?;
+        Ok(Some(Scored::new(score, positive(outcome)?)))
+    }
 }
 
 impl ModelShape {

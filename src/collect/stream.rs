@@ -14,6 +14,7 @@ use super::event::Refusal;
 use super::key::{Key, Named};
 use super::last_seen::LastSeen;
 use super::segment::SegmentKind;
+use super::shape::ModelFacts;
 use crate::stats::algebra::Overflow;
 use crate::stats::attribute::Attribute;
 use crate::stats::axis::Grid;
@@ -111,6 +112,8 @@ pub struct Stream {
     pub key: Key,
     /// Index of the model's plan.
     pub model: usize,
+    /// What its events need to know of the model.
+    pub facts: ModelFacts,
     /// Index of the pane that took the last event.
     current: usize,
     /// Ascending by start.
@@ -141,6 +144,7 @@ impl Stream {
     pub fn new(model: usize, key: Key) -> Stream {
         Stream {
             model,
+            facts: ModelFacts::default(),
             kind: SegmentKind::of(key.segment()),
             key,
             last: LastSeen::before(i64::MIN),

@@ -29,9 +29,17 @@
 
 use super::key::{Key, Named, Names};
 use super::segment::{OTHER, SegmentKind, Segmenting};
-use super::shape::ModelShape;
+use super::shape::{ModelFacts, ModelShape};
 use super::stream::Stream;
 use hashbrown::HashTable;
+
+/// Digests of names for each slot.
+const RECENT: usize = 8;
+
+/// Events of one stream in a row after which the next one is first compared with that stream. Where
+/// streams take turns at random, the processor cannot foresee the result of this comparison, and a
+/// wrong guess costs more than the digest.
+const RUN_MIN: u8 = 4;
 
 /// Streams of one model and version.
 #[derive(Debug, Clone)]
@@ -94,9 +102,14 @@ pub struct Streams {
     count: usize,
     /// Streams for which room is kept, over all groups.
     kept: usize,
-    /// The slot that was found or begun last, where a stream has its own name: the next event is
-    /// often of it.
+    /// The slot that was found last for each digest of names. A digest takes fewer steps than the
+    /// table, and mostly leads to the stream.
+    recent: Vec<u32>,
+    /// How far a digest is shifted to be an index into `recent`.
+    shift: u32,
+    /// The slot that was found last, and how many events in a row found it.
     last: usize,
+    run: u8,
     /// Slot of the stream that took the last event, `other` too.
     taken: usize,
 }
@@ -105,17 +118,53 @@ impl Streams {
     /// The slot of the stream with these names.
     #[inline]
     pub fn find(&mut self, names: &Names<'_>) -> Option<usize> {
-        if self.slots.is(self.last, names) {
+        if self.run >= RUN_MIN && self.slots.is(self.last, names) {
             self.taken = self.last;
             return Some(self.last);
         }
-        let slot = self.slots.find(names)?;
+        if let Some(&slot) = self.recent.get(self.recent_at(names))
+            && let slot = slot as usize
+            && self.slots.is(slot, names)
+        {
+            let run = if slot == self.last { self.run } else { 0 };
+            self.run = run.saturating_add(1);
+            (self.last, self.taken) = (slot, slot);
+            return Some(slot);
+        }
+        // By its parts: the names would be written to memory for each event to be passed whole.
+        let [model, version, segment] = names.text();
+        self.find_other(model, version, segment)
+    }
+
+    /// [`Streams::find`] of a stream that was not the last one of its digest.
+    #[cold]
+    fn find_other(&mut self, model: &str, version: &str, segment: &str) -> Option<usize> {
+        let names = Names::new(model, version, segment);
+        let slot = self.slots.find(&names)?;
         // Only its group leads to `other`: no record has its names.
         if self.get(slot)?.kind.is_derived() {
             return None;
         }
-        (self.last, self.taken) = (slot, slot);
+        self.remember(&names, slot);
         Some(slot)
+    }
+
+    /// The index of names into `recent`.
+    #[inline]
+    fn recent_at(&self, names: &Names<'_>) -> usize {
+        names.digest().wrapping_shr(self.shift) as usize
+    }
+
+    /// A stream with these names took an event.
+    fn remember(&mut self, names: &Names<'_>, slot: usize) {
+        (self.taken, self.last, self.run) = (slot, slot, 1);
+        let room = RECENT * self.slots.len().next_power_of_two();
+        if self.recent.len() < room {
+            self.recent = vec![u32::MAX; room];
+            self.shift = u64::BITS - room.trailing_zeros();
+        }
+        let at = self.recent_at(names);
+        self.recent[at] = u32::try_from(slot).unwrap_or(u32::MAX);
     }
 
     /// The stream in a slot.
@@ -164,7 +213,7 @@ impl Streams {
         if !full && taken <= streams_max {
             let slot = self.slots.insert(Stream::new(model, names.to_key()));
             self.join(slot, shape);
-            (self.last, self.taken) = (slot, slot);
+            self.remember(names, slot);
             return Some(slot);
         }
         if !segmented || !group.segmenting.other {
@@ -198,6 +247,12 @@ impl Streams {
     /// Lets a stream go, with its open panes.
     pub fn remove(&mut self, slot: usize) -> Option<Stream> {
         let gone = self.slots.remove(slot)?;
+        // The next stream of this slot may be one that no record has the names of.
+        let at = self.recent_at(&gone.key.names());
+        if let Some(recent) = self.recent.get_mut(at) {
+            *recent = u32::MAX;
+        }
+        self.run = 0;
         let Some(at) = self.groups.find(&gone.key.names().group()) else {
             return Some(gone);
         };
@@ -237,14 +292,21 @@ impl Streams {
     pub fn bytes(&self) -> usize {
         let keys = self.groups.iter().map(|(_, g)| g.key.bytes());
         let streams = self.iter().map(|(_, s)| s.bytes());
-        self.slots.bytes() + self.groups.bytes() + keys.sum::<usize>() + streams.sum::<usize>()
+        let recent = self.recent.capacity() * size_of::<u32>();
+        recent
+            + self.slots.bytes()
+            + self.groups.bytes()
+            + keys.sum::<usize>()
+            + streams.sum::<usize>()
     }
 
-    /// Counts the stream in a slot in its group.
+    /// Tells the stream in a slot what its events need to know of its model, and counts it in its
+    /// group.
     fn join(&mut self, slot: usize, shape: &ModelShape) {
-        let Some(stream) = self.slots.get(slot) else {
+        let Some(stream) = self.slots.get_mut(slot) else {
             return;
         };
+        stream.facts = ModelFacts::new(shape);
         let (names, kind) = (stream.key.names(), stream.kind);
         let at = match self.groups.find(&names.group()) {
             Some(at) => at,
