@@ -23,8 +23,9 @@
 //! * Severity rises at once and falls only after the same hold as the alert itself.
 //! * **Flaps.** If an alert fires again within `flap_within_ms` of its end, the time that it is
 //!   kept is doubled, up to 2^[`FLAPS_MAX`] times, until it has stayed away for longer. So an alert
-//!   that comes and goes every minute becomes one long alert and not sixty messages. The start of
-//!   firing is never delayed.
+//!   that comes and goes every minute becomes one long alert and not sixty messages. The same holds
+//!   of one that is a page again within `flap_within_ms` of the last condition worth a page. The
+//!   start of firing and a rise to a page are never delayed.
 //! * Time is whatever clock the caller passes as `now_ms`; if it goes back, held times count as 0.
 //!
 //! The states and hold times are those of Prometheus (`rules/alerting.go`).
@@ -159,7 +160,7 @@ pub struct Alert {
     pub page_ms: Option<i64>,
     /// When it last stopped firing.
     pub ended_ms: Option<i64>,
-    /// How often in a row it fired again too soon, at most [`FLAPS_MAX`].
+    /// How often in a row it fired, or was a page, again too soon, at most [`FLAPS_MAX`].
     pub flaps: u32,
     /// Data from before this event time say nothing: the alert was closed then, or a deployment was
     /// marked. `None` if neither ever happened.
@@ -181,6 +182,8 @@ impl Alert {
         let fires = state == AlertState::Firing && !same;
         let ends = self.state == AlertState::Firing && !same;
         let page = condition == Condition::Bad(Severity::Page);
+        let severity = self.next_severity(state, condition, now_ms, holds);
+        let rises = state == AlertState::Firing && same && severity > self.severity;
         Alert {
             state,
             since_ms: if same { self.since_ms } else { Some(now_ms) },
@@ -188,14 +191,27 @@ impl Alert {
                 Condition::Bad(_) => Some(now_ms),
                 Condition::Good | Condition::Unknown => self.bad_ms,
             },
-            severity: self.next_severity(state, condition, now_ms, holds),
+            severity,
             page_ms: if page { Some(now_ms) } else { self.page_ms },
             ended_ms: if ends { Some(now_ms) } else { self.ended_ms },
-            flaps: match fires {
-                true => self.flaps_at(now_ms, holds),
-                false => self.flaps,
+            flaps: if fires {
+                self.flaps_after(self.ended_ms, now_ms, holds)
+            } else if rises {
+                self.flaps_after(self.page_ms, now_ms, holds)
+                    .max(self.flaps)
+            } else {
+                self.flaps
             },
             counts_from_ms: self.counts_from_ms,
+        }
+    }
+
+    /// Whether steps under this condition, and no other, change neither state nor severity.
+    pub fn lasts(&self, condition: Condition) -> bool {
+        match (self.state, condition) {
+            (AlertState::Inactive, Condition::Good | Condition::Unknown) => true,
+            (AlertState::Firing, Condition::Bad(severity)) => severity == self.severity,
+            _ => false,
         }
     }
 
@@ -254,10 +270,10 @@ impl Alert {
             .saturating_mul(1 << self.flaps.min(FLAPS_MAX))
     }
 
-    /// Flaps of one that fires now.
-    fn flaps_at(&self, now_ms: i64, holds: &Holds) -> u32 {
-        let soon = |ended: i64| now_ms.saturating_sub(ended).max(0) < holds.flap_within_ms;
-        match self.ended_ms.is_some_and(soon) {
+    /// Flaps of one that fires, or is a page, again after this.
+    fn flaps_after(&self, last_ms: Option<i64>, now_ms: i64, holds: &Holds) -> u32 {
+        let soon = |last_ms: i64| now_ms.saturating_sub(last_ms).max(0) < holds.flap_within_ms;
+        match last_ms.is_some_and(soon) {
             true => (self.flaps + 1).min(FLAPS_MAX),
             false => 0,
         }
@@ -338,6 +354,31 @@ mod tests {
         };
         let steps = [(0, Bad), (1, Good), (2, Bad), (3, Unknown)];
         assert_eq!(story(&holds, &steps), [Firing, Resolved, Firing, Inactive]);
+    }
+
+    #[test]
+    fn a_severity_that_comes_and_goes_stays_twice_as_long_each_time() {
+        let holds = Holds {
+            pending_ms: 0,
+            flap_within_ms: 1000,
+            ..HOLDS
+        };
+        // Worth a page for one moment in every forty.
+        let pages = |holds: &Holds| {
+            let (mut alert, mut pages) = (Alert::default(), 0);
+            for now in 0..4000 {
+                let next = alert.step(if now % 40 == 5 { Dire } else { Bad }, now, holds);
+                pages += u32::from(next.severity > alert.severity);
+                alert = next;
+            }
+            assert_eq!(alert.state, Firing);
+            pages
+        };
+        let never = Holds {
+            flap_within_ms: 0,
+            ..holds
+        };
+        assert_eq!((pages(&holds), pages(&never)), (2, 100));
     }
 
     #[test]

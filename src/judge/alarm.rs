@@ -47,6 +47,14 @@ pub fn condition(report: &StreamReport, window_alerts: bool) -> Condition {
     of_verdicts(detector, windows.map(|w| w.verdict), window_alerts)
 }
 
+/// [`condition`] of a stream that is `stale` or not.
+pub fn condition_of(stale: bool, report: &StreamReport, window_alerts: bool) -> Condition {
+    match stale {
+        true => Condition::Unknown,
+        false => condition(report, window_alerts),
+    }
+}
+
 /// That streams without a detector raise no alert, and what to do.
 pub fn no_alert(why: &str) -> String {
     format!("no detector, since {why}: no alert; set `window_alerts = true` in [model.alert]")

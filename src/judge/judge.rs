@@ -35,7 +35,7 @@ use super::report::{Change, Family, Step, StreamReport, WindowReport};
 use super::runtime::Stopwatch;
 use super::stream::StreamId;
 use super::verdict::{Numbers, Undecided, Verdict};
-use crate::alert::{Alert, Condition};
+use crate::alert::Alert;
 use crate::stats::axis::Grid;
 use crate::stats::overdispersion::Overdispersion;
 use crate::stats::sequential::Outcome;
@@ -45,6 +45,7 @@ use std::sync::Arc;
 mod alerts;
 mod last_end;
 mod late;
+mod next_end;
 mod persist;
 mod state;
 mod withheld;
@@ -220,13 +221,6 @@ impl Judge {
         self.windows.set_running_bytes_max(bytes);
     }
 
-    /// Whether time alone can change a window: a window by time still holds panes, or its last
-    /// judgement was made before it became empty.
-    pub fn can_slide(&self) -> bool {
-        let had = |(i, r): (usize, &WindowReport)| r.n > 0 && self.windows.by_time(i);
-        self.windows.can_slide() || self.report.windows.iter().enumerate().any(had)
-    }
-
     /// Takes the base pane that ends at `end_ms`, if any event fell into it, and judges every
     /// window that slides there.
     pub fn seal(
@@ -250,10 +244,7 @@ impl Judge {
             }
         }
         if !self.awaits_window() {
-            let condition = match stale {
-                true => Condition::Unknown,
-                false => alarm::condition(&self.report, options.window_alerts),
-            };
+            let condition = alarm::condition_of(stale, &self.report, options.window_alerts);
             let ground = Ground::Judged(before);
             self.step_alert(end_ms, condition, options, ground, changes);
         }
@@ -343,6 +334,7 @@ impl Judge {
         changes: &mut Vec<Change>,
     ) {
         let begun = self.stopwatch.map(|now| now());
+        let settled = self.is_settled(index, stale);
         let dispersion = self.report.overdispersion;
         let evaluated =
             sealed.and_then(|()| self.evaluate(index, end_ms, (stale, dispersion), options));
@@ -370,7 +362,8 @@ impl Judge {
             options,
             changes,
         );
-        if nanos.is_some() {
+        // One point says of an empty window all that others would.
+        if nanos.is_some() && !(settled && self.is_settled(index, stale)) {
             let report = &self.report.windows[index];
             self.judgements.push(WindowJudgement {
                 stream: self.report.id.clone(),

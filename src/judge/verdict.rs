@@ -250,21 +250,23 @@ impl Numbers {
         let exceeds = self.lower() > tau || tau <= 0.0;
         if self.reject() && exceeds {
             Conclusion::Miscalibrated
-        } else if self.kernel().is_none() && self.upper() <= tau && !self.shows_finer(tau) {
+        } else if self.kernel().is_none() && self.upper() <= tau && !self.shows_more(tau) {
             Conclusion::Calibrated
         } else {
             Conclusion::Inconclusive
         }
     }
 
-    /// Whether the test of a vector view shows an error beyond τ that is finer than the interval's
-    /// slices, at a level that rejects by itself.
-    fn shows_finer(&self, tau: f64) -> bool {
+    /// Whether the test of a vector view shows an error that its interval may not know: in slices
+    /// too fine for the events, where cells of one event say nothing, or one beyond τ that is finer
+    /// than the slices, at a level that rejects by itself.
+    fn shows_more(&self, tau: f64) -> bool {
         let shows = |e: &multiclass::Evaluation| {
             let levels = || e.tcal.levels.iter().filter(|l| !l.left_out);
             let least = levels().map(|l| l.p_value).fold(1.0, f64::min);
             let bar = tcal::level_bar(e.alpha, e.tcal.p_value, least, None);
-            e.tcal.reject && levels().any(|l| l.p_value <= bar && l.debiased > tau * tau)
+            let finer = || levels().any(|l| l.p_value <= bar && l.debiased > tau * tau);
+            e.tcal.reject && (e.interval.is_too_fine() || finer())
         };
         self.cells().is_some_and(shows)
     }

@@ -290,8 +290,8 @@ impl PendingPane {
     }
 }
 
-/// The panes between two moments in the order in which they are sealed. It takes also a stretch
-/// without panes while windows still slide old panes out, and skips the rest once they are empty.
+/// The ends between two moments at which something is sealed, in order: those of panes that wait,
+/// and those at which time alone changes something.
 #[derive(Debug)]
 pub struct PaneWalk {
     at_ms: i64,
@@ -309,18 +309,22 @@ impl PaneWalk {
         }
     }
 
-    /// End of the next pane. `can_slide` says whether time alone changes any window; `oldest_ms` is
-    /// the begin of the oldest pane that waits.
-    pub fn next_end_ms(&mut self, can_slide: bool, oldest_ms: Option<i64>) -> Option<i64> {
+    /// The next end. `oldest_ms` is the begin of the oldest pane that waits; `sliding` finds the
+    /// first end after one and up to another at which time alone changes something.
+    pub fn next_end_ms(
+        &mut self,
+        oldest_ms: Option<i64>,
+        sliding: impl FnOnce(i64, i64) -> Option<i64>,
+    ) -> Option<i64> {
         if self.at_ms >= self.until_ms {
             return None;
         }
-        if !can_slide {
-            let oldest_ms = oldest_ms.filter(|&ms| ms < self.until_ms)?;
-            self.at_ms = self.at_ms.max(oldest_ms);
-        }
-        self.at_ms += self.pane_ms;
-        Some(self.at_ms)
+        let oldest_ms = oldest_ms.filter(|&ms| ms < self.until_ms);
+        let pane_ms = oldest_ms.map(|ms| ms.max(self.at_ms) + self.pane_ms);
+        let limit_ms = pane_ms.unwrap_or(self.until_ms);
+        let slide_ms = sliding(self.at_ms, limit_ms).filter(|&ms| ms <= limit_ms);
+        self.at_ms = slide_ms.or(pane_ms).unwrap_or(self.until_ms);
+        slide_ms.or(pane_ms)
     }
 }
 

@@ -453,10 +453,10 @@ impl Stream {
             .iter_mut()
             .for_each(|j| j.set_running_bytes_max(running_bytes));
         let mut walk = PaneWalk::new(from_ms, watermark_ms, plan.ladder.pane_ms);
-        while let Some(end_ms) = walk.next_end_ms(
-            self.judges.iter().any(Judge::can_slide),
-            self.pending.oldest_ms(),
-        ) {
+        while let Some(end_ms) = walk.next_end_ms(self.pending.oldest_ms(), |after, until| {
+            let judges = self.judges.iter();
+            (judges.filter_map(|j| j.next_end_ms(after, until, &plan.judge))).min()
+        }) {
             let mut pane = self.pending.take(end_ms);
             if let Some(pane) = &mut pane {
                 // The judge reports a pane that does not unpack.

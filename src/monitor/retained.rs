@@ -151,7 +151,7 @@ impl PartitionWindows {
         }
         for version in self.versions.iter_mut().filter(|v| v.model == model) {
             let walk = PaneWalk::new(from_ms, watermark_ms, pane_ms);
-            version.seal(walk, Windows::can_slide, take);
+            version.seal(walk, |windows, after, _| windows.next_end_ms(after), take);
         }
         self.sealed_until_ms[model] = from_ms.max(watermark_ms);
     }
@@ -315,10 +315,9 @@ impl PartitionWindows {
 impl Retained {
     /// Moves the windows over the panes of the walk.
     fn advance(&mut self, mut walk: PaneWalk) {
-        while let Some(end_ms) = walk.next_end_ms(
-            self.windows.iter().any(Windows::can_slide),
-            self.pending.oldest_ms(),
-        ) {
+        while let Some(end_ms) = walk.next_end_ms(self.pending.oldest_ms(), |after, _| {
+            (self.windows.iter().filter_map(|w| w.next_end_ms(after))).min()
+        }) {
             let delta = self.pending.take(end_ms);
             for (view, windows) in self.windows.iter_mut().enumerate() {
                 let pane = delta.as_ref().map(|d| d.pane(view));

@@ -162,7 +162,8 @@ impl Vectors {
         let (options, pane_ms) = (&plan.models[model].judge, plan.models[model].ladder.pane_ms);
         for version in self.versions.iter_mut().filter(|v| v.model == model) {
             let walk = PaneWalk::new(from_ms, watermark_ms, pane_ms);
-            version.seal(walk, Judge::can_slide, |judge, pane, end_ms| {
+            let sliding = |judge: &Judge, after, until| judge.next_end_ms(after, until, options);
+            version.seal(walk, sliding, |judge, pane, end_ms| {
                 judge.seal(pane, end_ms, options, changes);
             });
         }

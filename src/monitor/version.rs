@@ -185,15 +185,17 @@ impl<S> Version<S> {
     pub fn seal(
         &mut self,
         mut walk: PaneWalk,
-        can_slide: impl Fn(&S) -> bool,
+        sliding: impl Fn(&S, i64, i64) -> Option<i64>,
         mut seal: impl FnMut(&mut S, Option<&Pane>, i64),
     ) {
-        while let Some(end_ms) = walk.next_end_ms(
-            self.views.iter().any(|v| can_slide(&v.sink)),
-            (self.views.iter())
-                .filter_map(|v| v.panes.oldest_ms())
-                .min(),
-        ) {
+        let oldest_ms = |views: &[VersionView<S>]| {
+            let oldest = views.iter().filter_map(|v| v.panes.oldest_ms());
+            oldest.min()
+        };
+        while let Some(end_ms) = walk.next_end_ms(oldest_ms(&self.views), |after, until| {
+            let views = self.views.iter();
+            (views.filter_map(|v| sliding(&v.sink, after, until))).min()
+        }) {
             for view in &mut self.views {
                 let pane = view.panes.seal(end_ms);
                 seal(&mut view.sink, pane.as_ref(), end_ms);

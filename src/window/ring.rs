@@ -44,6 +44,11 @@ impl Ring {
         self.panes.iter().chain(&self.gathering)
     }
 
+    /// Whether it holds no pane.
+    pub fn is_empty(&self) -> bool {
+        self.panes.is_empty() && self.gathering.is_empty()
+    }
+
     /// The panes of a window that ends with a whole slide, or within its first.
     pub(super) fn held(&self, whole: bool) -> impl Iterator<Item = &Pane> {
         let first = (!whole).then_some(&self.gathering);

@@ -131,8 +131,7 @@ impl Windows {
 
     /// Whether time alone can change any window: a window by time holds something.
     pub fn can_slide(&self) -> bool {
-        let can_slide =
-            |(r, w): (&Ring, &Width)| matches!(w, Width::Time { .. }) && r.all().next().is_some();
+        let can_slide = |(r, w): (&Ring, &Width)| matches!(w, Width::Time { .. }) && !r.is_empty();
         self.rings.iter().zip(&self.widths).any(can_slide)
     }
 
@@ -147,6 +146,28 @@ impl Windows {
             Width::Time { slide_ms, .. } => slide_ms,
             Width::Count { .. } => self.pane_ms,
         }
+    }
+
+    /// Width of a base pane.
+    pub fn pane_ms(&self) -> i64 {
+        self.pane_ms
+    }
+
+    /// The first end after `after_ms` at which window `index` slides.
+    pub fn next_slide_ms(&self, index: usize, after_ms: i64) -> i64 {
+        let slide_ms = self.slide_ms(index);
+        after_ms.saturating_add(slide_ms - after_ms.rem_euclid(slide_ms))
+    }
+
+    /// The last end up to `until_ms` at which window `index` slides.
+    pub fn last_slide_ms(&self, index: usize, until_ms: i64) -> i64 {
+        until_ms.saturating_sub(until_ms.rem_euclid(self.slide_ms(index)))
+    }
+
+    /// The first end after `after_ms` at which a window slides that holds something.
+    pub fn next_end_ms(&self, after_ms: i64) -> Option<i64> {
+        let held = (0..self.rings.len()).filter(|i| self.by_time(*i) && !self.rings[*i].is_empty());
+        held.map(|i| self.next_slide_ms(i, after_ms)).min()
     }
 
     /// Takes the base pane that ends at `end_ms`, if any event fell into it. Afterwards

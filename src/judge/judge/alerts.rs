@@ -14,7 +14,7 @@ use crate::judge::verdict::Numbers;
 use crate::stats::evaluation::Options;
 use crate::window::{PackError, PaneSums, Total};
 
-const STALLED: Verdict = Verdict::Undecided(Undecided::Stalled);
+pub(super) const STALLED: Verdict = Verdict::Undecided(Undecided::Stalled);
 
 impl Judge {
     /// Advances the clock to `now_ms`. While the stream is `stale` (no event came for too long) or

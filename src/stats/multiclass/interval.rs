@@ -16,7 +16,7 @@ use super::estimate;
 use super::events::Events;
 use super::level::{VectorCell, VectorLevel};
 use crate::estimate::{Estimate, Spread, shortfall, smoothed};
-use crate::interval::{median, squared_ends};
+use crate::interval::{median, root_upper, squared_ends};
 use crate::null::Moments;
 
 /// The interval.
@@ -41,6 +41,13 @@ pub struct VectorInterval {
     pub median_count: f64,
 }
 
+impl VectorInterval {
+    /// Whether half of the occupied cells have fewer than 5 events, so that it says little.
+    pub fn is_too_fine(&self) -> bool {
+        self.median_count < MEDIAN_MIN
+    }
+}
+
 /// Slices by default: the largest power of two not above max(2, n^(2/(4+d))), at which binning
 /// error and noise balance for a Lipschitz curve; at most what a name can hold.
 /// [`super::evaluate_events`] takes fewer where cells then hold too few events.
@@ -49,9 +56,12 @@ pub fn default_slices(n: usize, d: usize) -> u32 {
     1 << target.log2().floor() as u32
 }
 
+/// Median count of the occupied cells under which an interval says little.
+const MEDIAN_MIN: f64 = 5.0;
+
 /// Whether half of the occupied cells have fewer than 5 events, so that the interval says little.
 pub(super) fn is_too_fine(level: &VectorLevel) -> bool {
-    median_count(level) < 5.0
+    median_count(level) < MEDIAN_MIN
 }
 
 fn median_count(level: &VectorLevel) -> f64 {
@@ -68,8 +78,8 @@ pub fn interval(events: &Events, slices: u32, confidence: f64) -> Option<VectorI
     Some(with_ends(&level, confidence, &e, Some(e.null_p_value())))
 }
 
-/// The interval of one level with events, [guarded](Estimate::guarded) in cells of few outcomes,
-/// where `zero` is the p-value of the unbiased estimate with these moments; without one 0 stays in
+/// The interval of one level with events, [guarded](Estimate::guarded) in cells of few outcomes and
+/// with the upper end of √T where 0 is not in it; `zero` is the p-value of the unbiased estimate with these moments; without one 0 stays in
 /// the interval.
 pub(super) fn guarded(
     level: &VectorLevel,
@@ -79,7 +89,12 @@ pub(super) fn guarded(
     let mut e = of_level(level);
     let short = shortfall(level.cells.iter().map(spread));
     e.sigma1_squared += short * level.count / (level.n * level.n);
-    with_ends(level, confidence, &e, zero(&e.null, e.t))
+    let (zero, alpha) = (zero(&e.null, e.t), 1.0 - confidence);
+    let mut of = with_ends(level, confidence, &e, zero);
+    if zero.is_some_and(|p| p <= alpha) {
+        of.upper = root_upper(&e, level.count, alpha).sqrt();
+    }
+    of
 }
 
 fn of_level(level: &VectorLevel) -> Estimate {

@@ -22,6 +22,11 @@
 //! error that shrinks to half its size is found within four delays and keeps the alarm. The rule is
 //! a heuristic. Simulated errors that stay (temperature 1.25 to 2) were called clear after 1 of 400
 //! alarms at most; calibrated streams are clear within some 3000 events of an alarm that took 500.
+//! With rare events the delays of one error differ more, and a short one makes the wait of its
+//! alarm short: scores Beta(½, 50) whose odds stayed 1.5 times as high were called clear after 217
+//! of 4692 alarms. The wait of the longest delay since the stream was clear would leave 28 of
+//! these, but an error of uniform scores that is gone would then be clear after 7400 events instead
+//! of 3000 (medians).
 //!
 //! The sequences restart when an alarm begins and when it ends, not when it is confirmed. During an
 //! alarm they cover the time since its first alarm; afterwards they cover the time since its end.
