@@ -211,7 +211,7 @@ impl LocalShard {
         let (shard, windows) = (&self.shard, &mut self.sealed.windows);
         let streams = shard.view().activity().map(|a| a.of.names().text());
         let streams: BTreeSet<_> = streams.collect();
-        let versions: Vec<_> = shard.view().vector_activity().map(|a| a.of).collect();
+        let versions: BTreeSet<_> = shard.view().vector_activity().map(|a| a.of).collect();
         windows.retain(
             |key| streams.contains(&key.names().text()),
             |name| versions.contains(&name),

@@ -12,9 +12,9 @@
 //! | one of several judges | the same for each of its judge partitions, over shares of checkpoints ([`repartition`]) |
 //!
 //! In reading order: [`delta`]; [`shard`] with [`vector_counts`]; [`monitor`](mod@monitor) with
-//! [`vectors`]; [`version`]; [`engine`]; where partitions move [`retained`], [`local_shard`],
-//! [`shards`], [`delta_log`], [`aggregator`], [`repartition`], [`liveness`] and [`watchdog`];
-//! [`snapshot`], [`restore`] and [`reset`].
+//! [`vectors`]; [`version`] and [`versions`]; [`engine`]; where partitions move [`retained`],
+//! [`local_shard`], [`shards`], [`delta_log`], [`aggregator`], [`repartition`], [`liveness`] and
+//! [`watchdog`]; [`snapshot`], [`restore`] and [`reset`].
 //!
 //! Few methods change a stage. A view ([`ShardView`], [`MonitorView`]) has the methods that read
 //! it. [`ShardUpkeep`] has what the holder of a shard does besides giving it records.
@@ -43,6 +43,7 @@ pub mod snapshot;
 pub mod vector_counts;
 pub mod vectors;
 pub mod version;
+pub mod versions;
 pub mod views;
 pub mod watchdog;
 

@@ -62,6 +62,8 @@ struct Stream {
     last: LastSeen,
     /// Predictions that wait for outcomes, over all shards.
     waiting: u64,
+    /// Of a roll-up, the streams that it counts; known during a tick alone.
+    segments: u64,
     /// Sealed panes that not all shards have passed.
     pending: PendingPanes,
     judges: Vec<Judge>,
@@ -414,13 +416,10 @@ impl Stream {
             key,
             last: LastSeen::before(i64::MIN),
             waiting: 0,
+            segments: 0,
             pending: PendingPanes::default(),
             judges: Vec::new(),
         }
-    }
-
-    fn is_of(&self, model: &str, version: &str) -> bool {
-        (self.key.model(), self.key.version()) == (model, version)
     }
 
     /// Makes the judges on first use, and tells them the newest event time.

@@ -11,6 +11,7 @@ use super::delta::{Delta, PaneWalk, PendingPanes};
 use super::restore::{Fit, RestoreError};
 use super::snapshot::{Snapshot, StreamState, VersionState};
 use super::version::Version;
+use super::versions::Versions;
 use super::views::{VersionName, scalars};
 use crate::collect::{Key, Named, PaneDelta, Slots};
 use crate::judge::{JudgeState, Plan};
@@ -36,7 +37,7 @@ impl Named for Retained {
 pub struct PartitionWindows {
     plan: Plan,
     streams: Slots<Retained>,
-    versions: Vec<Version<Windows>>,
+    versions: Versions<Windows>,
     sealed_until_ms: Vec<i64>,
     /// Parts of the snapshot that were dropped, each with the reason.
     dropped: Vec<String>,
@@ -61,7 +62,7 @@ impl PartitionWindows {
             sealed_until_ms: vec![i64::MIN; plan.models.len()],
             plan,
             streams: Slots::default(),
-            versions: Vec::new(),
+            versions: Versions::default(),
             dropped: Vec::new(),
         }
     }
@@ -135,11 +136,8 @@ impl PartitionWindows {
     }
 
     fn version(&mut self, name: VersionName<'_>) -> Option<usize> {
-        let known = self.versions.iter().position(|v| v.name() == name);
-        known.or_else(|| {
-            self.versions.push(windows_of(&self.plan, name)?);
-            Some(self.versions.len() - 1)
-        })
+        let known = self.versions.find(name);
+        known.or_else(|| Some(self.versions.push(windows_of(&self.plan, name)?)))
     }
 
     /// Moves the windows of a model up to the watermark.
@@ -240,8 +238,8 @@ impl PartitionWindows {
             }
         }
         for state in &mut snapshot.vectors {
-            let version = self.versions.iter().find(|v| v.name() == state.name());
-            for ours in version.iter().flat_map(|v| &v.views) {
+            let at = self.versions.find(state.name());
+            for ours in at.iter().flat_map(|at| &self.versions[*at].views) {
                 let theirs = state.view_mut(ours.view);
                 theirs.pending = ours.panes.state();
                 theirs.judge.rings = ours.sink.state();

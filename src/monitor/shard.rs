@@ -21,7 +21,8 @@ use super::vector_counts::VectorCounts;
 use super::views::scalars;
 use crate::collect::{Collector, Disposition, Event, Origin, OutcomeRecord, PartitionId, Reason};
 use crate::judge::{Comparisons, Plan};
-use std::collections::BTreeMap;
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 mod persist;
 mod shape;
@@ -317,10 +318,15 @@ impl Shard {
             left = true;
         });
         if vectors.wanted() {
-            let streams = self.collector.streams();
+            // Made only where a version is past its time.
+            let waiting = LazyCell::new(|| {
+                let waiting = self.collector.streams().iter().map(|(_, s)| s);
+                let waiting = waiting.filter(|s| s.pending > 0);
+                let names = waiting.map(|s| (s.key.model(), s.key.version()));
+                names.collect::<BTreeSet<_>>()
+            });
             left |= vectors.tick(&self.plan, now_ms, expired, |model, version| {
-                let mut pending = streams.iter().filter(|(_, s)| s.pending > 0);
-                pending.any(|(_, s)| (s.key.model(), s.key.version()) == (model, version))
+                waiting.contains(&(model, version))
             });
         }
         left

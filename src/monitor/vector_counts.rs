@@ -15,6 +15,7 @@ use super::activity::Activity;
 use super::delta::Delta;
 use super::snapshot::{VectorViewState, VersionState};
 use super::version::{Version, VersionView};
+use super::versions::Versions;
 use super::views::{VersionName as Name, vectors};
 use crate::collect::{Event, MaturedVector, Origin, rank};
 use crate::judge::Plan;
@@ -26,7 +27,7 @@ use crate::window::{PaneState, VectorEvent};
 pub struct VectorCounts {
     /// Some model has vector views.
     wanted: bool,
-    versions: Vec<Version<()>>,
+    versions: Versions<()>,
     /// Where the versions of the collector's slots are.
     version_slots: Vec<VersionSlot>,
 }
@@ -142,8 +143,8 @@ impl VectorCounts {
             self.version_slots.resize(slot + 1, VersionSlot::Unknown);
         }
         if self.version_slots[slot] == VersionSlot::Unknown {
-            let known = self.versions.iter().position(|v| v.name() == name);
-            let at = known.or_else(|| Version::begin(&mut self.versions, plan, name, |_, _, _| ()));
+            let known = self.versions.find(name);
+            let at = known.or_else(|| self.versions.begin(plan, name, |_, _, _| ()));
             self.version_slots[slot] = at.map_or(VersionSlot::Nowhere, VersionSlot::At);
         }
         match self.version_slots[slot] {
@@ -169,15 +170,13 @@ impl VectorCounts {
         expired: impl Fn(usize, i64) -> bool,
         waits: impl Fn(&str, &str) -> bool,
     ) -> bool {
-        let before = self.versions.len();
-        self.versions.retain_mut(|v| {
+        let left = self.versions.retain(|v| {
             v.last.tick(now_ms);
             !expired(v.model, v.last.newest_ms) || waits(v.name().model, v.name().version)
         });
-        let left = self.versions.len() < before;
         if left {
             self.version_slots.clear();
-            Version::admit(&mut self.versions, plan, |(), _| ());
+            self.versions.admit(plan, |(), _| ());
         }
         left
     }

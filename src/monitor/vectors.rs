@@ -9,6 +9,7 @@ use super::activity::Activity;
 use super::delta::PaneWalk;
 use super::snapshot::VersionState;
 use super::version::{Version, VersionView};
+use super::versions::Versions;
 use super::views::VersionName;
 use crate::collect::LateVector;
 use crate::judge::{
@@ -21,7 +22,7 @@ use std::sync::Arc;
 /// All vector streams of a monitor.
 #[derive(Debug, Clone, Default)]
 pub struct Vectors {
-    versions: Vec<Version<Judge>>,
+    versions: Versions<Judge>,
     stopwatch: Option<Stopwatch>,
 }
 
@@ -57,7 +58,7 @@ impl Vectors {
 
     /// Takes what a shard says of a version.
     pub fn observe(&mut self, plan: &Plan, a: &Activity<VersionName<'_>>) {
-        let at = match self.find(a.of) {
+        let at = match self.versions.find(a.of) {
             None if a.begins => self.find_or_begin(plan, a.of),
             known => known,
         };
@@ -93,7 +94,7 @@ impl Vectors {
 
     /// Adds the panes that the windows of a version of one partition have not passed.
     pub fn absorb_pending(&mut self, theirs: &Version<Windows>, sealed_until_ms: &[i64]) {
-        let Some(at) = self.find(theirs.name()) else {
+        let Some(at) = self.versions.find(theirs.name()) else {
             return;
         };
         let version = &mut self.versions[at];
@@ -105,16 +106,12 @@ impl Vectors {
         }
     }
 
-    fn find(&self, name: VersionName<'_>) -> Option<usize> {
-        self.versions.iter().position(|v| v.name() == name)
-    }
-
     /// The version of a name, begun if need be.
     fn find_or_begin(&mut self, plan: &Plan, name: VersionName<'_>) -> Option<usize> {
-        if let Some(at) = self.find(name) {
+        if let Some(at) = self.versions.find(name) {
             return Some(at);
         }
-        let at = Version::begin(&mut self.versions, plan, name, |of, view, empty| {
+        let at = self.versions.begin(plan, name, |of, view, empty| {
             judge(of, name.stream(view), empty)
         })?;
         for view in &mut self.versions[at].views {
@@ -210,8 +207,7 @@ impl Vectors {
         expired: impl Fn(usize, i64) -> bool,
         changes: &mut Vec<Change>,
     ) {
-        let before = self.versions.len();
-        self.versions.retain_mut(|v| {
+        let left = self.versions.retain(|v| {
             let came = v.last.seen;
             let without_event_ms = v.last.tick(now_ms);
             let options = &plan.models[v.model].judge;
@@ -231,8 +227,8 @@ impl Vectors {
             }
             !expired
         });
-        if self.versions.len() < before {
-            Version::admit(&mut self.versions, plan, Judge::set_cells_max);
+        if left {
+            self.versions.admit(plan, Judge::set_cells_max);
         }
     }
 
@@ -267,18 +263,19 @@ impl Vectors {
 
     /// Adds windows, verdicts and alerts to the snapshot of a shard, if there is one.
     pub fn save_to(&self, states: &mut Vec<VersionState>) {
-        for v in &self.versions {
-            let known = states.iter().position(|s| s.name() == v.name());
-            let at = known.unwrap_or_else(|| {
-                states.push(v.state());
-                states.len() - 1
-            });
-            for ours in &v.views {
-                let theirs = states[at].view_mut(ours.view);
-                theirs.pending = ours.panes.state();
-                theirs.judge = ours.sink.state();
+        let mut known = vec![false; self.versions.len()];
+        for state in states.iter_mut() {
+            if let Some(at) = self.versions.find(state.name()) {
+                save(&self.versions[at], state);
+                known[at] = true;
             }
         }
+        let others = self.versions.iter().zip(known).filter(|(_, known)| !known);
+        states.extend(others.map(|(version, _)| {
+            let mut state = version.state();
+            save(version, &mut state);
+            state
+        }));
     }
 
     /// Restores a version of a snapshot whose model is `model` of the plan; `None` where its sums
@@ -314,6 +311,15 @@ impl Vectors {
 
 fn judge(plan: &ModelPlan, id: StreamId, empty: EmptySums) -> Judge {
     Judge::of_sums(id, &plan.ladder, plan.grid, empty)
+}
+
+/// Adds windows, verdicts and alerts of a version to its state.
+fn save(version: &Version<Judge>, state: &mut VersionState) {
+    for ours in &version.views {
+        let theirs = state.view_mut(ours.view);
+        theirs.pending = ours.panes.state();
+        theirs.judge = ours.sink.state();
+    }
 }
 
 /// Takes the newest event time of a version.

@@ -90,34 +90,6 @@ impl<S> Version<S> {
         }
     }
 
-    /// Adds a version after `all`, where its model has vector views; without cells where the cap of
-    /// versions is reached.
-    pub fn begin(
-        all: &mut Vec<Version<S>>,
-        plan: &Plan,
-        name: VersionName<'_>,
-        sink: impl Fn(&ModelPlan, View, EmptySums) -> S,
-    ) -> Option<usize> {
-        let model = plan.serves(name.model)?;
-        vectors(&plan.models[model]).next()?;
-        let cells_max = match cells_left(all, plan) {
-            0 => 0,
-            _ => plan.caps.vector_cells_max,
-        };
-        all.push(Version::new(plan, model, name, cells_max, sink));
-        Some(all.len() - 1)
-    }
-
-    /// Gives cells to versions that began when there were none.
-    pub fn admit(all: &mut [Version<S>], plan: &Plan, cap: impl Fn(&mut S, usize)) {
-        let left = cells_left(all, plan);
-        let without = all.iter_mut().filter(|v| !v.has_cells());
-        for view in without.take(left).flat_map(|v| &mut v.views) {
-            view.panes.set_cells_max(plan.caps.vector_cells_max);
-            cap(&mut view.sink, plan.caps.vector_cells_max);
-        }
-    }
-
     /// Its names.
     pub fn name(&self) -> VersionName<'_> {
         VersionName {
@@ -127,7 +99,8 @@ impl<S> Version<S> {
         }
     }
 
-    fn has_cells(&self) -> bool {
+    /// Whether any event of it would find room.
+    pub fn has_cells(&self) -> bool {
         self.views.iter().any(|v| v.panes.has_room())
     }
 
@@ -202,10 +175,4 @@ impl<S> Version<S> {
             }
         }
     }
-}
-
-/// How many more versions may have cells.
-fn cells_left<S>(all: &[Version<S>], plan: &Plan) -> usize {
-    let with_cells = all.iter().filter(|v| v.has_cells()).count();
-    plan.caps.vector_versions_max.saturating_sub(with_cells)
 }

@@ -1,6 +1,6 @@
 //! The views of a model, those of scores and those of vectors, and the name of a version.
 
-use crate::collect::{Event, Key, LateVector, ROLL_UP};
+use crate::collect::{Event, Key, LateVector, Names, ROLL_UP};
 use crate::judge::{ModelPlan, StreamId};
 use crate::stats::multiclass::sums::Shape;
 use crate::stats::view::View;
@@ -8,7 +8,7 @@ use crate::window::{VectorCorrection, ViewShape, ViewSums};
 use std::sync::Arc;
 
 /// The name of a version; its events with segments and its events without form two versions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VersionName<'a> {
     /// Name of the model as it came.
     pub model: &'a str,
@@ -46,12 +46,22 @@ impl<'a> VersionName<'a> {
         }
     }
 
+    /// Hash of all bytes.
+    pub fn hash(self) -> u64 {
+        Names::new(self.model, self.version, self.segment()).hash()
+    }
+
+    /// Segment of its vector streams.
+    fn segment(self) -> &'static str {
+        if self.segmented { ROLL_UP } else { "" }
+    }
+
     /// Its vector stream of this view; one with segments is under segment `*`.
     pub fn stream(self, view: View) -> StreamId {
         StreamId {
             model: self.model.to_owned(),
             version: self.version.to_owned(),
-            segment: if self.segmented { ROLL_UP } else { "" }.to_owned(),
+            segment: self.segment().to_owned(),
             view,
         }
     }

@@ -126,10 +126,11 @@ impl RemoteState {
             };
             ours.seen = !known.get(&names(&ours.key)).is_some_and(nothing_came);
         }
+        let known = before.versions.iter();
+        let known: BTreeMap<_, _> = known.map(|(v, seen)| (v.name(), (v, seen))).collect();
         for (ours, seen) in &mut self.versions {
-            let theirs = before.versions.iter();
-            let mut theirs = theirs.filter(|(v, _)| v.name() == ours.name());
-            *seen = !theirs.any(|(v, seen)| !seen && v.newest_ms == ours.newest_ms);
+            let theirs = known.get(&ours.name());
+            *seen = !theirs.is_some_and(|(v, seen)| !**seen && v.newest_ms == ours.newest_ms);
         }
     }
 

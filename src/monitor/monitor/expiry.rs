@@ -79,11 +79,11 @@ impl Monitor {
         }
     }
 
-    /// Lets roll-ups know what their segments have seen and wait for.
+    /// Lets roll-ups know how many segments they have, and what these have seen and wait for.
     fn observe_rollups(&mut self) {
         let rollups = self.streams.iter_mut();
         for (_, rollup) in rollups.filter(|(_, s)| s.kind == SegmentKind::RollUp) {
-            rollup.waiting = 0;
+            (rollup.waiting, rollup.segments) = (0, 0);
         }
         for slot in 0..self.streams.len() {
             let Some(rollup) = self.rollup_of(slot) else {
@@ -98,19 +98,14 @@ impl Monitor {
                     ..last
                 });
                 rollup.waiting += waiting;
+                rollup.segments += 1;
             }
         }
     }
 
     /// Whether a stream may be let go: a roll-up only without segments.
     fn may_expire(&self, slot: usize) -> bool {
-        let rollup = self.streams.get(slot);
-        let Some(rollup) = rollup.filter(|s| s.kind == SegmentKind::RollUp) else {
-            return true;
-        };
-        let (model, version) = (rollup.key.model(), rollup.key.version());
-        let mut others = self.streams.iter().filter(|(at, _)| *at != slot);
-        !others.any(|(_, s)| s.kind.is_rolled_up() && s.is_of(model, version))
+        self.streams.get(slot).is_none_or(|s| s.segments == 0)
     }
 
     /// Lets roll-ups go whose last segment has just gone: shards keep no room for them any more.
@@ -130,6 +125,10 @@ impl Monitor {
 
     /// Lets a stream go; what its detectors staked stays in the ledger.
     fn expire(&mut self, slot: usize, now_ms: i64) {
+        let rollup = self.rollup_of(slot);
+        if let Some(rollup) = rollup.and_then(|slot| self.streams.get_mut(slot)) {
+            rollup.segments -= 1;
+        }
         let Some(stream) = self.streams.remove(slot) else {
             return;
         };
@@ -142,5 +141,82 @@ impl Monitor {
                 self.ledger.keep(&detector.state());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{BEGIN_MS, plan};
+    use super::*;
+    use crate::collect::Key;
+    use crate::monitor::activity::Activity;
+    use crate::stats::rng::Rng;
+    use std::collections::BTreeSet;
+    use std::iter::{empty, once};
+
+    type Text = [String; 3];
+
+    fn text(stream: &Stream) -> Text {
+        stream.key.names().text().map(str::to_owned)
+    }
+
+    /// The names of the streams that a tick leaves: those that are recent or wait, and the roll-ups
+    /// of these.
+    fn kept(monitor: &Monitor) -> BTreeSet<Text> {
+        let stays = |s: &Stream| s.waiting > 0 || !monitor.is_expired(s);
+        let version = |s: &Stream| [s.key.model().to_owned(), s.key.version().to_owned()];
+        let streams = || monitor.streams.iter().map(|(_, s)| s);
+        let segments = streams().filter(|s| s.kind.is_rolled_up() && stays(s));
+        let rolled_up: BTreeSet<_> = segments.map(version).collect();
+        let needed = |s: &&Stream| s.kind == SegmentKind::RollUp && rolled_up.contains(&version(s));
+        let kept = streams().filter(|s| stays(s) || needed(s));
+        kept.map(text).collect()
+    }
+
+    #[test]
+    fn a_roll_up_goes_with_its_last_segment_as_by_a_scan_of_all_streams() {
+        let mut plan = plan();
+        plan.models[0].segmenting.rollup = true;
+        let (mut monitor, mut rng) = (Monitor::new(plan), Rng::new(4));
+        let (mut gone, mut held) = (0, 0);
+        for i in 0..600i64 {
+            let now_ms = BEGIN_MS + i * 1_000;
+            monitor.sealed_until_ms[0] = now_ms;
+            let mut below = |n: f64| (rng.uniform() * n) as i64;
+            let names = (0..12).map(|_| {
+                let segment = ["", "other", "k=a", "k=b", "k=c"][below(5.0) as usize];
+                let version = (i / 20 + below(12.0)).to_string();
+                let key = Key::new("m", &version, segment);
+                (key, below(3.0) == 0, below(9_000.0))
+            });
+            let names: Vec<_> = names.collect();
+            let activity = names.iter().map(|(key, waits, before_ms)| Activity {
+                of: key,
+                last: LastSeen::before(now_ms - before_ms),
+                pending: u64::from(*waits),
+                begins: true,
+            });
+            monitor.observe(vec![None], once((activity, empty())));
+            monitor.observe_rollups();
+            let (before, kept) = (monitor.streams.iter().count(), kept(&monitor));
+            let whole = i % 7 > 0;
+            monitor.tick(now_ms, false, whole);
+            let all = || monitor.streams.iter().map(|(_, s)| s);
+            let left: BTreeSet<_> = all().map(text).collect();
+            if !whole {
+                assert_eq!(left.len(), before);
+                continue;
+            }
+            assert_eq!(left, kept, "{i}");
+            gone += before - left.len();
+            for rollup in all().filter(|s| s.kind == SegmentKind::RollUp) {
+                let version = rollup.key.version();
+                let mine = all().filter(|s| s.key.version() == version);
+                let segments = mine.filter(|s| s.kind.is_rolled_up()).count();
+                assert_eq!(rollup.segments, segments as u64, "{i}: {version}");
+                held += u32::from(monitor.is_expired(rollup));
+            }
+        }
+        assert!(gone > 1_000 && held > 0, "{gone} {held}");
     }
 }

@@ -11,9 +11,9 @@ use crate::stats::view::{Outcome, Prediction, View};
 use crate::window::{Ladder, WindowSpec};
 use std::iter::once;
 
-const BEGIN_MS: i64 = 1_700_000_064_000;
+pub(super) const BEGIN_MS: i64 = 1_700_000_064_000;
 
-fn plan() -> Plan {
+pub(super) fn plan() -> Plan {
     let windows = vec![WindowSpec::time("6s", 6_000)];
     let budget = "1 per 1h".parse().expect("a budget");
     let model = ModelPlan {
