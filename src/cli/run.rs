@@ -99,7 +99,7 @@ fn start(args: &Args, config: Config) -> Result<(), AppError> {
         setup.listen.clone_from(listen);
     }
     setup.start_over = args.from;
-    // HTTP serves published values and never blocks: one thread is enough for it and the signals.
+    // What takes long or waits has threads of its own: one is enough for the rest and the signals.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("http")

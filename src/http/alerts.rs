@@ -37,7 +37,7 @@ pub fn list(published: &Published, all: bool) -> Value {
         .iter()
         .map(|a| alert(a, published, &silences, now_ms, all));
     let alerts: Vec<Value> = alerts.collect();
-    let concerns = published.concerns(now_ms);
+    let concerns = published.concerns();
     let concerns: Vec<Value> = concerns.iter().map(sources::concern).collect();
     json!({ "count": alerts.len(), "concerns": concerns, "alerts": alerts })
 }

@@ -52,13 +52,13 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
     }
     let query = uri.query();
     match route {
-        Route::Index => html(page::index(published, query, now_ms())),
+        Route::Index => html(page::index(published, query)),
         Route::AlertsPage => html(page::alerts(published, now_ms())),
         Route::Script => whole(StatusCode::OK, SCRIPT, page::SCRIPT),
         Route::Icon => whole(StatusCode::OK, ICON, page::ICON),
         Route::Addresses => ok(&routes::list()),
         Route::OpenApi => ok(&routes::open_api()),
-        Route::Sources => ok(&sources::json(published, now_ms())),
+        Route::Sources => ok(&sources::json(published)),
         Route::Explanation(key) => explanation(&key, published),
         Route::History(parts) => of_stream(&parts, published, |r| past(r, query, published)),
         Route::Metrics => metrics(published),
@@ -215,6 +215,13 @@ fn explanation(key: &str, published: &Published) -> Answer {
 pub fn busy_explaining() -> Answer {
     let what = "others ask why alerts changed, and that reads the disk";
     let hint = "send the request again in a moment";
+    later(StatusCode::SERVICE_UNAVAILABLE, what, hint)
+}
+
+/// The answer where others are built for too long.
+pub fn busy_building() -> Answer {
+    let what = "other responses take long to build, and few are built at a time";
+    let hint = "send the request again in a moment, or ask for less with `limit`";
     later(StatusCode::SERVICE_UNAVAILABLE, what, hint)
 }
 

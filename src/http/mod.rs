@@ -6,9 +6,9 @@
 //! id as one percent-encoded part.
 //!
 //! Plain hyper is enough for these routes, and all limits are visible in `server.rs`. Responses
-//! are computed from [`Published`](crate::telemetry::Published) without waiting for any other
-//! thread, so a request is slow only if its own response is large. Changes and explanations wait
-//! for the disk, on threads of their own.
+//! are computed from [`Published`](crate::telemetry::Published) without waiting for the engine.
+//! Those that may be large are built on threads of their own, few at a time; changes and
+//! explanations wait for the disk there. Probes are answered at once.
 
 mod access;
 mod alerts;

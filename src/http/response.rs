@@ -8,7 +8,7 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap,
@@ -108,10 +108,9 @@ pub fn takes_gzip(headers: &HeaderMap) -> bool {
 }
 
 /// The same answer, compressed.
-pub async fn gzipped(answer: Answer) -> Answer {
+pub fn gzipped(answer: Answer) -> Answer {
     let (mut head, body) = answer.into_parts();
-    let Ok(body) = body.collect().await;
-    let body = body.to_bytes();
+    let body = body.into_inner().unwrap_or_default();
     let mut packed = GzEncoder::new(Vec::with_capacity(body.len() / 8), Compression::fast());
     // Memory takes all that is written.
     let packed = packed.write_all(&body).and_then(|()| packed.finish());

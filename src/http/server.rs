@@ -5,8 +5,9 @@
 //! [`Connections`] says who may connect and whose connection ends for another, and
 //! [`access`](super::access) which requests are let in. [`Bodies`] bounds what responses hold that
 //! clients are slow to read, and a client that reads nothing is given up ([`StallGuard`]). What
-//! waits for the disk or for the engine does so on a thread of its own. The listener is passed in
-//! already bound, so that a port in use is detected before anything starts.
+//! waits for the disk or for the engine does so on a thread of its own, and so does what takes long
+//! to build: with many streams a list takes seconds. The listener is passed in already bound, so
+//! that a port in use is detected before anything starts.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -58,6 +59,12 @@ pub const POSTS_MAX: usize = 16;
 pub const CHANGES_MAX: usize = 8;
 /// Explanations that are computed at a time: each may read all records. People ask for one.
 const EXPLANATIONS_MAX: usize = 2;
+/// Pages and lists that are built at a time: each takes a processor, and memory beyond its body.
+const BUILDS_MAX: usize = 2;
+/// The same of `/metrics`, which does not wait for pages and lists.
+const SCRAPES_MAX: usize = 1;
+/// How long a request waits until its response can be built.
+const BUILT_WITHIN: Duration = Duration::from_secs(10);
 /// How often the end of the last connections is looked for.
 const ENDING_PAUSE: Duration = Duration::from_millis(20);
 /// Pause after a failed accept, which usually means that file descriptors ran out.
@@ -95,6 +102,8 @@ pub async fn serve(
         posts: Arc::new(Semaphore::new(POSTS_MAX)),
         changes: Arc::new(Semaphore::new(CHANGES_MAX)),
         explanations: Arc::new(Semaphore::new(EXPLANATIONS_MAX)),
+        builds: Arc::new(Semaphore::new(BUILDS_MAX)),
+        scrapes: Arc::new(Semaphore::new(SCRAPES_MAX)),
         bodies: Bodies::default(),
     });
     let connections = Arc::new(Connections::default());
@@ -133,6 +142,10 @@ struct ServerState {
     changes: Arc<Semaphore>,
     /// Places of explanations.
     explanations: Arc<Semaphore>,
+    /// Places of pages and lists that are built.
+    builds: Arc<Semaphore>,
+    /// Places of `/metrics`.
+    scrapes: Arc<Semaphore>,
     /// Room for large responses.
     bodies: Bodies,
 }
@@ -284,19 +297,40 @@ async fn route_request(request: Request<Incoming>, state: &Arc<ServerState>) -> 
             Ok(lines) => response::pairs(Either::Right(Lines(lines))),
             Err(refused) => refused.map(Either::Left),
         },
-        (_, Route::Metrics) if response::takes_gzip(request.headers()) => {
-            let answer = answer::answer(request.method(), request.uri(), published);
-            response::gzipped(answer).await.map(Either::Left)
+        (method, Route::Live | Route::Ready) => {
+            answer::answer(method, request.uri(), published).map(Either::Left)
         }
-        _ => {
-            let answer = answer::answer(request.method(), request.uri(), published);
-            let page = !request.uri().path().starts_with("/api");
-            if answer.status() == StatusCode::NOT_FOUND && page && takes_html(&request) {
-                return answer::nothing_page(request.uri(), published).map(Either::Left);
-            }
-            answer.map(Either::Left)
-        }
+        _ => build(&request, state).await.map(Either::Left),
     }
+}
+
+/// Builds a response from what is published, once one of the places is free.
+async fn build(request: &Request<Incoming>, state: &Arc<ServerState>) -> Answer {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let is_scrape = route(uri.path()) == Route::Metrics;
+    let places = match is_scrape {
+        true => &state.scrapes,
+        false => &state.builds,
+    };
+    let place = Arc::clone(places).acquire_owned();
+    let Ok(Ok(place)) = timeout(BUILT_WITHIN, place).await else {
+        crate::warn_limited!("http response refused, others take long to build");
+        return answer::busy_building();
+    };
+    let packs = is_scrape && response::takes_gzip(request.headers());
+    let names_near = takes_html(request) && !uri.path().starts_with("/api");
+    let theirs = Arc::clone(&state.published);
+    blocking(move || {
+        // The place is taken until the response is built, whether or not the client still waits.
+        let _place = place;
+        let answer = answer::answer(&method, &uri, &theirs);
+        match answer.status() {
+            StatusCode::NOT_FOUND if names_near => answer::nothing_page(&uri, &theirs),
+            _ if packs => response::gzipped(answer),
+            _ => answer,
+        }
+    })
+    .await
 }
 
 /// Explains why an alert changed. Reads the disk on a thread of its own, and few requests do so at
@@ -399,7 +433,7 @@ async fn take_events(
     .await
 }
 
-/// An answer that waits for the disk or the engine, on a thread of its own.
+/// An answer that waits for the disk or the engine or takes long, on a thread of its own.
 async fn blocking(work: impl FnOnce() -> Answer + Send + 'static) -> Answer {
     let done = tokio::task::spawn_blocking(work).await;
     // The work panicked.

@@ -41,9 +41,9 @@ pub fn rejected(source: &SourceFacts) -> Vec<(&'static str, u64)> {
 }
 
 /// All sources as JSON.
-pub fn json(published: &Published, now_ms: i64) -> Value {
+pub fn json(published: &Published) -> Value {
     let facts = published.facts();
-    let concerns = published.concerns(now_ms);
+    let concerns = published.concerns();
     let sources: Vec<Value> = facts
         .sources
         .iter()

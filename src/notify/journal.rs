@@ -42,6 +42,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Name of the file.
 pub const JOURNAL: &str = "alerts.journal";
 
+/// End of the names of damaged files.
+const REFUSED: &str = ".refused";
+
 /// Entries between two compactions. An entry has about 1 kB, so the file stays within some
 /// megabytes.
 pub const COMPACT_AFTER: usize = 5_000;
@@ -61,21 +64,17 @@ pub struct AlertJournal {
 
 impl AlertJournal {
     /// Opens or creates the journal of a directory. Also returns the number of unreadable lines.
-    /// The file with them is kept beside the journal, as `alerts.journal.refused`.
+    /// The file with them is kept beside the journal, as `alerts.journal.refused`, a further one as
+    /// `alerts.journal-2.refused`.
     pub fn open(directory: &Path) -> io::Result<(AlertJournal, usize)> {
         let path = directory.join(JOURNAL);
-        let (state, unreadable) = match fs::read(&path) {
-            Ok(bytes) => {
-                let (state, unreadable) = read(&bytes);
-                // Half a last line is what a crash leaves; more is damage that people may mend.
-                if unreadable > usize::from(!bytes.ends_with(b"\n")) {
-                    fs::write(path.with_extension("journal.refused"), &bytes)?;
-                }
-                (state, unreadable)
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => (State::default(), 0),
-            Err(error) => return Err(error),
+        let bytes = match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            bytes => bytes?,
         };
+        let (state, unreadable) = read(&bytes);
+        // Half a last line is what a crash leaves; more is damage that people may mend.
+        let damaged = unreadable > usize::from(!bytes.ends_with(b"\n"));
         let mut journal = AlertJournal {
             path,
             file: None,
@@ -85,7 +84,7 @@ impl AlertJournal {
             updates: Arc::default(),
             listener: Listener::default(),
         };
-        journal.compact()?;
+        journal.replace(damaged)?;
         Ok((journal, unreadable))
     }
 
@@ -238,6 +237,11 @@ impl AlertJournal {
 
     /// Writes the state as one line in place of the file.
     fn compact(&mut self) -> io::Result<()> {
+        self.replace(false)
+    }
+
+    /// The same; if the file is to be kept, it gets another name.
+    fn replace(&mut self, keep: bool) -> io::Result<()> {
         self.state.prune();
         let mut line = serde_json::to_string(&Entry::State(self.state.clone()))?;
         line.push('\n');
@@ -245,7 +249,11 @@ impl AlertJournal {
         let write = || {
             let mut file = File::create(&aside)?;
             file.write_all(line.as_bytes())?;
-            file.sync_all()
+            file.sync_all()?;
+            match keep {
+                true => keep_refused(&self.path),
+                false => Ok(()),
+            }
         };
         write().inspect_err(|_| {
             // On a full disk it would take the room of others.
@@ -260,6 +268,19 @@ impl AlertJournal {
         self.entries = 0;
         Ok(())
     }
+}
+
+/// Gives a damaged file a second name that no file has. Where the file system has no links, it loses
+/// its own.
+fn keep_refused(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()?;
+    let further = (2u32..).map(|nth| format!("{JOURNAL}-{nth}{REFUSED}"));
+    let names = std::iter::once(format!("{JOURNAL}{REFUSED}")).chain(further);
+    let mut names = names.map(|name| path.with_file_name(name));
+    let kept = names.find(|kept| !kept.exists());
+    kept.map_or(Ok(()), |kept| {
+        fs::hard_link(path, &kept).or_else(|_| fs::rename(path, &kept))
+    })
 }
 
 /// Locks the journal, ignoring poison: it is consistent between any two calls.
@@ -355,6 +376,20 @@ mod tests {
         let (_, unreadable) = AlertJournal::open(dir.path()).expect("a journal");
         assert_eq!(unreadable, 1);
         assert_eq!(fs::read(&refused).expect("bytes"), damaged);
+        // A second one does not replace the first, and none is kept where nothing can be written.
+        let further = dir.path().join("alerts.journal-2.refused");
+        let mut second = text.clone();
+        second[0] = b'!';
+        fs::write(&path, &second).expect("written");
+        let aside = path.with_extension("part");
+        fs::create_dir(&aside).expect("a folder");
+        assert!(AlertJournal::open(dir.path()).is_err() && !further.exists());
+        assert_eq!(fs::read(&path).expect("bytes"), second);
+        fs::remove_dir(&aside).expect("removed");
+        AlertJournal::open(dir.path()).expect("a journal");
+        assert_eq!(fs::read(&refused).expect("bytes"), damaged);
+        assert_eq!(fs::read(&further).expect("bytes"), second);
+        assert_eq!(read(&fs::read(&path).expect("bytes")).1, 0);
     }
 
     #[test]

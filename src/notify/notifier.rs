@@ -123,7 +123,7 @@ impl Notifier {
             tracing::warn!(
                 unreadable,
                 "lines of the alerts journal could not be read, and what they say of silences, acknowledgements and \
-                 notifications is lost; unless a crash cut the last one, the file is kept as alerts.journal.refused"
+                 notifications is lost; unless a crash cut the last one, the file is kept as alerts.journal.refused, or with a number"
             );
         }
         if moving {

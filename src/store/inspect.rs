@@ -14,7 +14,7 @@ pub enum FileRole {
     Snapshot,
     /// A segment of a join journal.
     Journal,
-    /// A snapshot that a start has refused, and kept.
+    /// A snapshot or a journal of alerts that a start has refused, and kept.
     Refused,
     /// A part of a snapshot whose writing was interrupted; it is never read.
     Part,
@@ -62,10 +62,12 @@ impl FileRole {
         match name {
             "lock" => FileRole::Lock,
             "alerts.journal" => FileRole::Alerts,
-            "alerts.journal.refused" => FileRole::Refused,
             history::FILE => FileRole::History,
             _ if is_snapshot(path) => FileRole::Snapshot,
             _ if is_refused(path) => FileRole::Refused,
+            _ if name.starts_with("alerts.journal") && name.ends_with(".refused") => {
+                FileRole::Refused
+            }
             _ if journal::is_segment(path) => FileRole::Journal,
             _ if name.starts_with("snapshot-") && name.ends_with(".part") => FileRole::Part,
             _ => FileRole::Unknown,

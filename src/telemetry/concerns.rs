@@ -105,7 +105,7 @@ pub struct CountHistory {
 }
 
 impl CountHistory {
-    /// Remembers the counters, once a minute.
+    /// Remembers the counters, once a minute, by a clock that never steps back.
     pub fn observe(&mut self, now_ms: i64, sources: &[SourceFacts]) {
         for source in sources {
             let past = self.sources.entry(source.name.clone()).or_default();

@@ -253,14 +253,14 @@ impl Published {
 
     /// Remembers what the sources have counted up to now, for [`Published::concerns`]; returns what
     /// began and what ceased to be wrong with them.
-    pub fn observe_counts(&self, now_ms: i64) -> (Vec<Concern>, Vec<Concern>) {
-        lock(&self.counts).observe(now_ms, &self.facts().sources);
-        let now = self.concerns(now_ms);
+    pub fn observe_counts(&self) -> (Vec<Concern>, Vec<Concern>) {
+        lock(&self.counts).observe(self.age_ms(), &self.facts().sources);
+        let now = self.concerns();
         lock(&self.counts).changes(now)
     }
 
     /// What is wrong with the records that come.
-    pub fn concerns(&self, now_ms: i64) -> Vec<Concern> {
+    pub fn concerns(&self) -> Vec<Concern> {
         let facts = self.facts();
         let wrong = facts.wrong_partitions.iter();
         let mut all: Vec<Concern> = wrong.filter_map(|(t, s)| wrong_partition(t, s)).collect();
@@ -270,8 +270,13 @@ impl Published {
         }
         all.extend(stopped.into_iter().map(|(topic, n)| unread(topic, n)));
         all.extend(self.unreachable());
-        all.extend(lock(&self.counts).concerns(now_ms, &facts.sources));
+        all.extend(lock(&self.counts).concerns(self.age_ms(), &facts.sources));
         all
+    }
+
+    /// Time since the start, which no step of the wall clock changes.
+    fn age_ms(&self) -> i64 {
+        i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
 
     /// Topics that are not read, or only in part, because brokers do not answer or the group is not
@@ -412,81 +417,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ready_means_every_named_part_said_so() {
-        let published = Published::default();
-        assert!(published.missing().contains_key("start"));
-        published.not_ready("kafka", "joining the group");
-        published.not_ready("state", "restoring");
-        published.ready("state");
-        let missing = published.missing();
-        assert_eq!(missing.len(), 1);
-        assert_eq!(missing["kafka"], "joining the group");
-        published.ready("kafka");
-        assert!(published.missing().is_empty());
-        published.drain();
-        assert!(published.missing().contains_key("drain"));
-    }
-
-    #[test]
-    fn a_source_whose_brokers_do_not_answer_is_of_concern_until_they_do() {
-        let published = Published::default();
-        published.not_ready("kafka scores,clicks", "joining the group");
-        assert_eq!(published.concerns(0), []);
-        published.not_ready("kafka scores,clicks", "no broker answers");
-        published.not_ready("brokers of scores", "no broker has answered for 30 s");
-        let concerns = published.concerns(0);
-        let found: Vec<_> = concerns
-            .iter()
-            .map(|c| (c.source.as_str(), c.rule))
-            .collect();
-        let rule = "TruelineNotReady";
-        assert_eq!(found, [("clicks", rule), ("scores", rule)]);
-        assert!(concerns[1].words.contains("for 30 s"), "{concerns:?}");
-        published.ready("kafka scores,clicks");
-        published.ready("brokers of scores");
-        assert_eq!(published.concerns(0), []);
-    }
-
-    #[test]
-    fn a_silent_loop_is_not_live() {
-        let published = Published::new(Limits {
-            live_within: Duration::ZERO,
-            ..Limits::default()
-        });
-        assert!(published.live());
-        let beat = published.beat("engine");
-        while beat.silence().is_zero() {
-            std::hint::spin_loop();
-        }
-        assert!(!published.live());
-        published.ready("state");
-        assert!(published.missing()["loop engine"].contains("it has not run for"));
-        beat.tick();
-        published.end_beat("engine");
-        assert!(published.live() && published.missing().is_empty());
-    }
-
-    #[test]
-    fn facts_read_before_a_change_stay_as_they_were() {
-        let published = Published::default();
-        let before = published.facts();
-        published.update(|facts| facts.engine.streams = 7);
-        assert_eq!(before.engine.streams, 0);
-        assert_eq!(published.facts().engine.streams, 7);
-    }
-
-    #[test]
-    fn each_duration_falls_in_the_bucket_that_bounds_it() {
-        let published = Published::default();
-        published.record_evaluation(Duration::from_micros(50));
-        published.record_evaluation(Duration::from_secs(2));
-        let all = published.evaluations();
-        assert_eq!(all.counts[0], 1);
-        assert_eq!(all.counts[EVALUATION_BUCKETS.len()], 1);
-        assert!((all.sum - 2.000_05).abs() < 1e-9);
-    }
-}
+mod tests;

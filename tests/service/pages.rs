@@ -373,7 +373,7 @@ fn rejecting(published: &Published) {
         detail: "no field <label>".to_owned(),
     }));
     published.update(|facts| facts.sources.push(source));
-    published.observe_counts(now_ms());
+    published.observe_counts();
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! notifications. Where streams move between processes, the state of a notification
 //! [moves](handover) with its stream.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -337,6 +337,8 @@ fn group_by(options: &NotifyOptions, divided: bool) -> GroupBy {
 /// The changes of streams that did not leave, in order of time; at one moment alerts begin before
 /// others end, so that an alert that passes from one stream to another does not end.
 fn in_order<'c>(changes: &'c [Change], left: &[StreamId]) -> Vec<&'c Change> {
+    // A rebalance may take many streams, and their changes are as many.
+    let left: HashSet<&StreamId> = left.iter().collect();
     let ours = changes.iter().filter(|c| !left.contains(&c.stream));
     let mut ours: Vec<&Change> = ours.collect();
     let ends =

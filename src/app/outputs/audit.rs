@@ -34,11 +34,14 @@ const WAITING_BYTES_MAX: usize = 64 << 20;
 /// Maximum memory of a change besides its sums.
 const CHANGE_BYTES: usize = 48 << 10;
 
+/// A topic, a partition of it and its next offset.
+type NextOffset = (String, i32, i64);
+
 /// A change that waits for the disk.
 struct AuditEntry {
     change: Change,
     configuration: String,
-    offsets: Vec<(String, i32, i64)>,
+    offsets: Arc<[NextOffset]>,
     bytes: usize,
 }
 
@@ -91,19 +94,24 @@ impl AuditLog {
         &self,
         changes: &[Change],
         configuration: &str,
-        offsets: impl Fn() -> Vec<(String, i32, i64)>,
+        offsets: impl FnOnce() -> Vec<NextOffset>,
     ) {
         let Some(entries) = &self.entries else { return };
+        let of_alerts = |c: &&Change| matches!(c.step, Step::Stream { .. });
+        let changes: Vec<&Change> = changes.iter().filter(of_alerts).collect();
+        if changes.is_empty() {
+            return;
+        }
+        let offsets: Arc<[NextOffset]> = offsets().into();
+        // All entries hold the same offsets.
+        let share = bytes_of_offsets(&offsets).div_ceil(changes.len());
         for change in changes {
-            if !matches!(change.step, Step::Stream { .. }) {
-                continue;
-            }
-            let bytes = bytes_of(change);
+            let bytes = bytes_of(change) + share;
             let waiting = self.waiting.fetch_add(bytes, Ordering::Relaxed) + bytes;
             let entry = AuditEntry {
                 change: change.clone(),
                 configuration: configuration.to_owned(),
-                offsets: offsets(),
+                offsets: Arc::clone(&offsets),
                 bytes,
             };
             if waiting > WAITING_BYTES_MAX || entries.send(entry).is_err() {
@@ -136,13 +144,18 @@ fn bytes_of(change: &Change) -> usize {
     CHANGE_BYTES + sums.map(|s| s.bytes()).sum::<usize>()
 }
 
+fn bytes_of_offsets(offsets: &[NextOffset]) -> usize {
+    let topics = offsets.iter().map(|(topic, ..)| topic.len());
+    size_of_val(offsets) + topics.sum::<usize>()
+}
+
 fn write(
     folder: &Path,
     entry: &AuditEntry,
     kept: &mut Vec<PathBuf>,
     max: usize,
 ) -> Result<(), String> {
-    let record = Record::of(&entry.change, &entry.configuration, entry.offsets.clone());
+    let record = Record::of(&entry.change, &entry.configuration, entry.offsets.to_vec());
     let record = record.ok_or("the change is not of an alert")?;
     let text = serde_json::to_string(&record).map_err(|e| e.to_string())?;
     let path = folder.join(format!("{}.json", record.key));
@@ -279,8 +292,47 @@ pub fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::alert::Alert;
     use crate::notify::tests::stream;
     use tempfile::TempDir;
+
+    #[test]
+    fn the_offsets_of_a_call_are_made_once_and_count_as_what_waits() {
+        let (entries, inbox) = channel();
+        let log = AuditLog {
+            entries: Some(entries),
+            ..AuditLog::default()
+        };
+        let (from, to) = (Alert::default(), Alert::default());
+        let alert = Change {
+            stream: stream("fraud", "3", ""),
+            window: "5m".to_owned(),
+            at_ms: 1000,
+            step: Step::Stream { from, to },
+            sentence: String::new(),
+            facts: None,
+        };
+        let topic = "t".repeat(1000);
+        let offset = |partition| (topic.clone(), partition, 7);
+        let offsets = |n: i32| (0..n).map(offset).collect();
+        log.write(&[alert.clone(), alert.clone()], "", || offsets(100));
+        let queued: Vec<AuditEntry> = inbox.try_iter().collect();
+        assert!(Arc::ptr_eq(&queued[0].offsets, &queued[1].offsets));
+        assert_eq!(queued[1].offsets.len(), 100);
+        let waiting = log.waiting.load(Ordering::Relaxed);
+        assert_eq!(waiting, queued[0].bytes + queued[1].bytes);
+        let own = waiting - 2 * CHANGE_BYTES;
+        assert!((100_000..200_000).contains(&own), "{own}");
+        // There is room for the change, and none for its offset.
+        let room = WAITING_BYTES_MAX - CHANGE_BYTES;
+        for (n, lost) in [(0, 0), (1, 1)] {
+            log.waiting.store(room, Ordering::Relaxed);
+            log.write(std::slice::from_ref(&alert), "", || offsets(n));
+            assert_eq!(log.lost(), lost);
+        }
+        assert_eq!(log.waiting.load(Ordering::Relaxed), room);
+        log.write(&[], "", || unreachable!("no alert changes"));
+    }
 
     #[test]
     fn a_record_is_found_by_the_name_of_its_file_and_no_other_file_is() {

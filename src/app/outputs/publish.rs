@@ -112,7 +112,7 @@ pub fn facts(
         facts.suspended = suspended;
         facts.registry = [asked.found, asked.absent, asked.failed];
     });
-    let (came, went) = published.observe_counts(clock::now_ms());
+    let (came, went) = published.observe_counts();
     for concern in came {
         let (source, rule) = (concern.source, concern.rule);
         tracing::warn!(source, rule, "{}", concern.words);

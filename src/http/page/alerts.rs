@@ -74,7 +74,7 @@ pub fn alerts(published: &Published, now_ms: i64) -> String {
     let silenced = |s: &Shown| s.is_silenced(&silences, now_ms);
     let acked = |s: &Shown| s.is_acknowledged(&silences);
     let mut body = String::from("<h1>Alerts</h1>");
-    super::sources::warning(published, now_ms, &mut body);
+    super::sources::warning(published, &mut body);
     let groups: [Group<'_>; 4] = [
         ("Firing", &|s| s.fires() && !silenced(s) && !acked(s)),
         ("Acknowledged", &|s| s.fires() && acked(s) && !silenced(s)),

@@ -26,12 +26,12 @@ const PAGES_MAX: usize = 1_000_000;
 type Row = (Urgency, Arc<StreamReport>);
 
 /// The page at `/`.
-pub fn index(published: &Published, query: Option<&str>, now_ms: i64) -> String {
+pub fn index(published: &Published, query: Option<&str>) -> String {
     let filter = Filter::of(query);
     let by_model = path::query(query, "by").as_deref() == Some("model");
     let mut body = String::from("<h1>Are the models' probabilities true?</h1>");
     let mut rows = filter.named(published);
-    heads(published, &filter, by_model, &rows, now_ms, &mut body);
+    heads(published, &filter, by_model, &rows, &mut body);
     form(&filter, by_model, &mut body);
     rows.retain(|(urgency, _)| filter.admits(*urgency));
     sort(&mut rows);
@@ -42,7 +42,7 @@ pub fn index(published: &Published, query: Option<&str>, now_ms: i64) -> String 
         false if by_model => models(&filter, &rows, page, &mut body),
         false => streams(&filter, &rows, page, &mut body),
     }
-    sources::table(published, now_ms, &mut body);
+    sources::table(published, &mut body);
     let firing = rows.iter().filter(|(s, _)| *s <= Urgency::Warn).count();
     let title = match firing {
         0 => "trueline".to_owned(),
@@ -67,14 +67,7 @@ fn nothing(published: &Published, filter: &Filter) -> Cow<'static, str> {
 }
 
 /// The counts, and whether the program is well.
-fn heads(
-    published: &Published,
-    filter: &Filter,
-    by_model: bool,
-    rows: &[Row],
-    now_ms: i64,
-    body: &mut String,
-) {
+fn heads(published: &Published, filter: &Filter, by_model: bool, rows: &[Row], body: &mut String) {
     body.push_str("<ul class=counts>");
     let by = if by_model { "model" } else { "" };
     let mut head = |state: &str, n: usize, name: &str, class: &str| {
@@ -115,7 +108,7 @@ fn heads(
             escape(&why)
         );
     }
-    sources::badges(published, now_ms, body);
+    sources::badges(published, body);
     body.push_str("</p>");
 }
 

@@ -11,8 +11,8 @@ use crate::telemetry::concerns::Concern;
 use crate::telemetry::facts::{Role, SourceFacts};
 
 /// What is wrong, in the line of the program's health.
-pub(super) fn badges(published: &Published, now_ms: i64, body: &mut String) {
-    let concerns = published.concerns(now_ms);
+pub(super) fn badges(published: &Published, body: &mut String) {
+    let concerns = published.concerns();
     if concerns.is_empty() {
         if !published.facts().sources.is_empty() {
             body.push_str("<span class=\"badge good\">sources</span>");
@@ -39,8 +39,8 @@ fn words(concern: &Concern) -> String {
 }
 
 /// Sentences on what is gravely wrong, for the pages whose numbers may rest on it.
-pub(super) fn warning(published: &Published, now_ms: i64, body: &mut String) {
-    let grave = published.concerns(now_ms).into_iter();
+pub(super) fn warning(published: &Published, body: &mut String) {
+    let grave = published.concerns().into_iter();
     for concern in grave.filter(|c| c.severity == Severity::Page) {
         let _ = write!(
             body,
@@ -51,7 +51,7 @@ pub(super) fn warning(published: &Published, now_ms: i64, body: &mut String) {
     }
 }
 
-pub(super) fn table(published: &Published, now_ms: i64, body: &mut String) {
+pub(super) fn table(published: &Published, body: &mut String) {
     let facts = published.facts();
     if let Role::Judge(_) = facts.role {
         body.push_str("<h2>Sources</h2><p>Workers read the sources: see the page of each.</p>");
@@ -59,7 +59,7 @@ pub(super) fn table(published: &Published, now_ms: i64, body: &mut String) {
     if facts.sources.is_empty() {
         return;
     }
-    let concerns = published.concerns(now_ms);
+    let concerns = published.concerns();
     body.push_str(
         "<h2 id=sources>Sources</h2><table class=wide><thead><tr><th>source<th>state<th class=num>read\
          <th class=num>rejected<th class=num>late<th class=num>matched<th class=num>orphaned<th class=num>expired<th class=num>lag<tbody>",

@@ -55,7 +55,7 @@ pub fn stream(
             .map_or("none yet".to_owned(), |ms| format!("{} UTC", clock(ms)))
     );
     let history = published.history.stream(id).unwrap_or_default();
-    sources::warning(published, now_ms, &mut body);
+    sources::warning(published, &mut body);
     alert(report, published, now_ms, &mut body);
     past_alerts(report, &history, &mut body);
     if let Some(report) = &report.detector {

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use trueline::alert::AlertState;
 use trueline::telemetry::Published;
-use trueline::telemetry::control::{AlertResponse, Explanation};
+use trueline::telemetry::control::{AlertResponse, EventAnswer, Explanation};
 use trueline::telemetry::facts::AlertFacts;
 
 #[test]
@@ -130,6 +130,53 @@ fn who_asks_why_an_alert_changed_holds_up_no_probe() {
         }
     });
     assert_eq!(explain().status, 200, "the places are free again");
+}
+
+/// The server of the test has two threads, and more lists are asked for.
+#[test]
+fn lists_that_take_long_hold_up_no_probe_scrape_or_post() {
+    let published = populated();
+    let beat = published.beat("engine");
+    let (release, slow) = channel::<()>();
+    let (slow, building) = (Mutex::new(slow), Arc::new(AtomicUsize::new(0)));
+    let begun = Arc::clone(&building);
+    published.control.on_silences(move || {
+        begun.fetch_add(1, Ordering::SeqCst);
+        let _ = slow.lock().unwrap().recv();
+        Arc::default()
+    });
+    let checked = || EventAnswer::Checked {
+        topic: "scores".to_owned(),
+        events: 1,
+    };
+    published.control.on_events(move |_| checked());
+    let server = Server::start(published);
+    let list = || server.get("/api/v1/silences");
+    std::thread::scope(|scope| {
+        let asked = [(); 3].map(|()| scope.spawn(list));
+        wait_for("two lists that are built", LIMIT, || {
+            (building.load(Ordering::SeqCst) == 2).then_some(())
+        });
+        beat.tick();
+        for path in ["/live", "/ready", "/metrics"] {
+            assert_eq!(server.get(path).status, 200, "{path}");
+        }
+        let post = "POST /v1/events?dry_run=1 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+                    content-type: application/json\r\ncontent-length: 0\r\n\r\n";
+        assert_eq!(server.ask(post).status, 200);
+        // The third waits in vain; it is counted.
+        let failed = &server.published.http.responses[2];
+        wait_for("a list that is refused", LIMIT, || {
+            (failed.load(Ordering::SeqCst) == 1).then_some(())
+        });
+        assert_eq!(building.load(Ordering::SeqCst), 2);
+        drop(release);
+        let mut answers = asked.map(|asked| asked.join().unwrap());
+        answers.sort_by_key(|answer| answer.status);
+        assert_eq!(answers.each_ref().map(|a| a.status), [200, 200, 503]);
+        assert!(answers[2].head.contains("retry-after: "));
+    });
+    assert_eq!(list().status, 200, "the places are free again");
 }
 
 #[test]

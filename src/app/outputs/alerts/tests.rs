@@ -113,6 +113,28 @@ fn told_after_start(
     told.cloned().expect("a notification")
 }
 
+/// As in a rebalance: as many comparisons as there are pairs would take a minute.
+#[test]
+fn changes_of_streams_that_left_are_not_told_and_others_are_in_order() {
+    let stream = |i: i64| notify::tests::stream("m", &i.to_string(), "");
+    let of = |i: i64| Change {
+        stream: stream(i),
+        window: String::new(),
+        at_ms: -i,
+        step: Step::Stream {
+            from: alert(None),
+            to: alert(Some(Page)),
+        },
+        sentence: String::new(),
+        facts: None,
+    };
+    let changes: Vec<Change> = (0..10_000).map(of).collect();
+    let left: Vec<StreamId> = (2..100_000).rev().map(stream).collect();
+    let told = in_order(&changes, &left).into_iter();
+    let told: Vec<i64> = told.map(|c| c.at_ms).collect();
+    assert_eq!(told, [-1, 0]);
+}
+
 #[test]
 fn streams_that_fired_before_a_restart_belong_to_their_alert_at_once() {
     let folder = TempDir::with_prefix("trueline-alerts-").expect("a folder");
