@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 use super::clock;
 use super::engine_loop::EngineLoop;
 use super::error::AppError;
-use super::events::{self, EventLogs, Intake, LogBrokers};
+use super::events::{self, EventLogs, Intake, LogBrokers, read_up_to};
 use super::ingest::consumer::SourceConsumer;
 use super::outputs::alerts::AlertDispatcher;
 use super::outputs::audit::{AuditLog, explanation};
@@ -233,6 +233,11 @@ fn load(
     let pool = Pool::start(setup.config.threads)?;
     let (topology, topics) = restore(&setup, &dir, &spill, &pool, &published)?;
     let logs = events::open(&setup.config, dir.path())?;
+    for shard in topology.shards() {
+        for (log, offset) in read_up_to(&logs, &topics, shard.partitions()) {
+            log.restored(offset);
+        }
+    }
     let intake = Intake::new(&setup.config, &logs)?;
     published.control.on_events(move |post| intake.post(post));
     published.ready(STATE);
@@ -275,10 +280,10 @@ fn load(
         alerts: Some(alerts),
         topology,
         consumers: consumers(sources, registry.as_ref(), &setup.brokers, &logs, &pool)?,
+        snapshots: SnapshotStore::start(dir, logs.clone(), setup.workers.as_ref())?,
         logs,
         registry,
         topics,
-        snapshots: SnapshotStore::start(dir, setup.workers.as_ref())?,
         snapshot_every: Duration::from_millis(config.state.interval_ms.unsigned_abs()),
         published,
         reports,

@@ -596,7 +596,7 @@ sections! {
         /// How long events stay in the log after they were read and their sums are in a snapshot,
         /// as long as there is room. Idempotency keys are known for the same time.
         keep: Duration, Value "24h";
-        /// Longest body of a request. Longer ones are answered 413.
+        /// Longest body of a request, at most 128MiB. Longer ones are answered 413.
         request_bytes_max: Bytes, Value "1MiB";
     }
 

@@ -11,7 +11,7 @@ use super::problem::Problems;
 use super::value::{Value, nearest};
 use super::{EventOptions, HttpOptions, StateOptions, Verdicts};
 use crate::http::AccessOptions;
-use crate::store::event_log::LogLimits;
+use crate::store::event_log::{LogLimits, REQUEST_BYTES_MAX};
 
 /// Address and limits of the HTTP server.
 pub fn http(root: &Record, problems: &mut Problems<'_>) -> HttpOptions {
@@ -76,6 +76,14 @@ pub fn events(root: &Record, problems: &mut Problems<'_>) -> EventOptions {
         },
         request_bytes_max: record.bytes("request_bytes_max"),
     };
+    if options.request_bytes_max > REQUEST_BYTES_MAX {
+        let mib = REQUEST_BYTES_MAX >> 20;
+        let what =
+            format!("`request_bytes_max` is over {mib}MiB: the log cannot store so much at once");
+        let remedy = format!("write \"{mib}MiB\" or less, and send fewer events in a request");
+        problems.add(record.entry("request_bytes_max").at, what, remedy);
+        return options;
+    }
     // A segment of a full log holds a sixteenth of it, and a request goes into one segment.
     let least = 16 * options.request_bytes_max as u64;
     if options.limits.bytes_max < least {

@@ -154,6 +154,11 @@ fn words(answer: EventAnswer) -> Answer {
             "the idempotency key was used for other events",
             "send a new key with new events",
         ),
+        EventAnswer::TooLong => error(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "the events are longer than what the log stores at once, so none was appended",
+            "send fewer events in a request",
+        ),
         EventAnswer::Full => later(
             StatusCode::TOO_MANY_REQUESTS,
             "the event log is full of events that were not read yet, or that no snapshot holds yet",

@@ -168,6 +168,8 @@ pub enum EventAnswer {
     },
     /// The key belongs to a request with other events.
     KeyReused,
+    /// The log cannot store so much at once.
+    TooLong,
     /// The log has no room until its events are read.
     Full,
     /// Too many requests wait for the disk.

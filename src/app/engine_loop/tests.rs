@@ -152,3 +152,67 @@ fn a_process_that_notifies_nobody_any_more_shows_no_sinks() {
     engine.stop_alerts();
     assert_eq!(engine.published.facts().sinks, []);
 }
+
+/// An event that a segment of the smallest log has few of.
+fn large_event() -> String {
+    let pad = "x".repeat(8 << 10);
+    format!(r#"{{"at":1700000000000,"p":0.5,"y":1,"pad":"{pad}"}}"#)
+}
+
+#[test]
+fn an_event_log_keeps_what_the_snapshot_in_use_needs_if_the_newest_is_torn() {
+    let limits = "[http.events]\nbytes_max = \"1MiB\"\nrequest_bytes_max = \"64KiB\"\n[state]";
+    let text = CONFIG.replace("[state]", limits);
+    let (folder, mut engine) = started(&text);
+    for _ in 0..2 {
+        let log = Arc::clone(&engine.logs["scores"]);
+        for _ in 0..20 {
+            log.append(None, 0, vec![large_event()]).expect("room");
+            read_one(&mut engine);
+        }
+        engine.save_and_wait().expect("there is space");
+    }
+    assert_eq!(engine.logs["scores"].reader().consumed(), Some(40));
+    // As if it was killed; the newest snapshot is torn.
+    drop(engine);
+    let files = std::fs::read_dir(folder.path()).expect("a folder");
+    let files = files.map(|file| file.expect("a file").path());
+    let snapshots = files.filter(|file| file.extension().is_some_and(|e| e == "trueline"));
+    let newest = snapshots.max().expect("a snapshot");
+    let bytes = std::fs::read(&newest).expect("its bytes");
+    std::fs::write(&newest, &bytes[..bytes.len() / 2]).expect("written");
+    let text = text.replace("STATE", &folder.path().display().to_string());
+    let engine = App::engine_loop(Setup::of(config(&text))).expect("it loads");
+    let restored = engine.topology.positions()[0].offset;
+    assert!(restored < 40, "{restored}");
+    let log = &engine.logs["scores"];
+    while log.append(None, 0, vec![large_event()]).is_ok() {}
+    let first = log.facts().first;
+    assert!(first as i64 <= restored, "{first} of {restored}");
+}
+
+#[test]
+fn the_worker_tells_the_event_log_what_a_snapshot_has_once_it_is_on_disk() {
+    let (folder, mut engine) = started(CONFIG);
+    let log = Arc::clone(&engine.logs["scores"]);
+    let post = || {
+        let event = r#"{"at":1700000000000,"p":0.5,"y":1}"#.to_owned();
+        log.append(None, 0, vec![event]).expect("room");
+    };
+    let consumed = || log.reader().consumed();
+    post();
+    read_one(&mut engine);
+    engine.wait_saved();
+    engine.save();
+    let written = engine.snapshots.wait().expect("a write");
+    // The engine's thread has not done anything with the result.
+    assert!(written.result.is_ok());
+    assert_eq!(consumed(), Some(1));
+    engine.saved(&written);
+    post();
+    read_one(&mut engine);
+    std::fs::remove_file(folder.path().join("lock")).expect("it is there");
+    engine.wait_saved();
+    engine.save_and_wait().expect_err("the directory is lost");
+    assert_eq!(consumed(), Some(1));
+}

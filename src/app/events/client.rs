@@ -2,7 +2,8 @@
 //!
 //! Each topic is a log with one partition, and the process is the only member of its group. So the
 //! first event is the assignment of all partitions, nothing is ever revoked, and the client always
-//! knows the end. A committed offset is what the log may delete.
+//! knows the end. What it says is committed was stored with the snapshot, by the worker that wrote
+//! that.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -343,15 +344,7 @@ impl GroupClient for LogClient {
         Ok(())
     }
 
-    fn commit(&self, offsets: &TopicPartitionList) -> KafkaResult<()> {
-        let mut state = self.state.borrow_mut();
-        for e in offsets.elements() {
-            if let (Some(topic), Offset::Offset(at)) = (state.topic(e.topic()), e.offset())
-                && let Ok(at) = u64::try_from(at)
-            {
-                topic.reader.consume(at).map_err(|error| native(&error))?;
-            }
-        }
+    fn commit(&self, _: &TopicPartitionList) -> KafkaResult<()> {
         Ok(())
     }
 

@@ -104,6 +104,7 @@ impl Intake {
             Err(Refusal::Busy) => EventAnswer::Busy,
             Err(Refusal::Full) => EventAnswer::Full,
             Err(Refusal::KeyReused) => EventAnswer::KeyReused,
+            Err(Refusal::TooLong) => EventAnswer::TooLong,
             Err(Refusal::Disk(why)) => EventAnswer::Failed(why),
         }
     }

@@ -21,6 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::app::error::AppError;
+use crate::collect::{Origin, Partitions};
 use crate::config::{Config, Input};
 use crate::store::event_log::{EventLog, FOLDER};
 
@@ -37,4 +38,18 @@ pub fn open(config: &Config, directory: &Path) -> Result<EventLogs, AppError> {
         logs.insert(topic.clone(), Arc::new(log));
     }
     Ok(logs)
+}
+
+/// The logs that were read, each with the offset up to which it was; not those that were cut since,
+/// whose offsets are others. `topics` are the names of the topics by number.
+pub fn read_up_to<'a>(
+    logs: &'a EventLogs,
+    topics: &'a [String],
+    partitions: &'a Partitions,
+) -> impl Iterator<Item = (&'a EventLog, u64)> {
+    let same = |at: &Origin| partitions.truncated_at(at.partition_id()).is_none();
+    partitions.positions().filter(same).filter_map(|at| {
+        let log = logs.get(topics.get(usize::from(at.source))?)?;
+        Some((log.as_ref(), u64::try_from(at.offset).ok()?))
+    })
 }

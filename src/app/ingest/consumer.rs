@@ -29,7 +29,7 @@ use crate::app::cluster::topology::Topology;
 use crate::app::error::AppError;
 use crate::app::pool::Pool;
 use crate::app::setup::source_error;
-use crate::config::SourceOptions;
+use crate::config::{Input, SourceOptions};
 use crate::kafka::{
     Begin, Brokers, Consumer, DeadLetter, Handler, KafkaError, OwnedRecord, Partition, Record,
 };
@@ -93,10 +93,10 @@ impl SourceConsumer {
         let consumer = Consumer::new(&options.kafka, brokers.as_ref()).map_err(failed)?;
         records.dead_letters = DeadLetter::new(&options.kafka).map_err(failed)?;
         Ok(SourceConsumer {
+            source: SourceReader::new(options.input, records, threads),
             options,
             brokers,
             consumer,
-            source: SourceReader::new(records, threads),
             recreate_at: None,
             fenced: false,
             returning: false,
@@ -154,6 +154,19 @@ impl SourceConsumer {
             _ => std::thread::sleep(wait),
         }
         0
+    }
+}
+
+/// Why records are gone that were not read, and what helps.
+fn loss(input: Input) -> &'static str {
+    match input {
+        Input::Kafka => {
+            "records were deleted by the broker before they were read; lengthen the topic's retention, or read sooner"
+        }
+        Input::Http => {
+            "posted events are gone from the event log that no snapshot in use has; do not delete files in `events` of \
+             the state directory, and bring it back as a whole"
+        }
     }
 }
 
@@ -366,7 +379,8 @@ impl Handler for SourceHandler<'_> {
             from = start,
             to = end,
             lost,
-            "records were deleted by the broker before they were read; lengthen the topic's retention, or read sooner"
+            "{}",
+            loss(self.source.input)
         );
     }
 

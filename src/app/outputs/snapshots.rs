@@ -6,7 +6,8 @@
 //! bounded by two copies. Journals of pending predictions are appended before the snapshot that
 //! marks them; bytes that could not be written wait for the next snapshot. Offsets are committed to
 //! the broker only once their snapshot is on disk, for the benefit of lag tools: restarts seek to
-//! the snapshot, not to the commit.
+//! the snapshot, not to the commit. The worker itself stores them for the logs of posted events,
+//! and these delete what no snapshot needs any more.
 //!
 //! A failure is an error in the log and in a metric, and counting continues in memory.
 
@@ -20,6 +21,7 @@ use super::state_dir::{DirWatch, LOCK, StateDir};
 use crate::app::Workers;
 use crate::app::clock;
 use crate::app::error::AppError;
+use crate::app::events::{EventLogs, read_up_to};
 use crate::app::worker::Background;
 use crate::collect::Origin;
 use crate::collect::join::JournalDelta;
@@ -54,12 +56,17 @@ pub struct SnapshotStore {
 
 impl SnapshotStore {
     /// Starts the worker; the lock of the directory is held until it ends.
-    pub fn start(dir: StateDir, workers: &dyn Workers) -> Result<SnapshotStore, AppError> {
+    pub fn start(
+        dir: StateDir,
+        logs: EventLogs,
+        workers: &dyn Workers,
+    ) -> Result<SnapshotStore, AppError> {
         Ok(SnapshotStore {
             writing: Background::new(workers.worker("snapshots")?),
             directory: dir.watch().clone(),
             writer: Arc::new(Mutex::new(SnapshotWriter {
                 dir,
+                logs,
                 unwritten: Vec::new(),
                 needed: VecDeque::new(),
             })),
@@ -102,6 +109,8 @@ impl SnapshotStore {
 #[derive(Debug)]
 struct SnapshotWriter {
     dir: StateDir,
+    /// The logs of posted events.
+    logs: EventLogs,
     /// Journal bytes that could not be written; the next snapshot depends on them.
     unwritten: Vec<JournalDelta>,
     /// The journal segments that each kept snapshot needs, newest last.
@@ -118,12 +127,25 @@ impl SnapshotWriter {
         let started = Instant::now();
         self.unwritten.extend(deltas);
         let result = self.try_write(snapshot);
+        if result.is_ok() {
+            // Last: until the snapshot is on disk, a start needs the events.
+            self.consume(snapshot);
+        }
         Written {
             result: result.map(|()| positions),
             took: started.elapsed(),
             at_ms: clock::now_ms(),
             bytes: newest_bytes(self.dir.path()) + journal::bytes(self.dir.path()),
             unwritten: self.unwritten.iter().map(|d| d.bytes.len()).sum(),
+        }
+    }
+
+    /// Tells the logs of posted events what this snapshot has of them.
+    fn consume(&self, snapshot: &Snapshot) {
+        for (log, offset) in read_up_to(&self.logs, &snapshot.topics, &snapshot.partitions) {
+            if let Err(error) = log.consume(offset) {
+                crate::warn_limited!(%error, "the event log keeps what it could delete");
+            }
         }
     }
 

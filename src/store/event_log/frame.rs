@@ -5,8 +5,8 @@
 //! ```
 //!
 //! One frame is one write and one sync. So a frame that is not whole can only be the last one, and
-//! nothing of it was acknowledged, unless the file was damaged. [`after`] tells the two apart: it
-//! finds frames that come later.
+//! nothing of it was acknowledged, unless the file was damaged. [`any_whole`] tells the two apart:
+//! it finds frames that come later.
 
 use crc32fast::hash;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 const MAGIC: &[u8; 4] = b"TLEF";
 /// Bytes before the body.
 pub const HEAD: usize = 12;
-/// Longer frames are damaged. A request is far smaller, and a frame takes requests up to a few MiB.
+/// Longest body that is written or read.
 pub const FRAME_BYTES_MAX: usize = 256 << 20;
 
 /// Requests that were written together.
@@ -47,12 +47,13 @@ impl Frame<'_> {
         self.requests.iter().map(|r| r.events.len() as u64).sum()
     }
 
-    /// The bytes of the frame.
+    /// The bytes of the frame. An error: nobody could read it, because it is too long.
     pub fn write(&self) -> Result<Vec<u8>, postcard::Error> {
         let mut out = vec![0; HEAD];
         out = postcard::to_extend(self, out)?;
-        let length = u32::try_from(out.len() - HEAD);
-        let length = length.map_err(|_| postcard::Error::SerializeBufferFull)?;
+        let length = u32::try_from(out.len() - HEAD).ok();
+        let length = length.filter(|&length| length as usize <= FRAME_BYTES_MAX);
+        let length = length.ok_or(postcard::Error::SerializeBufferFull)?;
         let sum = hash(&out[HEAD..]);
         out[..4].copy_from_slice(MAGIC);
         out[4..8].copy_from_slice(&length.to_le_bytes());
@@ -61,15 +62,19 @@ impl Frame<'_> {
     }
 }
 
-/// Length and CRC-32 of the body of a frame that begins with these bytes.
+/// Length and CRC-32 of the body of a frame that begins with these bytes and can be read.
 pub fn head(bytes: &[u8]) -> Option<(usize, u32)> {
+    any_head(bytes).filter(|(length, _)| *length <= FRAME_BYTES_MAX)
+}
+
+/// The same of a frame of any length.
+fn any_head(bytes: &[u8]) -> Option<(usize, u32)> {
     let word = |from: usize| {
         let word = bytes.get(from..from + 4)?.try_into().ok()?;
         Some(u32::from_le_bytes(word))
     };
     let length = word(4)? as usize;
-    let known = bytes.starts_with(MAGIC) && length <= FRAME_BYTES_MAX;
-    known.then_some((length, word(8)?))
+    bytes.starts_with(MAGIC).then_some((length, word(8)?))
 }
 
 /// The frame whose body this is, if the body is whole.
@@ -81,16 +86,22 @@ pub fn body(bytes: &[u8], sum: u32) -> Option<Frame<'_>> {
 /// The frame at `at`, and where the next one begins.
 pub fn at(bytes: &[u8], at: usize) -> Option<(Frame<'_>, usize)> {
     let rest = bytes.get(at..)?;
-    let (length, sum) = head(rest)?;
-    let frame = body(rest.get(HEAD..HEAD + length)?, sum)?;
-    Some((frame, at + HEAD + length))
+    let (length, _) = head(rest)?;
+    Some((whole(rest)?, at + HEAD + length))
 }
 
-/// Whether a whole frame begins anywhere after `from`.
-pub fn after(bytes: &[u8], from: usize) -> bool {
-    let rest = bytes.get(from + 1..).unwrap_or_default();
+/// The frame of any length that begins with these bytes.
+fn whole(bytes: &[u8]) -> Option<Frame<'_>> {
+    let (length, sum) = any_head(bytes)?;
+    body(bytes.get(HEAD..)?.get(..length)?, sum)
+}
+
+/// Whether a whole frame begins at `from` or later, though it may be too long to be read. Earlier
+/// versions have acknowledged such frames.
+pub fn any_whole(bytes: &[u8], from: usize) -> bool {
+    let rest = bytes.get(from..).unwrap_or_default();
     let mut places = rest.windows(MAGIC.len()).enumerate();
-    places.any(|(i, bytes)| bytes == MAGIC && at(rest, i).is_some())
+    places.any(|(i, bytes)| bytes == MAGIC && whole(&rest[i..]).is_some())
 }
 
 #[cfg(test)]
@@ -125,7 +136,7 @@ mod tests {
             let mut changed = bytes.clone();
             changed[i] ^= 1;
             assert_eq!(at(&changed, 0), None, "byte {i}");
-            assert!(after(&changed, 0), "byte {i}");
+            assert!(any_whole(&changed, 0), "byte {i}");
         }
     }
 
@@ -134,8 +145,34 @@ mod tests {
         let bytes = frame(5);
         for length in 0..bytes.len() {
             assert_eq!(at(&bytes[..length], 0), None);
-            assert!(!after(&bytes[..length], 0));
+            assert!(!any_whole(&bytes[..length], 0));
         }
-        assert!(!after(&[], 0));
+        assert!(!any_whole(&[], 0));
+    }
+
+    #[test]
+    fn a_frame_that_is_too_long_is_not_written_and_not_taken_for_a_torn_one() {
+        let text = "1".repeat(FRAME_BYTES_MAX);
+        let request = Request {
+            key: None,
+            digest: 7,
+            events: vec![&text],
+        };
+        let frame = Frame {
+            base: 0,
+            at_ms: 0,
+            requests: vec![request],
+        };
+        assert!(frame.write().is_err());
+        // As an earlier version has written it.
+        let mut bytes = postcard::to_extend(&frame, vec![0; HEAD]).expect("it fits");
+        let length = u32::try_from(bytes.len() - HEAD).expect("it fits");
+        let sum = hash(&bytes[HEAD..]);
+        bytes[..4].copy_from_slice(MAGIC);
+        bytes[4..8].copy_from_slice(&length.to_le_bytes());
+        bytes[8..12].copy_from_slice(&sum.to_le_bytes());
+        assert!(at(&bytes, 0).is_none() && any_whole(&bytes, 0));
+        bytes.pop();
+        assert!(!any_whole(&bytes, 0));
     }
 }

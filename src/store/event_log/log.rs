@@ -124,6 +124,16 @@ impl EventLog {
         LogReader::new(Arc::clone(&self.shared))
     }
 
+    /// See [`Shared::restored`].
+    pub fn restored(&self, offset: u64) {
+        self.shared.restored(offset);
+    }
+
+    /// See [`Shared::consume`]. Waits for the disk.
+    pub fn consume(&self, offset: u64) -> Result<(), LogError> {
+        self.shared.consume(offset)
+    }
+
     /// Its state.
     pub fn facts(&self) -> EventLogFacts {
         let state = self.shared.lock();
@@ -149,6 +159,7 @@ fn place(refusal: &Refusal) -> usize {
         Refusal::Full => 1,
         Refusal::KeyReused => 2,
         Refusal::Disk(_) => 3,
+        Refusal::TooLong => 4,
     }
 }
 
@@ -288,12 +299,9 @@ impl Writer {
     /// Writes and syncs a frame.
     fn write(&mut self, frame: &Frame<'_>) -> Result<(), Refusal> {
         let disk = |error: &dyn std::fmt::Display| Refusal::Disk(error.to_string());
-        let bytes = frame.write().map_err(|error| disk(&error))?;
+        let bytes = frame.write().map_err(|_| Refusal::TooLong)?;
         let length = bytes.len() as u64;
-        let room = {
-            let mut state = self.shared.lock();
-            self.shared.make_room(&mut state, length)
-        };
+        let room = self.shared.make_room(length);
         if !room.map_err(|error| disk(&error))? {
             return Err(Refusal::Full);
         }

@@ -32,6 +32,7 @@ mod tests;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use frame::FRAME_BYTES_MAX;
 pub use keys::KEYS_MAX;
 pub use log::{EventLog, FRAME_BYTES};
 pub use reader::LogReader;
@@ -39,6 +40,9 @@ pub use segment::check;
 
 /// Folder of all logs in the state directory.
 pub const FOLDER: &str = "events";
+
+/// Longest request for which there is room in a frame, with its lengths and the requests before it.
+pub const REQUEST_BYTES_MAX: usize = FRAME_BYTES_MAX / 2;
 
 /// Limits of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +73,8 @@ pub enum Refusal {
     Full,
     /// The key belongs to a request with other events.
     KeyReused,
+    /// A frame with these events could not be read.
+    TooLong,
     /// The disk failed.
     Disk(String),
 }

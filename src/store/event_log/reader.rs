@@ -61,11 +61,6 @@ impl LogReader {
         self.shared.consumed()
     }
 
-    /// See [`Shared::consume`].
-    pub fn consume(&self, offset: u64) -> Result<(), LogError> {
-        self.shared.consume(offset)
-    }
-
     /// Publishes why a read failed, or that reads succeed again.
     pub fn report(&self, fault: Option<String>) {
         self.shared.lock().read_fault = fault;

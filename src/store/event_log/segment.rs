@@ -120,7 +120,7 @@ impl Segment {
             each(&frame);
             at = next;
         }
-        match at < bytes.len() && (!last || frame::after(bytes, at)) {
+        match at < bytes.len() && (!last || frame::any_whole(bytes, at)) {
             true => Err(damaged(at)),
             false => Ok(Some(segment)),
         }

@@ -26,6 +26,8 @@ pub(super) struct Shared {
     state: Mutex<State>,
     /// Notified when events were appended.
     pub grown: Condvar,
+    /// Held by the one thread that deletes segments.
+    deletes: Mutex<()>,
 }
 
 /// What is on disk, and what is known of it.
@@ -33,8 +35,11 @@ pub(super) struct Shared {
 pub(super) struct State {
     /// Oldest first; the last one grows.
     pub segments: VecDeque<Segment>,
+    /// What the file with the offset says.
+    stored: Option<u64>,
     /// Before these offsets all events are in the sums of a snapshot: of the newest [`KEEP`]
-    /// snapshots, as far as they are known, the newest last.
+    /// snapshots, as far as they are known, the newest last. Nothing is deleted as long as none is
+    /// known: the start may have refused the snapshot that the file is about.
     consumed: VecDeque<u64>,
     pub keys: Keys,
     pub appended: u64,
@@ -60,13 +65,12 @@ impl Shared {
             limits,
             state: Mutex::new(State {
                 segments,
-                consumed: stored(&directory.join(CONSUMED), first)
-                    .into_iter()
-                    .collect(),
+                stored: stored(&directory.join(CONSUMED), first),
                 keys,
                 ..State::default()
             }),
             grown: Condvar::new(),
+            deletes: Mutex::new(()),
         }
     }
 
@@ -76,21 +80,38 @@ impl Shared {
 
     /// Up to where the engine has read, as far as that was stored.
     pub fn consumed(&self) -> Option<u64> {
-        self.lock().consumed.back().copied()
+        self.lock().stored
+    }
+
+    /// Takes the offset up to which the snapshot that the start uses has read. The file may say
+    /// less if the process was killed before it was written, and more if a newer snapshot was
+    /// refused.
+    pub fn restored(&self, offset: u64) {
+        let mut state = self.lock();
+        let least = state.stored.map(|stored| stored.min(offset));
+        // As in `consume`.
+        let least = least.filter(|_| offset <= state.end());
+        state.consumed.extend(least);
     }
 
     /// Stores that the sums of all events before this offset are in a snapshot, and deletes
     /// segments that are old and that no snapshot needs which is kept.
     pub fn consume(&self, offset: u64) -> Result<(), LogError> {
+        if offset > self.lock().end() {
+            // It is of another log, which had the name before.
+            return Ok(());
+        }
         let path = self.directory.join(CONSUMED);
         replace(&path, offset.to_string().as_bytes()).map_err(failed("write", &path))?;
-        let mut state = self.lock();
-        state.consumed.push_back(offset);
-        if state.consumed.len() > KEEP {
-            state.consumed.pop_front();
+        {
+            let mut state = self.lock();
+            state.stored = Some(offset);
+            state.consumed.push_back(offset);
+            if state.consumed.len() > KEEP {
+                state.consumed.pop_front();
+            }
         }
         let old = now_ms().saturating_sub(self.limits.keep_ms);
-        let by_all = state.read_by_all();
         // What is before an old segment is old, even if a clock that was ahead dated it later. One
         // that is empty has no date.
         let dated = |s: &&Segment| s.end > s.base;
@@ -98,34 +119,39 @@ impl Shared {
             let mut dated = state.segments.iter().filter(dated);
             dated.any(|s| s.last_ms < old)
         };
-        while state.deletable(by_all).is_some() && is_old(&state) {
-            self.delete_oldest(&mut state)?;
-        }
-        Ok(())
+        self.delete_while(|state| state.oldest_is_before(state.read_by_all()) && is_old(state))
     }
 
     /// Makes room for a frame. Returns whether there is. What the newest snapshot does not need
     /// goes then, though an older one may need it: otherwise new events would be refused.
-    pub fn make_room(&self, state: &mut State, bytes: u64) -> Result<bool, LogError> {
-        let by_newest = state.consumed.back().copied().unwrap_or(0);
-        while state.bytes() + bytes > self.limits.bytes_max {
-            if state.deletable(by_newest).is_none() {
-                return Ok(false);
-            }
-            self.delete_oldest(state)?;
-        }
-        Ok(true)
+    pub fn make_room(&self, bytes: u64) -> Result<bool, LogError> {
+        let is_full = |state: &State| state.bytes() + bytes > self.limits.bytes_max;
+        let by_newest = |state: &State| state.consumed.back().copied().unwrap_or(0);
+        self.delete_while(|state| is_full(state) && state.oldest_is_before(by_newest(state)))?;
+        Ok(!is_full(&self.lock()))
     }
 
-    fn delete_oldest(&self, state: &mut State) -> Result<(), LogError> {
-        if let Some(oldest) = state.segments.front() {
+    /// Deletes the oldest segment as long as it `is_due`. The state is not locked meanwhile,
+    /// because readers lock it and must not wait for the disk.
+    fn delete_while(&self, is_due: impl Fn(&State) -> bool) -> Result<(), LogError> {
+        let _alone = self.deletes.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let oldest = {
+                let mut state = self.lock();
+                let due = is_due(&state);
+                due.then(|| state.segments.pop_front()).flatten()
+            };
+            let Some(oldest) = oldest else { return Ok(()) };
             let path = segment::path(&self.directory, oldest.base);
-            fs::remove_file(&path).map_err(failed("delete", &path))?;
-            state.segments.pop_front();
+            let removed = fs::remove_file(&path);
+            let mut state = self.lock();
+            if let Err(error) = removed {
+                state.segments.push_front(oldest);
+                return Err(failed("delete", &path)(error));
+            }
             let first = state.first();
             state.keys.forget_before(first);
         }
-        Ok(())
     }
 }
 
@@ -151,10 +177,10 @@ impl State {
         all.and_then(|c| c.iter().min().copied()).unwrap_or(0)
     }
 
-    /// The oldest segment, if it was read up to here and is not the one that grows.
-    fn deletable(&self, read: u64) -> Option<&Segment> {
+    /// Whether the oldest segment was read up to its end, and is not the one that grows.
+    fn oldest_is_before(&self, read: u64) -> bool {
         let oldest = self.segments.front().filter(|s| s.end <= read);
-        oldest.filter(|_| self.segments.len() > 1)
+        oldest.is_some() && self.segments.len() > 1
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+use super::frame::FRAME_BYTES_MAX;
 use super::*;
 use crate::store::file::KEEP;
 
@@ -219,7 +220,7 @@ fn a_full_log_refuses_until_events_are_read_and_deletes_only_what_was() {
     assert_eq!(read(&log, 0), numbered(0..end));
     // A third was read: room for a third, and the rest is still there.
     let mut reader = log.reader();
-    reader.consume(end / 3).expect("stored");
+    log.consume(end / 3).expect("stored");
     assert_eq!(reader.range().0, 0, "there was no need to delete");
     let before = end;
     while append(&log, end..end + 10, None).is_ok() {
@@ -243,7 +244,7 @@ fn a_full_log_refuses_until_events_are_read_and_deletes_only_what_was() {
     let log = opened(folder.path(), SHORT);
     assert_eq!(log.reader().consumed(), Some(before / 3));
     for _ in 0..KEEP {
-        log.reader().consume(end).expect("stored");
+        log.consume(end).expect("stored");
     }
     let facts = log.facts();
     assert!(
@@ -262,7 +263,7 @@ fn old_events_stay_as_long_as_a_snapshot_that_is_kept_needs_them() {
     let (reader, third) = (log.reader(), end / 3);
     let snapshots = [third, 2 * third, end, end, end];
     let firsts = snapshots.map(|offset| {
-        reader.consume(offset).expect("stored");
+        log.consume(offset).expect("stored");
         reader.range().0
     });
     assert_eq!(firsts[..2], [0, 0], "fewer than are kept are known");
@@ -275,7 +276,7 @@ fn old_events_stay_as_long_as_a_snapshot_that_is_kept_needs_them() {
     let log = opened(folder.path(), SHORT);
     let first = log.facts().first;
     let end = fill(&log, end);
-    log.reader().consume(end).expect("stored");
+    log.consume(end).expect("stored");
     assert_eq!(log.facts().first, first);
 }
 
@@ -288,7 +289,7 @@ fn events_before_an_empty_segment_are_not_old() {
     segment::Segment::create(folder.path(), 2).expect("a file");
     let log = opened(folder.path(), LIMITS);
     for _ in 0..KEEP {
-        log.reader().consume(2).expect("stored");
+        log.consume(2).expect("stored");
     }
     assert_eq!(log.facts().first, 0);
     let again = append(&log, 0..2, Some("key")).expect("it is known");
@@ -301,7 +302,7 @@ fn a_file_that_does_not_say_how_far_the_log_was_read_says_the_least() {
     assert_eq!(log.reader().consumed(), None);
     let end = fill(&log, 0);
     for _ in 0..KEEP {
-        log.reader().consume(end).expect("stored");
+        log.consume(end).expect("stored");
     }
     let first = log.facts().first;
     assert!(first > 0);
@@ -376,4 +377,68 @@ fn a_log_that_was_deleted_under_the_process_acknowledges_nothing() {
     }
     assert!(log.facts().fault.is_some());
     assert_eq!(log.facts().end, 1);
+}
+
+#[test]
+fn a_request_that_no_reader_could_read_is_refused_and_the_log_goes_on() {
+    let limits = LogLimits {
+        bytes_max: 1 << 40,
+        ..LIMITS
+    };
+    let (folder, log) = begun(limits);
+    append(&log, 0..2, None).expect("there is room");
+    let bytes = log.facts().bytes;
+    let long = vec!["1".repeat(FRAME_BYTES_MAX)];
+    assert_eq!(log.append(None, 0, long), Err(Refusal::TooLong));
+    assert_eq!(log.facts().bytes, bytes);
+    append(&log, 2..4, None).expect("there is room");
+    drop(log);
+    assert_eq!(read(&opened(folder.path(), limits), 0), numbered(0..4));
+}
+
+/// The newest snapshot may have been refused at the start, and the file is about that one.
+#[test]
+fn events_that_the_snapshot_in_use_needs_make_no_room() {
+    let limits = LogLimits {
+        bytes_max: 64 << 10,
+        ..LIMITS
+    };
+    let (folder, log) = begun(limits);
+    let end = fill(&log, 0);
+    log.consume(end).expect("stored");
+    log.consume(end + 1).expect("another log's, and ignored");
+    drop(log);
+    let full = |restored: Option<u64>| {
+        let log = opened(folder.path(), limits);
+        if let Some(offset) = restored {
+            log.restored(offset);
+        }
+        let mut next = log.facts().end;
+        while append(&log, next..next + 10, None).is_ok() {
+            next += 10;
+        }
+        assert_eq!(log.reader().consumed(), Some(end));
+        log.facts().first
+    };
+    // An offset after the end is of another log.
+    for restored in [None, Some(0), Some(1 << 40)] {
+        assert_eq!(full(restored), 0, "{restored:?}");
+    }
+    let first = full(Some(end / 2));
+    assert!((1..=end / 2).contains(&first), "{first} of {end}");
+    // The process was killed before the file was written.
+    let first = full(Some(2 * end));
+    assert!((end / 2..=end).contains(&first), "{first} of {end}");
+}
+
+#[test]
+fn a_segment_that_cannot_be_deleted_stays_in_the_log() {
+    let (folder, log) = begun(SHORT);
+    let end = fill(&log, 0);
+    fs::remove_file(only_file(folder.path())).expect("it is there");
+    fs::create_dir(only_file(folder.path())).expect("created");
+    let known = log.facts();
+    let consumed: Result<(), LogError> = (0..KEEP).try_for_each(|_| log.consume(end));
+    consumed.expect_err("a folder is no file");
+    assert_eq!((log.facts().first, log.facts().bytes), (0, known.bytes));
 }

@@ -3,6 +3,7 @@
 use crate::app::ingest::decode_threads::DecodeThreads;
 use crate::app::ingest::record::RecordReader;
 use crate::app::ingest::schema_queue::SchemaQueue;
+use crate::config::Input;
 use crate::kafka::{KafkaError, Partition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -21,6 +22,8 @@ pub enum Hold {
 
 /// The state of a source between polls.
 pub struct SourceReader {
+    /// Where its records come from.
+    pub input: Input,
     /// Decodes and counts its records.
     pub records: RecordReader,
     /// Threads that decode batches with it, where there are any.
@@ -30,7 +33,7 @@ pub struct SourceReader {
     /// Partitions that are shorter than what was read of them, each with the reason why reading
     /// stopped.
     pub stopped: BTreeMap<Partition, String>,
-    /// By topic, the number of offsets that the broker deleted before they were read.
+    /// By topic, the number of offsets that were deleted before they were read.
     pub lost: Vec<u64>,
     /// The consumer failed for good and has to be recreated.
     pub needs_consumer: bool,
@@ -56,8 +59,13 @@ pub struct SourceReader {
 
 impl SourceReader {
     /// A source without an assignment.
-    pub fn new(records: RecordReader, threads: Option<DecodeThreads>) -> SourceReader {
+    pub fn new(
+        input: Input,
+        records: RecordReader,
+        threads: Option<DecodeThreads>,
+    ) -> SourceReader {
         SourceReader {
+            input,
             queue: SchemaQueue::default(),
             stopped: BTreeMap::new(),
             lost: vec![0; records.topics().len()],
