@@ -24,6 +24,7 @@
 //! process has a shard per partition, and may leave judging to another process: see [`cluster`],
 //! whose [`topology`](cluster::topology) hides these differences.
 
+mod candidates;
 pub mod clock;
 pub mod cluster;
 mod dropped;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use super::candidates::newest_usable;
 use super::cluster::assignment::Assignment;
 use super::cluster::checkpoint_store::CheckpointStore;
 use super::cluster::judges::Judges;
@@ -22,7 +23,6 @@ use crate::collect::join::JoinState;
 use crate::config::{Config, SourceOptions, Verdicts};
 use crate::monitor::{Engine, MonitorView, Plan, Shards};
 use crate::store::spill::SpillStore;
-use crate::store::{self, Loaded};
 use crate::telemetry::Published;
 
 /// The published part that is not ready while state is loaded.
@@ -69,19 +69,6 @@ fn copartitions(sources: &[SourceOptions]) -> Vec<u16> {
     all
 }
 
-/// Logs and counts files that were refused in favour of an older one, and keeps the snapshots.
-fn report_refused(loaded: &Loaded, published: &Published) {
-    for (file, fault) in &loaded.refused {
-        tracing::error!(file = %file.display(), %fault, "snapshot refused, using an older one");
-        match store::keep_refused(file) {
-            Ok(Some(kept)) => tracing::info!(kept = %kept.display(), "refused snapshot"),
-            Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "the next snapshots will remove it"),
-        }
-    }
-    published.update(|facts| facts.snapshot.refused = loaded.refused.len() as u64);
-}
-
 /// The judge of what other processes count, from the newest snapshot or without state; or one of
 /// several.
 fn judges(
@@ -91,24 +78,13 @@ fn judges(
     dir: &StateDir,
     (pool, published): (&Pool, &Published),
 ) -> Result<Topology, AppError> {
-    let loaded = dir.load()?;
     let judge_partitions = checkpoints.judge_partitions;
-    if let Some(loaded) = &loaded {
-        report_refused(loaded, published);
-        if judge_partitions.is_some() {
-            return Err(AppError::Config(
-                "[state] judge_partitions is set and the state directory holds the state of one judge, which cannot \
-                 be divided; name another directory to begin without what was judged"
-                    .to_owned(),
-            ));
-        }
-        if loaded.snapshot.followed.is_none() {
-            return Err(AppError::Config(
-                "[state] verdicts is \"all\" and the state directory holds the state of a process that counts by itself; \
-                 name another directory"
-                    .to_owned(),
-            ));
-        }
+    if judge_partitions.is_some() && dir.load()?.is_some() {
+        return Err(AppError::Config(
+            "[state] judge_partitions is set and the state directory holds the state of one judge, which cannot \
+             be divided; name another directory to begin without what was judged"
+                .to_owned(),
+        ));
     }
     let options = FollowerOptions {
         checkpoints,
@@ -125,9 +101,21 @@ fn judges(
         let judges = Judges::of_group(plan, topics, options, partitions)?;
         return Ok(Topology::Judges(Box::new(judges)));
     }
-    let snapshot = loaded.map(|loaded| loaded.snapshot);
-    let judges = Judges::one(plan, topics, options, snapshot);
-    let judges = judges.map_err(|error| AppError::Unavailable(error.to_string()))?;
+    let judge = |snapshot| Judges::one(plan.clone(), topics.clone(), options.clone(), snapshot);
+    let found = newest_usable(dir, published, |snapshot| {
+        if snapshot.followed.is_none() {
+            return Err(AppError::Config(
+                "[state] verdicts is \"all\" and the state directory holds the state of a process that counts by itself; \
+                 name another directory"
+                    .to_owned(),
+            ));
+        }
+        Ok(judge(Some(snapshot)))
+    })?;
+    let judges = match found {
+        Some((judges, _)) => judges,
+        None => judge(None).map_err(|error| AppError::Unavailable(error.to_string()))?,
+    };
     report_dropped(
         "snapshot",
         judges.monitors().flat_map(MonitorView::dropped),
@@ -146,39 +134,38 @@ fn restore_engine(
     spill: &Arc<SpillStore>,
     published: &Published,
 ) -> Result<(Engine, Vec<String>), AppError> {
-    let Some(loaded) = dir.load()? else {
+    let found = newest_usable(dir, published, |mut snapshot| {
+        if snapshot.followed.is_some() {
+            return Err(AppError::Config(
+                "the state directory holds the state of a process with [state] verdicts = \"all\"; name another directory"
+                    .to_owned(),
+            ));
+        }
+        let topics = snapshot.rebind(&topics);
+        let room = Some((Arc::clone(spill) as _, 1));
+        thread::scope(|scope| {
+            let segments = JournalPrefetch::read(scope, dir, snapshot.joins.clone())?;
+            let segment = |state: &JoinState, mark: usize| {
+                let segment = segments.next(state, mark);
+                published.not_ready(STATE, &format!("loading, {} %", segments.percent()));
+                segment
+            };
+            let restored = Engine::restore_spilling(plan.clone(), snapshot, &segment, room);
+            Ok(restored.map(|engine| (engine, topics)))
+        })
+    })?;
+    let Some(((mut engine, topics), file)) = found else {
         tracing::info!("no snapshot found, starting without state");
         let mut engine = Engine::new(plan);
         engine.upkeep().spill_to(Arc::clone(spill) as _, 1);
         return Ok((engine, topics));
     };
-    report_refused(&loaded, published);
-    if loaded.snapshot.followed.is_some() {
-        return Err(AppError::Config(
-            "the state directory holds the state of a process with [state] verdicts = \"all\"; name another directory"
-                .to_owned(),
-        ));
-    }
-    let mut snapshot = loaded.snapshot;
-    let topics = snapshot.rebind(&topics);
-    let room = Some((Arc::clone(spill) as _, 1));
-    let restored = thread::scope(|scope| {
-        let segments = JournalPrefetch::read(scope, dir, snapshot.joins.clone())?;
-        let segment = |state: &JoinState, mark: usize| {
-            let segment = segments.next(state, mark);
-            published.not_ready(STATE, &format!("loading, {} %", segments.percent()));
-            segment
-        };
-        let restored = Engine::restore_spilling(plan, snapshot, &segment, room);
-        restored.map_err(|error| AppError::Unavailable(error.to_string()))
-    });
-    let mut engine = restored?;
     report_dropped("snapshot", engine.dropped().iter(), READ_AGAIN);
     // Logs may have grown meanwhile.
     engine.upkeep().resume();
     let partitions = engine.shard().partitions().positions().count();
     let streams = engine.reports().count();
-    let file = loaded.path.display();
+    let file = file.display();
     tracing::info!(%file, streams, partitions, "restored from a snapshot");
     Ok((engine, topics))
 }

@@ -9,6 +9,7 @@ use super::shape::ModelShape;
 use crate::stats::attribute::Attribute;
 use crate::stats::fixed::Score;
 use crate::stats::multiclass::ranked::Ranked;
+use crate::stats::stored::checked;
 use crate::stats::sums::Sums;
 use crate::stats::weight::Weight;
 use crate::window::Correction;
@@ -44,6 +45,7 @@ pub struct LateVector {
     /// Source of the prediction.
     pub source: u16,
     /// Event time of the prediction.
+    #[serde(deserialize_with = "checked")]
     pub time_ms: i64,
     /// Its largest probabilities.
     values: Vec<f64>,

@@ -4,6 +4,7 @@
 //! both.
 
 use super::event::{Disposition, Reason, Refusal};
+use crate::stats::stored::checked;
 use serde::{Deserialize, Serialize};
 
 /// Counts of one source. `pending` and `waiting` decrease when their records end; the others only
@@ -11,47 +12,67 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceCounters {
     /// Records read.
+    #[serde(deserialize_with = "checked")]
     pub records: u64,
     /// Records added to the sums.
+    #[serde(deserialize_with = "checked")]
     pub observed: u64,
     /// Predictions that are not mature.
+    #[serde(deserialize_with = "checked")]
     pub pending: u64,
     /// Mature predictions without outcome that are in no sum.
+    #[serde(deserialize_with = "checked")]
     pub expired: u64,
     /// Outcomes whose prediction is or was pending.
+    #[serde(deserialize_with = "checked")]
     pub matched: u64,
     /// Outcomes whose prediction has not come.
+    #[serde(deserialize_with = "checked")]
     pub waiting: u64,
     /// Outcomes whose prediction did not come in time.
+    #[serde(deserialize_with = "checked")]
     pub orphaned: u64,
     /// Predictions and outcomes that had come before.
+    #[serde(deserialize_with = "checked")]
     pub duplicate: u64,
     /// Predictions with the id of another and other scores.
+    #[serde(deserialize_with = "checked")]
     pub conflict: u64,
     /// Outcomes that corrected the sums of a mature prediction.
+    #[serde(deserialize_with = "checked")]
     pub revised: u64,
     /// Records for sealed panes.
+    #[serde(deserialize_with = "checked")]
     pub late: u64,
     /// Records that were read again.
+    #[serde(deserialize_with = "checked")]
     pub replayed: u64,
     /// Records that cannot be used, in the order of [`Reason::ALL`].
+    #[serde(deserialize_with = "checked")]
     pub rejected: [u64; Reason::ALL.len()],
     /// Records that a cap refused, in the order of [`Refusal::ALL`].
+    #[serde(deserialize_with = "checked")]
     pub refused: [u64; Refusal::ALL.len()],
     /// Records whose probabilities were divided by their sum; also counted as observed, or as
     /// pending and then as what became of them.
+    #[serde(deserialize_with = "checked")]
     pub renormalised: u64,
     /// Observed predictions whose outcome was implied at maturity; also counted as observed.
+    #[serde(deserialize_with = "checked")]
     pub implied: u64,
     /// Observed records of excess segments, in segment `other`; also counted as observed.
+    #[serde(deserialize_with = "checked")]
     pub other: u64,
     /// Vector views without a free cell for an observed record; the record is counted as observed.
+    #[serde(deserialize_with = "checked")]
     pub no_cell: u64,
     /// Records whose time was set aside, because it was far ahead of their partition's; also
     /// counted as what became of them.
+    #[serde(deserialize_with = "checked")]
     pub ahead: u64,
     /// Ids that were forgotten before their time because there were too many: a repeat of their
     /// records would be counted.
+    #[serde(deserialize_with = "checked")]
     pub ids_evicted: u64,
 }
 
@@ -175,10 +196,13 @@ impl SourceCounters {
 pub struct Counters {
     sources: Vec<SourceCounters>,
     /// Streams that were evicted because they were unused.
+    #[serde(deserialize_with = "checked")]
     pub streams_expired: u64,
     /// Streams of a snapshot that the configuration no longer has.
+    #[serde(deserialize_with = "checked")]
     pub streams_dropped: u64,
     /// Windows evaluated.
+    #[serde(deserialize_with = "checked")]
     pub evaluations: u64,
 }
 

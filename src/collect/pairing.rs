@@ -31,8 +31,9 @@
 //! of the waiting rows, which are nearly sorted already.
 
 use super::join::Key;
-use crate::stats::fixed::Scored;
+use crate::stats::fixed::{ONE, Scored};
 use crate::stats::sequential::Pair;
+use crate::stats::stored::{Stored, checked};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -74,6 +75,7 @@ pub struct OpenRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct WaitingRow {
     key: [u64; 2],
+    #[serde(deserialize_with = "checked")]
     time_ms: i64,
     scored: u64,
     /// Number of the version.
@@ -88,7 +90,9 @@ struct Version {
     model: String,
     name: String,
     /// Starts of the first and the last pane with rows of it.
+    #[serde(deserialize_with = "checked")]
     first_ms: i64,
+    #[serde(deserialize_with = "checked")]
     last_ms: i64,
 }
 
@@ -96,21 +100,29 @@ struct Version {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairCounts {
     /// Observed rows, one for each view.
+    #[serde(deserialize_with = "checked")]
     pub taken: u64,
     /// Rows that are in a pair.
+    #[serde(deserialize_with = "checked")]
     pub paired: u64,
     /// Rows whose partner did not come.
+    #[serde(deserialize_with = "checked")]
     pub alone: u64,
     /// Rows whose id and version had come before.
+    #[serde(deserialize_with = "checked")]
     pub duplicate: u64,
     /// Pairs that were not formed because their outcomes differ.
+    #[serde(deserialize_with = "checked")]
     pub contradicted: u64,
     /// Rows beyond the cap.
+    #[serde(deserialize_with = "checked")]
     pub refused: u64,
     /// Observations without id.
+    #[serde(deserialize_with = "checked")]
     pub nameless: u64,
     /// Outcomes, one for each view, that came after maturity and are missing from pairs or differ
     /// there.
+    #[serde(deserialize_with = "checked")]
     pub unrevised: u64,
 }
 
@@ -437,9 +449,15 @@ impl Pairing {
     #[must_use]
     pub fn restore(&mut self, s: PairingState) -> bool {
         let views = self.shape.views.len();
-        let known = |h: &WaitingRow| (h.version as usize) < s.versions.len();
+        let scored = |scored: u64| scored & !POSITIVE <= ONE;
+        let known = |h: &WaitingRow| (h.version as usize) < s.versions.len() && scored(h.scored);
+        let open = |(start_ms, place, rows): &(i64, u32, Vec<OpenRow>)| {
+            start_ms.is_possible()
+                && (*place as usize) < views
+                && rows.iter().all(|row| scored(row.scored))
+        };
         let valid = s.waiting.len() == views
-            && s.open.iter().all(|(_, place, _)| (*place as usize) < views)
+            && s.open.iter().all(open)
             && s.waiting.iter().flatten().all(known);
         if valid {
             let open = s.open.into_iter();

@@ -38,6 +38,7 @@
 //! only when the partition that held it moves.
 
 use super::event::{Origin, PartitionId};
+use crate::stats::stored::checked;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,17 +65,21 @@ struct Partition {
     partition: i32,
     life: Life,
     /// Newest event time.
+    #[serde(deserialize_with = "checked")]
     newest_ms: Option<i64>,
     /// How long after that time the record arrived.
+    #[serde(deserialize_with = "checked")]
     delay_ms: i64,
     /// Newest arrival of a record that was not counted.
+    #[serde(deserialize_with = "checked")]
     heard_ms: Option<i64>,
     /// Different arrivals of the last records in a row that were not counted, oldest first.
+    #[serde(deserialize_with = "checked")]
     heard: Vec<i64>,
     /// Times set aside of the last records in a row.
+    #[serde(deserialize_with = "checked")]
     ahead: Vec<i64>,
-    /// Position at the last of these times, so that several rows of one record confirm it only
-    /// once.
+    /// Position at the last of these times: several rows of one record confirm it once.
     ahead_next: Option<i64>,
     /// Offset after the last record that was counted.
     next: Option<i64>,
@@ -132,6 +137,7 @@ pub struct Partitions {
     all: Vec<Partition>,
     /// Index of the one last used: records come in runs.
     last: usize,
+    #[serde(deserialize_with = "checked")]
     frontier_ms: Option<i64>,
     /// A partition was revoked since the minimum was last taken.
     #[serde(skip)]

@@ -102,7 +102,7 @@ impl ModelShape {
     /// Begin of the pane of an event.
     #[inline]
     pub(super) fn start_of(&self, time_ms: i64) -> i64 {
-        time_ms - time_ms.rem_euclid(self.pane_ms)
+        time_ms.saturating_sub(time_ms.rem_euclid(self.pane_ms))
     }
 
     /// The watermark, before which panes can be sealed, where event time has come to `time_ms`.

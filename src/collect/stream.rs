@@ -20,6 +20,7 @@ use crate::stats::attribute::Attribute;
 use crate::stats::axis::Grid;
 use crate::stats::batch::BatchedSums;
 use crate::stats::fixed::Scored;
+use crate::stats::stored::{Stored, checked};
 use crate::stats::sums::Sums;
 use crate::window::{LateOutcomes, PackError, Packed, Pane, PaneSums, ScoreSums, Unlabelled};
 use serde::{Deserialize, Serialize};
@@ -66,10 +67,13 @@ pub struct OpenPane {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PaneDelta {
     /// Begin of the pane.
+    #[serde(deserialize_with = "checked")]
     pub start_ms: i64,
     /// End of the pane, exclusive.
+    #[serde(deserialize_with = "checked")]
     pub end_ms: i64,
     /// Events that came too late since the delta before.
+    #[serde(deserialize_with = "checked")]
     pub late: u64,
     /// Sums for each view, in the order of the model's.
     pub views: Vec<ScoreSums>,
@@ -353,7 +357,8 @@ impl Stream {
         grid: Grid,
     ) -> Result<(), PackError> {
         for (start_ms, packed) in panes {
-            if packed.len() != views || self.newest_pane_ms() >= Some(start_ms) {
+            let in_order = self.newest_pane_ms() < Some(start_ms);
+            if packed.len() != views || !in_order || !start_ms.is_possible() {
                 return Err(PackError::Corrupt);
             }
             Body::unpack(&packed, grid)?;

@@ -7,6 +7,7 @@
 //! Always: a sealed pane depends on the events that were observed before it was sealed, and not on
 //! their order. Later events count as late in the pane that seals next.
 
+use crate::stats::stored::checked;
 use crate::window::{
     EmptySums, LateOutcomes, PackError, Pane, PaneState, PaneSums, RetainedVector, Unlabelled,
     VectorCorrection, VectorEvent, ViewSums,
@@ -39,6 +40,7 @@ pub struct VectorPanes {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct VectorPanesState {
     /// Events that came too late since the last pane was sealed.
+    #[serde(deserialize_with = "checked")]
     pub late: u64,
     /// The panes, oldest first.
     pub open: Vec<PaneState>,

@@ -20,6 +20,7 @@ use crate::stats::axis::Grid;
 use crate::stats::sequential::drift::{Drift, Squares};
 use crate::stats::sequential::paired::{CELLS, Side};
 use crate::stats::sequential::{Compared, Paired};
+use crate::stats::stored::checked;
 use crate::stats::view::View;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -178,12 +179,17 @@ pub struct ComparisonState {
     view: String,
     champion: String,
     challenger: String,
+    #[serde(deserialize_with = "checked")]
     since_ms: i64,
+    #[serde(deserialize_with = "checked")]
     last_ms: i64,
+    #[serde(deserialize_with = "checked")]
     n: u64,
+    #[serde(deserialize_with = "checked")]
     positives: u64,
     sides: Vec<Side>,
     /// Of score, rate and gain: Σg² and Σx² of each class.
+    #[serde(deserialize_with = "checked")]
     drifts: Vec<Vec<(u128, u128)>>,
 }
 

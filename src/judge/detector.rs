@@ -35,6 +35,7 @@ use super::timeliness::Timeliness;
 use crate::stats::axis::Grid;
 use crate::stats::sequential::stream::Alarm;
 use crate::stats::sequential::{Budget, Odds, Outcome, Rules, StreamDetector};
+use crate::stats::stored::checked;
 use crate::stats::sums::Sums;
 use crate::window::{Correction, Pane};
 use serde::{Deserialize, Serialize};
@@ -97,8 +98,10 @@ impl DetectorOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Missed {
     /// Of predictions that had none, or that came with them.
+    #[serde(deserialize_with = "checked")]
     pub added: u64,
     /// In place of one that the detector had taken.
+    #[serde(deserialize_with = "checked")]
     pub revised: u64,
 }
 
@@ -115,6 +118,7 @@ pub enum HoldReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {
     /// Event time at which it began.
+    #[serde(deserialize_with = "checked")]
     pub since_ms: i64,
     /// Why.
     pub why: HoldReason,

@@ -13,6 +13,7 @@ use crate::stats::sequential::detector::{self, Component, StreamPosition};
 use crate::stats::sequential::sequences::{Bin, Gain, Sequences};
 use crate::stats::sequential::stream::Alarm;
 use crate::stats::sequential::{StreamDetector, mixture};
+use crate::stats::stored::checked;
 use serde::{Deserialize, Serialize};
 
 /// A state that contradicts itself.
@@ -33,23 +34,30 @@ pub struct DetectorState {
     /// Capital at stake since the restart.
     at_stake: f64,
     /// Alarms since the stream began.
+    #[serde(deserialize_with = "checked")]
     pub alarms: u64,
     /// End of the newest pane taken.
+    #[serde(deserialize_with = "checked")]
     pub at_ms: Option<i64>,
     missed: Missed,
     timeliness: Timeliness,
     hold: Option<Hold>,
+    #[serde(deserialize_with = "checked")]
     waits_ms: Option<i64>,
+    #[serde(deserialize_with = "checked")]
     called_ms: Option<i64>,
     /// Log worth (none before a stake: JSON has no −∞), onset by event and by time.
     components: Vec<(Option<f64>, f64, f64)>,
     /// Signs that are not even, by index of the cell.
     signs: Vec<(u16, [f64; mixture::LEARNT])>,
+    #[serde(deserialize_with = "checked")]
     since_restart: u64,
     variance: Vec<f64>,
     bins: Vec<Bin>,
     gains: Vec<Gain>,
+    #[serde(deserialize_with = "checked")]
     epoch: u64,
+    #[serde(deserialize_with = "checked")]
     events: u64,
     alarm: Option<Alarm>,
     clusters: RunningClusters,

@@ -51,6 +51,7 @@ use super::plan::ModelPlan;
 use super::stream::StreamId;
 use crate::collect::SegmentKind;
 use crate::stats::sequential::{Budget, multiple_testing};
+use crate::stats::stored::checked;
 use serde::{Deserialize, Serialize};
 
 /// The share of its account's budget that each stream of `model` stakes; `kind` says which of the
@@ -91,6 +92,7 @@ pub struct Ledger {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LedgerState {
     /// Name, budget, and what streams that are gone have staked, with their alarms.
+    #[serde(deserialize_with = "checked")]
     accounts: Vec<(String, String, f64, u64)>,
 }
 

@@ -33,6 +33,7 @@ use crate::stats::evaluation::Sampling;
 use crate::stats::levels::Level;
 use crate::stats::recalibration::advice::EACH_MIN;
 use crate::stats::recalibration::{Advice, Cut, Fits, Judgement, Map, Point};
+use crate::stats::stored::checked;
 use crate::stats::sums::Sums;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -41,8 +42,10 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fitted {
     /// Begin of the window.
+    #[serde(deserialize_with = "checked")]
     pub start_ms: i64,
     /// Its end.
+    #[serde(deserialize_with = "checked")]
     pub end_ms: i64,
     /// The maps.
     pub fits: Fits,
@@ -54,8 +57,10 @@ pub struct Judged {
     /// The maps.
     pub fitted: Arc<Fitted>,
     /// Begin of the window they were judged on.
+    #[serde(deserialize_with = "checked")]
     pub start_ms: i64,
     /// Its end.
+    #[serde(deserialize_with = "checked")]
     pub end_ms: i64,
     /// What they brought there.
     pub judgement: Judgement,

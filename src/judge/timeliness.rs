@@ -52,6 +52,7 @@
 //! Always: sums are floats added pane by pane, in their order.
 
 use crate::stats::fixed::{ONE, from_fixed};
+use crate::stats::stored::checked;
 use crate::stats::sums::Sums;
 use crate::window::LateOutcomes;
 use serde::{Deserialize, Serialize};
@@ -121,11 +122,14 @@ pub struct Timeliness {
     added: f64,
     shift: f64,
     /// Predictions without an outcome that are open: begin of the stretch, and number.
+    #[serde(deserialize_with = "checked")]
     open: VecDeque<(i64, u64)>,
     /// Predictions that were open before.
     settled: f64,
+    #[serde(deserialize_with = "checked")]
     maturity_ms: i64,
     /// Since when an alarm waits, or waited last.
+    #[serde(deserialize_with = "checked")]
     waits_ms: Option<i64>,
 }
 

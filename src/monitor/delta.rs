@@ -14,6 +14,7 @@
 use crate::collect::{Key, LateVector, PaneDelta};
 use crate::judge::StreamId;
 use crate::stats::axis::Grid;
+use crate::stats::stored::{checked, checked_or_min};
 use crate::window::{
     Correction, LateOutcomes, PackError, Packed, PaneState, ScoreSums, Unlabelled,
 };
@@ -30,6 +31,7 @@ pub enum Delta {
         /// The stream.
         key: Key,
         /// Newest event time of the stream.
+        #[serde(deserialize_with = "checked_or_min")]
         newest_ms: i64,
         /// The sums.
         pane: PaneDelta,
@@ -39,6 +41,7 @@ pub enum Delta {
         /// The stream.
         key: Key,
         /// Begin of the pane.
+        #[serde(deserialize_with = "checked")]
         start_ms: i64,
         /// What changes, by view.
         views: Vec<PackedCorrection>,
@@ -48,6 +51,7 @@ pub enum Delta {
         /// The stream, of a whole version.
         stream: StreamId,
         /// Newest event time of the version.
+        #[serde(deserialize_with = "checked_or_min")]
         newest_ms: i64,
         /// The sums.
         pane: PaneState,

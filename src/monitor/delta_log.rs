@@ -32,6 +32,7 @@
 //! slides that it skipped.
 
 use super::delta::Delta;
+use crate::stats::stored::checked;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -72,15 +73,19 @@ pub struct DeltaBatch {
     /// resumed, and so on; empty if there was none, or none with deltas.
     pub origins: Vec<LogPosition>,
     /// Number of the first delta that may be here: none since then is missing.
+    #[serde(deserialize_with = "checked")]
     pub from: u64,
     /// Number of the delta that comes next.
+    #[serde(deserialize_with = "checked")]
     pub next: u64,
     /// Deltas with their numbers, in order. The batch of one judge partition lacks the deltas of
     /// other models.
     pub deltas: Vec<(u64, Delta)>,
     /// Predictions that wait for outcomes, by slot of their stream.
+    #[serde(deserialize_with = "checked")]
     pub pending: Vec<(u32, u64)>,
     /// When the oldest of them are mature, by model of the snapshot.
+    #[serde(deserialize_with = "checked")]
     pub due_ms: Vec<Option<i64>>,
 }
 

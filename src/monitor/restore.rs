@@ -2,7 +2,8 @@
 //! restored.
 //!
 //! Restoring checks every part against the plan. A stream that no longer fits is dropped and named.
-//! Data that this program cannot have written is an error.
+//! Data that this program cannot have written is an error; numbers that no events make are refused
+//! before, where they are decoded ([`crate::stats::stored`]).
 
 use super::snapshot::{ModelState, Snapshot, StreamState, VersionState};
 use crate::collect::SegmentKind;
@@ -22,7 +23,7 @@ pub type Segment<'s> = Result<Cow<'s, [u8]>, JournalError>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
     /// A part of the snapshot contradicts another, or the packed sums of a stream do not unpack.
-    #[error("snapshot is corrupt: {0}; move it away to use an older one")]
+    #[error("corrupt: {0}")]
     Corrupt(String),
     /// The store of predictions that memory has no room for failed.
     #[error(transparent)]
@@ -141,3 +142,6 @@ fn changes(before: &ModelState, now: &ModelState) -> String {
 fn version_of(s: &StreamState) -> (String, String) {
     (s.name.clone(), s.version.clone())
 }
+
+#[cfg(test)]
+mod tests;

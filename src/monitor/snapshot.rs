@@ -28,6 +28,7 @@ use crate::judge::{
     ComparisonState, DetectorState, JudgeState, LedgerState, ModelPlan, StreamId, WindowVerdict,
 };
 use crate::stats::axis::{Axis, Grid};
+use crate::stats::stored::{checked, checked_or_min};
 use crate::stats::view::View;
 use crate::window::{Ladder, LateOutcomes, Packed};
 use serde::{Deserialize, Serialize};
@@ -106,6 +107,7 @@ pub struct ModelState {
     /// Bits of the rates at which negatives were sampled.
     pub sampling: (u64, u64),
     /// Begin of the oldest pane that is not sealed.
+    #[serde(deserialize_with = "checked_or_min")]
     pub sealed_until_ms: i64,
 }
 
@@ -344,8 +346,10 @@ pub struct StreamState {
     /// Segment.
     pub segment: String,
     /// Newest event time.
+    #[serde(deserialize_with = "checked_or_min")]
     pub newest_ms: i64,
     /// Late events since a pane was last sealed.
+    #[serde(deserialize_with = "checked")]
     pub late: u64,
     /// Its slot in the shard, under which join journals know it; `None` of a roll-up, which no
     /// shard counts.
@@ -373,6 +377,7 @@ pub struct VersionState {
     /// Whether its events had segments.
     pub segmented: bool,
     /// Newest event time.
+    #[serde(deserialize_with = "checked_or_min")]
     pub newest_ms: i64,
     /// Whether there were cells for it.
     pub cells: bool,

@@ -184,6 +184,7 @@ mod samples;
 pub mod sampling;
 pub mod sequential;
 pub mod smooth;
+pub mod stored;
 pub mod sums;
 pub mod tcal;
 pub mod tolerance;

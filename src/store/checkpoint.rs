@@ -53,6 +53,7 @@ use super::format::{self, FormatError};
 use crate::judge::StreamId;
 use crate::monitor::delta_log::DeltaBatch;
 use crate::monitor::{Snapshot, VerdictState};
+use crate::stats::stored::Stored;
 use serde::{Deserialize, Serialize};
 
 /// Version of the checkpoint format; it changes with that of the snapshot inside.
@@ -201,8 +202,12 @@ impl CheckpointHead {
         if crc32fast::hash(&bytes[..HEAD_BYTES - 4]) != word(HEAD_BYTES - 4) {
             return Err(FormatError::Checksum);
         }
+        let number = long(12);
+        if !number.is_possible() {
+            return Err(FormatError::Unusable(format!("its number is {number}")));
+        }
         Ok(CheckpointHead {
-            number: long(12),
+            number,
             chunks: word(20),
             length: long(24),
             crc: word(32),

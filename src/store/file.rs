@@ -105,26 +105,36 @@ pub fn load(dir: &Path) -> Result<Option<Snapshot>, StoreError> {
 
 /// The newest whole snapshot in `dir` with its journals, and the newer files that were refused.
 pub fn load_with_journals(dir: &Path) -> Result<Option<Loaded>, StoreError> {
-    newest(dir, journal::read)
+    newest(dir, journal::read, Vec::new())
 }
 
 /// The same, but journals are only checked and not returned, because they may exceed memory. The
 /// caller reads them one [`segment`](journal::segment) after the other.
 pub fn load_checked(dir: &Path) -> Result<Option<Loaded>, StoreError> {
-    newest(dir, |dir, state| {
-        journal::check(dir, state).map(|()| Vec::new())
-    })
+    load_other(dir, Vec::new())
+}
+
+/// The same without the files that the caller has refused, which are among the refused ones again.
+pub fn load_other(
+    dir: &Path,
+    refused: Vec<(PathBuf, FormatError)>,
+) -> Result<Option<Loaded>, StoreError> {
+    let check = |dir: &Path, state: &JoinState| journal::check(dir, state).map(|()| Vec::new());
+    newest(dir, check, refused)
 }
 
 fn newest(
     dir: &Path,
     read_journal: impl Fn(&Path, &JoinState) -> Result<Vec<Vec<u8>>, (PathBuf, FormatError)>,
+    mut refused: Vec<(PathBuf, FormatError)>,
 ) -> Result<Option<Loaded>, StoreError> {
     if !dir.exists() {
         return Ok(None);
     }
-    let mut refused = Vec::new();
     for (_, path) in list(dir)?.into_iter().rev() {
+        if refused.iter().any(|(known, _)| *known == path) {
+            continue;
+        }
         let bytes = fs::read(&path).map_err(at("reading snapshot", &path))?;
         let snapshot = match read(&bytes) {
             Ok(snapshot) => snapshot,

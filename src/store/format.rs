@@ -33,6 +33,9 @@ pub enum FormatError {
     /// The body cannot be decoded.
     #[error("undecodable: {0}")]
     Body(String),
+    /// Nothing could be made of what it says.
+    #[error("unusable: {0}")]
+    Unusable(String),
 }
 
 /// Why a snapshot was not written or read. The message names the path and the remedy.

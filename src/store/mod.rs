@@ -26,5 +26,5 @@ pub mod spill;
 pub mod topic_report;
 pub mod transfer;
 
-pub use file::{Loaded, keep_refused, load, load_checked, load_with_journals, save};
+pub use file::{Loaded, keep_refused, load, load_checked, load_other, load_with_journals, save};
 pub use format::{FormatError, StoreError};

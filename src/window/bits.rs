@@ -5,6 +5,7 @@
 //! their like cost [`ESCAPE`] ones and the whole 64 bits, so a bad k is slow but never wrong.
 //! Source: R. F. Rice, "Some practical universal noiseless coding techniques" (1979).
 
+use crate::stats::stored::Stored;
 use crate::stats::sums::LogSums;
 
 /// Ones that announce a value written in full; with them such a value costs 88 bits.
@@ -257,6 +258,12 @@ fn read_long_varint(bytes: &mut &[u8]) -> Result<u128, Corrupt> {
 /// Reads a varint that is a number of this type.
 pub fn read_number<T: TryFrom<u128>>(rest: &mut &[u8]) -> Result<T, Corrupt> {
     T::try_from(read_varint(rest)?).map_err(|_| Corrupt)
+}
+
+/// Reads a varint that is a number of events.
+pub fn read_count(rest: &mut &[u8]) -> Result<u64, Corrupt> {
+    let n: u64 = read_number(rest)?;
+    n.is_possible().then_some(n).ok_or(Corrupt)
 }
 
 /// Signed to unsigned, small magnitudes to small numbers: 0, −1, 1, −2, … to 0, 1, 2, 3, ….

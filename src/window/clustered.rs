@@ -9,7 +9,9 @@
 //! refused. Cost: 8 bytes for an occupied cell of a bucket with two events, 15 with half a million;
 //! there are at most 4096 and no more than events.
 
-use super::bits::{Corrupt, read_number, read_varint, unzigzag_wide, write_varint, zigzag_wide};
+use super::bits::{
+    Corrupt, read_count, read_number, read_varint, unzigzag_wide, write_varint, zigzag_wide,
+};
 use super::pack_error::PackError;
 use crate::stats::axis::Grid;
 use crate::stats::clusters::{Bucket, BucketSums, ClusterCell, ClusterSums};
@@ -66,11 +68,11 @@ fn read_bucket(rest: &mut &[u8], grid: Grid) -> Result<BucketSums, PackError> {
         }
         sums.cells.resize(index, ClusterCell::default());
         let cell = ClusterCell {
-            n: read_number(rest)?,
-            y: read_number(rest)?,
+            n: read_count(rest)?,
+            y: read_count(rest)?,
             z: read_number(rest)?,
         };
-        if cell.n == 0 || cell.y > cell.n {
+        if cell.n == 0 || cell.y > cell.n || u128::from(cell.z) > u128::from(cell.n) << 32 {
             return Err(PackError::Corrupt);
         }
         sums.cells.push(cell);

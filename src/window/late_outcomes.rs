@@ -32,15 +32,16 @@ impl LateOutcomes {
     /// predictions; `before` is the outcome with which it was counted.
     pub fn count(&mut self, score: Score, before: Option<bool>, now: bool, stands_for: u64) {
         let z = score.fixed();
-        self.n += 1;
-        self.y += u64::from(now);
-        self.z += z;
-        self.z2 += ((u128::from(z) * u128::from(z)) >> 32) as u64;
-        self.came += stands_for;
+        self.n = self.n.saturating_add(1);
+        self.y = self.y.saturating_add(u64::from(now));
+        self.z = self.z.saturating_add(z);
+        let square = ((u128::from(z) * u128::from(z)) >> 32) as u64;
+        self.z2 = self.z2.saturating_add(square);
+        self.came = self.came.saturating_add(stands_for);
         let one = |happened: bool| if happened { ONE as i64 } else { 0 };
         let change = match before {
             None => {
-                self.added += stands_for;
+                self.added = self.added.saturating_add(stands_for);
                 one(now) - z as i64
             }
             Some(before) => one(now) - one(before),
@@ -51,12 +52,12 @@ impl LateOutcomes {
 
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &LateOutcomes) {
-        self.n += other.n;
-        self.y += other.y;
-        self.z += other.z;
-        self.z2 += other.z2;
-        self.came += other.came;
-        self.added += other.added;
+        self.n = self.n.saturating_add(other.n);
+        self.y = self.y.saturating_add(other.y);
+        self.z = self.z.saturating_add(other.z);
+        self.z2 = self.z2.saturating_add(other.z2);
+        self.came = self.came.saturating_add(other.came);
+        self.added = self.added.saturating_add(other.added);
         self.shift = self.shift.saturating_add(other.shift);
     }
 

@@ -32,14 +32,15 @@
 //! ```
 
 use super::bits::{
-    Corrupt, Reader, Writer, best_parameter, read_logs, read_number, read_varint, unzigzag_wide,
-    write_logs, write_varint, zigzag_wide,
+    Corrupt, Reader, Writer, best_parameter, read_count, read_logs, read_number, read_varint,
+    unzigzag_wide, write_logs, write_varint, zigzag_wide,
 };
 use super::pack_error::PackError;
 use super::{clustered, weighted};
 use crate::stats::algebra::Overflow;
 use crate::stats::axis::Grid;
 use crate::stats::clusters::ClusterSums;
+use crate::stats::fixed::ONE;
 use crate::stats::overdispersion::PaneTotals;
 use crate::stats::repeats::{Repeats, SAMPLED_MAX};
 use crate::stats::sums::{Cell, DISTINCT_MAX, Distinct, LogSums, ScoreCount, Sums};
@@ -286,7 +287,7 @@ fn write_totals(bytes: &mut Vec<u8>, totals: &PaneTotals) {
 
 fn read_totals(rest: &mut &[u8]) -> Result<PaneTotals, Corrupt> {
     Ok(PaneTotals {
-        n: read_number(rest)?,
+        n: read_count(rest)?,
         u: i64::try_from(unzigzag_wide(read_varint(rest)?)).map_err(|_| Corrupt)?,
         u2: read_number(rest)?,
         v: read_number(rest)?,
@@ -342,10 +343,11 @@ fn read_repeats(rest: &mut &[u8]) -> Result<Repeats, Corrupt> {
 fn read_counts(rest: &mut &[u8], count: u128) -> Result<Vec<ScoreCount>, Corrupt> {
     let mut counts: Vec<ScoreCount> = Vec::with_capacity(count as usize);
     for _ in 0..count {
-        let (delta, n, y) = (read_number(rest)?, read_number(rest)?, read_number(rest)?);
+        let delta = read_number(rest)?;
+        let (n, y) = (read_count(rest)?, read_count(rest)?);
         let before = counts.last().map_or(0, |c| c.score);
         let score = before.checked_add(delta).ok_or(Corrupt)?;
-        if delta == 0 && !counts.is_empty() {
+        if delta == 0 && !counts.is_empty() || y > n || score > ONE {
             return Err(Corrupt);
         }
         counts.push(ScoreCount { score, n, y });

@@ -13,6 +13,7 @@ use super::unlabelled::Unlabelled;
 use super::view_sums::{RetainedVector, ViewSums, ViewSumsState};
 use crate::stats::algebra::{Merge, Retract};
 use crate::stats::axis::Grid;
+use crate::stats::stored::checked;
 use crate::stats::sums::Sums;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -344,10 +345,13 @@ impl Pane {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PaneState {
     /// Begin.
+    #[serde(deserialize_with = "checked")]
     pub start_ms: i64,
     /// End, exclusive.
+    #[serde(deserialize_with = "checked")]
     pub end_ms: i64,
     /// Late events that go with it.
+    #[serde(deserialize_with = "checked")]
     pub late: u64,
     /// Its sums.
     pub sums: SumsState,

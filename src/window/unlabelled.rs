@@ -5,6 +5,7 @@
 //! the sums. There are two counts: predictions that were left out, and predictions with an implied
 //! outcome, which are also in the sums. Counts add up over panes like the sums do.
 
+use crate::stats::stored::checked;
 use serde::{Deserialize, Serialize};
 
 /// Cells of [0, 1] in which unlabelled predictions are counted.
@@ -18,7 +19,9 @@ pub struct Unlabelled(Option<Box<Counts>>);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Counts {
+    #[serde(deserialize_with = "checked")]
     dropped: Cells,
+    #[serde(deserialize_with = "checked")]
     implied: Cells,
 }
 

@@ -16,6 +16,7 @@ use super::migrations::Migrations;
 use super::options::FollowerOptions;
 use super::unserved::UnservedPartitions;
 use crate::alert::Alert;
+use crate::app::candidates::caught;
 use crate::app::dropped::report_dropped;
 use crate::app::ingest::contest::grace;
 use crate::judge::{Change, Plan, StreamId, WindowJudgement};
@@ -227,7 +228,10 @@ impl GroupHandler<'_> {
                 ..
             }) => (Some(c.snapshot), with_notified(c.verdicts, notified)),
         };
-        let of = |snapshot| JudgeTask::new(self.plan, self.topics, self.options, snapshot);
+        let of = |snapshot| {
+            let new = || JudgeTask::new(self.plan, self.topics, self.options, snapshot);
+            caught(new)?.map_err(|error| error.to_string())
+        };
         match of(snapshot) {
             Ok(task) => {
                 let dropped = task.aggregator().monitor().dropped();
@@ -236,12 +240,12 @@ impl GroupHandler<'_> {
             }
             Err(error) if self.options.checkpoints.fresh => {
                 tracing::error!(%error, "a judge partition begins without what was judged");
-                let fresh = of(None).map_err(|error| error.to_string())?;
+                let fresh = of(None)?;
                 self.store.begin_fresh(partition);
                 // Who was notified is still owed the end.
                 Ok((fresh, verdicts))
             }
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error),
         }
     }
 

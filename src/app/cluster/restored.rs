@@ -1,6 +1,7 @@
 //! A shard made of its checkpoint.
 
 use super::cursor::{CheckpointCursor, Progress};
+use crate::app::candidates::caught;
 use crate::app::clock;
 use crate::app::dropped::report_dropped;
 use crate::collect::PartitionId;
@@ -63,7 +64,8 @@ pub(super) fn shard_of(
         let bytes = found.segments.get(mark).ok_or(JournalError::Torn)?;
         Ok(Cow::Borrowed(bytes.as_slice()))
     };
-    let shard = match LocalShard::restore(at, plan, snapshot, &segment, room) {
+    let restored = caught(|| LocalShard::restore(at, plan, snapshot, &segment, room));
+    let shard = match restored.map_err(Unusable::Checkpoint)? {
         Ok(shard) => shard.after(found.epoch, found.checkpoint.deltas),
         Err(RestoreError::Spill(error)) => return Err(Unusable::Store(error)),
         Err(error) => return Err(Unusable::Checkpoint(error.to_string())),

@@ -19,7 +19,7 @@ use crate::app::error::AppError;
 use crate::collect::join::{JoinState, JournalError, JournalMark};
 use crate::store::inspect::{FileRole, inspect};
 use crate::store::journal;
-use crate::store::{self, Loaded};
+use crate::store::{self, FormatError, Loaded};
 
 /// Name of the file whose lock shows that a process uses the directory.
 pub(super) const LOCK: &str = "lock";
@@ -84,7 +84,16 @@ impl StateDir {
     /// The newest usable snapshot, and the newer files that are not. Its journals are only checked;
     /// [`StateDir::segment`] reads them.
     pub fn load(&self) -> Result<Option<Loaded>, AppError> {
-        store::load_checked(self.path()).map_err(|error| AppError::Unavailable(error.to_string()))
+        self.load_other(Vec::new())
+    }
+
+    /// The same without the files that the caller has refused.
+    pub fn load_other(
+        &self,
+        refused: Vec<(PathBuf, FormatError)>,
+    ) -> Result<Option<Loaded>, AppError> {
+        store::load_other(self.path(), refused)
+            .map_err(|error| AppError::Unavailable(error.to_string()))
     }
 
     /// Sets snapshots and pending predictions aside, so that a start begins without them, in a new

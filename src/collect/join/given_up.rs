@@ -17,6 +17,7 @@
 use super::events::Revision;
 use super::key::Key;
 use super::matured::Matured;
+use crate::stats::stored::checked;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 
@@ -46,7 +47,9 @@ const FEW: usize = 4;
 struct Row {
     model: u16,
     slot: u32,
+    #[serde(deserialize_with = "checked")]
     start_ms: i64,
+    #[serde(deserialize_with = "checked")]
     time_ms: i64,
     /// It stands for 2^level predictions.
     level: u8,

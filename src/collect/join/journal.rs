@@ -12,6 +12,7 @@
 //! those of evicted panes, yields the joiner that wrote them.
 
 use super::operation::{JournalError, Op};
+use crate::stats::stored::{checked, checked_or_min};
 use crc32fast::Hasher;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -30,12 +31,15 @@ const SLACK_BYTES: usize = 400;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalMark {
     /// Number of the segment.
+    #[serde(deserialize_with = "checked")]
     pub segment: u64,
     /// Bytes of the segment.
+    #[serde(deserialize_with = "checked")]
     pub len: u64,
     /// CRC-32 of these bytes.
     pub crc: u32,
     /// Newest event time in the segment.
+    #[serde(deserialize_with = "checked_or_min")]
     pub until_ms: i64,
 }
 

@@ -5,6 +5,7 @@ use crate::judge::detector_state::DetectorState;
 use crate::judge::recalibration::Recalibration;
 use crate::judge::verdict::Verdict;
 use crate::stats::overdispersion::{Dispersion, Overdispersion};
+use crate::stats::stored::checked;
 use crate::window::{PaneState, RingState};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -15,12 +16,16 @@ pub struct WindowVerdict {
     /// The alert.
     pub alert: Alert,
     /// Begin of the window at its last judgement.
+    #[serde(deserialize_with = "checked")]
     pub start_ms: i64,
     /// End of the window at its last judgement.
+    #[serde(deserialize_with = "checked")]
     pub end_ms: i64,
     /// Since when the window had data at its last judgement.
+    #[serde(deserialize_with = "checked")]
     pub since_ms: i64,
     /// Its number of events.
+    #[serde(deserialize_with = "checked")]
     pub n: u64,
     /// The verdict.
     pub verdict: Verdict,

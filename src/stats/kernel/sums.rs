@@ -15,6 +15,7 @@
 use super::features::{BlockSums, FeatureParts, Features};
 use super::{Kernel, Vectors};
 use crate::algebra::{Merge, Overflow};
+use crate::stored::Stored;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
@@ -394,6 +395,12 @@ impl KernelSums {
             ..self.clone()
         };
         let most = (self.options.sample as u64).min(parts.n);
+        let possible = |b: &BlockSums| {
+            b.count.is_possible() && [b.sum, b.squares, b.null_variance].is_possible()
+        };
+        if !parts.blocks.iter().all(possible) {
+            return None;
+        }
         let counted = parts.tops.iter().try_fold(0u64, |a, n| a.checked_add(*n));
         if parts.sample.len() as u64 != most || parts.n > EVENTS_MAX || counted != Some(parts.n) {
             return None;

@@ -63,6 +63,20 @@ impl Shape {
         }
     }
 
+    /// Whether the events of a cell can have its sums, which are stored.
+    pub(super) fn bounds(&self, c: &[i64]) -> bool {
+        let most = i128::from(c[0]) << 32;
+        match self.weighted {
+            // Wider sums wrap.
+            true => (0..=most).contains(&c[1].into()),
+            false => {
+                let counts = &c[1..1 + self.dimension().unwrap_or(0)];
+                counts.iter().all(|n| (0..=c[0]).contains(n))
+                    && c.iter().all(|x| i128::from(x.unsigned_abs()) <= most)
+            }
+        }
+    }
+
     /// How the sums of two cells become one's.
     pub(super) fn merge(&self) -> fn(&mut [i64], &[i64]) {
         match self.weighted {

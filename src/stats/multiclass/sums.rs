@@ -370,6 +370,7 @@ impl VectorSums {
             let sound = name.len() == words
                 && cell.len() == shape.width()
                 && cell[0] > 0
+                && shape.bounds(&cell)
                 && name[..floors].iter().all(|f| *f < top)
                 && name[floors..].iter().all(|o| usize::from(*o) < floors);
             if !sound {
@@ -380,7 +381,9 @@ impl VectorSums {
                 VectorView::TopK(_) => Name::Cube(name),
                 VectorView::Full => Name::Simplex(name[..floors].to_vec(), name[floors..].to_vec()),
             };
-            sums.cells.insert(name, cell);
+            if sums.cells.insert(name, cell).is_some() {
+                return None;
+            }
         }
         (sums.n <= EVENTS_MAX).then_some(sums)
     }

@@ -40,6 +40,8 @@ use super::drift::Drift;
 use super::sequences::correction;
 use crate::axis::Grid;
 use crate::fixed::{ONE, from_fixed, to_fixed};
+#[cfg(feature = "serde")]
+use crate::stored::checked;
 
 /// Binary logarithm of the number of cells.
 const LEVEL: u32 = 4;
@@ -66,12 +68,16 @@ pub struct Pair {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Side {
     /// Σz, in units of 2⁻³².
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "checked"))]
     pub score: u128,
     /// Σ(y − z)², in units of 2⁻⁶⁴.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "checked"))]
     pub brier: u128,
     /// ΣW, in units of 2⁻⁶⁴.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "checked"))]
     pub gain: i128,
     /// Number and Σ(y − z), in units of 2⁻³², of each cell.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "checked"))]
     pub cells: Vec<(u64, i128)>,
 }
 

@@ -29,6 +29,8 @@
 use super::radius::radius;
 use crate::axis::Grid;
 use crate::fixed::{ONE, from_fixed};
+#[cfg(feature = "serde")]
+use crate::stored::checked;
 use crate::sums::{Cell, Sums};
 use std::f64::consts::PI;
 
@@ -55,12 +57,16 @@ const GAIN_MIN: f64 = 2.0 * CORRECTION_MAX + CORRECTION_MAX * CORRECTION_MAX;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Bin {
     /// Number of events.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "checked"))]
     pub n: u64,
     /// Σy.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "checked"))]
     pub y: u64,
     /// Σz, in units of 2⁻³².
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "checked"))]
     pub z: u128,
     /// Σ(y − z)², in units of 2⁻³².
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "checked"))]
     pub u2: u128,
 }
 

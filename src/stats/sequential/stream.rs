@@ -44,6 +44,8 @@ use super::odds::Odds;
 use super::sequences::{Bounds, Sequences};
 use crate::clusters::RunningClusters;
 use crate::exp::exp;
+#[cfg(feature = "serde")]
+use crate::stored::checked;
 use crate::sums::Sums;
 
 /// No all-clear before this many events.
@@ -84,13 +86,16 @@ impl Default for Rules {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Alarm {
     /// End of the pane that raised it.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "checked"))]
     pub at_ms: i64,
     /// End of the pane that raised the first one since the stream was clear.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "checked"))]
     pub since_ms: i64,
     /// When it began, as the first of them estimated: a later one knows only what came after the
     /// one before it.
     pub onset_ms: f64,
     /// Alarms since the stream was clear; a second one confirms.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "checked"))]
     pub times: u64,
     /// Events between onset, as estimated, and alarm.
     pub delay_events: f64,

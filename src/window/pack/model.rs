@@ -193,6 +193,11 @@ impl Model {
                 _ => next(5, mean.times(y) as u64)?,
             };
             let v2 = next(6, v2(&mean, z2))?;
+            // Each event adds 1 at most.
+            let most = z.max(yz).max(z2).max(v2);
+            if y > n || most.saturating_sub(1) >> 32 >= n {
+                return Err(Corrupt);
+            }
             Cell {
                 n,
                 y,
