@@ -1,9 +1,9 @@
 //! The thread "notifications": it writes commands to the journal and then feeds the sinks.
 //!
-//! Sinks can be replaced while it runs. A sink that keeps its name starts with the undelivered
-//! notifications of its predecessor, after the thread of the predecessor has ended. A removed sink
-//! empties its queue if its receiver responds, and gives up the rest otherwise. When a process
-//! stops, the rest stays in the journal for the next start.
+//! Sinks can be replaced while it runs. A sink that keeps its name keeps its thread, queue and
+//! counts. Its thread takes the new receiver after the current attempt, and no other sink waits for
+//! that. A removed sink empties its queue if its receiver responds, and gives up the rest
+//! otherwise. When a process stops, the rest stays in the journal for the next start.
 
 mod moves;
 
@@ -20,14 +20,11 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver as Inbox, SyncSender, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Commands between the engine and the journal. A thousand streams may start to fire at once while
 /// a disk is slow.
 pub const CHANNEL_MAX: usize = 4_096;
-
-/// Longest wait for the last attempt of a sink that is replaced. Timeouts of attempts are shorter.
-const HALT: Duration = Duration::from_secs(60);
 
 /// Connects to the topic of a sink, for sinks that need one.
 pub type TopicSinks<'a> = &'a dyn Fn(&SinkOptions) -> Result<Option<TopicSink>, String>;
@@ -49,7 +46,7 @@ pub(super) enum SinkChange {
     Start(Box<NewSink>),
 }
 
-/// A sink whose thread has not started yet.
+/// A sink whose thread does not know it yet.
 pub(super) struct NewSink {
     options: SinkOptions,
     receiver: Box<dyn Receiver>,
@@ -114,7 +111,7 @@ impl Dispatcher {
             held: Mutex::new(held),
         };
         for sink in sinks {
-            let started = dispatcher.start_sink(sink, None)?;
+            let started = dispatcher.start_sink(sink)?;
             dispatcher.write_sinks(|sinks| sinks.push(started));
         }
         Ok(Arc::new(dispatcher))
@@ -218,10 +215,10 @@ impl Dispatcher {
     }
 
     /// Starts the thread of a sink with its undelivered notifications.
-    fn start_sink(&self, new: NewSink, before: Option<&Sink>) -> Result<Arc<Sink>, String> {
+    fn start_sink(&self, new: NewSink) -> Result<Arc<Sink>, String> {
         let options = &new.options;
         let undelivered = self.undelivered(lock(&self.journal).state(), &options.name);
-        let sink = Arc::new(Sink::new(options, undelivered, before));
+        let sink = Arc::new(Sink::new(options, undelivered));
         let seed = self.seed.fetch_add(1, Ordering::Relaxed);
         let worker = Worker::new(
             Arc::clone(&sink),
@@ -236,7 +233,7 @@ impl Dispatcher {
         Ok(sink)
     }
 
-    /// Replaces the sinks. Waits for attempts in progress.
+    /// Replaces the sinks. Waits for no attempt in progress.
     fn replace(&self, changes: Vec<SinkChange>) {
         let before: Vec<Arc<Sink>> = self.sinks().clone();
         let mut now = Vec::new();
@@ -245,7 +242,7 @@ impl Dispatcher {
                 SinkChange::Keep(name) => {
                     now.extend(before.iter().find(|s| s.name == name).cloned());
                 }
-                SinkChange::Start(new) => now.extend(self.restart_sink(*new, &before)),
+                SinkChange::Start(new) => now.extend(self.change_sink(*new)),
             }
         }
         for removed in before
@@ -258,30 +255,21 @@ impl Dispatcher {
         self.threads().retain(|(_, thread)| !thread.is_ended());
     }
 
-    /// Ends the sink of this name, if there is one, and starts the new one.
-    fn restart_sink(&self, new: NewSink, before: &[Arc<Sink>]) -> Option<Arc<Sink>> {
+    /// Changes the sink of this name, or starts it if there is none. A removed one that still
+    /// empties its queue stays.
+    fn change_sink(&self, new: NewSink) -> Option<Arc<Sink>> {
         let name = new.options.name.clone();
-        let old = before.iter().find(|s| s.name == name);
-        // The name may also be that of a removed sink which still empties its queue.
-        if !self.halt(&name) {
-            tracing::error!(sink = %name, "its attempt does not end; the sink is off until the next reload");
-            return None;
+        let runs =
+            |(sink, thread): &&SinkThread| sink.name == name && !thread.is_ended() && sink.stay();
+        let running = self.threads().iter().find(runs).cloned();
+        if let Some((sink, _)) = running {
+            sink.change(new.options, new.receiver);
+            return Some(sink);
         }
-        let started = self.start_sink(new, old.map(Arc::as_ref));
+        let started = self.start_sink(new);
         started
             .inspect_err(|error| tracing::error!(sink = %name, error, "sink not started"))
             .ok()
-    }
-
-    /// Ends the threads of the sinks of this name after their current attempts. Returns whether
-    /// they have ended.
-    fn halt(&self, name: &str) -> bool {
-        let until = Instant::now() + HALT;
-        let mut named = self.threads().clone();
-        named.retain(|(sink, _)| sink.name == name);
-        named.iter().for_each(|(sink, _)| sink.halt());
-        named.iter().for_each(|(_, thread)| thread.wait(until));
-        named.iter().all(|(_, thread)| thread.is_ended())
     }
 
     fn write_sinks(&self, change: impl FnOnce(&mut Vec<Arc<Sink>>)) {

@@ -191,8 +191,7 @@ impl Notifier {
         topic_sinks: TopicSinks<'_>,
     ) -> Result<(), String> {
         let (sinks, texts) = &self.options;
-        // A sink whose last attempt did not end during a replacement is missing, and is started
-        // again.
+        // A sink whose thread did not start is missing, and is started again.
         let running = self.dispatcher.sinks();
         let running: BTreeSet<String> = running.iter().map(|s| s.name.clone()).collect();
         let mut changes = Vec::new();

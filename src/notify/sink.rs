@@ -5,11 +5,13 @@
 //! pauses: first [`PAUSE_MIN`], then twice as long each time up to the sink's `retry_max`, and of
 //! that a random share between one half and all. The generator is seeded from outside, so that many
 //! processes do not call a recovered receiver at once. A receiver that asks for a longer pause gets
-//! it, up to [`ASKED_MAX`], also from a sink of its name that takes over in a reload. The thread
-//! never gives up on a notification that may be accepted later. The queue bounds the wait: when it
-//! is full, it drops the newest notification and counts it. An end that is dropped is not made
-//! again, so ends have as many places again. A sink that is removed gives up what is left when its
-//! thread ends.
+//! it, up to [`ASKED_MAX`]. The thread never gives up on a notification that may be accepted later.
+//! The queue bounds the wait: when it is full, it drops the newest notification and counts it. An
+//! end that is dropped is not made again, so ends have as many places again.
+//!
+//! A reload brings other options and another receiver. The thread takes them after its current
+//! attempt; the queue, the counts and the pause that a receiver asked for stay. A sink that is
+//! removed gives up what is left when its thread ends.
 
 use super::journal::{AlertJournal, State, lock};
 use super::missed::Missed;
@@ -31,27 +33,24 @@ pub const PAUSE_MIN: Duration = Duration::from_millis(500);
 /// not to wait for a wrong header.
 pub const ASKED_MAX: Duration = Duration::from_secs(300);
 
-#[derive(Default)]
 struct Queue {
+    options: SinkOptions,
+    /// The receiver of a reload that the thread has not taken yet.
+    receiver: Option<Box<dyn Receiver>>,
     queue: VecDeque<Notification>,
     facts: SinkFacts,
     /// End once the queue is empty, or at the next failure.
     drain: bool,
-    /// End after the current attempt.
-    halt: bool,
     /// The sink is not configured any more: what is left at the end is given up.
     removed: bool,
-    /// Its receiver asked for no attempt before this.
-    asked_until: Option<Instant>,
+    /// The thread does nothing any more.
+    ended: bool,
 }
 
 /// The queue, shared by those who fill it and the thread that empties it.
 pub struct Sink {
     /// Its name.
     pub name: String,
-    matchers: Vec<Matcher>,
-    resolved: bool,
-    queue_max: usize,
     state: Mutex<Queue>,
     /// Rings when there is something to do.
     pub bell: Arc<Bell>,
@@ -66,26 +65,39 @@ enum Next {
 }
 
 impl Sink {
-    /// A sink with these undelivered notifications, which continues the counts of `before`, and the
-    /// pause that its receiver asked for.
-    pub fn new(
-        options: &SinkOptions,
-        undelivered: Vec<Notification>,
-        before: Option<&Sink>,
-    ) -> Sink {
+    /// A sink with these undelivered notifications.
+    pub fn new(options: &SinkOptions, undelivered: Vec<Notification>) -> Sink {
         Sink {
             name: options.name.clone(),
-            matchers: options.matchers.clone(),
-            resolved: options.resolved,
-            queue_max: options.queue_max,
             state: Mutex::new(Queue {
+                options: options.clone(),
+                receiver: None,
                 queue: undelivered.into(),
-                facts: before.map(Sink::facts).unwrap_or_default(),
-                asked_until: before.and_then(|b| b.lock().asked_until),
-                ..Queue::default()
+                facts: SinkFacts::default(),
+                drain: false,
+                removed: false,
+                ended: false,
             }),
             bell: Arc::default(),
         }
+    }
+
+    /// Has the sink stay, if it was to end because it was removed. Returns whether its thread goes
+    /// on.
+    pub fn stay(&self) -> bool {
+        let mut state = self.lock();
+        if !state.ended && std::mem::take(&mut state.removed) {
+            state.drain = false;
+        }
+        !state.ended
+    }
+
+    /// Changes its options at once, and its receiver after the current attempt.
+    pub fn change(&self, options: SinkOptions, receiver: Box<dyn Receiver>) {
+        let mut state = self.lock();
+        (state.options, state.receiver) = (options, Some(receiver));
+        drop(state);
+        self.bell.ring();
     }
 
     /// Whether the notification is for this sink. A firing one is selected by the current or
@@ -93,7 +105,8 @@ impl Sink {
     /// the others, or missed that. A resolution goes to the sinks that were notified of the firing.
     pub fn wants(&self, notification: &Notification, state: &State, now_ms: i64) -> bool {
         if notification.status == Status::Resolved {
-            return self.resolved && state.was_notified(&notification.fingerprint, &self.name);
+            return self.lock().options.resolved
+                && state.was_notified(&notification.fingerprint, &self.name);
         }
         let knows = state.knows(&notification.fingerprint, &self.name, now_ms);
         (!notification.joined || !knows) && self.matches(notification)
@@ -101,33 +114,36 @@ impl Sink {
 
     /// Whether the queue has room for an alert that fires.
     pub fn has_room(&self) -> bool {
-        self.lock().queue.len() < self.queue_max
+        let state = self.lock();
+        state.queue.len() < state.options.queue_max
     }
 
     /// Whether it takes notifications of this kind.
     pub fn takes(&self, status: Status) -> bool {
-        self.resolved || status == Status::Firing
+        self.lock().options.resolved || status == Status::Firing
     }
 
     /// Whether a firing notification is for this sink.
     pub fn matches(&self, notification: &Notification) -> bool {
-        let before = notification.was;
-        notification.matches(&self.matchers, None)
-            || before.is_some() && notification.matches(&self.matchers, before)
+        let (before, state) = (notification.was, self.lock());
+        let matchers = &state.options.matchers;
+        notification.matches(matchers, None)
+            || before.is_some() && notification.matches(matchers, before)
     }
 
     /// Whether a firing notification is for this sink where a stream has these labels.
     pub fn selects(&self, labels: &Labels) -> bool {
-        Matcher::all(&self.matchers, labels)
+        Matcher::all(&self.lock().options.matchers, labels)
     }
 
     /// Appends a notification to the queue. Returns whether there was room.
     pub fn push(&self, notification: Notification) -> bool {
-        let places = match notification.status {
-            Status::Firing => self.queue_max,
-            Status::Resolved => self.queue_max.saturating_mul(2),
-        };
         let mut state = self.lock();
+        let queue_max = state.options.queue_max;
+        let places = match notification.status {
+            Status::Firing => queue_max,
+            Status::Resolved => queue_max.saturating_mul(2),
+        };
         if state.queue.len() >= places {
             state.facts.dropped += 1;
             return false;
@@ -165,19 +181,20 @@ impl Sink {
         self.drain();
     }
 
-    /// What a removed sink has not sent, unless another sink of its name takes over.
+    /// What a removed sink has not sent.
     fn left(&self) -> VecDeque<Notification> {
         let mut state = self.lock();
-        match state.removed && !state.halt {
+        match state.removed {
             true => std::mem::take(&mut state.queue),
             false => VecDeque::new(),
         }
     }
 
-    /// Ends the thread after its current attempt. The rest stays in the queue.
-    pub fn halt(&self) {
-        self.lock().halt = true;
-        self.bell.ring();
+    /// Ends the sink, unless it is to stay after all. Returns whether it has ended.
+    fn end(&self) -> bool {
+        let mut state = self.lock();
+        state.ended = state.drain;
+        state.ended
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -188,9 +205,6 @@ impl Sink {
     /// What there is to do.
     fn next(&self, resend_at: Option<Instant>) -> Next {
         let state = self.lock();
-        if state.halt {
-            return Next::End;
-        }
         if let Some(notification) = state.queue.front() {
             return Next::Send(Box::new(notification.clone()));
         }
@@ -205,8 +219,7 @@ impl Sink {
 
     /// Whether the thread is to end, so that it does not pause.
     fn is_ending(&self) -> bool {
-        let state = self.lock();
-        state.drain || state.halt
+        self.lock().drain
     }
 
     /// Counts an attempt and returns whether it was the last one. `key` is that of the
@@ -257,6 +270,8 @@ pub struct Worker {
     pause: Duration,
     /// No attempt before this.
     paused_until: Option<Instant>,
+    /// The receiver asked for no attempt before this.
+    asked_until: Option<Instant>,
     /// When firing alerts are sent again, if the receiver needs that.
     resend_at: Option<Instant>,
     /// What was answered to the last attempt, which is not recorded yet.
@@ -279,7 +294,6 @@ impl Worker {
         journal: Arc<Mutex<AlertJournal>>,
         (clock, seed): (fn() -> i64, u64),
     ) -> Worker {
-        let paused_until = sink.lock().asked_until;
         Worker {
             sink,
             journal,
@@ -288,11 +302,27 @@ impl Worker {
             clock,
             rng: Rng::new(seed),
             pause: PAUSE_MIN.min(options.retry_max),
-            paused_until,
+            paused_until: None,
+            asked_until: None,
             resend_at: receiver.needs_resend().then(Instant::now),
             receiver,
             answered: None,
         }
+    }
+
+    /// Goes on with the options and the receiver of a reload. Of a pause, what the receiver before
+    /// asked for stays.
+    fn change(&mut self) {
+        let mut state = self.sink.lock();
+        let Some(receiver) = state.receiver.take() else {
+            return;
+        };
+        (self.retry_max, self.resend) = (state.options.retry_max, state.options.resend);
+        drop(state);
+        self.pause = PAUSE_MIN.min(self.retry_max);
+        self.paused_until = self.asked_until;
+        self.resend_at = receiver.needs_resend().then(Instant::now);
+        self.receiver = receiver;
     }
 
     /// Sends what is due.
@@ -347,7 +377,7 @@ impl Worker {
                     Err(Failure::Busy(_, pause)) => (*pause).min(ASKED_MAX),
                     _ => Duration::ZERO,
                 };
-                self.sink.lock().asked_until = Some(now + asked);
+                self.asked_until = Some(now + asked);
                 let jittered = self.pause.mul_f64(0.5 + 0.5 * self.rng.uniform());
                 let pause = jittered.max(asked);
                 self.pause = (self.pause * 2).min(self.retry_max);
@@ -369,7 +399,10 @@ impl Worker {
         for notification in left {
             self.record(&notification, Some(Missed::default()));
         }
-        Again::Never
+        match self.sink.end() {
+            true => Again::Never,
+            false => Again::Now,
+        }
     }
 
     fn record(&self, notification: &Notification, missed: Option<Missed>) {
@@ -395,6 +428,7 @@ impl Steps for Worker {
         if let Some(answer) = self.answered.take() {
             return self.take(answer);
         }
+        self.change();
         if let Some(until) = self.paused_until {
             if self.sink.is_ending() {
                 return self.end();

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 mod moves;
+mod reload;
 
 use super::notification::Links;
 use super::notifier::Firing;

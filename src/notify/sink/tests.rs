@@ -17,7 +17,7 @@ fn options(name: &str, matchers: &[&str], queue_max: usize) -> SinkOptions {
 
 /// A sink without a past.
 fn sink(options: &SinkOptions, undelivered: Vec<Notification>) -> Sink {
-    Sink::new(options, undelivered, None)
+    Sink::new(options, undelivered)
 }
 
 fn notification(at_ms: i64, severity: Severity, was: Option<Severity>) -> Notification {
@@ -135,10 +135,10 @@ fn a_busy_receiver_is_left_alone_for_as_long_as_it_asks_but_not_for_hours() {
 }
 
 /// A sink whose receiver is busy for a minute, and its thread's steps.
-fn busy(folder: &TempDir, before: Option<&Sink>) -> (Arc<Sink>, Worker) {
+fn busy(folder: &TempDir) -> (Arc<Sink>, Worker) {
     let options = options("s", &[], 2);
     let waiting = vec![notification(1, Severity::Warn, None)];
-    let sink = Arc::new(Sink::new(&options, waiting, before));
+    let sink = Arc::new(Sink::new(&options, waiting));
     let (journal, _) = AlertJournal::open(folder.path()).expect("a journal");
     let journal = Arc::new(Mutex::new(journal));
     let receiver = Box::new(Busy(Duration::from_secs(60)));
@@ -150,13 +150,9 @@ fn busy(folder: &TempDir, before: Option<&Sink>) -> (Arc<Sink>, Worker) {
 fn a_process_stops_at_once_while_a_receiver_is_to_be_left_alone() {
     let folder = TempDir::with_prefix("trueline-sink-").expect("a folder");
     type Stop = fn(&Sink);
-    let stops: [(&str, Stop); 3] = [
-        ("stop", Sink::drain),
-        ("replace", Sink::halt),
-        ("remove", Sink::remove),
-    ];
+    let stops: [(&str, Stop); 2] = [("stop", Sink::drain), ("remove", Sink::remove)];
     for (name, stop) in stops {
-        let (sink, worker) = busy(&folder, None);
+        let (sink, worker) = busy(&folder);
         let thread = Threads.run("sink", &sink.bell, Box::new(worker));
         let thread = thread.expect("it starts");
         let begun = Instant::now();
@@ -178,16 +174,31 @@ fn a_process_stops_at_once_while_a_receiver_is_to_be_left_alone() {
 #[test]
 fn a_pause_that_the_receiver_asked_for_outlasts_a_change_of_the_sink() {
     let folder = TempDir::with_prefix("trueline-sink-").expect("a folder");
-    let (sink, mut worker) = busy(&folder, None);
+    let (sink, mut worker) = busy(&folder);
     while worker.step() == Again::Now {}
-    let (changed, mut worker) = busy(&folder, Some(&sink));
+    let receiver = Box::new(Busy(Duration::ZERO));
+    sink.change(options("s", &[], 9), receiver);
     let Again::Until(until) = worker.step() else {
         panic!("it pauses");
     };
     let left = until.duration_since(Instant::now()).as_secs();
     assert!((50..=60).contains(&left), "{left}");
-    assert_eq!(changed.facts().retried, 1, "the count goes on");
+    assert_eq!(sink.facts().retried, 1, "the count goes on");
     // A start knows of no pause.
-    let (_, mut worker) = busy(&folder, None);
+    let (_, mut worker) = busy(&folder);
     assert_eq!(worker.step(), Again::Now);
+}
+
+#[test]
+fn a_removed_sink_that_returns_while_its_thread_runs_stays() {
+    let folder = TempDir::with_prefix("trueline-sink-").expect("a folder");
+    let (sink, mut worker) = busy(&folder);
+    while worker.step() == Again::Now {}
+    sink.remove();
+    assert!(sink.stay());
+    assert!(matches!(worker.step(), Again::Until(_)));
+    assert_eq!(sink.facts().queued, 1);
+    sink.remove();
+    assert_eq!(worker.step(), Again::Never);
+    assert!(!sink.stay());
 }
