@@ -8,6 +8,7 @@
 //! | notification | is sent |
 //! |---|---|
 //! | fires, the end of the last firing was notified | if it is bad later than was known at that end |
+//! | fires, that end was administrative | yes, with a start later than that of the last firing |
 //! | fires, the last one fires, which started earlier | yes |
 //! | fires, the last one fires, which started then or later | if severity differs and the change is later than the last one notified, or of that time and severity is greater |
 //! | resolved | if the last one fires, and started, or was notified, then or earlier |
@@ -18,8 +19,10 @@
 //! other firings. So an end is compared with the event time that had been judged by then, and not
 //! with the clock. A notification also follows the previous one of its alert: of one firing it
 //! gives the later start, which people know. A firing that continues after its end was notified
-//! starts where it is bad again. So the start of an alert never decreases, nor does the time of
-//! change within one firing: no two changes have the same key.
+//! starts where it is bad again. An administrative end says nothing of the data: alerts were
+//! grouped otherwise, or the streams were gone. An alert that fires after it is sent whatever is
+//! known of its data, and starts at least 1 ms later than before. So the start of an alert never
+//! decreases, nor does the time of change within one firing: no two changes have the same key.
 //!
 //! A silence suppresses firing notifications but not resolutions. [`Deduplicator::is_unsent`] finds
 //! firing alerts without a notification: a silence on them has expired, or the queue was full.
@@ -58,6 +61,8 @@ struct LastFiring {
     /// The other severities that were notified of it.
     earlier: Vec<Severity>,
     firing: bool,
+    /// Its end was notified, and was administrative.
+    administrative: bool,
     /// When it was last seen firing, by a clock that goes on only while all is read.
     seen_ms: Option<i64>,
     /// Another process owns it now.
@@ -121,6 +126,10 @@ impl Deduplicator {
             // another process may have notified the end.
             return (since_ms, at_ms) > (l.since_ms, l.at_ms);
         }
+        if l.administrative {
+            notification.follow((l.since_ms.saturating_add(1), at_ms, l.bad_ms));
+            return true;
+        }
         if !l.firing {
             let bad_ms = notification.bad_ms.unwrap_or(at_ms);
             if since_ms <= l.bad_ms {
@@ -164,6 +173,7 @@ impl Deduplicator {
             severity: notification.severity,
             earlier: notification.earlier.clone(),
             firing: notification.status == Status::Firing,
+            administrative: notification.administrative,
             seen_ms: None,
             released: false,
         };

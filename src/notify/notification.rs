@@ -62,6 +62,10 @@ pub struct Notification {
     /// The other severities that were notified since it started to fire.
     #[serde(default)]
     pub earlier: Vec<Severity>,
+    /// It ended because it is no alert any more, and not because of its data: alerts are grouped
+    /// otherwise, or its streams are gone.
+    #[serde(default)]
+    pub administrative: bool,
     /// When it changed.
     pub at_ms: i64,
     /// When it started to fire.

@@ -390,7 +390,7 @@ impl Notifier {
             }
         }
         for fingerprint in self.dedup.orphans(reading_ms) {
-            self.resolve(&fingerprint, (now_ms, ORPHANED), now_ms);
+            self.withdraw(&fingerprint, ORPHANED, now_ms);
         }
         unsent
     }
@@ -399,6 +399,18 @@ impl Notifier {
     pub fn resolve(&mut self, fingerprint: &str, (at_ms, why): (i64, &str), now_ms: i64) {
         if let Some(notified) = self.firing.get(fingerprint) {
             let notification = notified.notification.resolved(at_ms, why);
+            self.notify(notification, now_ms);
+        }
+    }
+
+    /// Notifies the end of an alert that was notified and, for this reason, is none any more,
+    /// whatever its data say.
+    pub fn withdraw(&mut self, fingerprint: &str, why: &str, now_ms: i64) {
+        if let Some(notified) = self.firing.get(fingerprint) {
+            let notification = Notification {
+                administrative: true,
+                ..notified.notification.resolved(now_ms, why)
+            };
             self.notify(notification, now_ms);
         }
     }

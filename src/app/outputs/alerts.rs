@@ -133,8 +133,7 @@ impl AlertDispatcher {
             .open()
             .filter(|(id, _)| self.groups.get(id).is_none());
         for (id, _) in gone {
-            let end = (now_ms, REGROUPED);
-            self.notifier.resolve(&id.fingerprint(), end, now_ms);
+            self.notifier.withdraw(&id.fingerprint(), REGROUPED, now_ms);
         }
     }
 

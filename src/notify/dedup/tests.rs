@@ -191,6 +191,38 @@ fn an_alert_that_the_clock_ended_is_notified_again_once_it_is_bad_later_than_was
 }
 
 #[test]
+fn an_alert_that_fires_after_an_administrative_end_is_sent_once_with_a_new_key() {
+    let begun = notification(Firing, 10, 10, Page);
+    let ended = Notification {
+        administrative: true,
+        ..begun.resolved(90, "grouped otherwise")
+    };
+    // The journal says so too, and one of before says nothing of it.
+    let line = serde_json::to_string(&ended).expect("JSON");
+    let read: Notification = serde_json::from_str(&line).expect("a notification");
+    let older = line.replace(r#""administrative":true,"#, "");
+    let older: Notification = serde_json::from_str(&older).expect("a notification");
+    assert!(read.administrative && !older.administrative);
+    let mut dedup = Deduplicator::after([&older].into_iter());
+    assert_eq!(send(&mut dedup, std::slice::from_ref(&begun)), [false]);
+    let mut dedup = Deduplicator::after([&read].into_iter());
+    let mut again = begun.clone();
+    assert!(dedup.admits(&mut again, &Silences::default(), 95));
+    assert_eq!((again.since_ms, again.at_ms), (11, 10));
+    assert!(again.key != begun.key);
+    dedup.record(&again);
+    assert!(!dedup.is_unsent(&begun.fingerprint, 10, Page));
+    // What follows by event time is sent, though the clock was ahead of it.
+    let rest = [
+        begun,
+        notification(Firing, 10, 20, Warn),
+        notification(Resolved, 10, 30, Warn),
+        notification(Firing, 10, 30, Warn),
+    ];
+    assert_eq!(send(&mut dedup, &rest), [false, true, true, false]);
+}
+
+#[test]
 fn no_key_comes_twice_however_often_changes_are_made_again() {
     // Some of the changes that crashes and clocks bring back, in any order.
     let changes: Vec<Notification> = [10, 45]
@@ -201,7 +233,16 @@ fn no_key_comes_twice_however_often_changes_are_made_again() {
         })
         .flat_map(|(since_ms, at_ms)| {
             let of = |status, severity| notification(status, since_ms, at_ms, severity);
-            [of(Firing, Warn), of(Firing, Page), of(Resolved, Warn)]
+            let withdrawn = Notification {
+                administrative: true,
+                ..of(Resolved, Warn)
+            };
+            [
+                of(Firing, Warn),
+                of(Firing, Page),
+                of(Resolved, Warn),
+                withdrawn,
+            ]
         })
         .collect();
     let mut rng = crate::stats::rng::Rng::new(7);

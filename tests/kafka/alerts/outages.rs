@@ -182,6 +182,7 @@ fn fits_schema(value: &Value) {
         let is = &value[name];
         let fits = |kind: &str| match kind {
             "string" => is.is_string(),
+            "boolean" => is.is_boolean(),
             "integer" => is.is_i64(),
             "number" => is.is_number(),
             "null" => is.is_null(),

@@ -289,6 +289,27 @@ fn an_alert_that_is_none_any_more_after_a_reload_ends_at_once() {
     assert_eq!(told["m/1"].0, Status::Firing);
 }
 
+#[test]
+fn an_alert_that_a_reload_ended_is_sent_again_when_the_next_one_brings_it_back() {
+    let folder = TempDir::with_prefix("trueline-alerts-").expect("a folder");
+    let mut engine = engine([Some(Page), None]);
+    let mut alerts = start(&folder, &engine, &Arc::new(Published::default()));
+    let alert = GroupBy::default().group_of(&id("1")).fingerprint();
+    let mut since = Vec::new();
+    // Nothing is judged meanwhile.
+    for by_version in [false, true, false, true, false] {
+        let mut options = options(&[]);
+        options.group_by.version = by_version;
+        alerts.reload(&options, &engine).expect("it reloads");
+        for _ in 0..2 {
+            alerts.compare(&engine, &Lookup::of(&engine), (clock::now_ms(), true));
+        }
+        since.extend(alerts.notifier.firing_since(&alert));
+    }
+    assert_eq!(since, [AT_MS, AT_MS + 1, AT_MS + 2]);
+    alerts.stop(Duration::from_secs(60), &mut engine);
+}
+
 /// Runs nothing until it is asked.
 #[derive(Default)]
 struct Idle(Mutex<Vec<Box<dyn Steps>>>);
