@@ -376,7 +376,13 @@ impl EngineLoop {
     fn stop_alerts(&mut self) {
         if let Some(alerts) = self.alerts.take() {
             alerts.stop(DRAIN_WITHIN, &mut self.topology);
-            self.published.update(|facts| facts.sinks.clear());
+            let stands_by = self.topology.stands_by();
+            self.published.update(|facts| {
+                facts.sinks.clear();
+                if stands_by {
+                    facts.alerts = Arc::default();
+                }
+            });
         }
     }
 

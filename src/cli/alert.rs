@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::config_file::ConfigFile;
 use super::exit::{self, Exit, Failure};
-use super::service::{Service, error, refusal};
+use super::service::{Service, error, judged, refusal};
 use crate::alert::Matcher;
 use crate::app::clock;
 use crate::app::outputs::alert_topic::topic_sink;
@@ -200,7 +200,7 @@ fn list(at: &Service, all: bool, json: bool) -> Reply<String> {
     } else {
         "/api/v1/alerts"
     };
-    let answer = ask(at, "GET", path, "")?;
+    let answer = judged(ask(at, "GET", path, "")?)?;
     if json {
         return Ok(format!("{answer:#}\n"));
     }

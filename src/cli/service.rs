@@ -68,6 +68,17 @@ pub fn refusal(server: &Server, status: u16, body: &str) -> Failure {
     }
 }
 
+/// The answer, unless the process does not judge and says whom to ask.
+pub fn judged(answer: Value) -> Result<Value, Failure> {
+    match answer["judges"] == false {
+        true => {
+            let hint = answer["hint"].as_str().unwrap_or("-");
+            Err((Exit::Unavailable, hint.to_owned()))
+        }
+        false => Ok(answer),
+    }
+}
+
 /// The error of a window in an answer.
 pub fn error(window: &Value) -> Option<DecidedError> {
     DecidedError::deserialize(&window["error"]).ok()
@@ -111,6 +122,17 @@ mod tests {
             assert_eq!(refused(status, body).0, exit, "{status}");
         }
         assert!(refused(404, "<html>").1.contains("is not a trueline"));
+    }
+
+    #[test]
+    fn an_answer_of_a_process_that_does_not_judge_is_a_failure() {
+        let of = |text: &str| judged(serde_json::from_str(text).expect("JSON"));
+        let none = of(r#"{"judges": false, "hint": "ask the judge", "alerts": []}"#);
+        assert_eq!(none, Err((Exit::Unavailable, "ask the judge".to_owned())));
+        // One of an earlier version does not say.
+        for text in [r#"{"judges": true}"#, r#"{"alerts": []}"#] {
+            assert!(of(text).is_ok(), "{text}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::exit::{self, Exit, Failure};
-use super::service::{Service, error, refusal};
+use super::service::{Service, error, judged, refusal};
 use crate::app::clock;
 use crate::http::client::Server;
 use crate::report::table::{Cell, Paint, estimate, lines, printable_lines, short};
@@ -119,7 +119,7 @@ fn fetch(server: &Server, args: &Args) -> Result<Vec<Row>, Failure> {
         (200, Ok(answer)) => answer,
         _ => return Err(refusal(server, status, &body)),
     };
-    Ok(rows(&answer, args, clock::now_ms()))
+    Ok(rows(&judged(answer)?, args, clock::now_ms()))
 }
 
 fn rows(answer: &Value, args: &Args, now_ms: i64) -> Vec<Row> {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-use super::api::brief;
+use super::api::{brief, with_role};
 use super::path::{Route, encode_id, page_path};
 use super::response::{Answer, error, later, ok};
 use super::sources;
@@ -24,13 +24,15 @@ use crate::telemetry::{Published, now_ms};
 /// Longest body of a request.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// Alerts that are not inactive, or all, the most urgent first, each with its streams.
+/// Alerts that are not inactive, or all, the most urgent first, each with its streams. A process
+/// that does not judge has none.
 pub fn list(published: &Published, all: bool) -> Value {
     let (silences, now_ms) = (published.control.silences(), now_ms());
-    let alerts = Arc::clone(&published.facts().alerts);
-    let mut alerts: Vec<&AlertFacts> = alerts
+    let facts = published.facts();
+    let mut alerts: Vec<&AlertFacts> = facts
+        .alerts
         .iter()
-        .filter(|a| all || a.state != AlertState::Inactive)
+        .filter(|a| facts.role.judges() && (all || a.state != AlertState::Inactive))
         .collect();
     alerts.sort_by_key(|a| (a.state.urgency(), a.severity != Severity::Page));
     let alerts = alerts
@@ -39,10 +41,11 @@ pub fn list(published: &Published, all: bool) -> Value {
     let alerts: Vec<Value> = alerts.collect();
     let concerns = published.concerns();
     let concerns: Vec<Value> = concerns.iter().map(sources::concern).collect();
-    json!({ "count": alerts.len(), "concerns": concerns, "alerts": alerts })
+    let list = json!({ "count": alerts.len(), "concerns": concerns, "alerts": alerts });
+    with_role(list, published)
 }
 
-/// What keeps an alert open and when it ends, in sentences.
+/// What keeps an alert open and when it ends, in sentences: at this time, with moments written so.
 pub(super) fn keeps_open(
     report: &StreamReport,
     facts: &Facts,
@@ -354,4 +357,51 @@ fn silence_request(body: &[u8]) -> Result<AlertRequest, String> {
 
 fn parse<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, String> {
     serde_json::from_slice(body).map_err(|e| format!("the body cannot be read: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::api::streams;
+    use crate::http::page;
+    use crate::http::urgency::Filter;
+    use crate::telemetry::facts::Role;
+
+    #[test]
+    fn a_process_that_does_not_judge_lists_no_alerts_and_says_why() {
+        let published = Published::default();
+        let fires = AlertFacts {
+            name: "fraud".to_owned(),
+            state: AlertState::Firing,
+            ..AlertFacts::default()
+        };
+        published.update(|facts| facts.alerts = vec![fires].into());
+        let answers = |role| {
+            published.update(|facts| facts.role = role);
+            let streams = streams(&published, &Filter::default(), (0, 9));
+            (list(&published, true), streams, page::alerts(&published, 0))
+        };
+        let (alerts, streams, page) = answers(Role::Alone);
+        assert_eq!(
+            (&alerts["judges"], &alerts["count"]),
+            (&json!(true), &json!(1))
+        );
+        assert!(streams["judges"] == true && streams.get("hint").is_none());
+        assert!(page.contains("Firing"), "{page}");
+        for role in [Role::Worker, Role::Standby] {
+            let (alerts, streams, page) = answers(role);
+            assert_eq!(
+                (&alerts["judges"], &alerts["count"]),
+                (&json!(false), &json!(0))
+            );
+            for answer in [alerts, streams] {
+                assert_eq!(answer["hint"], "this process does not judge; ask the judge");
+            }
+            assert!(!page.contains("Firing"), "{page}");
+            assert!(
+                page.contains("The process that judges shows the alerts."),
+                "{page}"
+            );
+        }
+    }
 }

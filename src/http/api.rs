@@ -41,12 +41,23 @@ pub fn streams(published: &Published, filter: &Filter, (offset, limit): (usize, 
             entry
         })
         .collect();
-    json!({
+    let list = json!({
         "count": streams.len(),
         "total": asked.len(),
         "states": states.collect::<serde_json::Map<_, _>>(),
         "streams": streams,
-    })
+    });
+    with_role(list, published)
+}
+
+/// The answer with whether this process judges, and a hint if it does not.
+pub(super) fn with_role(mut answer: Value, published: &Published) -> Value {
+    let judges = published.facts().role.judges();
+    answer["judges"] = judges.into();
+    if !judges {
+        answer["hint"] = "this process does not judge; ask the judge".into();
+    }
+    answer
 }
 
 /// The budgets of false alarms.

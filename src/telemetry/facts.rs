@@ -227,6 +227,13 @@ pub enum Role {
     Standby,
 }
 
+impl Role {
+    /// Whether it judges, so that it has streams and alerts.
+    pub fn judges(&self) -> bool {
+        matches!(self, Role::Alone | Role::Judge(_))
+    }
+}
+
 /// The partitions that a judge aggregates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct JudgeFacts {

@@ -15,7 +15,7 @@ use crate::notify::AlertControl;
 use crate::notify::grouping::GroupId;
 use crate::telemetry::Published;
 use crate::telemetry::control::{AlertRequest, AlertResponse};
-use crate::telemetry::facts::{AlertFacts, Role};
+use crate::telemetry::facts::AlertFacts;
 
 /// Something that the engine's thread does for a person.
 pub struct Order {
@@ -130,7 +130,7 @@ impl Requests {
 
     fn another_judges(&self) -> bool {
         let published = self.published.upgrade();
-        published.is_some_and(|p| matches!(p.facts().role, Role::Worker | Role::Standby))
+        published.is_some_and(|p| !p.facts().role.judges())
     }
 
     /// The alert that someone names by its fingerprint, its name, or one of its streams.

@@ -67,6 +67,7 @@ type Group<'a> = (&'a str, &'a dyn Fn(&Shown) -> bool);
 pub fn alerts(published: &Published, now_ms: i64) -> String {
     let silences = published.control.silences();
     let all = Arc::clone(&published.facts().alerts);
+    let elsewhere = super::elsewhere(published, "alerts");
     let open = |a: &&AlertFacts| matches!(a.state, AlertState::Firing | AlertState::Pending);
     let open = all.iter().filter(open);
     let mut open: Vec<Shown> = open.map(|a| Shown::of(a, published)).collect();
@@ -81,7 +82,8 @@ pub fn alerts(published: &Published, now_ms: i64) -> String {
         ("Silenced", &|s| s.fires() && silenced(s)),
         ("Pending", &|s| !s.fires()),
     ];
-    for (name, is_of) in groups {
+    body.push_str(elsewhere.as_deref().unwrap_or_default());
+    for (name, is_of) in groups.into_iter().filter(|_| elsewhere.is_none()) {
         let group: Vec<&Shown> = open.iter().filter(|s| is_of(s)).collect();
         if name == "Firing" || !group.is_empty() {
             table(name, &group, &silences, now_ms, &mut body);

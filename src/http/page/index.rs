@@ -16,7 +16,6 @@ use crate::judge::{DecidedError, Quantity, StreamReport, alarm};
 use crate::report::html::{escape, number, or_none, thousands};
 use crate::report::moment::clock;
 use crate::report::window::{badge, verdict_class};
-use crate::telemetry::facts::Role;
 use crate::telemetry::{Published, verdict_words};
 
 pub(super) const ROWS: usize = 50;
@@ -56,8 +55,8 @@ fn nothing(published: &Published, filter: &Filter) -> Cow<'static, str> {
     if let Some((what, hint)) = filter.fault() {
         return format!("<p>This cannot be asked: {}; {hint}.</p>", escape(&what)).into();
     }
-    if published.facts().role == Role::Worker {
-        return "<p>This process counts. The process that judges shows the streams.</p>".into();
+    if let Some(elsewhere) = super::elsewhere(published, "streams") {
+        return elsewhere.into();
     }
     let none = match *filter == Filter::default() && published.reports().is_empty() {
         true => "<p>No stream has been judged yet. A stream appears with its first window.</p>",

@@ -15,6 +15,8 @@ pub use index::index;
 pub use stream::stream;
 
 use crate::report::html::{STYLE, escape};
+use crate::telemetry::Published;
+use crate::telemetry::facts::Role;
 
 /// The script at `/script.js`.
 pub const SCRIPT: &str = include_str!("script.js");
@@ -46,6 +48,18 @@ pub(super) fn page(title: &str, here: &str, body: &str) -> String {
          <header><nav aria-label=pages><b>trueline</b>{entries}</nav></header><main>{body}</main></html>\n",
         escape(title)
     )
+}
+
+/// Where `what` is shown, if this process does not judge.
+fn elsewhere(published: &Published, what: &str) -> Option<String> {
+    let does = match published.facts().role {
+        Role::Worker => "counts",
+        Role::Standby => "stands by",
+        Role::Alone | Role::Judge(_) => return None,
+    };
+    Some(format!(
+        "<p>This process {does}. The process that judges shows the {what}.</p>"
+    ))
 }
 
 /// The page of an address at which there is nothing.
