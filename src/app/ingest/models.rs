@@ -3,6 +3,7 @@
 use crate::collect::Reason;
 use crate::config::value::nearest;
 use crate::decode::{Content, Rejection};
+use crate::report::table::printable;
 use std::collections::BTreeMap;
 
 /// Most characters of a name in a message.
@@ -37,7 +38,7 @@ impl Models {
         decoded: &Result<Content<'_>, Rejection>,
     ) -> Rejection {
         if let (Reason::UnknownModel, Ok(Content::Event(event))) = (rejection.reason, decoded) {
-            let shown: String = event.model.chars().take(SHOWN).collect();
+            let shown = shown(event.model);
             let near = self.meant(event.model);
             rejection.detail = format!("model `{shown}`{near}: {}", rejection.detail);
         }
@@ -52,4 +53,10 @@ impl Models {
         }
         self.meant.get(name).map_or("", String::as_str)
     }
+}
+
+/// The beginning of a name, for a message; control characters are written out.
+pub fn shown(name: &str) -> String {
+    let beginning: String = name.chars().take(SHOWN).collect();
+    printable(&beginning).into_owned()
 }

@@ -16,7 +16,7 @@
 //! row.
 
 use super::decode_threads::Rows;
-use super::models::Models;
+use super::models::{Models, shown};
 use super::schema_queue::Reading;
 use crate::app::error::AppError;
 use crate::app::replay::stats::ReplayStats;
@@ -30,6 +30,7 @@ use crate::kafka::{DeadLetter, Headers, Partition, Record};
 use crate::monitor::RecordSink;
 use crate::registry::{Lookup, Registry, SchemaKind};
 use crate::telemetry::facts::LastRejection;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -152,6 +153,8 @@ impl RecordReader {
         let id = self.partition_id(record.in_partition());
         let origin = (id.at(record.offset), self.arrival_ms(record));
         let (stats, models) = (&mut self.stats, &mut self.models);
+        let topic = self.topics.get(usize::from(record.topic));
+        let place = (topic.map_or("", String::as_str), record.partition);
         let (mut replayed, mut rejected, mut first) = (false, 0, None);
         let mut each = |row: usize, decoded: &mut Result<Content<'_>, Rejection>| {
             if row > 0 && !replayed {
@@ -160,6 +163,7 @@ impl RecordReader {
             match dispatch(sink, stats.as_mut(), origin, decoded) {
                 RecordResult::Counted => {}
                 RecordResult::Replayed => replayed = true,
+                RecordResult::Refused(cap) => refused(cap, (place, record.offset), decoded),
                 RecordResult::Rejected(rejection) => {
                     rejected += 1;
                     first.get_or_insert_with(|| (row, models.name(rejection, decoded)));
@@ -241,6 +245,8 @@ pub enum RecordResult {
     Counted,
     /// The engine had counted it before a restart.
     Replayed,
+    /// It is counted as refused by this cap.
+    Refused(Refusal),
     /// It is counted as rejected, for this reason.
     Rejected(Rejection),
 }
@@ -277,19 +283,43 @@ pub fn dispatch(
             reason,
             detail: reason.words().to_owned(),
         }),
-        Disposition::Refused(Refusal::Pending) => {
-            crate::warn_limited!(
-                "good record refused: `pending_max` of [source.outcomes] is reached, or the store of pending predictions \
-                 has failed"
-            );
-            RecordResult::Counted
-        }
-        Disposition::Refused(cap) => {
-            let cap = cap.as_str();
-            crate::warn_limited!(cap, "good record refused by a cap; see [limits]");
-            RecordResult::Counted
-        }
+        Disposition::Refused(cap) => RecordResult::Refused(cap),
         _ => RecordResult::Counted,
+    }
+}
+
+/// Logs a good record that a cap refused: its topic, partition and offset, or the path, 0 and the
+/// line of one in a file; and its model and version.
+#[cold]
+pub fn refused(
+    cap: Refusal,
+    ((topic, partition), offset): ((impl Display, i32), i64),
+    decoded: &Result<Content<'_>, Rejection>,
+) {
+    let (model, version) = match decoded {
+        Ok(Content::Event(event)) => (event.model, event.version),
+        Ok(Content::Outcome(record)) => (record.model.unwrap_or_default(), ""),
+        Err(_) => ("", ""),
+    };
+    match cap {
+        Refusal::Pending => crate::warn_limited!(
+            %topic,
+            partition,
+            offset,
+            model = %shown(model),
+            version = %shown(version),
+            "good record refused: `pending_max` of [source.outcomes] is reached, or the store of pending predictions \
+             has failed"
+        ),
+        cap => crate::warn_limited!(
+            %topic,
+            partition,
+            offset,
+            model = %shown(model),
+            version = %shown(version),
+            cap = cap.as_str(),
+            "good record refused by a cap; see [limits]"
+        ),
     }
 }
 

@@ -165,10 +165,17 @@ impl FileReplay<'_> {
         };
         let (engine, stats) = (&mut self.session.engine, &mut self.stats);
         let result = record::dispatch(engine, Some(stats), (id.at(offset), None), &mut row.content);
-        if let RecordResult::Rejected(rejection) = result {
-            let rejection = self.models.name(rejection, &row.content);
-            let place = || format!("{}:{}", path.display(), row.line);
-            self.stats.rejected(&rejection, place);
+        match result {
+            RecordResult::Rejected(rejection) => {
+                let rejection = self.models.name(rejection, &row.content);
+                let place = || format!("{}:{}", path.display(), row.line);
+                self.stats.rejected(&rejection, place);
+            }
+            RecordResult::Refused(cap) => {
+                let line = i64::try_from(row.line).unwrap_or(i64::MAX);
+                record::refused(cap, ((path.display(), 0), line), &row.content);
+            }
+            RecordResult::Counted | RecordResult::Replayed => {}
         }
     }
 }

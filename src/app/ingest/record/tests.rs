@@ -137,3 +137,59 @@ fn an_event_of_another_model_is_told_with_its_name_and_the_one_that_may_be_meant
     let far = said(1, "churn");
     assert!(far.starts_with("model `churn`: no [[model]]"), "{far}");
 }
+
+/// What is logged meanwhile.
+#[derive(Clone, Default)]
+struct Log(Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no panic").write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_record_that_a_cap_refuses_is_logged_with_its_place_and_its_model() {
+    let mut plan = kafka_config(CONFIG).plan;
+    plan.caps.streams_max = 1;
+    let mut engine = Engine::new(plan);
+    let config = kafka_config(CONFIG);
+    let mut reader = RecordReader::new(&config.sources[0], 0, None).expect("valid");
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let beyond = format!("b\\u001b{}", "x".repeat(200));
+    tracing::subscriber::with_default(subscriber, || {
+        for (offset, model) in [(6, "a"), (7, beyond.as_str())] {
+            let payload = format!(
+                r#"{{"model":"{model}","time_ms":1760000000000,"rows":[{{"z":0.5,"y":1}}]}}"#
+            );
+            let record = Record {
+                partition: 3,
+                offset,
+                payload: payload.as_bytes(),
+                ..Record::default()
+            };
+            assert_eq!(reader.read(&mut engine, &record), Reading::Done);
+        }
+    });
+    let log = log.0.lock().expect("no panic").clone();
+    let log = String::from_utf8(log).expect("text");
+    let place = "topic=scores partition=3 offset=7 model=b\\u{1b}";
+    assert!(
+        log.contains(place) && log.contains(r#"cap="streams""#),
+        "{log}"
+    );
+    assert!(
+        !log.contains("offset=6") && !log.contains(&"x".repeat(80)),
+        "{log}"
+    );
+    assert_eq!(engine.counters().total().observed, 1);
+}
