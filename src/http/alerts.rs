@@ -49,10 +49,10 @@ pub fn list(published: &Published, all: bool) -> Value {
 pub(super) fn keeps_open(
     report: &StreamReport,
     facts: &Facts,
-    clock: impl Fn(i64) -> String,
+    (now_ms, clock): (i64, impl Fn(i64) -> String),
 ) -> Vec<String> {
     rules_of(report, facts).map_or(Vec::new(), |rules| {
-        holding(report, &rules.holds, rules.window_alerts, clock)
+        holding(report, &rules.holds, rules.window_alerts, (now_ms, clock))
     })
 }
 
@@ -92,7 +92,7 @@ fn alert(
     let facts = published.facts();
     let streams = reports.iter().map(|r| {
         let mut entry = stream(r, silence_of(r));
-        entry["keeps_open"] = keeps_open(r, &facts, rfc3339).into();
+        entry["keeps_open"] = keeps_open(r, &facts, (now_ms, rfc3339)).into();
         entry
     });
     json!({

@@ -9,12 +9,12 @@ use crate::alert::{Alert, AlertState, Condition, Holds, Severity};
 use crate::judge::{DetectorReport, StreamReport, Verdict, alarm};
 
 /// Sentences about an alert that is pending or firing; none for the others. `clock` writes a
-/// moment.
+/// moment, and with it is the current time.
 pub fn holding(
     report: &StreamReport,
     holds: &Holds,
     window_alerts: bool,
-    clock: impl Fn(i64) -> String,
+    (now_ms, clock): (i64, impl Fn(i64) -> String),
 ) -> Vec<String> {
     let alert = &report.alert;
     if !matches!(alert.state, AlertState::Firing | AlertState::Pending) {
@@ -43,7 +43,7 @@ pub fn holding(
             "It fires if it stays so for {}.",
             span(holds.pending_ms)
         )),
-        _ => all.push(of_end(alert, condition, holds, &clock)),
+        _ => all.push(of_end(alert, condition, holds, (now_ms, &clock))),
     }
     if alert.state == AlertState::Firing && alert.severity == Severity::Page {
         all.push(
@@ -82,7 +82,7 @@ fn of_end(
     alert: &Alert,
     condition: Condition,
     holds: &Holds,
-    clock: impl Fn(i64) -> String,
+    (now_ms, clock): (i64, impl Fn(i64) -> String),
 ) -> String {
     let doubled = alert.flaps.min(FLAPS_MAX);
     let keep_ms = holds.keep_firing_ms.saturating_mul(1 << doubled);
@@ -92,20 +92,34 @@ fn of_end(
         n => format!(", doubled {n} times because it keeps coming back"),
     };
     let keep = format!("{}{flaps}", span(keep_ms));
+    let end = |bad_ms: i64| {
+        let end_ms = bad_ms.saturating_add(keep_ms);
+        let end = format!("{} ({keep})", clock(end_ms));
+        match end_ms > now_ms {
+            true => (format!("at {end}"), ""),
+            // Event time is behind the clock, or stands still.
+            false => (
+                format!("once event time passes {end}"),
+                ", or ends after `stale_after` without data",
+            ),
+        }
+    };
     match (condition, alert.bad_ms) {
         (Condition::Bad(_), _) | (_, None) => {
             format!("Once nothing of this holds any more, the alert ends {keep} later.")
         }
-        (Condition::Good, Some(bad_ms)) => format!(
-            "Nothing has been bad since {}: it is resolved at {} ({keep}), if that stays so.",
-            clock(bad_ms),
-            clock(bad_ms.saturating_add(keep_ms))
-        ),
-        (Condition::Unknown, Some(bad_ms)) => format!(
-            "Nothing can be said since {}: it ends at {} ({keep}) unless something is found again.",
-            clock(bad_ms),
-            clock(bad_ms.saturating_add(keep_ms))
-        ),
+        (Condition::Good, Some(bad_ms)) => {
+            let (since, (when, or)) = (clock(bad_ms), end(bad_ms));
+            format!(
+                "Nothing has been bad since {since}: it is resolved {when}, if that stays so{or}."
+            )
+        }
+        (Condition::Unknown, Some(bad_ms)) => {
+            let (since, (when, or)) = (clock(bad_ms), end(bad_ms));
+            format!(
+                "Nothing can be said since {since}: it ends {when} unless something is found again{or}."
+            )
+        }
     }
 }
 
@@ -159,10 +173,12 @@ mod tests {
     }
 
     fn words(state: AlertState, verdict: Verdict) -> String {
-        holding(&report(state, verdict), &HOLDS, true, |ms| {
-            format!("[{ms}]")
-        })
-        .join(" ")
+        words_at(2000, state, verdict)
+    }
+
+    fn words_at(now_ms: i64, state: AlertState, verdict: Verdict) -> String {
+        let clock = |ms| format!("[{ms}]");
+        holding(&report(state, verdict), &HOLDS, true, (now_ms, clock)).join(" ")
     }
 
     #[test]
@@ -190,6 +206,21 @@ mod tests {
             Verdict::Undecided(crate::judge::Undecided::TooFew),
         );
         assert!(unknown.contains("[1000]: it ends at [601000]"), "{unknown}");
+        // Event time stands still, or is far behind the clock.
+        let late = |verdict| words_at(601_000, AlertState::Firing, verdict);
+        let good = late(Verdict::Calibrated);
+        assert!(
+            good.contains(
+                "it is resolved once event time passes [601000] (10m, doubled because it came back soon after its end), \
+                 if that stays so, or ends after `stale_after` without data."
+            ),
+            "{good}"
+        );
+        let unknown = late(Verdict::Undecided(crate::judge::Undecided::TooFew));
+        assert!(
+            unknown.contains("it ends once event time passes [601000]"),
+            "{unknown}"
+        );
         let pending = words(AlertState::Pending, Verdict::Miscalibrated);
         assert!(pending.contains("fires if it stays so for 1m"), "{pending}");
         assert_eq!(words(AlertState::Inactive, Verdict::Miscalibrated), "");

@@ -145,7 +145,7 @@ fn alert(report: &StreamReport, published: &Published, now_ms: i64, body: &mut S
         }
     }
     body.push_str("</dl>");
-    let words = keeps_open(report, &facts, |ms| format!("{} UTC", clock(ms)));
+    let words = keeps_open(report, &facts, (now_ms, |ms| format!("{} UTC", clock(ms))));
     if !words.is_empty() {
         body.push_str("<h3>What keeps it open, and when it ends</h3><ul class=plain>");
         for sentence in words {
