@@ -22,7 +22,7 @@ GET /api/v1/streams/{id} one stream in full
 GET /api/v1/streams/{id}/reliability the cells of its diagram and its CORP curve; ?window=
 GET /api/v1/streams/{id}/history its error and verdict over time, and its last alerts; ?window=, ?since_ms=
 GET /api/v1/streams/{id}/recalibration its recalibration maps; ?window=, ?method=, ?format=csv
-GET /api/v1/sources the sources: read, rejected and why, matched, orphaned, lag
+GET /api/v1/sources the sources: read, rejected and why, matched, orphaned, expired, implied, lag
 GET /api/v1/alerts the alerts that are open; ?all=1 for all
 GET /api/v1/explanations/{key} why an alert changed, recomputed from its record: {key} of the record, or an alert (the newest)
 GET /api/v1/silences the silences

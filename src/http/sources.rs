@@ -86,6 +86,7 @@ fn entry(source: &SourceFacts, concerns: &[Concern], lag: Lag) -> Value {
         "matched": c.matched,
         "orphaned": c.orphaned,
         "expired": c.expired,
+        "implied": c.implied,
         "late": c.late,
         "duplicate": c.duplicate,
         "conflict": c.conflict,

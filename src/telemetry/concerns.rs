@@ -6,7 +6,7 @@
 //! | `TruelineOutcomesOrphaned` | over 2 % of half an hour's outcomes find no prediction, or wait on another partition than it |
 //! | `TruelineRecordsLate` | over 5 % of five minutes' records came too late, or most of all that were ever read |
 //! | `TruelineOutcomesStopped`, by source of predictions | none matched for an hour, though over 100 did within a day and records are read |
-//! | the same | none matched for ten minutes in which 100 predictions expired, though over 100 did within a day |
+//! | the same | none matched for ten minutes in which 100 predictions were given up and the day's share lets expect ten, though over 100 did within a day |
 //! | `TruelineOutcomesAbsent`, likewise | none matched ever, and over 1000 predictions were given up |
 //!
 //! The pages show the same conditions, also without Prometheus. The rules wait before they fire;
@@ -15,9 +15,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use self::totals::Totals;
 use super::facts::SourceFacts;
 use crate::alert::Severity;
 use crate::collect::join::WrongPartition;
+
+mod totals;
 
 /// Share of rejected records beyond which a source is not well.
 pub const REJECTED_SHARE: f64 = 0.01;
@@ -31,14 +34,17 @@ const REJECTED_PAGE: f64 = 0.99;
 const LATE_PAGE: f64 = 0.5;
 /// Predictions without an outcome from which it is noticed that none ever came.
 pub const ABSENT_MIN: u64 = 1000;
-/// Predictions that expire in ten minutes from which it is noticed that no outcome comes.
-const EXPIRED_MIN: u64 = 100;
+/// Predictions given up in ten minutes from which it is noticed that no outcome comes.
+const GIVEN_UP_MIN: u64 = 100;
+/// Outcomes that would be expected beside them: where they are rare, ten minutes without one are
+/// common.
+pub const EXPECTED_MIN: f64 = 10.0;
 /// Outcomes of a day from which their end is noticed.
 pub const MATCHED_MIN: u64 = 100;
 
 const MINUTE_MS: i64 = 60_000;
 const RECENT_MS: i64 = 5 * MINUTE_MS;
-const EXPIRED_MS: i64 = 10 * MINUTE_MS;
+const LATELY_MS: i64 = 10 * MINUTE_MS;
 const ORPHANED_MS: i64 = 30 * MINUTE_MS;
 const STOPPED_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * STOPPED_MS;
@@ -54,46 +60,6 @@ pub struct Concern {
     pub severity: Severity,
     /// What is wrong, in words.
     pub words: String,
-}
-
-/// Counts that only grow.
-#[derive(Debug, Clone, Copy, Default)]
-struct Totals {
-    read: u64,
-    rejected: u64,
-    late: u64,
-    matched: u64,
-    orphaned: u64,
-    expired: u64,
-    implied: u64,
-}
-
-impl Totals {
-    fn of(source: &SourceFacts) -> Totals {
-        let c = &source.counters;
-        Totals {
-            read: c.records,
-            rejected: c.rejected.iter().sum(),
-            late: c.late,
-            matched: c.matched,
-            orphaned: c.orphaned,
-            expired: c.expired,
-            implied: c.implied,
-        }
-    }
-
-    /// What was counted since `before`. Partitions that left take their counts along.
-    fn since(self, before: Totals) -> Totals {
-        Totals {
-            read: self.read.saturating_sub(before.read),
-            rejected: self.rejected.saturating_sub(before.rejected),
-            late: self.late.saturating_sub(before.late),
-            matched: self.matched.saturating_sub(before.matched),
-            orphaned: self.orphaned.saturating_sub(before.orphaned),
-            expired: self.expired.saturating_sub(before.expired),
-            implied: self.implied.saturating_sub(before.implied),
-        }
-    }
 }
 
 /// What each source had counted, minute by minute.
@@ -191,7 +157,7 @@ impl CountHistory {
             (matched, self.within(predictions, now_ms, span_ms))
         };
         let (ever, matched_ever) = (Totals::of(predictions), Totals::of(outcomes).matched);
-        let given_up = ever.expired + ever.implied;
+        let given_up = ever.given_up();
         if matched_ever == 0 && given_up > ABSENT_MIN {
             let what = match ever.implied {
                 0 => "were given up without one",
@@ -201,9 +167,9 @@ impl CountHistory {
                 format!("no outcome has ever found its prediction; {given_up} predictions {what}");
             return concern("TruelineOutcomesAbsent", Severity::Page, words);
         }
-        let (matched_in_day, _) = within(DAY_MS);
+        let (matched_in_day, day) = within(DAY_MS);
         let (matched_in_hour, hour) = within(STOPPED_MS);
-        let (matched_lately, lately) = within(EXPIRED_MS);
+        let (matched_lately, lately) = within(LATELY_MS);
         if matched_in_day <= MATCHED_MIN {
             return None;
         }
@@ -211,10 +177,12 @@ impl CountHistory {
             let words = "no outcome has found its prediction for an hour".to_owned();
             return concern("TruelineOutcomesStopped", Severity::Page, words);
         }
-        let n = lately.expired;
-        if matched_lately == 0 && n >= EXPIRED_MIN {
+        let n = lately.given_up();
+        let expected = n as f64 * matched_in_day as f64 / day.given_up().max(1) as f64;
+        if matched_lately == 0 && n >= GIVEN_UP_MIN && expected >= EXPECTED_MIN {
             let words = format!(
-                "no outcome has found its prediction for ten minutes; {n} predictions expired"
+                "no outcome has found its prediction for ten minutes; {n} predictions expired or \
+                 counted as negative"
             );
             return concern("TruelineOutcomesStopped", Severity::Warn, words);
         }
@@ -459,15 +427,24 @@ mod tests {
     }
 
     #[test]
-    fn predictions_that_expire_while_no_outcome_comes_are_noticed_within_minutes() {
-        let of = |matched, expired| {
-            let mut one = source(10_000 + matched + expired, 0, matched, 0);
-            one.counters.expired = expired;
+    fn predictions_given_up_while_no_outcome_comes_are_noticed_within_minutes() {
+        let of = |matched, expired, implied| {
+            let mut one = source(10_000 + matched + expired + implied, 0, matched, 0);
+            (one.counters.expired, one.counters.implied) = (expired, implied);
             one
         };
-        let story = |expired| [(0, of(0, 0)), (5, of(500, 0)), (11, of(500, expired))];
-        assert_eq!(rules(&story(99)), [""; 0]);
-        assert_eq!(rules(&story(100)), ["TruelineOutcomesStopped"]);
+        let story = |before, expired, implied| {
+            let now = of(500, expired, before + implied);
+            rules(&[(0, of(0, 0, 0)), (5, of(500, 0, before)), (11, now)])
+        };
+        let stopped = ["TruelineOutcomesStopped"];
+        assert_eq!(story(0, 99, 0), [""; 0]);
+        assert_eq!(story(0, 100, 0), stopped);
+        assert_eq!(story(0, 0, 100), stopped);
+        assert_eq!(story(0, 40, 60), stopped);
+        // One in a hundred has an outcome: of 1000 ten are expected.
+        assert_eq!(story(49_000, 0, 999), [""; 0]);
+        assert_eq!(story(49_000, 0, 1000), stopped);
     }
 
     /// The numbers are those of the rules.
@@ -491,6 +468,18 @@ mod tests {
             stopped.contains(&format!("[1d])) > {MATCHED_MIN}")) && stopped.contains("[1h])) == 0")
         );
         assert!(stopped.contains("severity: page"));
+        let sooner = rules.rsplit_once("alert: TruelineOutcomesStopped\n");
+        let (_, sooner) = sooner.expect("the second rule");
+        let (sooner, _) = sooner.split_once("annotations:").expect("annotations");
+        for part in [
+            format!("> {GIVEN_UP_MIN}\n"),
+            format!("> {EXPECTED_MIN}\n"),
+            format!("[1d])) > {MATCHED_MIN}\n"),
+            "[10m])) == 0".to_owned(),
+            "severity: warn".to_owned(),
+        ] {
+            assert!(sooner.contains(&part), "{part}");
+        }
         let absent = rule("TruelineOutcomesAbsent");
         assert!(absent.contains(&format!("> {ABSENT_MIN}")) && absent.contains("severity: page"));
         let late = rule("TruelineRecordsLate");

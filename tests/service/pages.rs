@@ -365,6 +365,7 @@ fn rejecting(published: &Published) {
             .counters
             .count(Disposition::Rejected(Reason::MissingField));
     }
+    source.counters.implied = 1234;
     source.last_rejection = Some(Arc::new(LastRejection {
         at_ms: Some(now_ms()),
         partition: 2,
@@ -388,6 +389,7 @@ fn a_source_that_is_rejected_is_seen_at_a_glance() {
     assert!(index.contains("no field &lt;label&gt;") && index.contains("partition 2 offset 41"));
     assert!(index.contains("href=/runbooks/TruelineRecordsRejected"));
     assert!(!index.contains(">sources</span>"));
+    assert!(index.contains("data-k=implied>1,234"));
     let sources = server.json("/api/v1/sources");
     assert_eq!(
         (&sources["ok"], &sources["count"]),
@@ -395,6 +397,7 @@ fn a_source_that_is_rejected_is_seen_at_a_glance() {
     );
     let one = &sources["sources"][0];
     assert_eq!(one["rejected_by_reason"]["missing_field"], 40);
+    assert_eq!(one["implied"], 1234);
     assert_eq!(one["last_rejection"]["message"], "no field <label>");
     assert_eq!(
         one["concerns"][0]["runbook"],

@@ -150,7 +150,7 @@ impl AlertDispatcher {
         let caught_up = caught_up(engine, published, (now_ms, self.options.max_age_ms));
         // What was judged since the last call may be the end of a backlog.
         let kept_up = std::mem::replace(&mut self.caught_up, caught_up) && caught_up;
-        let lookup = Lookup::of(engine);
+        let lookup = Lookup::of(engine, published);
         // The checkpoint holds the last change of a stream that left, and its next owner sends it.
         for change in in_order(changes, &left) {
             self.notify_change(change, &lookup, (now_ms, kept_up));
@@ -253,7 +253,7 @@ impl AlertDispatcher {
         let silences = self.notifier.silences();
         let deployment = silences.deployment_of(&worst.id.model, &worst.id.version);
         notification.deployment = deployment.cloned();
-        let caveats = lookup.caveats(&worst.id.model);
+        let caveats = lookup.caveats(worst);
         notification.evidence.push_str(&caveats);
         Some(notification)
     }

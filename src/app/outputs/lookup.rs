@@ -6,36 +6,42 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
+use crate::app::clock;
 use crate::app::cluster::topology::Topology;
 use crate::collect::Counters;
 use crate::collect::join::{JoinPlan, WrongPartition};
-use crate::judge::{StreamId, StreamReport};
-use crate::telemetry::concerns::ABSENT_MIN;
+use crate::judge::{Coverage, StreamId, StreamReport, WindowReport};
+use crate::telemetry::Published;
+use crate::telemetry::concerns::{ABSENT_MIN, EXPECTED_MIN};
 
 /// Where outcomes may have missed their predictions.
 const WRONG_PARTITION: &str = ". Outcomes wait on another partition than their predictions (see \
     trueline_outcomes_wrong_partition_ratio), so these numbers may be wrong: mend that first";
 
-/// Where predictions were given up and no outcome was ever matched.
-const OUTCOMES_ABSENT: &str = ". No outcome has ever found its prediction, so these numbers rest on outcomes \
-    that are implied: mend that first";
+/// Where outcomes are implied and none is matched, ever or lately.
+const OUTCOMES_ABSENT: &str = ". No outcome finds its prediction, so these numbers rest on outcomes that are \
+    implied: mend that first";
 
 /// The engine as it is during one dispatch.
 pub struct Lookup<'e> {
     engine: &'e Topology,
+    published: &'e Published,
     reports: OnceCell<HashMap<&'e StreamId, &'e StreamReport>>,
     wrong_partitions: OnceCell<Vec<WrongPartition>>,
     counters: OnceCell<Counters>,
+    stopped: OnceCell<Vec<u16>>,
 }
 
 impl<'e> Lookup<'e> {
     /// Nothing is looked up yet.
-    pub fn of(engine: &'e Topology) -> Lookup<'e> {
+    pub fn of(engine: &'e Topology, published: &'e Published) -> Lookup<'e> {
         Lookup {
             engine,
+            published,
             reports: OnceCell::new(),
             wrong_partitions: OnceCell::new(),
             counters: OnceCell::new(),
+            stopped: OnceCell::new(),
         }
     }
 
@@ -48,22 +54,36 @@ impl<'e> Lookup<'e> {
         all.get(id).copied()
     }
 
-    /// The reasons to doubt the numbers of a model, because outcomes do not find their predictions.
-    pub fn caveats(&self, model: &str) -> String {
+    /// The reasons to doubt the numbers of a stream, because outcomes do not find their
+    /// predictions.
+    pub fn caveats(&self, report: &StreamReport) -> String {
         let wrong = self
             .wrong_partitions
             .get_or_init(|| self.engine.wrong_partitions());
         let counters = self.counters.get_or_init(|| self.engine.counters());
-        caveats(model, wrong, (self.engine.joins(), counters))
+        let stopped = self.stopped.get_or_init(|| stopped(self.published));
+        let of = (report.id.model.as_str(), report.windows.as_slice());
+        caveats(of, wrong, (self.engine.joins(), counters, stopped))
     }
 }
 
-/// The reasons to doubt the numbers of `model`; empty if there are none. Only joins that may serve
-/// the model count, and a join whose outcomes arrive gives no reason.
+/// Numbers of the sources of predictions whose outcomes have stopped.
+fn stopped(published: &Published) -> Vec<u16> {
+    let mut concerns = published.concerns(clock::now_ms());
+    concerns.retain(|c| c.rule == "TruelineOutcomesStopped");
+    let facts = published.facts();
+    // They are published in the order of their numbers.
+    let sources = (0..).zip(&facts.sources);
+    let stopped = sources.filter(|(_, s)| concerns.iter().any(|c| c.source == s.name));
+    stopped.map(|(number, _)| number).collect()
+}
+
+/// The reasons to doubt the numbers of a stream of `model`; empty if there are none. Only joins
+/// that may serve the model count, and a join whose outcomes arrive gives no reason.
 fn caveats(
-    model: &str,
+    (model, windows): (&str, &[WindowReport]),
     wrong: &[WrongPartition],
-    (joins, counters): (&[JoinPlan], &Counters),
+    (joins, counters, stopped): (&[JoinPlan], &Counters, &[u16]),
 ) -> String {
     let serves = |of: &Option<String>| of.as_ref().is_none_or(|of| of == model);
     let mut text = String::new();
@@ -75,16 +95,36 @@ fn caveats(
     let implied: u64 = joins()
         .map(|j| counters.source(j.predictions).implied)
         .sum();
-    if matched == 0 && implied > ABSENT_MIN {
+    let never = matched == 0 && implied > ABSENT_MIN;
+    let has_stopped =
+        |j: &JoinPlan| j.missing.class().is_some() && stopped.contains(&j.predictions);
+    if never || joins().any(has_stopped) || newest_is_implied(windows) {
         text.push_str(OUTCOMES_ABSENT);
     }
     text
 }
 
+/// Whether all outcomes of the shortest window are implied, and so many that some would be expected
+/// by what the longest one holds. A judge reads no outcomes, and sees only this.
+fn newest_is_implied(windows: &[WindowReport]) -> bool {
+    let mut covered = windows.iter().map(|w| w.coverage.as_deref());
+    let Some(newest) = covered.next().flatten() else {
+        return false;
+    };
+    let longest = covered.flatten().max_by_key(|c| c.predictions);
+    let all = longest.unwrap_or(newest);
+    let own = |c: &Coverage| c.predictions.saturating_sub(c.dropped + c.implied);
+    let expected = newest.implied as f64 * own(all) as f64 / all.implied.max(1) as f64;
+    let absent = own(all) == 0 && all.implied > ABSENT_MIN;
+    own(newest) == 0 && (absent || expected >= EXPECTED_MIN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collect::SourceCounters;
     use crate::collect::join::{Missing, Repeated};
+    use crate::telemetry::facts::SourceFacts;
 
     fn join(predictions: u16, outcomes: u16, model: Option<&str>) -> JoinPlan {
         JoinPlan {
@@ -107,13 +147,17 @@ mod tests {
         (joins, Counters::default())
     }
 
+    fn of_fraud(joins: &[JoinPlan], counters: &Counters) -> String {
+        caveats(("fraud", &[]), &[], (joins, counters, &[]))
+    }
+
     #[test]
     fn absent_outcomes_are_named_for_the_models_that_lack_them() {
         let (joins, mut counters) = two();
         counters.source_mut(0).implied = ABSENT_MIN + 1;
         counters.source_mut(2).implied = ABSENT_MIN + 1;
         counters.source_mut(3).matched = 1;
-        let of = |model| caveats(model, &[], (&joins, &counters));
+        let of = |model| caveats((model, &[]), &[], (&joins, &counters, &[]));
         assert_eq!(of("fraud"), OUTCOMES_ABSENT);
         assert_eq!(of("credit"), "");
         // No join serves it, so its records carry their outcomes.
@@ -124,7 +168,7 @@ mod tests {
     fn outcomes_of_a_few_predictions_may_still_come() {
         let (joins, mut counters) = two();
         counters.source_mut(0).implied = ABSENT_MIN;
-        assert_eq!(caveats("fraud", &[], (&joins, &counters)), "");
+        assert_eq!(of_fraud(&joins, &counters), "");
     }
 
     #[test]
@@ -132,9 +176,75 @@ mod tests {
         let (mut joins, mut counters) = two();
         counters.source_mut(0).implied = ABSENT_MIN + 1;
         joins.push(join(4, 5, None));
-        assert_eq!(caveats("fraud", &[], (&joins, &counters)), OUTCOMES_ABSENT);
+        assert_eq!(of_fraud(&joins, &counters), OUTCOMES_ABSENT);
         counters.source_mut(5).matched = 1;
-        assert_eq!(caveats("fraud", &[], (&joins, &counters)), "");
+        assert_eq!(of_fraud(&joins, &counters), "");
+    }
+
+    #[test]
+    fn outcomes_that_stop_are_named_where_they_are_implied() {
+        let (mut joins, mut counters) = two();
+        counters.source_mut(1).matched = 5000;
+        let of = |joins: &[JoinPlan], stopped: &[u16]| {
+            caveats(("fraud", &[]), &[], (joins, &counters, stopped))
+        };
+        assert_eq!(of(&joins, &[0]), OUTCOMES_ABSENT);
+        assert_eq!(of(&joins, &[2]), "");
+        joins[0].missing = Missing::Drop;
+        assert_eq!(of(&joins, &[0]), "");
+    }
+
+    #[test]
+    fn a_source_whose_outcomes_stop_is_known_by_its_number() {
+        let published = Published::default();
+        let source = |name: &str, matched, implied| SourceFacts {
+            name: name.to_owned(),
+            outcomes: (name == "clicks").then(|| "labels".to_owned()),
+            counters: SourceCounters {
+                matched,
+                implied,
+                ..SourceCounters::default()
+            },
+            ..SourceFacts::default()
+        };
+        let publish = |matched, implied| {
+            let all = ["other", "clicks", "labels"].map(|n| source(n, matched, implied));
+            published.update(|facts| facts.sources = all.into());
+        };
+        for (minutes_ago, matched) in [(20, 0), (15, 500), (11, 500)] {
+            publish(matched, 0);
+            published.observe_counts(clock::now_ms() - minutes_ago * 60_000);
+        }
+        assert_eq!(stopped(&published), [0; 0]);
+        publish(500, 100);
+        assert_eq!(stopped(&published), [1]);
+    }
+
+    #[test]
+    fn the_newest_data_are_implied_where_outcomes_would_be_expected() {
+        let window = |labelled, implied| {
+            let mut window = WindowReport::blank("5m");
+            window.coverage = Some(Box::new(Coverage {
+                predictions: labelled + implied,
+                labelled,
+                dropped: 0,
+                implied,
+                cells: Default::default(),
+            }));
+            window
+        };
+        let of = |all: &[(u64, u64)]| {
+            let windows: Vec<_> = all.iter().map(|&(l, i)| window(l, i)).collect();
+            newest_is_implied(&windows)
+        };
+        // One in a hundred has an outcome.
+        assert!(of(&[(0, 1000), (500, 50_000)]));
+        assert!(!of(&[(0, 999), (500, 50_000)]));
+        assert!(!of(&[(1, 1000), (500, 50_000)]));
+        // None has, in all that is held.
+        assert!(of(&[(0, 100), (0, ABSENT_MIN + 1)]));
+        assert!(!of(&[(0, ABSENT_MIN)]));
+        assert!(!newest_is_implied(&[WindowReport::blank("5m")]));
     }
 
     #[test]
@@ -146,7 +256,7 @@ mod tests {
             waiting: 100,
             found: 100,
         }];
-        let of = |model| caveats(model, &wrong, (&joins, &counters));
+        let of = |model| caveats((model, &[]), &wrong, (&joins, &counters, &[]));
         assert_eq!(of("fraud"), WRONG_PARTITION);
         assert_eq!(of("credit"), "");
     }

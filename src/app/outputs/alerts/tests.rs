@@ -104,7 +104,7 @@ fn told_after_start(
         }
         None => {
             let now = (clock::now_ms(), true);
-            alerts.compare(&engine, &Lookup::of(&engine), now);
+            alerts.compare(&engine, &Lookup::of(&engine, &published), now);
         }
     }
     alerts.stop(Duration::from_secs(60), &mut engine);
@@ -266,11 +266,16 @@ fn sinks_that_a_reload_removed_are_not_shown_any_more() {
 fn an_alert_that_is_none_any_more_after_a_reload_ends_at_once() {
     let folder = TempDir::with_prefix("trueline-alerts-").expect("a folder");
     let mut engine = engine([Some(Page), None]);
-    let mut alerts = start(&folder, &engine, &Arc::new(Published::default()));
+    let published = Arc::new(Published::default());
+    let mut alerts = start(&folder, &engine, &published);
     let mut options = options(&[]);
     // A segment tells nothing apart here, a version does.
     for stays in [true, false] {
-        alerts.compare(&engine, &Lookup::of(&engine), (clock::now_ms(), true));
+        alerts.compare(
+            &engine,
+            &Lookup::of(&engine, &published),
+            (clock::now_ms(), true),
+        );
         let before = GroupBy::default().group_of(&id("1")).fingerprint();
         assert_eq!(alerts.notifier.firing_since(&before), Some(AT_MS));
         options.group_by.segment = true;
@@ -278,7 +283,11 @@ fn an_alert_that_is_none_any_more_after_a_reload_ends_at_once() {
         alerts.reload(&options, &engine).expect("it reloads");
         assert_eq!(alerts.notifier.firing_since(&before).is_some(), stays);
     }
-    alerts.compare(&engine, &Lookup::of(&engine), (clock::now_ms(), true));
+    alerts.compare(
+        &engine,
+        &Lookup::of(&engine, &published),
+        (clock::now_ms(), true),
+    );
     alerts.stop(Duration::from_secs(60), &mut engine);
     let (journal, _) = AlertJournal::open(folder.path()).expect("a journal");
     let told = journal.state().last.values();
@@ -365,7 +374,11 @@ fn what_fires_is_offered_until_the_sinks_of_a_reload_are_there() {
     options.sinks[0].dry_run = true;
     alerts.reload(&options, &engine).expect("it reloads");
     let mut compare = || {
-        alerts.compare(&engine, &Lookup::of(&engine), (clock::now_ms(), true));
+        alerts.compare(
+            &engine,
+            &Lookup::of(&engine, &published),
+            (clock::now_ms(), true),
+        );
         alerts.offered.is_some()
     };
     assert!(!compare());
