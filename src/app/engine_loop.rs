@@ -263,7 +263,8 @@ impl EngineLoop {
         }
     }
 
-    fn publish_facts(&self) {
+    /// Publishes counters and positions.
+    pub(super) fn publish_facts(&self) {
         let asked = self.registry.as_ref().map(|r| r.counts());
         let asked = asked.unwrap_or_default();
         let (topology, consumers) = (&self.topology, &self.consumers);

@@ -274,7 +274,7 @@ fn load(
         true => (Vec::new(), vec!["state topic".to_owned()]),
         false => (config.sources, Vec::new()),
     };
-    Ok(EngineLoop {
+    let engine = EngineLoop {
         audit,
         history,
         alerts: Some(alerts),
@@ -295,7 +295,10 @@ fn load(
         suspended,
         spill,
         reloads,
-    })
+    };
+    // Before the first record: what is read from now on is looked at for what is wrong with it.
+    engine.publish_facts();
+    Ok(engine)
 }
 
 /// Whether this process judges what others count, and reads no source.

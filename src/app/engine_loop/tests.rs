@@ -145,6 +145,31 @@ fn journals_that_a_write_has_not_finished_with_pause_reading_too() {
 }
 
 #[test]
+fn a_backlog_of_which_a_third_is_rejected_is_not_well_though_it_is_read_at_once() {
+    let (_folder, mut engine) = started(CONFIG);
+    let good = r#"{"model":"m","at":1700000000000,"p":0.5,"y":1}"#;
+    let backlog = [
+        good,
+        good,
+        r#"{"model":"m","at":1700000000000,"p":2,"y":1}"#,
+    ];
+    let log = Arc::clone(&engine.logs["scores"]);
+    log.append(None, 0, backlog.map(str::to_owned).into())
+        .expect("room");
+    let (begun, mut read) = (Instant::now(), 0);
+    while read < backlog.len() {
+        read += engine.step();
+        assert!(begun.elapsed() < Duration::from_secs(60), "{read} are read");
+    }
+    engine.publish_facts();
+    let concerns = engine.published.concerns(clock::now_ms());
+    let rejected = concerns.iter().find(|c| c.source == "scores");
+    let rejected = rejected.expect("a concern");
+    assert_eq!(rejected.words, "33 % of the records are rejected");
+    engine.end().expect("it ends in order");
+}
+
+#[test]
 fn a_process_that_notifies_nobody_any_more_shows_no_sinks() {
     let (_folder, mut engine) = started(CONFIG);
     let sink = SinkFacts::default();
