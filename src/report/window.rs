@@ -17,11 +17,11 @@ use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
 use crate::stats::recalibration::Map;
 
-/// One window: `head` begins its heading, `id` is its anchor, `past` what it said before, and
-/// `more` the HTML that follows its numbers.
+/// One window: `head` begins its heading, `id` is its anchor, `due_ms` is when the oldest outcomes
+/// of its stream are due, `past` what it said before, and `more` the HTML that follows its numbers.
 pub fn section(
     (head, id): (&str, &str),
-    window: &WindowReport,
+    (window, due_ms): (&WindowReport, Option<i64>),
     past: &[HistoryPoint],
     more: &str,
     body: &mut String,
@@ -62,7 +62,8 @@ pub fn section(
             legend::kernel(e, body);
         }
         None => {
-            let _ = write!(body, "<p class=words>{}</p>", undecided_sentence(window));
+            let words = undecided_sentence(window, due_ms);
+            let _ = write!(body, "<p class=words>{words}</p>");
         }
     }
     body.push_str(more);
@@ -290,7 +291,7 @@ fn kernel_sentence(shown: &str, e: &WindowEvaluation) -> String {
     )
 }
 
-fn undecided_sentence(window: &WindowReport) -> String {
+fn undecided_sentence(window: &WindowReport, due_ms: Option<i64>) -> String {
     let Verdict::Undecided(why) = window.verdict else {
         return "No verdict.".to_owned();
     };
@@ -302,7 +303,12 @@ fn undecided_sentence(window: &WindowReport) -> String {
         Undecided::FewOutcomes => "Too few positives, or negatives, for a verdict.",
         Undecided::FewClusters => "Too few clusters for a verdict.",
         Undecided::Immature => {
-            "Outcomes are still expected; there is no verdict before they are due."
+            let due = due_ms.map_or(String::new(), |ms| {
+                format!(", at {} UTC of event time", clock(ms))
+            });
+            return format!(
+                "Outcomes are still expected; there is no verdict before they are due{due}."
+            );
         }
         Undecided::Coverage => {
             "Too many predictions have no outcome: those that have one may not stand for the others."
@@ -316,4 +322,21 @@ fn undecided_sentence(window: &WindowReport) -> String {
         Undecided::Inconclusive => "An error above the tolerance is neither shown nor excluded.",
     };
     words.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_whose_outcomes_are_expected_says_when_they_are_due() {
+        let mut window = WindowReport::blank("5m");
+        window.verdict = Verdict::Undecided(Undecided::Immature);
+        assert_eq!(
+            undecided_sentence(&window, Some(1_700_000_000_000)),
+            "Outcomes are still expected; there is no verdict before they are due, \
+             at 2023-11-14 22:13:20 UTC of event time."
+        );
+        assert!(undecided_sentence(&window, None).ends_with("before they are due."));
+    }
 }

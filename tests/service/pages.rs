@@ -365,7 +365,7 @@ fn rejecting(published: &Published) {
             .counters
             .count(Disposition::Rejected(Reason::MissingField));
     }
-    source.counters.implied = 1234;
+    (source.counters.implied, source.counters.pending) = (1234, 5678);
     source.last_rejection = Some(Arc::new(LastRejection {
         at_ms: Some(now_ms()),
         partition: 2,
@@ -389,7 +389,7 @@ fn a_source_that_is_rejected_is_seen_at_a_glance() {
     assert!(index.contains("no field &lt;label&gt;") && index.contains("partition 2 offset 41"));
     assert!(index.contains("href=/runbooks/TruelineRecordsRejected"));
     assert!(!index.contains(">sources</span>"));
-    assert!(index.contains("data-k=implied>1,234"));
+    assert!(index.contains("data-k=implied>1,234") && index.contains("data-k=pending>5,678"));
     let sources = server.json("/api/v1/sources");
     assert_eq!(
         (&sources["ok"], &sources["count"]),

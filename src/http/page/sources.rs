@@ -62,7 +62,7 @@ pub(super) fn table(published: &Published, body: &mut String) {
     let concerns = published.concerns();
     body.push_str(
         "<h2 id=sources>Sources</h2><table class=wide><thead><tr><th>source<th>state<th class=num>read\
-         <th class=num>rejected<th class=num>late<th class=num>matched<th class=num>orphaned<th class=num>expired\
+         <th class=num>rejected<th class=num>late<th class=num>pending<th class=num>matched<th class=num>orphaned<th class=num>expired\
          <th class=num>implied<th class=num>lag<tbody>",
     );
     for source in &facts.sources {
@@ -70,7 +70,7 @@ pub(super) fn table(published: &Published, body: &mut String) {
     }
     body.push_str(
         "</table><p class=foot>Late: records that came after later ones had sealed their panes; they count in no \
-         window. Matched: outcomes that found their prediction. Orphaned: outcomes that found none \
+         window. Pending: predictions that wait for their outcome. Matched: outcomes that found their prediction. Orphaned: outcomes that found none \
          in time. Expired: predictions whose outcome never came. Implied: those that count \
          all the same, as <code>on_missing</code> says. Numbers are those since the state began; the state looks at the last minutes, as the shipped rules do.</p>",
     );
@@ -108,6 +108,7 @@ fn row(source: &SourceFacts, concerns: &[Concern], lag: Lag, body: &mut String) 
     }
     for (name, n) in [
         ("late", c.late),
+        ("pending", c.pending),
         ("matched", c.matched),
         ("orphaned", c.orphaned),
         ("expired", c.expired),

@@ -68,7 +68,8 @@ pub fn stream(
         waiting(waits, report, &mut body);
     }
     for shown in report.windows.iter().filter(|w| asked(&w.window)) {
-        section(&path, shown, &points(&history, &shown.window), &mut body);
+        let past = points(&history, &shown.window);
+        section(&path, (shown, report.due_ms), &past, &mut body);
     }
     comparisons(report, published, &mut body);
     siblings(report, published, &mut body);

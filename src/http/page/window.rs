@@ -8,8 +8,14 @@ use crate::report::html::escape;
 use crate::report::moment::clock;
 use crate::report::{recalibration, window as shown};
 
-/// One window; `path` is the encoded id of its stream, `past` what the window said before.
-pub(super) fn section(path: &str, window: &WindowReport, past: &[HistoryPoint], body: &mut String) {
+/// One window; `path` is the encoded id of its stream, `due_ms` when the oldest outcomes of the
+/// stream are due, `past` what the window said before.
+pub(super) fn section(
+    path: &str,
+    (window, due_ms): (&WindowReport, Option<i64>),
+    past: &[HistoryPoint],
+    body: &mut String,
+) {
     let head = format!("window {}", escape(&window.window));
     let id = format!("window-{}", encode(&window.window));
     let mut more = String::new();
@@ -19,7 +25,7 @@ pub(super) fn section(path: &str, window: &WindowReport, past: &[HistoryPoint], 
         );
     }
     recalibration_maps(path, window, &mut more);
-    shown::section((&head, &id), window, past, &more, body);
+    shown::section((&head, &id), (window, due_ms), past, &more, body);
 }
 
 /// Recalibration maps for a miscalibrated window.

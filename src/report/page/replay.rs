@@ -148,7 +148,8 @@ fn detail(i: usize, stream: &StreamPart<'_>, body: &mut String) {
         let past = past.map_or(&[][..], |(_, points)| &points[..]);
         let head = format!("window {}", escape(&window.window));
         let id = format!("stream-{i}-{k}");
-        section((&head, &id), window, past, &further(window), body);
+        let shown = (window, report.due_ms);
+        section((&head, &id), shown, past, &further(window), body);
     }
 }
 
