@@ -180,6 +180,26 @@ fn a_number_of_the_dashboard_is_that_of_now() {
     }
 }
 
+/// A legend with variables has no name that is known here.
+#[test]
+fn what_the_dashboard_sets_for_one_name_is_the_name_of_a_legend() {
+    let text = fs::read_to_string(deploy("grafana/trueline.json")).unwrap();
+    let board: Value = serde_json::from_str(&text).unwrap();
+    let mut seen = 0;
+    for panel in board["panels"].as_array().unwrap() {
+        let all = panel["fieldConfig"]["overrides"].as_array();
+        let by_name = all.into_iter().flatten().map(|o| &o["matcher"]);
+        for matcher in by_name.filter(|m| m["id"] == "byName") {
+            let mut targets = panel["targets"].as_array().unwrap().iter();
+            let names = |legend: &Value| *legend == matcher["options"] || legend == "{{state}}";
+            let named = targets.any(|t| names(&t["legendFormat"]));
+            assert!(named, "{}: {matcher}", panel["title"]);
+            seen += 1;
+        }
+    }
+    assert!(seen > 2);
+}
+
 #[test]
 fn every_metric_of_a_window_is_on_the_dashboard_or_said_why_not() {
     // Shown as text elsewhere, or only of use to other rules.
