@@ -396,8 +396,8 @@ impl RepeatedScores {
 
 /// The steps that the sampled scores are multiples of.
 struct Steps {
-    /// 10^−d in units of 2⁻³², with the fewest decimals d ≤ 6 that all have; 1 where they have
-    /// more.
+    /// 10^−d in units of 2⁻³², with the fewest decimals d ≤ 9 that all have; 1 where they have
+    /// more, which 2⁻³² does not tell apart.
     decimal: f64,
     /// The most significant bits that a score has.
     bits: u32,
@@ -405,7 +405,7 @@ struct Steps {
 
 impl Steps {
     fn of(counts: &[ScoreCount]) -> Steps {
-        let tens = (1..=6).map(|d| 10u64.pow(d));
+        let tens = (1..=9).map(|d| 10u64.pow(d));
         let all = |ten: &u64| counts.iter().all(|c| is_multiple(c.score, *ten));
         let significant = |c: &ScoreCount| match c.score {
             0 => 0,

@@ -149,6 +149,18 @@ fn models_that_repeat_their_scores_are_seldom_suspicious() {
     }
 }
 
+/// Rare scores are few steps apart, however many decimals they are written with.
+#[test]
+fn rare_scores_of_many_decimals_are_seldom_suspicious_and_what_comes_twice_is() {
+    for (decimals, mean, n) in [(7, 0.01, 10_000), (8, 0.01, 30_000), (9, 0.0015, 100_000)] {
+        let ten = 10f64.powi(decimals);
+        let rare = |u: f64| (ten * mean * -(1.0 - u).ln()).round().min(ten) / ten;
+        let of = |again: f64| suspicious(20, |s| events(s, n, again, rare));
+        let (once, twice) = (of(0.0), of(0.05));
+        assert!(once <= 2 && twice >= 13, "{decimals}: {once}, {twice}");
+    }
+}
+
 /// Leaves of unequal size, few events of them, and what comes twice among as few.
 #[test]
 fn small_windows_of_a_tree_are_seldom_suspicious_and_repeats_are() {
