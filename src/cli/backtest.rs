@@ -34,8 +34,9 @@ topics; --json prints them.";
 /// Compare which alerts would have fired under several configurations.
 ///
 /// Replays the same events through one engine for each configuration, in event time. Prints side by
-/// side how often the alert of each stream and each detector would have fired, how often as a page,
-/// when first, and for how long; with `window_alerts` each window too. No notification is sent.
+/// side how often the alert of each stream and each detector would have fired, how often an alert
+/// would have become a page, when first, and for how long; with `window_alerts` each window too. No
+/// notification is sent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
@@ -187,11 +188,11 @@ fn line(p: &Policy) -> String {
     let what = match (o.fired(), o.fired_per_day()) {
         (0, _) => "nothing fires".to_owned(),
         (times, per_day) => format!(
-            "fires {times} time{}{}, {} of them {}, on {} of {} streams, for {} in all, first {}",
+            "fires {times} time{}{}, becomes a page {} time{}, on {} of {} streams, for {} in all, first {}",
             if times == 1 { "" } else { "s" },
             per_day.map_or(String::new(), |d| format!(" ({d:.3} a day)")),
             o.pages(),
-            if o.pages() == 1 { "a page" } else { "pages" },
+            if o.pages() == 1 { "" } else { "s" },
             o.streams_fired(),
             o.streams,
             lasting(o.firing_ms()),
@@ -226,8 +227,8 @@ fn rows(policies: &[Policy]) -> Vec<Vec<Cell>> {
     signals.into_iter().map(row).collect()
 }
 
-/// How often, how often as a page, when first and how long; a dash where the policy has no such
-/// window.
+/// How often, how often it became a page, when first and how long; a dash where the policy has no
+/// such window.
 fn cells(signal: &Signal, spans: Option<&Vec<Span>>, end_ms: i64) -> [Cell; 4] {
     let Some(spans) = spans else {
         return ["-", "-", "-", "-"].map(Cell::plain);
@@ -256,7 +257,11 @@ fn cells(signal: &Signal, spans: Option<&Vec<Span>>, end_ms: i64) -> [Cell; 4] {
 fn json(p: &Policy) -> Value {
     let o = &p.outcome;
     let signal = |(signal, spans): (&Signal, &Vec<Span>)| {
-        let span = |s: &Span| json!({ "begin_ms": s.begin_ms, "end_ms": s.end_ms, "page": s.page, "sentence": s.sentence });
+        let span = |s: &Span| {
+            json!({
+                "begin_ms": s.begin_ms, "end_ms": s.end_ms, "pages_ms": s.pages_ms, "sentence": s.sentence,
+            })
+        };
         json!({
             "stream": signal.stream, "window": signal.window, "fired": spans.len(),
             "firing_ms": backtest::firing_ms(spans, o.end_ms()),

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::session::{Listeners, Progress, Tally};
 use super::{Input, replay};
-use crate::alert::{AlertState, Severity};
+use crate::alert::{Alert, AlertState, Severity};
 use crate::app::error::AppError;
 use crate::config::Config;
 use crate::judge::{AccountReport, Change, ComparisonReport, Step};
@@ -37,8 +37,8 @@ pub struct Span {
     pub begin_ms: i64,
     /// Event time of its end; `None` if it still fired when the records ended.
     pub end_ms: Option<i64>,
-    /// Whether it was a page at any time; of the alert of a stream only.
-    pub page: bool,
+    /// Event times at which it became a page; of the alert of a stream only.
+    pub pages_ms: Vec<i64>,
     /// The sentence of its first change.
     pub sentence: String,
 }
@@ -100,10 +100,12 @@ impl PolicyOutcome {
             Step::Stream { to, .. } => to.state == AlertState::Firing,
             Step::Verdict { .. } => return,
         };
-        let page = match change.step {
-            Step::Stream { to, .. } => to.state.severity(to.severity) == Some(Severity::Page),
+        let is_page = |a: Alert| a.state == AlertState::Firing && a.severity == Severity::Page;
+        let pages = match change.step {
+            Step::Stream { from, to } => is_page(to) && !is_page(from),
             _ => false,
         };
+        let pages_ms = pages.then_some(change.at_ms);
         let window = match change.step {
             // Whichever window caused it.
             Step::Stream { .. } => ALERT,
@@ -119,12 +121,12 @@ impl PolicyOutcome {
             (None, true) => spans.push(Span {
                 begin_ms: change.at_ms,
                 end_ms: None,
-                page,
+                pages_ms: pages_ms.into_iter().collect(),
                 sentence: change.sentence.clone(),
             }),
             (Some(span), false) => span.end_ms = Some(change.at_ms),
             // A detector raises a second alarm, or an alert changes its severity.
-            (Some(span), true) => span.page |= page,
+            (Some(span), true) => span.pages_ms.extend(pages_ms),
             // An alert moves between states that do not fire.
             (None, false) => {}
         }
@@ -145,7 +147,7 @@ impl PolicyOutcome {
         self.alerts().map(Vec::len).sum()
     }
 
-    /// Number of times that an alert fired and was a page.
+    /// Number of times that an alert became a page.
     pub fn pages(&self) -> usize {
         self.alerts().map(|spans| pages(spans)).sum()
     }
@@ -177,9 +179,9 @@ impl PolicyOutcome {
     }
 }
 
-/// Number of these spans that were pages.
+/// Number of times that an alert with these spans became a page.
 pub fn pages(spans: &[Span]) -> usize {
-    spans.iter().filter(|s| s.page).count()
+    spans.iter().map(|s| s.pages_ms.len()).sum()
 }
 
 /// Total duration of these spans; a span without an end lasts until `end_ms`.
@@ -191,7 +193,6 @@ pub fn firing_ms(spans: &[Span], end_ms: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::alert::Alert;
     use crate::judge::Verdict;
     use crate::notify::tests::stream;
 
@@ -207,12 +208,12 @@ mod tests {
     }
 
     fn alert(at_ms: i64, state: AlertState, severity: Severity) -> Change {
+        let from = Alert::default();
         let to = Alert {
             state,
             severity,
-            ..Alert::default()
+            ..from
         };
-        let from = Alert::default();
         change(at_ms, Step::Stream { from, to })
     }
 
@@ -244,19 +245,31 @@ mod tests {
     }
 
     #[test]
-    fn an_alert_that_rises_to_a_page_is_one_page_and_a_warning_is_none() {
-        use AlertState::{Firing, Resolved};
+    fn an_alert_is_a_page_as_often_as_it_becomes_one() {
+        use AlertState::{Firing, Pending, Resolved};
+        use Severity::{Page, Warn};
         let mut outcome = PolicyOutcome::default();
-        for change in [
-            alert(1, Firing, Severity::Warn),
-            alert(2, Firing, Severity::Page),
-            alert(3, Firing, Severity::Warn),
-            alert(4, Resolved, Severity::Warn),
-            alert(5, Firing, Severity::Warn),
+        let mut before = Alert::default();
+        for (at_ms, state, severity) in [
+            (1, Pending, Page),
+            (2, Firing, Page),
+            (3, Firing, Warn),
+            (4, Firing, Page),
+            (5, Firing, Page),
+            (6, Resolved, Warn),
+            (7, Firing, Warn),
+            (8, Firing, Page),
         ] {
+            let mut change = alert(at_ms, state, severity);
+            if let Step::Stream { from, to } = &mut change.step {
+                (*from, before) = (before, *to);
+            }
             outcome.take(&change);
         }
-        assert_eq!((outcome.fired(), outcome.pages()), (2, 1));
+        assert_eq!((outcome.fired(), outcome.pages()), (2, 3));
+        let spans = outcome.signals.values().next().unwrap();
+        assert_eq!(spans[0].pages_ms, [2, 4]);
+        assert_eq!(spans[1].pages_ms, [8]);
     }
 
     #[test]
