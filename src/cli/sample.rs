@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use crate::app::sample::{
-    Decimals, JoinFacts, Lax, OUTCOMES_MAX, SHARES, SourceFacts, TopicFacts, quantile,
+    Decimals, JoinFacts, Lax, OUTCOMES_MAX, SHARES, Scarce, SourceFacts, TopicFacts, quantile,
 };
 use crate::collect::Reason;
 use crate::collect::join::Missing;
 use crate::judge::coverage::is_below;
 use crate::report::moment::rfc3339;
+use crate::stats::tolerance::FEW;
+use crate::telemetry::concerns::REJECTED_SHARE;
 
 /// Above this share of outcomes that come too late, a longer maturity is proposed.
 const LATE_SHARE: f64 = 0.001;
@@ -20,8 +22,14 @@ const CONFLICT_SHARE: f64 = 0.01;
 /// Above this share of scores outside 0 to 1, those within are none either.
 const OUT_OF_RANGE_SHARE: f64 = 0.01;
 
+/// Above this share of rejected rows the source or its fields are wrong.
+const REJECTED_MAX: f64 = 0.05;
+
 /// So many mature predictions, or outcomes, say how it is in general.
 const ENOUGH: u64 = 100;
+
+/// A window of a proposed length holds so many times what is needed.
+const MARGIN: f64 = 1.25;
 
 /// So many positives have to be expected where none came before outcomes are taken for inverted.
 const EXPECTED: f64 = 20.0;
@@ -83,26 +91,41 @@ fn describe_topic(topic: &TopicFacts, source: &str, words: &mut Words) {
             "    {rows} rejected as {reason}, the first at {first}"
         ));
     }
-    if rejected > 0 && good <= rejected {
-        let most = topic.rejected.iter().max_by_key(|(_, (rows, _))| *rows);
+    let all = good + rejected;
+    let above = |rows: u64, share: f64| rows as f64 > share * all as f64;
+    let are_rejected = |counts: &dyn Fn(&str) -> bool| {
+        let counted = topic.rejected.iter().filter(|(reason, _)| counts(reason));
+        let rows: u64 = counted.clone().map(|(_, (rows, _))| rows).sum();
+        let most = counted.max_by_key(|(_, (rows, _))| *rows);
         let first = most.map_or("", |(_, (_, first))| first);
-        words.problems.push(format!(
-            "source {source}: {rejected} of {} rows of topic {} are rejected; {first}",
-            good + rejected,
-            topic.name
-        ));
+        let name = &topic.name;
+        let words = format!("{rows} of {all} rows of topic {name} are rejected; {first}");
+        (rows, words)
+    };
+    if rejected > 0 && good <= rejected {
+        let (_, words_of_all) = are_rejected(&|_| true);
+        words
+            .problems
+            .push(format!("source {source}: {words_of_all}"));
         return;
     }
     // Of rare outcomes only the highest percentages are above 1, and the others pass as scores.
     let reason = Reason::ScoreOutOfRange.as_str();
     if let Some((rows, first)) = topic.rejected.get(reason)
-        && *rows as f64 > OUT_OF_RANGE_SHARE * (good + rejected) as f64
+        && above(*rows, OUT_OF_RANGE_SHARE)
     {
         words.problems.push(format!(
-            "source {source}: {rows} of {} rows of topic {} are rejected as {reason}, and the others may be wrong too; {first}",
-            good + rejected,
+            "source {source}: {rows} of {all} rows of topic {} are rejected as {reason}, and the others may be wrong too; {first}",
             topic.name
         ));
+        return;
+    }
+    // A configuration may name some of the models only.
+    let (rows, said) = are_rejected(&|reason| reason != Reason::UnknownModel.as_str());
+    if above(rows, REJECTED_MAX) {
+        words.problems.push(format!("source {source}: {said}"));
+    } else if above(rows, REJECTED_SHARE) {
+        words.lines.push(format!("  warning: {said}"));
     }
 }
 
@@ -116,6 +139,7 @@ fn describe_values(facts: &SourceFacts, words: &mut Words) {
     }
     words.lines.extend(rounded_to_certain(&facts.decimals));
     words.lines.extend(facts.lax.iter().map(too_lax));
+    words.lines.extend(facts.scarce.iter().map(too_scarce));
     if !facts.outcomes.is_empty() {
         let outcomes = outcomes(facts);
         words.lines.push(format!("  outcomes: {outcomes}"));
@@ -160,6 +184,48 @@ fn too_lax(lax: &Lax) -> String {
          {rare_mean:.1e}: an outcome that never happens, or twice as often as the scores say, is within it; \
          write a share, such as `tolerance = \"20%\"` in [model.test]"
     )
+}
+
+/// A warning where no window of a model holds what a verdict needs.
+fn too_scarce(scarce: &Scarce) -> String {
+    let Scarce {
+        model,
+        per_day,
+        window,
+        held,
+        min_events,
+        rare_mean,
+    } = scarce;
+    let lacking = match *held < *min_events as f64 {
+        true => format!(
+            "{} of the {min_events} events that a verdict needs (`min_events`)",
+            rounded(*held)
+        ),
+        false => format!(
+            "{} of the {FEW} of its rarer outcome that most verdicts need, by a mean score of {rare_mean:.1e}",
+            rounded(held * rare_mean)
+        ),
+    };
+    let needed = scarce.needed();
+    let length = [7.0, 30.0, 90.0]
+        .into_iter()
+        .find(|days| per_day * days >= MARGIN * needed);
+    let length = length.map_or(String::new(), |days| {
+        format!("`windows = [\"{days}d\"]` or ")
+    });
+    format!(
+        "  warning: model {model} has about {} events a day: its longest window, {window}, holds about {lacking}; \
+         write {length}`windows = [{{ last = {needed} }}]` in [[model]]",
+        rounded(*per_day)
+    )
+}
+
+/// A number for people: whole, or with one decimal below ten.
+fn rounded(x: f64) -> String {
+    match x < 9.95 {
+        true => format!("{x:.1}"),
+        false => format!("{x:.0}"),
+    }
 }
 
 /// A warning where scores are rounded so that some of them exclude an outcome.

@@ -1,9 +1,11 @@
 //! What was seen of a source.
 
 use super::join::{JoinFacts, Joins};
+use super::scarce::{Scarce, Times};
 use crate::collect::{Disposition, Event, Origin, OutcomeRecord, PartitionId, Reason};
 use crate::config::SourceOptions;
 use crate::decode::PredictionField;
+use crate::judge::ModelPlan;
 use crate::monitor::{Engine, PartitionEvent, RecordSink};
 use crate::stats::tolerance::Tolerance;
 use crate::stats::view::{Outcome, Prediction};
@@ -106,6 +108,10 @@ pub struct SourceFacts {
     pub models: BTreeMap<String, (u64, f64)>,
     /// Models whose tolerance is more than the mean score of the rarer outcome.
     pub lax: Vec<Lax>,
+    /// The event times of each model.
+    pub times: BTreeMap<String, Times>,
+    /// Models whose windows hold too little for a verdict.
+    pub scarce: Vec<Scarce>,
     /// The least share with an outcome that a window of any of its models needs.
     pub coverage_min: f64,
     /// Whether predictions are vectors.
@@ -142,7 +148,7 @@ impl SourceFacts {
         }
     }
 
-    fn event(&mut self, place: impl FnOnce() -> String, event: &Event<'_>) {
+    fn event(&mut self, partition: PartitionId, place: impl FnOnce() -> String, event: &Event<'_>) {
         if self.examples[0].is_none() {
             self.examples[0] = Some(Example {
                 place: place(),
@@ -166,6 +172,10 @@ impl SourceFacts {
             self.outcome(outcome);
         }
         widen(&mut self.times_ms, Some(event.time_ms));
+        if self.times.len() < STREAMS_MAX || self.times.contains_key(event.model) {
+            let times = self.times.entry(event.model.to_owned()).or_default();
+            times.note(partition, event.time_ms);
+        }
         let delay = event.arrival_ms.map(|at| at.saturating_sub(event.time_ms));
         self.delays_ms.extend(delay);
         if self.streams.len() < STREAMS_MAX {
@@ -188,6 +198,17 @@ impl SourceFacts {
             })
         });
         self.lax = lax.collect();
+    }
+
+    /// Compares the windows of each model with its rate and the mean of its scores.
+    pub(super) fn find_scarce<'p>(&mut self, plan: impl Fn(&str) -> Option<&'p ModelPlan>) {
+        let scarce = self.times.iter().filter_map(|(model, times)| {
+            let mean = self.models.get(model).map(|(n, sum)| sum / *n as f64);
+            let rare_mean = mean.map(|mean| mean.min(1.0 - mean));
+            let rare_mean = rare_mean.filter(|rare| *rare > 0.0).unwrap_or(1.0);
+            Scarce::of(model, plan(model)?, times.per_day()?, rare_mean)
+        });
+        self.scarce = scarce.collect();
     }
 
     /// Notes what the models of the predictions need.
@@ -283,7 +304,7 @@ impl RecordSink for Observer<'_> {
         let topic = &mut self.facts.topics[self.topic];
         topic.events += 1;
         let place = Observer::place(topic, origin);
-        self.facts.event(|| place, event);
+        self.facts.event(origin.partition_id(), || place, event);
         if event.outcome.is_none() {
             self.joins.prediction(origin.partition, event);
         }
@@ -325,6 +346,8 @@ impl RecordSink for Observer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::JudgeOptions;
+    use crate::window::{Ladder, WindowSpec};
 
     #[test]
     fn only_an_absolute_tolerance_above_the_rarer_outcome_is_lax() {
@@ -339,6 +362,36 @@ mod tests {
         assert_eq!(lax("0.002", 1000, 999.0), 1);
         assert_eq!(lax("0.002", 1000, 3.0), 0);
         assert_eq!(lax("0.002 or 100%", 1000, 1.0), 0);
+    }
+
+    #[test]
+    fn a_model_whose_windows_hold_too_little_is_scarce() {
+        let mut plan = crate::app::testing::plan(JudgeOptions::plain()).models;
+        let day = WindowSpec::time("24h", 86_400_000);
+        plan[0].ladder = Ladder::new(vec![day.clone()], 0).unwrap();
+        let by_count = [day, WindowSpec::last(20_000)];
+        let of = |plan: &ModelPlan, per_day: i64, mean: f64| {
+            let mut facts = SourceFacts::default();
+            facts.models.insert("m".to_owned(), (1000, 1000.0 * mean));
+            let times = facts.times.entry("m".to_owned()).or_default();
+            let partition = PartitionId {
+                source: 0,
+                partition: 0,
+            };
+            (0..1000).for_each(|i| times.note(partition, i * (86_400_000 / per_day)));
+            facts.find_scarce(|_| Some(plan));
+            facts.scarce.pop()
+        };
+        let few = of(&plan[0], 40, 0.3).unwrap();
+        assert!(
+            (few.held - 40.0).abs() < 1.0 && few.needed() == 500.0,
+            "{few:?}"
+        );
+        let rare = of(&plan[0], 4000, 0.999).unwrap();
+        assert!((rare.needed() - 10_000.0).abs() < 2.0, "{rare:?}");
+        assert_eq!(of(&plan[0], 4000, 0.01), None);
+        plan[0].ladder = Ladder::new(by_count.to_vec(), 0).unwrap();
+        assert_eq!(of(&plan[0], 40, 0.001), None);
     }
 
     #[test]

@@ -13,9 +13,11 @@
 
 mod facts;
 mod join;
+mod scarce;
 
 pub use facts::{Decimals, Example, Lax, Reasons, SourceFacts, TopicFacts};
 pub use join::{JoinFacts, SHARES, quantile};
+pub use scarce::Scarce;
 
 use crate::app::clock;
 use crate::app::error::AppError;
@@ -64,6 +66,7 @@ pub fn take(
             let sampler = Sampler::new(source, base, reader, &config.plan, join);
             let mut facts = sampler.run(i64::from(records))?;
             facts.find_lax(|model| Some(config.plan.serving(model)?.judge.evaluation.tolerance));
+            facts.find_scarce(|model| config.plan.serving(model));
             facts.find_coverage_min(|model| Some(config.plan.serving(model)?.judge.coverage_min));
             all.push(facts);
         }

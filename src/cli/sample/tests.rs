@@ -36,26 +36,75 @@ fn a_tolerance_above_the_rate_of_the_rarer_outcome_is_named_with_both() {
     assert!(lines.iter().any(|line| line.contains(warned)), "{lines:?}");
 }
 
-#[test]
-fn half_of_the_rows_being_rejected_is_a_problem_with_both_numbers() {
-    let topic = |events| TopicFacts {
+/// What is said of a topic of 5000 rows of which so many are rejected, for these reasons.
+fn rejecting(reasons: &[(&'static str, u64)]) -> Words {
+    let rejected: u64 = reasons.iter().map(|(_, rows)| rows).sum();
+    let first =
+        |(reason, rows): &(&'static str, u64)| (*reason, (*rows, format!("first {reason}")));
+    let topic = TopicFacts {
         name: "t".to_owned(),
-        records: events + 2600,
-        events,
-        rejected: [("bad", (2600, "t/0 offset 3".to_owned()))].into(),
+        records: 5000,
+        events: 5000 - rejected,
+        rejected: reasons.iter().map(first).collect(),
         ..TopicFacts::default()
     };
-    let problems = |events| {
+    describe(&SourceFacts {
+        name: "s".to_owned(),
+        topics: vec![topic],
+        ..SourceFacts::default()
+    })
+}
+
+#[test]
+fn a_twentieth_of_the_rows_being_rejected_is_a_problem_and_a_hundredth_a_warning() {
+    let warned = |words: &Words, said: &str| words.lines.iter().any(|line| line == said);
+    let any = |words: &Words| words.lines.iter().any(|line| line.contains("warning"));
+    let few = rejecting(&[("malformed", 50)]);
+    assert!(few.problems.is_empty() && !any(&few));
+    let some = rejecting(&[("malformed", 200), ("bad_time", 50)]);
+    let said = "250 of 5000 rows of topic t are rejected; first malformed";
+    assert!(some.problems.is_empty());
+    assert!(warned(&some, &format!("  warning: {said}")), "{some:?}");
+    let many = rejecting(&[("malformed", 1500), ("bad_time", 100)]);
+    let said = "source s: 1600 of 5000 rows of topic t are rejected; first malformed";
+    assert_eq!(many.problems, [said]);
+    assert!(!any(&many));
+    // Records of other models are left out, unless they are most.
+    let others = rejecting(&[("unknown_model", 2400), ("malformed", 50)]);
+    assert!(others.problems.is_empty() && !any(&others), "{others:?}");
+    let said = "source s: 2600 of 5000 rows of topic t are rejected; first unknown_model";
+    assert_eq!(rejecting(&[("unknown_model", 2600)]).problems, [said]);
+}
+
+#[test]
+fn a_model_whose_windows_never_hold_enough_is_named_with_a_window_that_does() {
+    let warning = |per_day: f64, rare_mean: f64| {
         let facts = SourceFacts {
-            name: "s".to_owned(),
-            topics: vec![topic(events)],
+            scarce: vec![Scarce {
+                model: "m".to_owned(),
+                per_day,
+                window: "24h".to_owned(),
+                held: per_day,
+                min_events: 500,
+                rare_mean,
+            }],
             ..SourceFacts::default()
         };
-        describe(&facts).problems
+        describe(&facts).lines.pop().expect("a warning")
     };
-    assert!(problems(2601).is_empty());
-    let said = "source s: 2600 of 5000 rows of topic t are rejected; t/0 offset 3";
-    assert_eq!(problems(2400), [said]);
+    let said = "  warning: model m has about 40 events a day: its longest window, 24h, holds about 40 of the 500 events \
+                that a verdict needs (`min_events`); write `windows = [\"30d\"]` or `windows = [{ last = 500 }]` in \
+                [[model]]";
+    assert_eq!(warning(40.0, 0.3), said);
+    let said = "  warning: model m has about 4000 events a day: its longest window, 24h, holds about 4.0 of the 10 of \
+                its rarer outcome that most verdicts need, by a mean score of 1.0e-3; write `windows = [\"7d\"]` or \
+                `windows = [{ last = 10000 }]` in [[model]]";
+    assert_eq!(warning(4000.0, 0.001), said);
+    let said = warning(1.0, 0.3);
+    assert!(
+        said.contains("write `windows = [{ last = 500 }]`"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -143,24 +192,9 @@ fn outcomes_that_all_say_what_a_missing_one_says_are_taken_for_inverted() {
 
 #[test]
 fn one_of_a_hundred_scores_above_1_is_a_problem() {
-    let problems = |rows| {
-        let rejected = [("score_out_of_range", (rows, "t/0 offset 3".to_owned()))];
-        let topic = TopicFacts {
-            name: "t".to_owned(),
-            records: 5000,
-            events: 5000 - rows,
-            rejected: rejected.into(),
-            ..TopicFacts::default()
-        };
-        let facts = SourceFacts {
-            name: "s".to_owned(),
-            topics: vec![topic],
-            ..SourceFacts::default()
-        };
-        describe(&facts).problems
-    };
+    let problems = |rows| rejecting(&[("score_out_of_range", rows)]).problems;
     assert!(problems(50).is_empty());
     let said = "source s: 158 of 5000 rows of topic t are rejected as score_out_of_range, and the others may be wrong \
-                too; t/0 offset 3";
+                too; first score_out_of_range";
     assert_eq!(problems(158), [said]);
 }
