@@ -23,7 +23,6 @@ use crate::stats::kernel::binned_tests::BinnedTests;
 use crate::stats::kernel::{self, Options as KernelOptions, Vectors};
 use crate::stats::multiclass::{self, Events};
 use crate::stats::sums::Sums;
-use crate::stats::tolerance::Conclusion;
 use crate::stats::view::View;
 use crate::stats::weight::{Weight, WeightError};
 use crate::stats::weighted::WeightedEvent;
@@ -98,11 +97,19 @@ fn run_sample(args: &Args) -> Result<Exit, Failure> {
 fn check_sample(args: &Args, sample: &FileSample) -> Result<(), Failure> {
     let intervals = args.compare_intervals > 0;
     let maps = args.recalibration.recalibrate.is_some();
+    let verdict = args.fail_unless_calibrated;
     let why = match sample {
         FileSample::Clustered(_) if intervals || maps => {
             "--compare-intervals and --recalibrate take events as independent: drop the option or the column cluster"
         }
         FileSample::Scores(..) | FileSample::Clustered(_) => return Ok(()),
+        FileSample::Vectors(..)
+        | FileSample::WeightedVectors(_)
+        | FileSample::WeightedKernel(..)
+            if verdict =>
+        {
+            "--fail-unless-calibrated needs the verdict on single scores: use a view such as top_label or class:0"
+        }
         _ if intervals => {
             "--compare-intervals resamples single scores of equal weight: use a view such as top_label or class:0, \
              and drop the column weight"
@@ -260,7 +267,7 @@ fn report_scores(
         view + &recalibrated + &text::render(&e) + &distances + &compared + &others
     };
     print(&text);
-    Ok(args.exit(miscalibrated(&e)))
+    Ok(args.exit_after(e.tolerance.conclusion))
 }
 
 /// Recalibrates the scores if `--recalibrate` is given.
@@ -360,9 +367,4 @@ fn print_vectors(args: &Args, binned: Option<&BinnedTests>, mut json: Value, mut
         true => print(&format!("{json:#}\n")),
         false => print(&text),
     }
-}
-
-/// Whether calibration is rejected and the error exceeds the tolerance.
-fn miscalibrated(e: &Evaluation) -> bool {
-    e.tolerance.conclusion == Conclusion::Miscalibrated
 }

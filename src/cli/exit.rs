@@ -19,9 +19,9 @@ pub enum Exit {
     /// Success, with the expected verdicts.
     Ok = 0,
     /// The answer is "no": a verdict of `demo` is not the truth, `evaluate
-    /// --fail-on-miscalibrated` finds the sample miscalibrated, `reproduce --fail-on-difference`
-    /// finds another number, `explain` another result, or there is no alert or window of the given
-    /// name.
+    /// --fail-on-miscalibrated` finds the sample miscalibrated, `evaluate --fail-unless-calibrated`
+    /// does not find it calibrated, `reproduce --fail-on-difference` finds another number, `explain`
+    /// another result, or there is no alert or window of the given name.
     Verdict = 1,
     /// The command line is invalid.
     Usage = 64,
@@ -139,6 +139,7 @@ Exit codes:
    0  success, with the expected verdicts
    1  the answer is no (demo: a verdict differs from the truth;
       evaluate --fail-on-miscalibrated: miscalibrated;
+      evaluate --fail-unless-calibrated: miscalibrated or undecided;
       reproduce --fail-on-difference: a number differs;
       explain: NOT equal; alert, top --once: there is nothing of that name)
   64  the command line is invalid

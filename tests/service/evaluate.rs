@@ -83,6 +83,37 @@ fn every_view_of_a_file_of_vectors_finds_what_is_wrong_and_nothing_else() {
 }
 
 #[test]
+fn a_gate_passes_on_evidence_alone() {
+    let scores = |n: usize, truth: fn(f64) -> f64| {
+        let mut rng = Rng::new(7);
+        let mut text = String::from("score,label\n");
+        for _ in 0..n {
+            let z = rng.uniform();
+            text += &format!("{z},{}\n", u8::from(rng.uniform() < truth(z)));
+        }
+        file("gate.csv", text.as_bytes())
+    };
+    let code = |path: &Path, args: &[&str]| evaluate(path, args).status.code();
+    let gate = ["--tolerance", "0.1", "--fail-unless-calibrated"];
+    for n in [1, 12, 40] {
+        let few = scores(n, |z| z);
+        assert_eq!(code(&few, &gate), Some(1), "{n}");
+        assert_eq!(code(&few, &["--fail-on-miscalibrated"]), Some(0), "{n}");
+    }
+    assert_eq!(code(&scores(20_000, |z| z), &gate), Some(0));
+    let wrong = scores(20_000, |z| z * z * z);
+    assert_eq!(code(&wrong, &gate), Some(1));
+    // What gives no such verdict cannot pass.
+    let several = vectors(200, 0.0);
+    for view in ["kernel", "full", "classes"] {
+        let args = ["--view", view, "--fail-unless-calibrated"];
+        assert_eq!(code(&several, &args), Some(64), "{view}");
+    }
+    let args = ["--test", "consistency", "--fail-unless-calibrated"];
+    assert_eq!(code(&wrong, &args), Some(64));
+}
+
+#[test]
 fn the_papers_other_tests_answer_for_scores_and_for_all_classes() {
     let (good, bad) = (vectors(2000, 0.0), vectors(3000, 0.6));
     let run = |path: &Path, view: &str, test: &str| -> Value {

@@ -9,8 +9,8 @@ use crate::cli::exit::{self, Exit};
 use crate::cli::recalibrate;
 use crate::decode::columns::{Columns, class_column};
 use crate::stats::evaluation::{
-    Critical, DecideBy, DiscreteMode, Extent, NullReach, Options, Sampling, Sharing, TCalOptions,
-    Tolerance,
+    Conclusion, Critical, DecideBy, DiscreteMode, Extent, NullReach, Options, Sampling, Sharing,
+    TCalOptions, Tolerance,
 };
 use crate::stats::multiclass::VectorView;
 use crate::stats::offline as tests;
@@ -24,7 +24,7 @@ Examples:
   trueline evaluate --classes cat=p_cat,dog=p_dog --label truth pets.csv
   trueline evaluate --score payload.score --label clicked --as-window clicks.parquet
   trueline evaluate --json --method paper --interval-cells 50 scores.csv.gz
-  trueline evaluate --tolerance 0.02 --fail-on-miscalibrated holdout.csv && deploy
+  trueline evaluate --tolerance 0.02 --fail-unless-calibrated holdout.csv && deploy
   trueline evaluate --view kernel classes.csv
   trueline evaluate --view kernel --estimators --estimator-resamples 1000 classes.csv
   trueline evaluate --compare-intervals 500 scores.csv
@@ -39,9 +39,11 @@ columns are called otherwise. Both may have the column weight (an importance wei
 file of one class may instead have the column cluster (the user, session or household of the
 event): tests and interval then hold whatever the dependence within clusters.
 
-With --fail-on-miscalibrated the exit code is 1 if calibration is rejected and the error is shown
-to exceed the tolerance; for several classes at once, and with --test, if calibration is rejected.
-An undecided sample of single scores ends with 0.";
+With --fail-unless-calibrated the exit code is 1 unless the error is shown to be within the
+tolerance: a sample that is miscalibrated fails, and one that is undecided, as where events are too
+few. With --fail-on-miscalibrated it is 1 if calibration is rejected and the error is shown to
+exceed the tolerance; for several classes at once, and with --test, if calibration is rejected. An
+undecided sample of single scores then ends with 0.";
 
 /// Replicates of the paper's procedure, as in its authors' program.
 const PAPER_REPLICATES: u32 = 3000;
@@ -261,6 +263,10 @@ pub struct Args {
     /// classes at once, and with --test, if calibration is rejected
     #[arg(long)]
     pub fail_on_miscalibrated: bool,
+    /// Exit with code 1 unless the error is shown to be within the tolerance, so also if the sample
+    /// is undecided; for single scores
+    #[arg(long, conflicts_with = "test")]
+    pub fail_unless_calibrated: bool,
     /// Write one self-contained HTML page with diagrams, tables and the map that would recalibrate
     #[arg(long, value_name = "FILE", conflicts_with = "test")]
     pub report: Option<PathBuf>,
@@ -393,12 +399,20 @@ impl Args {
         self.as_window || self.axis == AxisOption::Logit
     }
 
-    /// The exit code after a verdict.
-    pub(super) fn exit(&self, miscalibrated: bool) -> Exit {
-        if self.fail_on_miscalibrated && miscalibrated {
+    /// The exit code after a test.
+    pub(super) fn exit(&self, rejected: bool) -> Exit {
+        if self.fail_on_miscalibrated && rejected {
             Exit::Verdict
         } else {
             Exit::Ok
+        }
+    }
+
+    /// The exit code after a verdict on single scores.
+    pub(super) fn exit_after(&self, conclusion: Conclusion) -> Exit {
+        match self.fail_unless_calibrated && conclusion != Conclusion::Calibrated {
+            true => Exit::Verdict,
+            false => self.exit(conclusion == Conclusion::Miscalibrated),
         }
     }
 
