@@ -159,7 +159,8 @@ fn numbers(out: &mut String, e: &Evaluation) -> std::fmt::Result {
     let worst = e.mce.map_or(String::new(), |m| {
         format!(", largest {:.5} in a cell of {}", m.value, m.n)
     });
-    row("ℓ1-ECE", format!("{:.5}{worst}", e.ece_l1))?;
+    let name = format!("ℓ1-ECE, {} cells", e.ece_l1_cells);
+    row(&name, format!("{:.5}{worst}", e.ece_l1))?;
     row("mean residual", large(e))?;
     let b = &e.brier;
     row(
@@ -356,6 +357,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("combined test         p = –\n"), "{text}");
+        assert!(text.contains("\nℓ1-ECE, 16 cells"), "{text}");
         assert!(!text.contains("80 % power") && !text.contains("rejects"));
     }
 
@@ -368,5 +370,6 @@ mod tests {
         let text = text.unwrap_or_default();
         assert!(text.starts_with("calibration rejected"), "{text}");
         assert!(text.contains(" !\n") && text.contains("rejects"), "{text}");
+        assert!(text.contains("\nℓ1-ECE, 15 cells"), "{text}");
     }
 }

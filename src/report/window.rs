@@ -158,7 +158,8 @@ fn figures(e: &Evaluation, body: &mut String) {
     let detectable = e.detectable_ece_l2.map_or("–".into(), number);
     row("ECE ℓ2 of a detectable change of odds", detectable);
     row("ECE ℓ2 tolerated", number(e.tolerance.tolerance));
-    row("ECE ℓ1, plug-in", number(e.ece_l1));
+    let its = format!("ECE ℓ1, plug-in, {} cells", e.ece_l1_cells);
+    row(&its, number(e.ece_l1));
     let decides = known(e.deciding_p_value(), e.bounded);
     row("p-value of the decision", decides);
     row("T-Cal p-value", known(e.tcal.tested(), false));

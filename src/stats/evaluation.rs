@@ -339,6 +339,7 @@ impl Sample<'_> {
             event_rate: t.y / n,
             tolerance,
             ece_l1: classical::ece_l1(self.ece, n),
+            ece_l1_cells: self.ece.cells,
             mce: classical::mce(self.ece),
             brier: classical::brier(t, diagram),
             log_loss: t.loss / n,

@@ -48,6 +48,8 @@ pub struct Evaluation {
     pub tolerance: Comparison,
     /// ℓ1-ECE: over 15 equal cells offline, over the nearest dyadic level (16) live.
     pub ece_l1: f64,
+    /// Its number of cells.
+    pub ece_l1_cells: u64,
     /// Largest |mean residual| of a cell, over the cells of `ece_l1` with enough events.
     pub mce: Option<Mce>,
     /// Brier score and its decomposition.
