@@ -187,8 +187,8 @@ impl Reason {
             }
             Reason::BadOutcome => "the outcome is neither 0 or 1 nor a class; see `fields.outcome`",
             Reason::WrongShape => {
-                "a view of this model needs a vector of probabilities, or one score; `binary` in `views` is for \
-                 scores and two classes: of more, list the `classes` in the [[model]], see `views` and `fields`"
+                "the record has a vector and the model no `classes`, or the record has one score and a view needs a \
+                 vector; list `classes` in the [[model]], or correct `views`"
             }
             Reason::EmptyKey => "the model's name or the message key is empty; fill it in",
             Reason::TooLarge => "model, version or segment are longer than 512 bytes; shorten them",

@@ -105,11 +105,20 @@ impl<'c> Labels<'c> {
         if let Some(class) = named.and_then(|class| u32::try_from(class).ok()) {
             return Ok(class);
         }
+        let how = match names.is_empty() {
+            true => {
+                let list = &self.columns.score;
+                format!(
+                    "name the classes, of columns with --classes cat=p0,dog=p1 and of a list with \
+                     --classes cat={list}.0,dog={list}.1 in place of --score"
+                )
+            }
+            false => "its name as --classes gives it".to_owned(),
+        };
         match index(text) {
             Some(class) if (class as usize) < classes && !self.numbers_are_names => Ok(class),
             _ => Err(format!(
-                "label '{}' is no class; write the index of the class that happened, 0 to {}, or its name as \
-                 --classes gives it",
+                "label '{}' is no class; write the index of the class that happened, 0 to {}, or {how}",
                 shorten(text),
                 classes - 1
             )),
@@ -243,6 +252,22 @@ mod tests {
         assert_eq!(labels.class("-1.0", 2), Ok(0));
         assert_eq!(labels.class("1.0", 2), Ok(1));
         assert!(labels.class("0", 2).is_err());
+    }
+
+    #[test]
+    fn a_label_of_a_list_of_probabilities_is_told_how_to_name_its_classes() {
+        let mut columns = Columns {
+            score: "probs".to_owned(),
+            ..Columns::default()
+        };
+        let why = Labels::new(&columns).class("dog", 2).unwrap_err();
+        assert!(
+            why.ends_with("--classes cat=probs.0,dog=probs.1 in place of --score"),
+            "{why}"
+        );
+        columns.classes = vec![class_column("cat=p0"), class_column("dog=p1")];
+        let why = Labels::new(&columns).class("cow", 2).unwrap_err();
+        assert!(why.ends_with("or its name as --classes gives it"), "{why}");
     }
 
     #[test]

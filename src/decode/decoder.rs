@@ -95,9 +95,11 @@ impl Decoder {
         let Buffers { segment, vector } = &mut self.buffers;
         let values = self.fields.slots(bytes);
         let known = (matched.same, self.fields.layouts.remembered());
-        let names = self.shape.names_beside(known, &values, segment)?;
+        let names = self.shape.names_beside(known, &values, segment);
+        let names = names.map_err(|why| why.explained(bytes))?;
         self.shape
             .event_named(names, values, vector, (key, timestamp_ms), content)
+            .map_err(|why| why.explained(bytes))
     }
 
     #[cold]
@@ -146,7 +148,8 @@ impl OutcomeDecoder {
     ) -> Result<OutcomeRecord<'a>, Rejection> {
         let (_, bytes) = self.fields.find(payload)?;
         let values = self.fields.slots(bytes);
-        self.shape.outcome_record(values, key, timestamp_ms)
+        let outcome = self.shape.outcome_record(values, key, timestamp_ms);
+        outcome.map_err(|why| why.explained(bytes))
     }
 
     /// One outcome of the opened record. An error rejects only this outcome.

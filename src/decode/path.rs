@@ -155,7 +155,7 @@ fn clash(path: &str) -> DecodeOptionsError {
 }
 
 /// Splits at dots; `\.` is a dot within a key.
-fn split(path: &str) -> Result<Vec<String>, DecodeOptionsError> {
+pub(super) fn split(path: &str) -> Result<Vec<String>, DecodeOptionsError> {
     let mut keys = vec![String::new()];
     let mut chars = path.chars();
     while let Some(c) = chars.next() {

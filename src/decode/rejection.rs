@@ -3,6 +3,7 @@
 //! The text is built only for a rejected record and contains at most [`SHOWN_CHARS`] characters of
 //! it, so that a record of megabytes does not become a log line of megabytes.
 
+use super::path::split;
 use super::value::{Fault, What};
 use crate::collect::Reason;
 
@@ -31,6 +32,22 @@ impl Rejection {
             Reason::MissingField,
             format!("field `{field}` is missing; every record must carry {what}"),
         )
+    }
+
+    /// The same, but of a field that is missing because a text stands where the JSON record has to
+    /// have an object.
+    #[cold]
+    pub(super) fn explained(self, record: &[u8]) -> Rejection {
+        match text_above(&self, record) {
+            Some((field, text)) => Rejection::new(
+                self.reason,
+                format!(
+                    "field `{field}` is missing, because `{text}` is a text and not an object; write its JSON without \
+                     quotes around it"
+                ),
+            ),
+            None => self,
+        }
     }
 
     #[cold]
@@ -77,6 +94,35 @@ impl Rejection {
             Reason::Malformed,
             format!("byte {at}: not UTF-8; a record must be one JSON object, not a binary format"),
         )
+    }
+}
+
+/// The missing field of a rejection, and the path above it that has a text in the record.
+fn text_above(rejection: &Rejection, record: &[u8]) -> Option<(String, String)> {
+    let named = rejection.detail.strip_prefix("field `")?;
+    let (field, _) = named.split_once("` is missing")?;
+    let record: serde_json::Value = serde_json::from_slice(record).ok()?;
+    let keys = split(field).ok()?;
+    let mut value = &record;
+    for (i, key) in keys.iter().enumerate() {
+        value = value.get(key)?;
+        if value.is_string() {
+            return Some((field.to_owned(), keys[..=i].join(".")));
+        }
+    }
+    None
+}
+
+/// What to do about a number outside 0 to 1.
+pub(super) fn outside(z: f64) -> &'static str {
+    // So far a 32-bit float may be off.
+    let rounding = f64::from(f32::EPSILON);
+    if z > 1.0 && z <= 1.0 + rounding {
+        "this is rounding beyond 1, as of 32-bit floats: limit scores to 1 before you write them"
+    } else if z < 0.0 && z >= -rounding {
+        "this is rounding below 0, as of 32-bit floats: limit scores to 0 before you write them"
+    } else {
+        "a probability lies between 0 and 1: are these percentages or log-odds?"
     }
 }
 

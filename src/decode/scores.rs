@@ -7,7 +7,7 @@
 
 use super::columns::{Columns, Labels};
 use super::number;
-use super::rejection::shorten;
+use super::rejection::{outside, shorten};
 use super::rows::Rows;
 use super::scores_error::{ScoresError, empty};
 use crate::stats::clusters::Bucket;
@@ -211,8 +211,9 @@ pub(super) fn parse_score(text: &str) -> Result<f64, String> {
     }
     if !(0.0..=1.0).contains(&z) {
         return Err(format!(
-            "score {} is outside [0, 1]; give probabilities, not percentages or log-odds",
-            shown()
+            "score {} is outside [0, 1]; {}",
+            shown(),
+            outside(z)
         ));
     }
     Ok(z + 0.0)

@@ -250,7 +250,7 @@ fn each_mistake_in_the_file_gets_one_message_with_place_cause_and_remedy() {
 }
 
 /// Fields of the source, the record, and words of place, cause and remedy.
-const IN_THE_RECORDS: [(&str, &str, [&str; 3]); 23] = [
+const IN_THE_RECORDS: [(&str, &str, [&str; 3]); 26] = [
     (
         "",
         r#"{"at":"2025-11-23T08:00:00Z","p":0.2,"y":1"#,
@@ -290,6 +290,21 @@ const IN_THE_RECORDS: [(&str, &str, [&str; 3]); 23] = [
         "",
         r#"{"at":"2025-11-23T08:00:00Z","p":-0.1,"y":1}"#,
         ["`p`", "is -0.1", "between 0 and 1"],
+    ),
+    (
+        "",
+        r#"{"at":"2025-11-23T08:00:00Z","p":1.0000001,"y":1}"#,
+        ["`p`", "is 1.0000001", "rounding beyond 1"],
+    ),
+    (
+        "",
+        r#"{"at":"2025-11-23T08:00:00Z","p":-1e-8,"y":1}"#,
+        ["`p`", "is -1e-8", "rounding below 0"],
+    ),
+    (
+        "",
+        r#"{"at":"2025-11-23T08:00:00Z","p":1.0000002,"y":1}"#,
+        ["`p`", "is 1.0000002", "percentages or log-odds?"],
     ),
     (
         "",

@@ -364,6 +364,23 @@ fn classes_against_the_rest_are_called_by_their_names() {
 }
 
 #[test]
+fn a_list_of_probabilities_with_names_as_labels_is_led_to_its_classes() {
+    let rows = [
+        r#"{"probs":[0.8,0.2],"label":"cat"}"#,
+        r#"{"probs":[0.3,0.7],"label":"dog"}"#,
+    ];
+    let form = "--classes cat=probs.0,dog=probs.1";
+    let (code, said) = of_lines("list.jsonl", &rows, &["--score", "probs"]);
+    assert!(code == Some(65) && said.contains(form), "{code:?} {said}");
+    let both = ["--score", "probs", "--classes", "cat,dog"];
+    let (code, said) = of_lines("list.jsonl", &rows, &both);
+    assert!(code == Some(64) && said.contains(form), "{code:?} {said}");
+    let named = form.split(' ').collect::<Vec<_>>();
+    let (code, said) = of_lines("list.jsonl", &rows, &named);
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
 fn a_label_is_the_name_of_a_class_before_it_is_a_column() {
     let rows = ["1,2,label", "0.9,0.1,1", "0.1,0.9,2"];
     let args = ["--classes", "1=2,2=1", "--view", "top_label", "--json"];

@@ -283,8 +283,9 @@ pub struct Args {
 pub struct ColumnArgs {
     /// Column of the score; of JSON lines and of columns with structs also a path such as
     /// prediction.score; a column of lists has the probabilities of all classes
-    #[arg(long, value_name = "COLUMN", default_value = "score")]
-    score: String,
+    /// [default: score]
+    #[arg(long, value_name = "COLUMN")]
+    score: Option<String>,
     /// Column of the outcome
     #[arg(long, value_name = "COLUMN", default_value = "label")]
     label: String,
@@ -296,12 +297,7 @@ pub struct ColumnArgs {
     cluster: Option<String>,
     /// Columns of the probabilities of all classes, as `column` or `class=column`; the label is
     /// then the class or its index [default: p0,p1,…]
-    #[arg(
-        long,
-        value_name = "CLASS=COLUMN",
-        value_delimiter = ',',
-        conflicts_with = "score"
-    )]
+    #[arg(long, value_name = "CLASS=COLUMN", value_delimiter = ',')]
     classes: Vec<String>,
     /// The label that counts as positive, beside one other [default: 1 or true]
     #[arg(long, value_name = "LABEL")]
@@ -311,7 +307,7 @@ pub struct ColumnArgs {
 impl ColumnArgs {
     pub(super) fn names(&self) -> Columns {
         Columns {
-            score: self.score.clone(),
+            score: self.score().to_owned(),
             label: self.label.clone(),
             weight: self.weight.clone(),
             cluster: self.cluster.clone(),
@@ -320,11 +316,24 @@ impl ColumnArgs {
         }
     }
 
-    /// Errs where one column is to be two things.
+    fn score(&self) -> &str {
+        self.score.as_deref().unwrap_or("score")
+    }
+
+    /// Errs where one column is to be two things, or the scores are named twice.
     pub(super) fn check(&self) -> Result<(), String> {
         let classes: Vec<(String, String)> = self.classes.iter().map(|c| class_column(c)).collect();
+        if let (Some(list), false) = (&self.score, classes.is_empty()) {
+            let items = classes.iter().enumerate();
+            let items = items.map(|(i, (class, _))| format!("{class}={list}.{i}"));
+            let items: Vec<String> = items.collect();
+            return Err(format!(
+                "--score and --classes both name probabilities: use one of them; of a list, --classes {}",
+                items.join(",")
+            ));
+        }
         let mut named: Vec<(&str, &str)> = match classes.is_empty() {
-            true => vec![("--score", &self.score)],
+            true => vec![("--score", self.score())],
             false => classes
                 .iter()
                 .map(|(_, c)| ("--classes", c.as_str()))

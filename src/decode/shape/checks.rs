@@ -1,7 +1,7 @@
 //! The checks of a prediction, an outcome and a weight.
 
 use super::super::classes::{index, integer, of_cell};
-use super::super::rejection::{Rejection, shorten};
+use super::super::rejection::{Rejection, outside, shorten};
 use super::super::scan::{Scanner, unescape};
 use super::super::value::{Kind, Value};
 use super::{Checked, Shape};
@@ -60,10 +60,7 @@ impl Shape {
             return Ok(z);
         }
         let (reason, remedy) = match z.is_finite() {
-            true => (
-                Reason::ScoreOutOfRange,
-                "a probability lies between 0 and 1: are these percentages or log-odds?",
-            ),
+            true => (Reason::ScoreOutOfRange, outside(z)),
             false => (
                 Reason::ScoreNotFinite,
                 "a probability is a finite number between 0 and 1",

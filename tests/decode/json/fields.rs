@@ -27,6 +27,25 @@ fn a_good_record_becomes_the_event_that_it_says() {
 }
 
 #[test]
+fn an_object_that_is_written_as_a_text_is_named() {
+    let o = DecodeOptions {
+        prediction: PredictionField::Score("body.payload.score".into()),
+        ..flat()
+    };
+    let record = |payload: &str| {
+        format!(r#"{{"model":"m","time_ms":{NOW},"outcome":1,"body":{{"payload":{payload}}}}}"#)
+    };
+    let said = [
+        "field `body.payload.score` is missing",
+        "`body.payload` is a text and not an object",
+    ];
+    let text = record(r#""{\"score\":0.5}""#);
+    check(&o, &text, Reason::MissingField, &said);
+    let plain = reject(&o, &record(r#"{"other":0.5}"#));
+    assert!(!plain.detail.contains("a text"), "{}", plain.detail);
+}
+
+#[test]
 fn a_segment_without_a_value_is_a_segment() {
     let o = DecodeOptions {
         segments: vec!["meta.country".into(), "tier".into()],
