@@ -417,4 +417,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
+impl Published {
+    /// As if it had begun so much earlier.
+    pub fn grow_older(&mut self, by: Duration) {
+        self.started = self.started.checked_sub(by).expect("a time");
+    }
+}
+
+#[cfg(test)]
 mod tests;

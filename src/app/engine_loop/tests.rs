@@ -162,7 +162,7 @@ fn a_backlog_of_which_a_third_is_rejected_is_not_well_though_it_is_read_at_once(
         assert!(begun.elapsed() < Duration::from_secs(60), "{read} are read");
     }
     engine.publish_facts();
-    let concerns = engine.published.concerns(clock::now_ms());
+    let concerns = engine.published.concerns();
     let rejected = concerns.iter().find(|c| c.source == "scores");
     let rejected = rejected.expect("a concern");
     assert_eq!(rejected.words, "33 % of the records are rejected");

@@ -6,7 +6,6 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use crate::app::clock;
 use crate::app::cluster::topology::Topology;
 use crate::collect::Counters;
 use crate::collect::join::{JoinPlan, WrongPartition};
@@ -69,7 +68,7 @@ impl<'e> Lookup<'e> {
 
 /// Numbers of the sources of predictions whose outcomes have stopped.
 fn stopped(published: &Published) -> Vec<u16> {
-    let mut concerns = published.concerns(clock::now_ms());
+    let mut concerns = published.concerns();
     concerns.retain(|c| c.rule == "TruelineOutcomesStopped");
     let facts = published.facts();
     // They are published in the order of their numbers.
@@ -125,6 +124,7 @@ mod tests {
     use crate::collect::SourceCounters;
     use crate::collect::join::{Missing, Repeated};
     use crate::telemetry::facts::SourceFacts;
+    use std::time::Duration;
 
     fn join(predictions: u16, outcomes: u16, model: Option<&str>) -> JoinPlan {
         JoinPlan {
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_source_whose_outcomes_stop_is_known_by_its_number() {
-        let published = Published::default();
+        let mut published = Published::default();
         let source = |name: &str, matched, implied| SourceFacts {
             name: name.to_owned(),
             outcomes: (name == "clicks").then(|| "labels".to_owned()),
@@ -207,16 +207,18 @@ mod tests {
             },
             ..SourceFacts::default()
         };
-        let publish = |matched, implied| {
+        let publish = |published: &Published, matched, implied| {
             let all = ["other", "clicks", "labels"].map(|n| source(n, matched, implied));
             published.update(|facts| facts.sources = all.into());
         };
-        for (minutes_ago, matched) in [(20, 0), (15, 500), (11, 500)] {
-            publish(matched, 0);
-            published.observe_counts(clock::now_ms() - minutes_ago * 60_000);
+        for (minutes_later, matched) in [(0, 0), (5, 500), (4, 500)] {
+            published.grow_older(Duration::from_secs(60 * minutes_later));
+            publish(&published, matched, 0);
+            published.observe_counts();
         }
+        published.grow_older(Duration::from_secs(11 * 60));
         assert_eq!(stopped(&published), [0; 0]);
-        publish(500, 100);
+        publish(&published, 500, 100);
         assert_eq!(stopped(&published), [1]);
     }
 

@@ -42,8 +42,7 @@ fn a_source_whose_brokers_do_not_answer_is_of_concern_until_they_do() {
 fn what_was_rejected_counts_for_minutes_of_the_time_since_the_start() {
     let mut published = Published::default();
     let mut rules_after = |minutes: u64, records: u64, rejected: u64| {
-        let later = Duration::from_secs(60 * minutes);
-        published.started = published.started.checked_sub(later).expect("a time");
+        published.grow_older(Duration::from_secs(60 * minutes));
         let mut source = SourceFacts::default();
         source.counters.records = records;
         source.counters.rejected[0] = rejected;

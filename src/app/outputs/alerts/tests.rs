@@ -302,7 +302,8 @@ fn an_alert_that_is_none_any_more_after_a_reload_ends_at_once() {
 fn an_alert_that_a_reload_ended_is_sent_again_when_the_next_one_brings_it_back() {
     let folder = TempDir::with_prefix("trueline-alerts-").expect("a folder");
     let mut engine = engine([Some(Page), None]);
-    let mut alerts = start(&folder, &engine, &Arc::new(Published::default()));
+    let published = Arc::new(Published::default());
+    let mut alerts = start(&folder, &engine, &published);
     let alert = GroupBy::default().group_of(&id("1")).fingerprint();
     let mut since = Vec::new();
     // Nothing is judged meanwhile.
@@ -311,7 +312,8 @@ fn an_alert_that_a_reload_ended_is_sent_again_when_the_next_one_brings_it_back()
         options.group_by.version = by_version;
         alerts.reload(&options, &engine).expect("it reloads");
         for _ in 0..2 {
-            alerts.compare(&engine, &Lookup::of(&engine), (clock::now_ms(), true));
+            let lookup = Lookup::of(&engine, &published);
+            alerts.compare(&engine, &lookup, (clock::now_ms(), true));
         }
         since.extend(alerts.notifier.firing_since(&alert));
     }
