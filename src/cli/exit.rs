@@ -19,9 +19,10 @@ pub enum Exit {
     /// Success, with the expected verdicts.
     Ok = 0,
     /// The answer is "no": a verdict of `demo` is not the truth, `evaluate
-    /// --fail-on-miscalibrated` finds the sample miscalibrated, `evaluate --fail-unless-calibrated`
-    /// does not find it calibrated, `reproduce --fail-on-difference` finds another number, `explain`
-    /// another result, or there is no alert or window of the given name.
+    /// --fail-on-miscalibrated` finds the sample miscalibrated, `evaluate
+    /// --fail-unless-calibrated` does not find it calibrated, `reproduce --fail-on-difference`
+    /// finds another number, `explain` another result, or there is no alert or window of the given
+    /// name.
     Verdict = 1,
     /// The command line is invalid.
     Usage = 64,

@@ -270,8 +270,8 @@ impl AlertJournal {
     }
 }
 
-/// Gives a damaged file a second name that no file has. Where the file system has no links, it loses
-/// its own.
+/// Gives a damaged file a second name that no file has. Where the file system has no links, it
+/// loses its own.
 fn keep_refused(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()?;
     let further = (2u32..).map(|nth| format!("{JOURNAL}-{nth}{REFUSED}"));

@@ -79,8 +79,8 @@ pub fn interval(events: &Events, slices: u32, confidence: f64) -> Option<VectorI
 }
 
 /// The interval of one level with events, [guarded](Estimate::guarded) in cells of few outcomes and
-/// with the upper end of √T where 0 is not in it; `zero` is the p-value of the unbiased estimate with these moments; without one 0 stays in
-/// the interval.
+/// with the upper end of √T where 0 is not in it. `zero` is the p-value of the unbiased estimate
+/// with these moments; without one 0 stays in the interval.
 pub(super) fn guarded(
     level: &VectorLevel,
     confidence: f64,
