@@ -19,7 +19,7 @@ fn a_hundred_changes_of_alerts_are_recomputed_from_their_records_to_the_bit() {
     let mut engine = Engine::new(fleet());
     let mut changes = Vec::new();
     let mut rng = Rng::new(20_261_121);
-    for i in 0..120_000_i64 {
+    for i in 0..180_000_i64 {
         let model = format!("m{}", i % 5);
         let bad = (i / 6_000) % 2 == 1;
         let z = rng.uniform();
@@ -46,7 +46,7 @@ fn a_hundred_changes_of_alerts_are_recomputed_from_their_records_to_the_bit() {
     // Data stop, and nothing can be said any more.
     changes.extend(engine.tick(BEGIN_MS + 10_000_000));
     changes.extend(engine.tick(BEGIN_MS + 20_000_000));
-    let offsets = || vec![("t".to_owned(), 0, 120_000)];
+    let offsets = || vec![("t".to_owned(), 0, 180_000)];
     let of_alerts = changes.iter();
     let of_alerts = of_alerts.filter_map(|c| Record::of(c, "0123456789abcdef", offsets()));
     let records: Vec<Record> = of_alerts.collect();
