@@ -13,8 +13,8 @@ use crate::monitor::{RestoreError, Snapshot};
 use crate::store::{self, FormatError, Loaded};
 use crate::telemetry::Published;
 
-/// What `make` makes of the newest snapshot of which it can, and the file; `None` without any file.
-/// The newer files are logged, counted and kept.
+/// Restores the newest snapshot that `make` accepts; answers the result and the file, or `None`
+/// without any file. Newer files that it refuses are logged, counted and kept.
 pub fn newest_usable<T>(
     dir: &StateDir,
     published: &Published,

@@ -36,7 +36,7 @@ fn a_tolerance_above_the_rate_of_the_rarer_outcome_is_named_with_both() {
     assert!(lines.iter().any(|line| line.contains(warned)), "{lines:?}");
 }
 
-/// What is said of a topic of 5000 rows of which so many are rejected, for these reasons.
+/// What is said of a topic of 5000 rows if so many are rejected, for these reasons.
 fn rejecting(reasons: &[(&'static str, u64)]) -> Words {
     let rejected: u64 = reasons.iter().map(|(_, rows)| rows).sum();
     let first =
