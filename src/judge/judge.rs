@@ -37,12 +37,13 @@ use super::stream::StreamId;
 use super::verdict::{Numbers, Undecided, Verdict};
 use crate::alert::Alert;
 use crate::stats::axis::Grid;
-use crate::stats::overdispersion::Overdispersion;
+use crate::stats::overdispersion::{Overdispersion, Scales};
 use crate::stats::sequential::Outcome;
 use crate::window::{EmptySums, Ladder, PackError, Packed, Pane, PaneSums, Unlabelled, Windows};
 use std::sync::Arc;
 
 mod alerts;
+mod dispersion;
 mod last_end;
 mod late;
 mod next_end;
@@ -73,6 +74,8 @@ pub struct Judge {
     report: Arc<StreamReport>,
     /// The cells of the model's scores, for the record of an alert.
     grid: Grid,
+    /// How much its outcomes vary, at each scale.
+    scales: Option<Scales>,
     /// Watches a stream of scores.
     detector: Option<Box<Detector>>,
     /// Whether the report says what the detector would say now.
@@ -135,6 +138,7 @@ impl Judge {
             unseen_late: 0,
             report: Arc::new(StreamReport::blank(id, ladder)),
             grid,
+            scales: None,
             detector: None,
             detector_reported: true,
             evaluations: 0,
@@ -166,17 +170,6 @@ impl Judge {
     /// The report, for a change: those that hold it keep what they have.
     fn edit(&mut self) -> &mut StreamReport {
         Arc::make_mut(&mut self.report)
-    }
-
-    /// Puts into the report how much more its outcomes vary than independent ones.
-    fn measure_dispersion(&mut self) {
-        if !self.windows.take_dispersed() {
-            return;
-        }
-        let overdispersion = self.windows.dispersion().measure();
-        if self.report.overdispersion != overdispersion {
-            self.edit().overdispersion = overdispersion;
-        }
     }
 
     /// Puts into the report what the detector says now; done before reports are read, not at each
@@ -335,7 +328,8 @@ impl Judge {
     ) {
         let begun = self.stopwatch.map(|now| now());
         let settled = self.is_settled(index, stale);
-        let dispersion = self.report.overdispersion;
+        let width_ms = end_ms - self.windows.start_ms(index, end_ms);
+        let dispersion = self.dispersion_within(width_ms);
         let evaluated =
             sealed.and_then(|()| self.evaluate(index, end_ms, (stale, dispersion), options));
         let judged = match evaluated {
@@ -353,7 +347,7 @@ impl Judge {
         self.evaluations += u64::from(evaluated);
         let timed = self.stopwatch.zip(begun);
         let nanos = timed.map(|(now, begun)| now().saturating_sub(begun));
-        self.refit(index, judged.verdict, options);
+        self.refit(index, (judged.verdict, dispersion), options);
         self.publish(
             index,
             end_ms,

@@ -29,8 +29,9 @@
 
 use super::options::JudgeOptions;
 use super::verdict::{Undecided, Verdict};
-use crate::stats::evaluation::Sampling;
+use crate::stats::evaluation::{Options, Sampling};
 use crate::stats::levels::Level;
+use crate::stats::overdispersion::Overdispersion;
 use crate::stats::recalibration::advice::EACH_MIN;
 use crate::stats::recalibration::{Advice, Cut, Fits, Judgement, Map, Point};
 use crate::stats::stored::checked;
@@ -86,6 +87,8 @@ pub struct JudgedWindow {
     pub n: u64,
     /// The verdict on it.
     pub verdict: Verdict,
+    /// How much more its outcomes vary than independent ones.
+    pub overdispersion: Option<Overdispersion>,
 }
 
 impl Recalibration {
@@ -120,8 +123,12 @@ impl Recalibration {
         let points = Point::of_cells(&Level::from_sums(&sums));
         let mut judged = before.and_then(|b| b.judged.clone());
         if let Some(before) = before.filter(|_| waits) {
-            let (cut, wanted) = (Cut::Grid(sums.grid()), &options.evaluation);
-            let found = Judgement::of(&before.fitted.fits, &points, &cut, wanted);
+            let wanted = Options {
+                overdispersion: window.overdispersion,
+                ..options.evaluation.clone()
+            };
+            let cut = Cut::Grid(sums.grid());
+            let found = Judgement::of(&before.fitted.fits, &points, &cut, &wanted);
             // Unless its maps are replaced, a fit waits for enough outcomes.
             let found = found.filter(|j| fits || j.advice != Advice::TooFewToJudge);
             if found.is_none() && !fits {
@@ -204,6 +211,7 @@ mod tests {
             end_ms: start_ms + 60,
             n: 5000,
             verdict,
+            overdispersion: None,
         }
     }
 

@@ -123,8 +123,8 @@ pub struct StreamReport {
     pub last_event_ms: i64,
     /// Event time at which the oldest predictions that wait for outcomes are mature.
     pub due_ms: Option<i64>,
-    /// How much more its outcomes vary than independent ones; `None` while that is not known, and
-    /// of vectors.
+    /// How much more its outcomes vary than independent ones, between stretches of two hours at
+    /// most; `None` while that is not known, and of vectors. Evaluations have that of their window.
     pub overdispersion: Option<Overdispersion>,
     /// What the detector says; `None` where none is asked for, or before its first pane.
     pub detector: Option<Arc<DetectorReport>>,

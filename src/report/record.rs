@@ -22,6 +22,7 @@ use crate::judge::{
 };
 use crate::stats::evaluation::Options;
 use crate::stats::multiclass::sums::Shape;
+use crate::stats::overdispersion::Overdispersion;
 use crate::stats::sequential::Outcome;
 use crate::stats::sums::Sums;
 use crate::window::{Packed, PaneSums, Total, ViewShape, ViewSums, ViewSumsState, hex};
@@ -52,6 +53,9 @@ struct Window {
     /// Sums of a vector view.
     #[serde(default)]
     vector: Option<VectorWindow>,
+    /// How much the outcomes of the stream varied.
+    #[serde(default)]
+    overdispersion: Option<Overdispersion>,
     /// The evaluation as it was reported.
     evaluation: Option<Value>,
 }
@@ -284,6 +288,7 @@ impl Record {
         };
         let mut options = self.options.clone();
         options.tcal.seed = window.seed;
+        options.overdispersion = window.overdispersion;
         let base = self.options.tcal.seed;
         let seed = self.stream.seed(&window.name, window.end_ms, base);
         if window.vector.is_none() {
@@ -371,6 +376,7 @@ fn window(id: &StreamId, w: &WindowReport, sums: Option<&PaneSums>, seed: u64) -
         seed: id.seed(&w.window, w.end_ms, seed),
         sums: (sums.and_then(PaneSums::scores)).map(|s| hex::text(s.packed().as_bytes())),
         vector: (sums.and_then(PaneSums::vector)).and_then(VectorWindow::of),
+        overdispersion: w.scores().and_then(|e| e.overdispersion),
         evaluation: w.numbers.as_ref().map(evaluation::numbers_json),
     }
 }

@@ -37,10 +37,10 @@
 //! the finest level that is kept by cluster: sums by cluster and finest cell would be the events
 //! themselves. The values part is left out.
 //!
-//! Always: the p-value is in (0, 1), except 0 where the outcomes are impossible under the scores,
-//! as far as the values part or a whole cell shows it: a score of 0 that happens, beside other
-//! scores of its cell, counts as they do. Same input, same bits. Levels and power are measured in
-//! `tests/stats`.
+//! Always: the p-value is in (0, 1), except 0 below 10⁻³⁰⁸ and where the outcomes are impossible
+//! under the scores, as far as the values part or a whole cell shows it: a score of 0 that happens,
+//! beside other scores of its cell, counts as they do. Same input, same bits. Levels and power are
+//! measured in `tests/stats`.
 
 use super::clusters::ClusterTests;
 use super::conditional::Null;

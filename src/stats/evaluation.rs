@@ -42,7 +42,7 @@ use super::tolerance::Compared;
 use super::weighted::WeightedEvent;
 use super::{detectable, direction, distance, interval, reliability};
 use all_tests::Tests;
-use laws::dispersion;
+pub(crate) use laws::dispersion;
 use sample::Sample;
 use std::borrow::Cow;
 

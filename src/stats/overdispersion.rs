@@ -28,9 +28,12 @@
 //!   freedom: the first two moments of the mean of all, times the efficiency of the trimmed one
 //!   (simulated: 0.64 to 0.71). [`PANE_VARIANCE`] makes totals normal enough where events are rare.
 //! * A cluster that is longer than a pane shifts neighbours alike and cancels. So φ̂ is also
-//!   estimated on wider panes while there are [`JOINED_MIN`] of them. Among the significant widths
-//!   the one with the largest φ̂ counts. Clusters longer than about a tenth of the series look like
-//!   drift.
+//!   estimated on wider panes while there are [`JOINED_MIN`] of them ([`Dispersion::scales`]).
+//!   Among the significant scales the one with the largest φ̂ counts.
+//! * A scale that is wider than a window says little about it: what shifts all of a window is an
+//!   error of that window, and a model that is wrong every night varies between stretches of seven
+//!   hours as if its outcomes were dependent. So a window takes only the scales up to its own
+//!   width ([`Scales::within`]).
 //!
 //! **Use.** φ̂ counts only where its interval of 99 % lies above 1 ([`Overdispersion::gated`]): a
 //! factor from noise would cost power.
@@ -228,32 +231,30 @@ impl Dispersion {
         }
     }
 
-    /// The overdispersion, once there are [`PANES_MIN`] base panes.
+    /// The overdispersion over all scales, once there are [`PANES_MIN`] base panes.
     pub fn measure(&self) -> Option<Overdispersion> {
-        let mut widths = self.widths.iter().map(whole_panes);
-        let base = widths.find(|panes| panes.len() >= PANES_MIN)?;
-        let single = single_outcomes(&base)?;
-        let mut found = Overdispersion::of(&base, single, base.len());
-        let mut widest = base.clone();
-        let mut take = |wider: &[PaneTotals]| {
-            let one = Overdispersion::of(wider, single, base.len());
-            let larger = one.factor > found.factor || found.gated().is_none();
-            if one.gated().is_some() && larger {
-                found = one;
+        self.scales().map(|scales| scales.within(f64::INFINITY))
+    }
+
+    /// φ̂ at each scale, once there are [`PANES_MIN`] base panes.
+    pub fn scales(&self) -> Option<Scales> {
+        let mut widths = (0..WIDTHS).zip(&self.widths).map(whole_panes);
+        let base = widths.find(|(_, panes)| panes.len() >= PANES_MIN)?;
+        let (single, panes) = (single_outcomes(&base.1)?, base.1.len());
+        let wider = widths.filter(|(_, panes)| panes.len() >= JOINED_MIN);
+        let mut all: Vec<(f64, Vec<PaneTotals>)> = std::iter::once(base).chain(wider).collect();
+        while let Some((width, widest)) = all.last() {
+            let joined = widest.rchunks_exact(2).rev().map(joined);
+            let joined: Vec<PaneTotals> = joined.filter(|pane| !pane.is_full()).collect();
+            if joined.len() < JOINED_MIN {
+                break;
             }
+            all.push((2.0 * width, joined));
+        }
+        let of = |(width, scale): (f64, Vec<PaneTotals>)| {
+            (width, Overdispersion::of(&scale, single, panes))
         };
-        for panes in widths.filter(|panes| panes.len() >= JOINED_MIN) {
-            take(&panes);
-            widest = panes;
-        }
-        loop {
-            let wider = widest.rchunks_exact(2).rev().map(joined);
-            widest = wider.filter(|pane| !pane.is_full()).collect();
-            if widest.len() < JOINED_MIN {
-                return Some(found);
-            }
-            take(&widest);
-        }
+        Some(Scales(all.into_iter().map(of).collect()))
     }
 
     /// Heap bytes held.
@@ -263,9 +264,29 @@ impl Dispersion {
     }
 }
 
-/// The slots, joined to their successors until each says enough; what is left at the end does not,
-/// and what has left its integers says nothing.
-fn whole_panes(slots: &VecDeque<(i64, PaneTotals)>) -> Vec<PaneTotals> {
+/// φ̂ by the width of the stretches that it compares, in panes, ascending; at least one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scales(Vec<(f64, Overdispersion)>);
+
+impl Scales {
+    /// The largest significant φ̂ of stretches up to so many panes, else that of base panes, which
+    /// counts whatever their width.
+    pub fn within(&self, panes: f64) -> Overdispersion {
+        let mut found = self.0[0].1;
+        for (_, one) in self.0[1..].iter().filter(|(width, _)| *width <= panes) {
+            let is_larger = one.factor > found.factor || found.gated().is_none();
+            if one.gated().is_some() && is_larger {
+                found = *one;
+            }
+        }
+        found
+    }
+}
+
+/// The slots of a width, joined to their successors until each says enough, and how many panes each
+/// spans on average. What is left at the end is not enough, and what has left its integers says
+/// nothing.
+fn whole_panes((width, slots): (u32, &VecDeque<(i64, PaneTotals)>)) -> (f64, Vec<PaneTotals>) {
     let (mut all, mut open) = (Vec::new(), PaneTotals::default());
     for (_, pane) in slots {
         open.join(pane);
@@ -273,8 +294,9 @@ fn whole_panes(slots: &VecDeque<(i64, PaneTotals)>) -> Vec<PaneTotals> {
             all.push(std::mem::take(&mut open));
         }
     }
+    let joined = slots.len() as f64 / all.len().max(1) as f64;
     all.retain(|pane| !pane.is_full());
-    all
+    (2f64.powi(width as i32) * joined, all)
 }
 
 fn joined(pair: &[PaneTotals]) -> PaneTotals {

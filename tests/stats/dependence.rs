@@ -10,7 +10,7 @@ use trueline::stats::clusters::Bucket;
 use trueline::stats::evaluation::{Critical, DecideBy, Evaluation, Options, evaluate};
 use trueline::stats::fixed::Score;
 use trueline::stats::null::normal_survival;
-use trueline::stats::overdispersion::{Dispersion, PaneTotals};
+use trueline::stats::overdispersion::{Dispersion, Overdispersion, PaneTotals};
 use trueline::stats::repeats::Repeats;
 use trueline::stats::rng::Rng;
 use trueline::stats::sums::Sums;
@@ -262,6 +262,15 @@ fn effects_that_cancel_in_a_cluster_are_seen_by_what_they_change() {
     bar.assert("rejected", all.iter().filter(|e| e.reject).count() as u64);
 }
 
+/// Panes of a window, of 100 events each.
+const WINDOW_PANES: i64 = 50;
+
+/// What the series says of the window.
+fn measured(series: &Dispersion) -> Option<Overdispersion> {
+    let scales = series.scales()?;
+    Some(scales.within(WINDOW_PANES as f64))
+}
+
 /// A calibrated window of 5000 events, and the series of it and 20,000 events before it.
 fn stream(seed: u64, score: ScoreOf, shape: Shape) -> (Dispersion, Sums) {
     let (mut series, mut window) = (
@@ -274,7 +283,7 @@ fn stream(seed: u64, score: ScoreOf, shape: Shape) -> (Dispersion, Sums) {
         for (z, y) in events.by_ref().take(100) {
             let z = Score::new(z).expect("a score");
             sums.observe(z, y).expect("few events");
-            if pane >= 200 {
+            if pane >= 250 - WINDOW_PANES {
                 window.observe(z, y).expect("few events");
             }
         }
@@ -287,7 +296,7 @@ fn stream(seed: u64, score: ScoreOf, shape: Shape) -> (Dispersion, Sums) {
 /// measured the dispersion, and without that.
 fn unnamed(seed: u64, shape: Shape) -> [bool; 2] {
     let (series, window) = stream(seed, uniform, shape);
-    [series.measure(), None].map(|overdispersion| {
+    [measured(&series), None].map(|overdispersion| {
         let options = Options {
             overdispersion,
             ..Options::default()
@@ -321,6 +330,66 @@ fn a_model_whose_clusters_are_not_named_is_rejected_in_one_of_ten_windows_at_mos
         if misleads {
             often.assert(name, blind);
         }
+    }
+}
+
+/// Whether the last hour of four days is rejected, as the scales up to an hour say and as all do.
+/// Panes last three minutes and have 100 events, the log odds of the hour of day are off by `error`.
+fn last_hour(seed: u64, error: impl Fn(f64) -> f64) -> [bool; 2] {
+    const DAY: i64 = 480;
+    const HOUR: i64 = DAY / 24;
+    let (mut rng, mut series) = (Rng::new(seed), Dispersion::default());
+    let mut window = Sums::new(Grid::new(Axis::Linear, 12));
+    for pane in 0..4 * DAY {
+        let off = error((pane % DAY) as f64 / HOUR as f64);
+        let mut sums = Sums::new(Grid::new(Axis::Linear, 3));
+        for _ in 0..100 {
+            let z = rng.uniform();
+            let y = rng.uniform() < 1.0 / (1.0 + (1.0 - z) / z * f64::exp(-off));
+            let z = Score::new(z).expect("a score");
+            sums.observe(z, y).expect("few events");
+            if pane >= 4 * DAY - HOUR {
+                window.observe(z, y).expect("few events");
+            }
+        }
+        series.observe(pane, &PaneTotals::of(&sums));
+    }
+    let scales = series.scales().expect("many panes");
+    [HOUR as f64, f64::INFINITY].map(|width| {
+        let options = Options {
+            overdispersion: Some(scales.within(width)),
+            ..Options::default()
+        };
+        evaluate(&window, &options).expect("events").reject
+    })
+}
+
+/// A model that is wrong each evening, or in the course of the day, is not overdispersed. Wide
+/// stretches say that it is.
+#[test]
+fn an_error_that_comes_each_day_is_found_in_its_hours() {
+    let n = data_sets(100);
+    let found = Bar::new(n, 0.9..=1.0, &[0.5]);
+    let unseen = Bar::new(n, 0.0..=0.1, &[0.5]);
+    let level = Bar::new(n, 0.0..=0.1, &[0.5]);
+    let errors: [(&str, fn(f64) -> f64, bool); 3] = [
+        (
+            "evenings",
+            |hour| if hour >= 16.0 { 0.4 } else { 0.0 },
+            true,
+        ),
+        ("nights", |hour| if hour < 8.0 { 0.4 } else { 0.0 }, false),
+        (
+            "a daily cycle",
+            |hour| 0.4 * f64::sin(hour / 24.0 * std::f64::consts::TAU - 1.6),
+            true,
+        ),
+    ];
+    for (name, error, is_wrong) in errors {
+        let all = each(n, |seed| last_hour(seed, error));
+        let [own, of_all] = [0, 1].map(|i| all.iter().filter(|r| r[i]).count() as u64);
+        if is_wrong { &found } else { &level }.assert(name, own);
+        unseen.assert(&format!("{name}, all scales"), of_all);
     }
 }
 
@@ -376,7 +445,7 @@ fn dispersed(
     set: impl FnOnce(&mut Options),
 ) -> bool {
     let mut options = Options {
-        overdispersion: series.measure(),
+        overdispersion: measured(series),
         ..Options::default()
     };
     options.tcal.seed = seed;

@@ -113,6 +113,7 @@ fn recalibrated() -> Arc<Recalibration> {
             end_ms: start_ms + 300_000,
             n: 10_000,
             verdict: Verdict::Miscalibrated,
+            overdispersion: None,
         };
         let total = || Ok::<Sums, ()>(sums(10_000, |u| u, over_confident));
         let stepped = Recalibration::step(before, window, &JudgeOptions::plain(), total);

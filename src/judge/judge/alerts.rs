@@ -11,7 +11,7 @@ use crate::judge::recalibration::{JudgedWindow, Recalibration};
 use crate::judge::report::{AlertGround, DetectorStep};
 use crate::judge::sentence::{alert_sentence, verdict_sentence};
 use crate::judge::verdict::Numbers;
-use crate::stats::evaluation::Options;
+use crate::stats::overdispersion::Overdispersion;
 use crate::window::{PackError, PaneSums, Total};
 
 pub(super) const STALLED: Verdict = Verdict::Undecided(Undecided::Stalled);
@@ -105,7 +105,12 @@ impl Judge {
     }
 
     /// Fits recalibration maps of scores from the window that was just judged.
-    pub(super) fn refit(&mut self, index: usize, verdict: Verdict, options: &JudgeOptions) {
+    pub(super) fn refit(
+        &mut self,
+        index: usize,
+        (verdict, overdispersion): (Verdict, Option<Overdispersion>),
+        options: &JudgeOptions,
+    ) {
         if self.report.id.view.is_vector() {
             return;
         }
@@ -115,6 +120,7 @@ impl Judge {
             end_ms: report.end_ms,
             n: report.n,
             verdict,
+            overdispersion,
         };
         let total = || match self.windows.total(index, window.end_ms)? {
             PaneSums::Scores(sums) => Ok(sums),
@@ -339,13 +345,7 @@ impl Judge {
             condition,
             sums,
             report: StreamReport::clone(&self.report),
-            options: JudgeOptions {
-                evaluation: Options {
-                    overdispersion: self.report.overdispersion,
-                    ..options.evaluation.clone()
-                },
-                ..options.clone()
-            },
+            options: options.clone(),
             grid: self.grid,
             step,
         };

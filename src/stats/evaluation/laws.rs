@@ -6,7 +6,7 @@ use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
 /// φ and its degrees of freedom, where outcomes surely vary more than independent ones and that is
 /// to be corrected.
-pub(super) fn dispersion(o: &Options) -> Option<(f64, f64)> {
+pub(crate) fn dispersion(o: &Options) -> Option<(f64, f64)> {
     o.overdispersion
         .filter(|_| o.correct_overdispersion)?
         .gated()

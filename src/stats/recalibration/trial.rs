@@ -3,13 +3,14 @@
 //! The gain of a map is the mean decrease of log loss per event, with the standard error of that
 //! mean. Differences are paired, so the common part (how hard the events are) cancels. From cells
 //! the paired differences take two values a cell, one for each outcome, and their sums follow from
-//! N and Σy.
+//! N and Σy. If the outcomes of the stream vary φ times as much as independent ones, the standard
+//! error is √φ times as large.
 
 use super::advice::Advice;
 use super::map::{Fits, Method};
 use super::measures::{Costs, Cut, Gain, Measures, Trial};
 use super::point::Point;
-use crate::evaluation::Options;
+use crate::evaluation::{Options, dispersion};
 
 /// All maps on trial over the same events.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,6 +37,10 @@ impl Judgement {
             return None;
         }
         let before: Vec<Costs> = points.iter().map(|p| Costs::of(p.z)).collect();
+        let dispersion = dispersion(o).map_or(1.0, |(factor, _)| factor);
+        let gain = |before: &[Costs], after: &[Costs], cost: fn(&Costs) -> [f64; 2]| {
+            gain(points, before, after, cost, dispersion)
+        };
         let after = Method::ALL.map(|method| {
             let map = fits.map(method)?;
             let recalibrated = points.iter().map(|p| Point {
@@ -58,13 +63,13 @@ impl Judgement {
             let costs = costs[method as usize].as_ref()?;
             Some(Trial {
                 recalibrated: Measures::of(recalibrated, cut, o),
-                log_loss: gain(points, &before, costs, |c| c.loss),
-                brier: gain(points, &before, costs, |c| c.square),
+                log_loss: gain(&before, costs, |c| c.loss),
+                brier: gain(&before, costs, |c| c.square),
             })
         });
         let against = |stiff: Method, free: Method| {
             let (stiff, free) = (&costs[stiff as usize], &costs[free as usize]);
-            Some(gain(points, stiff.as_ref()?, free.as_ref()?, |c| c.loss))
+            Some(gain(stiff.as_ref()?, free.as_ref()?, |c| c.loss))
         };
         Some(Judgement {
             n: n as u64,
@@ -81,12 +86,13 @@ impl Judgement {
     }
 }
 
-/// Mean and standard error of what events cost less under `after`.
+/// Mean and standard error of what events cost less under `after`; `dispersion` is φ.
 fn gain(
     points: &[Point],
     before: &[Costs],
     after: &[Costs],
     cost: impl Fn(&Costs) -> [f64; 2],
+    dispersion: f64,
 ) -> Gain {
     let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for ((p, before), after) in points.iter().zip(before).zip(after) {
@@ -102,7 +108,7 @@ fn gain(
     let variance = ((squares - sum * mean) / (n - 1.0).max(1.0)).max(0.0);
     Gain {
         mean,
-        standard_error: (variance / n).sqrt(),
+        standard_error: (dispersion * variance / n).sqrt(),
     }
 }
 
@@ -119,10 +125,12 @@ mod tests {
         let points = of(&[(0.5, 2.0, 1.0)]);
         let before = [Costs::of(0.5)];
         let after = [Costs::of(0.25)];
-        let found = gain(&points, &before, &after, |c| c.square);
+        let found = gain(&points, &before, &after, |c| c.square, 1.0);
         // 0.25 − 0.0625 and 0.25 − 0.5625: mean −0.0625, each 0.25 off it.
         assert!((found.mean + 0.0625).abs() < 1e-15);
         assert!((found.standard_error - 0.25).abs() < 1e-15);
+        let dispersed = gain(&points, &before, &after, |c| c.square, 4.0);
+        assert!((dispersed.standard_error - 0.5).abs() < 1e-15);
     }
 
     #[test]

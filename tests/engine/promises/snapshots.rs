@@ -6,7 +6,6 @@ use std::sync::Arc;
 use trueline::judge::StreamReport;
 use trueline::monitor::Engine;
 use trueline::stats::axis::{Axis, Grid};
-use trueline::stats::evaluation::Evaluation;
 use trueline::stats::rng::Rng;
 
 #[test]
@@ -66,10 +65,11 @@ fn a_restored_window_is_corrected_for_the_dispersion_at_its_judgement() {
         let Some(report) = engine.reports().next() else {
             continue;
         };
-        let of_now = |e: &&Evaluation| e.overdispersion == report.overdispersion;
-        let numbers = report.windows.iter().filter_map(|w| w.scores());
-        let older_ones = numbers.filter(|e| !of_now(e));
-        older += older_ones.filter_map(|e| e.overdispersion?.gated()).count();
+        let windows = report.windows.iter();
+        let now_ms = windows.clone().map(|w| w.evaluated_at_ms).max();
+        let older_ones = windows.filter(|w| Some(w.evaluated_at_ms) < now_ms);
+        let gated = older_ones.filter_map(|w| w.scores()?.overdispersion?.gated());
+        older += gated.count();
     }
     assert!(older > 0);
 }
