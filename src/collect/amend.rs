@@ -1,8 +1,8 @@
-//! What late outcomes change of predictions that were counted, or left out, when they were mature.
+//! What late outcomes change about predictions that were counted or left out at maturity.
 //!
-//! Changes of scores are gathered by stream and pane, as sums that go out and sums that come in;
-//! changes of vectors are a list in the order in which outcomes came. The holder of the sealed
-//! panes takes both and applies them exactly.
+//! Changes of scores are gathered by stream and pane, as sums to subtract and sums to add; changes
+//! of vectors are a list in the order in which outcomes came. The holder of the sealed panes takes
+//! both and applies them exactly.
 
 use super::join::{JoinPlan, Revision};
 use super::shape::ModelShape;
@@ -17,13 +17,13 @@ use crate::window::{FullVector, RetainedVector};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A prediction that was counted and gets another outcome, for one view.
+/// A mature prediction that gets an outcome late, for one view.
 #[derive(Debug, Clone, Copy)]
 struct Amended {
     score: Score,
     before: Option<bool>,
     now: bool,
-    /// Whether the outcome before was implied.
+    /// Whether `before` is an implied outcome.
     implied: bool,
     attribute: Attribute,
 }
@@ -31,7 +31,7 @@ struct Amended {
 /// Amended predictions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Amendments {
-    /// By slot and pane, one list for each; views of one prediction in a row.
+    /// One list for each slot and pane; the views of a prediction are adjacent.
     scores: BTreeMap<(usize, i64), Vec<Amended>>,
     vectors: Vec<LateVector>,
 }
@@ -50,14 +50,14 @@ pub struct LateVector {
     /// Its largest probabilities.
     values: Vec<f64>,
     classes: Vec<u32>,
-    /// Its rank and all of its probabilities, where they are kept.
+    /// Its rank and all of its probabilities, if they are kept.
     whole: Option<(u64, Vec<f64>)>,
-    /// Its weight, where events have weights.
+    /// Its weight, if events have weights.
     #[serde(with = "fixed")]
     weight: Option<Weight>,
-    /// The class with which it was counted, if it was.
+    /// The class with which the prediction was counted, if it was.
     pub before: Option<u32>,
-    /// Whether that one was implied.
+    /// Whether `before` was implied.
     pub implied: bool,
     /// The class that happened.
     pub now: u32,
@@ -79,7 +79,7 @@ mod fixed {
 }
 
 impl LateVector {
-    /// About how many bytes it takes.
+    /// Bytes, approximately.
     pub fn bytes(&self) -> usize {
         let whole = self.whole.as_ref().map_or(0, |(_, row)| row.len());
         12 * self.values.len() + 8 * whole
@@ -99,7 +99,7 @@ impl LateVector {
 }
 
 impl Amendments {
-    /// What late outcomes change in sealed panes, by slot, one correction for each view.
+    /// Takes out the changes to sealed panes, by slot, one correction for each view.
     pub(super) fn take_corrections<'m>(
         &mut self,
         shape_of: impl Fn(usize) -> Option<&'m ModelShape>,
@@ -117,7 +117,7 @@ impl Amendments {
         all.filter_map(correct).collect()
     }
 
-    /// What late outcomes change of vector views, in the order in which they came.
+    /// Takes out the late outcomes of vector views, in the order in which they came.
     pub(super) fn take_vectors(&mut self) -> Vec<LateVector> {
         std::mem::take(&mut self.vectors)
     }
@@ -174,7 +174,7 @@ fn correction<'a>(
 ) -> Correction {
     let (mut minus, mut plus, mut labelled) = (empty.clone(), empty, Vec::new());
     for a in amended {
-        // A pane has as many events as its stream could take, and this no more than the pane.
+        // These sums hold no more events than the pane, which did not overflow.
         let add = |sums: &mut Sums, outcome| sums.observe_with(a.score, outcome, a.attribute);
         let _ = add(&mut plus, a.now);
         match a.before {

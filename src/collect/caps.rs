@@ -10,12 +10,13 @@ pub struct Caps {
     /// Most bytes of open panes of all streams, beyond those within the lateness; a record that
     /// would open another is refused.
     pub open_bytes_max: usize,
-    /// A stream without events for this long, by event time, is let go, but not before its longest
+    /// A stream without events for this long, by event time, is removed, but not before its longest
     /// window by time is empty.
     pub expire_after_ms: i64,
-    /// For how long the watermark may stand still while events are counted after it.
+    /// How long the watermark may stop while events after it are counted.
     pub stalled_after_ms: i64,
-    /// An event further ahead of its arrival than this is rejected, lest it push the watermark.
+    /// An event further ahead of its arrival than this is rejected, because it would push the
+    /// watermark.
     pub future_max_ms: i64,
     /// Most cells of a pane of a vector view; an event that would begin another makes its windows
     /// undecided.

@@ -1,14 +1,13 @@
 //! The collector: from decoded records to sums per stream and pane.
 //!
-//! It owns what is local to the partitions that it reads: positions, event time, open panes. What
-//! leaves it are pane deltas, the sums of one stream over one sealed pane; they merge by addition,
-//! so any number of collectors may feed one judge. Here one collector feeds it from the same
-//! thread.
+//! It owns what is local to the partitions that it reads: positions, event time, open panes. It
+//! emits pane deltas, the sums of one stream over one sealed pane; they merge by addition, so any
+//! number of collectors may feed one judge.
 //!
-//! A model's panes seal together: all that end at or before its *watermark*: the frontier minus its
-//! lateness, rounded down to a pane. An event for a pane before it is late. The watermark moves
-//! with the events themselves and not with the clock or with ticks, so a replay has it where the
-//! live run had it.
+//! A model's panes seal together: all that end at or before its *watermark*, which is the frontier
+//! minus its lateness, rounded down to a pane. An event for a pane before it is late. The watermark
+//! moves with the events themselves and not with the clock or with ticks, so a replay has it where
+//! the live run had it.
 //!
 //! The files below hold its methods for joins, ids that come twice, compared versions, event time,
 //! taps, and what its holder does besides giving it records (`upkeep`).
@@ -47,9 +46,9 @@ const NAME_MAX: usize = 512;
 /// What the records of a source are.
 #[derive(Debug, Clone, Copy)]
 enum SourceKind {
-    /// Each has its outcome.
+    /// Each record has its outcome.
     Plain,
-    /// The same, and each id counts once.
+    /// Each record has its outcome, and each id counts once.
     Deduplicated,
     /// Predictions or outcomes of a join.
     Joined(u16),
@@ -62,7 +61,7 @@ pub struct Collector {
     caps: Caps,
     /// What the records of each source are.
     kinds: Vec<SourceKind>,
-    /// Begin of the oldest pane of each model that is not sealed.
+    /// Start of each model's oldest pane that is not sealed.
     sealed_until_ms: Vec<i64>,
     /// Frontier at which the next pane of any model seals.
     due_ms: i64,
@@ -71,7 +70,7 @@ pub struct Collector {
     streams: Streams,
     /// Bytes of the packed open panes of all streams.
     open_bytes: usize,
-    /// Where no more panes are opened ahead: up to where all partitions have come, by model.
+    /// While no panes are opened ahead: up to where all partitions have come, by model.
     common_ms: Option<Vec<i64>>,
     /// Scores and outcomes of the event at hand, by view.
     seen: Vec<Scored>,
@@ -84,7 +83,7 @@ pub struct Collector {
     row: Vec<f64>,
     rows: Rows,
     joins: Joins,
-    /// By join: the models for which an outcome waits that names none.
+    /// By join: the models for which an outcome that names no model waits.
     unnamed: Vec<Vec<usize>>,
     deduplication: Deduplication,
     /// Number of classes of each model, or 0.
@@ -92,7 +91,7 @@ pub struct Collector {
     amendments: Amendments,
     /// Ids that versions share, by model.
     pairings: Vec<Option<Pairing>>,
-    /// Where pairs are shown, while someone looks.
+    /// Collects pairs while a client looks.
     tap: Option<Box<Tap>>,
 }
 
@@ -136,8 +135,8 @@ impl Collector {
     /// Takes a decoded record.
     #[inline]
     pub fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
-        // Functions that are not inlined take the origin by its fields: one that was just written
-        // field by field is read whole only after the writes have reached the cache.
+        // Functions that are not inlined take the origin by its fields: an origin that was just
+        // written field by field can be read whole only once the writes have reached the cache.
         let (at, offset) = (origin.partition_id(), origin.offset);
         let end = match self.kind_of(origin.source) {
             _ if !self.partitions.advance(origin) => Disposition::Replayed,
@@ -193,7 +192,7 @@ impl Collector {
         }
     }
 
-    /// The stream of an event, begun if need be; `joined` events need no outcome.
+    /// The stream of an event, begun if it is new; `joined` events need no outcome.
     #[inline]
     fn stream_of(&mut self, event: &Event<'_>, joined: bool) -> Result<usize, Disposition> {
         match self.streams.find(&event.names()) {
@@ -202,7 +201,7 @@ impl Collector {
         }
     }
 
-    /// A stream for the first event of its names, or the one that takes its events.
+    /// Begins a stream for an event whose names are new, or returns the one that takes such events.
     #[cold]
     fn begin(&mut self, event: &Event<'_>, joined: bool) -> Result<usize, Disposition> {
         let model = self.admit(event, joined).map_err(Disposition::Rejected)?;
@@ -212,7 +211,7 @@ impl Collector {
         slot.ok_or(Disposition::Refused(Refusal::Streams))
     }
 
-    /// The model of an event whose names are new: no stream begins for an event that is rejected.
+    /// Returns the model of an event whose names are new. A rejected event begins no stream.
     fn admit(&mut self, event: &Event<'_>, joined: bool) -> Result<usize, Reason> {
         if event.model.is_empty() {
             return Err(Reason::EmptyKey);
@@ -272,8 +271,8 @@ impl Collector {
         Disposition::Observed
     }
 
-    /// [`Collector::add`] of an event with several views or an attribute, or in another pane than
-    /// the event before. It is a function of its own because inside `add` it made every event a
+    /// [`Collector::add`] for an event with several views or an attribute, or in another pane than
+    /// the previous event. It is a function of its own because inside `add` it made every event a
     /// fifth slower.
     #[inline(never)]
     fn add_slow(
@@ -321,7 +320,7 @@ impl Collector {
         Ok(())
     }
 
-    /// The partition of the record at hand has come to this time.
+    /// Advances the partition of the record at hand to this time.
     #[inline]
     fn reach(&mut self, source: u16, time_ms: i64, arrival_ms: Option<i64>) {
         let ahead_max_ms = self.caps.future_max_ms;
@@ -367,7 +366,7 @@ impl Collector {
         (watermark_ms > self.sealed_until_ms[model]).then_some(watermark_ms)
     }
 
-    /// The watermark of `model` where event time has come to `time_ms`.
+    /// The watermark of `model` when event time has come to `time_ms`.
     pub fn watermark_at(&self, model: usize, time_ms: i64) -> i64 {
         self.models[model].watermark_at(time_ms)
     }
@@ -390,8 +389,9 @@ impl Collector {
         }
     }
 
-    /// The end of the oldest open pane of a model with roll-ups, if that is before `watermark_ms`.
-    /// The second stage then merges the panes of one stretch of time after the other.
+    /// The end of the oldest open pane of a model with roll-ups, if it is before `watermark_ms`,
+    /// and otherwise `watermark_ms`. So the second stage merges the panes of one stretch of time
+    /// after the other.
     pub fn next_end_ms(&self, model: usize, watermark_ms: i64) -> i64 {
         let shape = &self.models[model];
         if !shape.segmenting.rollup {
@@ -415,7 +415,7 @@ impl Collector {
     }
 }
 
-/// What records are, by source; those of others are plain.
+/// The kinds of records, by source; sources beyond the list are plain.
 fn source_kinds(joins: &[JoinPlan], ids: &[IdPlan]) -> Vec<SourceKind> {
     let once = ids
         .iter()

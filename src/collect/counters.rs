@@ -54,7 +54,7 @@ pub struct SourceCounters {
     #[serde(deserialize_with = "checked")]
     pub refused: [u64; Refusal::ALL.len()],
     /// Records whose probabilities were divided by their sum; also counted as observed, or as
-    /// pending and then as what became of them.
+    /// pending and then as they ended.
     #[serde(deserialize_with = "checked")]
     pub renormalised: u64,
     /// Observed predictions whose outcome was implied at maturity; also counted as observed.
@@ -67,7 +67,7 @@ pub struct SourceCounters {
     #[serde(deserialize_with = "checked")]
     pub no_cell: u64,
     /// Records whose time was set aside, because it was far ahead of their partition's; also
-    /// counted as what became of them.
+    /// counted as they ended.
     #[serde(deserialize_with = "checked")]
     pub ahead: u64,
     /// Ids that were forgotten before their time because there were too many: a repeat of their

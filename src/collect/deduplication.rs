@@ -24,16 +24,16 @@ pub struct IdPlan {
 /// The ids of all partitions of a collector.
 #[derive(Debug, Default)]
 pub(super) struct Deduplication {
-    /// Horizon by source, where ids are looked at.
+    /// Horizon of each source whose ids are checked.
     horizons: BTreeMap<u16, i64>,
     partitions: BTreeMap<(u16, i32), SeenIds>,
     /// Number of the journals of a source.
     journals: BTreeMap<u16, u16>,
-    /// Numbers that a snapshot uses.
+    /// Journal numbers that a snapshot uses.
     taken: Vec<u16>,
     /// Most ids over all partitions.
     ids_max: usize,
-    /// How many collectors share them.
+    /// How many collectors share `ids_max`.
     shared_by: usize,
     /// Ids over all partitions.
     len: usize,
@@ -49,7 +49,7 @@ impl Deduplication {
         }
     }
 
-    /// The horizon of a source whose ids are looked at.
+    /// The horizon of a source whose ids are checked.
     fn horizon_ms(&self, source: u16) -> Option<i64> {
         self.horizons.get(&source).copied()
     }
@@ -79,8 +79,7 @@ impl Deduplication {
         evicted
     }
 
-    /// Forgets ids that are past their time, and then the oldest of the largest partitions until
-    /// that is enough.
+    /// Forgets expired ids, and then the oldest ids of the largest partitions until there is room.
     #[cold]
     fn make_room(&mut self, sealed_until_ms: i64) -> u64 {
         for ((source, _), seen) in &mut self.partitions {
@@ -89,7 +88,7 @@ impl Deduplication {
         }
         self.len = self.partitions.values().map(SeenIds::len).sum();
         let most = (self.ids_max / self.shared_by).max(1);
-        // An eighth of it must be free, or the next record would sweep all again.
+        // An eighth must be free, or the next record would sweep all ids again.
         let mut evicted = 0;
         while self.len > most - most / 8 {
             let largest = self.partitions.values_mut().max_by_key(|s| s.len());
@@ -103,7 +102,7 @@ impl Deduplication {
         evicted
     }
 
-    /// Gives the journals of a source the highest number that is free; joins have the lowest.
+    /// Gives the journals of a source the highest free number; joins have the lowest.
     #[cold]
     fn number_journal(&mut self, source: u16) {
         let free = |n: &u16| !self.taken.contains(n) && self.journals.values().all(|t| t != n);
@@ -117,7 +116,7 @@ impl Deduplication {
         self.journals.get(&source).copied().unwrap_or(u16::MAX)
     }
 
-    /// What the journals have that was not taken before.
+    /// Takes what the journals wrote since the last call.
     pub fn take_journals(&mut self, sealed_until_ms: i64) -> Vec<JournalDelta> {
         let mut all = Vec::new();
         let (numbers, horizons) = (&self.journals, &self.horizons);
@@ -163,7 +162,7 @@ impl Deduplication {
         self.taken = states.iter().map(|s| s.join).collect();
     }
 
-    /// Restores the ids of one partition; `false` where the plan no longer looks at them.
+    /// Restores the ids of one partition; returns `false` if the plan no longer checks them.
     pub fn restore<'s>(
         &mut self,
         state: &JoinState,

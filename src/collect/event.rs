@@ -19,7 +19,7 @@ use strum::{AsRefStr, IntoStaticStr, VariantArray};
 /// milliseconds.
 pub const EVENT_TIMES_MS: Range<i64> = 946_684_800_000..4_102_444_800_000;
 
-/// A decoded prediction, with its outcome where the record has one.
+/// A decoded prediction, with its outcome if the record has one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Event<'a> {
     /// Name of the model; it is an error to leave it empty (the record is rejected).
@@ -32,29 +32,29 @@ pub struct Event<'a> {
     pub id: &'a [u8],
     /// Event time, milliseconds since the epoch.
     pub time_ms: i64,
-    /// When the broker had the record; an event far ahead of it is refused.
+    /// When the broker received the record; an event far ahead of that is rejected.
     pub arrival_ms: Option<i64>,
     /// What the model said.
     pub prediction: Prediction<'a>,
-    /// What happened, where the record says so.
+    /// What happened, if the record says so.
     pub outcome: Option<Outcome>,
-    /// How much it counts; a model whose events are weighted needs it, others do not look at it.
+    /// Its weight; models with weighted events require it, others ignore it.
     pub weight: Option<Weight>,
-    /// The cluster whose outcomes depend on each other; a model whose events are clustered needs
-    /// it, others do not look at it.
+    /// The cluster whose outcomes depend on each other; models with clustered events require it,
+    /// others ignore it.
     pub cluster: Option<Bucket>,
 }
 
 /// A decoded outcome in a record of its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OutcomeRecord<'a> {
-    /// Name of the model, where ids are unique within a model only.
+    /// Name of the model, if ids are unique only within a model.
     pub model: Option<&'a str>,
     /// Id of the prediction; it is an error to leave it empty (the record is rejected).
     pub id: &'a [u8],
     /// Event time of the outcome, milliseconds since the epoch.
     pub time_ms: i64,
-    /// When the broker had the record.
+    /// When the broker received the record.
     pub arrival_ms: Option<i64>,
     /// What happened.
     pub outcome: Outcome,
@@ -133,7 +133,7 @@ pub enum Reason {
     ScoreNotNumber,
     /// The probabilities do not sum to 1.
     VectorSum,
-    /// The vector has not one probability for each class.
+    /// The vector does not have one probability for each class.
     VectorLength,
     /// A class that the model does not have.
     UnknownClass,
@@ -151,7 +151,7 @@ pub enum Reason {
     BadTime,
     /// A model that the configuration does not name.
     UnknownModel,
-    /// A second outcome of one prediction that says something else, where that is not allowed.
+    /// A second outcome of one prediction that says something else, if that is not allowed.
     Contradiction,
     /// The registry has no schema under the record's id, or one that cannot be used.
     UnknownSchema,
@@ -168,7 +168,7 @@ impl Reason {
         self.into()
     }
 
-    /// What is wrong and what to do, where the record itself is not at hand to be quoted.
+    /// What is wrong and what to do, when the record is not at hand to be quoted.
     pub fn words(self) -> &'static str {
         match self {
             Reason::Malformed => "not a JSON object; write one object a record",
@@ -268,7 +268,7 @@ pub enum Disposition {
     Waiting,
     /// A prediction or outcome that was there already.
     Duplicate,
-    /// A prediction of the id of another, with other scores.
+    /// A prediction with the id of another, and other scores.
     Conflict,
     /// An outcome that corrected the sums of a mature prediction.
     Revised,
@@ -276,7 +276,7 @@ pub enum Disposition {
     Late,
     /// It cannot be used.
     Rejected(Reason),
-    /// It could be used, but for a cap.
+    /// It is good, but a cap refused it.
     Refused(Refusal),
     /// Its offset is below the position: it was counted in an earlier reading.
     Replayed,

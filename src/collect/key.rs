@@ -8,7 +8,7 @@
 //! costs more than the comparison.
 //!
 //! The hash is a folded multiplication of two words, as in wyhash, unkeyed: the cap on streams
-//! bounds what chosen collisions can cost. Equality is always that of all bytes.
+//! bounds what chosen collisions can cost. Equality always compares all bytes.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -43,7 +43,7 @@ impl<'a> Names<'a> {
     /// Takes names as a record has them.
     #[inline]
     pub fn new(model: &'a str, version: &'a str, segment: &'a str) -> Names<'a> {
-        // Not `map`, which the compiler calls as a function here: a twentieth of an event's time.
+        // `map` would be a function call here, which takes a twentieth of an event's time.
         Names {
             text: [model, version, segment],
             ends: [ends(model), ends(version), ends(segment)],
@@ -91,7 +91,7 @@ impl<'a> Names<'a> {
         Names::new(self.text[0], self.text[1], "")
     }
 
-    /// The names as a key of its own.
+    /// The names as an owned key.
     pub fn to_key(&self) -> Key {
         let [model, version, _] = self.text.map(str::len);
         Key {
@@ -132,8 +132,8 @@ impl Key {
     /// Whether these are its names.
     ///
     /// Compares word by word. The derived comparison reads the words in other pieces than they were
-    /// just written in, and so waits until the writes reach the cache. Names that differ mostly do
-    /// in their last bytes; these are compared first, so the branch is well predicted.
+    /// just written in, and so waits until the writes reach the cache. Names that differ usually
+    /// differ in their last bytes; these are compared first, so the branch is well predicted.
     #[inline]
     pub fn is(&self, names: &Names<'_>) -> bool {
         let last = |i: usize| self.ends[i].1 == names.ends[i].1;
@@ -210,7 +210,7 @@ fn fold(a: u64, b: u64) -> u64 {
     (wide as u64) ^ (wide >> 64) as u64
 }
 
-/// What has the names of a stream.
+/// A value that has the names of a stream.
 pub trait Named {
     /// The names.
     fn key(&self) -> &Key;

@@ -13,7 +13,7 @@ pub struct LastSeen {
 }
 
 impl LastSeen {
-    /// No event came since the process began; the newest one before had this time.
+    /// The state before any event of this process; the newest earlier event had this time.
     pub fn before(newest_ms: i64) -> LastSeen {
         LastSeen {
             newest_ms,
@@ -22,21 +22,21 @@ impl LastSeen {
         }
     }
 
-    /// An event of this time came.
+    /// Notes an event of this time.
     #[inline]
     pub fn saw(&mut self, time_ms: i64) {
         self.seen = true;
         self.newest_ms = self.newest_ms.max(time_ms);
     }
 
-    /// Adds what another has seen of the stream.
+    /// Merges what another holder has seen of the stream.
     pub fn merge(&mut self, other: LastSeen) {
         self.newest_ms = self.newest_ms.max(other.newest_ms);
         self.seen |= other.seen;
         self.seen_ms = self.seen_ms.max(other.seen_ms);
     }
 
-    /// Takes the time; answers for how long no event has come.
+    /// Advances the clock; returns for how long no event has come.
     pub fn tick(&mut self, now_ms: i64) -> i64 {
         if std::mem::take(&mut self.seen) || self.seen_ms.is_none() {
             self.seen_ms = Some(now_ms);

@@ -89,7 +89,7 @@ struct WaitingRow {
 struct Version {
     model: String,
     name: String,
-    /// Starts of the first and the last pane with rows of it.
+    /// Starts of the first and the last pane with rows of this version.
     #[serde(deserialize_with = "checked")]
     first_ms: i64,
     #[serde(deserialize_with = "checked")]
@@ -170,9 +170,9 @@ pub struct MatchedPairs<'a> {
     pub view: usize,
     /// Name of the model.
     pub model: &'a str,
-    /// The version compared to.
+    /// The version that the other one is compared to.
     pub champion: &'a str,
-    /// The version compared.
+    /// The version that is compared.
     pub challenger: &'a str,
     /// In no order.
     pub pairs: &'a [Pair],
@@ -190,7 +190,7 @@ pub struct Pairing {
 }
 
 impl Pairing {
-    /// Without rows.
+    /// A pairing without rows.
     pub fn new(shape: PairShape) -> Pairing {
         Pairing {
             waiting: vec![Vec::new(); shape.views.len()],
@@ -317,7 +317,7 @@ impl Pairing {
             .iter_mut()
             .enumerate()
             .min_by_key(|(_, v)| v.last_ms)?;
-        // Rows of the replaced version are gone by then: a pane is at most an hour, plus the wait.
+        // Its rows have expired by then: they wait `wait_ms`, and a pane is at most an hour.
         let expired = oldest.last_ms + 2 * self.shape.wait_ms + 86_400_000 < start_ms;
         expired.then(|| {
             *oldest = fresh;

@@ -12,11 +12,11 @@
 //!
 //! Uncounted records (unreadable, of a model that is not watched, refused) must advance their
 //! partition too. Otherwise a partition with one such record a second would hold the frontier
-//! permanently. Their event time is not trusted. Instead each is *heard* at its arrival, less the
-//! delay between event and arrival of the partition's newest event. An event before the frontier,
-//! such as one of a backfill, does not say how long later ones take: its delay counts as no longer
-//! than the longest of the other partitions. Heard times only keep a partition from holding others
-//! back: the frontier never passes the newest event of any partition. Both depend on the records
+//! permanently. Their event time is not trusted; each is *heard* at its arrival, less the delay
+//! between event and arrival of the partition's newest event. An event before the frontier, such as
+//! one of a backfill, does not say how long later ones take: its delay counts as no longer than the
+//! longest of the other partitions. Heard times only keep a partition from holding others back: the
+//! frontier never passes the newest event of any partition. Heard times, too, depend on the records
 //! alone. A single arrival may be wrong by as much as the reader lags, because the time of reading
 //! replaces a wrong timestamp. So the heard time is the least of [`CONFIRMATIONS`] different
 //! arrivals of such records in a row; a reader that lags takes many records at once, with one
@@ -119,7 +119,7 @@ pub struct PartitionState {
     pub source: u16,
     /// Its number in the topic.
     pub partition: i32,
-    /// Newest event time, where an event was seen.
+    /// Newest event time, if an event was seen.
     pub newest_ms: Option<i64>,
     /// How far event time has come there, by records that are not counted too.
     pub reach_ms: Option<i64>,
@@ -139,7 +139,7 @@ pub struct Partitions {
     last: usize,
     #[serde(deserialize_with = "checked")]
     frontier_ms: Option<i64>,
-    /// A partition was revoked since the minimum was last taken.
+    /// Whether a partition was revoked since the minimum was last taken.
     #[serde(skip)]
     revoked: bool,
 }
@@ -166,15 +166,15 @@ impl Partitions {
     }
 
     /// Takes the event time of the record that was passed last, no later than its arrival. A time
-    /// that is further ahead than `ahead_max_ms` is set aside; answers whether it was. See the
+    /// that is further ahead than `ahead_max_ms` is set aside; returns whether it was. See the
     /// module.
     #[inline]
     pub fn observe(&mut self, time_ms: i64, arrival_ms: Option<i64>, ahead_max_ms: i64) -> bool {
         self.follow(time_ms, arrival_ms, ahead_max_ms, true)
     }
 
-    /// The same for a record that is in no sum but whose event time is trusted, such as a late one.
-    /// What was [heard](Partitions::hear) stays.
+    /// [`Partitions::observe`] for a record that is in no sum but whose event time is trusted, such
+    /// as a late one. What was [heard](Partitions::hear) stays.
     pub fn observe_uncounted(
         &mut self,
         time_ms: i64,
@@ -210,7 +210,7 @@ impl Partitions {
         false
     }
 
-    /// The partition of the last record has come to `time_ms`.
+    /// Advances the partition of the last record to `time_ms`.
     #[inline]
     fn reach(&mut self, time_ms: i64, arrival_ms: Option<i64>) {
         let own_ms = arrival_ms.map_or(0, |a| a.saturating_sub(time_ms));
@@ -229,7 +229,7 @@ impl Partitions {
         }
     }
 
-    /// The longest delay of the partitions that are read, without that of the last record.
+    /// The longest delay of the partitions that are read, except that of the last record.
     #[cold]
     fn longest_delay_of_others(&self) -> Option<i64> {
         let others = self.all.iter().enumerate();
@@ -238,8 +238,8 @@ impl Partitions {
         delays.map(|(_, p)| p.delay_ms).max()
     }
 
-    /// Follows a time that is far ahead of its partition's only if others are there too; answers
-    /// whether it was set aside.
+    /// Accepts a time that is far ahead of its partition's only if it is confirmed; returns whether
+    /// it was set aside.
     #[cold]
     fn set_aside(&mut self, time_ms: i64, arrival_ms: Option<i64>, ahead_max_ms: i64) -> bool {
         let others = self.all.iter().enumerate();
@@ -266,12 +266,11 @@ impl Partitions {
         false
     }
 
-    /// The record that was passed last is not counted, and arrived then. See the module.
+    /// Notes that the record that was passed last arrived then and is not counted. See the module.
     pub fn hear(&mut self, arrival_ms: i64) {
         let p = &mut self.all[self.last];
         if p.heard.last() == Some(&arrival_ms) {
-            // Another row of the record, or another record with a wrong timestamp of the same
-            // reading.
+            // Another row of this record, or a record with a wrong timestamp from the same read.
             return;
         }
         p.heard.push(arrival_ms);
@@ -303,7 +302,7 @@ impl Partitions {
         self.slowest()?.1
     }
 
-    /// The partition that is least far of those that hold others back, and how far it is.
+    /// The partition that is furthest behind of those that hold others back, and how far it is.
     pub fn slowest(&self) -> Option<(PartitionId, Option<i64>)> {
         let live = self.all.iter().filter(|p| p.life == Life::Live);
         let least = live.min_by_key(|p| p.reach_ms())?;
@@ -314,8 +313,8 @@ impl Partitions {
         Some((id, least.reach_ms()))
     }
 
-    /// Whether every partition of a configured topic that exists is read here, and none is left
-    /// out: nothing can be said of the streams of others.
+    /// Whether every existing partition of a configured topic is read here, and none is left out.
+    /// If not, nothing can be said about the streams of the others.
     pub fn are_read(&self) -> bool {
         let mut configured = self.all.iter().filter(|p| p.life != Life::Dropped);
         configured.all(|p| matches!(p.life, Life::Live | Life::Idle))
@@ -327,68 +326,67 @@ impl Partitions {
         self.all.iter().all(|p| p.life != Life::Live)
     }
 
-    /// The partition is to be read; returns its position, if it has one.
+    /// Assigns a partition for reading; returns its position, if it has one.
     pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
         let p = self.at_mut(at);
         p.life = Life::Live;
         p.next
     }
 
-    /// Nothing is known of any partition until it is read again, or revoked: each holds others
-    /// back.
+    /// Forgets which partitions are idle, left out or revoked: each holds others back until it is
+    /// read again or revoked.
     pub fn resume(&mut self) {
         let kept = self.all.iter_mut().filter(|p| p.life != Life::Dropped);
         kept.for_each(|p| p.life = Life::Live);
-        // One that was dropped may still hold the frontier.
+        // A dropped partition may still hold the frontier.
         self.revoked = true;
     }
 
-    /// The partition has no record before this offset that was not passed. It changes nothing
-    /// where no record was passed yet.
+    /// Skips to this offset, before which the partition has no more records. Does nothing if no
+    /// record was passed yet.
     pub fn skip_to(&mut self, at: PartitionId, offset: i64) {
         let p = self.at_mut(at);
         p.next = p.next.map(|next| next.max(offset));
     }
 
-    /// The partition's records start again with other offsets from here.
+    /// Moves the position here, where the partition's records start again with other offsets.
     pub fn rewind(&mut self, at: PartitionId, offset: i64) {
         let p = self.at_mut(at);
         (p.next, p.truncated_at) = (Some(offset), None);
     }
 
-    /// The partition's log ends here, before its position: the records that follow are others than
-    /// those the position is about.
+    /// Notes that the partition's log ends here, before its position: the records that follow are
+    /// not those that the position is about.
     pub fn truncate(&mut self, at: PartitionId, end: i64) {
         self.at_mut(at).truncated_at = Some(end);
     }
 
     /// Where the partition's log ended when it was found to end before its position, until it is
-    /// [rewound](Partitions::rewind). It goes with the position: the log may be longer than that by
-    /// now, and nothing else says that it is another.
+    /// [rewound](Partitions::rewind). It is stored with the position: the log may have grown past
+    /// the position since, and nothing else shows that it is another log.
     pub fn truncated_at(&self, at: PartitionId) -> Option<i64> {
         self.all.iter().find(|p| p.is(at))?.truncated_at
     }
 
-    /// The partition is no longer read here.
+    /// Revokes a partition: it is no longer read here.
     pub fn revoke(&mut self, at: PartitionId) {
         self.at_mut(at).life = Life::Revoked;
         self.revoked = true;
     }
 
-    /// The partition no longer exists: nobody reads it. Its position stays, for one that comes
-    /// back.
+    /// Drops a partition that no longer exists. Its position stays, in case it comes back.
     pub fn drop(&mut self, at: PartitionId) {
         self.at_mut(at).life = Life::Dropped;
         self.revoked = true;
     }
 
-    /// The partition's end was reached; returns whether the frontier moved.
+    /// Notes that a partition's end was reached; returns whether the frontier moved.
     pub fn end(&mut self, at: PartitionId) -> bool {
         self.at_mut(at).life = Life::Idle;
         self.update_frontier()
     }
 
-    /// The log of an idle partition has grown: it holds others back until it is read.
+    /// Wakes an idle partition, whose log has grown: it holds others back until it is read.
     pub fn wake(&mut self, at: PartitionId) {
         let p = self.at_mut(at);
         if p.life == Life::Idle {
@@ -396,7 +394,8 @@ impl Partitions {
         }
     }
 
-    /// The partition holds nobody back until its next record, though it was not read to its end.
+    /// Leaves out a partition that was not read to its end: it holds nobody back until its next
+    /// record.
     pub fn leave_out(&mut self, at: PartitionId) -> bool {
         self.at_mut(at).life = Life::LeftOut;
         self.update_frontier()
@@ -456,7 +455,7 @@ impl Partitions {
         self.all.capacity() * size_of::<Partition>()
     }
 
-    /// The partition, which is the one last used from now on.
+    /// The partition, which becomes the one last used.
     #[inline]
     fn at_mut(&mut self, at: PartitionId) -> &mut Partition {
         if !self.all.get(self.last).is_some_and(|p| p.is(at)) {
@@ -465,7 +464,7 @@ impl Partitions {
         &mut self.all[self.last]
     }
 
-    /// [`Partitions::at_mut`] of one that was not last used.
+    /// [`Partitions::at_mut`] for a partition that was not last used.
     #[cold]
     fn other_mut(&mut self, at: PartitionId) -> &mut Partition {
         let found = self.all.iter().position(|p| p.is(at));

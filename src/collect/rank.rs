@@ -14,7 +14,7 @@ use std::hash::Hasher;
 pub(super) struct Rows(Option<(Origin, u32)>);
 
 impl Rows {
-    /// What is taken next is one more event of the record at `origin`.
+    /// Notes that the next event is one more row of the record at `origin`.
     pub fn next(&mut self, origin: Origin) {
         self.0 = Some((origin, self.of(origin).saturating_add(1)));
     }

@@ -31,17 +31,17 @@ use std::hash::Hasher;
 /// Bytes of an id in memory, at most: a table is at least 7/16 full when it has just grown.
 pub const ID_BYTES: usize = size_of::<SeenId>() * 16 / 7 + 3;
 
-/// A record of an id that was seen.
+/// How a record repeats one that was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
-    /// With the same prediction and outcome.
+    /// It has the same prediction and outcome.
     Duplicate,
-    /// With others.
+    /// It has another prediction or outcome.
     Conflict,
 }
 
 impl SeenId {
-    /// That of an event with an id, which is row `row` of its record.
+    /// The id of an event, which is row `row` of its record.
     pub fn of(event: &Event<'_>, row: u32) -> SeenId {
         let mut hasher = SipHasher13::new();
         // Lengths separate model "ab" with version "c" from "a" with "bc".
@@ -130,7 +130,7 @@ impl SeenIds {
         if kept == self.table.len() {
             return;
         }
-        // Into another table: places from which entries left would count as taken.
+        // Copies to a new table: places that entries left in the old one would count as taken.
         let room = kept + kept / 7;
         let mut table = HashTable::with_capacity(room);
         for id in self.table.iter().filter(|s| s.time_ms >= floor_ms) {
@@ -152,7 +152,7 @@ impl SeenIds {
         before - self.table.len()
     }
 
-    /// Puts back what the segments of a journal hold from `floor_ms` on.
+    /// Restores what the segments of a journal hold from `floor_ms` on.
     pub fn replay(
         &mut self,
         bytes: &[u8],
@@ -170,7 +170,7 @@ impl SeenIds {
         replay(bytes, mark, |ops| ops.iter().try_for_each(&mut put))
     }
 
-    /// The journal continues after these marks.
+    /// Continues the journal after these marks.
     pub fn resume(&mut self, marks: &[JournalMark]) {
         self.journal = Journal::resume(marks);
     }

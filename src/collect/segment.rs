@@ -8,7 +8,7 @@
 /// Name of the segment that holds the sums of all others.
 pub const ROLL_UP: &str = "*";
 
-/// Name of the segment that takes the events of segments that are too many.
+/// Name of the segment that takes the events of segments beyond the cap.
 pub const OTHER: &str = "other";
 
 /// How the segments of a model are kept.
@@ -18,12 +18,12 @@ pub struct Segmenting {
     pub rollup: bool,
     /// Most segments of a version, roll-up and other not counted.
     pub max: usize,
-    /// Whether those beyond go to other; otherwise they are refused.
+    /// Whether segments beyond `max` go to `other`; otherwise they are refused.
     pub other: bool,
 }
 
 impl Default for Segmenting {
-    /// No roll-up, and the cap on streams alone.
+    /// No roll-up, and no cap except that on streams.
     fn default() -> Segmenting {
         Segmenting {
             rollup: false,
@@ -40,14 +40,14 @@ pub enum SegmentKind {
     Segment,
     /// Events of sources without segments.
     Unsegmented,
-    /// What takes the events of segments that are too many.
+    /// Takes the events of segments beyond the cap.
     Other,
     /// The sums of the segments and `Other`.
     RollUp,
 }
 
 impl SegmentKind {
-    /// The kind of that segment's name.
+    /// The kind of the segment with this name.
     pub fn of(segment: &str) -> SegmentKind {
         match segment {
             "" => SegmentKind::Unsegmented,
@@ -57,7 +57,7 @@ impl SegmentKind {
         }
     }
 
-    /// Whether no record may name it.
+    /// Whether records cannot name it.
     pub fn is_derived(self) -> bool {
         matches!(self, SegmentKind::Other | SegmentKind::RollUp)
     }

@@ -19,8 +19,8 @@ pub struct ModelShape {
     pub views: Vec<View>,
     /// How many of the largest probabilities are kept of a prediction that waits, for vector views.
     pub depth: usize,
-    /// Seed of the ranks by which a sample of whole vectors is drawn, where a kernel view keeps
-    /// one: they wait too.
+    /// Seed of the ranks by which a kernel view samples whole vectors, if there is one: they wait
+    /// too.
     pub sampled: Option<u64>,
     /// Entries of a vector; 0: any number.
     pub classes: usize,
@@ -30,7 +30,7 @@ pub struct ModelShape {
     pub lateness_ms: i64,
     /// Cells.
     pub grid: Grid,
-    /// How long its predictions wait for their outcomes; 0 where these come together.
+    /// How long its predictions wait for their outcomes; 0 if both come together.
     pub maturity_ms: i64,
     /// How long a sealed pane is held by some window.
     pub retention_ms: i64,
@@ -47,14 +47,14 @@ pub struct ModelShape {
 pub struct ModelFacts {
     /// Width of a base pane.
     pub pane_ms: i64,
-    /// There is one view, the binary one, of scores as they come.
+    /// Whether its one view is binary, of scores as they come.
     plain: bool,
-    /// Its versions are compared.
+    /// Whether its versions are compared.
     pub paired: bool,
 }
 
 impl ModelFacts {
-    /// What is needed of `shape`.
+    /// The facts about `shape`.
     pub fn new(shape: &ModelShape) -> ModelFacts {
         ModelFacts {
             pane_ms: shape.pane_ms,
@@ -65,8 +65,8 @@ impl ModelFacts {
         }
     }
 
-    /// The score and outcome of the event where it has one score and the model one view, as most
-    /// have; `None` for others.
+    /// The score and outcome of an event that has one score, of a model with one plain view, as
+    /// most have; `None` for others.
     #[inline]
     pub fn only(&self, event: &Event<'_>) -> Result<Option<Scored>, Reason> {
         let Prediction::Score(z) = event.prediction else {
@@ -99,13 +99,13 @@ impl ModelShape {
         self.depth > 0 || self.sampled.is_some()
     }
 
-    /// Begin of the pane of an event.
+    /// Start of the pane of an event.
     #[inline]
     pub(super) fn start_of(&self, time_ms: i64) -> i64 {
         time_ms.saturating_sub(time_ms.rem_euclid(self.pane_ms))
     }
 
-    /// The watermark, before which panes can be sealed, where event time has come to `time_ms`.
+    /// The watermark, before which panes can be sealed, when event time has come to `time_ms`.
     pub fn watermark_at(&self, time_ms: i64) -> i64 {
         let at_ms = time_ms.saturating_sub(self.lateness_ms + self.maturity_ms);
         at_ms.saturating_sub(at_ms.rem_euclid(self.pane_ms))
@@ -116,7 +116,7 @@ impl ModelShape {
         start_ms + self.pane_ms + maturity_ms
     }
 
-    /// The score of a view on the scale of the events that are there.
+    /// The score of a view, carried to the scale of the events that are there.
     #[inline]
     pub(super) fn carried(&self, view: View, score: Score) -> Score {
         if self.sampling.is_none() || view != View::Binary {
@@ -166,9 +166,9 @@ impl ModelShape {
     }
 }
 
-/// By join: the models for which an outcome waits that names none. Where a source names no model
-/// either, these are all but those that have a source of their own, unless that is all. (A joiner
-/// adds the models of predictions that it retains.)
+/// By join: the models for which an outcome that names no model waits. If the source names no model
+/// either, these are all models without a source of their own, or all models if there are none. (A
+/// joiner adds the models of predictions that it retains.)
 pub(super) fn unnamed_models(joins: &[JoinPlan], models: &[ModelShape]) -> Vec<Vec<usize>> {
     let all = || 0..models.len();
     let named = |name: &str| all().find(|m| models[*m].name == name);
@@ -191,8 +191,8 @@ pub(super) fn unnamed_models(joins: &[JoinPlan], models: &[ModelShape]) -> Vec<V
     joins.iter().map(of).collect()
 }
 
-/// Takes the score and outcome of the event for each view of the model; returns whether a vector
-/// was divided by its sum.
+/// Sets `seen` to the score and outcome of the event for each view; returns whether a vector was
+/// divided by its sum.
 #[inline]
 pub(super) fn project(
     shape: &ModelShape,

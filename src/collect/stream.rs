@@ -54,10 +54,10 @@ enum Body {
 #[derive(Debug, Clone)]
 #[repr(C, align(64))]
 pub struct OpenPane {
-    /// Begin; it ends one pane later.
+    /// Start; the pane ends one width later.
     pub start_ms: i64,
     body: Body,
-    /// When it was last turned to, in turns of the stream.
+    /// The stream's turn at which it last became the current pane.
     turn: u64,
     /// Predictions without outcome, for each view; empty while there are none.
     unlabelled: Vec<Unlabelled>,
@@ -66,13 +66,13 @@ pub struct OpenPane {
 /// The sums of one stream over one sealed pane.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PaneDelta {
-    /// Begin of the pane.
+    /// Start of the pane.
     #[serde(deserialize_with = "checked")]
     pub start_ms: i64,
     /// End of the pane, exclusive.
     #[serde(deserialize_with = "checked")]
     pub end_ms: i64,
-    /// Events that came too late since the delta before.
+    /// Events that came too late since the previous delta.
     #[serde(deserialize_with = "checked")]
     pub late: u64,
     /// Sums for each view, in the order of the model's.
@@ -84,7 +84,7 @@ pub struct PaneDelta {
 }
 
 impl PaneDelta {
-    /// Unpacks the sums of all views, of `grid`, and packs them beside.
+    /// Unpacks the sums of all views, of `grid`, and keeps them packed as well.
     pub fn unpack_beside(&mut self, grid: Grid) -> Result<(), PackError> {
         let mut views = self.views.iter_mut();
         views.try_for_each(|sums| sums.unpack_beside(grid))
@@ -112,7 +112,7 @@ impl PaneDelta {
 #[derive(Debug, Clone)]
 #[repr(C, align(64))]
 pub struct Stream {
-    /// Names as they came; the model's differs from the plan's for the default plan.
+    /// Names as records have them; under the default plan the model's name is not the plan's.
     pub key: Key,
     /// Index of the model's plan.
     pub model: usize,
@@ -130,7 +130,7 @@ pub struct Stream {
     pub late: u64,
     /// Predictions that are not mature.
     pub pending: u64,
-    /// Late outcomes, by the begin of the pane with which they go, for each view.
+    /// Late outcomes for each view, by the start of the pane with which they are sealed.
     late_outcomes: BTreeMap<i64, Vec<LateOutcomes>>,
     /// Bytes of the open panes that are packed.
     packed_bytes: usize,
@@ -162,29 +162,29 @@ impl Stream {
         }
     }
 
-    /// An event of this time came.
+    /// Notes an event of this time.
     #[inline]
     pub fn saw(&mut self, time_ms: i64) {
         self.last.saw(time_ms);
     }
 
-    /// An event of this time came too late.
+    /// Counts an event of this time that came too late.
     pub fn miss(&mut self, time_ms: i64) {
         self.saw(time_ms);
         self.late += 1;
     }
 
-    /// An event came, whatever becomes of it.
+    /// Notes an event, whatever becomes of it.
     pub fn touch(&mut self) {
         self.last.seen = true;
     }
 
-    /// So many more predictions wait.
+    /// Adds `n` pending predictions.
     pub fn add_pending(&mut self, n: u64) {
         self.pending += n;
     }
 
-    /// One prediction waits no longer.
+    /// Removes one pending prediction.
     pub fn end_pending(&mut self) {
         self.pending -= 1;
     }
@@ -236,7 +236,7 @@ impl Stream {
     pub fn current(&mut self, time_ms: i64, pane_ms: i64) -> Option<&mut OpenPane> {
         let pane = self.open.get_mut(self.current)?;
         let into = time_ms.wrapping_sub(pane.start_ms);
-        // A time before the pane is beyond its end, unsigned.
+        // As unsigned, a time before the pane is beyond its end.
         (into.cast_unsigned() < pane_ms.cast_unsigned()).then_some(pane)
     }
 
@@ -269,7 +269,7 @@ impl Stream {
         let pane = &mut self.open[self.current];
         pane.turn = self.turn;
         if let Body::Packed(packed) = &pane.body {
-            // What was packed here unpacks; if it ever did not, the pane would take no more events.
+            // Sums packed here always unpack; if they did not, the pane would take no more events.
             let bytes = packed_bytes(packed);
             pane.body = Body::unpack(packed, grid).map_err(|_| Refusal::Panes)?;
             self.packed_bytes -= bytes;
@@ -278,7 +278,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Packs the hot panes that were longest not turned to, down to [`HOT_MAX`].
+    /// Packs the hot pane that became current longest ago, if there are more than [`HOT_MAX`].
     fn pack(&mut self) {
         let hot = |p: &&mut OpenPane| matches!(p.body, Body::Hot(_) | Body::Single(_));
         if self.open.iter_mut().filter(hot).count() > HOT_MAX
@@ -300,7 +300,7 @@ impl Stream {
         self.packed_bytes
     }
 
-    /// Number of events in open panes. Looks at all cells of those that are hot.
+    /// Number of events in open panes. Scans all cells of hot panes.
     pub fn unsealed(&self) -> u64 {
         let n = |pane: &OpenPane| match &pane.body {
             Body::Hot(batched) => batched.n(),
@@ -310,7 +310,7 @@ impl Stream {
         self.open.iter().map(n).sum()
     }
 
-    /// Begin of the oldest open pane.
+    /// Start of the oldest open pane.
     pub fn oldest_ms(&self) -> Option<i64> {
         self.open.first().map(|p| p.start_ms)
     }
@@ -320,17 +320,17 @@ impl Stream {
         self.open.len()
     }
 
-    /// Begin of the newest open pane.
+    /// Start of the newest open pane.
     pub fn newest_pane_ms(&self) -> Option<i64> {
         self.open.last().map(|p| p.start_ms)
     }
 
-    /// Takes out the oldest pane, one for each view, with its predictions without outcome.
+    /// Takes out the oldest pane: its sums for each view, and its predictions without outcome.
     fn take_oldest(&mut self) -> Option<(Vec<ScoreSums>, Vec<Unlabelled>)> {
         if self.open.is_empty() {
             return None;
         }
-        // Where the current pane goes, none is current: its neighbour may be packed.
+        // If the current pane is removed, none is current: its neighbour may be packed.
         self.current = self.current.wrapping_sub(1);
         let pane = self.open.remove(0);
         if let Body::Packed(packed) = &pane.body {
@@ -348,8 +348,8 @@ impl Stream {
         self.open.iter().map(pane).collect()
     }
 
-    /// Puts back the open panes of a snapshot, checked: ascending, one sum for each of `views`, all
-    /// of the same number of events.
+    /// Restores the open panes of a snapshot once they are checked: ascending, one sum for each of
+    /// `views`, all of the same number of events.
     pub fn restore(
         &mut self,
         panes: Vec<(i64, Vec<Packed>)>,
@@ -366,7 +366,7 @@ impl Stream {
             let pane = OpenPane::new(start_ms, Body::Packed(packed));
             self.open.push(pane);
         }
-        // No pane is current until an event turns to one, for the current one must be hot.
+        // No pane is current until an event turns to one, because the current one must be hot.
         self.current = usize::MAX;
         Ok(())
     }
@@ -405,19 +405,19 @@ impl OpenPane {
         }
     }
 
-    /// [`OpenPane::observe`] where there is one view.
+    /// [`OpenPane::observe`] for a model with one view.
     #[inline]
     pub fn observe_one(&mut self, seen: Scored) -> Result<(), Refusal> {
         match &mut self.body {
             Body::Hot(batched) => batched.observe_one(seen).map_err(|_| Refusal::Sums),
-            // An event with an attribute comes with it.
+            // Events with an attribute go through `observe`, with it.
             Body::Single(_) | Body::Packed(_) => Err(Refusal::Panes),
         }
     }
 
-    /// Counts a prediction without outcome, one score for each view; `implied` when it was added
-    /// all the same. A pane is sealed in the call that counts into it, so no snapshot need hold the
-    /// counts.
+    /// Counts a prediction without outcome, one score for each view; `implied` if it was added with
+    /// an implied one. A pane is sealed in the call that counts into it, so snapshots need not hold
+    /// these counts.
     pub fn count_unlabelled(&mut self, seen: &[Scored], implied: bool) {
         self.unlabelled.resize(seen.len(), Unlabelled::default());
         for (unlabelled, one) in self.unlabelled.iter_mut().zip(seen) {
@@ -462,7 +462,7 @@ impl Body {
         }
     }
 
-    /// The sums, unpacked unless they were packed.
+    /// The sums, packed or unpacked as they are held.
     fn sums(self) -> Vec<ScoreSums> {
         match self {
             Body::Hot(batched) => batched.into_sums().into_iter().map(Into::into).collect(),

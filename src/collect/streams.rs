@@ -36,8 +36,8 @@ use hashbrown::HashTable;
 /// Digests of names for each slot.
 const RECENT: usize = 8;
 
-/// Events of one stream in a row after which the next one is first compared with that stream. Where
-/// streams take turns at random, the processor cannot foresee the result of this comparison, and a
+/// Events of one stream in a row after which the next one is first compared with that stream. If
+/// streams take turns at random, the processor cannot predict the result of this comparison, and a
 /// wrong guess costs more than the digest.
 const RUN_MIN: u8 = 4;
 
@@ -72,7 +72,7 @@ impl Group {
         }
     }
 
-    /// Streams for which room is kept: the roll-up, and `other` until it is there.
+    /// Streams for which room is kept: the roll-up, and `other` until it exists.
     fn kept(&self) -> usize {
         let other = self.segmenting.other && self.segments > 0 && self.other.is_none();
         let rollup = self.segmenting.rollup && self.has_rolled_up();
@@ -84,7 +84,7 @@ impl Group {
         self.segments > 0 || self.other.is_some()
     }
 
-    /// Room that a new stream takes, with the room for roll-up and `other` that comes with it.
+    /// Room that a new stream takes, including the room for roll-up and `other` that it reserves.
     fn wanted(&self, segmented: bool) -> usize {
         let rollup = self.segmenting.rollup && segmented && !self.has_rolled_up();
         let other = self.segmenting.other && segmented && self.other.is_none();
@@ -98,19 +98,19 @@ impl Group {
 pub struct Streams {
     slots: Slots<Stream>,
     groups: Slots<Group>,
-    /// Streams, one for each view.
+    /// Number of streams, each view counted.
     count: usize,
     /// Streams for which room is kept, over all groups.
     kept: usize,
     /// The slot that was found last for each digest of names. A digest takes fewer steps than the
-    /// table, and mostly leads to the stream.
+    /// table, and usually finds the stream.
     recent: Vec<u32>,
     /// How far a digest is shifted to be an index into `recent`.
     shift: u32,
     /// The slot that was found last, and how many events in a row found it.
     last: usize,
     run: u8,
-    /// Slot of the stream that took the last event, `other` too.
+    /// Slot of the stream that took the last event, which may be `other`.
     taken: usize,
 }
 
@@ -131,17 +131,17 @@ impl Streams {
             (self.last, self.taken) = (slot, slot);
             return Some(slot);
         }
-        // By its parts: the names would be written to memory for each event to be passed whole.
+        // Passed in parts: passing `names` whole would write them to memory for each event.
         let [model, version, segment] = names.text();
         self.find_other(model, version, segment)
     }
 
-    /// [`Streams::find`] of a stream that was not the last one of its digest.
+    /// [`Streams::find`] for a stream that was not the last one of its digest.
     #[cold]
     fn find_other(&mut self, model: &str, version: &str, segment: &str) -> Option<usize> {
         let names = Names::new(model, version, segment);
         let slot = self.slots.find(&names)?;
-        // Only its group leads to `other`: no record has its names.
+        // `other` is found through its group only: no record has its names.
         if self.get(slot)?.kind.is_derived() {
             return None;
         }
@@ -155,7 +155,7 @@ impl Streams {
         names.digest().wrapping_shr(self.shift) as usize
     }
 
-    /// A stream with these names took an event.
+    /// Notes that the stream with these names took an event.
     fn remember(&mut self, names: &Names<'_>, slot: usize) {
         (self.taken, self.last, self.run) = (slot, slot, 1);
         let room = RECENT * self.slots.len().next_power_of_two();
@@ -179,7 +179,7 @@ impl Streams {
         self.slots.get_mut(slot)
     }
 
-    /// Slot of the stream that took the last event that one took.
+    /// Slot of the stream that took the last accepted event.
     pub fn taken(&self) -> usize {
         self.taken
     }
@@ -195,7 +195,7 @@ impl Streams {
     }
 
     /// Begins a stream for the first event of its names, or finds the one that takes its events;
-    /// `None` where there is no room.
+    /// `None` if there is no room.
     #[cold]
     pub fn begin(
         &mut self,
@@ -221,7 +221,7 @@ impl Streams {
         }
         let slot = match group.other {
             Some(slot) => slot,
-            // Room was kept for it.
+            // Room was reserved with the first segment.
             None if group.segments > 0 => {
                 let [model_name, version, _] = names.text();
                 let key = Key::new(model_name, version, OTHER);
@@ -235,7 +235,7 @@ impl Streams {
         Some(slot)
     }
 
-    /// Puts back a stream of a snapshot into its slot; `false` where another is there.
+    /// Restores a stream to its slot; returns `false` if the slot is taken.
     pub fn restore(&mut self, slot: usize, stream: Stream, shape: &ModelShape) -> bool {
         let done = self.slots.insert_at(slot, stream);
         if done {
@@ -244,10 +244,10 @@ impl Streams {
         done
     }
 
-    /// Lets a stream go, with its open panes.
+    /// Removes a stream, with its open panes.
     pub fn remove(&mut self, slot: usize) -> Option<Stream> {
         let gone = self.slots.remove(slot)?;
-        // The next stream of this slot may be one that no record has the names of.
+        // The next stream in this slot may be `other`, whose names no record has.
         let at = self.recent_at(&gone.key.names());
         if let Some(recent) = self.recent.get_mut(at) {
             *recent = u32::MAX;
@@ -415,7 +415,7 @@ impl<T: Named> Slots<T> {
         slot
     }
 
-    /// Puts a stream into its slot; `false` where another is there.
+    /// Puts a stream into its slot; returns `false` if the slot is taken.
     pub fn insert_at(&mut self, slot: usize, value: T) -> bool {
         if slot >= self.all.len() {
             self.vacant += slot + 1 - self.all.len();

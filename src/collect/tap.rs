@@ -2,8 +2,8 @@
 //!
 //! When off, a tap costs one comparison a record. When on, it takes as many pairs as it has room
 //! for, and counts those that it let pass. So its cost does not depend on the traffic. Pairs of a
-//! model take room only where pairs of this model, or of any, are wanted. A tap does not change
-//! what is counted.
+//! model take room only if pairs of this model, or of any, are wanted. A tap does not change what
+//! is counted.
 
 use super::event::Disposition;
 use crate::stats::view::View;
@@ -18,11 +18,11 @@ pub struct Pair {
     pub version: String,
     /// Its segment, as the stream that counts it is called.
     pub segment: String,
-    /// The prediction's id; where it is not text, its bytes that are not are replaced.
+    /// The prediction's id; bytes that are not text are replaced.
     pub id: String,
-    /// Event time of the prediction; where that came apart from its outcome.
+    /// Event time of the prediction.
     pub time_ms: i64,
-    /// Event time of the outcome, where that is one of its own.
+    /// Event time of the outcome, if it came in a record of its own.
     pub outcome_ms: Option<i64>,
     /// For each view of the model the score.
     pub scores: Vec<(View, f64)>,
@@ -35,7 +35,7 @@ pub struct Pair {
 /// See the module.
 #[derive(Debug, Clone, Default)]
 pub struct Tap {
-    /// What room is left.
+    /// Room that is left.
     room: Wanted,
     /// Whether pairs of any model are wanted.
     any: bool,
@@ -46,18 +46,18 @@ pub struct Tap {
 /// How many pairs are wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// Of any model.
+    /// Pairs of any model.
     pub any: usize,
-    /// Of these models.
+    /// Pairs of these models.
     pub models: Vec<(String, usize)>,
 }
 
 /// How many wanted pairs passed without being taken.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Of all models.
+    /// Pairs of all models.
     pub all: u64,
-    /// Of each model that was wanted by name.
+    /// Pairs of each model that was wanted by name.
     pub models: BTreeMap<String, u64>,
 }
 
@@ -74,7 +74,7 @@ impl Wanted {
         self.any == 0 && self.models.iter().all(|(_, room)| *room == 0)
     }
 
-    /// The share of one of `n` that take pairs.
+    /// The share of one of `n` taps.
     pub fn share(&self, n: usize) -> Wanted {
         let of = |room: usize| room.div_ceil(n.max(1));
         let models = self.models.iter();
@@ -86,7 +86,7 @@ impl Wanted {
 }
 
 impl Passed {
-    /// Adds those of another tap.
+    /// Adds the counts of another tap.
     pub fn add(&mut self, other: Passed) {
         self.all += other.all;
         for (model, n) in other.models {
@@ -96,7 +96,7 @@ impl Passed {
 }
 
 impl Tap {
-    /// With room for so many pairs.
+    /// A tap with room for the `wanted` pairs.
     pub fn new(wanted: Wanted) -> Tap {
         Tap {
             any: wanted.any > 0,
@@ -105,7 +105,7 @@ impl Tap {
         }
     }
 
-    /// What was taken, and how many wanted pairs passed without.
+    /// The pairs that were taken, and how many wanted pairs were not.
     pub fn into_pairs(self) -> (Vec<Pair>, Passed) {
         (self.pairs, self.passed)
     }

@@ -1,8 +1,8 @@
 //! The open panes of one vector view.
 //!
 //! Accepted events land in open base panes. A pane is sealed when the watermark passes its end, and
-//! is then merged into the windows of the view. Where partitions are counted apart, the sealed
-//! panes of each are merged into an open pane here first.
+//! is then merged into the windows of the view. If partitions are counted separately, the sealed
+//! panes of each are first merged into an open pane here.
 //!
 //! Always: a sealed pane depends on the events that were observed before it was sealed, and not on
 //! their order. Later events count as late in the pane that seals next.
@@ -57,13 +57,13 @@ impl VectorPanes {
         }
     }
 
-    /// Adds an event that is not late; answers whether there was room for it.
+    /// Adds an event that is not late; returns whether there was room for it.
     pub fn observe(&mut self, time_ms: i64, event: VectorEvent<'_>) -> bool {
         self.pane_at(time_ms).sums.observe(event)
     }
 
-    /// Adds a mature prediction with its class, if it has one; `implied` where that is not an
-    /// outcome that came. Answers whether there was room for it.
+    /// Adds a mature prediction with its class, if it has one; `implied` if no outcome came.
+    /// Returns whether there was room for it.
     pub fn mature(
         &mut self,
         time_ms: i64,
@@ -78,8 +78,8 @@ impl VectorPanes {
         class.is_none_or(|class| pane.sums.observe_retained(vector, class))
     }
 
-    /// Takes a late outcome into an open pane; answers whether there was room for it, or `None`
-    /// where the pane of its prediction is not open.
+    /// Takes a late outcome into an open pane; returns whether there was room for it, or `None` if
+    /// the pane of its prediction is not open.
     pub fn revise(&mut self, r: &VectorCorrection<'_>) -> Option<bool> {
         let pane = self.open.get_mut(&self.start_of(r.time_ms))?;
         Some(r.apply(&mut pane.sums, &mut pane.unlabelled))
@@ -90,7 +90,7 @@ impl VectorPanes {
         self.late += 1;
     }
 
-    /// Merges a base pane that another counted into the open pane of its stretch.
+    /// Merges a base pane that was counted elsewhere into the open pane of the same time.
     pub fn merge(&mut self, pane: &Pane) {
         let Some(sums) = pane.sums.vector() else {
             return;
@@ -126,7 +126,7 @@ impl VectorPanes {
         }
     }
 
-    /// Begin of the oldest open pane.
+    /// Start of the oldest open pane.
     pub fn oldest_ms(&self) -> Option<i64> {
         self.open.keys().next().copied()
     }
@@ -146,7 +146,7 @@ impl VectorPanes {
         self.open.len()
     }
 
-    /// For a snapshot.
+    /// The open panes, for a snapshot.
     pub fn state(&self) -> VectorPanesState {
         let pane = |(start_ms, pane): (&i64, &OpenPane)| {
             PaneState::from(&self.pane(*start_ms, pane.late, pane.clone()))
@@ -157,7 +157,7 @@ impl VectorPanes {
         }
     }
 
-    /// Puts back a snapshot; an error where it is of another shape.
+    /// Restores a snapshot; an error if it is of another shape.
     pub fn restore(&mut self, state: VectorPanesState) -> Result<(), PackError> {
         self.late = state.late;
         for state in state.open {

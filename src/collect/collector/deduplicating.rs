@@ -7,7 +7,7 @@ use crate::collect::seen_ids::{Repeat, SeenId};
 use std::borrow::Cow;
 
 impl Collector {
-    /// Takes a record of a source whose ids are looked at.
+    /// Takes a record of a source whose ids are checked.
     #[inline(never)]
     pub(super) fn observe_once(
         &mut self,
@@ -62,8 +62,8 @@ impl Collector {
         self.deduplication.reserve_journals(states);
     }
 
-    /// Restores the ids of one partition; `false` where the plan no longer looks at them. What is
-    /// sealed must be restored before.
+    /// Restores the ids of one partition; returns `false` if the plan no longer checks them. Sealed
+    /// times must be restored first.
     pub fn restore_ids<'s>(
         &mut self,
         state: &JoinState,

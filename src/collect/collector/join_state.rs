@@ -1,4 +1,4 @@
-//! The collector's joins and ids in snapshots and journals, and joins back from them.
+//! Writes the collector's joins and ids to snapshots and journals, and restores them.
 
 use super::Collector;
 use crate::collect::join::{JoinState, Joins, JournalDelta, JournalError, RowLayout};
@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 impl Collector {
-    /// What the journals of joins and of ids have that was not taken before.
+    /// Takes what the journals of joins and of ids wrote since the last call.
     pub fn take_journals(&mut self) -> Vec<JournalDelta> {
         let mut joins = std::mem::take(&mut self.joins);
         let revised: Vec<bool> = joins.plans().iter().map(|plan| plan.revise).collect();
@@ -23,7 +23,7 @@ impl Collector {
         all
     }
 
-    /// Event time before which nothing of a model is retained by a join, which may `revise`.
+    /// Event time before which a join retains nothing of a model; `revise`: it takes late outcomes.
     fn floor_ms(&self, model: usize, revise: bool) -> i64 {
         let retention_ms = if revise {
             self.models[model].retention_ms
@@ -33,8 +33,8 @@ impl Collector {
         self.sealed_until_ms[model].saturating_sub(retention_ms)
     }
 
-    /// What holds of a model; for `None` the least of what holds of the models for which an outcome
-    /// of the join waits that names none.
+    /// The value of `of` for a model; for `None`, its least value over the models for which an
+    /// outcome that names no model waits.
     pub(super) fn least_of(&self, join: u16, model: Option<u16>, of: impl Fn(usize) -> i64) -> i64 {
         let one = model.map(usize::from);
         let models = match &one {
@@ -45,7 +45,7 @@ impl Collector {
         here.map(|m| of(*m)).min().unwrap_or(i64::MIN)
     }
 
-    /// Bytes of the journals of joins and of ids that were not taken.
+    /// Bytes of the journals of joins and of ids that were not taken yet.
     pub fn journal_bytes(&self) -> usize {
         self.joins.journal_bytes() + self.deduplication.journal_bytes()
     }
@@ -57,7 +57,7 @@ impl Collector {
         all
     }
 
-    /// Predictions that are held.
+    /// Number of retained predictions.
     pub fn retained(&self) -> usize {
         self.joins.retained()
     }
@@ -67,14 +67,14 @@ impl Collector {
         &self.joins
     }
 
-    /// All joins, to change what is around them.
+    /// All joins, to change them.
     pub fn joins_mut(&mut self) -> &mut Joins {
         &mut self.joins
     }
 
-    /// Puts back one joiner, without the predictions of those models of the snapshot (`before` in
-    /// number) that are no longer the `same`. Waiting outcomes that name such a model wait as those
-    /// that name none. What is sealed must be back. Returns `false`, and leaves the join out, if
+    /// Restores one joiner, without the predictions of those models of the snapshot (`before` in
+    /// number) that are no longer the `same`. Waiting outcomes that name such a model then wait for
+    /// any model. Sealed times must be restored first. Returns `false`, and leaves the join out, if
     /// the plan no longer has it.
     pub fn restore_joiner<'s>(
         &mut self,
@@ -92,7 +92,7 @@ impl Collector {
         let floors: Vec<i64> = (0..closed.len())
             .map(|m| self.floor_ms(m, revise))
             .collect();
-        // Of other models nothing comes back.
+        // Nothing of other models is restored.
         let of = |all: &[i64], m: u16| match same(m) {
             true => all[usize::from(m)],
             false => i64::MAX,
@@ -110,8 +110,8 @@ impl Collector {
         Ok(true)
     }
 
-    /// After all joiners are back: forgets given-up predictions whose stream did not come back, or
-    /// whose model is not the `same` as before.
+    /// Call this once all joiners are restored. Forgets given-up predictions whose stream was not
+    /// restored, or whose model is not the `same` as before.
     pub fn forget_given_up_of_none(&mut self, same: impl Fn(u16) -> bool) {
         let streams = &self.streams;
         let is = |model: u16, slot: u32| {
@@ -121,9 +121,9 @@ impl Collector {
         self.joins.retain_given_up(is);
     }
 
-    /// After all joiners are back: tells streams what they wait for, and counts as expired or
-    /// orphaned what did not come back. Predictions that were mature and wait again, because the
-    /// watermark was moved back, are counted once more.
+    /// Call this once all joiners are restored. Gives streams their pending counts, and counts what
+    /// was not restored as expired or orphaned. Predictions that were mature and wait again,
+    /// because the watermark was moved back, are counted again.
     pub fn recount_joins(&mut self) {
         let mut pending: BTreeMap<u16, u64> = BTreeMap::new();
         let streams = &mut self.streams;
@@ -157,7 +157,7 @@ impl Collector {
         }
     }
 
-    /// Event time at which the oldest predictions of `model` that wait are mature.
+    /// Event time at which the oldest pending predictions of `model` mature.
     pub fn due_ms(&self, model: usize) -> Option<i64> {
         let shape = &self.models[model];
         let oldest = self.joins.oldest_ms(model as u16)?;

@@ -39,11 +39,11 @@ pub struct MaturedVector<'a> {
     pub vector: RetainedVector<'a>,
     /// The class with which it was counted, if it was.
     pub class: Option<u32>,
-    /// Whether that is not an outcome that came.
+    /// Whether `class` is implied: no outcome came.
     pub implied: bool,
 }
 
-/// Who keeps vector views; answers how many of them had no cell for the prediction.
+/// Shows a prediction to its vector views; returns how many of them had no cell for it.
 pub type Show<'f> = &'f mut dyn FnMut(&MaturedVector<'_>) -> u64;
 
 impl Collector {
@@ -178,14 +178,14 @@ impl Collector {
             let source = self.counters.source_mut(predictions);
             source.end(Disposition::Pending, after);
             if replaced.waits {
-                // Counted once more, because what was counted as matched stays so.
+                // Counted again, because the outcome stays counted as matched.
                 let source = self.counters.source_mut(outcomes);
                 source.count(Disposition::Waiting);
             }
         }
     }
 
-    /// Hands an outcome to a join: it is attached to predictions that wait for it, and corrects
+    /// Gives an outcome to a join: it is attached to predictions that wait for it, and corrects
     /// those that are mature.
     fn attach(
         &mut self,
@@ -204,7 +204,7 @@ impl Collector {
         end
     }
 
-    /// Takes a late outcome: counts it of its stream, and keeps what it changes in sealed panes.
+    /// Counts a late outcome in its stream, and keeps what it changes in sealed panes.
     fn revise(&mut self, plan: &JoinPlan, revision: Revision<'_>) {
         let (streams, sealed) = (&mut self.streams, &self.sealed_until_ms);
         count_late(streams, &self.models, sealed, plan, &revision);
@@ -214,7 +214,7 @@ impl Collector {
         }
     }
 
-    /// Takes an outcome that came apart from its prediction.
+    /// Takes an outcome from a record of its own.
     pub(super) fn join(
         &mut self,
         join: u16,
@@ -287,7 +287,7 @@ impl Collector {
         }
     }
 
-    /// Shows a prediction that was counted, or left out for want of an outcome, to its vector
+    /// Shows a prediction that was counted, or left out because it had no outcome, to its vector
     /// views.
     #[cold]
     fn show_matured(
@@ -327,8 +327,8 @@ impl Collector {
             .is_some_and(|s| s.kind == SegmentKind::Other)
     }
 
-    /// Adds one mature prediction to its stream's pane; `None` where it expired. Whether its
-    /// outcome was implied comes with it.
+    /// Adds one mature prediction to its stream's pane. Returns how it ended (`None` if it
+    /// expired), and whether its outcome was implied.
     fn settle(&mut self, missing: Missing, m: &Matured<'_>) -> (Option<Disposition>, bool) {
         let refused = |refusal| (Some(Disposition::Refused(refusal)), false);
         let slot = m.slot as usize;
@@ -338,7 +338,7 @@ impl Collector {
         stream.end_pending();
         let class = m.outcome.or(missing.class());
         self.seen.clear();
-        // Without outcome the scores alone are looked at.
+        // Without an outcome only the scores are used.
         let scored = m.against(class.unwrap_or(0));
         self.seen.extend(scored.map(|(z, y)| Scored::new(z, y)));
         let shape = &self.models[stream.model];
@@ -387,8 +387,8 @@ impl Collector {
         self.joins = joins;
     }
 
-    /// For each view of the model the score and the class that makes its outcome true; returns
-    /// whether a vector was divided by its sum. `rank` is of the event where it may be in a sample.
+    /// Sets `expected` to the score of each view and the class that makes its outcome true; returns
+    /// whether a vector was divided by its sum. `rank` is the event's rank in samples.
     pub(super) fn views_of(
         &mut self,
         model: usize,
@@ -424,7 +424,7 @@ impl Collector {
     }
 }
 
-/// Adds the largest probabilities of a prediction to what is kept of it.
+/// Appends the largest probabilities of a prediction to its entries.
 #[cold]
 fn add_ranked(
     checked: &Checked<'_>,
@@ -442,7 +442,8 @@ fn add_ranked(
     Ok(())
 }
 
-/// Counts a late outcome of its stream, in the pane that matures when event time has come to it.
+/// Counts a late outcome in its stream, in the pane that matures when event time reaches the
+/// outcome.
 fn count_late(
     streams: &mut Streams,
     models: &[ModelShape],
@@ -469,7 +470,7 @@ fn count_late(
     stream.add_late_outcomes(start_ms, &views);
 }
 
-/// Counts a late outcome where versions are compared: their pairs are not revised.
+/// Counts a late outcome of compared versions, whose pairs are not revised.
 fn miss(pairings: &mut [Option<Pairing>], plan: &JoinPlan, r: &Revision<'_>) {
     let Some(Some(pairing)) = pairings.get_mut(usize::from(r.now.model)) else {
         return;

@@ -25,7 +25,7 @@ impl Collector {
         pairing.observe(start_ms, event.time_ms, slot, key, seen);
     }
 
-    /// Tells the pairs of `model` in panes that end at or before `watermark_ms`.
+    /// Calls `each` with the pairs of `model` in panes that end at or before `watermark_ms`.
     pub fn pair_up(&mut self, model: usize, watermark_ms: i64, each: impl FnMut(MatchedPairs<'_>)) {
         let Some(mut pairing) = self.pairings[model].take() else {
             return;
@@ -43,8 +43,8 @@ impl Collector {
         self.pairings.get(model)?.as_ref()
     }
 
-    /// Puts back the rows of a snapshot, without those of streams that did not come back; the
-    /// streams must be back. `false` where they are of another shape.
+    /// Restores the rows of a snapshot, except those of streams that no longer exist; the streams
+    /// must be restored first. Returns `false` if the rows are of another shape.
     pub fn restore_pairing(&mut self, model: usize, state: PairingState) -> bool {
         let Some(mut pairing) = self.pairings[model].take() else {
             return true;

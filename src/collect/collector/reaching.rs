@@ -4,7 +4,7 @@ use super::Collector;
 use crate::collect::event::{Disposition, Refusal};
 
 impl Collector {
-    /// The partition of a record that is in no sum has come to this time.
+    /// Advances the partition of a record that is in no sum to this time.
     pub(super) fn reach_uncounted(&mut self, source: u16, time_ms: i64, arrival_ms: Option<i64>) {
         let ahead_max_ms = self.caps.future_max_ms;
         let partitions = &mut self.partitions;
@@ -24,7 +24,7 @@ impl Collector {
         arrival_ms: Option<i64>,
     ) {
         match (end, arrival_ms) {
-            // A join has looked at its time.
+            // The join has already used its time.
             (Disposition::Refused(Refusal::Pending), _) => {}
             (Disposition::Refused(_), _) => self.reach(source, time_ms, arrival_ms),
             (
@@ -38,7 +38,7 @@ impl Collector {
         }
     }
 
-    /// The partition of a record of a join, which ends so, has come to this time.
+    /// Advances the partition of a joined record, which ended as `end`, to this time.
     pub(super) fn reach_joined(
         &mut self,
         source: u16,

@@ -1,4 +1,4 @@
-//! The collector's side of a tap: the pairs that it forms, for clients that look.
+//! The collector's side of a tap: it shows clients the pairs that form.
 
 use super::Collector;
 use crate::collect::event::{Disposition, Event, OutcomeRecord};
@@ -8,8 +8,8 @@ use crate::collect::tap::{Pair, Passed, Tap, Wanted};
 use crate::stats::fixed::Scored;
 
 impl Collector {
-    /// Gives room for so many pairs until the next call, or closes the tap with none. Returns what
-    /// was taken, and how many wanted pairs passed without.
+    /// Makes room for the `wanted` pairs until the next call, or closes the tap if none are wanted.
+    /// Returns the pairs that were taken, and how many wanted pairs were not.
     pub fn tap(&mut self, wanted: Wanted) -> (Vec<Pair>, Passed) {
         let full = self.tap.take().map(|tap| *tap).unwrap_or_default();
         if !wanted.is_empty() {
@@ -18,7 +18,7 @@ impl Collector {
         full.into_pairs()
     }
 
-    /// A record that had both was observed in this stream, with these scores.
+    /// Takes the pair of a record with prediction and outcome that this stream observed.
     #[cold]
     pub(super) fn tap_event(&mut self, slot: usize, event: &Event<'_>) {
         let Some(mut tap) = self.tap.take() else {
@@ -46,13 +46,13 @@ impl Collector {
         self.tap = Some(tap);
     }
 
-    /// A prediction has found its outcome.
+    /// Takes the pair of a new prediction and the outcome that waited for it.
     #[cold]
     pub(super) fn tap_joined(&mut self, join: u16, partition: i32, key: Key, id: &[u8]) {
         self.tap_held(join, partition, key, id, None);
     }
 
-    /// An outcome that came has found predictions: those of all versions that share it.
+    /// Takes the pairs of an outcome with the predictions, of all versions, that it met.
     #[inline]
     pub(super) fn tap_outcome(
         &mut self,
@@ -68,7 +68,7 @@ impl Collector {
         }
     }
 
-    /// Takes the predictions of a key that have an outcome; this one, where one came.
+    /// Takes the predictions of a key that have an outcome; if `ours` is given, that outcome.
     #[cold]
     fn tap_held(
         &mut self,
@@ -91,7 +91,7 @@ impl Collector {
             };
             tap.take(stream.key.model(), || {
                 let views = self.models[stream.model].views.iter().copied();
-                // One that came late is kept with less than its time.
+                // The row may store a late outcome's time clamped; `ours` has it in full.
                 let (outcome_ms, outcome) = ours.or(held.outcome)?;
                 Some(Pair {
                     model: stream.key.model().to_owned(),

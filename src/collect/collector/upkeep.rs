@@ -15,7 +15,7 @@ use crate::window::Correction;
 use std::collections::BTreeSet;
 
 impl Collector {
-    /// Puts back a stream of a snapshot into its slot; `false` where another is there.
+    /// Restores a stream to its slot; returns `false` if the slot is taken.
     pub fn restore_stream(&mut self, slot: usize, stream: Stream) -> bool {
         let shape = &self.models[stream.model];
         let bytes = stream.packed_bytes();
@@ -24,7 +24,7 @@ impl Collector {
         done
     }
 
-    /// Puts back positions, counts and sealed times of a snapshot.
+    /// Restores positions, counts and sealed times of a snapshot.
     pub fn restore(&mut self, partitions: Partitions, counters: Counters, sealed: &[(usize, i64)]) {
         self.partitions = partitions;
         self.counters = counters;
@@ -33,8 +33,8 @@ impl Collector {
         }
     }
 
-    /// Advances the clock to `now_ms`. Expires streams that wait for nothing and for which
-    /// `expired` says so, by model and newest event time. Hands each of them to `gone`.
+    /// Advances the clock to `now_ms`. Expires streams that wait for nothing, if `expired` accepts
+    /// their model and newest event time. Hands each of them to `gone`.
     pub fn tick(
         &mut self,
         now_ms: i64,
@@ -64,10 +64,10 @@ impl Collector {
     }
 
     /// The watermark of `model` after the newest event of all, for the end of input. It does not
-    /// depend on which partition had the event, nor on how far the watermark has come.
+    /// depend on which partition had the event, or on how far the watermark has come.
     pub fn last_watermark_ms(&self, model: usize) -> i64 {
         let shape = &self.models[model];
-        // Outcomes come after the last prediction; nothing is judged for their sake.
+        // Outcomes may come after the last prediction, when nothing is left to judge.
         let newest = match self.joins.plans() {
             [] => self.partitions.newest_ms(),
             _ => self.streams.iter().map(|(_, s)| s.last.newest_ms).max(),
@@ -87,14 +87,14 @@ impl Collector {
         until_ms.max(self.sealed_until_ms[model])
     }
 
-    /// What late outcomes change in sealed panes, one correction for each view.
+    /// Takes out the changes to sealed panes, one correction for each view.
     pub fn take_corrections(&mut self) -> Vec<(usize, Vec<Correction>)> {
         let (streams, models) = (&self.streams, &self.models);
         self.amendments
             .take_corrections(|slot| Some(&models[streams.get(slot)?.model]))
     }
 
-    /// What late outcomes change of vector views, in the order in which they came.
+    /// Takes out the late outcomes of vector views, in the order in which they came.
     pub fn take_late_vectors(&mut self) -> Vec<LateVector> {
         self.amendments.take_vectors()
     }
@@ -134,8 +134,8 @@ impl Collector {
         &mut self.counters
     }
 
-    /// Opens no more panes ahead of where all partitions have come, by model; `None`: there is room
-    /// again.
+    /// With `Some`, opens no more panes ahead of these times, by model, to which all partitions
+    /// have come; `None` allows it again.
     pub fn hold_ahead(&mut self, common_ms: Option<Vec<i64>>) {
         self.common_ms = common_ms;
     }

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 /// Slots whose streams ended while a journal is replayed.
 #[derive(Debug, Default)]
 pub(super) struct EndedStreams {
-    /// By slot: whether predictions were put back that may still be there.
+    /// By slot: whether restored predictions may still be there.
     seen: Vec<bool>,
-    /// Those whose predictions are to be removed.
+    /// Slots whose predictions are to be removed.
     slots: BTreeSet<u32>,
 }
 
 impl EndedStreams {
-    /// A prediction of the stream in this slot was put back.
+    /// Notes that a prediction of the stream in this slot was restored.
     pub fn saw(&mut self, slot: u32) {
         let at = slot as usize;
         if at >= self.seen.len() {
@@ -21,7 +21,8 @@ impl EndedStreams {
         self.seen[at] = true;
     }
 
-    /// A stream ended. Mostly nothing of it was put back, and all predictions need no visit.
+    /// Notes that a stream ended. Usually none of its predictions was restored, and none need a
+    /// visit.
     pub fn end(&mut self, slot: u32) {
         let seen = self.seen.get_mut(slot as usize);
         if seen.is_some_and(std::mem::take) {

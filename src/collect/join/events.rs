@@ -60,7 +60,8 @@ pub struct Replaced {
     pub slot: u32,
     /// Whether the scores differ.
     pub differs: bool,
-    /// Whether its outcome waits again: that is late for the earlier one, and no sibling has it.
+    /// Whether its outcome waits again, because it is late for the earlier prediction and no
+    /// sibling has it.
     pub waits: bool,
 }
 
@@ -88,7 +89,7 @@ pub enum Predicted {
 pub enum OutcomeResult {
     /// It is attached to its prediction.
     Matched,
-    /// Its prediction has not come, or was due before it.
+    /// Its prediction has not come, or was due before the outcome.
     Waiting,
     /// Its prediction has another outcome, or this one already.
     Duplicate,
@@ -120,7 +121,7 @@ pub struct Revision<'a> {
 pub enum MaturityEvent<'a> {
     /// A prediction is mature.
     Matured(Matured<'a>),
-    /// A late outcome that was already there revises it, or meets it though it was given up.
+    /// A late outcome that was already there revises a prediction, or meets one that was given up.
     Revised(Revision<'a>),
     /// What became of that late outcome.
     Ended(OutcomeResult),

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 /// Most rows of a joiner.
 const ROWS_MAX: usize = 1024;
 
-/// Partitions that have so many.
+/// Partitions that have [`ROWS_MAX`] rows each.
 const WHOLE: i32 = 32;
 
 /// Most rows of the joiner of a partition, by its number.
@@ -39,7 +39,7 @@ pub fn rows_max(partition: i32) -> usize {
 /// Most views of a row; further ones have no late outcomes.
 const ENTRIES_MAX: usize = 16;
 
-/// Share of the most rows below which the level falls.
+/// The level falls when fewer rows than the most rows divided by this are left.
 const FEW: usize = 4;
 
 /// A prediction that was given up.
@@ -65,7 +65,7 @@ pub struct GivenUp {
     #[serde(with = "rows")]
     rows: BTreeMap<[u64; 2], Row>,
     level: u8,
-    /// No row has a lower level: most outcomes need no look-up.
+    /// No row has a lower level, so most outcomes need no look-up.
     least: u8,
 }
 
@@ -104,7 +104,7 @@ impl GivenUp {
         }
     }
 
-    /// Keeps those for whose model, slot and pane `keep` says so.
+    /// Keeps the rows whose model, slot and pane `keep` accepts.
     pub fn retain(&mut self, keep: impl Fn(u16, u32, i64) -> bool) {
         let kept = |r: &Row| keep(r.model, r.slot, r.start_ms);
         self.rows.retain(|_, row| kept(row));
@@ -192,8 +192,8 @@ impl GivenUp {
         }
     }
 
-    /// Most heap bytes of all partitions of a join, for predictions of so many views: nodes of the
-    /// tree may be half empty. Σ_{p ≥ 32} (32/p)^1.5 is below 66.
+    /// Most heap bytes over all partitions of a join, for predictions of `views` views: nodes of
+    /// the tree may be half empty. Σ_{p ≥ 32} (32/p)^1.5 is below 66.
     pub fn bytes_max(views: u64) -> u64 {
         let row = size_of::<(Key, Row)>() as u64 + 12 * views.min(ENTRIES_MAX as u64);
         let partitions = 3 * WHOLE as u64 + 2;

@@ -23,7 +23,7 @@ const COHORT_BYTES: usize = 4 << 20;
 
 const _: () = assert!(COHORT_BYTES / size_of::<Row>() <= ROWS_MAX);
 
-/// Keys that are removed at once: the cache misses of so many overlap.
+/// Keys that are removed together, so that their cache misses overlap.
 const GROUP: usize = 32;
 
 /// Model and start of a pane, and the number of the cohort within the pane.
@@ -68,8 +68,8 @@ impl Index {
         tables + self.bytes + self.ids.len() * 2 * size_of::<(CohortId, u32)>()
     }
 
-    /// Whether no more cohorts of new predictions fit. As many again fit that come back from the
-    /// spill table.
+    /// Whether no more cohorts of new predictions fit. As many again fit for predictions that come
+    /// back from the spill table.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.free.is_empty() && self.cohorts.len() >= COHORTS_MAX / 2
@@ -93,7 +93,8 @@ impl Index {
         self.cohorts.iter_mut().flatten()
     }
 
-    /// The cohorts of panes of a model that start before `before_ms`, in order, with these starts.
+    /// The cohorts of panes of a model that start before `before_ms`, in order, each with its
+    /// start.
     pub fn before(&self, model: u16, before_ms: i64) -> impl Iterator<Item = (i64, u32)> {
         let range = (model, i64::MIN, 0)..(model, before_ms, 0);
         (self.ids.range(range)).map(|((_, start_ms, _), &at)| (*start_ms, at))
@@ -133,7 +134,7 @@ impl Index {
         oldest.map(|(.., at)| at)
     }
 
-    /// Adds a prediction whose key is new; `mature` says whether its pane is.
+    /// Adds a prediction whose key is new; `mature` says whether its pane is mature.
     pub fn insert(
         &mut self,
         e: &NewPrediction<'_>,
@@ -269,7 +270,7 @@ impl Index {
         self.tables[table(key)].places(hash(key)).filter(is)
     }
 
-    /// Reads where a search for this key begins.
+    /// Reads the slot where a search for this key begins.
     #[inline]
     pub fn touch(&self, key: Key) {
         self.tables[table(key)].touch(hash(key));

@@ -50,7 +50,7 @@ pub struct Joiner {
     ended: EndedStreams,
 }
 
-/// The retained prediction of the key of a new one.
+/// The retained prediction with the key of a new one.
 struct Earlier {
     /// It stays, and the new one is not kept.
     stays: bool,
@@ -97,7 +97,7 @@ impl Joiner {
     }
 
     /// Observes a prediction whose pane is not mature. `retained` counts the predictions of all
-    /// joiners of the plan, `waiting` their outcomes that wait.
+    /// joiners of the plan, `waiting` their waiting outcomes.
     pub fn predict(
         &mut self,
         plan: &JoinPlan,
@@ -140,7 +140,7 @@ impl Joiner {
         if let (Some(replaced), Some(outcome)) = (&mut instead, late)
             && !self.predictions.sibling_outcomes(e.key).contains(&outcome)
         {
-            // There is room for it, or the prediction would have been refused.
+            // There is room, or the prediction would have been refused.
             let key = e.key.any_version();
             let end = self.wait(plan, key, ANY_MODEL, outcome, 0);
             replaced.waits = end == OutcomeResult::Waiting;
@@ -187,8 +187,7 @@ impl Joiner {
         })
     }
 
-    /// Attaches the outcomes of its siblings to a new prediction, and the outcome that was waiting
-    /// for it.
+    /// Attaches its siblings' outcomes to a new prediction, and the outcome that waited for it.
     fn attach_known(&mut self, plan: &JoinPlan, e: &NewPrediction<'_>) -> Option<OutcomeResult> {
         for outcome in self.predictions.sibling_outcomes(e.key) {
             self.attach_to(plan, e.key, outcome, e.classes, |_| ());
@@ -207,7 +206,7 @@ impl Joiner {
         Some(end.unwrap_or_else(|| self.wait(plan, key, ANY_MODEL, outcome, 0)))
     }
 
-    /// Attaches an outcome to one prediction; `None` if it is late for it.
+    /// Attaches an outcome to one prediction; `None` if the outcome is late.
     fn attach_to(
         &mut self,
         plan: &JoinPlan,
@@ -225,7 +224,7 @@ impl Joiner {
 
     /// Observes an outcome. `model` is the model that it names, `classes` the number of classes of
     /// each model, or 0. `waiting` counts the waiting outcomes of all joiners of the plan.
-    /// `revised` is called for sums to correct.
+    /// `revised` is called when sums must be corrected.
     #[expect(
         clippy::too_many_arguments,
         reason = "the facts of an outcome, and where it goes"
@@ -251,7 +250,7 @@ impl Joiner {
             let model = self.predictions.cohort(at).map_or(0, |c| c.pane().0);
             let classes = classes.get(usize::from(model)).copied().unwrap_or(0);
             let one = self.attach(plan, at, (time_ms, class), classes, &mut revised);
-            // The record ends as matched or revised if it did that to one sibling.
+            // The record ends as matched or revised if any sibling was.
             end = match (end, one) {
                 (Some(OutcomeResult::Matched), _) => end,
                 (Some(_), OutcomeResult::Matched | OutcomeResult::Revised) | (None, _) => Some(one),
@@ -274,8 +273,8 @@ impl Joiner {
         end
     }
 
-    /// Attaches an outcome that is on time to one prediction, of a model with so many classes, or
-    /// 0.
+    /// Attaches an outcome that is on time to one prediction, of a model with `classes` classes (0:
+    /// any).
     fn attach(
         &mut self,
         plan: &JoinPlan,
@@ -353,7 +352,7 @@ impl Joiner {
         end
     }
 
-    /// Removes a waiting outcome, and says so in the journal.
+    /// Removes a waiting outcome, and records that in the journal.
     pub(super) fn end_wait(&mut self, key: Key) -> Option<WaitingOutcome> {
         let outcome = self.waiting.remove(key)?;
         self.journal.write(&Op::EndWait { key }, outcome.time_ms);
@@ -455,8 +454,8 @@ impl Joiner {
     }
 
     /// Removes waiting outcomes that can only be late; returns how many. `sealed_until` says up to
-    /// where panes of a model are mature, and for `None`, of all models for which an outcome waits
-    /// that names none. Such an outcome waits for the models of retained predictions too.
+    /// where panes of a model are mature; for `None`, of all models for which an outcome that names
+    /// none waits. Such an outcome waits for the models of retained predictions too.
     pub fn orphan(&mut self, sealed_until: impl Fn(Option<u16>) -> i64) -> usize {
         let (predictions, journal) = (&self.predictions, &mut self.journal);
         let limit_of = |model: u16| match model {
@@ -479,7 +478,7 @@ fn given_up_for_ms(plan: &JoinPlan) -> i64 {
 }
 
 /// What becomes of an outcome, as time and class, that does not replace another one of the same
-/// prediction; `None` if it does. `pending`: no sum has the other one.
+/// prediction; `None` if it does. `pending`: no sum has the other outcome.
 fn refusal(
     repeated: Repeated,
     ours: (i64, u32),
@@ -490,7 +489,7 @@ fn refusal(
         Repeated::First if ours < theirs => None,
         Repeated::Last if ours > theirs => None,
         Repeated::Reject if ours.1 != theirs.1 => Some(OutcomeResult::Contradiction),
-        // Of a repeat the earlier time stays: the later one may be late for the prediction.
+        // A repeat keeps the earlier time: the later time may be late for the prediction.
         Repeated::Reject if pending && ours.0 < theirs.0 => None,
         _ => Some(OutcomeResult::Duplicate),
     }

@@ -33,11 +33,12 @@ pub struct JoinState {
     pub predictions: u16,
     /// Number of the topic of its outcomes.
     pub outcomes: u16,
-    /// Whether it is of the ids of a source without join, which is both of the topics.
+    /// Whether this is the journal of a source's ids without join; both topics are then that
+    /// source.
     pub ids: bool,
     /// Its segments.
     pub marks: Vec<JournalMark>,
-    /// Predictions that matured without an outcome, as far as they are remembered.
+    /// Predictions that matured without an outcome, if they are remembered.
     pub given_up: GivenUp,
 }
 
@@ -85,7 +86,7 @@ pub struct Joins {
     plans: Vec<JoinPlan>,
     /// By join: number of its journals.
     journals: Vec<u16>,
-    /// By join.
+    /// Memory of each join.
     accounts: Vec<Account>,
     joiners: BTreeMap<(u16, i32), Joiner>,
     /// Opens the tables for predictions that memory has no room for.
@@ -109,14 +110,14 @@ impl Joins {
         }
     }
 
-    /// Predictions that memory has no room for spill from now on. So many share the memory of each
-    /// plan.
+    /// From now on, predictions that do not fit into memory spill. `shared_by` collectors share the
+    /// memory of each plan.
     pub fn spill_to(&mut self, backend: Arc<dyn SpillBackend>, shared_by: usize) {
         self.backend = Some(backend);
         self.share(shared_by);
     }
 
-    /// Sets how many share the memory of each plan. If less is allowed now,
+    /// Sets how many collectors share the memory of each plan. If less is allowed now,
     /// [`Joins::reduce_memory`] has work to do.
     pub fn share(&mut self, by: usize) {
         if self.backend.is_some() {
@@ -138,7 +139,7 @@ impl Joins {
             usage, memory_max, ..
         } = self.accounts[index];
         let over = usage.memory.saturating_sub(memory_max);
-        // What cannot be moved is tried again when there is more.
+        // Predictions that cannot be moved now are tried again when there are more.
         let moved = over == 0 || self.spill_some(index, over.min(SPILL_BYTES));
         let account = &mut self.accounts[index];
         let least = if moved { account.usage.memory } else { 0 };
@@ -157,7 +158,7 @@ impl Joins {
         self.joiners.values().map(|j| j.predictions.spilled()).sum()
     }
 
-    /// Bytes that the other predictions take in memory.
+    /// Bytes that retained predictions take in memory.
     pub fn memory(&self) -> usize {
         self.accounts.iter().map(|a| a.usage.memory).sum()
     }
@@ -239,8 +240,8 @@ impl Joins {
         end
     }
 
-    /// Spills predictions of a join until its ceiling holds, and an eighth of that more, so that
-    /// spilling is rare.
+    /// Spills predictions of a join until its ceiling holds, and an eighth of the ceiling more, so
+    /// that spilling is rare.
     #[cold]
     fn spill_over(&mut self, index: usize) {
         let most = self.accounts[index].ceiling;
@@ -252,7 +253,7 @@ impl Joins {
         }
     }
 
-    /// Spills so many bytes of the largest joiner of a join; returns whether it could.
+    /// Spills about `bytes` bytes of the largest joiner of a join; returns whether any were moved.
     fn spill_some(&mut self, index: usize, bytes: usize) -> bool {
         let Some(backend) = self.backend.clone() else {
             return false;
@@ -279,7 +280,7 @@ impl Joins {
         }
     }
 
-    /// The prediction of a key, if it is in memory; of a key without version all siblings, in the
+    /// The prediction of a key, if it is in memory; for a key without version all siblings, in the
     /// order of their keys.
     pub fn retained_of(&self, join: u16, partition: i32, key: Key) -> Vec<Retained<'_>> {
         let joiner = self.joiners.get(&(join, partition));
@@ -331,7 +332,7 @@ impl Joins {
     }
 
     /// Removes outcomes that can only be late; calls `each` with the source and their number.
-    /// `sealed_until` is asked by join. See [`Joiner::orphan`].
+    /// `sealed_until` also gets the join. See [`Joiner::orphan`].
     pub fn orphan(
         &mut self,
         sealed_until: impl Fn(u16, Option<u16>) -> i64,
@@ -390,8 +391,7 @@ impl Joins {
         all.filter_map(|j| j.predictions.oldest_ms(model)).min()
     }
 
-    /// Forgets predictions that were given up, but for those for whose model and slot `keep` says
-    /// so.
+    /// Forgets given-up predictions, except those whose model and slot `keep` accepts.
     pub fn retain_given_up(&mut self, keep: impl Fn(u16, u32) -> bool) {
         for joiner in self.joiners.values_mut() {
             joiner.given_up.retain(|model, slot, _| keep(model, slot));

@@ -8,8 +8,8 @@
 //! before.
 //!
 //! A segment holds the complete history up to some event time. Once every pane up to that time is
-//! evicted, the segment goes too. Replaying the [operations](super::operation) in order, except
-//! those of evicted panes, yields the joiner that wrote them.
+//! evicted, the segment is removed too. Replaying the [operations](super::operation) in order,
+//! except those of evicted panes, yields the joiner that wrote them.
 
 use super::operation::{JournalError, Op};
 use crate::stats::stored::{checked, checked_or_min};

@@ -70,7 +70,7 @@ impl Key {
         Key([self.0[0], self.0[1] & ID | hasher.finish128().h1 & !ID])
     }
 
-    /// Whether it is among one in 2^level, the same for all siblings.
+    /// Whether the key is in a sample of one in 2^level; all siblings are, or none.
     pub fn is_sampled(self, level: u8) -> bool {
         self.0[0].trailing_zeros() >= u32::from(level)
     }

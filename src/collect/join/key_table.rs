@@ -23,10 +23,10 @@ const COHORT_BITS: u32 = 25;
 const PLACE_BITS: u32 = ROW_BITS + COHORT_BITS;
 const TAG_BITS: u32 = u64::BITS - PLACE_BITS;
 
-/// Rows of a cohort that an entry can tell apart.
+/// Rows of a cohort that an entry can distinguish.
 pub(super) const ROWS_MAX: usize = 1 << ROW_BITS;
 
-/// Cohorts that an entry can tell apart; the last number belongs to empty slots.
+/// Cohorts that an entry can distinguish; the last number belongs to empty slots.
 pub(super) const COHORTS_MAX: usize = (1 << COHORT_BITS) - 1;
 
 /// Content of an empty slot; greater than every entry.
@@ -66,7 +66,7 @@ impl KeyTable {
     /// Reads the slot where a search for this hash begins.
     #[inline]
     pub fn touch(&self, hash: u64) {
-        // Nothing else would keep the load; of a reference it would keep the address alone.
+        // Otherwise the compiler would drop the load; a reference would keep only the address.
         black_box(self.slots.get(self.home(tag(hash))).copied());
     }
 
@@ -97,7 +97,7 @@ impl KeyTable {
         if self.slots.get(at) != Some(&entry) {
             return;
         }
-        // What follows moves up, until an entry is at home.
+        // The entries that follow move up, until one is at its home.
         while let Some(next) = self.slots.get(at + 1).copied()
             && next != EMPTY
             && self.home(next >> PLACE_BITS) <= at
@@ -109,7 +109,7 @@ impl KeyTable {
         self.len -= 1;
     }
 
-    /// The first slot that is empty or whose entry is not less, of those where this entry may be.
+    /// The first slot, from this entry's home on, that is empty or whose entry is not less.
     #[inline]
     fn first(&self, entry: u64) -> usize {
         let mut at = self.home(entry >> PLACE_BITS);

@@ -6,7 +6,7 @@ pub enum Missing {
     /// As expired; it enters no sum.
     #[default]
     Drop,
-    /// As if this class had happened: 0 where a click that never came is no click.
+    /// As if this class had happened: 0 if a click that never came is no click.
     Class(u32),
 }
 
@@ -38,7 +38,7 @@ pub enum Repeated {
 pub struct JoinPlan {
     /// Number of the source (topic) of the predictions.
     pub predictions: u16,
-    /// Number of the source (topic) of the outcomes; the same where one topic carries both.
+    /// Number of the source (topic) of the outcomes; the same if one topic carries both.
     pub outcomes: u16,
     /// Horizon: a prediction is observed this long after its event time.
     pub maturity_ms: i64,

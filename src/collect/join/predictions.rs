@@ -98,13 +98,13 @@ impl Predictions {
         self.index.remove(key, at)
     }
 
-    /// Whether no more are taken: the index is full, or the spill table failed.
+    /// Whether no more predictions are taken: the index is full, or the spill table failed.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.index.is_full() || self.fault().is_some()
     }
 
-    /// Reads where a search for this key begins.
+    /// Reads the slot where a search for this key begins.
     #[inline]
     pub fn touch(&self, key: Key) {
         self.index.touch(key);
@@ -113,7 +113,7 @@ impl Predictions {
     /// Reads the row of this key, if it is in memory.
     #[inline]
     pub fn touch_row(&self, key: Key) {
-        // Nothing else would keep the look-up.
+        // Otherwise the compiler would drop the look-up.
         std::hint::black_box(self.index.find(key));
     }
 
@@ -145,7 +145,7 @@ impl Predictions {
         }
     }
 
-    /// The prediction of a key, if it is in memory; of a key without version all siblings, in the
+    /// The prediction of a key, if it is in memory; for a key without version all siblings, in the
     /// order of their keys.
     pub fn retained_of(&self, key: Key) -> Vec<Retained<'_>> {
         let mut all: Vec<Location> = match self.index.find(key) {
@@ -284,8 +284,8 @@ impl Predictions {
     }
 
     /// Shows the predictions of a pane, which are mature now, and removes them unless `retain`
-    /// keeps them for revisions. Returns the keys that a late outcome may be there for: a sibling
-    /// has one, or one `waits`; of predictions that are not retained, those without an outcome.
+    /// keeps them for revisions. Returns the keys for which there may be a late outcome: a sibling
+    /// has one, or one `waits`. Without `retain`, these are only keys without an outcome.
     pub fn mature(
         &mut self,
         pane: PaneId,

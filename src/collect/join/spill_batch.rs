@@ -11,7 +11,7 @@ const BATCH_BYTES: usize = 16 << 20;
 /// Deletions that may wait for the next write.
 const DELETIONS_MAX: usize = 1 << 16;
 
-/// A name with its value in the batch; of no length if the name is to be deleted.
+/// A name with its value in the batch; empty if the name is to be deleted.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     name: Name,
@@ -88,7 +88,7 @@ impl SpillBatch {
         written
     }
 
-    /// Drops the deletions: the table itself goes.
+    /// Drops the deletions, because the table itself is dropped.
     pub fn clear(&mut self) {
         self.entries.clear();
     }

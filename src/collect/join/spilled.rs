@@ -111,7 +111,7 @@ impl Spilled {
         }
     }
 
-    /// Counts the rows of a cohort to its pane; returns the number of the pane.
+    /// Adds the rows of a cohort to the count of its pane; returns the number of the pane.
     fn add_pane(&mut self, cohort: &Cohort) -> u32 {
         let next = &mut self.last_number;
         let pane = self.panes.entry(cohort.pane()).or_insert_with(|| {
@@ -172,7 +172,7 @@ impl Spilled {
         }
     }
 
-    /// The new records of an id in the batch, after those that the table has of it.
+    /// The new records of an id in the batch, after a copy of those that the table has of it.
     fn with_stored(&mut self, name: &Name, new: Range<usize>) -> Range<usize> {
         if !self.read(name) {
             return new;
@@ -328,8 +328,8 @@ impl Spilled {
         self.read(name) && records(&self.value).any(|r| r.place.pane != number && self.is_live(&r))
     }
 
-    /// From now on the predictions of a pane are retained for revisions only; returns how many
-    /// there are.
+    /// Notes that the predictions of a pane are retained for revisions only; returns how many there
+    /// are.
     pub fn set_mature(&mut self, pane: PaneId) -> usize {
         let Some(pane) = self.panes.get_mut(&pane) else {
             return 0;

@@ -48,7 +48,7 @@ impl WaitingOutcomes {
         self.outcomes.len()
     }
 
-    /// Keys of all with their times, in no order.
+    /// The keys of all outcomes with their times, in no order.
     pub fn times(&self) -> impl Iterator<Item = (Key, i64)> {
         self.outcomes
             .iter()
@@ -72,7 +72,7 @@ impl WaitingOutcomes {
         }
     }
 
-    /// Removes an outcome; its key stays in the queue until that is rebuilt.
+    /// Removes an outcome; its key stays in the queue until the queue is rebuilt.
     pub fn remove(&mut self, key: Key) -> Option<WaitingOutcome> {
         let outcome = self.outcomes.remove(&key);
         if self.outcomes.is_empty() {
@@ -111,7 +111,7 @@ impl WaitingOutcomes {
         let mut keys = self.queue.remove(&step).unwrap_or_default();
         self.queued -= keys.len();
         keys.retain(|key| {
-            // An outcome that took another's place is in the queue for itself.
+            // An outcome that replaced another has its own entry in the queue.
             let outcome = self.outcomes.get(key).filter(|o| o.step() == step);
             let Some(outcome) = outcome.copied() else {
                 return false;
@@ -129,8 +129,7 @@ impl WaitingOutcomes {
         }
     }
 
-    /// Outcomes that name `model` wait for any model from now on: its number means another model
-    /// now.
+    /// Makes outcomes that name `model` wait for any model: its number means another model now.
     pub fn forget_model(&mut self, model: u16) {
         for outcome in self.outcomes.values_mut() {
             if outcome.model == model {
@@ -146,8 +145,8 @@ impl WaitingOutcomes {
         self.outcomes.capacity() * outcome + self.queued * size_of::<Key>()
     }
 
-    /// The models that outcomes name, [`ANY_MODEL`] among them; also one that a key in the queue
-    /// still has.
+    /// The models that outcomes name, including [`ANY_MODEL`], and those of keys still in the
+    /// queue.
     pub fn models(&self) -> Vec<u16> {
         let (mut all, mut next) = (Vec::new(), Some(0));
         while let Some(from) = next

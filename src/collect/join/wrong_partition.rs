@@ -12,7 +12,7 @@ use super::key::Key;
 /// look-up costs a cache miss for each of the other partitions.
 const SAMPLE: usize = 16;
 
-/// Least number found from which on producers count as choosing partitions differently.
+/// Least number found at which producers count as choosing partitions differently.
 const FOUND_MIN: u64 = 3;
 
 /// The share of the sample that the number found must exceed as well.

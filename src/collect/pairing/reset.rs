@@ -1,10 +1,10 @@
-//! Rows where the watermark of a snapshot is moved back.
+//! Drops rows when the watermark of a snapshot is moved back.
 
 use super::PairingState;
 
 impl PairingState {
-    /// Takes out the open panes that begin after `watermark_ms`, and the waiting rows of event time
-    /// from it on. Their rows end alone.
+    /// Takes out the open panes that begin after `watermark_ms`, and the waiting rows whose event
+    /// time is not before it. Their rows end alone.
     pub fn reset(&mut self, watermark_ms: i64) {
         let alone = &mut self.counts.alone;
         self.open.retain(|(start_ms, _, rows)| {

@@ -79,7 +79,7 @@ fn a_partition_that_no_longer_exists_holds_nobody_back_and_keeps_its_position() 
     restored.resume();
     assert_eq!(event(&mut restored, 0, 1, 200), Some(200));
     assert_eq!(event(&mut p, 0, 1, 200), Some(200));
-    // Nor after a restart.
+    // The same holds after a restart.
     p.resume();
     assert_eq!(event(&mut p, 0, 2, 300), Some(300));
     assert_eq!(p.assign(id(1)), Some(1));
@@ -198,7 +198,7 @@ fn that_a_log_was_too_short_stays_with_the_position_until_it_is_rewound() {
     event(&mut p, 0, 999, 100);
     event(&mut p, 1, 999, 100);
     p.truncate(id(0), 300);
-    // As a snapshot or a checkpoint keeps it, whoever reads it.
+    // As a snapshot or a checkpoint stores it, for any process that reads it.
     let stored = postcard::to_allocvec(&p).expect("bytes");
     let mut p: Partitions = postcard::from_bytes(&stored).expect("partitions");
     p.renumber(|source| (source, true));

@@ -6,9 +6,9 @@ use crate::collect::join::operation::Op;
 use crate::collect::join::waiting::ANY_MODEL;
 
 impl Joiner {
-    /// Takes what the journal wrote since the last call, and releases segments in which everything
-    /// is older than what is held. `floor_of` says before when nothing of a model is retained, and
-    /// for `None`, of all models for which an outcome waits that names none.
+    /// Takes what the journal wrote since the last call, and releases segments that are older than
+    /// everything held. `floor_of` says before when nothing of a model is retained; for `None`, of
+    /// all models for which an outcome that names none waits.
     pub fn take_journal(
         &mut self,
         join: u16,
@@ -29,15 +29,15 @@ impl Joiner {
         self.journal.marks()
     }
 
-    /// Records in the journal that nothing is retained of a model, because its views or cells
-    /// changed: what comes later under its number is separate from what the journal has.
+    /// Records in the journal that nothing of a model is retained, because its views or cells
+    /// changed: later records under its number are separate from those in the journal.
     pub fn drop_model(&mut self, model: u16) {
         self.journal.write(&Op::DropModel { model }, i64::MIN);
         self.waiting.forget_model(model);
     }
 
-    /// Records in the journal that nothing is retained of a stream, because it has expired: what
-    /// comes later in its slot may be of another one.
+    /// Records in the journal that nothing of a stream is retained, because it has expired: later
+    /// records in its slot may be of another stream.
     pub fn end_stream(&mut self, slot: u32) {
         self.journal.write(&Op::EndStream { slot }, i64::MIN);
     }

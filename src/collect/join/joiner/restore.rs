@@ -1,9 +1,9 @@
 //! Restores a joiner from the segments of its journal.
 //!
 //! Predictions name their streams by slot. When a stream expires, all its predictions are mature,
-//! and a restart puts none of them back. But it does if the watermark was moved back in between.
-//! Then the slot may be another stream's: what was put back before the journal says that the stream
-//! has expired is removed.
+//! and a restart restores none of them, unless the watermark was moved back in between. The slot
+//! may then be another stream's, so predictions that come in the journal before the end of their
+//! stream are removed.
 
 use super::Joiner;
 use crate::collect::join::ended_streams::EndedStreams;
@@ -86,8 +86,8 @@ impl Joiner {
                     full_vector: layout.map_or((0, 0), |l| l.full_vector()),
                     classes: 0,
                 };
-                // The outcome of a later prediction that is late for this one: it waits if the
-                // journal says so.
+                // The outcome of a replaced prediction, if it is late for this one, waits only if
+                // the journal says so.
                 let _ = self.predictions.insert(&e, outcome);
                 self.ended.saw(p.slot);
             }

@@ -1,4 +1,4 @@
-//! The journals of all joiners: what they wrote, and joiners back from it.
+//! The journals of all joiners: what they wrote, and how joiners are restored from it.
 
 use super::{JoinState, Joins};
 use crate::collect::join::joiner::Joiner;
@@ -14,7 +14,7 @@ impl Joins {
         self.joiners.values().map(Joiner::journal_bytes).sum()
     }
 
-    /// Takes what the journals wrote since the last call. `floor_of` is asked by join. See
+    /// Takes what the journals wrote since the last call. `floor_of` also gets the join. See
     /// [`Joiner::take_journal`].
     pub fn take_journals(
         &mut self,
