@@ -1,9 +1,9 @@
 //! Bits: Rice codes for small numbers, variable bytes for the rest.
 //!
 //! A Rice code of parameter k writes v as ⌊v/2ᵏ⌋ ones, a zero, and the k low bits of v: within half
-//! a bit of the best code where v falls off geometrically with a mean near 2ᵏ. Values far above
-//! their like cost [`ESCAPE`] ones and the whole 64 bits, so a bad k is slow but never wrong.
-//! Source: R. F. Rice, "Some practical universal noiseless coding techniques" (1979).
+//! a bit of the best code where v falls off geometrically with a mean near 2ᵏ. Values far above the
+//! others cost [`ESCAPE`] ones and the whole 64 bits, so a bad k is slow but never wrong. Source:
+//! R. F. Rice, "Some practical universal noiseless coding techniques" (1979).
 
 use crate::stats::stored::Stored;
 use crate::stats::sums::LogSums;
@@ -24,7 +24,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Goes on after bytes already written.
+    /// Continues after bytes already written.
     pub fn after(bytes: Vec<u8>) -> Writer {
         Writer {
             bytes,
@@ -32,7 +32,7 @@ impl Writer {
         }
     }
 
-    /// Writes `count` bits, at most 32, of a value that has no others.
+    /// Writes `count` bits, at most 32, of a value that has no other bits.
     #[inline]
     fn bits(&mut self, value: u64, count: u32) {
         self.held |= value.wrapping_shl(self.bits);
@@ -58,7 +58,7 @@ impl Writer {
         let ones = value.wrapping_shr(k);
         let count = (ones as u32).wrapping_add(1);
         if ones >= u64::from(ESCAPE) || count + k > 32 {
-            // By value, or callers could not have what is held in registers.
+            // By value; otherwise callers could not keep the fields in registers.
             *self = written_in_parts(std::mem::take(self), value, k);
             return;
         }
@@ -115,11 +115,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Holds at least 56 bits from now on, at most 63, or all that there are.
+    /// Fills until at least 56 bits are held, at most 63, or all that there are.
     #[inline]
     pub fn fill(&mut self) {
         if let Some(eight) = self.rest.first_chunk::<8>() {
-            // Bits of a byte that has no room whole are the same when it is read again.
+            // A byte that fits only in part is read again, and its bits are then the same.
             self.held |= (!u64::from_le_bytes(*eight)).wrapping_shl(self.bits);
             self.rest = &self.rest[((63 ^ self.bits & 63) / 8) as usize..];
             self.bits |= 56;
@@ -146,8 +146,8 @@ impl<'a> Reader<'a> {
         Ok(value | self.bits(count - low)? << low)
     }
 
-    /// Reads a value in the Rice code of parameter `k`, at most 63. It is fastest where it is held
-    /// whole, as after [`Reader::fill`].
+    /// Reads a value in the Rice code of parameter `k`, at most 63. It is fastest if the code is
+    /// held whole, as after [`Reader::fill`].
     #[inline]
     pub fn rice(&mut self, k: u32) -> Result<u64, Corrupt> {
         let ones = self.held.trailing_zeros();
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
                 rice_in_parts(self.rest, self.held, self.bits, k)?;
             return Ok(value);
         }
-        // No shift is by 64 bits or more: so many are never held.
+        // No shift is by 64 bits or more: at most 63 are held.
         let low = !self.held.wrapping_shr(ones + 1) & !u64::MAX.wrapping_shl(k);
         self.held = self.held.wrapping_shr(all);
         self.bits -= all;
@@ -166,8 +166,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What a reader has after filling from fewer than eight bytes. Its fields go in and out one by one
-/// here and below, or callers could not have them in registers.
+/// What a reader has after filling from fewer than eight bytes. Here and below, fields are passed
+/// one by one; otherwise callers could not keep them in registers.
 #[cold]
 fn filled(mut rest: &[u8], mut held: u64, mut bits: u32) -> (&[u8], u64, u32) {
     while bits < 56
@@ -293,7 +293,7 @@ pub fn write_logs(bytes: &mut Vec<u8>, logs: &LogSums) {
     }
 }
 
-/// Reads them, and moves on behind them.
+/// Reads log sums, and advances past them.
 pub fn read_logs(rest: &mut &[u8]) -> Result<LogSums, Corrupt> {
     let mut next = || Ok(unzigzag_wide(read_varint(rest)?));
     Ok(LogSums {

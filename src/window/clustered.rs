@@ -37,7 +37,7 @@ pub(super) fn write(bytes: &mut Vec<u8>, sums: &ClusterSums) {
     }
 }
 
-/// Reads the sums of a grid, and moves on behind them.
+/// Reads the sums of a grid, and advances past them.
 pub(super) fn read(rest: &mut &[u8], grid: Grid) -> Result<ClusterSums, PackError> {
     let mut sums = ClusterSums::default();
     let mut index = 0u32;

@@ -68,7 +68,7 @@ pub fn text(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of hexadecimal digits; `None` where they are none.
+/// The bytes of hexadecimal digits; `None` if they are something else.
 pub fn bytes(text: &str) -> Option<Vec<u8>> {
     let digit = |b: u8| char::from(b).to_digit(16).map(|d| d as u8);
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();

@@ -1,11 +1,10 @@
-//! What windows take after its time: late outcomes, and panes of a partition that joined or fell
-//! behind.
+//! What windows take late: outcomes, and panes of a partition that joined or fell behind.
 //!
 //! Windows over several partitions gather what each has sealed. A partition that comes from another
 //! process brings whole windows, and one that is behind the others seals panes that the windows
 //! have passed. Both are merged here into the panes that hold their stretch of event time, exactly,
 //! since sums are integers. Panes that no window will need again are left out. A window shows them
-//! at its next slide; that of a stale stream, with the next pane in turn.
+//! at its next slide, or with the next pane in order if its stream is stale.
 //!
 //! The time up to which everything was sealed says how far a window has come:
 //!
@@ -16,7 +15,7 @@
 //!                                                         window has ended its slide
 //! ```
 //!
-//! Windows by count have no slides, and fold panes: the panes that the new one overlaps take it and
+//! Windows by count have no slides, and fold panes: a new pane and the panes that it overlaps
 //! become one.
 
 use super::pack_error::PackError;
@@ -34,12 +33,12 @@ impl Windows {
         self.disperse_correction(c);
         let panes = self.rings.iter_mut();
         let panes = panes.filter_map(|ring| ring.pane_at(c.start_ms));
-        // A window whose pane does not hold what is to change leaves the others right.
+        // If the pane of one window cannot be corrected, the others still are.
         let results: Vec<_> = panes.map(|pane| pane.correct(c, grid)).collect();
         results.into_iter().collect()
     }
 
-    /// Takes a late outcome into the pane that holds its vector, in every window; answers whether
+    /// Takes a late outcome into the pane that holds its vector, in every window; returns whether
     /// there was room for it in all of them.
     pub fn revise(&mut self, r: &VectorCorrection<'_>) -> bool {
         let mut took = true;
@@ -52,7 +51,7 @@ impl Windows {
     }
 
     /// Merges a base pane that begins before `sealed_until_ms` into every window that it would have
-    /// reached by now, had it come in its turn.
+    /// reached by now, had it come in order.
     pub fn place(&mut self, pane: &Pane, sealed_until_ms: i64) -> Result<(), PackError> {
         let pane = self.empty.admit(pane)?;
         self.disperse(&pane);
@@ -64,7 +63,8 @@ impl Windows {
         Ok(())
     }
 
-    /// Merges all panes of windows of the same ladder that stand at or before `sealed_until_ms`.
+    /// Merges all panes of windows of the same ladder that are sealed no further than
+    /// `sealed_until_ms`.
     pub fn absorb(&mut self, theirs: &Windows, sealed_until_ms: i64) -> Result<(), PackError> {
         if theirs.rings.len() != self.rings.len() {
             return Err(PackError::Corrupt);
@@ -76,8 +76,8 @@ impl Windows {
                 let pane = self.empty.admit(pane)?;
                 self.put(index, &pane, sealed_until_ms)?;
             }
-            // What they still gather in a narrower window has reached this one where we are
-            // further.
+            // What they still gather in a narrower window has reached this one if we are further
+            // ahead.
             let mut narrower = self.feeds[index];
             while let Some(from) = narrower {
                 let gathering = theirs[from].gathering.iter();
@@ -94,8 +94,8 @@ impl Windows {
         Ok(())
     }
 
-    /// Whether a base pane has come as far as window `index`: the slide of the narrower one that
-    /// holds it is over.
+    /// Whether a base pane has reached window `index`: the slide of the narrower window that holds
+    /// the pane is over.
     fn reached(&self, index: usize, start_ms: i64, sealed_until_ms: i64) -> bool {
         match self.feeds[index].map(|from| self.widths[from]) {
             Some(Width::Time { slide_ms, .. }) => {
@@ -133,7 +133,7 @@ impl Windows {
     }
 }
 
-/// Merges into the pane for which `same` is true, or puts a new one in its place in time.
+/// Merges a pane into the one for which `same` is true, or inserts it in order of time.
 fn merge(
     panes: &mut VecDeque<Pane>,
     pane: &Pane,
@@ -150,7 +150,7 @@ fn merge(
     Ok(())
 }
 
-/// Merges into the panes that it overlaps, which become one, or puts it in its place in time.
+/// Merges a pane and those that it overlaps into one, or inserts it in order of time.
 fn merge_overlapping(
     panes: &mut VecDeque<Pane>,
     pane: &Pane,
@@ -255,7 +255,7 @@ mod tests {
                 let lane = sealed(&part[..until as usize]);
                 ours.absorb(&lane, sealed_until_ms).expect("sound");
             }
-            // Those that are behind go on, and come too late for the slides that were passed.
+            // Parts that are behind continue, and come too late for the slides that were passed.
             for (part, until) in parts.iter().zip(reached) {
                 for pane in part[until as usize..newest as usize].iter().flatten() {
                     ours.place(pane, sealed_until_ms).expect("sound");

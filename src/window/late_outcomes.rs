@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 /// Late outcomes of one view. See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LateOutcomes {
-    /// Number seen.
+    /// Number of outcomes seen.
     pub n: u64,
-    /// Of these, happened.
+    /// How many of these happened.
     pub y: u64,
     /// Σz of these, in units of 2⁻³².
     pub z: u64,
     /// Σz² of these, in units of 2⁻³².
     pub z2: u64,
-    /// How many outcomes they stand for.
+    /// How many outcomes these stand for.
     pub came: u64,
-    /// How many of those are of predictions that were not counted.
+    /// How many of these outcomes belong to predictions that were not counted.
     pub added: u64,
-    /// What those would change of Σ(y − z), in units of 2⁻³².
+    /// How much all `came` outcomes would change Σ(y − z), in units of 2⁻³².
     pub shift: i64,
 }
 
@@ -61,7 +61,7 @@ impl LateOutcomes {
         self.shift = self.shift.saturating_add(other.shift);
     }
 
-    /// Adds those of each view; views that `ours` does not have yet are begun.
+    /// Adds the sums of each view; views that `ours` lacks are added.
     pub fn merge_all(ours: &mut Vec<LateOutcomes>, theirs: &[LateOutcomes]) {
         if ours.len() < theirs.len() {
             ours.resize(theirs.len(), LateOutcomes::default());

@@ -1,4 +1,4 @@
-//! Layer 1: event time. Which panes there are, and what each window keeps of them.
+//! Layer 1: event time. Which panes exist, and what each window keeps of them.
 //!
 //! | file | holds |
 //! |---|---|

@@ -15,7 +15,7 @@
 //! | Σyz | Σy·Σz/n; nothing is stored where Σy is 0 or n |
 //! | ΣV² | n·f(Σz/n) + (1 − 6v)·(Σz² − (Σz)²/n), f(z) = z²(1−z)², v = z(1−z): second order |
 //!
-//! Of a cell with one event the last three are exact functions of z and are not stored.
+//! For a cell with one event, the last three are exact functions of z and are not stored.
 //!
 //! Always: unpacking gives back the sums to the last bit. Predictions are made of integers alone,
 //! with wrapping arithmetic, so they are the same on every machine, and a residual is a difference
@@ -68,7 +68,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Packs.
+    /// Packs sums.
     pub fn new(sums: &Sums) -> Packed {
         let totals = PaneTotals::of(sums);
         let mut bytes = Vec::new();
@@ -130,7 +130,7 @@ impl Packed {
         }
     }
 
-    /// Takes stored bytes; the whole is checked when it is unpacked.
+    /// Takes stored bytes, which are checked in full only when they are unpacked.
     pub fn from_bytes(bytes: &[u8]) -> Result<Packed, PackError> {
         let mut rest = bytes;
         let totals = read_totals(&mut rest)?;
@@ -151,7 +151,7 @@ impl Packed {
         self.totals.n
     }
 
-    /// What its dispersion is measured by.
+    /// The totals by which dispersion is measured.
     pub fn totals(&self) -> &PaneTotals {
         &self.totals
     }
@@ -176,7 +176,7 @@ impl Packed {
         Ok(sums)
     }
 
-    /// Adds to `sums`, which must have the grid of the packed ones. After an error the sums are
+    /// Adds the packed sums to `sums`, which must have their grid. After an error the sums are
     /// unusable.
     pub fn merge_into(&self, sums: &mut Sums) -> Result<(), PackError> {
         if sums.grid().is_weighted() {
@@ -200,7 +200,7 @@ impl Packed {
         Ok(())
     }
 
-    /// What lies before the cells, and the cells, of a grid without weights.
+    /// Reads what lies before the cells of a grid without weights, and where the cells lie.
     pub(super) fn parts(&self, grid: Grid) -> Result<Parts<'_>, PackError> {
         let mut rest = &self.bytes[self.head..];
         let clusters = match grid.is_clustered() {
@@ -234,13 +234,13 @@ impl Packed {
         })
     }
 
-    /// Whether it shares its bytes with another, and so is the same.
+    /// Whether it shares its bytes with another, and so is equal.
     pub(super) fn is(&self, other: &Packed) -> bool {
         Arc::ptr_eq(&self.bytes, &other.bytes)
     }
 }
 
-/// Packed sums, as far as they are read before the cells are.
+/// Packed sums whose cells are not read yet.
 pub(super) struct Parts<'a> {
     clusters: Option<ClusterSums>,
     pub(super) logs: LogSums,
@@ -250,7 +250,7 @@ pub(super) struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Hands over the cells, of `n` events, in ascending order of index.
+    /// Passes the cells, of `n` events, in ascending order of index.
     pub(super) fn each(
         &mut self,
         n: u64,
@@ -267,7 +267,7 @@ impl Parts<'_> {
         }
     }
 
-    /// Puts the cells, of `n` events, in place of those of a list.
+    /// Replaces what a list holds by the cells, of `n` events.
     pub(super) fn list(&mut self, n: u64, list: &mut Vec<(u32, Cell)>) -> Result<(), PackError> {
         list.clear();
         list.reserve_exact(self.cells.left);

@@ -18,23 +18,23 @@ use crate::stats::sums::Sums;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The sums of a pane. `S` is the form of those of scores.
+/// The sums of a pane. `S` is the form of the sums of scores.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PaneSums<S = ScoreSums> {
-    /// Of single scores.
+    /// Sums of single scores.
     Scores(S),
-    /// Of vectors.
+    /// Sums of vectors.
     Vector(Arc<ViewSums>),
 }
 
 /// The sums of a whole window, unpacked.
 pub type Total = PaneSums<Sums>;
 
-/// Sums of no events, which name the kind of the panes of a stream.
+/// Sums of no events; they show which kind of sums the panes of a stream hold.
 pub type EmptySums = PaneSums<Grid>;
 
 impl<S> PaneSums<S> {
-    /// Those of scores.
+    /// The sums, if they are of scores.
     pub fn scores(&self) -> Option<&S> {
         match self {
             PaneSums::Scores(sums) => Some(sums),
@@ -42,7 +42,7 @@ impl<S> PaneSums<S> {
         }
     }
 
-    /// Those of vectors.
+    /// The sums, if they are of vectors.
     pub fn vector(&self) -> Option<&ViewSums> {
         match self {
             PaneSums::Scores(_) => None,
@@ -65,7 +65,7 @@ impl PaneSums {
         }
     }
 
-    /// Adds the sums of other events. Those of scores are packed once, or stay unpacked. Vectors of
+    /// Adds the sums of other events. Sums of scores are packed once, or stay unpacked. Vectors in
     /// cells beyond the cap are refused.
     fn merge_all<'a>(
         &mut self,
@@ -117,7 +117,7 @@ impl PaneSums {
     }
 }
 
-/// The sums of the events of all.
+/// The merge of all these sums.
 fn merge(all: &[&ScoreSums], grid: Grid) -> Result<Sums, PackError> {
     if grid.is_plain() {
         return RunningSums::default().total(all, grid, 0);
@@ -158,7 +158,7 @@ impl EmptySums {
         }
     }
 
-    /// A pane of another owner, as far as there is room for it here.
+    /// A pane of another owner, reduced to what there is room for here.
     pub(super) fn admit(&self, pane: &Pane) -> Result<Pane, PackError> {
         let mut admitted = pane.clone();
         admitted.drop_unpacked();
@@ -174,26 +174,26 @@ impl EmptySums {
 /// Sealed sums of a stretch of event time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pane {
-    /// Begin.
+    /// Start.
     pub start_ms: i64,
     /// End, exclusive.
     pub end_ms: i64,
-    /// Events that came too late between the sealing of the pane before and of this one.
+    /// Events that came too late since the previous pane was sealed.
     pub late: u64,
     /// The sums.
     pub sums: PaneSums,
-    /// Predictions whose outcome never came: by score, those of vectors by their largest
-    /// probability.
+    /// Predictions whose outcome never came: by score, or for vectors by their largest probability.
     pub unlabelled: Unlabelled,
-    /// Late outcomes of older predictions, that came while it matured; windows do not keep them.
+    /// Late outcomes of older predictions that came while the pane matured; windows do not keep
+    /// them.
     pub late_outcomes: LateOutcomes,
 }
 
-/// What late outcomes change in a sealed pane of scores: the same events leave and come back with
-/// other outcomes, or come for the first time.
+/// What late outcomes change in a sealed pane of scores: the same events are taken out and put in
+/// with other outcomes, or put in for the first time.
 #[derive(Debug, Clone)]
 pub struct Correction {
-    /// Begin of the base pane.
+    /// Start of the base pane.
     pub start_ms: i64,
     /// What is taken out.
     pub minus: Sums,
@@ -212,38 +212,37 @@ pub struct VectorCorrection<'a> {
     pub vector: RetainedVector<'a>,
     /// The class it was counted with.
     pub before: Option<u32>,
-    /// Whether that one was implied.
+    /// Whether `before` was implied.
     pub implied: bool,
     /// The class that happened.
     pub now: u32,
 }
 
 impl Pane {
-    /// Predictions with an outcome, also an implied one, and those that were left out for want of
-    /// one.
+    /// Predictions with an outcome (implied ones included), and those that were left out because
+    /// they had none.
     pub fn outcomes(&self) -> (u64, u64) {
         (self.sums.n(), self.unlabelled.dropped().iter().sum())
     }
 
-    /// Packs sums of scores, and lets go of the unpacked ones.
+    /// Packs sums of scores, and drops the unpacked ones.
     pub(super) fn drop_unpacked(&mut self) {
         if let PaneSums::Scores(sums) = &mut self.sums {
             sums.drop_unpacked();
         }
     }
 
-    /// Whether a moment lies in it.
+    /// Whether an event time lies in the pane.
     pub(super) fn holds(&self, time_ms: i64) -> bool {
         (self.start_ms..self.end_ms).contains(&time_ms)
     }
 
-    /// Adds another pane; the stretch then holds both.
+    /// Adds another pane; the pane then spans both.
     pub(super) fn merge(&mut self, other: &Pane, empty: &EmptySums) -> Result<(), PackError> {
         self.merge_all(std::slice::from_ref(other), (empty, false))
     }
 
-    /// Adds other panes; the stretch then holds all. Sums of scores stay unpacked where `by` says
-    /// so.
+    /// Adds other panes; the pane then spans all. Sums of scores stay unpacked if `by` says so.
     pub(super) fn merge_all(
         &mut self,
         others: &[Pane],
@@ -263,7 +262,7 @@ impl Pane {
         let PaneSums::Scores(ours) = &mut self.sums else {
             return Err(PackError::Corrupt);
         };
-        // In a copy: what does not fit changes nothing.
+        // On a copy: a correction that does not fit changes nothing.
         let mut corrected = ours.clone();
         c.apply(corrected.unpacked_mut(grid)?)?;
         if ours.unpacked().is_none() {
@@ -274,7 +273,7 @@ impl Pane {
         Ok(())
     }
 
-    /// Takes a late outcome; answers whether there was room for it.
+    /// Takes a late outcome; returns whether there was room for it.
     pub(super) fn revise(&mut self, r: &VectorCorrection<'_>) -> bool {
         match &mut self.sums {
             PaneSums::Scores(_) => false,
@@ -291,13 +290,13 @@ impl Pane {
 impl Correction {
     /// Changes the sums of the pane.
     pub fn apply(&self, sums: &mut Sums) -> Result<(), PackError> {
-        // What was never there cannot be taken out; the pane is then another's.
-        // It is put in first: an event that changed twice is in both.
+        // Events that were never there cannot be taken out; the pane is then another's. `plus` is
+        // put in first: an event that changed twice is in both.
         sums.merge(&self.plus).map_err(|_| PackError::Corrupt)?;
         sums.retract(&self.minus).map_err(|_| PackError::Corrupt)
     }
 
-    /// Takes those whose outcome has come from those that had none.
+    /// Removes the predictions whose outcome has come from those without one.
     pub fn uncount(&self, unlabelled: &mut Unlabelled) {
         for &(z, implied) in &self.labelled {
             unlabelled.uncount(z, implied);
@@ -306,7 +305,7 @@ impl Correction {
 }
 
 impl VectorCorrection<'_> {
-    /// Changes what a pane holds; answers whether there was room for it.
+    /// Changes what a pane holds; returns whether there was room for it.
     pub fn apply(&self, sums: &mut ViewSums, unlabelled: &mut Unlabelled) -> bool {
         if self.before.is_none() || self.implied {
             unlabelled.uncount(self.vector.top(), self.implied);
@@ -328,7 +327,7 @@ pub(crate) fn sums_of(grid: Grid, events: impl IntoIterator<Item = (f64, bool)>)
 
 #[cfg(test)]
 impl Pane {
-    /// A pane of scores that nothing came late for.
+    /// A pane of scores without late events and late outcomes.
     pub fn of_scores(start_ms: i64, end_ms: i64, sums: &Sums) -> Pane {
         Pane {
             start_ms,
@@ -344,7 +343,7 @@ impl Pane {
 /// A pane in a snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PaneState {
-    /// Begin.
+    /// Start.
     #[serde(deserialize_with = "checked")]
     pub start_ms: i64,
     /// End, exclusive.
@@ -390,7 +389,7 @@ impl From<&Pane> for PaneState {
 }
 
 impl PaneState {
-    /// The pane; an error where it is not of the kind and shape of `empty`.
+    /// The pane; an error if it is not of the kind and shape of `empty`.
     pub fn restore(self, empty: &EmptySums) -> Result<Pane, PackError> {
         let sums = match (self.sums, empty) {
             (SumsState::Scores(packed), PaneSums::Scores(grid)) => {
@@ -413,7 +412,7 @@ impl PaneState {
         })
     }
 
-    /// About how many bytes it takes.
+    /// Bytes, approximately.
     pub fn bytes(&self) -> usize {
         match &self.sums {
             SumsState::Scores(packed) => packed.as_bytes().len(),

@@ -1,8 +1,8 @@
 //! The sealed panes of one window.
 //!
-//! A window by time takes the panes of the slide under way as parts, merges them when it is over,
-//! and lets go of the panes before its begin. A window by count takes base panes, and folds those
-//! with the fewest events where they are too many.
+//! A window by time takes the panes of the slide under way as parts, merges them when the slide is
+//! over, and drops the panes before its start. A window by count takes base panes, and folds those
+//! with the fewest events if there are too many.
 
 use super::pack_error::PackError;
 use super::pane::{EmptySums, Pane, PaneState, PaneSums};
@@ -15,8 +15,8 @@ pub const COUNT_PANES_MAX: usize = 64;
 /// Most parts of a slide that is being gathered.
 const PARTS_MAX: usize = 16;
 
-/// Grids full of events that such parts are fewer than: a whole one merges with any like it. Bytes
-/// do not decide, for a part that is unpacked has none yet.
+/// Parts are merged once their events could fill this many grids. Bytes do not decide, because a
+/// part that is unpacked has none yet.
 const PARTS_GRIDS: u64 = 2;
 
 /// Panes of one window.
@@ -39,7 +39,7 @@ pub struct RingState {
 }
 
 impl Ring {
-    /// All panes, those that are being gathered last.
+    /// All panes; those that are being gathered come last.
     pub fn all(&self) -> impl Iterator<Item = &Pane> {
         self.panes.iter().chain(&self.gathering)
     }
@@ -55,19 +55,19 @@ impl Ring {
         self.panes.iter().chain(first.into_iter().flatten())
     }
 
-    /// The pane that holds a moment.
+    /// The pane that holds an event time.
     pub(super) fn pane_at(&mut self, time_ms: i64) -> Option<&mut Pane> {
         let mut panes = self.panes.iter_mut().chain(&mut self.gathering);
         panes.find(|p| p.holds(time_ms))
     }
 
-    /// Adds a pane to the slide under way, `by` the kind of the sums, and whether what is merged
-    /// stays unpacked.
+    /// Adds a pane to the slide under way. `by` is the kind of the sums, and whether merged sums
+    /// stay unpacked.
     pub(super) fn gather(&mut self, pane: Pane, by: (&EmptySums, bool)) -> Result<(), PackError> {
         let parts = &mut self.gathering;
         let first = parts.first().map(|p| &p.sums);
         let is_unpacked = by.1 && first.is_some_and(|sums| sums.unpacked_bytes() > 0);
-        // It joins parts that it overlaps, and always sums of vectors and unpacked ones.
+        // The pane joins parts that it overlaps; with sums of vectors or unpacked sums, all parts.
         let (begin, end, cells) = match by.0 {
             PaneSums::Vector(_) => (0, parts.len(), 0),
             PaneSums::Scores(_) if is_unpacked => (0, parts.len(), 0),
@@ -106,7 +106,7 @@ impl Ring {
         Ok(Some(whole))
     }
 
-    /// Lets go of what a window by count no longer needs, and folds what is too many panes.
+    /// Drops panes that a window by count no longer needs, and folds two if there are too many.
     pub(super) fn trim_count(&mut self, last: u64, empty: &EmptySums) -> Result<(), PackError> {
         let panes = &mut self.panes;
         let mut n: u64 = panes.iter().map(|p| p.sums.n()).sum();
@@ -126,8 +126,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Ends the slide; returns its pane, if any event fell into it. Panes from before `begin_ms`
-    /// go.
+    /// Ends the slide; returns its pane, if any event fell into it. Drops panes from before
+    /// `begin_ms`.
     pub(super) fn complete(
         &mut self,
         begin_ms: i64,

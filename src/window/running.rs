@@ -7,12 +7,12 @@
 //! need to know of these sums.
 //!
 //! The old cells and those of both panes are ascending, so one walk along all three makes the new
-//! ones. Several panes, as those of a window whose sums are not kept, are added up in an array of
-//! all cells instead: an addition for each of theirs, however many panes there are.
+//! ones. Several panes, such as those of a window whose sums are not kept, are added up in an array
+//! of all cells instead: one addition for each cell of a pane, however many panes there are.
 //!
-//! Both happen in buffers that each thread keeps ([`Buffers`]), for memory that is given back and
-//! taken again at each slide cost as much as the sums. Sums that are kept lie in memory of their
-//! own; a total that is not kept is lent from the buffers until its thread makes the next.
+//! Both happen in buffers that each thread keeps ([`Buffers`]), because freeing and allocating
+//! memory at each slide cost as much as the sums. Sums that are kept lie in memory of their own; a
+//! total that is not kept is lent from the buffers until its thread makes the next.
 //!
 //! Distinct scores and the sample of repeats cannot be subtracted: a score that was dropped stays
 //! dropped. They are few and come before the cells of a packed pane, so they are merged again at
@@ -36,15 +36,15 @@ thread_local! {
 /// Occupied cells, ascending.
 type Listed = Vec<(u32, Cell)>;
 
-/// What panes add up to, but for the scores that are kept singly.
+/// What panes add up to, except the scores that are kept singly.
 type Added<'a> = (&'a [(u32, Cell)], LogSums);
 
 /// The sums of the panes of a window, kept from slide to slide.
 ///
-/// Always: the total is the merge of the panes, to the bit. Cost: 56 bytes a cell, which the total
-/// shares, with room for half as many cells again, at most as many; and the packed panes that were
-/// added, which the window mostly shares. They are in no snapshot; a restored window makes them
-/// again at its next slide.
+/// Always: the total is the merge of the panes, to the bit. Cost: 56 bytes a cell, shared with the
+/// total, with room for half as many cells again, at most as many; and the packed panes that were
+/// added, mostly shared with the window. These sums are in no snapshot; a restored window makes
+/// them again at its next slide.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RunningSums {
     /// The panes that were added.
@@ -55,7 +55,7 @@ pub(super) struct RunningSums {
 
 impl RunningSums {
     /// The merge of these panes. It is kept if it takes at most `room` bytes and all panes are
-    /// packed, for it would have to pack them. After an error the sums are unusable.
+    /// packed; otherwise keeping it would pack them. After an error the sums are unusable.
     pub(super) fn total(
         &mut self,
         panes: &[&ScoreSums],
@@ -70,7 +70,7 @@ impl RunningSums {
         }
         let mut buffers = BUFFERS.take();
         let (cells, logs) = self.slide(&mut buffers, panes, grid, room)?;
-        // After an error they are dropped: cells may be left in them.
+        // After an error the buffers are dropped: cells may be left in them.
         if buffers.bytes() <= BUFFERS_BYTES_MAX {
             BUFFERS.set(buffers);
         }
@@ -87,7 +87,7 @@ impl RunningSums {
         Ok(total)
     }
 
-    /// The cells and log sums of these panes, kept where there is room.
+    /// The cells and log sums of these panes, kept if there is room.
     fn slide(
         &mut self,
         buffers: &mut Buffers,
@@ -122,7 +122,7 @@ impl RunningSums {
             buffers.lent = lent.clone();
             return Ok((lent, logs));
         }
-        // A window that fills is seldom moved.
+        // Spare room, so that a window that fills is seldom moved.
         let most = room.min(grid.cells() as usize);
         let capacity = most.min(len + len / 2);
         *self = RunningSums {
@@ -141,7 +141,7 @@ impl RunningSums {
         !self.held.is_empty()
     }
 
-    /// Heap bytes held, the panes left out.
+    /// Heap bytes held, without the panes.
     pub(super) fn bytes(&self) -> usize {
         bytes(self.cells.capacity(), self.held.len())
     }
@@ -151,8 +151,8 @@ fn bytes(cells: usize, panes: usize) -> usize {
     cells * size_of::<(u32, Cell)>() + panes * size_of::<ScoreSums>()
 }
 
-/// The cells, in the place of a list that nobody else has any more, if it has room for them and for
-/// no more than the upper bound; or else in one that has room for as many as the lower bound.
+/// Copies the cells into `place` if nobody else holds it and it has room for them, but for no more
+/// than the upper bound; otherwise into a new list with room for the lower bound.
 fn copied(place: Arc<Listed>, cells: &[(u32, Cell)], room: RangeInclusive<usize>) -> Arc<Listed> {
     let mut list = Arc::try_unwrap(place).unwrap_or_default();
     if !(cells.len()..=*room.end()).contains(&list.capacity()) {
@@ -164,7 +164,7 @@ fn copied(place: Arc<Listed>, cells: &[(u32, Cell)], room: RangeInclusive<usize>
     Arc::new(list)
 }
 
-/// Makes `sum` the old cells without those that go and with those that come. All are ascending.
+/// Sets `sum` to the old cells without those of `gone` and with those of `new`. All are ascending.
 fn walk(
     old: &[(u32, Cell)],
     gone: &[(u32, Cell)],
@@ -190,11 +190,11 @@ fn walk(
         }
     }
     sum.extend(new);
-    // What was never there cannot go.
+    // Cells that were never there cannot be taken out.
     gone.next().map_or(Ok(()), |_| Err(Overflow))
 }
 
-/// What a thread uses again for each total.
+/// What a thread reuses for each total.
 #[derive(Debug, Default)]
 struct Buffers {
     array: Array,
@@ -213,7 +213,7 @@ impl Buffers {
     }
 }
 
-/// All cells of a grid; empty, but while panes are added up.
+/// All cells of a grid; empty except while panes are added up.
 #[derive(Debug, Default)]
 struct Array {
     cells: Vec<Cell>,
@@ -222,7 +222,8 @@ struct Array {
 }
 
 impl Array {
-    /// The sums of panes: the cells, which `list` takes unless they lie there, and the log sums.
+    /// The sums of panes: cells and log sums. The cells are put into `list`, unless a pane has them
+    /// listed.
     fn sum<'a>(
         &mut self,
         panes: &[&'a ScoreSums],

@@ -1,15 +1,15 @@
 //! The sums of scores of a pane: packed, unpacked, or both.
 //!
-//! Windows keep sealed panes packed. A pane comes to them unpacked, for those who take it first
-//! need its cells: the sums of other partitions are added to it, the detector looks at it, and the
-//! slides and windows that it falls into take it up. It is packed once ([`ScoreSums::packed`]), and
-//! its unpacked sums go when all are done ([`ScoreSums::drop_unpacked`]).
+//! Windows keep sealed panes packed. A pane arrives unpacked, because its first users need its
+//! cells: the sums of other partitions are added to it, the detector reads it, and the slides and
+//! windows that it falls into add it. It is packed once ([`ScoreSums::packed`]), and its unpacked
+//! sums are dropped when all are done ([`ScoreSums::drop_unpacked`]).
 //!
-//! The slide that a window gathers changes with each base pane. To unpack and pack it each time
-//! took a third of all that is done with a pane of full cells, so it stays unpacked where there is
-//! room, and is packed when it is over, or for a snapshot.
+//! The slide that a window gathers changes with each base pane. Unpacking and packing it each time
+//! took a third of all the work on a pane of full cells. So it stays unpacked if there is room, and
+//! is packed when it is over, or for a snapshot.
 //!
-//! Always: packed or not, they are the same sums, to the bit.
+//! Always: packed or unpacked, the sums are the same, to the bit.
 
 use super::pack::Packed;
 use super::pack_error::PackError;
@@ -34,7 +34,7 @@ enum Form {
 #[derive(Debug, Clone)]
 struct Unpacked {
     sums: Sums,
-    /// From when they are first wanted.
+    /// Set when packed sums are first wanted.
     packed: OnceLock<Packed>,
 }
 
@@ -60,7 +60,7 @@ impl ScoreSums {
         }
     }
 
-    /// What its dispersion is measured by.
+    /// The totals by which dispersion is measured.
     pub fn totals(&self) -> &PaneTotals {
         self.packed().totals()
     }
@@ -83,7 +83,7 @@ impl ScoreSums {
         }
     }
 
-    /// Whether they are packed, be it beside the unpacked ones.
+    /// Whether they are packed, with or without the unpacked ones beside.
     pub(super) fn is_packed(&self) -> bool {
         self.packed_if_any().is_some()
     }
@@ -96,7 +96,8 @@ impl ScoreSums {
         }
     }
 
-    /// The unpacked sums, of `grid`, to change them. Unpacks them, or copies those of clones.
+    /// The unpacked sums, of `grid`, to change them. Unpacks them, or copies them if clones share
+    /// them.
     pub fn unpacked_mut(&mut self, grid: Grid) -> Result<&mut Sums, PackError> {
         if let Form::Packed(packed) = &self.0 {
             *self = packed.unpack(grid)?.into();
@@ -111,7 +112,7 @@ impl ScoreSums {
         }
     }
 
-    /// Unpacks sums of `grid`, to be read often, and packs them beside.
+    /// Keeps sums of `grid` unpacked, to be read often, and packed as well.
     pub fn unpack_beside(&mut self, grid: Grid) -> Result<(), PackError> {
         match &mut self.0 {
             Form::Packed(packed) => {
@@ -128,7 +129,7 @@ impl ScoreSums {
         Ok(())
     }
 
-    /// Packs, and lets go of the unpacked sums.
+    /// Packs, and drops the unpacked sums.
     pub fn drop_unpacked(&mut self) {
         if let Form::Unpacked(_) = &self.0 {
             self.0 = Form::Packed(self.packed().clone());
@@ -156,7 +157,7 @@ impl ScoreSums {
         }
     }
 
-    /// Whether it shares its packed sums with another, and so is the same.
+    /// Whether it shares its packed sums with another, and so is equal.
     pub(super) fn is(&self, other: &ScoreSums) -> bool {
         let both = self.packed_if_any().zip(other.packed_if_any());
         both.is_some_and(|(ours, theirs)| ours.is(theirs))

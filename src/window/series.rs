@@ -8,12 +8,12 @@ use super::windows::Windows;
 use crate::stats::overdispersion::{Dispersion, PaneTotals};
 
 impl Windows {
-    /// How much the outcomes of its base panes vary: of all that were taken, in whatever order.
+    /// How much the outcomes vary over all base panes that were taken, in whatever order.
     pub fn dispersion(&self) -> &Dispersion {
         &self.dispersion
     }
 
-    /// Puts back what a snapshot says of it.
+    /// Restores the dispersion of a snapshot.
     pub fn restore_dispersion(&mut self, dispersion: Dispersion) {
         (self.dispersion, self.dispersed) = (dispersion, true);
     }
@@ -23,7 +23,7 @@ impl Windows {
         std::mem::take(&mut self.dispersed)
     }
 
-    /// Adds what the windows of other partitions have seen of it.
+    /// Adds the dispersion of the windows of other partitions.
     pub(super) fn merge_dispersion(&mut self, theirs: &Dispersion) {
         self.dispersion.merge(theirs);
         self.dispersed = true;

@@ -26,12 +26,13 @@ struct Counts {
 }
 
 impl Unlabelled {
-    /// Counts a prediction with score z in [0, 1]; `implied` when it is in the sums all the same.
+    /// Counts a prediction with score z in [0, 1]; `implied` if it is in the sums with an implied
+    /// outcome.
     pub fn count(&mut self, z: f64, implied: bool) {
         *self.0.get_or_insert_default().at(z, implied) += 1;
     }
 
-    /// Takes one back: its outcome has come after all.
+    /// Removes a prediction whose outcome has come after all.
     pub fn uncount(&mut self, z: f64, implied: bool) {
         if let Some(counts) = &mut self.0 {
             let count = counts.at(z, implied);

@@ -1,6 +1,6 @@
 //! The sums of a vector view in one pane: cells of vectors, or what the kernel test needs.
 //!
-//! Both keep the same promises. A merge is exact and has no order. Events that found no room are
+//! Both keep the same promises. A merge is exact, in any order. Events that found no room are
 //! counted. A state gives back the same bits.
 
 use crate::stats::algebra::Merge;
@@ -34,24 +34,24 @@ pub struct VectorEvent<'a> {
     pub sum: f64,
     /// The class that happened.
     pub class: u32,
-    /// A hash of what the event is called, without its outcome; for samples.
+    /// The event's rank in samples; the outcome does not change it.
     pub rank: u64,
-    /// Its weight, where events have weights.
+    /// Its weight, if events have weights.
     pub weight: Option<Weight>,
 }
 
-/// What vector views know of a prediction whose outcome came apart from it.
+/// What vector views know of a prediction whose outcome came separately.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RetainedVector<'a> {
     /// Its largest probabilities, for cells.
     pub ranked: Ranked<'a>,
-    /// All of it, for samples; `None` where it came before any was kept.
+    /// The whole vector, for samples; `None` if the prediction came before vectors were kept whole.
     pub whole: Option<FullVector<'a>>,
-    /// Its weight, where events have weights.
+    /// Its weight, if events have weights.
     pub weight: Option<Weight>,
 }
 
-/// All probabilities of such a prediction.
+/// All probabilities of a retained prediction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FullVector<'a> {
     /// As in [`VectorEvent`].
@@ -95,7 +95,7 @@ pub enum ViewSumsState {
 }
 
 impl ViewSumsState {
-    /// About how many bytes it takes.
+    /// Bytes, approximately.
     pub fn bytes(&self) -> usize {
         match self {
             ViewSumsState::Cells { rows, .. } => rows
@@ -130,7 +130,7 @@ pub struct KernelState {
     /// Linear and block sums: their number, and Σ, Σ of squares, Σ of null variances in halves of
     /// 64 bits.
     blocks: [(u64, [(i64, u64); 3]); 2],
-    /// Outcomes that these do not know of.
+    /// Outcomes that the block sums do not know of.
     outdated: u64,
     /// Events by their largest probability.
     tops: [u64; TOPS],
@@ -146,7 +146,7 @@ fn whole((high, low): (i64, u64)) -> i128 {
 }
 
 impl ViewShape {
-    /// Nothing yet; `None` where the shape cannot be kept.
+    /// Sums of no events; `None` if the shape cannot be kept.
     pub fn blank(self) -> Option<ViewSums> {
         match self {
             ViewShape::Cells(shape) => VectorSums::new(shape).map(ViewSums::Cells),
@@ -159,7 +159,7 @@ impl ViewShape {
 }
 
 impl ViewSums {
-    /// Adds an event; answers whether it was taken.
+    /// Adds an event; returns whether it was taken.
     pub fn observe(&mut self, event: VectorEvent<'_>) -> bool {
         let VectorEvent {
             entries,
@@ -174,7 +174,7 @@ impl ViewSums {
         }
     }
 
-    /// Adds a mature prediction; answers whether there was room for it. A prediction that came
+    /// Adds a mature prediction; returns whether there was room for it. A prediction that came
     /// before the view was configured was not kept whole and is left out.
     pub fn observe_retained(&mut self, vector: RetainedVector<'_>, class: u32) -> bool {
         match (self, vector.whole) {
@@ -231,7 +231,8 @@ impl ViewSums {
         }
     }
 
-    /// A base pane takes no more events: to be called once, before it is merged with others.
+    /// Closes a base pane, which then takes no more events. Call this once, before merging it with
+    /// others.
     pub fn close(&mut self) {
         match self {
             ViewSums::Cells(_) => {}
@@ -239,8 +240,8 @@ impl ViewSums {
         }
     }
 
-    /// Changes the cap of cells for what is observed from now on; a sample is as large as ever,
-    /// unless the cap is 0.
+    /// Changes the cap on cells for what is observed from now on. A sample keeps its size, unless
+    /// the cap is 0.
     pub fn set_cells_max(&mut self, cells_max: usize) {
         match self {
             ViewSums::Cells(sums) => sums.cap(cells_max),
@@ -256,7 +257,7 @@ impl ViewSums {
         }
     }
 
-    /// For a snapshot.
+    /// The sums, for a snapshot.
     pub fn state(&self) -> ViewSumsState {
         match self {
             ViewSums::Cells(sums) => ViewSumsState::Cells {
@@ -267,7 +268,7 @@ impl ViewSums {
         }
     }
 
-    /// Sums of the shape of these, from a state; `None` where it is of another shape.
+    /// Restores sums of the shape of these; `None` if the state is of another shape.
     pub fn restored(&self, state: ViewSumsState) -> Option<ViewSums> {
         match (self, state) {
             (ViewSums::Cells(ours), ViewSumsState::Cells { refused, rows }) => {
@@ -301,7 +302,7 @@ impl ViewSums {
 }
 
 impl KernelState {
-    /// Of sums.
+    /// The state of these sums.
     pub fn of(sums: &KernelSums) -> KernelState {
         let (keeping, parts) = (sums.options(), sums.parts());
         // Within 63 bits, by the cap on events.
@@ -335,7 +336,7 @@ impl KernelState {
         }
     }
 
-    /// How it was kept.
+    /// The options under which the sums were kept.
     pub fn keeping(&self) -> KernelOptions {
         KernelOptions {
             sample: self.most as usize,
@@ -345,7 +346,7 @@ impl KernelState {
         }
     }
 
-    /// As parts.
+    /// The parts of the sums.
     pub fn parts(self) -> KernelParts {
         let kept = |(rank, class, row): (u64, u32, Vec<f64>)| SampleRow {
             rank,

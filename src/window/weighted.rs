@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Always: reading gives back the sums to the last bit; bytes that no number of events makes are
-//! refused. Cost: at most 282 bytes a cell, the more the larger the weights; of one event at most
-//! 20.
+//! refused. Cost: at most 282 bytes a cell, more for larger weights; at most 20 for a cell of one
+//! event.
 
 use super::bits::{Corrupt, read_logs, read_number, read_varint, write_logs, write_varint};
 use super::pack_error::PackError;
@@ -42,7 +42,7 @@ pub(super) fn write(sums: &WeightedSums) -> Vec<u8> {
     bytes
 }
 
-/// The sums of these bytes, of a grid of so many cells.
+/// Reads the sums of a grid of `cells_max` cells.
 pub(super) fn read(mut rest: &[u8], cells_max: u32) -> Result<WeightedSums, PackError> {
     let n = read_varint(&mut rest)?;
     let count = read_varint(&mut rest)?;

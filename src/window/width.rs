@@ -1,8 +1,8 @@
 //! How long windows are, and how they are cut into panes.
 //!
-//! A time window of some width moves on in steps, its *slide*; it is the union of width/slide
-//! sealed panes of one slide each. All panes are aligned to the epoch. Events land in *base panes*,
-//! as wide as the slide of the shortest time window; every wider slide is a whole number of base
+//! A time window of some width moves in steps, its *slide*; it is the union of width/slide sealed
+//! panes of one slide each. All panes are aligned to the epoch. Events land in *base panes*, as
+//! wide as the slide of the shortest time window; every wider slide is a whole number of base
 //! panes, so each wider pane is a merge of base panes, and nothing is ever counted from raw events
 //! twice.
 //!
@@ -12,7 +12,7 @@
 //! 1h           [-----------|-----------|-- …           slides by twelve
 //! ```
 //!
-//! A window by count (`last = N`) has no slide of its own: it moves on with every base pane.
+//! A window by count (`last = N`) has no slide of its own: it moves with every base pane.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 /// so a change is seen within a sixth of the width, at six times the memory of one pane.
 pub const PANES_PER_WINDOW: i64 = 6;
 
-/// Most panes of one time window. More would make a window's total dear to take.
+/// Most panes of one time window. More would make a window's total costly to take.
 pub const PANES_MAX: i64 = 64;
 
 /// Base pane of a ladder that has windows by count only.
@@ -111,7 +111,7 @@ pub enum LadderError {
 }
 
 impl Ladder {
-    /// How long after its begin a pane may still be in a window by time; a day where there is none.
+    /// How long after its start a pane may still be in a window by time; a day if there is none.
     pub fn retention_ms(&self) -> i64 {
         let held = self.windows.iter().filter_map(|w| match w.width {
             Width::Time { width_ms, slide_ms } => Some(width_ms + slide_ms + self.pane_ms),
@@ -190,7 +190,7 @@ fn slide_of(w: &Width) -> (i64, i64) {
     }
 }
 
-/// Two windows of one length are one, whatever their slides.
+/// Windows of one length count as one, whatever their slides.
 fn extent(w: &Width) -> (bool, u64) {
     match *w {
         Width::Time { width_ms, .. } => (true, width_ms.unsigned_abs()),

@@ -12,7 +12,7 @@
 //!                                      └─► 24h: gathering ─ at 4h ─► panes ─► total at every 4h
 //! ```
 //!
-//! A window by count keeps base panes, newest first until they hold N events. Where they are more
+//! A window by count keeps base panes, newest first until they hold N events. If there are more
 //! than [64](super::ring::COUNT_PANES_MAX), the two neighbours with the fewest events together are
 //! folded into one.
 //!
@@ -35,8 +35,8 @@ use crate::stats::overdispersion::Dispersion;
 use crate::stats::sums::Cell;
 use std::sync::Arc;
 
-/// Most bytes that unpacked sums take that are kept from slide to slide, in all windows of a
-/// monitor that take base panes: those of whole windows, and of slides under way.
+/// Most bytes of unpacked sums that are kept from slide to slide, in all windows of a monitor that
+/// take base panes: sums of whole windows, and of slides under way.
 pub const RUNNING_BYTES_MAX: usize = 128 << 20;
 
 /// All windows of one stream, in the order of the ladder.
@@ -86,7 +86,7 @@ impl Windows {
         self.rings.iter().map(ring).collect()
     }
 
-    /// Puts back the panes of a snapshot: of as many windows, and of the same kind of sums.
+    /// Restores the panes of a snapshot with as many windows and the same kind of sums.
     pub fn restore(&mut self, states: Vec<RingState>) -> Result<(), PackError> {
         if states.len() != self.rings.len() {
             return Err(PackError::Corrupt);
@@ -100,13 +100,13 @@ impl Windows {
         Ok(())
     }
 
-    /// Lets the unpacked sums that are kept from slide to slide take so many bytes from now on.
+    /// Sets how many bytes unpacked sums that are kept from slide to slide may take.
     pub fn set_running_bytes_max(&mut self, bytes: usize) {
         self.running_bytes_max = bytes;
     }
 
-    /// Lets go of the unpacked sums that a seal brought, after the judgements. Those of slides
-    /// under way stay where they can.
+    /// Drops the unpacked sums that a seal brought, after the judgements. Slides under way stay
+    /// unpacked if there is room.
     pub fn drop_unpacked(&mut self) {
         for index in 0..self.rings.len() {
             let kept = usize::from(self.gathers_unpacked(index));
@@ -117,7 +117,7 @@ impl Windows {
         }
     }
 
-    /// Changes how many cells of vectors there is room for, in panes that begin here from now on.
+    /// Changes the cap on cells of vectors, for panes that begin here from now on.
     pub fn set_cells_max(&mut self, cells_max: usize) {
         if let PaneSums::Vector(blank) = &mut self.empty {
             Arc::make_mut(blank).set_cells_max(cells_max);
@@ -164,7 +164,7 @@ impl Windows {
         until_ms.saturating_sub(until_ms.rem_euclid(self.slide_ms(index)))
     }
 
-    /// The first end after `after_ms` at which a window slides that holds something.
+    /// The first end after `after_ms` at which a window that holds something slides.
     pub fn next_end_ms(&self, after_ms: i64) -> Option<i64> {
         let held = (0..self.rings.len()).filter(|i| self.by_time(*i) && !self.rings[*i].is_empty());
         held.map(|i| self.next_slide_ms(i, after_ms)).min()
@@ -269,7 +269,7 @@ impl Windows {
         Ok(total)
     }
 
-    /// The same from sums that are kept from slide to slide, where there is room for them.
+    /// [`Windows::total`], from sums that are kept from slide to slide if there is room for them.
     pub fn next_total(&mut self, index: usize, end_ms: i64) -> Result<Total, PackError> {
         let kept = self.running[index].take();
         if let PaneSums::Scores(grid) = self.empty
@@ -287,19 +287,19 @@ impl Windows {
         self.total(index, end_ms)
     }
 
-    /// Heap bytes of the sums that are kept, their panes left out.
+    /// Heap bytes of the sums that are kept, without their panes.
     fn running_bytes(&self) -> usize {
         self.running.iter().flatten().map(RunningSums::bytes).sum()
     }
 
-    /// Whether window `index` changes with each base pane. Unpacked sums of others would be kept
-    /// from one of their slides to the next, which is long, to save little.
+    /// Whether window `index` changes with each base pane. To keep unpacked sums of other windows
+    /// would save little: their slides are long.
     fn takes_base_panes(&self, index: usize) -> bool {
         self.feeds[index].is_none_or(|from| self.slide_ms(from) == self.pane_ms)
     }
 
-    /// Whether the slide under way of window `index` stays unpacked: windows are judged, and with
-    /// the sums of all of them there is room for it, however many cells they occupy.
+    /// Whether the slide under way of window `index` stays unpacked: windows are judged, and there
+    /// is room for it beside the sums of all windows, however many cells they occupy.
     fn gathers_unpacked(&self, index: usize) -> bool {
         let cells = self.empty.scores().map_or(0, |grid| grid.cells() as usize);
         let most = 2 * self.rings.len() * cells * size_of::<(u32, Cell)>();
@@ -330,13 +330,13 @@ impl Windows {
         self.held(index, end_ms).map(|p| p.late).sum()
     }
 
-    /// Begin of the oldest pane in the window; its end where there is none.
+    /// Start of the oldest pane in the window; the window's end if it has none.
     pub fn since_ms(&self, index: usize, end_ms: i64) -> i64 {
         let mut held = self.held(index, end_ms);
         held.next().map_or(end_ms, |p| p.start_ms)
     }
 
-    /// Begin of the window that ends at `end_ms`.
+    /// Start of the window that ends at `end_ms`.
     pub fn start_ms(&self, index: usize, end_ms: i64) -> i64 {
         match self.widths[index] {
             Width::Time { width_ms, slide_ms } => begin(end_ms, width_ms, slide_ms),
@@ -362,8 +362,9 @@ impl Windows {
     }
 }
 
-/// Begin of the window that ends at `end_ms`: of its first whole slide. At a slide that is the
-/// width before; at the end of input, in the middle of a slide, it is less than a slide later.
+/// Start of the window that ends at `end_ms`, that is, of its first whole slide. If `end_ms` ends a
+/// slide, the start is one width before; at the end of input, within a slide, less than a slide
+/// later.
 fn begin(end_ms: i64, width_ms: i64, slide_ms: i64) -> i64 {
     let begin = end_ms - width_ms;
     begin + (-begin).rem_euclid(slide_ms)

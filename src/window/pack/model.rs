@@ -1,5 +1,5 @@
-//! What each sum of a cell is predicted by, the same for packing and unpacking. See [`super`] for
-//! the table.
+//! How each sum of a cell is predicted, the same for packing and unpacking. See [`super`] for the
+//! table.
 
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::fixed::ONE;
@@ -9,8 +9,8 @@ use crate::window::bits::{Corrupt, Reader, unzigzag, zigzag};
 /// Coded numbers of a cell.
 pub(super) const FIELDS: usize = 7;
 
-/// In place of a Rice parameter: the field is 0 in all cells and not written. So is the index where
-/// all cells are occupied.
+/// In place of a Rice parameter: the field is 0 in all cells and not written. The index is such a
+/// field if all cells are occupied.
 pub(super) const ALL_ZERO: u32 = 64;
 
 /// The cells of packed sums, one after the other.
@@ -24,7 +24,7 @@ pub(in crate::window) struct Cells<'a> {
 }
 
 impl Cells<'_> {
-    /// The next cell; after the last or a corrupt one `None`.
+    /// The next cell; `None` after the last cell or a corrupt one.
     #[inline]
     fn decode(&mut self) -> Option<(u32, Cell)> {
         self.left = self.left.checked_sub(1)?;
@@ -39,7 +39,7 @@ impl Cells<'_> {
         cell.ok()
     }
 
-    /// Hands over all cells that are left, up to an error.
+    /// Passes all cells that are left, up to an error.
     #[inline]
     pub(super) fn each<E>(
         &mut self,
@@ -67,17 +67,17 @@ impl Iterator for Cells<'_> {
 /// The residuals of a cell.
 pub(super) struct Residuals {
     values: [u64; FIELDS],
-    /// It has several events.
+    /// The cell has several events.
     several: bool,
     /// Their outcomes differ.
     mixed: bool,
 }
 
 impl Residuals {
-    /// Those that are written, by field.
+    /// Passes the values that are written, with their fields.
     #[inline]
     pub(super) fn each(&self, mut f: impl FnMut(usize, u64)) {
-        // One call, which the compiler can put in its place.
+        // A single call, which the compiler can inline.
         for field in 0..if self.several { FIELDS } else { 4 } {
             if field != 5 || self.mixed {
                 f(field, self.values[field]);
@@ -95,7 +95,7 @@ pub(super) struct Model {
     spread: u64,
     next: u32,
     before: Cell,
-    /// Of the events of the cell before, if they are several.
+    /// Divides by the number of events of the cell before, if there are several.
     by_before: Divisor,
 }
 
@@ -241,8 +241,8 @@ impl Model {
     }
 }
 
-/// A number that many are divided by: a division once and multiplications after. Unpacking takes a
-/// tenth less time by it, packing as long.
+/// A divisor of many numbers: it divides once and then multiplies. This makes unpacking a tenth
+/// faster, and packing no slower.
 #[derive(Clone, Copy)]
 struct Divisor {
     n: u64,
@@ -265,7 +265,7 @@ impl Divisor {
         }
     }
 
-    /// ⌊a/n⌋ and what is left.
+    /// ⌊a/n⌋ and the remainder.
     #[inline]
     fn divide(&self, a: u64) -> (u64, u64) {
         // The inverse is at least 2⁶⁴/n − 1, and a less than 2⁶⁴: it is at most 1 too small.
@@ -281,7 +281,7 @@ impl Divisor {
         (quotient.wrapping_add(u64::from(is_more)), rest)
     }
 
-    /// ⌊a·b/n⌋, modulo 2⁶⁴. Division of 128 bits takes several times as long as of 64.
+    /// ⌊a·b/n⌋, modulo 2⁶⁴. Division of 128 bits takes several times as long as one of 64.
     #[inline]
     fn share(&self, a: u64, b: u64) -> u64 {
         match a.checked_mul(b) {
@@ -291,7 +291,7 @@ impl Divisor {
     }
 }
 
-/// Σz of n events: `each` of every one, and the rest, less than n.
+/// Σz of n events, as n·`each` + `rest`; `rest` is less than n.
 struct Mean {
     by_n: Divisor,
     each: u64,
@@ -314,7 +314,7 @@ impl Mean {
         mean
     }
 
-    /// ⌊x·Σz/n⌋. What the rest adds is less than x.
+    /// ⌊x·Σz/n⌋. `rest` adds less than x.
     #[inline]
     fn times(&self, x: u64) -> u128 {
         let rest = self.by_n.share(x, self.rest);
@@ -326,9 +326,10 @@ impl Mean {
 fn v2(mean: &Mean, z2: u64) -> u64 {
     const BITS: u32 = 48;
     const ONE: u64 = 1 << BITS;
-    // Of sums that events can have nothing wraps: V is at most ¼, and the spread of one event too.
+    // For sums that events can have, nothing wraps: V is at most ¼, and the spread of one event
+    // too.
     let times = |a: u64, b: u64| ((u128::from(a) * u128::from(b)) >> BITS) as u64;
-    // The mean with 16 more bits than the sums, lest its rounding times n be seen.
+    // The mean has 16 more bits than the sums; otherwise its rounding, times n, would show.
     let each = mean.times(1 << (BITS - 32)) as u64;
     let v = times(each, ONE.wrapping_sub(each));
     let f = times(v, v);
