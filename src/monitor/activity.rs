@@ -14,8 +14,8 @@ pub struct Unjudged {
     pub segment: String,
     /// Events in open panes.
     pub events: u64,
-    /// An event later than this seals the first of these panes, in ms since 1970; none if there is
-    /// none.
+    /// An event later than this seals the first of these panes, in ms since 1970; `None` if there
+    /// are none.
     pub until_ms: Option<i64>,
     /// Events that came after later ones had sealed their panes.
     pub late: u64,

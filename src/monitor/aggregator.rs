@@ -42,22 +42,22 @@ use remote::RemoteState;
 
 #[derive(Debug, Default)]
 struct RemoteShard {
-    /// As its newest checkpoint says; missing between a restart and the first checkpoint.
+    /// Its state in the newest checkpoint; missing between a restart and the first checkpoint.
     state: Option<RemoteState>,
-    /// Its windows, while the monitor is made again.
+    /// Its windows, while the monitor is rebuilt.
     windows: Option<PartitionWindows>,
     /// Which of its deltas were applied; missing if nothing of it was read.
     applied: Option<LogPosition>,
-    /// The monitor lacks something that its windows have.
+    /// Whether the monitor lacks something that its windows have.
     lacks: bool,
-    /// Verdicts do not wait for it.
+    /// Whether verdicts do not wait for it.
     not_awaited: bool,
-    /// Verdicts do not wait for it, though it has records that no checkpoint in use holds.
+    /// Whether verdicts do not wait for it though it has records that no checkpoint in use holds.
     left_out: bool,
 }
 
 impl RemoteShard {
-    /// What it contributes to a monitor that is made again.
+    /// What it contributes to a monitor that is rebuilt.
     fn part(&self) -> Option<Contribution<'_>> {
         Some(self.state.as_ref()?.contribution(self.windows.as_ref()?))
     }
@@ -69,7 +69,7 @@ pub struct Aggregator {
     topics: Vec<String>,
     shards: BTreeMap<PartitionId, RemoteShard>,
     monitor: Monitor,
-    /// Up to where it is to judge each model, before it looks further.
+    /// Up to where each model is to be judged before new watermarks are taken.
     until_ms: Vec<i64>,
     watchdog: Watchdog,
     /// Streams of the snapshot that did not fit.
@@ -79,7 +79,7 @@ pub struct Aggregator {
 }
 
 impl Aggregator {
-    /// Without checkpoints; `topics` are the names of the topics by number.
+    /// An aggregator without checkpoints; `topics` are the names of the topics by number.
     pub fn new(plan: Plan, topics: Vec<String>) -> Aggregator {
         Aggregator {
             monitor: Monitor::new(plan.clone()),
@@ -117,7 +117,7 @@ impl Aggregator {
         Ok(Aggregator {
             monitor,
             shards,
-            // Counted here, not by who wrote the snapshot.
+            // Counted here, not by the writer of the snapshot.
             streams_dropped: fit.streams_dropped,
             ..Aggregator::new(plan, topics)
         })
@@ -175,15 +175,15 @@ impl Aggregator {
         for (_, delta) in unread {
             let ours = self.plan.serves(delta.model()).is_some();
             if self.monitor.apply(delta).is_none() {
-                // What it says is in the windows of the partition too.
+                // The windows of the partition contain this delta too.
                 shard.lacks |= ours;
             }
         }
         Ok(())
     }
 
-    /// The checkpoints that were taken are of another topic than those that come: the sums of each
-    /// partition are those of its windows.
+    /// Call this when the next checkpoints are of another topic than those that were taken: the
+    /// sums of each partition are then those of its windows.
     pub fn forget_positions(&mut self) {
         for shard in self.shards.values_mut() {
             (shard.applied, shard.lacks) = (Some(LogPosition::NOWHERE), true);
@@ -207,7 +207,7 @@ impl Aggregator {
         }
     }
 
-    /// Says how up to date the checkpoint of a partition is: verdicts wait for those that are
+    /// Sets how up to date the checkpoint of a partition is: verdicts wait for partitions that are
     /// behind.
     pub fn set_freshness(&mut self, at: PartitionId, freshness: Freshness) {
         let shard = self.shards.entry(at).or_default();
@@ -215,8 +215,8 @@ impl Aggregator {
         shard.left_out = matches!(freshness, Freshness::Stale | Freshness::Missing);
     }
 
-    /// Forgets the partitions that only a snapshot has, and neither the source nor the topic: their
-    /// checkpoint would be waited for forever.
+    /// Forgets the partitions that only a snapshot knows, unless they are known to exist: verdicts
+    /// would wait for their checkpoints forever.
     pub fn drop_gone(&mut self, exists: impl Fn(&PartitionId) -> bool) {
         self.shards.retain(|at, s| s.state.is_some() || exists(at));
     }
@@ -226,9 +226,9 @@ impl Aggregator {
         while !self.advance_some(usize::MAX) {}
     }
 
-    /// The same, but judges about `most` panes of views in a call. Answers whether it came there.
-    /// Until then it does not look how far partitions have come since, and no windows take the
-    /// place of panes that are to be judged.
+    /// [`Aggregator::advance`] in steps: judges about `most` panes of views in a call. Returns
+    /// whether it is done. Until then it takes no new watermarks, and windows do not replace panes
+    /// that are to be judged.
     pub fn advance_some(&mut self, most: usize) -> bool {
         let sealed_until_ms = self.monitor.view().sealed_until_ms().iter();
         if sealed_until_ms.zip(&self.until_ms).all(|(is, to)| is >= to) {
@@ -240,7 +240,7 @@ impl Aggregator {
         self.monitor.advance_to(&self.until_ms, most)
     }
 
-    /// Event time up to which each model is judged, before its lateness; `None` where one is not.
+    /// Event time up to which each model is judged, before its lateness; `None` if one is not.
     pub fn judged_ms(&self) -> Option<i64> {
         let sealed_until_ms = self.monitor.view().sealed_until_ms().iter();
         let both = sealed_until_ms.zip(&self.plan.models);
@@ -258,7 +258,7 @@ impl Aggregator {
         let n = self.plan.models.len();
         let reached = |s: &RemoteShard| match &s.state {
             Some(state) => state.reached_ms.clone(),
-            // Nothing is known of it.
+            // Its progress is unknown.
             None => vec![i64::MIN; n],
         };
         let waited = self.shards.values().filter(|s| !s.not_awaited);
@@ -266,7 +266,7 @@ impl Aggregator {
         judged_until(sealed, waited.map(reached), n)
     }
 
-    /// How far event time has come over all partitions, and which one holds it.
+    /// How far event time has come over all partitions, and which partition holds it.
     pub fn frontier(&self) -> Frontier {
         let known = self.shards.values();
         let known = known.filter_map(|s| Some((&s.state.as_ref()?.partitions, !s.not_awaited)));
@@ -288,7 +288,7 @@ impl Aggregator {
         self.shards.values().filter_map(|s| s.state.as_ref())
     }
 
-    /// Makes the monitor again of the windows of all partitions.
+    /// Rebuilds the monitor from the windows of all partitions.
     fn rebuild(&mut self) {
         self.rebuilt += 1;
         let verdicts = self.monitor.view().verdicts(|_, _| true);
@@ -296,7 +296,7 @@ impl Aggregator {
             let windows = shard.state.as_ref().map(|s| s.windows(&self.plan));
             shard.windows = windows.and_then(Result::ok);
             if shard.windows.is_none() {
-                // Nothing is known of it: verdicts wait for its next checkpoint.
+                // Its state is unknown: verdicts wait for its next checkpoint.
                 (shard.state, shard.applied) = (None, None);
             }
         }
@@ -330,7 +330,7 @@ impl Aggregator {
         let expire_after_ms = self.plan.caps.expire_after_ms;
         let sealed_until_ms = self.monitor.view().sealed_until_ms().to_vec();
         let plan = &self.plan;
-        // A stream that had no event for as long as streams are kept does not begin again.
+        // A stream that is past its expiry does not begin again.
         let recent = |a: &Activity<&Key>| {
             plan.serves(a.of.model()).is_some_and(|model| {
                 let ladder = &plan.models[model].ladder;
@@ -362,17 +362,17 @@ impl Aggregator {
         self.monitor.tick(now_ms, stalled, whole)
     }
 
-    /// The frontier, and for how long it has stood still.
+    /// The frontier, and for how long it has not moved.
     pub fn watchdog(&self) -> &Watchdog {
         &self.watchdog
     }
 
-    /// What judges.
+    /// The monitor, to read.
     pub fn monitor(&self) -> MonitorView<'_> {
         self.monitor.view()
     }
 
-    /// What was judged here; records are counted where they are read.
+    /// Counts of what was judged here; records are counted where they are read.
     pub fn counters(&self) -> Counters {
         let mut counters = Counters::default();
         counters.streams_dropped = self.streams_dropped;
@@ -385,7 +385,7 @@ impl Aggregator {
         self.skipped
     }
 
-    /// How often the monitor was made again because deltas were missing.
+    /// How often the monitor was rebuilt because deltas were missing.
     pub fn rebuilt(&self) -> u64 {
         self.rebuilt
     }

@@ -1,4 +1,4 @@
-//! A snapshot whose windows are not those of the configuration any more.
+//! A snapshot whose windows differ from those of the configuration.
 //!
 //! New windows of scores take over the panes that the old windows hold
 //! ([`crate::window::carry_over`]). A window that existed before keeps its verdict and its alert; a
@@ -12,7 +12,7 @@ use crate::stats::axis::Grid;
 use crate::window::{Ladder, PackError, PaneSums, Windows};
 
 impl Snapshot {
-    /// Fits the windows to those of the plan where nothing else of a model has changed.
+    /// Fits the windows to those of the plan, for models of which nothing else has changed.
     pub fn carry_over(&mut self, plan: &Plan) -> Result<(), PackError> {
         let now = plan.models.iter().map(|m| (ModelState::new(m, 0), m.grid));
         let now: Vec<(ModelState, Grid)> = now.collect();
@@ -49,7 +49,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// The same for verdicts that lie beside the snapshot; call it first.
+    /// [`Snapshot::carry_over`] for verdicts that are stored beside the snapshot; call this first.
     pub fn carry_over_verdicts(&self, plan: &Plan, verdicts: &mut [VerdictState]) {
         for state in verdicts {
             let Some(model) = plan.serving(&state.stream.model) else {
@@ -60,7 +60,7 @@ impl Snapshot {
             let Some(before) = before.filter(|m| m.ladder != after.ladder) else {
                 continue;
             };
-            // Windows of vectors begin empty, as those that are cut otherwise do.
+            // Windows of vectors begin empty, like those that are cut differently.
             let keeps = !state.stream.view.is_vector() && after.fits_other_windows(before);
             state.windows = match keeps {
                 true => carried(&state.windows, &places(&before.ladder, &after.ladder)),
@@ -70,13 +70,13 @@ impl Snapshot {
     }
 }
 
-/// For each window, its place among those before.
+/// For each window, its place among the old ones.
 fn places(before: &Ladder, after: &Ladder) -> Vec<Option<usize>> {
     let place = |window| before.windows.iter().position(|w| w == window);
     after.windows.iter().map(place).collect()
 }
 
-/// The verdicts of windows that were there before, in their places now.
+/// The verdicts of windows that existed before, in their new places.
 fn carried(verdicts: &[WindowVerdict], places: &[Option<usize>]) -> Vec<WindowVerdict> {
     let verdict = |at: &Option<usize>| at.and_then(|at| verdicts.get(at).copied());
     let all = places.iter().map(|at| verdict(at).unwrap_or_else(unknown));

@@ -40,7 +40,7 @@ pub enum Delta {
     Correction {
         /// The stream.
         key: Key,
-        /// Begin of the pane.
+        /// Start of the pane.
         #[serde(deserialize_with = "checked")]
         start_ms: i64,
         /// What changes, by view.
@@ -112,7 +112,7 @@ impl Delta {
         }
     }
 
-    /// Source of the prediction, of a late outcome.
+    /// Source of the prediction, if this is a late outcome.
     pub fn source(&self) -> Option<u16> {
         match self {
             Delta::Late { late, .. } => Some(late.source),
@@ -120,7 +120,7 @@ impl Delta {
         }
     }
 
-    /// Packs what is to be kept.
+    /// Packs the sums that are kept.
     pub fn pack(&mut self) {
         if let Delta::Pane { pane, .. } = self {
             pane.pack();
@@ -141,9 +141,9 @@ impl Delta {
 
 #[derive(Debug, Clone)]
 struct PendingPane {
-    /// When it was last merged into, in turns of the queue.
+    /// Turn of the queue at which it was last merged into.
     turn: u64,
-    /// Whether it is of several deltas.
+    /// Whether several deltas were merged.
     merged: bool,
     pane: PaneDelta,
 }
@@ -157,7 +157,7 @@ pub struct PendingPanes {
 }
 
 impl PendingPanes {
-    /// Begin of the oldest pane.
+    /// Start of the oldest pane.
     pub fn oldest_ms(&self) -> Option<i64> {
         self.panes.first().map(|p| p.pane.start_ms)
     }
@@ -228,7 +228,7 @@ impl PendingPanes {
         self.panes.iter().map(|p| p.pane.clone()).collect()
     }
 
-    /// Puts back the panes of a snapshot.
+    /// Restores the panes of a snapshot.
     pub fn restore(
         &mut self,
         panes: Vec<PaneDelta>,
@@ -247,7 +247,7 @@ impl PendingPanes {
         Ok(())
     }
 
-    /// Packs the panes that were longest not merged into, down to [`UNPACKED_MAX`].
+    /// Packs the panes that were merged into longest ago, down to [`UNPACKED_MAX`].
     fn pack(&mut self) {
         let unpacked = |p: &&mut PendingPane| p.pane.views.iter().any(|s| s.unpacked().is_some());
         while self.panes.iter_mut().filter(unpacked).count() > UNPACKED_MAX
@@ -294,8 +294,8 @@ impl PendingPane {
     }
 }
 
-/// The ends between two moments at which something is sealed, in order: those of panes that wait,
-/// and those at which time alone changes something.
+/// The ends between two times at which something is sealed, in order: ends of waiting panes, and
+/// ends at which time alone changes something.
 #[derive(Debug)]
 pub struct PaneWalk {
     at_ms: i64,
@@ -304,7 +304,7 @@ pub struct PaneWalk {
 }
 
 impl PaneWalk {
-    /// Between the ends of panes of this width.
+    /// A walk between two ends of panes of this width.
     pub fn new(from_ms: i64, until_ms: i64, pane_ms: i64) -> PaneWalk {
         PaneWalk {
             at_ms: from_ms,
@@ -313,8 +313,8 @@ impl PaneWalk {
         }
     }
 
-    /// The next end. `oldest_ms` is the begin of the oldest pane that waits; `sliding` finds the
-    /// first end after one and up to another at which time alone changes something.
+    /// The next end. `oldest_ms` is the start of the oldest waiting pane; `sliding` finds the first
+    /// end after one time and up to another at which time alone changes something.
     pub fn next_end_ms(
         &mut self,
         oldest_ms: Option<i64>,

@@ -9,27 +9,27 @@
 //!
 //! A process that takes a partition over continues with the numbers of the checkpoint that it found
 //! ([`DeltaBatch::origins`]). It reads the records after that checkpoint again, so it makes the
-//! same deltas as the previous process. It also sends the deltas of that checkpoint again. Where
+//! same deltas as the previous process. It also sends the deltas of that checkpoint again. If
 //! deltas are spread over several judges ([`super::repartition`]), the previous process may have
 //! died after it wrote its checkpoint and before the judges got their shares.
 //!
 //! A judge may not know that checkpoint, if its writer had lost the partition by then. So a batch
 //! also names the earlier checkpoints from which claimants resumed.
 //!
-//! A process that judges itself writes checkpoints without deltas. Who takes such a partition over
-//! numbers its deltas from one, so that a judge that has read nothing of it begins with its
-//! windows.
+//! A process that judges itself writes checkpoints without deltas. A process that takes over such a
+//! partition numbers its deltas from one, so that a judge that has read nothing of it begins with
+//! its windows.
 //!
 //! A [`DeltaLog`] keeps deltas until the checkpoint that carries them is stored, and then for a
 //! while, up to [`KEPT_BYTES`], so that a judge may miss checkpoints that the broker compacted away
 //! and still find every delta.
 //!
 //! A log has [room](DeltaLog::is_full) for as many bytes as the windows of its partition take, so
-//! that its checkpoint at most doubles. Half full, it asks for its checkpoint; full, it asks that
-//! nothing more is read. What was read by then may still seal many panes of each stream, for
-//! example after a gap in event time. If a checkpoint with them could not be written, a log that is
-//! longer by [`OVERRUN_BYTES`] is cut: the judge then resumes from the windows and counts the
-//! slides that it skipped.
+//! that its checkpoint at most doubles. Half full, it asks for a checkpoint; full, it asks to stop
+//! reading. What was read by then may still seal many panes of each stream, for example after a gap
+//! in event time. If a checkpoint with them could not be written, a log that is longer by
+//! [`OVERRUN_BYTES`] is cut: the judge then resumes from the windows and counts the slides that it
+//! skipped.
 
 use super::delta::Delta;
 use crate::stats::stored::checked;
@@ -72,7 +72,7 @@ pub struct DeltaBatch {
     /// The checkpoint from which this claimant resumed, then the one from which its predecessor
     /// resumed, and so on; empty if there was none, or none with deltas.
     pub origins: Vec<LogPosition>,
-    /// Number of the first delta that may be here: none since then is missing.
+    /// Number of the first delta that may be here: none after it is missing.
     #[serde(deserialize_with = "checked")]
     pub from: u64,
     /// Number of the delta that comes next.
@@ -90,7 +90,7 @@ pub struct DeltaBatch {
 }
 
 impl DeltaBatch {
-    /// The same place without deltas, and without what waits.
+    /// This batch without deltas, and without pending predictions.
     pub fn without_deltas(&self) -> DeltaBatch {
         DeltaBatch {
             deltas: Vec::new(),
@@ -101,15 +101,15 @@ impl DeltaBatch {
         }
     }
 
-    /// The number from which a reader continues that has read up to `read`; `None` if deltas
-    /// between are missing. `epoch` is that of the checkpoint. A reader that has read nothing
-    /// misses nothing of a batch that starts at the beginning.
+    /// The number from which a reader that has read up to `read` continues; `None` if deltas in
+    /// between are missing. `epoch` is the checkpoint's. A reader that has read nothing misses
+    /// nothing of a batch that starts at the beginning.
     pub fn resumes(&self, epoch: i64, read: Option<LogPosition>) -> Option<u64> {
         let next = match read {
             None => 0,
             Some(read) if read.epoch == epoch => read.next,
             Some(read) => {
-                // What a checkpoint before had made is the same in every process.
+                // Deltas up to an earlier checkpoint are the same in every process.
                 let has = |o: &LogPosition| read.epoch == o.epoch && read.next <= o.next;
                 self.origins.iter().any(has).then_some(read.next)?
             }
@@ -130,7 +130,7 @@ pub struct DeltaLog {
     stored: u64,
     /// Bytes that it may take.
     room: usize,
-    /// The last checkpoint with deltas of it was not written.
+    /// Whether the last checkpoint with its deltas was not written.
     failed: bool,
     /// Deltas that were cut before they were stored.
     cut: u64,
@@ -152,8 +152,8 @@ impl Default for DeltaLog {
 }
 
 impl DeltaLog {
-    /// The log of a partition that resumes from a checkpoint without deltas. Who has read nothing
-    /// of it lacks what the checkpoint holds, so it does not begin at the beginning.
+    /// The log of a partition that resumes from a checkpoint without deltas. A reader that has read
+    /// nothing lacks what the checkpoint holds, so the log does not begin at number 0.
     pub fn after_windows() -> DeltaLog {
         DeltaLog {
             from: 1,
@@ -163,7 +163,7 @@ impl DeltaLog {
     }
 
     /// The log of a partition that resumes from the checkpoint of this epoch, which has these
-    /// deltas, and windows of so many bytes.
+    /// deltas, and windows of `windows_bytes` bytes.
     pub fn resume(epoch: i64, found: DeltaBatch, windows_bytes: usize) -> DeltaLog {
         let next = found.next;
         let mut origins = vec![LogPosition { epoch, next }];
@@ -180,7 +180,7 @@ impl DeltaLog {
         log
     }
 
-    /// Takes deltas, in order; the windows of the partition take so many bytes.
+    /// Takes deltas, in order; `windows_bytes` returns the bytes that the partition's windows take.
     pub fn extend(
         &mut self,
         deltas: impl IntoIterator<Item = Delta>,
@@ -198,7 +198,7 @@ impl DeltaLog {
         self.trim();
     }
 
-    /// Whether the next checkpoint must not wait for its time.
+    /// Whether the next checkpoint is due at once.
     pub fn is_due(&self) -> bool {
         self.bytes > self.room / 2
     }
@@ -208,7 +208,7 @@ impl DeltaLog {
         self.bytes > self.room
     }
 
-    /// How many deltas were cut since the last call, which no checkpoint has.
+    /// How many deltas, which no checkpoint has, were cut since the last call.
     pub fn take_cut(&mut self) -> u64 {
         std::mem::take(&mut self.cut)
     }
@@ -244,14 +244,14 @@ impl DeltaLog {
         }
     }
 
-    /// The deltas before `next` are stored.
+    /// Notes that the deltas before `next` are stored.
     pub fn stored_until(&mut self, next: u64) {
         self.stored = self.stored.max(next);
         self.failed = false;
         self.trim();
     }
 
-    /// Deltas that were handed over could not be stored.
+    /// Notes that deltas that were handed over could not be stored.
     pub fn not_stored(&mut self) {
         self.failed = true;
         self.trim();
@@ -279,7 +279,7 @@ mod tests {
         }
     }
 
-    /// So many bytes of deltas more, of a partition whose windows take so many.
+    /// Adds `bytes` bytes of deltas, of a partition whose windows take `windows_bytes`.
     fn extend(log: &mut DeltaLog, bytes: usize, windows_bytes: usize) {
         let deltas = std::iter::repeat_with(delta).take(bytes.div_ceil(EACH));
         log.extend(deltas, || windows_bytes);
@@ -312,7 +312,7 @@ mod tests {
         // Deltas are gone that were never read, or the checkpoint is older than what was read.
         assert_eq!(resumes(&own, position(7, 9)), None);
         assert_eq!(resumes(&own, position(7, 16)), None);
-        // From another claimant only what this one began with.
+        // Of another claimant, only what this one began with is known.
         assert_eq!(resumes(&own, position(6, 12)), None);
         let taken = batch(&[position(6, 12)], 11, 4);
         assert_eq!(resumes(&taken, position(6, 12)), Some(12));
@@ -334,7 +334,7 @@ mod tests {
         let first = log.batch(Vec::new(), Vec::new());
         assert_eq!(first.resumes(7, None), None);
         assert_eq!(resumes(&first, position(7, 1)), Some(1));
-        // Nor to who lacks something.
+        // A reader that lacks something cannot use them either.
         for batch in [&first, &batch(&[position(5, 9)], 0, 4)] {
             assert_eq!(resumes(batch, LogPosition::NOWHERE), None);
         }
@@ -388,7 +388,7 @@ mod tests {
     fn what_is_cut_before_it_is_stored_is_counted_once() {
         let mut log = DeltaLog::default();
         extend(&mut log, UNSENT_BYTES + OVERRUN_BYTES + EACH, 0);
-        // One step may seal that much, and the broker is well.
+        // One step may seal that much, and the broker is healthy.
         assert_eq!(log.take_cut(), 0);
         log.not_stored();
         assert_eq!(log.take_cut(), 1);
@@ -398,7 +398,7 @@ mod tests {
         assert_eq!((log.take_cut(), log.take_cut()), (3, 0));
         let batch = log.batch(Vec::new(), Vec::new());
         assert_eq!(batch.from, 6);
-        // What goes once it is stored was not cut.
+        // Deltas that go once they are stored were not cut.
         log.stored_until(batch.next);
         assert!(log.bytes() <= KEPT_BYTES);
         extend(&mut log, UNSENT_BYTES + OVERRUN_BYTES + EACH, 0);

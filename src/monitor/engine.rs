@@ -5,7 +5,7 @@
 //! pane if several are due. So judgements and late events depend on the records alone and not on
 //! when anyone calls [`Engine::tick`]. The clock (`now_ms` of `tick`) does one thing only: it
 //! withdraws the values of streams without events, and the values of all streams while the
-//! watermark stands still. A tick also expires unused streams, by event time.
+//! watermark is stalled. A tick also expires unused streams, by event time.
 //!
 //! Always, after every call: records read equal the sum of the dispositions; all panes of a model
 //! before its watermark are sealed and judged; an engine restored from a snapshot and fed the
@@ -60,7 +60,7 @@ impl Engine {
         }
     }
 
-    /// A partition is to be read; returns the offset to seek to, where one is known.
+    /// Assigns a partition for reading; returns the offset to seek to, if one is known.
     pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
         self.shard.assign(at)
     }
@@ -77,18 +77,19 @@ impl Engine {
             .tick(now_ms, stalled, self.shard.view().is_whole())
     }
 
-    /// The frontier, and for how long it has stood still.
+    /// The frontier, and for how long it has not moved.
     pub fn watchdog(&self) -> &Watchdog {
         &self.watchdog
     }
 
-    /// The input has ended: seals and judges everything. Returns all changes since the last tick.
+    /// Seals and judges everything at the end of the input. Returns all changes since the last
+    /// tick.
     pub fn finish(&mut self) -> Vec<Change> {
         self.finish_by(i64::MAX)
     }
 
-    /// The same where outcomes come separately and some may be missing: predictions that are not
-    /// mature at the newest event of all streams stay pending.
+    /// [`Engine::finish`] for outcomes that come separately, some of which may be missing:
+    /// predictions that are not mature at the newest event of all streams stay pending.
     pub fn finish_mature(&mut self) -> Vec<Change> {
         self.finish_by(
             self.shard
@@ -106,7 +107,7 @@ impl Engine {
             let watermark_ms = self.shard.view().last_watermark_ms(model, newest_ms);
             self.shard
                 .seal_until(model, watermark_ms, &mut self.monitor);
-            // Late outcomes of what was sealed last.
+            // Late outcomes of the panes that were sealed last.
             self.correct();
             self.monitor.finish(model, watermark_ms);
         }
@@ -119,17 +120,17 @@ impl Engine {
         self.shard.correct(&mut self.monitor);
     }
 
-    /// What is counted.
+    /// The shard, to read.
     pub fn shard(&self) -> ShardView<'_> {
         self.shard.view()
     }
 
-    /// What else the holder of a shard does with it.
+    /// The shard, for upkeep.
     pub fn upkeep(&mut self) -> ShardUpkeep<'_> {
         self.shard.upkeep()
     }
 
-    /// What judges.
+    /// The monitor, to read.
     pub fn monitor(&self) -> MonitorView<'_> {
         self.monitor.view()
     }
@@ -189,13 +190,13 @@ impl Engine {
         &self.brought
     }
 
-    /// What is monitored.
+    /// The plan.
     pub fn plan(&self) -> &Plan {
         self.monitor.view().plan()
     }
 
     /// Takes over what may change in a plan at run time: tests, tolerances and hold times from the
-    /// next judgement of each window on, caps at once. What else differs is left as it was.
+    /// next judgement of each window on, caps at once. Other differences are ignored.
     pub fn reload(&mut self, new: &Plan) {
         self.shard.reload(new);
         self.monitor.reload(new);
@@ -221,7 +222,7 @@ impl Engine {
         self.monitor.run_on(runtime);
     }
 
-    /// The judgements since the last call; none without a stopwatch.
+    /// The judgements since the last call; empty without a stopwatch.
     pub fn take_judgements(&mut self) -> Vec<WindowJudgement> {
         self.monitor.take_judgements()
     }
@@ -243,8 +244,8 @@ impl Engine {
         self.shard.upkeep().take_journals()
     }
 
-    /// All state, to be restored by [`Engine::restore`]; where outcomes come separately, together
-    /// with the journals. See [`Engine::take_journals`].
+    /// All state, to be restored by [`Engine::restore`]; if outcomes come separately, together with
+    /// the journals. See [`Engine::take_journals`].
     pub fn snapshot(&self) -> Snapshot {
         let mut snapshot = self.shard.view().snapshot();
         self.monitor.view().save_to(&mut snapshot);
@@ -259,8 +260,8 @@ impl Engine {
         Engine::restore_spilling(plan, s, &missing, None)
     }
 
-    /// The same with the segments of the journals that the snapshot marks, a place for the
-    /// predictions that memory has no room for, and the number of engines that share the memory.
+    /// [`Engine::restore`] with the segments of the journals that the snapshot marks, a store for
+    /// predictions that do not fit into memory, and the number of engines that share the memory.
     /// See [`ShardUpkeep::spill_to`].
     pub fn restore_spilling<'s>(
         plan: Plan,

@@ -1,4 +1,4 @@
-//! Which partitions verdicts wait for, where one process judges what others count.
+//! Which partitions verdicts wait for, if one process judges what others count.
 //!
 //! A partition is *covered* if its checkpoint holds all records that the broker has of it, and says
 //! that the worker has read the partition to its end. The worker then has handed over its last
@@ -24,16 +24,16 @@ pub enum Freshness {
     Covered,
     /// Another checkpoint is awaited.
     Behind,
-    /// None came for too long.
+    /// No checkpoint came for too long.
     Stale,
-    /// There is none, and there are records.
+    /// There is no checkpoint, but there are records.
     Missing,
 }
 
 /// What is known of a partition.
 #[derive(Debug, Clone, Default)]
 pub struct PartitionStatus {
-    /// When its checkpoint was written, where there is one; milliseconds since 1970.
+    /// When its checkpoint was written, if there is one; milliseconds since 1970.
     pub written_ms: Option<i64>,
     /// Since when another is awaited, by this machine's clock.
     pub since_ms: i64,
@@ -41,7 +41,7 @@ pub struct PartitionStatus {
     pub fault: Option<String>,
     /// Records that no checkpoint in use holds.
     pub uncovered: u64,
-    /// Its checkpoint does not say that it was read to its end.
+    /// Whether its checkpoint does not say that it was read to its end.
     pub unended: bool,
     /// How far checkpoints lag behind its topics, by number.
     lags: BTreeMap<u16, Lag>,
@@ -67,7 +67,7 @@ struct Lag {
 }
 
 impl Lag {
-    /// The checkpoint goes up to this position, and the topic up to this end now.
+    /// Takes how far the checkpoint and the topic reach now.
     fn follow(&mut self, position: i64, end: i64, now_ms: i64) {
         if position >= end {
             (self.awaited, self.held_ms) = (None, Some(now_ms));
@@ -82,16 +82,16 @@ impl Lag {
     }
 }
 
-/// What a broker says of a partition of one topic, and its checkpoint of it.
+/// How far a partition of one topic reaches, on the broker and in its checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach {
-    /// The oldest offset that is left, where it was asked.
+    /// The oldest offset that is left, if it was asked for.
     pub begin: i64,
     /// Where the log ends.
     pub end: i64,
-    /// Up to where the checkpoint goes; `None` where it knows no record.
+    /// Up to where the checkpoint goes; `None` if it knows no record.
     pub position: Option<i64>,
-    /// The checkpoint says that it was read to its end.
+    /// Whether the checkpoint says that the partition was read to its end.
     pub idle: bool,
 }
 
@@ -100,7 +100,7 @@ impl Reach {
     pub fn uncovered(&self) -> u64 {
         let from = match self.position {
             Some(position) => position.max(self.begin),
-            // A reader begins where the log ended, and nothing came since.
+            // The reader began where the log ended, and nothing came since.
             None if self.idle => self.end,
             None => self.begin,
         };
@@ -108,7 +108,7 @@ impl Reach {
     }
 }
 
-/// All partitions that there should be. See the module.
+/// All partitions that should exist. See the module.
 #[derive(Debug, Default)]
 pub struct PartitionLiveness {
     known: BTreeMap<PartitionId, PartitionStatus>,
@@ -117,7 +117,7 @@ pub struct PartitionLiveness {
 }
 
 impl PartitionLiveness {
-    /// Without partitions.
+    /// No partitions.
     pub fn new(missing_after_ms: i64) -> PartitionLiveness {
         PartitionLiveness {
             known: BTreeMap::new(),
@@ -125,7 +125,7 @@ impl PartitionLiveness {
         }
     }
 
-    /// There is such a partition.
+    /// Adds a partition, whose checkpoint is then awaited.
     pub fn await_partition(&mut self, at: PartitionId, now_ms: i64) {
         self.known.entry(at).or_insert_with(|| PartitionStatus {
             since_ms: now_ms,
@@ -133,7 +133,7 @@ impl PartitionLiveness {
         });
     }
 
-    /// A checkpoint of it came.
+    /// Notes that a checkpoint of a partition came.
     pub fn checkpoint_came(&mut self, at: PartitionId, written_ms: Option<i64>, now_ms: i64) {
         self.await_partition(at, now_ms);
         if let Some(known) = self.known.get_mut(&at) {
@@ -143,7 +143,7 @@ impl PartitionLiveness {
         }
     }
 
-    /// One came that cannot be used.
+    /// Notes that a checkpoint came that cannot be used.
     pub fn refuse(&mut self, at: PartitionId, why: String, now_ms: i64) {
         self.await_partition(at, now_ms);
         if let Some(known) = self.known.get_mut(&at) {
@@ -151,8 +151,8 @@ impl PartitionLiveness {
         }
     }
 
-    /// So many of its records are in no checkpoint; `unended`: its checkpoint does not say that it
-    /// was read to its end.
+    /// Sets how many of its records are in no checkpoint; `unended`: its checkpoint does not say
+    /// that it was read to its end.
     pub fn set_uncovered(&mut self, at: PartitionId, uncovered: u64, unended: bool, now_ms: i64) {
         if let Some(known) = self.known.get_mut(&at) {
             if uncovered == 0 && !unended {
@@ -163,7 +163,7 @@ impl PartitionLiveness {
         }
     }
 
-    /// Its checkpoint goes up to this position of a topic, which goes up to this end.
+    /// Takes how far its checkpoint reaches in a topic, and where the topic ends.
     pub fn follow(
         &mut self,
         (at, source): (PartitionId, u16),
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn records_between_checkpoint_and_end_are_uncovered() {
         assert_eq!(reach(Some(30), true), 0);
-        // Read to its end as it was then is not read to its end.
+        // A partition that was read to its earlier end is not read to its end now.
         assert_eq!(reach(Some(25), true), 5);
         assert_eq!(reach(Some(5), false), 20);
         assert_eq!(reach(None, false), 20);
@@ -248,11 +248,11 @@ mod tests {
         assert_eq!(follow(1000, 2000, 2000), Some(1000));
         assert_eq!(follow(1900, 2800, 2800), Some(1800));
         assert_eq!(follow(2000, 3000, 3000), Some(1000));
-        // Its worker stands still, and goes on.
+        // Its worker stops, and continues.
         assert_eq!(follow(2000, 9000, 9000), Some(7000));
         assert_eq!(follow(3000, 9500, 9500), Some(6500));
         assert_eq!(follow(9500, 9500, 9600), Some(0));
-        // A topic of the same partition that is not known.
+        // The lag in another topic of the partition is not known.
         liveness.follow((at, 1), (0, 10), 9700);
         assert_eq!(liveness.lag_ms(9700), None);
     }
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(freshness(&liveness, 52_200), Freshness::Stale);
         liveness.set_uncovered(at, 0, false, 52_300);
         assert_eq!(freshness(&liveness, 52_300), Freshness::Covered);
-        // What was quiet for long is waited for as any other.
+        // A partition that was quiet for long is awaited like any other.
         liveness.set_uncovered(at, 0, false, 99_000);
         liveness.set_uncovered(at, 1, false, 99_100);
         assert_eq!(freshness(&liveness, 99_900), Freshness::Behind);

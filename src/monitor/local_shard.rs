@@ -1,4 +1,4 @@
-//! One partition where partitions move: its shard, its windows, and its deltas on their way.
+//! One partition that may move: its shard, its windows, and its deltas on their way.
 //!
 //! Its sums depend on the records of the partition alone, to the bit: not on the other partitions
 //! of the process, nor on the process that read the partition before. So another process can take
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// One partition: its shard, its windows, and its deltas on their way. See the module.
 pub struct LocalShard {
-    /// Which one, of the topic with whose partitions others go.
+    /// The partition, of the topic whose partitions others follow.
     pub at: PartitionId,
     shard: Shard,
     sealed: Sealed,
@@ -30,11 +30,11 @@ pub struct LocalShard {
     log: Option<DeltaLog>,
     /// The deltas of the checkpoint that was taken over, and its epoch.
     found: Option<(i64, DeltaBatch)>,
-    /// It began with state.
+    /// Whether it began with state.
     restored: bool,
-    /// What it had counted when it came, without what was dropped then.
+    /// Counts that it brought, without what was dropped then.
     brought: Counters,
-    /// And of rows of pairs.
+    /// Counts of rows of pairs that it brought.
     brought_pairs: Vec<PairCounts>,
     dropped: Vec<String>,
 }
@@ -83,8 +83,8 @@ impl ShardHolder for LocalShard {
 }
 
 impl LocalShard {
-    /// A partition that has no state. `spills` is a place for pending predictions that memory has
-    /// no room for, with the number of shards that share the memory.
+    /// A partition that has no state. `spills` is a store for pending predictions that do not fit
+    /// into memory, with the number of shards that share the memory.
     pub fn new(
         at: PartitionId,
         plan: &Plan,
@@ -148,20 +148,21 @@ impl LocalShard {
         }
     }
 
-    /// Its deltas follow those of the checkpoint of this epoch, which was taken over. Where a part
-    /// of that did not fit, its deltas may be of other panes, and judges take the windows instead.
+    /// Makes its deltas follow those of the checkpoint of this epoch, which was taken over. If a
+    /// part of the checkpoint did not fit, its deltas may be of other panes, and judges take the
+    /// windows instead.
     pub fn after(mut self, epoch: i64, found: Option<DeltaBatch>) -> LocalShard {
         let found = found.filter(|_| self.dropped.is_empty());
         self.found = found.map(|deltas| (epoch, deltas));
         self
     }
 
-    /// A partition of a source is to be read; returns the offset to seek to, where one is known.
+    /// Assigns a partition for reading; returns the offset to seek to, if one is known.
     pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
         self.shard.assign(at)
     }
 
-    /// The input has ended: seals everything.
+    /// Seals everything at the end of the input.
     pub fn finish(&mut self) {
         for model in 0..self.shard.view().due_ms().len() {
             let watermark_ms = self.shard.view().last_watermark_ms(model, i64::MAX);
@@ -200,7 +201,8 @@ impl LocalShard {
 
     /// Advances the clock to `now_ms`: expires unused streams.
     pub fn tick(&mut self, now_ms: i64) {
-        // Streams go once in days; to look for them at every tick costs more than all else in it.
+        // Streams expire once in days; looking for them at every tick would cost more than all
+        // else.
         if self.shard.tick(now_ms) {
             self.retain_windows();
         }
@@ -224,7 +226,7 @@ impl LocalShard {
         self.shard.upkeep().take_journals()
     }
 
-    /// Moves its deltas into its log, where another process judges.
+    /// Moves its deltas into its log, if another process judges.
     pub fn log_deltas(&mut self) {
         self.hand_over();
         if let Some(log) = &mut self.log {
@@ -233,43 +235,43 @@ impl LocalShard {
         }
     }
 
-    /// The log of its deltas, where another process judges.
+    /// The log of its deltas, if another process judges.
     pub fn log(&self) -> Option<&DeltaLog> {
         self.log.as_ref()
     }
 
-    /// How many deltas its log has cut since the last call, which no checkpoint has.
+    /// How many deltas, which no checkpoint has, its log has cut since the last call.
     pub fn take_cut(&mut self) -> u64 {
         self.log.as_mut().map_or(0, DeltaLog::take_cut)
     }
 
-    /// The deltas for its next checkpoint; nothing where this process judges.
+    /// The deltas for its next checkpoint; `None` if this process judges.
     pub fn delta_batch(&mut self) -> Option<DeltaBatch> {
         self.log_deltas();
         let log = self.log.as_ref()?;
         Some(log.batch(self.shard.view().pending(), self.shard.view().due_ms()))
     }
 
-    /// The deltas before `next` are stored.
+    /// Notes that the deltas before `next` are stored.
     pub fn deltas_stored(&mut self, next: u64) {
         if let Some(log) = &mut self.log {
             log.stored_until(next);
         }
     }
 
-    /// A checkpoint with deltas of it could not be written.
+    /// Notes that a checkpoint with its deltas could not be written.
     pub fn deltas_not_stored(&mut self) {
         if let Some(log) = &mut self.log {
             log.not_stored();
         }
     }
 
-    /// What is counted of the partition.
+    /// The shard, to read.
     pub fn view(&self) -> ShardView<'_> {
         self.shard.view()
     }
 
-    /// What its holder does with what is counted.
+    /// The shard, for upkeep.
     pub fn upkeep(&mut self) -> ShardUpkeep<'_> {
         self.shard.upkeep()
     }
@@ -294,7 +296,7 @@ impl LocalShard {
         &self.dropped
     }
 
-    /// What it contributes to a monitor that is made again.
+    /// What it contributes to a monitor that is rebuilt.
     pub fn contribution(&self) -> Contribution<'_> {
         Contribution {
             sealed_until_ms: self.shard.view().sealed_until_ms(),
@@ -319,7 +321,7 @@ impl LocalShard {
         std::mem::take(&mut self.sealed.deltas)
     }
 
-    /// What it had counted when it came.
+    /// Counts that it brought.
     pub fn brought(&self) -> &Counters {
         &self.brought
     }

@@ -9,19 +9,19 @@
 //! | a process of a group | [`Shards`]: a shard and its windows for each partition, and a monitor |
 //! | a worker | [`Shards`] without a monitor; deltas leave in checkpoints ([`delta_log`]) |
 //! | the judge of all workers | [`Aggregator`]: checkpoints of remote shards, and a monitor |
-//! | one of several judges | the same for each of its judge partitions, over shares of checkpoints ([`repartition`]) |
+//! | one of several judges | an [`Aggregator`] for each judge partition, over shares of checkpoints ([`repartition`]) |
 //!
 //! In reading order: [`delta`]; [`shard`] with [`vector_counts`]; [`monitor`](mod@monitor) with
-//! [`vectors`]; [`version`] and [`versions`]; [`engine`]; where partitions move [`retained`],
+//! [`vectors`]; [`version`] and [`versions`]; [`engine`]; for partitions that move [`retained`],
 //! [`local_shard`], [`shards`], [`delta_log`], [`aggregator`], [`repartition`], [`liveness`] and
 //! [`watchdog`]; [`snapshot`], [`restore`] and [`reset`].
 //!
 //! Few methods change a stage. A view ([`ShardView`], [`MonitorView`]) has the methods that read
 //! it. [`ShardUpkeep`] has what the holder of a shard does besides giving it records.
 //!
-//! The monitor and not the shard owns the windows: a process with one shard would otherwise hold
-//! them twice. A shard keeps windows of its own only where its partition may move ([`retained`]),
-//! because its checkpoint must be complete.
+//! The monitor, not the shard, owns the windows: a process with one shard would otherwise hold them
+//! twice. A shard keeps windows of its own only if its partition may move ([`retained`]), because
+//! its checkpoint must be complete.
 
 pub mod activity;
 pub mod aggregator;

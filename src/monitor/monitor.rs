@@ -62,14 +62,14 @@ struct Stream {
     last: LastSeen,
     /// Predictions that wait for outcomes, over all shards.
     waiting: u64,
-    /// Of a roll-up, the streams that it counts; known during a tick alone.
+    /// For a roll-up, the number of streams that it counts; known only during a tick.
     segments: u64,
     /// Sealed panes that not all shards have passed.
     pending: PendingPanes,
     judges: Vec<Judge>,
 }
 
-/// What sealing a stream does to others.
+/// What sealing a stream yields.
 #[derive(Debug, Default)]
 struct Sealed {
     /// The panes, in order of time, if the stream has a roll-up.
@@ -88,7 +88,7 @@ pub struct Monitor {
     /// Vector views of versions.
     vectors: Vectors,
     changes: Vec<Change>,
-    /// Judgements before it was rebuilt.
+    /// Judgements from before it was rebuilt.
     judgements: Vec<WindowJudgement>,
     /// What the detectors may stake.
     ledger: Ledger,
@@ -99,7 +99,7 @@ pub struct Monitor {
     due_ms: Vec<Option<i64>>,
     /// Models that were sealed since the last call of [`Monitor::compare_streams`].
     uncompared: Vec<bool>,
-    /// Something since that call may change its result.
+    /// Whether something since that call may change its result.
     moved: bool,
     counts: Counts,
     /// Parts of the snapshot that were dropped, each with the reason.
@@ -129,8 +129,8 @@ impl Monitor {
         }
     }
 
-    /// Takes the activity of the streams of all shards, in one call; `due_ms` is for each model the
-    /// time at which the oldest prediction of any shard is mature.
+    /// Takes the activity of the streams of all shards, in one call; `due_ms` is, for each model,
+    /// the time at which the oldest prediction of any shard is mature.
     pub fn observe<'a>(
         &mut self,
         due_ms: Vec<Option<i64>>,
@@ -220,7 +220,7 @@ impl Monitor {
             if let Some(stream) = self.streams.get_mut(slot) {
                 let sealed_until_ms = self.sealed_until_ms[stream.model];
                 for (view, judge) in stream.judges.iter_mut().enumerate() {
-                    // Sums that do not fit stay out, as those of a pane that no window holds.
+                    // Sums that do not fit stay out, like a pane that no window holds.
                     let _ = judge.place(&pane.pane(view), sealed_until_ms);
                 }
             }
@@ -305,7 +305,7 @@ impl Monitor {
         }
     }
 
-    /// The input has ended at the watermark: judges every window as it stands.
+    /// Judges every window as it stands when the input has ended at the watermark.
     pub fn finish(&mut self, model: usize, watermark_ms: i64) {
         for rollups in [false, true] {
             let finished = self.each_stream(model, rollups, |stream, plan| {
@@ -335,7 +335,7 @@ impl Monitor {
         Some(slot)
     }
 
-    /// The roll-up over a stream, where it should have one and has not.
+    /// Begins the roll-up over a stream, if it should have one and has none.
     fn make_rollup(&mut self, model: usize, key: &Key) {
         let wanted = self.plan.models[model].segmenting.rollup;
         let rollup = Key::new(key.model(), key.version(), ROLL_UP);

@@ -32,7 +32,7 @@ pub fn judge_partition(model: &str, partitions: i32) -> i32 {
     (hash % partitions.max(1).unsigned_abs()).cast_signed()
 }
 
-/// The shares of a checkpoint, one for each of so many judge partitions.
+/// The shares of a checkpoint, one for each of `partitions` judge partitions.
 pub fn shares(
     snapshot: &Snapshot,
     deltas: Option<&DeltaBatch>,
@@ -107,7 +107,7 @@ fn sealed_stream(stream: &StreamState) -> StreamState {
     }
 }
 
-/// The same of a version with vector views.
+/// A version with vector views, without its unsealed panes.
 fn sealed_version(version: &VersionState) -> VersionState {
     let view = |v: &VectorViewState| VectorViewState {
         view: v.view.clone(),
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_model_stays_where_it_is_and_models_spread_evenly() {
-        // What other processes have written rests on these.
+        // Shares that other processes have written depend on these.
         let homes = ["fraud", "credit", "ads", ""].map(|model| judge_partition(model, 64));
         assert_eq!(homes, [2, 62, 32, 0]);
         let mut counts = [0_u32; 16];

@@ -75,7 +75,7 @@ impl Snapshot {
     }
 }
 
-/// `pane_ms` is the width of the base panes.
+/// Resets a judge; `pane_ms` is the width of the base panes.
 fn reset_judge(judge: &mut JudgeState, (watermark_ms, pane_ms): (i64, i64), reset: &mut Reset) {
     // A pane of the future would keep out all panes before it until its time has come.
     judge.dispersion.cut(watermark_ms.div_euclid(pane_ms));

@@ -25,7 +25,7 @@ pub enum RestoreError {
     /// A part of the snapshot contradicts another, or the packed sums of a stream do not unpack.
     #[error("corrupt: {0}")]
     Corrupt(String),
-    /// The store of predictions that memory has no room for failed.
+    /// The store of spilled predictions failed.
     #[error(transparent)]
     Spill(SpillError),
 }
@@ -42,11 +42,11 @@ impl RestoreError {
 pub struct Fit {
     /// Where each model of the snapshot is in the plan, if its shape is the same.
     models: Vec<Option<usize>>,
-    /// Model and version of whatever a roll-up counts.
+    /// Models and versions that have something a roll-up counts.
     rolled_up: BTreeSet<(String, String)>,
     /// Streams that are dropped, each with the reason.
     pub dropped: Vec<String>,
-    /// Number of these, one for each view.
+    /// Number of dropped streams, each view counted.
     pub streams_dropped: u64,
 }
 
@@ -120,7 +120,7 @@ impl Fit {
             .filter(|&m| Some(m) == plan.serves(&v.name))
     }
 
-    /// Up to where the models of the plan are sealed that the snapshot has.
+    /// Up to where models are sealed that the plan and the snapshot both have.
     pub fn sealed_until_ms(&self, s: &Snapshot) -> Vec<(usize, i64)> {
         let models = s.models.iter().zip(&self.models);
         models

@@ -1,4 +1,4 @@
-//! The windows of one partition, where partitions move between processes.
+//! The windows of one partition, if partitions move between processes.
 //!
 //! A partition's checkpoint must carry the partition's part of the windows, so that the process
 //! that takes it over has complete windows at once. So where partitions move, each shard has
@@ -67,7 +67,7 @@ impl PartitionWindows {
         }
     }
 
-    /// Takes a delta of the shard; answers for how many vector views there was no cell.
+    /// Takes a delta of the shard; returns how many vector views had no cell.
     pub fn apply(&mut self, delta: &Delta) -> u64 {
         match delta {
             Delta::Pane { key, pane, .. } => {
@@ -113,7 +113,7 @@ impl PartitionWindows {
         }
     }
 
-    /// The slot of a stream, begun if need be.
+    /// The slot of a stream, begun if it is new.
     fn slot(&mut self, key: &Key) -> Option<usize> {
         if let Some(slot) = self.streams.find(&key.names()) {
             return Some(slot);
@@ -154,7 +154,7 @@ impl PartitionWindows {
         self.sealed_until_ms[model] = from_ms.max(watermark_ms);
     }
 
-    /// Lets go of the windows of streams that the shard no longer has.
+    /// Drops the windows of streams that the shard no longer has.
     pub fn retain(
         &mut self,
         stream: impl Fn(&Key) -> bool,
@@ -191,7 +191,7 @@ impl PartitionWindows {
         &self.dropped
     }
 
-    /// By model, the begin of the oldest pane in a window.
+    /// By model, the start of the oldest pane in a window.
     pub fn oldest_ms(&self) -> Vec<i64> {
         let mut oldest_ms = vec![i64::MAX; self.plan.models.len()];
         let streams = self.streams.iter();
@@ -332,7 +332,7 @@ fn take(windows: &mut Windows, pane: Option<&Pane>, end_ms: i64) {
     windows.drop_unpacked();
 }
 
-/// The windows of a version, without panes; `None` where the model has no vector view. The shard
+/// The windows of a version, without panes; `None` if the model has no vector view. The shard
 /// limits the number of versions with cells.
 fn windows_of(plan: &Plan, name: VersionName<'_>) -> Option<Version<Windows>> {
     let (model, cells_max) = (plan.serves(name.model)?, plan.caps.vector_cells_max);

@@ -12,7 +12,7 @@
 //! Every holder of a shard takes records as a [`RecordSink`]: the shard counts a record, and one
 //! comparison says whether the watermark has now passed the end of a pane. If so, the same call
 //! seals pane after pane, until nothing is left. All holders seal by the same loop; they differ in
-//! what takes the deltas. Where one process judges, that is the [monitor](super::Monitor).
+//! what takes the deltas. If the same process judges, that is the [monitor](super::Monitor).
 //!
 //! Always: every record is counted once; every event is in one delta, or in an open pane.
 
@@ -36,7 +36,7 @@ pub use view::ShardView;
 /// What happens to a partition, besides its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartitionEvent {
-    /// It has no record before this offset that was not taken.
+    /// It has no more records before this offset.
     Passed(i64),
     /// It has nothing more to read for now: it no longer holds others back.
     Ended,
@@ -68,7 +68,7 @@ pub struct Shard {
     collector: Collector,
     /// Open panes of vector views.
     vectors: VectorCounts,
-    /// Versions against each other, by model.
+    /// Comparisons of versions, by model.
     comparisons: Vec<Comparisons>,
     /// Joins of the snapshot that were dropped, each with the reason.
     dropped: Vec<String>,
@@ -146,7 +146,7 @@ impl Shard {
         self.collector.next_row(origin);
     }
 
-    /// A partition is to be read; returns the offset to seek to, where one is known.
+    /// Assigns a partition for reading; returns the offset to seek to, if one is known.
     pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
         self.unread.remove(&at);
         self.collector.partitions_mut().assign(at)
@@ -207,8 +207,8 @@ impl Shard {
         models.find_map(|m| Some((m, self.collector.watermark_ms(m)?)))
     }
 
-    /// One step of sealing `model` up to the watermark; answers how far it came. Late outcomes
-    /// are of panes that were sealed earlier, so they go first.
+    /// One step of sealing `model` up to the watermark; returns how far it came. Late outcomes are
+    /// of panes that were sealed earlier, so they go first.
     fn seal(&mut self, model: usize, watermark_ms: i64, sink: &mut impl DeltaSink) -> i64 {
         self.correct(sink);
         let joins = !self.plan.joins.is_empty();
@@ -244,7 +244,7 @@ impl Shard {
         self.give(deltas, sink);
     }
 
-    /// Hands deltas over, and counts what found no cell there.
+    /// Hands over deltas, and counts predictions for which the sink had no cell.
     fn give(&mut self, deltas: Vec<Delta>, sink: &mut impl DeltaSink) {
         for delta in deltas {
             let source = delta.source();
@@ -266,7 +266,7 @@ impl Shard {
     fn compare(&mut self, model: usize, watermark_ms: i64) {
         let (plan, comparisons) = (&self.plan.models[model], &mut self.comparisons[model]);
         self.collector.pair_up(model, watermark_ms, |matches| {
-            // The collector knows the scalar views alone.
+            // The collector knows only the scalar views.
             if let Some(view) = scalars(plan).nth(matches.view) {
                 comparisons.observe(view, &matches, plan.grid);
             }
@@ -297,7 +297,7 @@ impl Shard {
     }
 
     /// Advances the clock to `now_ms`: expires streams without recent events, by event time.
-    /// Answers whether a stream, or a version with vector views, has gone.
+    /// Returns whether a stream, or a version with vector views, has expired.
     pub fn tick(&mut self, now_ms: i64) -> bool {
         if !self.unread.is_empty() {
             let positions = self.collector.partitions().positions();
@@ -318,7 +318,7 @@ impl Shard {
             left = true;
         });
         if vectors.wanted() {
-            // Made only where a version is past its time.
+            // Made only if a version is past its time.
             let waiting = LazyCell::new(|| {
                 let waiting = self.collector.streams().iter().map(|(_, s)| s);
                 let waiting = waiting.filter(|s| s.pending > 0);
@@ -351,38 +351,38 @@ pub trait RecordSink {
     fn observe_outcome(&mut self, origin: Origin, record: &OutcomeRecord<'_>) -> Disposition;
     /// Takes a record that could not be decoded, and when it arrived.
     fn reject(&mut self, origin: Origin, arrival_ms: Option<i64>, reason: Reason) -> Disposition;
-    /// What is taken next is one more event of the record at `origin`. See [`Shard::next_row`].
+    /// Notes that the next event is one more of the record at `origin`. See [`Shard::next_row`].
     fn next_row(&mut self, origin: Origin);
     /// Takes what happened to the partition.
     fn on_partition(&mut self, at: PartitionId, what: PartitionEvent);
 }
 
-/// Takes what a shard seals: the monitor, or what is kept of a partition that may move.
+/// Takes what a shard seals: the monitor, or what is retained of a partition that may move.
 pub(super) trait DeltaSink {
-    /// The shard is about to be drained.
+    /// Called before the shard is drained.
     fn begin(&mut self, _: &Shard) {}
-    /// Takes a delta; answers for how many vector views there was no cell.
+    /// Takes a delta; returns how many vector views had no cell.
     fn take(&mut self, delta: Delta) -> u64;
-    /// All panes of a model before this time were taken.
+    /// Called once all panes of a model before this time were taken.
     fn advance(&mut self, model: usize, until_ms: i64);
-    /// The shard is drained.
+    /// Called once the shard is drained.
     fn end(&mut self) {}
 }
 
-/// Who holds a shard, beside what takes its deltas.
+/// The holder of a shard and of the sink that takes its deltas.
 pub(super) trait ShardHolder {
     /// What takes its deltas.
     type Sink: DeltaSink;
 
     fn parts(&mut self) -> (&mut Shard, &mut Self::Sink);
 
-    /// Others do not wait for a partition from now on.
+    /// Called when others no longer wait for a partition.
     fn let_others_go(&mut self) {
         let (shard, sink) = self.parts();
         shard.drain_into(sink);
     }
 
-    /// Seals what the record that ended so has made due.
+    /// Seals what a record that ended as `end` has made due.
     #[inline]
     fn seal_after(&mut self, end: Disposition) -> Disposition {
         let (shard, sink) = self.parts();

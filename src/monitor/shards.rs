@@ -45,29 +45,29 @@ pub struct Moved {
 /// See the module.
 pub struct Shards {
     plan: Plan,
-    /// By source the one with whose partitions its own go.
+    /// For each source, the source whose partitions its own follow.
     copartitions: Vec<u16>,
     shards: Vec<LocalShard>,
     /// Index of the shard of the last record.
     last: usize,
-    /// What judges; `None` where another process does.
+    /// The monitor; `None` if another process judges.
     monitor: Option<Monitor>,
     watchdog: Watchdog,
-    /// A shard came or went since the monitor was made.
+    /// Whether a shard came or went since the monitor was made.
     stale: bool,
-    /// Verdicts and alerts that came with shards since.
+    /// Verdicts and alerts that came with shards since then.
     verdicts: Vec<VerdictState>,
     /// Counts of the shards that have left, by source.
     gone: Vec<SourceCounters>,
     moved: Vec<Moved>,
-    /// By name of the model's plan, where rows of pairs went in shards that are gone.
+    /// By name of the model's plan, where rows of pairs went in shards that have left.
     gone_pairs: BTreeMap<String, PairCounts>,
     /// Streams that did not fit, of shards that have left.
     streams_dropped: u64,
 }
 
 impl Shards {
-    /// No shard; `copartitions` has for each source the one with whose partitions its own go.
+    /// No shard; `copartitions` has, for each source, the source whose partitions its own follow.
     pub fn new(plan: Plan, copartitions: Vec<u16>) -> Shards {
         Shards {
             monitor: Some(Monitor::new(plan.clone())),
@@ -93,30 +93,30 @@ impl Shards {
         }
     }
 
-    /// What is monitored.
+    /// The plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// What judges; `None` of a worker.
+    /// The monitor, to read; `None` for a worker.
     pub fn monitor(&self) -> Option<MonitorView<'_>> {
         self.monitor.as_ref().map(Monitor::view)
     }
 
-    /// How many shards share the memory that the plan allows pending predictions.
+    /// Sets how many shards share the memory that the plan allows pending predictions.
     pub fn share_memory(&mut self, by: usize) {
         for shard in &mut self.shards {
             shard.upkeep().share_memory(by);
         }
     }
 
-    /// One step of one shard towards the memory that it has now. See
+    /// Brings one shard one step nearer to the memory that it may use now. See
     /// [`ShardUpkeep::spill_some`](super::ShardUpkeep::spill_some).
     pub fn spill_some(&mut self) {
         self.shards.iter_mut().any(|s| s.upkeep().spill_some());
     }
 
-    /// The partition with which one goes.
+    /// The partition that a partition follows.
     pub fn copartition(&self, at: PartitionId) -> PartitionId {
         let known = self.copartitions.get(usize::from(at.source));
         let source = known.copied().unwrap_or(at.source);
@@ -139,12 +139,12 @@ impl Shards {
         &self.shards
     }
 
-    /// All shards, to be written.
+    /// All shards, to change them.
     pub fn all_mut(&mut self) -> &mut [LocalShard] {
         &mut self.shards
     }
 
-    /// Whether checkpoints must not wait for their time: that many deltas wait for them.
+    /// Whether checkpoints are due at once, because many deltas wait for them.
     pub fn deltas_due(&self) -> bool {
         let mut logs = self.shards.iter().filter_map(LocalShard::log);
         logs.any(DeltaLog::is_due)
@@ -157,7 +157,7 @@ impl Shards {
         logs.any(DeltaLog::is_full)
     }
 
-    /// Takes a shard in, with verdicts and alerts of its streams where they came along.
+    /// Takes a shard in, with verdicts and alerts of its streams if they came along.
     pub fn adopt(&mut self, mut shard: LocalShard, verdicts: Vec<VerdictState>) {
         for (source, counts) in shard.brought().sources() {
             if let Some(moved) = self.moved.get_mut(usize::from(source)) {
@@ -173,7 +173,7 @@ impl Shards {
         self.shards.push(shard);
     }
 
-    /// Lets a shard go.
+    /// Removes a shard.
     pub fn release(&mut self, at: PartitionId) -> Option<LocalShard> {
         self.get_mut(at)?;
         let shard = self.shards.remove(self.last);
@@ -195,7 +195,7 @@ impl Shards {
         Some(shard)
     }
 
-    /// Verdicts and alerts of the streams of a shard, to go with it.
+    /// Verdicts and alerts of the streams of a shard, to move with it.
     pub fn verdicts(&mut self, at: PartitionId) -> Vec<VerdictState> {
         self.advance();
         if self.get_mut(at).is_none() {
@@ -248,7 +248,7 @@ impl Shards {
         )
     }
 
-    /// Makes the monitor again of the windows of all shards.
+    /// Rebuilds the monitor from the windows of all shards.
     fn rebuild(&mut self) {
         self.stale = false;
         let Some(monitor) = &mut self.monitor else {
@@ -292,14 +292,14 @@ impl Shards {
         let full = waiting >= self.plan.caps.open_bytes_max;
         let common_ms = full.then(|| self.watermarks_ms());
         for shard in &mut self.shards {
-            // One that is behind may come far until the next tick.
+            // A shard that is behind may come far until the next tick.
             let sealed_ms = shard.view().sealed_until_ms();
             let ahead = |all: &Vec<i64>| sealed_ms.iter().zip(all).any(|(ours, all)| ours > all);
             shard.hold_ahead(common_ms.clone().filter(ahead));
         }
     }
 
-    /// The frontier, and for how long it has stood still.
+    /// The frontier, and for how long it has not moved.
     pub fn watchdog(&self) -> &Watchdog {
         &self.watchdog
     }
@@ -309,13 +309,13 @@ impl Shards {
         self.monitor().into_iter().flat_map(MonitorView::reports)
     }
 
-    /// The streams among these that have no shard left.
+    /// Keeps the streams that have no report here.
     pub fn without_reports(&self, streams: &mut Vec<StreamId>) {
         let here: BTreeSet<&StreamId> = self.reports().map(|r| &r.id).collect();
         streams.retain(|id| !here.contains(id));
     }
 
-    /// What was counted in this process; what is open is what its shards hold now.
+    /// What was counted in this process; open records are those that its shards hold now.
     pub fn counters(&self) -> Counters {
         let mut counters = Counters::default();
         for (source, gone) in (0..).zip(&self.gone) {
@@ -334,7 +334,7 @@ impl Shards {
         counters
     }
 
-    /// What can be said of versions that scored the same ids, over all shards.
+    /// The comparisons of versions that scored the same ids, over all shards.
     pub fn comparisons(&self) -> Vec<ComparisonReport> {
         if self.monitor.is_none() {
             return Vec::new();
@@ -379,7 +379,7 @@ impl Shards {
         }
     }
 
-    /// See [`Monitor::start_over`]; 0 where another process judges.
+    /// See [`Monitor::start_over`]; 0 if another process judges.
     pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: Option<&str>) -> usize {
         let monitor = self.monitor.as_mut();
         monitor.map_or(0, |monitor| monitor.start_over(of, close))
@@ -447,7 +447,7 @@ pub(super) fn judged_until(
     both.map(|(furthest, least)| furthest.min(least)).collect()
 }
 
-/// By model, what the times come to.
+/// By model, the fold of its times.
 pub(super) fn fold(
     times_ms: impl Iterator<Item = Vec<i64>>,
     models: usize,

@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 /// Everything that is needed to continue as if nothing had stopped.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// Names of the topics by number; empty where nobody named them, and then the numbers hold.
+    /// Names of the topics by number. If nobody named them, this is empty and the numbers hold.
     pub topics: Vec<String>,
     /// Offsets and event time of each partition.
     pub partitions: Partitions,
@@ -50,11 +50,11 @@ pub struct Snapshot {
     pub joins: Vec<JoinState>,
     /// What streams that are gone have staked of the budgets of false alarms.
     pub ledger: LedgerState,
-    /// Versions against each other, of the models that compare them.
+    /// Comparisons of versions, for the models that have them.
     pub compared: Vec<ComparedState>,
     /// Versions with their vector views.
     pub vectors: Vec<VersionState>,
-    /// How far a process that judges what others have counted has followed them.
+    /// How far a process that judges what others count has followed them.
     pub followed: Option<FollowedState>,
 }
 
@@ -106,7 +106,7 @@ pub struct ModelState {
     pub grid: GridState,
     /// Bits of the rates at which negatives were sampled.
     pub sampling: (u64, u64),
-    /// Begin of the oldest pane that is not sealed.
+    /// Start of the oldest pane that is not sealed.
     #[serde(deserialize_with = "checked_or_min")]
     pub sealed_until_ms: i64,
 }
@@ -170,7 +170,7 @@ impl ModelState {
 }
 
 impl StreamState {
-    /// Of a stream that holds nothing.
+    /// The state of a stream that holds nothing.
     pub fn new(key: &Key) -> StreamState {
         StreamState {
             model: 0,
@@ -203,7 +203,7 @@ impl VersionState {
         }
     }
 
-    /// The same without sums.
+    /// The version without its sums.
     pub fn names_only(&self) -> VersionState {
         VersionState {
             name: self.name.clone(),
@@ -213,7 +213,7 @@ impl VersionState {
         }
     }
 
-    /// The state of one view, begun if need be.
+    /// The state of one view, begun if it is new.
     pub fn view_mut(&mut self, view: View) -> &mut VectorViewState {
         let view = view.to_string();
         let known = self.views.iter().position(|v| v.view == view);
@@ -233,7 +233,7 @@ impl VersionState {
         self.views.iter().find(|v| v.view == view)
     }
 
-    /// Says that it was dropped.
+    /// Says why it was dropped.
     pub fn of_another_shape(&self) -> String {
         format!(
             "{}/{}: vector views of the model changed, or its classes",
@@ -249,7 +249,7 @@ pub struct VerdictState {
     pub stream: StreamId,
     /// One for each window.
     pub windows: Vec<WindowVerdict>,
-    /// The detector, where one watches.
+    /// The detector, if one watches.
     pub detector: Option<DetectorState>,
     /// The alert of the stream.
     pub alert: Alert,
@@ -263,7 +263,7 @@ impl VerdictState {
         Some((self.stream.clone(), self.notified.clone()?))
     }
 
-    /// Of each window, and of the detector, what was judged later.
+    /// The later judgement of each window and of the detector.
     pub fn later(self, other: VerdictState) -> VerdictState {
         let newest_ms = |m: &VerdictState| m.windows.iter().map(|w| w.end_ms).max();
         let alert = if newest_ms(&other) > newest_ms(&self) {
@@ -323,7 +323,7 @@ impl From<Grid> for GridState {
     }
 }
 
-/// Versions of the models of one plan against each other.
+/// Comparisons of versions of the models of one plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ComparedState {
     /// Index into the snapshot's models.
@@ -351,12 +351,12 @@ pub struct StreamState {
     /// Late events since a pane was last sealed.
     #[serde(deserialize_with = "checked")]
     pub late: u64,
-    /// Its slot in the shard, under which join journals know it; `None` of a roll-up, which no
+    /// Its slot in the shard, under which join journals know it; `None` for a roll-up, which no
     /// shard counts.
     pub slot: Option<u32>,
-    /// Open panes: begin, and packed sums for each view.
+    /// Open panes: start, and packed sums for each view.
     pub open: Vec<(i64, Vec<Packed>)>,
-    /// Late outcomes that go with panes that are not sealed: begin of the pane, and sums for each
+    /// Late outcomes that go with panes that are not sealed: start of the pane, and sums for each
     /// view.
     pub late_outcomes: Vec<(i64, Vec<LateOutcomes>)>,
     /// Sealed panes that wait until all shards have passed them.
@@ -379,7 +379,7 @@ pub struct VersionState {
     /// Newest event time.
     #[serde(deserialize_with = "checked_or_min")]
     pub newest_ms: i64,
-    /// Whether there were cells for it.
+    /// Whether it has cells.
     pub cells: bool,
     /// Its vector views.
     pub views: Vec<VectorViewState>,
@@ -453,7 +453,7 @@ mod tests {
         let all = snapshot.rebind(&order);
         assert_eq!(all, names(&["figs", "plums", "pears", "apples"]));
         assert_eq!(known(&snapshot), before);
-        // Back again, the one that was away with its own.
+        // The topic that was away is back, with its own offset.
         snapshot.rebind(&names(&["apples", "pears"]));
         assert_eq!(known(&snapshot), before);
         assert_eq!(snapshot.partitions.assign((0, 4).into()), Some(20));

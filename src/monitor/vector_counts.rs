@@ -25,7 +25,7 @@ use crate::window::{PaneState, VectorEvent};
 /// Open panes of all vector views. See the module.
 #[derive(Debug, Clone, Default)]
 pub struct VectorCounts {
-    /// Some model has vector views.
+    /// Whether some model has vector views.
     wanted: bool,
     versions: Versions<()>,
     /// Where the versions of the collector's slots are.
@@ -43,7 +43,7 @@ enum VersionSlot {
 }
 
 impl VectorCounts {
-    /// Without versions.
+    /// Counts without versions.
     pub fn new(plan: &Plan) -> VectorCounts {
         VectorCounts {
             wanted: plan.models.iter().any(|m| vectors(m).next().is_some()),
@@ -58,7 +58,7 @@ impl VectorCounts {
     }
 
     /// Takes an event that the collector has counted in the stream of a slot; `at` is where it came
-    /// from, and which row of its record it is. Answers how many views had no cell for it.
+    /// from, and which row of its record it is. Returns how many views had no cell for it.
     #[cold]
     pub fn observe(
         &mut self,
@@ -94,7 +94,7 @@ impl VectorCounts {
         refused(views.map(|v| v.panes.observe(event.time_ms, seen)))
     }
 
-    /// Takes note of a prediction that waits for its outcome.
+    /// Notes a prediction that waits for its outcome.
     #[cold]
     pub fn observe_pending(&mut self, plan: &Plan, slot: usize, event: &Event<'_>) {
         if let Some(version) = self.version(plan, slot, Name::of_event(event)) {
@@ -102,7 +102,7 @@ impl VectorCounts {
         }
     }
 
-    /// Counts a mature prediction; answers how many views had no cell for it.
+    /// Counts a mature prediction; returns how many views had no cell for it.
     pub fn mature(&mut self, plan: &Plan, r: &MaturedVector<'_>) -> u64 {
         let Some(version) = self.version(plan, r.slot, Name::of_key(r.key)) else {
             return 0;
@@ -137,7 +137,7 @@ impl VectorCounts {
         }
     }
 
-    /// The version of what is in a slot, begun if need be.
+    /// The version of the stream in a slot, begun if it is new.
     fn version(&mut self, plan: &Plan, slot: usize, name: Name<'_>) -> Option<&mut Version<()>> {
         if slot >= self.version_slots.len() {
             self.version_slots.resize(slot + 1, VersionSlot::Unknown);
@@ -153,7 +153,7 @@ impl VectorCounts {
         }
     }
 
-    /// A slot of the collector is vacant, or another stream's from now on.
+    /// Forgets a slot of the collector, which is vacant or another stream's from now on.
     pub fn forget(&mut self, slot: usize) {
         if let Some(at) = self.version_slots.get_mut(slot) {
             *at = VersionSlot::Unknown;
@@ -162,7 +162,7 @@ impl VectorCounts {
 
     /// Advances the clock and expires versions without recent events: `expired` decides by model
     /// and newest event time. `waits` says whether predictions of a version, by model and version
-    /// name, wait for outcomes. Answers whether one has gone.
+    /// name, wait for outcomes. Returns whether one has expired.
     pub fn tick(
         &mut self,
         plan: &Plan,
@@ -197,7 +197,7 @@ impl VectorCounts {
         views.map(|v| v.panes.len()).sum()
     }
 
-    /// For a snapshot; windows are kept elsewhere.
+    /// The versions, for a snapshot; windows are kept elsewhere.
     pub fn state(&self) -> Vec<VersionState> {
         let view = |v: &VersionView<()>| VectorViewState {
             view: v.view.to_string(),
@@ -211,11 +211,11 @@ impl VectorCounts {
         self.versions.iter().map(version).collect()
     }
 
-    /// Puts back a version of a snapshot whose model is `model` of the plan; `None` where its sums
-    /// are of another shape.
+    /// Restores a version of a snapshot whose model is `model` of the plan; `None` if its sums are
+    /// of another shape.
     pub fn restore(&mut self, plan: &Plan, model: usize, state: &VersionState) -> Option<()> {
         let mut version = Version::of_state(plan, model, state, |_, _, _| ());
-        // A view that is no longer configured is let go.
+        // A view that is no longer configured is dropped.
         for ours in &mut version.views {
             if let Some(theirs) = state.view(ours.view) {
                 ours.panes.restore(theirs.open.clone()).ok()?;

@@ -28,7 +28,7 @@ pub struct Vectors {
 
 impl Vectors {
     /// Takes a sealed pane; all panes of its model before `sealed_until_ms` are sealed here. `None`
-    /// where it does not fit the plan.
+    /// if it does not fit the plan.
     pub fn apply(
         &mut self,
         plan: &Plan,
@@ -48,7 +48,7 @@ impl Vectors {
         Some(())
     }
 
-    /// Takes a late outcome; answers for how many views there was no cell.
+    /// Takes a late outcome; returns how many views had no cell.
     pub fn revise(&mut self, plan: &Plan, name: VersionName<'_>, late: &LateVector) -> u64 {
         match self.find_or_begin(plan, name) {
             Some(at) => self.versions[at].revise(late, Judge::revise),
@@ -69,7 +69,7 @@ impl Vectors {
         }
     }
 
-    /// Takes when the oldest predictions of a stream that wait are mature, before the next tick.
+    /// Takes when the oldest waiting predictions of a stream are mature, before the next tick.
     pub fn await_until(&mut self, plan: &Plan, name: VersionName<'_>, due_ms: i64) {
         if let Some(at) = self.find_or_begin(plan, name) {
             let due = &mut self.versions[at].due_ms;
@@ -106,7 +106,7 @@ impl Vectors {
         }
     }
 
-    /// The version of a name, begun if need be.
+    /// The version of a name, begun if it is new.
     fn find_or_begin(&mut self, plan: &Plan, name: VersionName<'_>) -> Option<usize> {
         if let Some(at) = self.versions.find(name) {
             return Some(at);
@@ -172,7 +172,7 @@ impl Vectors {
         mine.map(|v| &v.sink).any(Judge::can_slide)
     }
 
-    /// Begin of the oldest pane of a model that waits.
+    /// Start of the oldest waiting pane of a model.
     pub fn oldest_ms(&self, model: usize) -> Option<i64> {
         let mine = self.views_of(model);
         mine.filter_map(|v| v.panes.oldest_ms()).min()
@@ -183,7 +183,7 @@ impl Vectors {
         mine.flat_map(|v| &v.views)
     }
 
-    /// The input has ended at the watermark.
+    /// Judges every window of a model as it stands when the input has ended at the watermark.
     pub fn finish(
         &mut self,
         plan: &Plan,
@@ -278,13 +278,13 @@ impl Vectors {
         }));
     }
 
-    /// Restores a version of a snapshot whose model is `model` of the plan; `None` where its sums
-    /// are of another shape.
+    /// Restores a version of a snapshot whose model is `model` of the plan; `None` if its sums are
+    /// of another shape.
     pub fn restore(&mut self, plan: &Plan, model: usize, state: &VersionState) -> Option<()> {
         let mut version = Version::of_state(plan, model, state, |of, view, empty| {
             judge(of, state.name().stream(view), empty)
         });
-        // A view that is no longer configured is let go.
+        // A view that is no longer configured is dropped.
         for ours in &mut version.views {
             ours.sink.set_last_event_ms(state.newest_ms);
             let Some(theirs) = state.view(ours.view) else {

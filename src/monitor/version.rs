@@ -22,7 +22,7 @@ pub struct Version<S> {
     segmented: bool,
     /// Its last event, in a shard and in a monitor.
     pub last: LastSeen,
-    /// When the oldest of its predictions that wait are mature, since the last tick of a monitor.
+    /// When its oldest waiting predictions are mature, as told since the last tick of a monitor.
     pub due_ms: Option<i64>,
     /// Its vector views.
     pub views: Vec<VersionView<S>>,
@@ -31,17 +31,17 @@ pub struct Version<S> {
 /// A vector view of a version.
 #[derive(Debug, Clone)]
 pub struct VersionView<S> {
-    /// Which one.
+    /// The view.
     pub view: View,
     /// Open panes of a shard; elsewhere sealed ones that not all shards have passed.
     pub panes: VectorPanes,
-    /// What takes the panes.
+    /// The sink, which takes the panes.
     pub sink: S,
 }
 
 impl<S> Version<S> {
-    /// A version of `model` without panes, which have room for so many cells; an event of it has
-    /// come.
+    /// A version of `model` without panes, which have room for `cells_max` cells; an event of it
+    /// has come.
     pub fn new(
         plan: &Plan,
         model: usize,
@@ -104,7 +104,7 @@ impl<S> Version<S> {
         self.views.iter().any(|v| v.panes.has_room())
     }
 
-    /// For a snapshot, without its views.
+    /// Its state without its views, for a snapshot.
     pub fn state(&self) -> VersionState {
         VersionState {
             model: self.model as u32,
@@ -122,8 +122,8 @@ impl<S> Version<S> {
         self.views.iter_mut().find(|v| v.view == view)
     }
 
-    /// Takes a sealed pane of a view: it waits, or is placed where all panes of its time are sealed
-    /// already. `None` where it does not fit.
+    /// Takes a sealed pane of a view: it waits, or is placed if all panes of its time are sealed
+    /// already. `None` if it does not fit.
     pub fn apply(
         &mut self,
         view: View,
@@ -140,7 +140,7 @@ impl<S> Version<S> {
         place(&mut view.sink, &pane, sealed_until_ms).ok()
     }
 
-    /// Takes a late outcome; answers for how many views there was no cell.
+    /// Takes a late outcome; returns how many views had no cell.
     pub fn revise(
         &mut self,
         late: &LateVector,

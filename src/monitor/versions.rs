@@ -54,15 +54,15 @@ impl<S> Versions<S> {
         self.table.find(name.hash(), is).copied()
     }
 
-    /// Adds a version after all others; answers its place.
+    /// Adds a version after all others; returns its place.
     pub fn push(&mut self, version: Version<S>) -> usize {
         self.all.push(version);
         self.enter(self.all.len() - 1);
         self.all.len() - 1
     }
 
-    /// Begins a version whose name is not there yet, where its model has vector views; without
-    /// cells where the cap of versions is reached.
+    /// Begins a version whose name is new, if its model has vector views; without cells if the cap
+    /// on versions is reached.
     pub fn begin(
         &mut self,
         plan: &Plan,
@@ -78,7 +78,7 @@ impl<S> Versions<S> {
         Some(self.push(Version::new(plan, model, name, cells_max, sink)))
     }
 
-    /// Keeps the versions for which `keep` answers `true`; answers whether one has gone.
+    /// Keeps the versions for which `keep` returns `true`; returns whether one has gone.
     pub fn retain(&mut self, keep: impl FnMut(&mut Version<S>) -> bool) -> bool {
         let before = self.all.len();
         self.all.retain_mut(keep);
@@ -91,7 +91,7 @@ impl<S> Versions<S> {
         left
     }
 
-    /// Gives cells to versions that began when there were none.
+    /// Gives cells to versions that began when none were left.
     pub fn admit(&mut self, plan: &Plan, cap: impl Fn(&mut S, usize)) {
         let left = self.cells_left(plan);
         let without = self.all.iter_mut().filter(|v| !v.has_cells());

@@ -67,7 +67,8 @@ impl<'a> VersionName<'a> {
     }
 }
 
-/// A pane of a vector view without events, with room for so many cells; `None` of a scalar view.
+/// A pane of a vector view without events, with room for `cells_max` cells; `None` for a scalar
+/// view.
 pub fn blank(plan: &ModelPlan, view: View, cells_max: usize) -> Option<Arc<ViewSums>> {
     let classes = plan.classes.len();
     let shape = match view {
@@ -97,7 +98,7 @@ pub fn scalars(plan: &ModelPlan) -> impl Iterator<Item = View> {
     plan.views.iter().copied().filter(|v| !v.is_vector())
 }
 
-/// What a late outcome changes.
+/// The correction that a late outcome makes.
 pub fn correction(late: &LateVector) -> VectorCorrection<'_> {
     VectorCorrection {
         time_ms: late.time_ms,

@@ -1,10 +1,10 @@
-//! Watches the frontier: whether it stands still though events after it are counted.
+//! Watches whether the frontier stops though events after it are counted.
 //!
 //! The frontier is the least event time of the partitions that hold others back; minus the lateness
 //! of a model, it is the model's watermark. While accepted events are after the frontier, some
-//! partition *holds* it. This happens all the time for a moment. If it lasts, nothing is judged,
-//! and the last judgements would stay on display. So after `stalled_after` verdicts are withdrawn
-//! as `stalled`, and the partition is named.
+//! partition *holds* it. This happens all the time, briefly. If it lasts, nothing is judged, and
+//! the last judgements would stay on display. So after `stalled_after` verdicts are withdrawn as
+//! `stalled`, and the partition is named.
 //!
 //! Only the time of ticks is compared, and nothing that is counted depends on it.
 
@@ -15,12 +15,13 @@ use crate::collect::{PartitionId, Partitions};
 pub struct Frontier {
     /// The event time; `None` until every partition that holds others back has had a record.
     pub time_ms: Option<i64>,
-    /// The partition that holds it before events that were accepted.
+    /// The partition that holds it back while accepted events are after it.
     pub holder: Option<PartitionId>,
 }
 
 impl Frontier {
-    /// Over the partitions of several shards; those of a shard say `false` if nobody waits for it.
+    /// The frontier over the partitions of several shards; the flag of a shard is `false` if nobody
+    /// waits for it.
     pub fn of<'p>(shards: impl Iterator<Item = (&'p Partitions, bool)>) -> Frontier {
         let (mut least, mut newest) = (None, None);
         for (partitions, waited) in shards {
@@ -43,7 +44,7 @@ impl Frontier {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Watchdog {
     frontier: Frontier,
-    /// The tick since which it stands still and is held.
+    /// The tick since which it has not moved and is held.
     since_ms: Option<i64>,
     now_ms: i64,
     stalled: bool,
@@ -76,7 +77,7 @@ impl Watchdog {
         self.frontier
     }
 
-    /// For how long it has stood still and was held.
+    /// For how long it has not moved and was held.
     pub fn stalled_for_ms(&self) -> i64 {
         let since_ms = self.since_ms.filter(|_| self.frontier.holder.is_some());
         self.now_ms.saturating_sub(since_ms.unwrap_or(self.now_ms))
@@ -102,7 +103,7 @@ mod tests {
         assert!(watchdog.look(100, at(10, true), 100));
         assert_eq!(watchdog.stalled_for_ms(), 100);
         assert!(!watchdog.look(101, at(11, true), 100));
-        // Nothing is held back: it may stand still for ever.
+        // Nothing is held back: it may stay there forever.
         assert!(!watchdog.look(500, at(11, false), 100));
         assert!(!watchdog.look(599, at(11, true), 100));
         assert!(watchdog.look(600, at(11, true), 100));

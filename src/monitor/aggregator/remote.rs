@@ -1,4 +1,4 @@
-//! A partition as its newest checkpoint has it.
+//! The state of a partition in its newest checkpoint.
 
 use crate::collect::{Key, LastSeen, Partitions, VectorPanesState};
 use crate::judge::{Comparisons, JudgeState, Plan};
@@ -11,21 +11,22 @@ use crate::monitor::snapshot::{Snapshot, StreamState, VersionState};
 use crate::monitor::views::VersionName;
 use std::collections::BTreeMap;
 
-/// What a checkpoint says of a partition.
+/// What a checkpoint says about a partition.
 #[derive(Debug)]
 pub(super) struct RemoteState {
     pub(super) sealed_until_ms: Vec<i64>,
-    /// Up to where event time has come, by records that are not counted too.
+    /// Up to where event time has come, uncounted records included.
     pub(super) reached_ms: Vec<i64>,
     pub(super) partitions: Partitions,
     pub(super) streams: Vec<RemoteStream>,
-    /// Versions with vector views, and whether an event of theirs came since the checkpoint before.
+    /// Versions with vector views, and whether an event of theirs came since the previous
+    /// checkpoint.
     pub(super) versions: Vec<(VersionState, bool)>,
-    /// Its windows, packed: deltas bring all that they gain, so they are only unpacked where some
+    /// Its windows, packed: deltas bring all that they gain, so they are unpacked only if deltas
     /// are missing.
     packed: Snapshot,
     pub(super) comparisons: Vec<Comparisons>,
-    /// When the oldest prediction that waits there is mature, by model.
+    /// When the oldest waiting prediction is mature, by model.
     pub(super) due_ms: Vec<Option<i64>>,
 }
 
@@ -35,7 +36,7 @@ pub(super) struct RemoteStream {
     pub(super) newest_ms: i64,
     /// Events that came too late since a pane was sealed.
     pub(super) late: u64,
-    /// Whether an event came since the checkpoint before, as far as this one shows it.
+    /// Whether an event came since the previous checkpoint, as far as this checkpoint shows.
     pub(super) seen: bool,
     pub(super) pending: u64,
 }
@@ -98,7 +99,7 @@ impl RemoteState {
         self.judges().map(JudgeState::panes).sum()
     }
 
-    /// Bytes held of its windows, packed.
+    /// Bytes of its packed windows.
     pub(super) fn bytes(&self) -> usize {
         self.judges().map(JudgeState::pane_bytes).sum()
     }
@@ -109,7 +110,7 @@ impl RemoteState {
         streams.chain(vectors.map(|v| &v.judge))
     }
 
-    /// Marks the streams that have nothing new since the checkpoint before.
+    /// Marks the streams and versions that have something new since the previous checkpoint.
     pub(super) fn compare(&mut self, before: &RemoteState) {
         fn names(key: &Key) -> (&str, &str, &str) {
             (key.model(), key.version(), key.segment())
@@ -117,7 +118,7 @@ impl RemoteState {
         let known = before.streams.iter();
         let known: BTreeMap<_, _> = known.map(|s| (names(&s.key), s)).collect();
         for ours in &mut self.streams {
-            // Fewer late events and fewer predictions are what a seal leaves.
+            // A seal leaves fewer late events and fewer predictions.
             let nothing_came = |s: &&RemoteStream| {
                 !s.seen
                     && s.newest_ms == ours.newest_ms
@@ -134,7 +135,7 @@ impl RemoteState {
         }
     }
 
-    /// The monitor has observed what was seen.
+    /// Clears the marks once the monitor has observed them.
     pub(super) fn forget_seen(&mut self) {
         self.streams.iter_mut().for_each(|s| s.seen = false);
         self.versions.iter_mut().for_each(|v| v.1 = false);
@@ -174,7 +175,7 @@ impl RemoteState {
     }
 }
 
-/// A snapshot without what windows are not made of.
+/// A snapshot reduced to what windows are made of.
 fn windows_only(mut s: Snapshot) -> Snapshot {
     for stream in &mut s.streams {
         stream.open = Vec::new();
@@ -191,7 +192,7 @@ fn windows_only(mut s: Snapshot) -> Snapshot {
     }
 }
 
-/// What a checkpoint says of versions against each other, by model of the plan.
+/// The comparisons of versions in a checkpoint, by model of the plan.
 fn compared(plan: &Plan, s: &Snapshot, fit: &Fit) -> Result<Vec<Comparisons>, RestoreError> {
     let mut all = vec![Comparisons::default(); plan.models.len()];
     for state in &s.compared {

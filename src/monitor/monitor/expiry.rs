@@ -79,7 +79,7 @@ impl Monitor {
         }
     }
 
-    /// Lets roll-ups know how many segments they have, and what these have seen and wait for.
+    /// Counts the segments of each roll-up, and merges what they have seen and wait for.
     fn observe_rollups(&mut self) {
         let rollups = self.streams.iter_mut();
         for (_, rollup) in rollups.filter(|(_, s)| s.kind == SegmentKind::RollUp) {
@@ -92,7 +92,7 @@ impl Monitor {
             let said = self.streams.get(slot);
             let said = said.map(|s| (s.last, s.waiting));
             if let (Some((last, waiting)), Some(rollup)) = (said, self.streams.get_mut(rollup)) {
-                // It has ticks of its own.
+                // A roll-up has ticks of its own.
                 rollup.last.merge(LastSeen {
                     seen_ms: None,
                     ..last
@@ -103,12 +103,12 @@ impl Monitor {
         }
     }
 
-    /// Whether a stream may be let go: a roll-up only without segments.
+    /// Whether a stream may expire: a roll-up only without segments.
     fn may_expire(&self, slot: usize) -> bool {
         self.streams.get(slot).is_none_or(|s| s.segments == 0)
     }
 
-    /// Lets roll-ups go whose last segment has just gone: shards keep no room for them any more.
+    /// Expires roll-ups whose last segment has just gone: shards no longer keep room for them.
     fn expire_rollups(&mut self, now_ms: i64) {
         let unused = |s: &Stream| s.waiting == 0 && self.is_expired(s);
         let rollups = self
@@ -123,7 +123,7 @@ impl Monitor {
         }
     }
 
-    /// Lets a stream go; what its detectors staked stays in the ledger.
+    /// Removes a stream; what its detectors staked stays in the ledger.
     fn expire(&mut self, slot: usize, now_ms: i64) {
         let rollup = self.rollup_of(slot);
         if let Some(rollup) = rollup.and_then(|slot| self.streams.get_mut(slot)) {
@@ -187,7 +187,7 @@ mod tests {
                 let segment = ["", "other", "k=a", "k=b", "k=c"][below(5.0) as usize];
                 let version = (i / 20 + below(12.0)).to_string();
                 let key = Key::new("m", &version, segment);
-                // What waits may be long past.
+                // A prediction that waits may be long past.
                 let waits = below(3.0) == 0;
                 (key, waits, below(if waits { 900_000.0 } else { 9_000.0 }))
             });

@@ -1,4 +1,4 @@
-//! What a monitor saves of itself, and a monitor made of that.
+//! Saves a monitor to a snapshot, and restores it.
 
 use super::together::adjust_families;
 use super::{Monitor, MonitorView, Stream, judges_for};
@@ -24,7 +24,7 @@ impl MonitorView<'_> {
         }
         let counted = std::mem::take(&mut snapshot.streams);
         let mut counted: Vec<Option<StreamState>> = counted.into_iter().map(Some).collect();
-        // In the order of the monitor, so that a restored one reports in the same.
+        // In the order of the monitor, so that a restored one reports in the same order.
         for (_, stream) in self.0.streams.iter() {
             let at = known.find(&stream.key.names());
             let state = at.and_then(|at| counted[at].take());
@@ -75,7 +75,7 @@ impl Monitor {
         }
         let streams = monitor.streams.iter();
         let keys: Vec<_> = streams.map(|(_, s)| (s.model, s.key.clone())).collect();
-        // Roll-ups that the plan wants and the snapshot had not begin now.
+        // Roll-ups that the plan wants and the snapshot lacks begin now.
         keys.iter()
             .for_each(|(model, key)| monitor.make_rollup(*model, key));
         for (model, plan) in monitor.plan.models.iter().enumerate() {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 impl Monitor {
     /// Builds the monitor again from the windows of all partitions and their known verdicts. It
     /// starts at the furthest watermark of all partitions and judges from the next slides on. Until
-    /// then it shows the last judgements. What it has counted, and not yet told, stays.
+    /// then it shows the last judgements. Its counts, and changes not yet taken, stay.
     pub fn rebuild(&mut self, parts: &[Contribution<'_>], verdicts: Vec<VerdictState>) {
         let mut monitor = Monitor::new(self.plan.clone());
         monitor.ledger.restore(&self.ledger.state());
@@ -62,7 +62,7 @@ impl Monitor {
                 };
                 let sealed_until_ms = self.sealed_until_ms[stream.model];
                 for (judge, windows) in stream.judges.iter_mut().zip(windows) {
-                    // Sums that do not fit stay out, as above.
+                    // Sums that do not fit stay out, as in `Monitor::place`.
                     let _ = judge.absorb(windows, sealed_until_ms);
                 }
             }
@@ -99,7 +99,7 @@ impl Monitor {
                 let Some(known) = states.remove(&judge.report().id) else {
                     continue;
                 };
-                // Of another ladder, they say nothing about these windows.
+                // Verdicts of another ladder say nothing about these windows.
                 let _ = judge.restore_verdicts(&known.windows, known.alert, options);
                 let other = judge.restore_detector(known.detector, options);
                 if let Ok(Some(other)) = other {
@@ -118,7 +118,7 @@ impl Monitor {
     }
 }
 
-/// What was judged last of each stream.
+/// The last judgements of each stream.
 fn latest(all: Vec<VerdictState>) -> BTreeMap<StreamId, VerdictState> {
     let mut latest: BTreeMap<StreamId, VerdictState> = BTreeMap::new();
     for verdict in all {

@@ -34,7 +34,7 @@ impl Monitor {
         found
     }
 
-    /// Judges with what the process lends from now on.
+    /// Judges with the stopwatch and threads that the process lends, from now on.
     pub fn run_on(&mut self, runtime: Runtime) {
         let stopwatch = runtime.stopwatch;
         self.judges_mut().for_each(|j| j.time_by(stopwatch));
@@ -48,7 +48,7 @@ impl Monitor {
         std::mem::take(&mut self.changes)
     }
 
-    /// The judgements since the last call; none without a stopwatch.
+    /// The judgements since the last call; empty without a stopwatch.
     pub fn take_judgements(&mut self) -> Vec<WindowJudgement> {
         let mut all = std::mem::take(&mut self.judgements);
         if self.runtime.stopwatch.is_some() {

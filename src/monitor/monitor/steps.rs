@@ -11,7 +11,7 @@ use crate::monitor::views::scalars;
 
 impl Monitor {
     /// Judges towards the watermarks of the models, about `most` panes of views, model after model.
-    /// Answers whether it came there.
+    /// Returns whether all are reached.
     pub fn advance_to(&mut self, watermarks_ms: &[i64], mut most: usize) -> bool {
         for (model, &watermark_ms) in watermarks_ms.iter().enumerate() {
             if watermark_ms > self.sealed_until_ms[model] {
@@ -27,7 +27,7 @@ impl Monitor {
     }
 
     /// Seals and judges panes of a model towards the watermark: of each view of a stream at least
-    /// one, and of all together about `most`. Answers how many of `most` are left.
+    /// one, and of all together about `most`. Returns how many of `most` are left.
     fn advance_some(&mut self, model: usize, watermark_ms: i64, most: usize) -> usize {
         let of_model = self.streams.iter().filter(|(_, s)| s.model == model);
         let plan = &self.plan.models[model];

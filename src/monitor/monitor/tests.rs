@@ -1,5 +1,5 @@
-//! A monitor that compares its streams only where something changed says what one says that always
-//! does.
+//! A monitor that compares its streams only if something changed reports the same as one that
+//! always does.
 
 use super::*;
 use crate::collect::{Disposition, Event, Origin, PartitionId, Segmenting};

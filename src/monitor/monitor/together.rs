@@ -1,5 +1,5 @@
-//! What the streams of a monitor say together: p-values of class views adjusted for each other,
-//! alarms over all watched streams, and versions against each other.
+//! Results over several streams of a monitor: p-values of class views adjusted for each other,
+//! alarms over all watched streams, and comparisons of versions.
 
 use super::Stream;
 use crate::collect::Slots;
@@ -34,7 +34,7 @@ pub(super) fn entries(streams: &Slots<Stream>) -> Vec<Entry<'_>> {
     entries.collect()
 }
 
-/// What can be said of versions that scored the same ids, over all shards.
+/// The comparisons of versions that scored the same ids, over all shards.
 pub fn comparisons<'s>(
     plan: &Plan,
     shards: impl Iterator<Item = &'s [Comparisons]> + Clone,

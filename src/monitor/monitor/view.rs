@@ -1,4 +1,4 @@
-//! What can be read off a monitor: reports, sums, sizes.
+//! What can be read from a monitor: reports, sums, sizes.
 
 use super::together::entries;
 use super::{Monitor, Stream};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub struct MonitorView<'a>(pub(super) &'a Monitor);
 
 impl Monitor {
-    /// What can be read off it.
+    /// A view of the monitor.
     pub fn view(&self) -> MonitorView<'_> {
         MonitorView(self)
     }
@@ -32,7 +32,7 @@ impl<'a> MonitorView<'a> {
             .chain(self.0.vectors.reports())
     }
 
-    /// The sums of the panes that every window of every stream of scores holds, with its report.
+    /// The sums of each window of each stream of scores, with the window's report.
     pub fn totals(self) -> impl Iterator<Item = (&'a StreamId, &'a WindowReport, Sums)> {
         self.0.judges().flat_map(|judge| {
             let (report, windows) = (judge.report(), judge.windows());
@@ -52,7 +52,7 @@ impl<'a> MonitorView<'a> {
         late.filter(|(_, n)| *n > 0)
     }
 
-    /// Verdicts, alerts and detectors of the streams for whose model and version `of` says so.
+    /// Verdicts, alerts and detectors of the streams whose model and version `of` accepts.
     pub fn verdicts(self, of: impl Fn(&str, &str) -> bool) -> Vec<VerdictState> {
         // A roll-up goes with any of its segments.
         let of = |id: &StreamId| of(&id.model, &id.version);
@@ -68,7 +68,7 @@ impl<'a> MonitorView<'a> {
         verdicts.collect()
     }
 
-    /// What the process lends.
+    /// The runtime that the process lends.
     pub fn runtime(self) -> &'a Runtime {
         &self.0.runtime
     }
@@ -78,13 +78,13 @@ impl<'a> MonitorView<'a> {
         self.0.ledger.report(&entries(&self.0.streams))
     }
 
-    /// Adds what was judged, and which streams were let go, to the counters of records.
+    /// Adds the judgements and the expired streams to the counters of records.
     pub fn add_counts_to(self, counters: &mut Counters) {
         counters.evaluations += self.0.counts.evaluations;
         counters.streams_expired += self.0.counts.streams_expired;
     }
 
-    /// What is monitored.
+    /// The plan.
     pub fn plan(self) -> &'a Plan {
         &self.0.plan
     }

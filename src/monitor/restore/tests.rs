@@ -154,7 +154,7 @@ fn stored() -> (Vec<u8>, Journals) {
     (bytes, journals)
 }
 
-/// Reads it, goes on with it, and takes everything that it says; `false` if it is refused.
+/// Reads a snapshot, continues with it, and takes all its reports; `false` if it is refused.
 fn works(bytes: &[u8], journals: &Journals) -> bool {
     let Ok(snapshot) = postcard::from_bytes::<Snapshot>(bytes) else {
         return false;

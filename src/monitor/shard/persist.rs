@@ -1,4 +1,4 @@
-//! What a shard saves of itself, and a shard made of that.
+//! Saves a shard to a snapshot, and restores it.
 
 use super::{Shard, ShardView};
 use crate::collect::join::{JoinState, SpillBackend};
@@ -11,13 +11,13 @@ use crate::window::PackError;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Highest slot of a stream that a snapshot may name: far above any cap on streams, and no danger
-/// to memory.
+/// Highest slot of a stream that a snapshot may name: far above any cap on streams, yet harmless to
+/// memory.
 const SLOT_MAX: usize = 1 << 24;
 
 impl ShardView<'_> {
-    /// All state, to be restored by [`Shard::restore`]; where outcomes come separately, together
-    /// with the journals. Windows are kept elsewhere.
+    /// All state, to be restored by [`Shard::restore`]; if outcomes come separately, together with
+    /// the journals. Windows are kept elsewhere.
     pub fn snapshot(self) -> Snapshot {
         let models = self.0.plan.models.iter().zip(self.sealed_until_ms());
         let streams = self.0.collector.streams().iter();
@@ -48,7 +48,7 @@ impl Shard {
     }
 
     /// A shard that resumes from a snapshot. `segment` reads the journals that the snapshot marks;
-    /// `spills` is a place for the predictions that memory has no room for, with the number of
+    /// `spills` is a store for the predictions that do not fit into memory, with the number of
     /// shards that share the memory. What no longer fits the plan is left out.
     pub fn restore<'s>(
         plan: Plan,
@@ -76,7 +76,7 @@ impl Shard {
         }
         for version in &s.vectors {
             if let Some(model) = fit.model_of_version(&shard.plan, version) {
-                // Sums of another shape are dropped where their windows are.
+                // Sums of another shape are reported by the restore of their windows.
                 let _ = shard.vectors.restore(&shard.plan, model, version);
             }
         }
@@ -108,8 +108,8 @@ impl Shard {
         Ok(())
     }
 
-    /// Puts back pairs and comparisons of models that are as they were, and whose versions are
-    /// still compared.
+    /// Restores pairs and comparisons of models that are unchanged, and whose versions are still
+    /// compared.
     fn restore_comparisons(&mut self, s: &Snapshot, fit: &Fit) -> Result<(), RestoreError> {
         for state in &s.compared {
             let model = fit.model(state.model);
@@ -126,7 +126,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Puts back the joiners, and counts as expired or orphaned what was open in joins or models
+    /// Restores the joiners, and counts as expired or orphaned what was open in joins or models
     /// that the plan no longer has.
     fn restore_joins(
         &mut self,
@@ -135,7 +135,7 @@ impl Shard {
         segment: SegmentOf<'_, '_>,
     ) -> Result<(), RestoreError> {
         let before = s.models.len() as u16;
-        // The slots of streams that did not come back are vacant, or another's: journals name them.
+        // Journals name slots of streams that were not restored: these are vacant, or another's.
         let left = s.streams.iter().filter(|stream| stream.slot.is_some());
         let left = left.filter(|stream| fit.model_of(&self.plan, stream).is_none());
         let left: BTreeSet<u32> = left.map(|stream| stream.model).collect();

@@ -39,7 +39,7 @@ pub(in crate::monitor) fn complete(plan: &mut Plan) {
     }
 }
 
-/// How long predictions of a model wait for their outcomes; 0 where these come together.
+/// How long predictions of a model wait for their outcomes; 0 if both come together.
 fn maturity_ms(m: &ModelPlan, plan: &Plan) -> i64 {
     let feeds = |j: &&JoinPlan| {
         let name = j.model.as_deref();
@@ -49,7 +49,7 @@ fn maturity_ms(m: &ModelPlan, plan: &Plan) -> i64 {
     maturity.max().unwrap_or(0)
 }
 
-/// How versions are paired; `None` where there is nothing to pair.
+/// How versions are paired; `None` if there is nothing to pair.
 fn pair_shape(m: &ModelPlan, o: &CompareOptions) -> Option<PairShape> {
     let views = scalars(m).enumerate();
     let views = views.filter(|(_, view)| CompareOptions::takes(*view));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct ShardUpkeep<'a>(&'a mut Shard);
 
 impl Shard {
-    /// What its holder does with it.
+    /// The shard, for upkeep.
     pub fn upkeep(&mut self) -> ShardUpkeep<'_> {
         ShardUpkeep(self)
     }
@@ -46,7 +46,7 @@ impl ShardUpkeep<'_> {
         self.0.collector.take_journals()
     }
 
-    /// Gives room for so many pairs of prediction and outcome until the next call; see
+    /// Makes room for the `wanted` pairs of prediction and outcome until the next call; see
     /// [`Collector::tap`](crate::collect::Collector::tap).
     pub fn tap(&mut self, wanted: Wanted) -> (Vec<Pair>, Passed) {
         self.0.collector.tap(wanted)
@@ -57,8 +57,8 @@ impl ShardUpkeep<'_> {
         self.0.collector.hold_ahead(common_ms);
     }
 
-    /// Hands over the sums of open panes that other shards no longer wait for. They do not wait for
-    /// a shard that is read to its end, nor beyond the time that its uncounted records show. One
+    /// Hands over the sums of open panes that other shards no longer wait for. Others do not wait
+    /// for a shard that is read to its end, or beyond the time that its uncounted records show. One
     /// engine over all partitions would seal these panes with those of the others. Here the panes
     /// stay open, and later events leave as further deltas; the sums are the same.
     ///

@@ -1,4 +1,4 @@
-//! What can be read off a shard.
+//! What can be read from a shard.
 
 use super::Shard;
 use crate::collect::join::{Joins, SpillError};
@@ -18,8 +18,7 @@ impl<'a> ShardView<'a> {
         self.0.collector.partitions()
     }
 
-    /// Whether all partitions are read here, as far as is known: no stream of another one is let
-    /// go.
+    /// Whether all partitions are read here, as far as is known; otherwise no stream expires.
     pub fn is_whole(self) -> bool {
         self.0.unread.is_empty() && self.0.collector.partitions().are_read()
     }
@@ -41,8 +40,8 @@ impl<'a> ShardView<'a> {
             .collect()
     }
 
-    /// Up to where event time has come for each model, by records that are not counted too; not
-    /// before what is sealed. Others need not wait for this shard until then.
+    /// Up to where event time has come for each model, uncounted records included; not before what
+    /// is sealed. Until then, others need not wait for this shard.
     pub fn reached_ms(self) -> Vec<i64> {
         let reach_ms = self.0.collector.partitions().reach_ms();
         let models = 0..self.0.plan.models.len();
@@ -59,7 +58,7 @@ impl<'a> ShardView<'a> {
         self.0.collector.last_watermark_ms(model).min(mature)
     }
 
-    /// When the oldest prediction that waits is mature, for each model.
+    /// When the oldest waiting prediction is mature, for each model.
     pub fn due_ms(self) -> Vec<Option<i64>> {
         let models = 0..self.0.plan.models.len();
         models.map(|m| self.0.collector.due_ms(m)).collect()
@@ -78,12 +77,12 @@ impl<'a> ShardView<'a> {
             of: &s.key,
             last: s.last,
             pending: s.pending,
-            // Of events that were all refused or repeated nothing is shown.
+            // A stream whose events were all refused or repeated is not shown.
             begins: s.last.seen && s.last.newest_ms > i64::MIN,
         })
     }
 
-    /// The same of versions with vector views.
+    /// What versions with vector views have seen and what they wait for.
     pub fn vector_activity(self) -> impl Iterator<Item = Activity<VersionName<'a>>> + use<'a> {
         self.0.vectors.activity()
     }
@@ -127,7 +126,7 @@ impl<'a> ShardView<'a> {
         self.0.collector.counters()
     }
 
-    /// Versions against each other, by model of the plan.
+    /// Comparisons of versions, by model of the plan.
     pub fn comparisons(self) -> &'a [Comparisons] {
         &self.0.comparisons
     }
@@ -161,7 +160,7 @@ impl<'a> ShardView<'a> {
         self.0.collector.retained()
     }
 
-    /// Retained predictions that are not in memory, and bytes that those take which are.
+    /// Number of retained predictions that have spilled, and bytes of the others.
     pub fn spilled(self) -> (usize, usize) {
         let joins = self.0.collector.joins();
         (joins.spilled(), joins.memory())
@@ -172,13 +171,13 @@ impl<'a> ShardView<'a> {
         self.0.collector.joins()
     }
 
-    /// Why the store of predictions that memory has no room for failed, if it did. From then on the
-    /// shard lacks predictions: nothing of it may be stored or shown.
+    /// Why the store of spilled predictions failed, if it did. From then on the shard lacks
+    /// predictions: nothing of it may be stored or shown.
     pub fn fault(self) -> Option<&'a SpillError> {
         self.0.collector.joins().fault()
     }
 
-    /// Whether there is anything that it writes journals of.
+    /// Whether it writes any journals.
     pub fn has_journals(self) -> bool {
         !self.0.collector.join_states().is_empty()
     }
@@ -195,7 +194,7 @@ impl<'a> ShardView<'a> {
 }
 
 impl Shard {
-    /// What can be read off it.
+    /// A view of the shard.
     pub fn view(&self) -> ShardView<'_> {
         ShardView(self)
     }
