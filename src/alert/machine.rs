@@ -19,13 +19,13 @@
 //!
 //! * A firing alert that nothing can be said about any more becomes inactive, not resolved: nobody
 //!   showed that the model is well again.
-//! * A resolved alert that turns bad is pending again, and fires at once where the hold time is 0.
+//! * A resolved alert that turns bad is pending again, and fires at once if the hold time is 0.
 //! * Severity rises at once and falls only after the same hold as the alert itself.
 //! * **Flaps.** If an alert fires again within `flap_within_ms` of its end, the time that it is
 //!   kept is doubled, up to 2^[`FLAPS_MAX`] times, until it has stayed away for longer. So an alert
 //!   that comes and goes every minute becomes one long alert and not sixty messages. The same holds
-//!   of one that is a page again within `flap_within_ms` of the last condition worth a page. The
-//!   start of firing and a rise to a page are never delayed.
+//!   for an alert that is a page again within `flap_within_ms` of the last condition worth a page.
+//!   The start of firing and a rise to a page are never delayed.
 //! * Time is whatever clock the caller passes as `now_ms`; if it goes back, held times count as 0.
 //!
 //! The states and hold times are those of Prometheus (`rules/alerting.go`).
@@ -70,13 +70,13 @@ impl AlertState {
         self.into()
     }
 
-    /// The severity of an alert in this state; `None` of one that asks nothing of people, as its
-    /// severity was reset when it ended.
+    /// The severity of an alert in this state; `None` if it asks nothing of people: its severity
+    /// was reset when it ended.
     pub fn severity(self, severity: Severity) -> Option<Severity> {
         matches!(self, AlertState::Pending | AlertState::Firing).then_some(severity)
     }
 
-    /// Rank for lists: what fires comes first.
+    /// Rank for lists: firing alerts come first.
     pub fn urgency(self) -> u8 {
         match self {
             AlertState::Firing => 0,
@@ -122,7 +122,7 @@ impl fmt::Display for Severity {
 /// Most doublings of the hold of an alert that flaps: with a hold of 5 minutes it stays for 80.
 pub const FLAPS_MAX: u32 = 4;
 
-/// What a judgement says to an alert.
+/// The condition that a judgement gives to an alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Condition {
@@ -150,7 +150,7 @@ pub struct Holds {
 pub struct Alert {
     /// The state.
     pub state: AlertState,
-    /// When the state began; `None` for one that was never left.
+    /// When the state began; `None` if it was never left.
     pub since_ms: Option<i64>,
     /// When the condition was last bad.
     pub bad_ms: Option<i64>,
@@ -251,7 +251,7 @@ impl Alert {
         match (state, condition) {
             (AlertState::Inactive | AlertState::Resolved, _) => Severity::Warn,
             (_, Condition::Bad(Severity::Page)) => Severity::Page,
-            // No notification was sent for a pending one: it is as bad as it is now.
+            // No notification was sent for a pending alert: it is as bad as its present condition.
             (AlertState::Pending, _) => Severity::Warn,
             (AlertState::Firing, _) if self.state != AlertState::Firing => Severity::Warn,
             (AlertState::Firing, Condition::Bad(Severity::Warn))
@@ -263,14 +263,14 @@ impl Alert {
         }
     }
 
-    /// How long it must not be bad before it ends.
+    /// How long the alert must not be bad before it ends.
     fn keep_ms(&self, holds: &Holds) -> i64 {
         holds
             .keep_firing_ms
             .saturating_mul(1 << self.flaps.min(FLAPS_MAX))
     }
 
-    /// Flaps of one that fires, or is a page, again after this.
+    /// Flaps of an alert that fires, or is a page, again after `last_ms`.
     fn flaps_after(&self, last_ms: Option<i64>, now_ms: i64, holds: &Holds) -> u32 {
         let soon = |last_ms: i64| now_ms.saturating_sub(last_ms).max(0) < holds.flap_within_ms;
         match last_ms.is_some_and(soon) {

@@ -37,8 +37,8 @@ impl Matcher {
         glob(self.pattern.as_bytes(), labels[self.label].as_bytes()) == self.equal
     }
 
-    /// Why no alert can satisfy it: severities are known, and each alert has a model. Not asked of
-    /// matchers that are stored already.
+    /// Why no alert can satisfy it: severities are known, and each alert has a model. Not checked
+    /// for matchers that are stored already.
     pub fn possible(&self) -> Result<(), String> {
         if LABELS[self.label] == "model" && self.equal && self.pattern.is_empty() {
             let why = "no alert has an empty model; write the name of a model, or leave it out";
@@ -66,7 +66,7 @@ impl Matcher {
         ))
     }
 
-    /// Its label and the one value that it is about; `None` where a `*` stands for any text.
+    /// Its label and the one value that it is about; `None` if a `*` stands for any text.
     pub fn exact(&self) -> Option<(&'static str, &str)> {
         let text = Some(self.pattern.as_str()).filter(|p| !p.contains('*'));
         text.map(|text| (LABELS[self.label], text))
@@ -80,17 +80,18 @@ impl Matcher {
         }
     }
 
-    /// Whether it admits an alert whose label has this value; one on another label does.
+    /// Whether it admits an alert whose label has this value; a matcher on another label admits
+    /// all.
     pub fn admits(&self, label: &str, value: &str) -> bool {
         LABELS[self.label] != label || glob(self.pattern.as_bytes(), value.as_bytes()) == self.equal
     }
 
-    /// Whether all of the matchers mean it.
+    /// Whether all of the matchers match these labels.
     pub fn all(matchers: &[Matcher], labels: &Labels) -> bool {
         matchers.iter().all(|m| m.matches(labels))
     }
 
-    /// Whether those of the matchers that are about the severity all mean this one.
+    /// Whether all of the matchers that are about the severity admit this one.
     pub fn all_of_severity(matchers: &[Matcher], severity: &str) -> bool {
         matchers.iter().all(|m| m.admits("severity", severity))
     }
@@ -126,7 +127,7 @@ fn severities() -> [&'static str; 2] {
     Severity::ALL.map(Severity::as_str)
 }
 
-/// What other systems call what wakes someone, and what waits.
+/// Names in other systems for what wakes someone, and for what waits.
 const OTHER_NAMES: [(&str, &str); 8] = [
     ("critical", "page"),
     ("error", "page"),
@@ -187,9 +188,9 @@ impl From<Matcher> for String {
     }
 }
 
-/// Whether the whole text fits the pattern. Linear but for the stars: on a mismatch the last star
-/// takes one byte more, which is enough, since an earlier one could only have taken what this one
-/// may.
+/// Whether the whole text fits the pattern. Linear except for the stars: on a mismatch the last
+/// star takes one byte more. This is enough, because an earlier star could only have taken what the
+/// last one may.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

@@ -13,7 +13,7 @@
 //! notifications name it.
 //!
 //! Always: ids are never used twice. At most [`SILENCES_MAX`] silences and [`ACKS_MAX`]
-//! acknowledgements are kept; more are refused, and nothing is dropped for them. Time is an
+//! acknowledgements are kept; more are refused, and nothing is dropped to make room. Time is an
 //! argument.
 
 use super::matcher::{Labels, Matcher};
@@ -26,7 +26,7 @@ pub const SILENCES_MAX: usize = 1_000;
 pub const ACKS_MAX: usize = 10_000;
 /// Most deployments to keep; the oldest make room.
 pub const DEPLOYMENTS_MAX: usize = 1_000;
-/// Longest silence, 90 days: one that is meant for ever belongs into the configuration.
+/// Longest silence, 90 days: a permanent one belongs in the configuration.
 pub const SILENCE_MS_MAX: i64 = 90 * 86_400_000;
 /// Longest name and note.
 pub const TEXT_BYTES_MAX: usize = 2_000;
@@ -57,7 +57,7 @@ pub struct Ack {
     pub note: String,
     /// When they said so.
     pub at_ms: i64,
-    /// Begin of the firing that is meant.
+    /// Start of the firing that it belongs to.
     pub since_ms: i64,
 }
 
@@ -79,7 +79,7 @@ pub struct Deployment {
 /// Why a silence or acknowledgement is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SilenceError {
-    /// It would mean every alert.
+    /// It would match every alert.
     #[error(
         "a silence without matcher would keep everything back; write `model=*` if that is meant"
     )]
@@ -113,7 +113,7 @@ pub struct Silences {
 }
 
 impl Silences {
-    /// A silence as it would be entered, or why it would not.
+    /// A silence as it would be entered, or why it would be refused.
     pub fn draft(
         &self,
         matchers: Vec<Matcher>,
@@ -150,14 +150,14 @@ impl Silences {
         self.silences.push(silence);
     }
 
-    /// Lifts a silence; says whether there was one.
+    /// Lifts a silence; returns whether there was one.
     pub fn lift(&mut self, id: u64) -> bool {
         let before = self.silences.len();
         self.silences.retain(|s| s.id != id);
         self.silences.len() < before
     }
 
-    /// The silence that keeps back an alert with these labels.
+    /// The silence that suppresses an alert with these labels.
     pub fn silence_of(&self, labels: &Labels, now_ms: i64) -> Option<&Silence> {
         let mut alive = self.silences.iter().filter(|s| s.until_ms > now_ms);
         alive.find(|s| Matcher::all(&s.matchers, labels))
@@ -205,7 +205,7 @@ impl Silences {
         (Some(ack.since_ms) == since_ms).then_some(ack)
     }
 
-    /// The alert has ended: forgets who looked after it.
+    /// Forgets who looked after an alert that has ended.
     pub fn ended(&mut self, fingerprint: &str) {
         self.acks.remove(fingerprint);
     }

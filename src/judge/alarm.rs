@@ -55,13 +55,13 @@ pub fn condition_of(stale: bool, report: &StreamReport, window_alerts: bool) -> 
     }
 }
 
-/// That streams without a detector raise no alert, and what to do.
+/// Says that streams without a detector raise no alert, and what to do.
 pub fn no_alert(why: &str) -> String {
     format!("no detector, since {why}: no alert; set `window_alerts = true` in [model.alert]")
 }
 
-/// The table of the module, from whether the detector alarms, if there is one, and the verdicts of
-/// the windows that count.
+/// The table of the module: the condition that follows from whether the detector alarms, if there
+/// is one, and from the verdicts of the windows that count.
 pub fn of_verdicts(
     detector: Option<bool>,
     verdicts: impl Iterator<Item = Verdict>,
@@ -147,7 +147,7 @@ pub fn sentence(
     }
 }
 
-/// Why the alert of a stream ended that nobody closed: the same in its sentence and in its
+/// Why the alert of a stream ended if nobody closed it: the same in its sentence and in its
 /// notification.
 pub fn end_reason(facts: &Facts) -> String {
     let (detector, window) = (facts.detector.as_deref(), &facts.window);

@@ -1,4 +1,4 @@
-//! Versions of a model against each other, from the pairs of sealed panes.
+//! Comparisons of the versions of a model, from the pairs of sealed panes.
 //!
 //! There is one comparison for each model, view and pair of versions, from their first pair on.
 //! [`crate::stats::sequential::paired`] has the statistic and its guarantee. Only the views
@@ -6,9 +6,9 @@
 //! outcome of `top_label` is whether the version itself was right, so two versions are not scored
 //! on the same outcome there.
 //!
-//! Where partitions move between processes, each partition pairs and learns separately, and a
-//! process reports the sum over its partitions. For the Brier score and in the large this sum
-//! equals, to the bit, that of a process that has read all partitions. For calibration it uses one
+//! If partitions move between processes, each partition pairs and learns separately, and a process
+//! reports the sum over its partitions. For the Brier score and in the large this sum equals, to
+//! the bit, that of a process that has read all partitions. For calibration it uses one
 //! recalibrator per partition. The guarantee holds for a fixed set of partitions. When the set
 //! changes, for reasons that do not depend on outcomes, a new sequence begins.
 //!
@@ -31,7 +31,7 @@ pub const COMPARISONS_MAX: usize = 1000;
 /// How versions are compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompareOptions {
-    /// The version to which all others are compared; else each to each.
+    /// The version to which all others are compared; `None`: each to each.
     pub champion: Option<String>,
     /// How far apart in event time two versions may score one id.
     pub wait_ms: i64,
@@ -55,20 +55,20 @@ pub struct ComparisonId {
     pub model: String,
     /// View.
     pub view: View,
-    /// The version compared to.
+    /// The version that the other one is compared to.
     pub champion: String,
-    /// The version compared.
+    /// The version that is compared.
     pub challenger: String,
 }
 
-/// What can be said of it.
+/// The report of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComparisonReport {
     /// What is compared.
     pub id: ComparisonId,
-    /// Begin of the first pane with a pair, and of the last.
+    /// Start of the first pane with a pair.
     pub since_ms: i64,
-    /// Begin of the last pane with a pair.
+    /// Start of the last pane with a pair.
     pub last_ms: i64,
     /// Confidence of each interval.
     pub confidence: f64,
@@ -106,7 +106,7 @@ impl Comparisons {
         comparison.paired.observe(m.pairs, grid);
     }
 
-    /// Adds those of another stream of pairs, of the same models.
+    /// Adds the comparisons of another stream of pairs, of the same models.
     pub fn merge(&mut self, other: &Comparisons) {
         for (id, theirs) in &other.0 {
             if let Some(ours) = self.0.get_mut(id) {
@@ -120,7 +120,7 @@ impl Comparisons {
         }
     }
 
-    /// Lets the one go whose last pair is oldest, where there is no room for this one.
+    /// Removes the comparison whose last pair is oldest, if there is no room for this one.
     fn make_room(&mut self, id: &ComparisonId) {
         if self.0.len() >= COMPARISONS_MAX && !self.0.contains_key(id) {
             let oldest = self.0.iter().min_by_key(|(id, c)| (c.last_ms, *id));
@@ -130,7 +130,7 @@ impl Comparisons {
         }
     }
 
-    /// What can be said of each at confidence 1 − `alpha`.
+    /// The report of each comparison, at confidence 1 − `alpha`.
     pub fn reports(&self, alpha: f64) -> impl Iterator<Item = ComparisonReport> {
         self.0.iter().filter_map(move |(id, c)| {
             Some(ComparisonReport {
@@ -148,7 +148,7 @@ impl Comparisons {
         self.0.iter().map(ComparisonState::of).collect()
     }
 
-    /// Puts back a state; `false` where it is not sound.
+    /// Restores a state; `false` if it is not sound.
     #[must_use]
     pub fn restore(&mut self, states: Vec<ComparisonState>) -> bool {
         for state in states {

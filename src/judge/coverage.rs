@@ -7,7 +7,7 @@
 use crate::stats::levels::Level;
 use crate::window::{COVERAGE_CELLS, Pane, Total, Unlabelled, Windows};
 
-/// Whether nothing can be said of predictions of which so many have an outcome.
+/// Whether so few predictions have an outcome that nothing can be said about them.
 pub fn is_below(coverage_min: f64, labelled: u64, predictions: u64) -> bool {
     (labelled as f64) < coverage_min * predictions as f64
 }
@@ -15,18 +15,18 @@ pub fn is_below(coverage_min: f64, labelled: u64, predictions: u64) -> bool {
 /// Whether so few predictions have outcomes that a window of them has no verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lacking {
-    /// Of the predictions before a pane.
+    /// Whether this holds for the predictions before a pane.
     pub before: bool,
-    /// Whether these are enough for a verdict.
+    /// Whether these predictions are enough for a verdict.
     pub enough: bool,
-    /// Of these and those of the pane.
+    /// Whether it holds for these and the pane's predictions together.
     pub with_pane: bool,
 }
 
 impl Lacking {
-    /// What the windows hold, and the pane that they take next. The window with the fewest
-    /// predictions counts that has enough for a verdict, since it says most of today; before there
-    /// is one, that with the most.
+    /// From what the windows hold, and the pane that they take next. The window with the fewest
+    /// predictions that are enough for a verdict counts, because it says most about the present; if
+    /// none has enough, the one with the most.
     pub fn of(windows: &Windows, pane: &Pane, min_events: u64, coverage_min: f64) -> Lacking {
         let rank = |(labelled, missing): &(u64, u64)| match labelled + missing {
             n if n >= min_events => (false, n),
@@ -47,7 +47,7 @@ impl Lacking {
 pub struct CoverageCell {
     /// Mature predictions.
     pub predictions: u64,
-    /// Those with an outcome that came.
+    /// Predictions with an outcome that came.
     pub labelled: u64,
 }
 
@@ -56,18 +56,18 @@ pub struct CoverageCell {
 pub struct Coverage {
     /// Mature predictions in the window.
     pub predictions: u64,
-    /// Those with an outcome that came.
+    /// Predictions with an outcome that came.
     pub labelled: u64,
-    /// Those that were left out for want of one.
+    /// Predictions that were left out because they had no outcome.
     pub dropped: u64,
-    /// Those that were counted with an implied one.
+    /// Predictions that were counted with an implied outcome.
     pub implied: u64,
     /// By score, in equal cells of [0, 1].
     pub cells: [CoverageCell; COVERAGE_CELLS],
 }
 
 impl Coverage {
-    /// The coverage of a window with these sums and these unlabelled predictions; `None` where no
+    /// The coverage of a window with these sums and these unlabelled predictions; `None` if no
     /// outcome was missing. A cell of the sums is placed by its mean score, a cell of vectors by
     /// their largest probability.
     pub fn of(total: &Total, unlabelled: &Unlabelled) -> Option<Coverage> {
@@ -89,8 +89,8 @@ impl Coverage {
             cells[at.min(COVERAGE_CELLS - 1)].predictions += count;
         }
         for (k, cell) in cells.iter_mut().enumerate() {
-            // A cell at a border may have its mean beside it; what is implied is then not all
-            // there.
+            // A cell at a border may have its mean in the next one; then not all implied
+            // predictions are counted here.
             cell.labelled = cell.predictions.saturating_sub(implied[k]);
             cell.predictions += dropped[k];
         }

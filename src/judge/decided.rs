@@ -1,8 +1,8 @@
-//! The error that was compared with what is tolerated.
+//! The error that was compared with the tolerance.
 //!
-//! It is the ℓ2-ECE, of a kernel view the kernel calibration error, and of rare events the ratio of
-//! observed to expected outcomes ([`crate::stats::tolerance`]). Whoever shows a verdict shows this
-//! one beside it: another one may seem to contradict it.
+//! It is the ℓ2-ECE; for a kernel view, the kernel calibration error; for rare events, the ratio of
+//! observed to expected outcomes ([`crate::stats::tolerance`]). Every verdict is shown with this
+//! error, because another one may seem to contradict it.
 
 use super::verdict::Numbers;
 use crate::stats::evaluation::{Conclusion, Evaluation};
@@ -31,7 +31,7 @@ impl Quantity {
         }
     }
 
-    /// Its name where there is little room.
+    /// Its short name.
     pub fn short(self) -> &'static str {
         match self {
             Quantity::EceL2 => "ECE",
@@ -46,18 +46,18 @@ impl Quantity {
 pub struct DecidedError {
     /// What it is.
     pub quantity: Quantity,
-    /// Estimate; of the ℓ2-ECE the debiased one, 0 if the estimate of its square is negative.
+    /// Estimate; for the ℓ2-ECE the debiased one, 0 if the estimate of its square is negative.
     pub estimate: f64,
     /// Lower end of the interval.
     pub lower: f64,
-    /// Upper end of it.
+    /// Upper end of the interval.
     pub upper: f64,
-    /// Whether 0 is in it.
+    /// Whether 0 is in the interval.
     pub contains_zero: bool,
     /// Its confidence.
     pub confidence: f64,
-    /// Most that is tolerated; the inverse of a ratio may be at most this, too. `None` where it is
-    /// not known here, as of vectors.
+    /// Most that is tolerated; the inverse of a ratio may be at most this, too. `None` if it is not
+    /// known here, as for vectors.
     pub most: Option<f64>,
 }
 
@@ -83,8 +83,8 @@ impl DecidedError {
         }
     }
 
-    /// The error of single scores. The ratio decided, or is still to decide, unless the ℓ2-ECE has
-    /// shown what it could not, or is all that can show it.
+    /// The error of single scores. It is the ratio if that decided, or is still to decide. It is
+    /// the ℓ2-ECE if that has shown what the ratio could not, or is all that can show it.
     pub fn of_scores(e: &Evaluation) -> DecidedError {
         let (i, t) = (&e.interval, &e.tolerance);
         let ratio = t.ratio.filter(|r| match t.conclusion {
@@ -119,7 +119,7 @@ impl DecidedError {
         self.quantity == Quantity::ObservedExpected
     }
 
-    /// A value of it: two digits of a ratio, else four.
+    /// Formats a value: two digits for a ratio, otherwise four.
     pub fn digits(&self, x: f64) -> String {
         match self.is_ratio() {
             true => format!("{x:.2}"),
@@ -127,14 +127,14 @@ impl DecidedError {
         }
     }
 
-    /// `[0.0010, 0.0300]`; the bracket is `(` where the lower end is 0 and 0 is outside.
+    /// `[0.0010, 0.0300]`; the bracket is `(` if the lower end is 0 and 0 is outside.
     pub fn interval(&self) -> String {
         let closed = self.contains_zero || self.lower > 0.0;
         let (open, upper) = (if closed { '[' } else { '(' }, self.digits(self.upper));
         format!("{open}{}, {upper}]", self.digits(self.lower))
     }
 
-    /// What is tolerated, where that is known: a bound, of a ratio both.
+    /// What is tolerated, if that is known: a bound, or both bounds of a ratio.
     pub fn tolerated(&self) -> Option<String> {
         let most = self.digits(self.most?);
         Some(match self.is_ratio() {
@@ -143,7 +143,7 @@ impl DecidedError {
         })
     }
 
-    /// The interval, of a ratio with what is tolerated: nobody knows its limit by heart.
+    /// The interval; for a ratio also what is tolerated, because nobody knows its limits by heart.
     pub fn brief(&self) -> String {
         match self.tolerated().filter(|_| self.is_ratio()) {
             Some(tolerated) => format!("{}, tolerated {tolerated}", self.interval()),

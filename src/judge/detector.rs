@@ -41,15 +41,15 @@ use crate::window::{Correction, Pane};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What is asked of the detectors of a model.
+/// Options of the detectors of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DetectorOptions {
     /// Name of the account that its streams draw on.
     pub account: String,
     /// The budget of the account.
     pub budget: Budget,
-    /// How many streams may draw on the account at once: a budget of time is divided among them.
-    /// 1 where each stream has all of it.
+    /// How many streams may draw on the account at once: a budget of time is divided among them. 1
+    /// if each stream has all of it.
     pub streams: f64,
     /// The model's weight over the largest of the account, above 0 and at most 1.
     pub weight: f64,
@@ -57,8 +57,7 @@ pub struct DetectorOptions {
     pub alpha: f64,
     /// Error in log-odds that is tolerated.
     pub tolerance: f64,
-    /// How long predictions wait for their outcomes; 0 where these come together. The monitor sets
-    /// it.
+    /// How long predictions wait for their outcomes; 0 if both come together. The monitor sets it.
     pub maturity_ms: i64,
 }
 
@@ -97,10 +96,10 @@ impl DetectorOptions {
 /// Outcomes that came after the detector had taken their pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Missed {
-    /// Of predictions that had none, or that came with them.
+    /// Outcomes of predictions that had none, or that came with them.
     #[serde(deserialize_with = "checked")]
     pub added: u64,
-    /// In place of one that the detector had taken.
+    /// Outcomes in place of one that the detector had taken.
     #[serde(deserialize_with = "checked")]
     pub revised: u64,
 }
@@ -114,10 +113,10 @@ pub enum HoldReason {
     FewOutcomes,
 }
 
-/// A detector bets on no pane.
+/// A hold: the detector bets on no pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {
-    /// Event time at which it began.
+    /// Event time at which the hold began.
     #[serde(deserialize_with = "checked")]
     pub since_ms: i64,
     /// Why.
@@ -138,7 +137,7 @@ pub struct Detector {
     pub(super) missed: Missed,
     pub(super) timeliness: Timeliness,
     pub(super) hold: Option<Hold>,
-    /// What the pane that comes next lacks.
+    /// What the next pane lacks.
     pub(super) lacking: Lacking,
     /// Since when an alarm that is due waits for late outcomes.
     pub(super) waits_ms: Option<i64>,
@@ -207,7 +206,7 @@ impl Detector {
         let may = reason.is_some() || self.timeliness.may_explain_alarm(tolerance);
         let before = may.then(|| self.watch.clone());
         let outcome = self.watch.observe(&self.odds, &self.rules, pane, span_ms);
-        // What waits stays so where one pane among those that call for the alarm does not.
+        // An alarm keeps waiting although a pane does not call for it.
         let over = |since_ms: i64| span_ms.1 - since_ms >= self.options.maturity_ms;
         self.waits_ms = (self.waits_ms).filter(|ms| outcome != Outcome::Alarm && !over(*ms));
         let Some(before) = before.filter(|_| outcome == Outcome::Alarm) else {
@@ -236,7 +235,7 @@ impl Detector {
         let reason = match too_short {
             true => Some(HoldReason::MaturityTooShort),
             false => {
-                // It begins with enough predictions, or where an alarm is due.
+                // A hold begins with enough predictions, or if an alarm is due.
                 let known = self.lacking.enough || why == Some(HoldReason::FewOutcomes);
                 (self.lacking.before && known).then_some(HoldReason::FewOutcomes)
             }
@@ -260,7 +259,7 @@ impl Detector {
         (self.waits_ms, self.called_ms) = (None, None);
     }
 
-    /// Counts what a correction brings too late.
+    /// Counts the outcomes that a correction brings too late.
     pub fn miss(&mut self, c: &Correction) {
         self.missed.revised += c.minus.n();
         self.missed.added += c.plus.n().saturating_sub(c.minus.n());
@@ -271,12 +270,12 @@ impl Detector {
         self.missed.added += n;
     }
 
-    /// Says whether its fleet calls it, at a moment.
+    /// Sets whether its fleet calls it at `at_ms`.
     pub fn call(&mut self, called: bool, at_ms: i64) {
         self.called_ms = called.then(|| self.called_ms.unwrap_or(at_ms));
     }
 
-    /// What it is asked for.
+    /// Its options.
     pub fn options(&self) -> &DetectorOptions {
         &self.options
     }
@@ -331,7 +330,7 @@ impl Detector {
         self.called_ms
     }
 
-    /// Heap bytes held, the shared bets left out.
+    /// Heap bytes held, without the shared bets.
     pub fn bytes(&self) -> usize {
         size_of::<Detector>() + self.options.account.len() + self.watch.bytes()
     }
@@ -368,7 +367,7 @@ mod tests {
         assert_eq!(show(0, false, true), (Outcome::Quiet, since(60_000)));
         assert_eq!(show(1, true, true), (Outcome::Quiet, since(60_000)));
         assert_eq!(show(2, false, false), (Outcome::Alarm, None));
-        // An alarm ends where outcomes begin to be missing.
+        // An alarm ends when outcomes begin to be missing.
         assert_eq!(show(3, true, true), (Outcome::Quiet, since(180_000)));
         assert_eq!(detector.alarm(), None);
     }

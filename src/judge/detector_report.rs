@@ -23,14 +23,14 @@ pub struct DetectorReport {
     pub log_threshold: f64,
     /// Evidence since the last restart; none while it holds.
     pub evidence: Option<Evidence>,
-    /// Events since the detector last started over, so without an alarm.
+    /// Events since the detector last started over, and so without an alarm.
     pub quiet_events: u64,
     /// Whether bets placed since the last alarm are worth more than was staked on them.
     pub winning: bool,
     /// Since when it is on hold, and why.
     pub hold: Option<Hold>,
-    /// How many groups of equal size the clusters so far say as much as, while it bets on nothing
-    /// because they are too few.
+    /// How many groups of equal size say as much as the clusters so far, while the detector bets on
+    /// nothing because these are too few.
     pub few_groups: Option<f64>,
     /// An alarm that is due and waits for late outcomes.
     pub waiting: Option<WaitingAlarm>,
@@ -43,12 +43,12 @@ pub struct DetectorReport {
     /// Upper bound on the expected number of false alarms over all panes so far, if the stream is
     /// calibrated.
     pub expected_false_alarms: f64,
-    /// Outcomes that it did not see, since they came after their pane.
+    /// Outcomes that it did not see, because they came after their pane.
     pub missed: Missed,
     /// Confidence of the sequences.
     pub confidence: f64,
     /// Confidence sequences. During an alarm they cover the time since its first one; otherwise the
-    /// time since the detector last started over: at its begin, and after an alarm, a hold and a
+    /// time since the detector last started over: at its start, and after an alarm, a hold and a
     /// deployment.
     pub bounds: Bounds,
     /// End of the newest pane taken.
@@ -65,7 +65,7 @@ pub struct WaitingAlarm {
 }
 
 impl Detector {
-    /// What it says; `None` before its first pane.
+    /// Its report; `None` before its first pane.
     pub fn report(&self) -> Option<DetectorReport> {
         let (watch, rules) = (&self.watch, &self.rules);
         let alarm = watch.alarm.clone();
@@ -114,7 +114,7 @@ impl DetectorReport {
 }
 
 impl HoldReason {
-    /// In words.
+    /// The reason in words.
     pub fn words(self) -> &'static str {
         match self {
             HoldReason::MaturityTooShort => {
@@ -196,7 +196,7 @@ pub fn kind(evidence: &Evidence) -> String {
     words
 }
 
-/// What a bet says outcomes are like, in words.
+/// What outcomes are like according to a bet, in words.
 pub fn bet_words(bet: Bet) -> String {
     match bet {
         Bet::Intercept(b) => format!("odds {:.2} times those of all scores", b.exp()),

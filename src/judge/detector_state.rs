@@ -25,7 +25,7 @@ pub struct Corrupt;
 pub struct DetectorState {
     /// Account on which it draws.
     pub account: String,
-    /// Budget of the account, as it is said.
+    /// Budget of the account, as text.
     pub budget: String,
     /// All terms under which it was made.
     pub terms: String,
@@ -133,8 +133,8 @@ impl DetectorState {
 }
 
 impl Detector {
-    /// Puts back a state; refuses one that is no state. It is an error to call this with one of
-    /// other terms.
+    /// Restores a state; refuses one that contradicts itself. It is an error to call this with a
+    /// state of other terms.
     pub fn restore(&mut self, state: &DetectorState) -> Result<(), Corrupt> {
         self.watch = state.watch().ok_or(Corrupt)?;
         self.log_worth = self.watch.log_worth();

@@ -5,8 +5,9 @@
 //! alike; only the evaluation differs ([`Numbers::of`]), and only streams of scores may have a
 //! detector. The judge uses event time. It uses the clock in one method, [`Judge::tick`], which
 //! withdraws values if no event or no judgement has come for too long. A stream whose windows were
-//! all withdrawn stays so until an event comes, and then until it has a pane or a prediction that
-//! waits, however far other streams move event time and whatever matures of it.
+//! all withdrawn stays so until an event comes, and then until it has a pane or a waiting
+//! prediction. Event time moved by other streams, and its own maturing predictions, do not change
+//! this.
 //!
 //! Always: a window's report is a function of the panes that were sealed, so any order, split or
 //! restart that seals the same panes gives the same report, to the last bit of each p-value; the
@@ -61,16 +62,16 @@ pub use state::{JudgeState, WindowVerdict};
 pub struct Judge {
     windows: Windows,
     alerts: Vec<Alert>,
-    /// Of each window, at the last tick.
+    /// The end of each window at the last tick.
     last_ends: Vec<LastEnd>,
     /// What windows said before they became stalled; empty until any did.
     withheld: Vec<Option<Withheld>>,
-    /// Whether no event has come since a tick found the stream stale. Panes of earlier events, as
-    /// of predictions that mature now, do not bring it back.
+    /// Whether no event has come since a tick found the stream stale. Panes of earlier events, such
+    /// as predictions that mature now, do not end this.
     stale: bool,
     /// Late outcomes since the last pane was sealed.
     unseen_late: u64,
-    /// Shared with those that it was handed to: a change copies it, once.
+    /// Shared with its readers: a change copies it, once.
     report: Arc<StreamReport>,
     /// The cells of the model's scores, for the record of an alert.
     grid: Grid,
@@ -78,15 +79,15 @@ pub struct Judge {
     scales: Option<Scales>,
     /// Watches a stream of scores.
     detector: Option<Box<Detector>>,
-    /// Whether the report says what the detector would say now.
+    /// Whether the report has the present state of the detector.
     detector_reported: bool,
     evaluations: u64,
     stopwatch: Option<Stopwatch>,
-    /// Judgements since they were last taken, where there is a stopwatch.
+    /// Judgements since they were last taken, if there is a stopwatch.
     judgements: Vec<WindowJudgement>,
 }
 
-/// The detector before a pane: a copy of 24 kB, which most panes drop again unused.
+/// The detector before a pane: a copy of 24 kB, which is dropped unused at most panes.
 struct Before<'p> {
     detector: Box<Detector>,
     pane: &'p Packed,
@@ -99,11 +100,11 @@ enum Ground<'p> {
     Judged(Option<Before<'p>>),
     /// Reports as they stand: panes may have changed since the judgements.
     Standing,
-    /// The same, because someone closed the alert; who, and why.
+    /// Reports as they stand, because someone closed the alert; who, and why.
     Closed(&'p str),
 }
 
-/// What came of the evaluation of a window.
+/// The result of evaluating a window.
 struct Judged {
     verdict: Verdict,
     /// `None` while undecided.
@@ -167,13 +168,13 @@ impl Judge {
         &self.report
     }
 
-    /// The report, for a change: those that hold it keep what they have.
+    /// The report, to change it: those that hold it keep what they have.
     fn edit(&mut self) -> &mut StreamReport {
         Arc::make_mut(&mut self.report)
     }
 
-    /// Puts into the report what the detector says now; done before reports are read, not at each
-    /// pane.
+    /// Puts into the report the present state of the detector; done before reports are read, not at
+    /// each pane.
     pub fn report_detector(&mut self) {
         self.measure_dispersion();
         if let (false, Some(detector)) = (self.detector_reported, &self.detector) {
@@ -191,25 +192,25 @@ impl Judge {
         }
     }
 
-    /// An event came since the last tick, whatever its time.
+    /// Notes that an event came since the last tick, whatever its time.
     pub fn note_event(&mut self) {
         self.stale = false;
     }
 
-    /// Sets when the oldest predictions that wait for outcomes are mature; from the next tick on a
-    /// window that was never judged is immature until then.
+    /// Sets when the oldest waiting predictions are mature; from the next tick on a window that was
+    /// never judged is immature until then.
     pub fn set_due_ms(&mut self, due_ms: Option<i64>) {
         if self.report.due_ms != due_ms {
             self.edit().due_ms = due_ms;
         }
     }
 
-    /// Changes how many cells of vectors panes that begin from now on have.
+    /// Changes the cap on cells of vectors, for panes that begin from now on.
     pub fn set_cells_max(&mut self, cells_max: usize) {
         self.windows.set_cells_max(cells_max);
     }
 
-    /// Lets the sums that windows keep from slide to slide take so many bytes from now on.
+    /// Sets how many bytes the sums that windows keep from slide to slide may take.
     pub fn set_running_bytes_max(&mut self, bytes: usize) {
         self.windows.set_running_bytes_max(bytes);
     }
@@ -244,7 +245,7 @@ impl Judge {
         self.windows.drop_unpacked();
     }
 
-    /// Shows the pane to the detector; answers what it was before.
+    /// Shows the pane to the detector; returns what it was before.
     fn step_detector<'p>(
         &mut self,
         pane: Option<&'p Pane>,
@@ -259,7 +260,7 @@ impl Judge {
             return None;
         }
         let scores = pane.sums.scores()?;
-        // The windows that take the pane report one that does not unpack.
+        // A pane that does not unpack is reported by the windows that take it.
         let sums = scores.unpack(self.grid).ok()?;
         let before = Before {
             detector: detector.clone(),
@@ -270,7 +271,7 @@ impl Judge {
         let was = before.detector.hold();
         let told = outcome != Outcome::Quiet || detector.hold() != was;
         self.detector_reported = false;
-        // The report is made when it is read, but at once where an alert depends on it.
+        // The report is made when it is read, but at once if an alert depends on it.
         if told || self.report.detector.is_none() {
             self.report_detector();
         }
@@ -299,8 +300,8 @@ impl Judge {
         !slid && self.windows.young(index) && self.windows.gathered(index) != report.n
     }
 
-    /// The input ended at `end_ms`: judges windows as they stand, but those judged there already.
-    /// Those lack the late outcomes in `unseen_late`.
+    /// Judges windows as they stand when the input has ended at `end_ms`, except those judged there
+    /// already, which lack the late outcomes in `unseen_late`.
     pub fn finish(&mut self, end_ms: i64, options: &JudgeOptions, changes: &mut Vec<Change>) {
         self.measure_dispersion();
         let sealed = self.windows.finish(end_ms);
@@ -356,7 +357,7 @@ impl Judge {
             options,
             changes,
         );
-        // One point says of an empty window all that others would.
+        // For an empty window, one point says all that others would.
         if nanos.is_some() && !(settled && self.is_settled(index, stale)) {
             let report = &self.report.windows[index];
             self.judgements.push(WindowJudgement {
@@ -368,8 +369,8 @@ impl Judge {
         }
     }
 
-    /// Evaluates a window as it stands, of a stream that is `stale` and whose outcomes vary so
-    /// much. Its total is taken once, and only where it is needed.
+    /// Evaluates a window as it stands; `stale` and `dispersion` are those of its stream. Its total
+    /// is taken once, and only if it is needed.
     fn evaluate(
         &mut self,
         index: usize,
@@ -403,7 +404,7 @@ impl Judge {
         wanted.overdispersion = dispersion;
         let window = &self.report.windows[index].window;
         wanted.tcal.seed = self.report.id.seed(window, end_ms, wanted.tcal.seed);
-        // Weights say less than their number.
+        // Weighted events say less than their number.
         let enough = |e: &Numbers| {
             e.effective_n()
                 .is_none_or(|n| n >= options.min_events as f64)

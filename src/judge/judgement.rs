@@ -1,7 +1,7 @@
 //! One judgement of one window in short, for histories and timings.
 //!
-//! A judge makes these only where a stopwatch is handed in, that is in a running service. Nothing
-//! that is judged depends on them: they are derived, and nobody has to take them.
+//! A judge makes these only if it has a stopwatch, that is, in a running service. No judgement
+//! depends on them: they are derived, and nobody has to take them.
 
 use super::report::WindowReport;
 use super::stream::StreamId;
@@ -16,9 +16,9 @@ pub struct WindowJudgement {
     pub stream: StreamId,
     /// Name of the window.
     pub window: String,
-    /// What came of it.
+    /// The result.
     pub point: HistoryPoint,
-    /// How long the evaluation took; `None` where the window was not evaluated.
+    /// How long the evaluation took; `None` if the window was not evaluated.
     pub nanos: Option<u64>,
 }
 
@@ -31,17 +31,17 @@ pub struct HistoryPoint {
     pub n: u64,
     /// The verdict.
     pub verdict: Verdict,
-    /// The ℓ2-ECE, of a kernel view the kernel calibration error; `None` where the window was not
+    /// The ℓ2-ECE, or for a kernel view the kernel calibration error; `None` if the window was not
     /// evaluated.
     pub error: Option<HistoryError>,
-    /// Observed divided by expected outcomes of the rarer kind, where it may decide.
+    /// Observed divided by expected outcomes of the rarer kind, if it may decide.
     pub ratio: Option<HistoryError>,
 }
 
 /// An error, or a ratio, with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct HistoryError {
-    /// Estimate; of the ℓ2-ECE the debiased one, 0 where its square is negative.
+    /// Estimate; for the ℓ2-ECE the debiased one, 0 if its square is negative.
     pub estimate: f32,
     /// Lower end of the interval.
     pub lower: f32,

@@ -1,6 +1,6 @@
 //! The ledger of false alarms: who may stake how much, what was staked, and what that promises.
 //!
-//! An *account* and not a stream has a budget: the fleet has one account, and each model with a
+//! An *account*, not a stream, has a budget: the fleet has one account, and each model with a
 //! budget of its own has one. Streams stake capital from their account, and the guarantees of their
 //! detectors add up: at any time the expected false alarms of all streams of an account are at most
 //! the capital that they have staked, over A, however the streams depend on one another. So the
@@ -189,7 +189,7 @@ impl Ledger {
         })
     }
 
-    /// Keeps what a detector that is no more has staked and raised, in the account of that name and
+    /// Keeps what a detector that is gone has staked and raised, in the account of that name and
     /// budget, if there is one.
     pub fn keep(&mut self, gone: &DetectorState) {
         self.add(&gone.account, &gone.budget, gone.staked, gone.alarms);
@@ -204,7 +204,7 @@ impl Ledger {
         }
     }
 
-    /// For a snapshot.
+    /// What the states of detectors do not contain, for a snapshot.
     pub fn state(&self) -> LedgerState {
         let account = |a: &Account| (a.name.clone(), a.budget.to_string(), a.staked, a.alarms);
         LedgerState {
@@ -212,7 +212,7 @@ impl Ledger {
         }
     }
 
-    /// Puts back what a snapshot kept, before its streams come back.
+    /// Restores what a snapshot kept, before its streams are restored.
     pub fn restore(&mut self, state: &LedgerState) {
         for (name, budget, staked, alarms) in &state.accounts {
             self.add(name, budget, *staked, *alarms);

@@ -1,8 +1,8 @@
 //! What matchers of alerts mean to the models of a plan.
 //!
 //! A class has a name in the configuration and a number in the labels of alerts, so a matcher that
-//! names a class is on its number. A matcher on a model or a view that no model of the plan can
-//! have is wrong: people would believe that it means something.
+//! names a class is resolved to its number. A matcher on a model or a view that no model of the
+//! plan can have is wrong: people would believe that it means something.
 
 use super::plan::{ANY_MODEL, ModelPlan, Plan};
 use crate::alert::Matcher;
@@ -12,8 +12,9 @@ use crate::stats::view::View;
 const CLASS: &str = "class:";
 
 impl Plan {
-    /// One matcher of a list, on the number of the class that it names; or why no alert can have
-    /// the value, and, after the last semicolon, what to do. A pattern with a `*` stays as it is.
+    /// Resolves one matcher of a list to the number of the class that it names; or says why no
+    /// alert can have the value and, after the last semicolon, what to do. A pattern with a `*`
+    /// stays as it is.
     pub fn resolve_matcher(&self, matcher: &Matcher, list: &[Matcher]) -> Result<Matcher, String> {
         match matcher.exact() {
             Some(("model", name)) => self.knows(name).map(|()| matcher.clone()),
@@ -25,7 +26,7 @@ impl Plan {
         }
     }
 
-    /// A whole list, as [`Plan::resolve_matcher`] says of each.
+    /// Resolves a whole list. See [`Plan::resolve_matcher`].
     pub fn resolve_matchers(&self, list: &[Matcher]) -> Result<Vec<Matcher>, String> {
         list.iter().map(|m| self.resolve_matcher(m, list)).collect()
     }

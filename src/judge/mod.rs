@@ -9,7 +9,7 @@
 //! | [`matchers`] | what matchers of alerts mean to these models |
 //! | [`judge`](mod@judge), [`verdict`] | windows, their evaluation, and what follows from it |
 //! | [`runtime`] | the threads, the stopwatch and the sign of life that a process lends |
-//! | [`decided`] | the error that was compared with what is tolerated |
+//! | [`decided`] | the error that was compared with the tolerance |
 //! | [`coverage`] | how many outcomes a verdict rests on |
 //! | [`report`] | the reports and changes that leave |
 //! | [`judgement`] | one judgement of a window in short, for histories |
@@ -18,7 +18,7 @@
 //! | [`detector_report`], [`detector_state`] | what a detector says, and what a snapshot keeps of it |
 //! | [`timeliness`] | whether outcomes come too late for the maturity |
 //! | [`family`] | class views adjusted for each other |
-//! | [`comparison`] | versions against each other |
+//! | [`comparison`] | comparisons of versions |
 //! | [`recalibration`] | recalibration maps |
 
 pub mod alarm;

@@ -11,10 +11,9 @@ use crate::stats::kernel::window::KernelOptions;
 pub struct JudgeOptions {
     /// What is computed, with the tolerance; its seed is overridden by the judge.
     pub evaluation: Options,
-    /// Fewer events than this are `too_few`; of weighted ones, fewer effective ones.
+    /// Fewer events than this are `too_few`; for weighted events, fewer effective events.
     pub min_events: u64,
-    /// Share of the predictions that must be counted, in [0, 1]: not dropped for want of an
-    /// outcome.
+    /// Least share of the predictions that must have an outcome (implied ones count), in [0, 1].
     pub coverage_min: f64,
     /// A verdict must be bad this long before its alert fires.
     pub pending_ms: i64,
@@ -28,7 +27,7 @@ pub struct JudgeOptions {
     pub stale_after_ms: i64,
     /// The detector of each stream; `None` for none.
     pub detector: Option<DetectorOptions>,
-    /// How versions are compared; `None` where they are not.
+    /// How versions are compared; `None` if they are not.
     pub compare: Option<CompareOptions>,
     /// What a kernel view keeps.
     pub kernel: KernelOptions,

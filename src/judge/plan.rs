@@ -26,7 +26,7 @@ pub struct ModelPlan {
     pub grid: Grid,
     /// Verdicts and alerts.
     pub judge: JudgeOptions,
-    /// Segments, and what becomes of too many.
+    /// Segments, and what becomes of those beyond the cap.
     pub segmenting: Segmenting,
 }
 
@@ -97,7 +97,7 @@ impl Plan {
                 kernel: model.judge.kernel,
                 ..theirs.judge.clone()
             };
-            // The sums hold scores that were carried by it.
+            // The sums hold scores that were carried by the old sampling.
             model.judge.evaluation.sampling = sampling;
             // The views are the same.
             model.judge.evaluation.family = family;

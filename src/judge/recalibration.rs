@@ -11,9 +11,9 @@
 //! ```
 //!
 //! "Either" is miscalibrated, or evaluated and undecided. A trial that waited for the next
-//! *miscalibrated* window would tell the gain of a window that was chosen because its error is
-//! large, and so too large a gain. What is left of that: where the first window is calibrated there
-//! is no trial.
+//! *miscalibrated* window would show the gain on a window that was chosen because its error is
+//! large, and so too large a gain. Some of this bias remains: if the first window is calibrated,
+//! there is no trial.
 //!
 //! So maps are fitted and judged once per width of the window, not once per slide. The window on
 //! which maps are judged shares no event with the window to which they were fitted. No pane is kept
@@ -42,7 +42,7 @@ use std::sync::Arc;
 /// Maps fitted to one window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fitted {
-    /// Begin of the window.
+    /// Start of the window.
     #[serde(deserialize_with = "checked")]
     pub start_ms: i64,
     /// Its end.
@@ -57,20 +57,20 @@ pub struct Fitted {
 pub struct Judged {
     /// The maps.
     pub fitted: Arc<Fitted>,
-    /// Begin of the window they were judged on.
+    /// Start of the window on which they were judged.
     #[serde(deserialize_with = "checked")]
     pub start_ms: i64,
     /// Its end.
     #[serde(deserialize_with = "checked")]
     pub end_ms: i64,
-    /// What they brought there.
+    /// The judgement of the maps on that window.
     pub judgement: Judgement,
 }
 
 /// The recalibration of one window. See the module.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recalibration {
-    /// The last maps. They wait for their trial, or for others in their place.
+    /// The last maps. They wait for their trial, or to be replaced.
     pub fitted: Arc<Fitted>,
     /// The last trial.
     pub judged: Option<Arc<Judged>>,
@@ -79,7 +79,7 @@ pub struct Recalibration {
 /// A window with its verdict.
 #[derive(Debug, Clone, Copy)]
 pub struct JudgedWindow {
-    /// Begin.
+    /// Start.
     pub start_ms: i64,
     /// End.
     pub end_ms: i64,
@@ -92,7 +92,7 @@ pub struct JudgedWindow {
 }
 
 impl Recalibration {
-    /// The recalibration after a judgement; `total` is called only where maps are fitted or judged.
+    /// The recalibration after a judgement; `total` is called only if maps are fitted or judged.
     pub fn step<E>(
         before: Option<&Arc<Recalibration>>,
         window: JudgedWindow,
@@ -116,7 +116,7 @@ impl Recalibration {
             return Ok(before.cloned());
         }
         let sums = total()?;
-        // The standard errors of a trial know no weights and no clusters.
+        // The standard errors of a trial ignore weights and clusters.
         if !sums.grid().is_plain() {
             return Ok(None);
         }
@@ -154,7 +154,7 @@ impl Recalibration {
         Ok(Some(Arc::new(Recalibration { fitted, judged })))
     }
 
-    /// Whether its maps had their trial.
+    /// Whether its maps have had their trial.
     fn is_judged(&self) -> bool {
         let ends = |f: &Fitted| (f.start_ms, f.end_ms);
         let judged = self.judged.as_ref();
@@ -228,7 +228,7 @@ mod tests {
         let first = step(None, window(0, bad));
         let kept = first.as_ref().unwrap();
         assert_eq!((kept.fitted.end_ms, kept.judged.is_none()), (60, true));
-        // Slides between change nothing, and ask for no total.
+        // Slides in between change nothing, and ask for no total.
         let between =
             Recalibration::step(Some(kept), window(50, bad), &JudgeOptions::plain(), || {
                 Err("asked")

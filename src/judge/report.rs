@@ -25,7 +25,7 @@ pub struct WindowReport {
     pub start_ms: i64,
     /// Event time at which it ends, exclusive.
     pub end_ms: i64,
-    /// Begin of the oldest pane in it: later than `start_ms` while the stream is younger than the
+    /// Start of the oldest pane in it: later than `start_ms` while the stream is younger than the
     /// window, or was silent when it began.
     pub since_ms: i64,
     /// Number of events.
@@ -38,9 +38,9 @@ pub struct WindowReport {
     pub alert: AlertState,
     /// When that state began.
     pub alert_since_ms: Option<i64>,
-    /// All numbers; `None` where the window was not evaluated.
+    /// All numbers; `None` if the window was not evaluated.
     pub numbers: Option<Numbers>,
-    /// What it is among the other classes; of class views only, while decided.
+    /// Its result among all classes; for class views only, while decided.
     pub family: Option<Family>,
     /// Event time of the judgement: the end of the newest pane in it.
     pub evaluated_at_ms: i64,
@@ -68,7 +68,7 @@ impl WindowReport {
         }
     }
 
-    /// The numbers, if the verdict rests on them; none where the window was not evaluated.
+    /// The numbers, if the verdict rests on them; `None` if the window was not evaluated.
     pub fn evaluated(&self) -> Option<&Numbers> {
         self.numbers
             .as_ref()
@@ -90,7 +90,7 @@ impl WindowReport {
         self.evaluated()?.kernel()
     }
 
-    /// Begin of its data.
+    /// Start of its data.
     pub fn begins_ms(&self) -> i64 {
         self.start_ms.max(self.since_ms)
     }
@@ -124,9 +124,9 @@ pub struct StreamReport {
     /// Event time at which the oldest predictions that wait for outcomes are mature.
     pub due_ms: Option<i64>,
     /// How much more its outcomes vary than independent ones, between stretches of two hours at
-    /// most; `None` while that is not known, and of vectors. Evaluations have that of their window.
+    /// most; `None` while that is not known, and for vectors. Evaluations have that of their window.
     pub overdispersion: Option<Overdispersion>,
-    /// What the detector says; `None` where none is asked for, or before its first pane.
+    /// The report of the detector; `None` without a detector, or before its first pane.
     pub detector: Option<Arc<DetectorReport>>,
     /// The alert of the stream.
     pub alert: Alert,
@@ -149,8 +149,8 @@ impl StreamReport {
         }
     }
 
-    /// Whether the verdicts of all windows are withdrawn, because data stopped or the watermark
-    /// stands still.
+    /// Whether the verdicts of all windows are withdrawn, because data stopped or the watermark is
+    /// stalled.
     pub fn is_withdrawn(&self) -> bool {
         let withdrawn = [Undecided::Stale, Undecided::Stalled].map(Verdict::Undecided);
         self.windows.iter().all(|w| withdrawn.contains(&w.verdict))
@@ -172,7 +172,7 @@ pub enum Step {
         /// After.
         to: Verdict,
     },
-    /// The detector raised an alarm, or it is over.
+    /// The detector raised an alarm, or its alarm is over.
     Detector {
         /// Whether it was raised.
         alarm: bool,
@@ -223,7 +223,7 @@ pub struct AlertGround {
     pub options: JudgeOptions,
     /// Cells.
     pub grid: Grid,
-    /// The detector before the pane that it took last, and that pane, where it took one now.
+    /// The detector before the pane that it took last, and that pane, if it took one now.
     pub step: Option<DetectorStep>,
 }
 
@@ -236,7 +236,7 @@ pub struct DetectorStep {
     pub share: f64,
     /// The pane.
     pub pane: Packed,
-    /// Its begin and end.
+    /// Its start and end.
     pub span_ms: (i64, i64),
 }
 
@@ -245,8 +245,8 @@ pub struct DetectorStep {
 pub struct Change {
     /// The stream.
     pub stream: StreamId,
-    /// Name of the window; `detector` for the stream's detector, and for its alert the one that
-    /// speaks for it.
+    /// Name of the window; `detector` for the stream's detector; for the stream's alert, the window
+    /// that speaks for the stream.
     pub window: String,
     /// When: event time for judgements, the clock's for staleness.
     pub at_ms: i64,

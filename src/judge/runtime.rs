@@ -1,12 +1,12 @@
-//! What a process lends to those that judge: a stopwatch, threads, and a sign of life.
+//! What a process lends to judges: a stopwatch, threads, and a sign of life.
 //!
 //! The core reads no clock and starts no thread; the process provides both. Each stream is judged
 //! separately, from its own panes, so threads divide the streams among themselves without a lock,
 //! and the results are put into the order of the streams. Judgements do not depend on the stopwatch
 //! or the threads.
 //!
-//! To judge all streams up to a watermark that has moved far may take minutes. So the process gets
-//! a sign of life after each stream.
+//! Judging all streams up to a watermark that has moved far may take minutes. So the process gets a
+//! sign of life after each stream.
 
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -19,12 +19,12 @@ pub type Stopwatch = fn() -> u64;
 /// Fewest items that are shared: with less to do, waking a thread costs more than it saves.
 const SHARED_MIN: usize = 16;
 
-/// Shows, from any thread, that judging goes on.
+/// Shows, from any thread, that judging continues.
 #[derive(Clone)]
 pub struct Alive(Arc<dyn Fn() + Send + Sync>);
 
 impl Alive {
-    /// Shows it by a call.
+    /// Shows it by calling `show`.
     pub fn new(show: impl Fn() + Send + Sync + 'static) -> Alive {
         Alive(Arc::new(show))
     }
@@ -39,16 +39,16 @@ impl fmt::Debug for Alive {
 /// See the module.
 #[derive(Debug, Clone, Default)]
 pub struct Runtime {
-    /// Times evaluations, if anybody wants to know.
+    /// Times evaluations, if they are to be timed.
     pub stopwatch: Option<Stopwatch>,
     /// Is called after each stream.
     pub alive: Option<Alive>,
-    /// Judge beside each other; the caller's thread does without them.
+    /// Threads that judge in parallel; without them the caller's thread judges.
     pub threads: Option<Arc<ThreadPool>>,
 }
 
 impl Runtime {
-    /// `f` of each item, in the order of the items.
+    /// Applies `f` to each item; the results are in the order of the items.
     pub fn map<T: Send, R: Send>(&self, items: Vec<T>, f: impl Fn(T) -> R + Send + Sync) -> Vec<R> {
         let f = |item: T| {
             let done = f(item);

@@ -149,9 +149,9 @@ fn dependence(e: &Evaluation) -> String {
     said + &repeats(e)
 }
 
-/// That scores repeat as if records had come twice.
+/// Says that scores repeat as if records had come twice.
 fn repeats(e: &Evaluation) -> String {
-    // Where all outcomes are equal, those of repeated scores agree in any case.
+    // If all outcomes are equal, those of repeated scores agree in any case.
     let varied = e.positives > 0 && e.positives < e.n;
     let suspicious = e.repeated.filter(|r| varied && r.is_suspicious());
     suspicious.map_or(String::new(), |r| {
@@ -163,7 +163,7 @@ fn repeats(e: &Evaluation) -> String {
     })
 }
 
-/// That clusters are taken into account, where events have them.
+/// Says that clusters are taken into account, if events have them.
 fn clusters(e: &Evaluation) -> String {
     e.clusters.map_or(String::new(), |c| {
         let of = match c.by_score {
@@ -196,7 +196,7 @@ fn shown_of_vectors(verdict: Verdict, numbers: &Numbers) -> String {
     }
 }
 
-/// That a vector view has few outcomes to learn from.
+/// Says that a vector view has few outcomes to learn from.
 fn few_outcomes(e: &multiclass::Evaluation) -> String {
     let rare = e.information;
     let of_equal_weight = e.weights.map_or("", |_| " of equal weight");
@@ -266,8 +266,8 @@ fn kernel_numbers(e: &WindowEvaluation) -> String {
     )
 }
 
-/// A p-value for people: four digits, a power of ten where it is small, and a bound where it is
-/// below all that matters, because no p-value is 0.
+/// A p-value for people: four digits, a power of ten if it is small, and a bound if it is below all
+/// that matters, because no p-value is 0.
 pub fn p_value(p: f64) -> String {
     match p {
         p if p >= 0.001 => format!("{p:.4}"),
@@ -312,7 +312,7 @@ mod tests {
         assert!(score_numbers(&e).contains(", p = "));
     }
 
-    /// Scores of 0.5 to 1.5 %, which happen so many times as often as they say.
+    /// Scores of 0.5 to 1.5 %, whose outcomes happen a given number of times as often.
     #[test]
     fn of_rare_events_the_ratio_is_said_that_decided() {
         let said = |n: u32, times: f64| {

@@ -22,8 +22,8 @@ pub struct StreamId {
 }
 
 impl StreamId {
-    /// The seed of what is resampled for a window that ends at `end_ms`, from the configured one:
-    /// the same for a rerun, another for each window.
+    /// The resampling seed for a window that ends at `end_ms`, from the configured seed: the same
+    /// for a rerun, another for each window.
     pub fn seed(&self, window: &str, end_ms: i64, base: u64) -> u64 {
         let names = format!("{self}\n{window}");
         let bytes = names.bytes().chain(end_ms.to_le_bytes());

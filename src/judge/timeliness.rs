@@ -31,8 +31,8 @@
 //!
 //! * L ≥ 12.5, a probability of 7·10⁻⁶ at one check. Each pane is a check, and checks share most of
 //!   their data, so few streams reach this by chance;
-//! * or L ≥ 4.5 where an alarm is due. As this is checked only then, it holds back at most one in
-//!   45 true alarms.
+//! * or L ≥ 4.5 if an alarm is due. As this is checked only then, it holds back at most one in 45
+//!   true alarms.
 //!
 //! An alarm of a young stream with much traffic may be due before late outcomes could come. A
 //! prediction without an outcome stays *open* for one more maturity. With o open predictions, s
@@ -58,10 +58,10 @@ use crate::window::LateOutcomes;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// L from which on late outcomes differ.
+/// Least L at which late outcomes differ.
 const DIFFERENT: f64 = 12.5;
 
-/// The same where an alarm is due.
+/// Least L at which late outcomes differ if an alarm is due.
 const DIFFERENT_AT_ALARM: f64 = 4.5;
 
 /// Least change of log-odds that matters.
@@ -121,7 +121,7 @@ pub struct Timeliness {
     came: f64,
     added: f64,
     shift: f64,
-    /// Predictions without an outcome that are open: begin of the stretch, and number.
+    /// Predictions without an outcome that are open: start of the stretch, and number.
     #[serde(deserialize_with = "checked")]
     open: VecDeque<(i64, u64)>,
     /// Predictions that were open before.
@@ -182,7 +182,7 @@ impl Timeliness {
         self.differs(tolerance, DIFFERENT)
     }
 
-    /// Whether it is where an alarm is due.
+    /// Whether the maturity is too short, if an alarm is due.
     pub fn explains_alarm(&self, tolerance: f64) -> bool {
         self.differs(tolerance, DIFFERENT_AT_ALARM)
     }

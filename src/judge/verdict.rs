@@ -27,7 +27,7 @@ pub enum Undecided {
     Immature,
     /// No event came, or nothing was judged, for a while.
     Stale,
-    /// The watermark stands still though events are counted.
+    /// The watermark is stalled though events are counted.
     Stalled,
     /// More events came after their pane was sealed than in time.
     Late,
@@ -79,7 +79,7 @@ impl Verdict {
         }
     }
 
-    /// The condition that it puts to an alert.
+    /// The condition that it gives to an alert.
     pub fn condition(self) -> Condition {
         match self {
             Verdict::Calibrated => Condition::Good,
@@ -98,19 +98,19 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What a window was evaluated to. Cloning shares it.
+/// The numbers of an evaluated window. Cloning shares them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Numbers {
-    /// Of single scores.
+    /// Numbers of single scores.
     Scores(Arc<Evaluation>),
-    /// Of vectors, by cells.
+    /// Numbers of vectors, by cells.
     Cells(Arc<multiclass::Evaluation>),
-    /// Of vectors, by the kernel test.
+    /// Numbers of vectors, by the kernel test.
     Kernel(Arc<WindowEvaluation>),
 }
 
 impl Numbers {
-    /// The numbers of the sums of a window; `None` where there are too few events for any.
+    /// The numbers of the sums of a window; `None` if there are too few events for any.
     pub fn of(total: &Total, options: &Options) -> Option<Numbers> {
         let sums = match total {
             Total::Scores(sums) => {
@@ -127,7 +127,7 @@ impl Numbers {
         }
     }
 
-    /// Those of single scores.
+    /// The numbers, if they are of single scores.
     pub fn scores(&self) -> Option<&Evaluation> {
         match self {
             Numbers::Scores(e) => Some(e),
@@ -135,7 +135,7 @@ impl Numbers {
         }
     }
 
-    /// Those of vectors by cells.
+    /// The numbers, if they are of vectors by cells.
     pub fn cells(&self) -> Option<&multiclass::Evaluation> {
         match self {
             Numbers::Cells(e) => Some(e),
@@ -143,7 +143,7 @@ impl Numbers {
         }
     }
 
-    /// Those of the kernel test.
+    /// The numbers, if they are of the kernel test.
     pub fn kernel(&self) -> Option<&WindowEvaluation> {
         match self {
             Numbers::Kernel(e) => Some(e),
@@ -160,7 +160,7 @@ impl Numbers {
         }
     }
 
-    /// The p-value of the test that decides; `None` where it has none.
+    /// The p-value of the test that decides; `None` if it has none.
     pub fn p_value(&self) -> Option<f64> {
         match self {
             Numbers::Scores(e) => e.deciding_p_value(),
@@ -188,7 +188,8 @@ impl Numbers {
         }
     }
 
-    /// Upper end of the interval; of the kernel test that of the kernel calibration error.
+    /// Upper end of the interval of the ℓ2-ECE; for the kernel test, of the kernel calibration
+    /// error.
     pub fn upper(&self) -> f64 {
         match self {
             Numbers::Scores(e) => e.interval.upper,
@@ -197,7 +198,7 @@ impl Numbers {
         }
     }
 
-    /// Whether 0 is in the interval, as it always is where the lower end of the kernel test is 0.
+    /// Whether 0 is in the interval, as it always is if the lower end of the kernel test is 0.
     pub fn contains_zero(&self) -> bool {
         match self {
             Numbers::Scores(e) => e.interval.contains_zero,
@@ -215,7 +216,7 @@ impl Numbers {
         }
     }
 
-    /// Effective number of events, where events have weights.
+    /// Effective number of events, if events have weights.
     pub fn effective_n(&self) -> Option<f64> {
         match self {
             Numbers::Scores(e) => e.weights.map(|w| w.effective),
@@ -242,7 +243,7 @@ impl Numbers {
         if let Numbers::Scores(e) = self {
             return e.tolerance.conclusion;
         }
-        // The ends of the interval are those of the normal law.
+        // The interval is based on the normal law.
         if self.cells().is_some_and(|e| e.information < FEW) {
             return Conclusion::FewOutcomes;
         }

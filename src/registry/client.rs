@@ -14,11 +14,11 @@ pub const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// How long an absent schema is not fetched again. A producer registers before it sends, but a
 /// replica of the registry may lag.
 pub const ABSENT_FOR: Duration = Duration::from_secs(60);
-/// How long an id that the registry answers with 403, 5xx or what is no schema holds its records,
-/// while the registry answers other requests.
+/// How long an id that the registry answers with 403, 5xx or something that is no schema holds its
+/// records, while the registry answers other requests.
 pub const DOUBTFUL_FOR: Duration = Duration::from_secs(30);
-/// The same of an id whose request alone is not answered in time, or answered with 408 or 429: most
-/// registries that ask for patience are well again by then.
+/// How long an id holds its records if its request alone is not answered in time, or answered with
+/// 408 or 429. Most registries that ask for patience have recovered by then.
 pub const UNANSWERED_FOR: Duration = Duration::from_secs(600);
 /// Most ids that are fetched ahead of their use at once.
 pub const AHEAD_MAX: usize = 256;
@@ -63,7 +63,7 @@ struct State {
     known: HashMap<u32, (Lookup, Instant)>,
     /// Ids to fetch, in this order.
     wanted: VecDeque<u32>,
-    /// Ids to fetch where none of those is due.
+    /// Ids to fetch if none of `wanted` is due.
     ahead: VecDeque<u32>,
     counts: RequestCounts,
     stop: bool,
@@ -91,7 +91,7 @@ impl Registry {
         Registry::on(Arc::new(Threads), options)
     }
 
-    /// The same on this host.
+    /// [`Registry::new`] on this host.
     pub fn on(host: Arc<dyn Host>, options: RegistryOptions) -> io::Result<Registry> {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
@@ -154,11 +154,11 @@ struct Retry {
     others: Option<Instant>,
     /// When to try again.
     at: Instant,
-    /// How long after the last try that is.
+    /// The pause between the last try and `at`.
     pause: Duration,
 }
 
-/// Fetches what a [`Registry`] is asked for, until that is dropped.
+/// Fetches what a [`Registry`] is asked for, until the registry is dropped.
 struct Fetcher {
     shared: Arc<Shared>,
     host: Arc<dyn Host>,
@@ -219,7 +219,7 @@ impl Fetcher {
 
     /// Whether an error concerns only this id; the id then counts as absent, and its records are
     /// rejected. This needs a registry that answers other requests, and an error that repeats or,
-    /// if it is doubtful, lasts. An outage before does not count, because a registry that comes
+    /// if it is doubtful, lasts. An earlier outage does not count, because a registry that comes
     /// back may answer other requests first. Once an error concerns the id alone, it still does at
     /// the next fetch, if that comes soon and nothing else has happened.
     fn settle(&self, error: FetchError, others: Option<Instant>) -> Settled {

@@ -81,7 +81,7 @@ pub enum FetchError {
 }
 
 impl FetchError {
-    /// The same error, of a schema that refers to the one that was asked for.
+    /// The error of a schema whose reference `name` has this error.
     fn of_reference(self, name: &str) -> FetchError {
         let of = |why: String| format!("reference {name}: {why}");
         match self {
@@ -170,8 +170,8 @@ impl Fetch {
         }
     }
 
-    /// Checks also that the registry answers where it looks into its store, without which it still
-    /// lists the kinds of schemas. 4xx, as for a user who may not see this, is an answer.
+    /// Also checks that the registry can answer from its store, without which it still lists the
+    /// kinds of schemas. A 4xx counts as an answer, such as for a user who may not see this.
     pub fn probe_all(&self) -> Fetched<()> {
         self.probe()?;
         self.probe_store()

@@ -7,22 +7,22 @@ use std::time::Duration;
 
 /// Runs the work beside the engine's thread, and reaches the registry.
 pub trait Host: Debug + Send + Sync {
-    /// Runs this to its end.
+    /// Runs the fetches to their end.
     fn run(&self, fetches: Box<dyn Fetches>) -> io::Result<()>;
 
     /// A connection to the registry.
     fn connect(&self, options: &RegistryOptions) -> Result<Box<dyn Connection>, FetchError>;
 }
 
-/// Fetches, one at a time. Whoever runs them decides where, and what time is.
+/// Fetches, one at a time. The host that runs them decides on which thread and by which clock.
 pub trait Fetches: Send {
-    /// Waits until one is due. Returns whether one is; otherwise this is the end.
+    /// Waits until a fetch is due. Returns whether one is; otherwise this is the end.
     fn wait(&self) -> bool;
 
-    /// How long until one is due, unless another one is asked for before; `None` at the end.
+    /// How long until a fetch is due, unless another one is asked for before; `None` at the end.
     fn due_in(&self) -> Option<Duration>;
 
-    /// Does the one that is due, if one is.
+    /// Does the fetch that is due, if one is.
     fn step(&mut self);
 }
 

@@ -25,14 +25,14 @@
 //! records that wait behind others are fetched in advance, so that several bad ids block their
 //! partition at the same time and not one after the other.
 //!
-//! What the thread does is [`Fetches`], which a [`Host`] runs, as it makes the one request over
-//! HTTP. So a test may do both in a time of its own.
+//! The thread's work is [`Fetches`]. A [`Host`] runs it, and makes the requests over HTTP. So a
+//! test may do both on a clock of its own.
 //!
 //! Limits: one request at a time, within the configured timeout; pauses from [`PAUSE_MIN`] to
 //! [`PAUSE_MAX`]; [`AHEAD_MAX`] ids ahead of their use; [`KNOWN_MAX`] schemas with
-//! [`REFERENCES_MAX`] references each; responses of at
-//! most [`BODY_MAX`] bytes. The API is that of Confluent ("Schema Registry API Reference"), which
-//! Karapace, Apicurio and Redpanda implement too.
+//! [`REFERENCES_MAX`] references each; responses of at most [`BODY_MAX`] bytes. The API is that of
+//! Confluent ("Schema Registry API Reference"), which Karapace, Apicurio and Redpanda implement
+//! too.
 
 mod client;
 mod fetch;

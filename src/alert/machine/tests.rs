@@ -214,13 +214,13 @@ proptest! {
         if alert.state == Firing && next.state != Firing && let Some(last) = alert.bad_ms {
             prop_assert!(now.saturating_sub(last) >= keep_firing_ms);
         }
-        // A page is never made of warnings, and never kept from people.
+        // Warnings never make a page, and a page is never kept from people.
         let page = next.severity == Severity::Page;
         prop_assert!(!page || condition == Dire || (alert.severity == Severity::Page && alert.state == Firing));
         prop_assert!(condition != Dire || page);
         prop_assert!(!page || matches!(next.state, Pending | Firing));
         prop_assert!(next.flaps <= FLAPS_MAX);
-        // The same judgement at the same moment says nothing new, but that what has no hold
+        // The same judgement at the same moment changes nothing, except that a state without a hold
         // moves on.
         let again = next.step(condition, now, &holds);
         prop_assert!(again.state == next.state || next.state == Pending && pending_ms == 0

@@ -38,7 +38,7 @@ impl Judge {
         let at_ms = event_ms.unwrap_or(now_ms);
         // In a stall nothing is sealed.
         self.stale |= stale && !stalled;
-        // `all_stale` visits panes; not needed where the tick says it.
+        // `all_stale` visits panes; not needed if the tick says it.
         let still_stale = !stalled && !stale && (self.stale || self.all_stale());
         let mut withdrawn = 0;
         for index in 0..self.alerts.len() {
@@ -218,7 +218,8 @@ impl Judge {
     }
 
     /// Restores the verdict and alert that a window had before it became stalled. The alert of the
-    /// stream follows at the next pane, in every process: its conditions are those of the log.
+    /// stream follows at the next pane, in every process, so that its conditions depend on the log
+    /// alone.
     pub(super) fn give_back(&mut self, index: usize, at_ms: i64, changes: &mut Vec<Change>) {
         if self.report.windows[index].verdict != STALLED {
             return;
@@ -249,7 +250,7 @@ impl Judge {
         }
     }
 
-    /// The stream is let go: an alert that fires ends.
+    /// Ends an alert that fires, because the stream is removed.
     pub fn leave(&mut self, now_ms: i64, options: &JudgeOptions, changes: &mut Vec<Change>) {
         let at_once = JudgeOptions {
             keep_firing_ms: 0,
@@ -264,7 +265,7 @@ impl Judge {
         );
     }
 
-    /// Says whether the fleet calls the stream.
+    /// Sets whether the fleet calls the stream.
     pub fn call(&mut self, called: bool, at_ms: i64) {
         if let Some(detector) = &mut self.detector
             && detector.called_ms().is_some() != called
@@ -276,8 +277,8 @@ impl Judge {
 
     /// Makes the alert depend on new data only, after someone said that the model was fixed or
     /// replaced. The detector starts over. Only windows and panes that begin after the newest event
-    /// count, as outcomes of earlier events may still come. With `close`, which says who closed it
-    /// and why (`closed by ann: fixed`), an alert that fires ends at once, at `at_ms`.
+    /// count, because outcomes of earlier events may still come. With `close`, which says who
+    /// closed it and why (`closed by ann: fixed`), an alert that fires ends at once, at `at_ms`.
     pub fn start_over(
         &mut self,
         at_ms: i64,

@@ -1,9 +1,9 @@
 //! The end of a window at its last judgement, and how long ago by the clock that was.
 //!
-//! Judgements come in event time. It is behind the clock by the lateness and, where outcomes come
-//! late, by the maturity. Ticks continue from the last judgement: they add the time that has passed
-//! on the clock since, and never use the clock's absolute time. So ticks hold an alert for as long
-//! as judgements do.
+//! Judgements come in event time. Event time is behind the clock by the lateness and, if outcomes
+//! come late, by the maturity. Ticks continue from the last judgement: they add the time that has
+//! passed on the clock since, and never use the clock's absolute time. So ticks hold an alert for
+//! as long as judgements do.
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LastEnd {
@@ -11,7 +11,7 @@ pub(super) struct LastEnd {
     /// The tick that saw this end first.
     seen_ms: i64,
     ticked_ms: i64,
-    /// For how long the watermark has stood still since.
+    /// For how long the watermark has been stalled since.
     stalled_ms: i64,
 }
 
@@ -41,7 +41,7 @@ impl LastEnd {
         self.passed_ms().saturating_sub(self.stalled_ms)
     }
 
-    /// Event time, as if it had gone on with the clock; `None` before the first judgement.
+    /// Event time, as if it had continued with the clock; `None` before the first judgement.
     pub(super) fn event_ms(&self) -> Option<i64> {
         (self.end_ms > 0).then(|| self.end_ms.saturating_add(self.passed_ms()))
     }

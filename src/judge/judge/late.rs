@@ -17,7 +17,7 @@ impl Judge {
         self.windows.correct(c)
     }
 
-    /// Takes a late outcome of a vector; answers whether there was room for it.
+    /// Takes a late outcome of a vector; returns whether there was room for it.
     pub fn revise(&mut self, r: &VectorCorrection<'_>) -> bool {
         self.unseen_late += 1;
         self.windows.revise(r)

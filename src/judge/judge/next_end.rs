@@ -7,7 +7,8 @@
 //! an alert that fires was last bad; of these the walk takes the last one before each stop.
 //!
 //! Always: a walk over a gap in one stride and a walk in many small ones end in the same state.
-//! Every stop of the one is a stop of the other, and the others change what their last one changes.
+//! Every stop of the first walk is a stop of the second, and the stops between change only what the
+//! last of them changes.
 
 use super::Judge;
 use super::alerts::STALLED;
@@ -42,7 +43,7 @@ impl Judge {
         let limit_ms = next.unwrap_or(until_ms).min(until_ms);
         let settled = by_time().filter(|i| self.is_settled(*i, stale));
         let last = settled.map(|i| self.windows.last_slide_ms(i, limit_ms));
-        // One that fires knows when its condition was last bad.
+        // An alert that fires stores when its condition was last bad.
         let fires = self.report.alert.state == AlertState::Firing;
         let before_ms = match next {
             Some(next_ms) if next_ms <= until_ms => next_ms.saturating_sub(self.windows.pane_ms()),
@@ -142,7 +143,7 @@ mod tests {
         (panes, at_ms)
     }
 
-    /// Seals the panes between two moments, each base pane or from stop to stop; answers the number
+    /// Seals the panes between two moments, each base pane or from stop to stop; returns the number
     /// of ends.
     fn walk(
         judge: &mut Judge,

@@ -24,7 +24,7 @@ impl Judge {
         }
     }
 
-    /// Restores a snapshot; answers the state of its detector if that was made under other terms,
+    /// Restores a snapshot; returns the state of its detector if that was made under other terms,
     /// or no detector is configured.
     pub fn restore(
         &mut self,
@@ -48,7 +48,7 @@ impl Judge {
     }
 
     /// Verdict and alert of each window. A window that is still stale, though a prediction that
-    /// waits came since, is stored as immature: whoever restores only stale windows takes the
+    /// waits came since, is stored as immature: a restore that finds only stale windows takes the
     /// stream for a stale one.
     pub fn verdicts(&self) -> Vec<WindowVerdict> {
         let returned = !self.stale && self.report.due_ms.is_some();
@@ -77,7 +77,7 @@ impl Judge {
     }
 
     /// Takes over the verdicts and alerts of another judge of the stream, over the panes that are
-    /// held here. The newest event time is [set](Judge::set_last_event_ms) before.
+    /// held here. [Set](Judge::set_last_event_ms) the newest event time first.
     pub fn restore_verdicts(
         &mut self,
         verdicts: &[WindowVerdict],
@@ -115,7 +115,7 @@ impl Judge {
         Ok(())
     }
 
-    /// Restores a detector; answers a state that was made under other terms, or where none is
+    /// Restores a detector; returns its state if that was made under other terms, or no detector is
     /// configured.
     pub fn restore_detector(
         &mut self,

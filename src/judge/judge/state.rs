@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct WindowVerdict {
     /// The alert.
     pub alert: Alert,
-    /// Begin of the window at its last judgement.
+    /// Start of the window at its last judgement.
     #[serde(deserialize_with = "checked")]
     pub start_ms: i64,
     /// End of the window at its last judgement.
@@ -42,7 +42,7 @@ pub struct JudgeState {
     pub verdicts: Vec<WindowVerdict>,
     /// What the stream has measured of the dispersion of its outcomes.
     pub dispersion: Dispersion,
-    /// The detector, where one watches.
+    /// The detector, if one watches.
     pub detector: Option<DetectorState>,
     /// Recalibration maps of each window.
     pub recalibrations: Vec<Option<Arc<Recalibration>>>,

@@ -1,4 +1,4 @@
-//! The last verdicts of the windows while the watermark stands still, until it moves again.
+//! The last verdicts of the windows while the watermark is stalled, until it moves again.
 //!
 //! A stall withdraws every verdict, and its end restores them: none has become older in event time.
 //! Otherwise a window of a day would stay undecided until its next slide, hours after the stall,
