@@ -57,12 +57,18 @@ fn point(p: &HistoryPoint) -> Value {
             "upper": short(e.upper),
         })
     };
+    let counts = p.verdicts();
     json!({
         "end_ms": p.end_ms,
         "end": rfc3339(p.end_ms),
         "n": p.n,
         "verdict": verdict,
         "reason": reason,
+        "verdicts": {
+            "calibrated": counts.calibrated,
+            "undecided": counts.undecided,
+            "miscalibrated": counts.miscalibrated,
+        },
         "error": p.error.map(shown),
         "observed_expected": p.ratio.map(shown),
     })

@@ -8,6 +8,7 @@ use super::stream::StreamId;
 use super::verdict::{Numbers, Verdict};
 use crate::stats::tolerance::Ratio;
 use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
 
 /// A judgement of a window of a stream.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +37,20 @@ pub struct HistoryPoint {
     pub error: Option<HistoryError>,
     /// Observed divided by expected outcomes of the rarer kind, if it may decide.
     pub ratio: Option<HistoryError>,
+    /// Verdicts of older windows that this point stands for besides its own. A file has them apart.
+    #[serde(skip)]
+    pub besides: Verdicts,
+}
+
+/// How many verdicts of each kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdicts {
+    /// Calibrated ones.
+    pub calibrated: u32,
+    /// Undecided ones, for any reason.
+    pub undecided: u32,
+    /// Miscalibrated ones.
+    pub miscalibrated: u32,
 }
 
 /// An error, or a ratio, with its interval.
@@ -60,7 +75,38 @@ impl HistoryPoint {
             ratio: (report.scores())
                 .and_then(|e| e.tolerance.ratio)
                 .map(HistoryError::of_ratio),
+            besides: Verdicts::default(),
         }
+    }
+
+    /// All verdicts that it stands for.
+    pub fn verdicts(&self) -> Verdicts {
+        let mut all = self.besides;
+        let own = match self.verdict {
+            Verdict::Calibrated => &mut all.calibrated,
+            Verdict::Undecided(_) => &mut all.undecided,
+            Verdict::Miscalibrated => &mut all.miscalibrated,
+        };
+        *own = own.saturating_add(1);
+        all
+    }
+}
+
+impl Verdicts {
+    /// Of all kinds.
+    pub fn total(&self) -> u64 {
+        [self.calibrated, self.undecided, self.miscalibrated]
+            .map(u64::from)
+            .iter()
+            .sum()
+    }
+}
+
+impl AddAssign for Verdicts {
+    fn add_assign(&mut self, more: Verdicts) {
+        self.calibrated = self.calibrated.saturating_add(more.calibrated);
+        self.undecided = self.undecided.saturating_add(more.undecided);
+        self.miscalibrated = self.miscalibrated.saturating_add(more.miscalibrated);
     }
 }
 

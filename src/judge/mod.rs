@@ -53,7 +53,7 @@ pub use detector::{Detector, DetectorOptions, Missed};
 pub use detector_report::DetectorReport;
 pub use detector_state::DetectorState;
 pub use judge::{Judge, JudgeState, WindowVerdict};
-pub use judgement::{HistoryError, HistoryPoint, WindowJudgement};
+pub use judgement::{HistoryError, HistoryPoint, Verdicts, WindowJudgement};
 pub use ledger::{AccountReport, Ledger, LedgerState};
 pub use options::JudgeOptions;
 pub use plan::{ANY_MODEL, ModelPlan, Plan};

@@ -35,8 +35,8 @@ pub fn reliability(e: &Evaluation, map: bool, body: &mut String) {
     body.push_str("</figcaption>");
 }
 
-/// Below a history.
-pub fn history(points: usize, decided: Option<&DecidedError>, body: &mut String) {
+/// Below a history; `shares` are those of the verdicts, in words.
+pub fn history(shares: &str, decided: Option<&DecidedError>, body: &mut String) {
     let what = match decided.is_some_and(DecidedError::is_ratio) {
         true => "Observed divided by expected outcomes, which decides here,",
         false => "Estimated error",
@@ -47,8 +47,9 @@ pub fn history(points: usize, decided: Option<&DecidedError>, body: &mut String)
     };
     let _ = write!(
         body,
-        "<figcaption>{what} (line) with its interval (area){limit}, by the end of the window: {points} judgements, \
-         thinned as they age. Ribbon: full and red is miscalibrated, green is calibrated, low and grey is undecided.</figcaption>",
+        "<figcaption>{what} (line) with its interval (area){limit}, by the end of the window; of older \
+         judgements the worst of each step. Ribbon: shares of the verdicts, from its foot miscalibrated (red), undecided \
+         (grey) and calibrated (green); {shares}. Vertical lines: an alert began.</figcaption>",
     );
 }
 

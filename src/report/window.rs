@@ -18,11 +18,12 @@ use crate::stats::multiclass;
 use crate::stats::recalibration::Map;
 
 /// One window: `head` begins its heading, `id` is its anchor, `due_ms` is when the oldest outcomes
-/// of its stream are due, `past` what it said before, and `more` the HTML that follows its numbers.
+/// of its stream are due, `past` what it said before with the times at which alerts of the stream
+/// began, and `more` the HTML that follows its numbers.
 pub fn section(
     (head, id): (&str, &str),
     (window, due_ms): (&WindowReport, Option<i64>),
-    past: &[HistoryPoint],
+    past: (&[HistoryPoint], &[i64]),
     more: &str,
     body: &mut String,
 ) {
@@ -90,13 +91,13 @@ pub fn drawn(e: &Evaluation, map: Option<&Map>, body: &mut String) {
     body.push_str("</div>");
 }
 
-fn over_time(window: &WindowReport, past: &[HistoryPoint], body: &mut String) {
+fn over_time(window: &WindowReport, (past, alerts): (&[HistoryPoint], &[i64]), body: &mut String) {
     let decided = window.evaluated().map(DecidedError::of);
-    let Some(drawn) = history::html(past, decided.as_ref()) else {
+    let Some(drawn) = history::html(past, alerts, decided.as_ref()) else {
         return;
     };
     let _ = write!(body, "<figure><h3>Over time</h3>{drawn}");
-    legend::history(past.len(), decided.as_ref(), body);
+    legend::history(&history::shares(past), decided.as_ref(), body);
     body.push_str("</figure>");
 }
 

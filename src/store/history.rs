@@ -4,7 +4,8 @@
 //! history.log:  "TLHIST2\n"  frame*        frame:  length u32, CRC-32 u32, postcard
 //! ```
 //!
-//! A frame holds what one stream gained. Frames that come later replace or thin those before, by
+//! A frame holds what one stream gained, and behind it the verdicts that each point stands for
+//! besides its own, unless there are none. Frames that come later replace or thin those before, by
 //! the rules of [`History`]. A damaged frame is skipped. What follows the last sound frame is cut
 //! off, and the next frame begins there: a torn one, and all behind a length that cannot be. The
 //! file is not synced, because a lost tail is a gap in a drawing and nothing else.
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::judge::{HistoryPoint, StreamId};
+use crate::judge::{HistoryPoint, StreamId, Verdicts};
 use crate::store::atomic_write;
 use crate::telemetry::history::{History, HistoryAlert};
 
@@ -165,7 +166,11 @@ fn appending(path: &Path) -> io::Result<File> {
 }
 
 fn frame(entry: &HistoryEntry, out: &mut Vec<u8>) -> io::Result<()> {
-    let body = postcard::to_stdvec(entry).map_err(io::Error::other)?;
+    let mut body = postcard::to_stdvec(entry).map_err(io::Error::other)?;
+    let besides: Vec<Verdicts> = entry.points.iter().map(|(_, p)| p.besides).collect();
+    if besides.iter().any(|b| b.total() > 0) {
+        body = postcard::to_extend(&besides, body).map_err(io::Error::other)?;
+    }
     let length = u32::try_from(body.len()).map_err(io::Error::other)?;
     out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(&crc32fast::hash(&body).to_le_bytes());
@@ -215,8 +220,19 @@ fn next(frames: &[u8], at: usize) -> Option<(Option<HistoryEntry>, usize)> {
     let end = at + 8 + length;
     let body = frames.get(at + 8..end)?;
     let whole = crc32fast::hash(body) == sum;
-    let entry = whole.then(|| postcard::from_bytes(body).ok()).flatten();
+    let entry = whole.then(|| decode(body)).flatten();
     (length <= FRAME_BYTES_MAX).then_some((entry, end))
+}
+
+fn decode(body: &[u8]) -> Option<HistoryEntry> {
+    let (mut entry, rest) = postcard::take_from_bytes::<HistoryEntry>(body).ok()?;
+    if !rest.is_empty() {
+        let besides: Vec<Verdicts> = postcard::from_bytes(rest).ok()?;
+        for ((_, point), besides) in entry.points.iter_mut().zip(besides) {
+            point.besides = besides;
+        }
+    }
+    Some(entry)
 }
 
 #[cfg(test)]
@@ -233,6 +249,7 @@ mod tests {
             verdict: Verdict::Calibrated,
             error: None,
             ratio: None,
+            besides: Verdicts::default(),
         };
         HistoryEntry {
             stream: StreamId {
@@ -291,6 +308,34 @@ mod tests {
         assert_eq!(points(path), (0, 8));
         fs::write(path.join(FILE), b"another format").expect("written");
         assert_eq!(points(path), (0, 8));
+    }
+
+    #[test]
+    fn verdicts_of_a_step_survive_a_restart_and_frames_without_them_are_read() {
+        let folder = TempDir::with_prefix("trueline-history-").expect("a folder");
+        let path = folder.path();
+        let besides = Verdicts {
+            calibrated: 19,
+            undecided: 2,
+            miscalibrated: 1,
+        };
+        let mut step = entry("a", 1);
+        step.points[0].1.besides = besides;
+        let history = History::default();
+        let mut file = HistoryFile::open(path, &history).expect("a new file");
+        file.append(&[entry("b", 1), step]).expect("written");
+        let read = History::default();
+        HistoryFile::open(path, &read)
+            .and_then(|mut file| file.rewrite(&read))
+            .expect("read and written");
+        let again = History::default();
+        let file = HistoryFile::open(path, &again).expect("it opens");
+        let besides_of = |model| {
+            let stream = again.stream(&entry(model, 1).stream).expect("it is there");
+            stream.windows[0].1[0].besides
+        };
+        assert_eq!((besides_of("a"), besides_of("b").total()), (besides, 0));
+        assert_eq!(file.unread(), 0);
     }
 
     #[cfg(target_os = "linux")]

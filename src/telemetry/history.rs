@@ -3,11 +3,12 @@
 //! A page that shows only the present cannot show whether a model drifts or was always
 //! miscalibrated. So every judgement of a window is kept as one point, and thinned as it ages: the
 //! newest [`RECENT`] are all kept, then one per [`DAY_STEP_MS`] of a day, then one per
-//! [`MONTH_STEP_MS`] of 30 days. Each step keeps its worst point: a miscalibrated one before
-//! others, else the one with the highest lower end of the interval. So a short fault is still
-//! visible a month later. Times are event times, and age counts from the newest point of the
-//! window, so the same judgements give the same history. A judgement that comes again after a
-//! restart replaces itself.
+//! [`MONTH_STEP_MS`] of 30 days. Each step keeps the numbers of its worst point: a miscalibrated
+//! one before others, else the one with the highest lower end of the interval. So a short fault is
+//! still visible a month later. It counts all its verdicts too, because the worst of many says
+//! little about the rest: a test of a calibrated model rejects now and then. Times are event times,
+//! and age counts from the newest point of the window, so the same judgements give the same
+//! history. A judgement that comes again after a restart replaces itself.
 //!
 //! The history is derived: it is written by the engine's loop and read by requests, and no verdict
 //! depends on it.
@@ -35,7 +36,7 @@ pub const MONTH_STEP_MS: i64 = 3 * 3_600_000;
 pub const AGE_MS_MAX: i64 = 30 * DAY_MS;
 /// Most points of one window, between two thinnings.
 pub const SERIES_POINTS_MAX: usize = RECENT + 145 + 241 + SLACK;
-/// Most points of all windows: 40 MB.
+/// Most points of all windows: 64 MB.
 pub const POINTS_MAX: usize = 1_000_000;
 /// Most alerts of one stream; the oldest go first.
 pub const ALERTS_MAX: usize = 12;
@@ -257,10 +258,10 @@ impl StreamHistory {
 /// stays out.
 fn insert(points: &mut VecDeque<HistoryPoint>, point: HistoryPoint) -> bool {
     match points.binary_search_by_key(&point.end_ms, |p| p.end_ms) {
-        Ok(at) if points[at] == point => false,
         Ok(at) => {
-            points[at] = point;
-            true
+            let besides = points[at].besides;
+            let point = HistoryPoint { besides, ..point };
+            std::mem::replace(&mut points[at], point) != point
         }
         Err(at) if at == points.len() => {
             points.push_back(point);
@@ -270,7 +271,7 @@ fn insert(points: &mut VecDeque<HistoryPoint>, point: HistoryPoint) -> bool {
     }
 }
 
-/// Keeps the newest, and of older ones the worst of each step.
+/// Keeps the newest, and of older ones the worst of each step, with the verdicts of all.
 fn thin(points: &mut VecDeque<HistoryPoint>) {
     let Some(newest) = points.back().map(|p| p.end_ms) else {
         return;
@@ -291,9 +292,12 @@ fn thin(points: &mut VecDeque<HistoryPoint>) {
         let now = Some((width, point.end_ms.div_euclid(width)));
         match kept.last_mut() {
             Some(last) if now == step => {
-                if worse(&point, last) {
-                    *last = point;
-                }
+                let (better, mut kept) = match worse(&point, last) {
+                    true => (*last, point),
+                    false => (point, *last),
+                };
+                kept.besides += better.verdicts();
+                *last = kept;
             }
             _ => kept.push(point),
         }
@@ -312,7 +316,7 @@ fn worse(a: &HistoryPoint, b: &HistoryPoint) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::HistoryError;
+    use crate::judge::{HistoryError, Verdicts};
     use crate::stats::view::View;
 
     fn id(model: &str) -> StreamId {
@@ -335,6 +339,7 @@ mod tests {
                 upper: 0.02,
             }),
             ratio: None,
+            besides: Verdicts::default(),
         }
     }
 
@@ -362,6 +367,11 @@ mod tests {
                 .zip(points.iter().skip(1))
                 .all(|(a, b)| a.end_ms < b.end_ms)
         );
+        // The steps count all verdicts, so the one of the fault stays one of many.
+        let mut all = Verdicts::default();
+        points.iter().for_each(|p| all += p.verdicts());
+        assert_eq!((all.undecided, all.miscalibrated), (0, 1));
+        assert!((29 * 1440..31 * 1440).contains(&all.calibrated), "{all:?}");
         let (first, last) = (points[0].end_ms, points[points.len() - 1].end_ms);
         assert!(last - first > 29 * DAY_MS && last - first <= AGE_MS_MAX + 2 * MONTH_STEP_MS);
     }
@@ -397,6 +407,7 @@ mod tests {
         assert_eq!(history.points(), 3);
         let corrected = point(2000, Verdict::Miscalibrated);
         assert!(history.observe(&id("m"), "5m", corrected));
+        assert!(!history.observe(&id("m"), "5m", corrected));
         assert_eq!(history.points(), 3);
     }
 

@@ -8,7 +8,7 @@ use crate::support::published::{id, now_ms, populated, publish, publish_alerts, 
 use crate::support::server::{Answer, Server};
 use trueline::alert::{Ack, Alert, AlertState, Holds, Matcher, Silence, Silences};
 use trueline::collect::{Disposition, Reason};
-use trueline::judge::{HistoryError, HistoryPoint, Numbers, Verdict};
+use trueline::judge::{HistoryError, HistoryPoint, Numbers, Verdict, Verdicts};
 use trueline::stats::view::View;
 use trueline::telemetry::Published;
 use trueline::telemetry::facts::{AlertFacts, AlertRules, LastRejection, SourceFacts};
@@ -151,6 +151,7 @@ fn a_stream_shows_its_past_in_a_drawing_and_in_the_api() {
                 lower: 1.25,
                 upper: 1.75,
             }),
+            besides: Verdicts::default(),
         };
         published.history.observe(&stream, "5m", point);
     }
@@ -175,6 +176,7 @@ fn a_stream_shows_its_past_in_a_drawing_and_in_the_api() {
         (50, &0.01.into())
     );
     assert_eq!(points[7]["observed_expected"]["upper"], 1.75);
+    assert_eq!(points[7]["verdicts"]["calibrated"], 1);
     assert_eq!(history["alerts"][0]["severity"], "page");
     let since = points[40]["end_ms"].as_i64().expect("a time");
     let late = server.json(&format!("{path}?window=5m&since_ms={since}"));

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 
+use crate::alert::AlertState;
 use crate::cli::report_file;
 use crate::judge::{Change, Step, StreamId};
 use crate::monitor::Engine;
@@ -35,6 +36,8 @@ impl Changes {
         changes.kept.push_back(ChangeLine {
             at_ms: change.at_ms,
             sentence: change.sentence.clone(),
+            began: matches!(change.step, Step::Stream { from, to }
+                if from.state != AlertState::Firing && to.state == AlertState::Firing),
         });
         if changes.kept.len() > CHANGES_MAX {
             changes.kept.pop_front();

@@ -67,9 +67,10 @@ pub fn stream(
     if let Some(waits) = published.facts().unjudged(id) {
         waiting(waits, report, &mut body);
     }
+    let began = began(&history);
     for shown in report.windows.iter().filter(|w| asked(&w.window)) {
         let past = points(&history, &shown.window);
-        section(&path, (shown, report.due_ms), &past, &mut body);
+        section(&path, (shown, report.due_ms), (&past, &began), &mut body);
     }
     comparisons(report, published, &mut body);
     siblings(report, published, &mut body);
@@ -110,6 +111,17 @@ fn waiting(waits: &Unjudged, report: &StreamReport, body: &mut String) {
 fn points(history: &StreamHistory, window: &str) -> Vec<HistoryPoint> {
     let known = history.windows.iter().find(|(name, _)| name == window);
     known.map_or(Vec::new(), |(_, points)| points.iter().copied().collect())
+}
+
+/// When alerts began, and not where their severity changed.
+fn began(history: &StreamHistory) -> Vec<i64> {
+    let mut fires = false;
+    let begins = |a: &&HistoryAlert| {
+        let fired = std::mem::replace(&mut fires, a.state == AlertState::Firing.as_str());
+        fires && !fired
+    };
+    let began = history.alerts.iter().filter(begins);
+    began.map(|a| a.at_ms).collect()
 }
 
 /// The alert, who looks after it, what keeps it open and when it ends.
@@ -346,4 +358,25 @@ fn siblings(report: &StreamReport, published: &Published, body: &mut String) {
         others.len() + 1,
         escape(or_none(&id.model))
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_alert_began_where_it_fires_after_it_did_not() {
+        let alerts = [(1, "firing"), (2, "firing"), (3, "resolved"), (4, "firing")];
+        let alerts = alerts.map(|(at_ms, state)| HistoryAlert {
+            at_ms,
+            state: state.to_owned(),
+            severity: "page".to_owned(),
+            sentence: String::new(),
+        });
+        let history = StreamHistory {
+            alerts: alerts.into(),
+            ..StreamHistory::default()
+        };
+        assert_eq!(began(&history), [1, 4]);
+    }
 }

@@ -9,11 +9,11 @@ use crate::report::moment::clock;
 use crate::report::{recalibration, window as shown};
 
 /// One window; `path` is the encoded id of its stream, `due_ms` when the oldest outcomes of the
-/// stream are due, `past` what the window said before.
+/// stream are due, `past` what the window said before and when alerts began.
 pub(super) fn section(
     path: &str,
     (window, due_ms): (&WindowReport, Option<i64>),
-    past: &[HistoryPoint],
+    past: (&[HistoryPoint], &[i64]),
     body: &mut String,
 ) {
     let head = format!("window {}", escape(&window.window));

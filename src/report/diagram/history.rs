@@ -2,13 +2,14 @@
 //! that decides now, be it the ℓ2-ECE or the ratio of observed to expected outcomes.
 //!
 //! The interval is a band, the estimate a line, and a point by itself a dot. Below lies a ribbon
-//! with the verdict of each stretch, low, middle or high as well as in colour. Where a window was
-//! not evaluated for longer than usual, line and band have a gap.
+//! with the share of each verdict in each stretch, the miscalibrated at its foot. Where a window
+//! was not evaluated for longer than usual, line and band have a gap. Alerts that began are
+//! vertical lines.
 
 use std::fmt::Write;
 
-use crate::judge::{DecidedError, HistoryError, HistoryPoint, Verdict};
-use crate::report::html::number;
+use crate::judge::{DecidedError, HistoryError, HistoryPoint, Verdicts};
+use crate::report::html::{number, thousands};
 use crate::report::moment::clock;
 
 /// The drawing is stretched to the width of the page; labels are text beside it.
@@ -16,15 +17,22 @@ const WIDTH: f64 = 1000.0;
 const TOP: f64 = 2.0;
 const HEIGHT: f64 = 120.0;
 /// The ribbon of verdicts, and its place below the square.
-const RIBBON: f64 = 18.0;
+const RIBBON: f64 = 36.0;
 const GAP: f64 = 8.0;
+/// Stretches of the ribbon: on a phone each has three pixels.
+const STRETCHES: i64 = 100;
 
 /// An estimate at the end of a window.
 type At = (i64, HistoryError);
 
 /// Draws the points of a window, the oldest first, by what its last evaluation compared with what
-/// is tolerated; nothing with fewer than two moments or without an estimate.
-pub fn html(points: &[HistoryPoint], decided: Option<&DecidedError>) -> Option<String> {
+/// is tolerated, and the times at which alerts began; nothing with fewer than two moments or
+/// without an estimate.
+pub fn html(
+    points: &[HistoryPoint],
+    alerts: &[i64],
+    decided: Option<&DecidedError>,
+) -> Option<String> {
     let (first, last) = (points.first()?.end_ms, points.last()?.end_ms);
     let by_ratio = decided.is_some_and(DecidedError::is_ratio);
     let errors = points.iter().filter_map(|p| {
@@ -50,7 +58,7 @@ pub fn html(points: &[HistoryPoint], decided: Option<&DecidedError>) -> Option<S
     };
     let height = TOP + HEIGHT + GAP + RIBBON;
     let mut out = String::from("<div class=plot>");
-    frame(&scale, height, &mut out);
+    frame(&scale, height, &shares(points), &mut out);
     for run in runs(errors) {
         area(run, &scale, &mut out);
     }
@@ -63,6 +71,14 @@ pub fn html(points: &[HistoryPoint], decided: Option<&DecidedError>) -> Option<S
         );
     }
     ribbon(points, &scale, &mut out);
+    for at in alerts.iter().filter(|at| (first..=last).contains(at)) {
+        let _ = write!(
+            out,
+            "<path class=began d=\"M{:.1} 0V{height}\"><title>an alert began at {} UTC</title></path>",
+            scale.x(*at),
+            clock(*at)
+        );
+    }
     let _ = write!(
         out,
         "</svg></div><div class=ends><span>{} UTC</span><span>{} UTC</span></div>",
@@ -99,7 +115,7 @@ fn highest(errors: &[At], limits: &[f64]) -> f32 {
 }
 
 /// Axis of the error.
-fn frame(scale: &Scale, height: f64, out: &mut String) {
+fn frame(scale: &Scale, height: f64, shares: &str, out: &mut String) {
     let mut lines = String::new();
     for share in [0.0, 0.5, 1.0] {
         let error = share * scale.most;
@@ -117,7 +133,7 @@ fn frame(scale: &Scale, height: f64, out: &mut String) {
     let _ = write!(
         out,
         "<svg viewBox=\"0 0 {WIDTH} {height}\" preserveAspectRatio=none role=img \
-         aria-label=\"error and verdict over time\">{lines}"
+         aria-label=\"error and verdicts over time; {shares}\">{lines}"
     );
 }
 
@@ -176,39 +192,86 @@ fn area(run: Vec<At>, scale: &Scale, out: &mut String) {
     let _ = write!(out, "\"><title>last {last}</title></polyline>");
 }
 
-/// The verdict of each stretch.
+/// The share of each verdict in each stretch. Neighbours with the same shares are one.
 fn ribbon(points: &[HistoryPoint], scale: &Scale, out: &mut String) {
-    let top = TOP + HEIGHT + GAP;
-    let mut begin = 0;
-    for i in 1..=points.len() {
-        let same = |p: &HistoryPoint| p.verdict == points[begin].verdict;
-        if points.get(i).is_some_and(same) {
-            continue;
+    let stretch = |p: &HistoryPoint| {
+        let at = STRETCHES * (p.end_ms - scale.first) / (scale.last - scale.first);
+        at.min(STRETCHES - 1)
+    };
+    let mut stretches: Vec<(f64, i64, Verdicts)> = Vec::new();
+    for of_one in points.chunk_by(|a, b| stretch(a) == stretch(b)) {
+        let all = total(of_one);
+        let same = |known: &Verdicts| heights(known) == heights(&all);
+        match stretches.last_mut() {
+            Some((_, _, known)) if same(known) => *known += all,
+            _ => {
+                let from = WIDTH * stretch(&of_one[0]) as f64 / STRETCHES as f64;
+                stretches.push((from, of_one[0].end_ms, all));
+            }
         }
-        let from = scale.x(points[begin].end_ms);
-        let to = points.get(i).map_or(WIDTH, |p| scale.x(p.end_ms));
-        let verdict = points[begin].verdict;
-        let (class, share) = match verdict {
-            Verdict::Miscalibrated => ("v-bad", 1.0),
-            Verdict::Undecided(_) => ("v-wait", 0.35),
-            Verdict::Calibrated => ("v-good", 0.6),
-        };
-        let height = RIBBON * share;
+    }
+    for (i, (from, begin_ms, all)) in stretches.iter().enumerate() {
+        let to = stretches.get(i + 1).map_or(WIDTH, |next| next.0);
         let _ = write!(
             out,
-            "<rect class={class} x={from:.1} y={:.1} width={:.1} height={height:.1}><title>{verdict} from {} UTC</title></rect>",
-            top + RIBBON - height,
-            (to - from).max(1.5),
-            clock(points[begin].end_ms)
+            "<g><title>from {} UTC: {}</title>",
+            clock(*begin_ms),
+            words(all)
         );
-        begin = i;
+        let mut bottom = TOP + HEIGHT + GAP + RIBBON;
+        for (class, height) in heights(all) {
+            bottom -= height;
+            if height > 0.0 {
+                let _ = write!(
+                    out,
+                    "<rect class={class} x={from:.1} y={bottom:.1} width={:.1} height={height:.1} />",
+                    (to - from).max(1.5),
+                );
+            }
+        }
+        out.push_str("</g>");
     }
+}
+
+/// What is stacked in a stretch, from its foot.
+fn heights(all: &Verdicts) -> [(&'static str, f64); 3] {
+    let share = |n: u32| RIBBON * f64::from(n) / all.total().max(1) as f64;
+    [
+        ("v-bad", share(all.miscalibrated)),
+        ("v-wait", share(all.undecided)),
+        ("v-good", share(all.calibrated)),
+    ]
+}
+
+fn total(points: &[HistoryPoint]) -> Verdicts {
+    let mut all = Verdicts::default();
+    points.iter().for_each(|p| all += p.verdicts());
+    all
+}
+
+/// The share of each verdict over all points, in words.
+pub fn shares(points: &[HistoryPoint]) -> String {
+    words(&total(points))
+}
+
+fn words(all: &Verdicts) -> String {
+    let of = |n: u32| {
+        let share = 100.0 * f64::from(n) / all.total().max(1) as f64;
+        format!("{} ({share:.1} %)", thousands(n.into()))
+    };
+    format!(
+        "{} judgements: miscalibrated {}, undecided {}, calibrated {}",
+        thousands(all.total()),
+        of(all.miscalibrated),
+        of(all.undecided),
+        of(all.calibrated)
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::Quantity;
+    use crate::judge::{Quantity, Verdict};
 
     fn point(end_ms: i64, estimate: Option<f32>) -> HistoryPoint {
         HistoryPoint {
@@ -229,6 +292,7 @@ mod tests {
                 lower: 50.0 * estimate,
                 upper: 200.0 * estimate,
             }),
+            besides: Verdicts::default(),
         }
     }
 
@@ -246,8 +310,8 @@ mod tests {
 
     #[test]
     fn nothing_is_drawn_of_less_than_two_moments() {
-        assert_eq!(html(&[], None), None);
-        assert_eq!(html(&[point(5, Some(0.1))], None), None);
+        assert_eq!(html(&[], &[], None), None);
+        assert_eq!(html(&[point(5, Some(0.1))], &[], None), None);
     }
 
     #[test]
@@ -256,7 +320,7 @@ mod tests {
         points.push(point(20_000, None));
         points.extend((200..220).map(|i| point(i * 1000, Some(0.09))));
         let decided_by = decided(Quantity::EceL2, 0.02);
-        let drawn = html(&points, Some(&decided_by)).expect("more than two");
+        let drawn = html(&points, &[], Some(&decided_by)).expect("more than two");
         assert_eq!(drawn.matches("<polyline").count(), 2);
         assert_eq!(drawn.matches("<rect").count(), 3);
         assert!(drawn.contains("v-bad") && drawn.contains("tolerance 0.0200"));
@@ -264,10 +328,34 @@ mod tests {
     }
 
     #[test]
+    fn a_stretch_shows_the_share_of_each_verdict_and_alerts_are_marked() {
+        let mut points: Vec<HistoryPoint> =
+            (0..1000).map(|i| point(i * 1000, Some(0.01))).collect();
+        for p in &mut points {
+            p.besides.calibrated = 18;
+        }
+        // Of each ten points, which are a stretch, one had a rejection among its verdicts.
+        for p in points.iter_mut().step_by(10) {
+            p.verdict = Verdict::Miscalibrated;
+        }
+        let decided_by = decided(Quantity::EceL2, 0.02);
+        let drawn = html(&points, &[500_000, 2_000_000], Some(&decided_by)).expect("a drawing");
+        // All stretches are alike, so they are one: 1 of 190 verdicts is red, not all of it.
+        assert_eq!(drawn.matches("<rect").count(), 2);
+        assert!(
+            drawn.contains(&format!("height={:.1} /", RIBBON / 190.0)),
+            "{drawn}"
+        );
+        let said = "19,000 judgements: miscalibrated 100 (0.5 %), undecided 0 (0.0 %), calibrated 18,900 (99.5 %)";
+        assert_eq!(drawn.matches(said).count(), 2, "{drawn}");
+        assert_eq!(drawn.matches("an alert began").count(), 1);
+    }
+
+    #[test]
     fn a_ratio_that_decides_is_drawn_between_its_limits() {
         let points: Vec<HistoryPoint> = (0..20).map(|i| point(i * 1000, Some(0.009))).collect();
         let by_ratio = decided(Quantity::ObservedExpected, 1.25);
-        let drawn = html(&points, Some(&by_ratio)).expect("more than two");
+        let drawn = html(&points, &[], Some(&by_ratio)).expect("more than two");
         assert!(drawn.contains("tolerance 1.25") && drawn.contains("tolerance 0.8"));
         assert!(drawn.contains("0.9000 (0.4500 to 1.8000)"), "{drawn}");
         // A little above the intervals.
@@ -280,6 +368,7 @@ mod tests {
         });
         let drawn = html(
             &boundless,
+            &[],
             Some(&decided(Quantity::ObservedExpected, 1e300)),
         );
         let drawn = drawn.expect("more than two");
@@ -287,6 +376,6 @@ mod tests {
         let none: Vec<HistoryPoint> = (points.into_iter())
             .map(|p| HistoryPoint { ratio: None, ..p })
             .collect();
-        assert_eq!(html(&none, Some(&by_ratio)), None);
+        assert_eq!(html(&none, &[], Some(&by_ratio)), None);
     }
 }

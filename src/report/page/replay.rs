@@ -23,6 +23,8 @@ pub struct ChangeLine {
     pub at_ms: i64,
     /// In words.
     pub sentence: String,
+    /// An alert began.
+    pub began: bool,
 }
 
 /// A stream at the end of the replay.
@@ -143,13 +145,15 @@ fn detail(i: usize, stream: &StreamPart<'_>, body: &mut String) {
         state.as_str()
     );
     alerts(stream, body);
+    let began = stream.changes.iter().filter(|c| c.began);
+    let began: Vec<i64> = began.map(|c| c.at_ms).collect();
     for (k, window) in report.windows.iter().enumerate() {
         let past = stream.past.iter().find(|(name, _)| name == &window.window);
         let past = past.map_or(&[][..], |(_, points)| &points[..]);
         let head = format!("window {}", escape(&window.window));
         let id = format!("stream-{i}-{k}");
         let shown = (window, report.due_ms);
-        section((&head, &id), shown, past, &further(window), body);
+        section((&head, &id), shown, (past, &began), &further(window), body);
     }
 }
 
