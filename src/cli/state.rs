@@ -1,6 +1,7 @@
 //! `trueline state`: inspects a state directory or the state topic, and exports and imports a state
 //! directory.
 
+mod alerts;
 mod contents;
 
 use std::fs::File;
@@ -59,7 +60,8 @@ enum Act {
         #[arg(long)]
         json: bool,
     },
-    /// Write the newest valid snapshot and its journals as one file of JSON lines
+    /// Write the newest valid snapshot, its journals, silences, acknowledgements and what was
+    /// notified as one file of JSON lines
     Export {
         /// The state directory; a running trueline may use it
         directory: PathBuf,
@@ -84,7 +86,8 @@ enum Act {
         /// The state directory; no trueline may be using it
         directory: PathBuf,
     },
-    /// Create a state directory from an exported file
+    /// Create a state directory from an exported file. Silences, acknowledgements and notifications
+    /// that the directory has stay
     Import {
         /// The exported file
         file: PathBuf,
@@ -132,8 +135,13 @@ fn export(directory: &Path, file: &Path) -> Done {
         return Err((Exit::NoInput, why));
     }
     let failed = |error: transfer::TransferError| (Exit::Unavailable, error.to_string());
+    let alerts = || alerts::export(directory);
     let loaded = if file == Path::new("-") {
-        transfer::export(directory, &mut BufWriter::new(std::io::stdout().lock()))
+        transfer::export(
+            directory,
+            alerts,
+            &mut BufWriter::new(std::io::stdout().lock()),
+        )
     } else {
         let made = File::create_new(file).map_err(|error| {
             let what = format!(
@@ -143,7 +151,7 @@ fn export(directory: &Path, file: &Path) -> Done {
             (Exit::Unavailable, what)
         })?;
         let mut out = BufWriter::new(&made);
-        let loaded = transfer::export(directory, &mut out);
+        let loaded = transfer::export(directory, alerts, &mut out);
         let synced = out.flush().and_then(|()| made.sync_all());
         if loaded.is_err() || synced.is_err() {
             // Half of an export is useless.
@@ -164,7 +172,10 @@ fn import(file: &Path, directory: &Path) -> Done {
     }
     // Locked until the end, so that no trueline starts in the directory meanwhile.
     let _ours = StateDir::open(directory).map_err(|f| (Exit::Unavailable, f.to_string()))?;
-    let loaded = transfer::import(file, directory).map_err(|error| {
+    let loaded = transfer::import(file, directory, |exported| {
+        alerts::import(directory, exported)
+    });
+    let loaded = loaded.map_err(|error| {
         let exit = match error {
             transfer::TransferError::Line(..) => Exit::Data,
             _ => Exit::Unavailable,

@@ -11,11 +11,13 @@
 //! {"compared":{…}}                one per model whose versions are compared
 //! {"version":{…}}                 one per version with vector views
 //! {"journal":{"join":0,"partition":4,"segment":7,"offset":0,"bytes":"…"}}      at most 1 MiB each
+//! {"alerts":{…}}                  silences, acknowledgements and what was notified
 //! {"end":{"lines":42,"crc":"9f86d081"}}
 //! ```
 //!
 //! Packed sums and journals are hexadecimal. The imported snapshot equals the exported one to the
-//! bit: the same file under another number, with journals that end at their marks.
+//! bit: the same file under another number, with journals that end at their marks. What the alerts
+//! are is the caller's to know.
 
 use super::file::{Loaded, load_with_journals, save};
 use super::format::{StoreError, VERSION, at};
@@ -28,12 +30,13 @@ use crate::monitor::snapshot::{
 };
 use crate::window::hex::Bytes;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::fs;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 
-/// Version of the layout of the exported file.
-const LAYOUT: u32 = 1;
+/// Version of the layout of the exported file. Version 1 had no alerts.
+const LAYOUT: u32 = 2;
 
 /// Bytes of a journal in one line.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -73,6 +76,7 @@ enum Line {
     Compared(Box<ComparedState>),
     Version(Box<VersionState>),
     Journal(JournalLine),
+    Alerts(Box<RawValue>),
     End(End),
 }
 
@@ -114,9 +118,16 @@ impl LineWriter<'_> {
     }
 }
 
-/// Writes the newest whole snapshot of `dir` with its journals; returns what was written.
-pub fn export(dir: &Path, to: &mut dyn Write) -> Result<Loaded, TransferError> {
+/// Writes the newest whole snapshot of `dir` with its journals, and what `alerts` reads; returns
+/// what was written. Alerts are read after the snapshot: of changes that the snapshot has and the
+/// alerts have not, people would be notified again.
+pub fn export(
+    dir: &Path,
+    alerts: impl FnOnce() -> io::Result<Option<Box<RawValue>>>,
+    to: &mut dyn Write,
+) -> Result<Loaded, TransferError> {
     let loaded = load_with_journals(dir)?.ok_or_else(|| TransferError::Empty(dir.to_owned()))?;
+    let alerts = alerts()?;
     let mut writer = LineWriter {
         to,
         lines: 0,
@@ -158,6 +169,9 @@ pub fn export(dir: &Path, to: &mut dyn Write) -> Result<Loaded, TransferError> {
             }
         }
     }
+    if let Some(alerts) = alerts {
+        writer.write(&Line::Alerts(alerts))?;
+    }
     let end = End {
         lines: writer.lines,
         crc: format!("{:08x}", writer.crc.clone().finalize()),
@@ -167,14 +181,19 @@ pub fn export(dir: &Path, to: &mut dyn Write) -> Result<Loaded, TransferError> {
     Ok(loaded)
 }
 
-/// Creates the state in `dir`, which must hold none, from a file that [`export`] wrote. The file is
-/// read twice, so that nothing is written before the file is known to be whole.
-pub fn import(file: &Path, dir: &Path) -> Result<Loaded, TransferError> {
+/// Creates the state in `dir`, which must hold none, from a file that [`export`] wrote, and hands
+/// its alerts to `alerts`, which says what is wrong with them. The file is read twice, so that
+/// nothing is written before the file is known to be whole.
+pub fn import(
+    file: &Path,
+    dir: &Path,
+    mut alerts: impl FnMut(&RawValue) -> Result<(), String>,
+) -> Result<Loaded, TransferError> {
     if load_with_journals(dir)?.is_some() || dir.join(journal::FOLDER).exists() {
         return Err(TransferError::Occupied(dir.to_owned()));
     }
     verify(file)?;
-    let loaded = import_lines(file, dir).and_then(|snapshot| {
+    let loaded = import_lines(file, dir, &mut alerts).and_then(|snapshot| {
         save(dir, &snapshot)?;
         load_with_journals(dir)?.ok_or_else(|| TransferError::Empty(dir.to_owned()))
     });
@@ -224,8 +243,8 @@ fn verify(file: &Path) -> Result<(), TransferError> {
 fn check_head(line: &Line) -> Result<(), TransferError> {
     let wrong = |what: String| Err(TransferError::Line(1, what));
     match line {
-        Line::Head(h) if h.trueline_state != LAYOUT => wrong(format!(
-            "layout {}, this program reads {LAYOUT}",
+        Line::Head(h) if !(1..=LAYOUT).contains(&h.trueline_state) => wrong(format!(
+            "layout {}, this program reads up to {LAYOUT}",
             h.trueline_state
         )),
         Line::Head(h) if h.snapshot_format != VERSION => wrong(format!(
@@ -237,8 +256,12 @@ fn check_head(line: &Line) -> Result<(), TransferError> {
     }
 }
 
-/// Writes the journals and collects the snapshot.
-fn import_lines(file: &Path, dir: &Path) -> Result<Snapshot, TransferError> {
+/// Writes the journals, hands over the alerts, and collects the snapshot.
+fn import_lines(
+    file: &Path,
+    dir: &Path,
+    alerts: &mut dyn FnMut(&RawValue) -> Result<(), String>,
+) -> Result<Snapshot, TransferError> {
     let mut snapshot = Snapshot::default();
     each_line(file, |n, text| {
         match parse(n, text)? {
@@ -263,6 +286,7 @@ fn import_lines(file: &Path, dir: &Path) -> Result<Snapshot, TransferError> {
                 };
                 journal::append(dir, &[delta])?;
             }
+            Line::Alerts(text) => alerts(&text).map_err(|why| TransferError::Line(n, why))?,
         }
         Ok(())
     })?;

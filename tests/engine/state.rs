@@ -90,14 +90,14 @@ fn an_exported_state_with_pending_predictions_goes_on_elsewhere_to_the_bit() {
     save(&here, &engine.snapshot()).expect("a snapshot");
     let file = here.with_extension("jsonl");
     let mut out = std::fs::File::create(&file).expect("a file");
-    let exported = transfer::export(&here, &mut out).expect("an export");
+    let exported = transfer::export(&here, || Ok(None), &mut out).expect("an export");
     assert!(exported.segments.iter().flatten().any(|s| !s.is_empty()));
-    let imported = transfer::import(&file, &there).expect("an import");
+    let imported = transfer::import(&file, &there, |_| Ok(())).expect("an import");
     assert!(exported.snapshot == imported.snapshot);
     assert!(exported.segments == imported.segments);
     // Exported again it is the same file.
     let mut again = Vec::new();
-    transfer::export(&there, &mut again).expect("an export");
+    transfer::export(&there, || Ok(None), &mut again).expect("an export");
     assert!(again == std::fs::read(&file).expect("the file"));
     // And it goes on as if nothing had been.
     let found = load_with_journals(&there)
@@ -148,8 +148,8 @@ fn how_far_a_judge_has_followed_the_workers_goes_through_an_export() {
     save(&here, &snapshot).expect("a snapshot");
     let file = here.with_extension("jsonl");
     let mut out = std::fs::File::create(&file).expect("a file");
-    transfer::export(&here, &mut out).expect("an export");
-    let imported = transfer::import(&file, &there).expect("an import");
+    transfer::export(&here, || Ok(None), &mut out).expect("an export");
+    let imported = transfer::import(&file, &there, |_| Ok(())).expect("an import");
     assert!(imported.snapshot == snapshot);
 }
 

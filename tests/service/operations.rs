@@ -375,6 +375,13 @@ fn state_is_inspected_exported_and_imported_to_the_bit() {
     assert_eq!(after["newest"], found["newest"]);
     assert!(bytes(newest) == before, "the snapshot has changed");
 
+    let journal = |directory: &str| {
+        let lines = std::fs::read(format!("{directory}/alerts.journal")).expect("a journal");
+        trueline::notify::journal::read(&lines).0
+    };
+    let silenced = r#"{"silenced":{"id":7,"matchers":["model=m"],"from_ms":1,"until_ms":2,"by":"ann","note":""}}"#;
+    let lines = std::fs::read_to_string(state.join("alerts.journal")).expect("a journal");
+    std::fs::write(state.join("alerts.journal"), format!("{lines}{silenced}\n")).expect("written");
     let file = state.with_extension("jsonl");
     let file = file.display().to_string();
     let done = trueline(&["state", "export", &path, &file]);
@@ -384,6 +391,8 @@ fn state_is_inspected_exported_and_imported_to_the_bit() {
     assert!(done.status.success(), "{}", text(&done.stderr));
     let copied = format!("{elsewhere}/snapshot-00000000000000000000.trueline");
     assert!(bytes(newest) == bytes(&copied), "not the same bits");
+    assert_eq!(journal(&elsewhere), journal(&path));
+    assert_eq!(journal(&elsewhere).silences.silences[0].id, 7);
     // Not over state that is there, and nothing of a file that is cut short.
     let done = trueline(&["state", "import", &file, &elsewhere]);
     assert_eq!(done.status.code(), Some(69));
