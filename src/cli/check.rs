@@ -240,6 +240,7 @@ pub fn summary(path: &Path, config: &Config, expected: Option<Expected>) -> Stri
     lines.push(series(config, bound.streams_max));
     lines.push(format!("  serves http://{}/metrics", config.http.listen));
     lines.extend(refused_links(config));
+    lines.extend(shared_alerts(config));
     match &config.state.topic {
         None => lines.push(format!("  state in {}", config.state.directory.display())),
         Some(topic) => lines.push(moving(config, topic, &bound)),
@@ -304,6 +305,18 @@ fn refused_links(config: &Config) -> Option<String> {
         format!(
             "  warning: links lead to {url}, and this server refuses requests for that name: add it to `hosts` in [http]"
         )
+    })
+}
+
+/// Where several processes may notify of one stream, each over its own partitions.
+fn shared_alerts(config: &Config) -> Option<String> {
+    let state = &config.state;
+    let divided = state.topic.is_some() && state.verdicts == Verdicts::Own;
+    (divided && !config.notify.sinks.is_empty()).then(|| {
+        "  warning: if the partitions of a stream lie in several processes, each has an alert of it, and receivers take these \
+         for one: the first that ends closes it. Let the key of a record be its model, so that each model lies in one \
+         partition, or let one process judge (`verdicts = \"none\"` and `\"all\"`)"
+            .to_owned()
     })
 }
 

@@ -68,6 +68,23 @@ fn check_says_which_models_raise_no_alert_and_which_links_would_be_refused() {
 }
 
 #[test]
+fn check_warns_where_alerts_of_several_processes_are_one_to_a_receiver() {
+    let directory = TempDir::with_prefix("trueline-divided-").unwrap();
+    let file = directory.path().join("trueline.toml");
+    let warns = |more: &str| {
+        let sink = "[[sink]]\nname = \"hook\"\nkind = \"webhook\"\nurl = \"http://127.0.0.1:1/\"\n";
+        fs::write(&file, format!("{MINIMAL}{sink}{more}")).unwrap();
+        let (code, said) = check(&file, &["--no-environment"]);
+        assert_eq!(code, Some(0), "{said}");
+        said.contains("the first that ends closes it")
+    };
+    assert!(!warns(""));
+    let topic = "[state]\ntopic = \"trueline-state\"\n";
+    assert!(warns(topic));
+    assert!(!warns(&format!("{topic}verdicts = \"all\"\n")));
+}
+
+#[test]
 fn check_says_where_the_order_of_outcomes_matters() {
     let join = |name: &str, more: &str| {
         format!(
