@@ -129,15 +129,19 @@ impl NotifiedWriter {
         let Some(held) = state.held.get_mut(&partition) else {
             return false;
         };
-        if let Some(alert) = fingerprint_of(&notified.text) {
-            held.delivered.remove(&alert);
+        if let Some(alert) = fingerprint_of(&notified.text)
+            && let Some(delivered) = held.delivered.remove(&alert)
+            && delivered.text == notified.text
+        {
+            // The thread of the sink has written it.
+            return false;
         }
         let record = held.record(notified);
         !self.add(partition, record)
     }
 
     /// Writes at once what was delivered of an alert, if it is judged here. The engine's thread
-    /// puts the same, or what came later, when it has time.
+    /// puts the same, which is not written again, or what came later, when it has time.
     pub fn delivered(&self, of: Delivered) {
         let partition = judge_partition(&of.stream.model, self.partitions);
         let mut state = self.state();

@@ -197,6 +197,26 @@ fn what_was_delivered_is_found_by_the_next_owner_before_the_engine_knows_of_it()
             "{checkpoints}"
         );
     }
+    // What a sink's thread has written is not written again, unless a checkpoint was begun since.
+    let (topic, mut counts) = (Topic::default(), CheckpointCounts::default());
+    let mut store = JudgeStore::new(&options(&topic, Inline), 4).expect("a store");
+    store.take_over(partition, &mut counts).expect("claimed");
+    let records = |store: &mut JudgeStore, text: &str| {
+        let before = topic.next.load(Ordering::Relaxed);
+        store.put_notified(partition, &notified("m", text));
+        store.notified().write(Instant::now());
+        topic.next.load(Ordering::Relaxed) - before
+    };
+    for (of_the_engine, expected) in [(&done, 0), (&done, 1), (&later, 1)] {
+        if expected == 0 || *of_the_engine == later {
+            store.notified().delivered(Delivered {
+                fingerprint: fingerprint_of(&done).expect("an alert"),
+                stream: stream("m"),
+                text: done.clone(),
+            });
+        }
+        assert_eq!(records(&mut store, of_the_engine), expected);
+    }
     // Another process has the partition.
     let (topic, mut counts) = (Topic::default(), CheckpointCounts::default());
     let mut store = JudgeStore::new(&options(&topic, Inline), 4).expect("a store");
