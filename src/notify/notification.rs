@@ -14,6 +14,7 @@ use crate::judge::detector_report::{DetectorReport, alarm_numbers};
 use crate::judge::{
     DecidedError, Facts, Numbers, StreamId, StreamReport, Undecided, Verdict, WindowReport, alarm,
 };
+use crate::report::moment::rfc3339;
 use crate::stats::direction::Direction;
 use strum::IntoStaticStr;
 
@@ -92,6 +93,10 @@ pub struct Notification {
     pub streams: Vec<FiringStream>,
     /// The window that speaks for the stream. The numbers are those of this window.
     pub window: String,
+    /// The end of the window, which is the moment of the numbers. It is later than the change if
+    /// the alert is sent later, as after a backlog.
+    #[serde(default)]
+    pub window_end_ms: Option<i64>,
     /// The verdict of the window.
     pub verdict: String,
     /// The direction of the error in words, or why the alert was resolved.
@@ -202,6 +207,9 @@ impl Notification {
         notification.since_ms = since_ms;
         if own {
             notification.record = record(id, at_ms, facts.alert.severity.as_str());
+        } else if let Some(end_ms) = notification.window_end_ms.filter(|end_ms| *end_ms > at_ms) {
+            let later = format!("; the numbers are those of {}", rfc3339(end_ms));
+            notification.evidence.push_str(&later);
         }
         notification.name_change();
         notification
@@ -333,6 +341,7 @@ impl Notification {
             stream: id.to_string(),
             streams_firing: 1,
             window: window.window.clone(),
+            window_end_ms: (window.end_ms != 0).then_some(window.end_ms),
             verdict: window.verdict.to_string(),
             what: direction.map_or("", |d| d.words()).to_owned(),
             direction: direction.map_or("", |d| d.as_str()).to_owned(),

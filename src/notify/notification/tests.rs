@@ -55,6 +55,32 @@ fn a_stream_whose_numbers_were_withdrawn_is_no_young_stream() {
     }
 }
 
+#[test]
+fn numbers_of_a_later_moment_than_the_change_say_so() {
+    let id = stream("fraud", "3", "");
+    let facts = Facts {
+        alert: Alert::default(),
+        window: WindowReport {
+            end_ms: 1_700_000_000_000,
+            ..WindowReport::blank("5m")
+        },
+        detector: None,
+        evidence: None,
+    };
+    let said = |at: (i64, bool)| {
+        let group = GroupBy::default().group_of(&id);
+        let since = (5, Severity::Page);
+        let fires = Notification::firing(&group, since, (&id, &facts), at, Links::default());
+        assert_eq!(fires.window_end_ms, Some(1_700_000_000_000));
+        fires.evidence
+    };
+    let later = "; the numbers are those of 2023-11-14T22:13:20Z";
+    assert!(said((1_699_999_999_000, false)).ends_with(later));
+    // What was known at its own change is of that moment.
+    assert!(!said((1_699_999_999_000, true)).contains("the numbers are those"));
+    assert!(!said((1_700_000_000_000, false)).contains("the numbers are those"));
+}
+
 /// Of 100,000 events with a score of 1 %, twice as many happen.
 #[test]
 fn the_error_of_rare_events_is_the_ratio_that_decided() {
