@@ -53,7 +53,7 @@ struct OneAlert {
     #[command(flatten)]
     at: Service,
     /// The alert, by name or fingerprint as `trueline alert list` prints them, or one of its
-    /// streams
+    /// streams, as it is or percent-encoded like the `id`s of the API
     alert: String,
     #[command(flatten)]
     author: Author,
@@ -153,7 +153,9 @@ pub fn run(args: &Args) -> Exit {
         Act::Ack(one) => one
             .ask("ack")
             .map(|a| format!("acknowledged by {}\n", text(&a["by"]))),
-        Act::Close(one) => one.ask("close").map(|_| format!("closed {}\n", one.alert)),
+        Act::Close(one) => one
+            .ask("close")
+            .map(|_| format!("closed {}\n", printable(&one.alert))),
         Act::Deployed {
             at,
             model,
@@ -163,7 +165,7 @@ pub fn run(args: &Args) -> Exit {
             let path = format!("/api/v1/models/{}/deployments", client::encode(model));
             let said = json!({ "version": version, "by": author.by, "note": author.note });
             ask(at, "POST", &path, &said.to_string())
-                .map(|d| format!("deployment of {model} at {}\n", text(&d["at"])))
+                .map(|d| format!("deployment of {} at {}\n", printable(model), text(&d["at"])))
         }
     };
     match reply {

@@ -124,6 +124,7 @@ fn stream(report: &StreamReport, silence: Option<&Silence>) -> Value {
     let window = alarm::speaker(report).and_then(|i| report.windows.get(i));
     json!({
         "stream": id.to_string(),
+        "id": encode_id(id),
         "version": id.version,
         "segment": id.segment,
         "view": id.view.to_string(),

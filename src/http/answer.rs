@@ -188,7 +188,7 @@ fn explanation(key: &str, published: &Published) -> Answer {
             _ => String::new(),
         };
         for alert in facts.alerts.iter().filter(|a| a.is_called(key)) {
-            let rest = if alert.name == key { "" } else { &at };
+            let rest = if alert.is_named(key) { "" } else { &at };
             let streams = alert.streams.iter();
             wanted.extend(streams.map(|id| format!("{}{rest}", id.fingerprint())));
         }

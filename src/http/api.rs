@@ -209,7 +209,7 @@ pub(super) fn identity(report: &StreamReport) -> Value {
     let path = encode_id(id);
     let severity = report.alert.state.severity(report.alert.severity);
     json!({
-        "id": id.to_string(),
+        "id": path,
         "model": id.model,
         "version": id.version,
         "segment": id.segment,

@@ -55,7 +55,8 @@ fn addresses() -> impl Iterator<Item = Address> {
 
 /// What `{id}` stands for.
 const ID: &str = "{id} is model/version/segment/view, each of the four percent-encoded; any but the \
-                  view may be empty";
+                  view may be empty. It is the `id` of a stream in the answers. {alert} is a \
+                  fingerprint, the percent-encoded name of an alert, or the {id} of one of its streams";
 
 /// The list as JSON.
 pub fn list() -> Value {

@@ -5,11 +5,14 @@
 
 use std::sync::Arc;
 
+use percent_encoding::percent_decode_str;
+
 use crate::alert::{AlertState, Holds, Severity};
 use crate::collect::join::WrongPartition;
 use crate::collect::{PairCounts, SourceCounters};
 use crate::judge::{AccountReport, ComparisonReport, StreamId};
 use crate::monitor::activity::Unjudged;
+use crate::report::table::printable;
 
 /// One source, as of its last batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -283,12 +286,26 @@ impl AlertFacts {
     /// Whether someone may mean it by this: its fingerprint or name, or those of one of its
     /// streams, or the key of a record, which begins with a fingerprint.
     pub fn is_called(&self, wanted: &str) -> bool {
+        self.is_named(wanted) || self.has_fingerprint(wanted)
+    }
+
+    /// Whether this is its name or that of one of its streams: as it is, percent-encoded as the ids
+    /// of the API are, or with control characters written out, as they are shown.
+    pub fn is_named(&self, wanted: &str) -> bool {
+        let decoded = percent_decode_str(wanted).decode_utf8();
+        let same = |name: &str| {
+            name == wanted || decoded.as_deref() == Ok(name) || printable(name) == wanted
+        };
+        same(&self.name) || self.streams.iter().any(|id| same(&id.to_string()))
+    }
+
+    fn has_fingerprint(&self, wanted: &str) -> bool {
         let begins = |fingerprint: &str| {
             let rest = wanted.strip_prefix(fingerprint);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
         };
-        let stream = |id: &StreamId| begins(&id.fingerprint()) || id.to_string() == wanted;
-        begins(&self.fingerprint) || self.name == wanted || self.streams.iter().any(stream)
+        let stream = |id: &StreamId| begins(&id.fingerprint());
+        begins(&self.fingerprint) || self.streams.iter().any(stream)
     }
 }
 
@@ -381,5 +398,49 @@ impl Facts {
             (&u.model, &u.version, &u.segment) == (&id.model, &id.version, &id.segment)
         };
         self.unjudged.iter().find(named)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::view::View;
+
+    #[test]
+    fn an_alert_is_called_by_its_names_as_they_are_and_as_they_are_shown() {
+        let stream = StreamId {
+            model: "team/a\u{7}%".to_owned(),
+            version: "1".to_owned(),
+            segment: String::new(),
+            view: View::Binary,
+        };
+        let alert = AlertFacts {
+            fingerprint: "00ff".to_owned(),
+            name: stream.model.clone(),
+            streams: vec![stream.clone()],
+            ..AlertFacts::default()
+        };
+        let key = format!("{}-7-page", stream.fingerprint());
+        for wanted in [
+            "00ff",
+            &key,
+            "team/a\u{7}%",
+            "team/a\\u{7}%",
+            "team%2Fa%07%25",
+            "team/a\u{7}%/1//binary",
+            "team/a\\u{7}%/1//binary",
+            "team%2Fa%07%25/1//binary",
+            "team%2fa%07%25%2f1%2f%2fbinary",
+        ] {
+            assert!(alert.is_called(wanted), "{wanted}");
+            assert_eq!(
+                alert.is_named(wanted),
+                wanted.starts_with("team"),
+                "{wanted}"
+            );
+        }
+        for wanted in ["", "00f", "team", "team%2Fa%07", "team/a\\u{8}%", "%ff"] {
+            assert!(!alert.is_called(wanted), "{wanted}");
+        }
     }
 }

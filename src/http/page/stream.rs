@@ -137,6 +137,7 @@ fn alert(report: &StreamReport, published: &Published, now_ms: i64, body: &mut S
     let ours = facts.alerts.iter().find(|a| a.streams.contains(&report.id));
     let ours = ours.cloned().unwrap_or_else(|| AlertFacts {
         name: report.id.to_string(),
+        fingerprint: report.id.fingerprint(),
         ..AlertFacts::default()
     });
     let name = escape(&ours.name);
@@ -154,7 +155,8 @@ fn alert(report: &StreamReport, published: &Published, now_ms: i64, body: &mut S
         body.push_str("nobody yet");
         // One that does not fire cannot be acknowledged.
         if alert.state == AlertState::Firing {
-            let _ = write!(body, "; <code>trueline alert ack {name} --by NAME</code>");
+            let ack = escape(argument(&ours));
+            let _ = write!(body, "; <code>trueline alert ack {ack} --by NAME</code>");
         }
     }
     body.push_str("</dl>");
@@ -169,6 +171,15 @@ fn alert(report: &StreamReport, published: &Published, now_ms: i64, body: &mut S
     body.push_str(
         "<p class=row><a href=/runbooks/TruelineMiscalibrated>what to do: the runbook</a><a href=/alerts>all alerts</a></p></section>",
     );
+}
+
+/// What names the alert on a command line: its name, unless a shell would change it.
+fn argument(alert: &AlertFacts) -> &str {
+    let plain = |c: char| c.is_alphanumeric() || "-._/=,:".contains(c);
+    match alert.name.starts_with(char::is_alphanumeric) && alert.name.chars().all(plain) {
+        true => &alert.name,
+        false => &alert.fingerprint,
+    }
 }
 
 /// Alerts that began and ended, the last first.
@@ -378,5 +389,24 @@ mod tests {
             ..StreamHistory::default()
         };
         assert_eq!(began(&history), [1, 4]);
+    }
+
+    #[test]
+    fn a_command_names_an_alert_by_what_no_shell_changes() {
+        for (name, shown) in [
+            ("fraud/3/country=DE/class:1", None),
+            ("", Some("00ff")),
+            ("--help", Some("00ff")),
+            ("fraud/1/*/binary", Some("00ff")),
+            ("a\u{7}b", Some("00ff")),
+            ("$(x)", Some("00ff")),
+        ] {
+            let alert = AlertFacts {
+                name: name.to_owned(),
+                fingerprint: "00ff".to_owned(),
+                ..AlertFacts::default()
+            };
+            assert_eq!(argument(&alert), shown.unwrap_or(name));
+        }
     }
 }

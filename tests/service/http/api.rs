@@ -42,6 +42,11 @@ fn streams_are_found_by_encoded_parts_and_by_their_whole_id() {
             let body = server.json(stream["links"][link].as_str().unwrap());
             assert_eq!(body["id"], stream["id"]);
         }
+        let id = stream["id"].as_str().unwrap();
+        for below in ["", "/history"] {
+            let body = server.json(&format!("/api/v1/streams/{id}{below}"));
+            assert_eq!(body["model"], stream["model"], "{id}");
+        }
         assert_eq!(
             server.get(stream["links"]["page"].as_str().unwrap()).status,
             200
