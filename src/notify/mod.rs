@@ -41,7 +41,8 @@
 //!
 //! Bounds: [`dispatch::CHANNEL_MAX`] notifications before the journal, `queue_max` for each sink
 //! and as many ends again, one request at a time per sink, its `timeout`, pauses from
-//! [`sink::PAUSE_MIN`] to its `retry_max`, or to [`sink::ASKED_MAX`] where the receiver asks.
+//! [`sink::PAUSE_MIN`] to its `retry_max`, or to [`sink::ASKED_MAX`] where the receiver asks (twice
+//! `resend`, if shorter, where it needs firing alerts again).
 
 pub mod alertmanager;
 pub mod control;

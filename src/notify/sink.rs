@@ -9,6 +9,9 @@
 //! The queue bounds the wait: when it is full, it drops the newest notification and counts it. An
 //! end that is dropped is not made again, so ends have as many places again.
 //!
+//! A receiver that needs firing alerts again gets them before what waits in the queue, however long
+//! that is, and is left alone for two intervals at most: it ends an alert after four.
+//!
 //! A reload brings other options and another receiver. The thread takes them after its current
 //! attempt; the queue, the counts and the pause that a receiver asked for stay. A sink that is
 //! removed gives up what is left when its thread ends.
@@ -22,7 +25,7 @@ use super::steps::{Again, Bell, Steps};
 use crate::alert::{Labels, Matcher};
 use crate::stats::rng::Rng;
 use crate::telemetry::facts::SinkFacts;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -202,19 +205,25 @@ impl Sink {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What there is to do.
-    fn next(&self, resend_at: Option<Instant>) -> Next {
+    /// What there is to do. A resend that is due comes before the queue, unless one was `resent`
+    /// just now: if that fails again and again, the queue goes on between the attempts.
+    fn next(&self, resend_at: Option<Instant>, resent: bool) -> Next {
         let state = self.lock();
-        if let Some(notification) = state.queue.front() {
-            return Next::Send(Box::new(notification.clone()));
-        }
-        if state.drain {
-            return Next::End;
-        }
-        match resend_at {
-            Some(at) if at <= Instant::now() => Next::Resend,
+        let is_due = !state.drain && resend_at.is_some_and(|at| at <= Instant::now());
+        match state.queue.front() {
+            Some(first) if resent || !is_due => Next::Send(Box::new(first.clone())),
+            _ if is_due => Next::Resend,
+            _ if state.drain => Next::End,
             _ => Next::Wait,
         }
+    }
+
+    /// Keeps the alerts of which nothing waits here.
+    fn keep_current(&self, alerts: &mut Vec<Notification>) {
+        let state = self.lock();
+        let waiting = state.queue.iter().map(|n| n.fingerprint.as_str());
+        let waiting: BTreeSet<&str> = waiting.collect();
+        alerts.retain(|n| !waiting.contains(n.fingerprint.as_str()));
     }
 
     /// Whether the thread is to end, so that it does not pause.
@@ -274,6 +283,8 @@ pub struct Worker {
     asked_until: Option<Instant>,
     /// When firing alerts are sent again, if the receiver needs that.
     resend_at: Option<Instant>,
+    /// The last attempt was a resend.
+    resent: bool,
     /// What was answered to the last attempt, which is not recorded yet.
     answered: Option<Answer>,
 }
@@ -305,6 +316,7 @@ impl Worker {
             paused_until: None,
             asked_until: None,
             resend_at: receiver.needs_resend().then(Instant::now),
+            resent: false,
             receiver,
             answered: None,
         }
@@ -328,7 +340,7 @@ impl Worker {
     /// Sends what is due.
     fn send(&mut self) -> Again {
         let now_ms = (self.clock)();
-        let (notification, result) = match self.sink.next(self.resend_at) {
+        let (notification, result) = match self.sink.next(self.resend_at, self.resent) {
             Next::End => return self.end(),
             Next::Wait => return self.resend_at.map_or(Again::Rung, Again::Until),
             Next::Send(notification) => {
@@ -362,6 +374,7 @@ impl Worker {
             crate::warn_limited!(sink = %name, key, %error, "alert not delivered");
         }
         let key = notification.as_ref().map(|n| n.key.as_str());
+        self.resent = key.is_none();
         let done = self.sink.finish(key, &result, (self.clock)());
         match (&notification, done) {
             (Some(notification), true) => {
@@ -374,7 +387,7 @@ impl Worker {
             (_, false) => {
                 let now = Instant::now();
                 let asked = match &result {
-                    Err(Failure::Busy(_, pause)) => (*pause).min(ASKED_MAX),
+                    Err(Failure::Busy(_, pause)) => (*pause).min(self.asked_max()),
                     _ => Duration::ZERO,
                 };
                 self.asked_until = Some(now + asked);
@@ -387,6 +400,14 @@ impl Worker {
         }
         self.pause = PAUSE_MIN.min(self.retry_max);
         Again::Now
+    }
+
+    /// Longest pause that the receiver can ask for.
+    fn asked_max(&self) -> Duration {
+        match self.resend_at {
+            Some(_) => ASKED_MAX.min(2 * self.resend),
+            None => ASKED_MAX,
+        }
     }
 
     /// Ends the thread. What is left of a removed sink is nobody's.
@@ -410,14 +431,16 @@ impl Worker {
         lock(&self.journal).append_answer(answered, missed);
     }
 
-    /// Sends the firing alerts of this sink again; `None` if there are none.
+    /// Sends the firing alerts of this sink again; `None` if there are none. What waits of an alert
+    /// comes in order, and the receiver would learn of its newest change before the others.
     fn resend(&mut self, now_ms: i64) -> Option<Result<String, Failure>> {
-        let firing: Vec<Notification> = {
+        let mut firing: Vec<Notification> = {
             let journal = lock(&self.journal);
             let state = journal.state();
             let ours = |n: &&Notification| state.was_notified(&n.fingerprint, &self.sink.name);
             state.firing().filter(ours).cloned().collect()
         };
+        self.sink.keep_current(&mut firing);
         (!firing.is_empty()).then(|| self.receiver.resend(&firing, now_ms))
     }
 }

@@ -70,7 +70,7 @@ fn a_full_queue_drops_the_newest_and_counts_it() {
     assert!(!sink.push(notification(3, Severity::Warn, None)));
     let counts = sink.facts();
     assert_eq!((counts.queued, counts.dropped), (2, 1));
-    let Next::Send(first) = sink.next(None) else {
+    let Next::Send(first) = sink.next(None, false) else {
         panic!("a notification is next");
     };
     assert_eq!(first.at_ms, 1);
@@ -100,25 +100,38 @@ fn an_end_has_room_where_a_firing_has_none_and_as_many_as_the_queue_has_places()
     assert_eq!((counts.queued, counts.dropped), (4, 2));
 }
 
-/// Answers that it is busy.
-struct Busy(Duration);
+/// Answers that it is busy, and may need firing alerts again.
+struct Busy(Duration, bool);
 
 impl Receiver for Busy {
     fn send(&mut self, _: &Notification, _: i64) -> Result<String, Failure> {
         Err(Failure::Busy("429".to_owned(), self.0))
+    }
+
+    fn needs_resend(&self) -> bool {
+        self.1
     }
 }
 
 #[test]
 fn a_busy_receiver_is_left_alone_for_as_long_as_it_asks_but_not_for_hours() {
     let folder = TempDir::with_prefix("trueline-sink-").expect("a folder");
-    for (asks, waits) in [(60, 60), (7_200, 300), (0, 0)] {
-        let options = options("s", &[], 2);
+    // One that ends alerts that are not refreshed every minute waits for two.
+    let cases = [
+        (60, false, 60),
+        (7_200, false, 300),
+        (0, false, 0),
+        (60, true, 60),
+        (300, true, 120),
+    ];
+    for (asks, resends, waits) in cases {
+        let mut options = options("s", &[], 2);
+        options.resend = Duration::from_secs(60);
         let waiting = vec![notification(1, Severity::Warn, None)];
         let sink = Arc::new(sink(&options, waiting));
         let (journal, _) = AlertJournal::open(folder.path()).expect("a journal");
         let journal = Arc::new(Mutex::new(journal));
-        let receiver = Box::new(Busy(Duration::from_secs(asks)));
+        let receiver = Box::new(Busy(Duration::from_secs(asks), resends));
         let mut worker = Worker::new(sink, &options, receiver, journal, (|| 0, 1));
         let began = Instant::now();
         let mut again = worker.step();
@@ -141,7 +154,7 @@ fn busy(folder: &TempDir) -> (Arc<Sink>, Worker) {
     let sink = Arc::new(Sink::new(&options, waiting));
     let (journal, _) = AlertJournal::open(folder.path()).expect("a journal");
     let journal = Arc::new(Mutex::new(journal));
-    let receiver = Box::new(Busy(Duration::from_secs(60)));
+    let receiver = Box::new(Busy(Duration::from_secs(60), false));
     let worker = Worker::new(Arc::clone(&sink), &options, receiver, journal, (|| 0, 1));
     (sink, worker)
 }
@@ -176,7 +189,7 @@ fn a_pause_that_the_receiver_asked_for_outlasts_a_change_of_the_sink() {
     let folder = TempDir::with_prefix("trueline-sink-").expect("a folder");
     let (sink, mut worker) = busy(&folder);
     while worker.step() == Again::Now {}
-    let receiver = Box::new(Busy(Duration::ZERO));
+    let receiver = Box::new(Busy(Duration::ZERO, false));
     sink.change(options("s", &[], 9), receiver);
     let Again::Until(until) = worker.step() else {
         panic!("it pauses");
@@ -201,4 +214,68 @@ fn a_removed_sink_that_returns_while_its_thread_runs_stays() {
     sink.remove();
     assert_eq!(worker.step(), Again::Never);
     assert!(!sink.stay());
+}
+
+/// Keeps the fingerprints of what it gets, and those that are sent again together; refuses these
+/// where it is to.
+struct Refreshed {
+    got: Arc<Mutex<Vec<String>>>,
+    refuses: bool,
+}
+
+impl Receiver for Refreshed {
+    fn send(&mut self, n: &Notification, _: i64) -> Result<String, Failure> {
+        lock(&self.got).push(n.fingerprint.clone());
+        Ok(String::new())
+    }
+
+    fn needs_resend(&self) -> bool {
+        true
+    }
+
+    fn resend(&mut self, firing: &[Notification], _: i64) -> Result<String, Failure> {
+        let all: Vec<&str> = firing.iter().map(|n| n.fingerprint.as_str()).collect();
+        lock(&self.got).push(format!("again {}", all.join(" ")));
+        match self.refuses {
+            true => Err(Failure::Temporary("away".to_owned())),
+            false => Ok(String::new()),
+        }
+    }
+}
+
+#[test]
+fn firing_alerts_are_sent_again_before_a_long_queue_but_not_those_that_wait_in_it() {
+    for refuses in [false, true] {
+        let folder = TempDir::with_prefix("trueline-sink-").expect("a folder");
+        let of = |alert: &str| Notification {
+            fingerprint: alert.to_owned(),
+            ..notification(1, Severity::Warn, None)
+        };
+        let (mut journal, _) = AlertJournal::open(folder.path()).expect("a journal");
+        for alert in ["a", "b", "c"] {
+            let queued = Entry::Queued {
+                notification: Box::new(of(alert)),
+                sinks: vec!["s".to_owned()],
+            };
+            journal.append(&queued, false).expect("it is written");
+        }
+        // The receiver has got the first one.
+        let mut options = options("s", &[], 9);
+        (options.resend, options.retry_max) = (Duration::from_secs(60), Duration::ZERO);
+        let sink = Arc::new(sink(&options, vec![of("b"), of("c")]));
+        let journal = Arc::new(Mutex::new(journal));
+        let got = Arc::default();
+        let receiver = Box::new(Refreshed {
+            got: Arc::clone(&got),
+            refuses,
+        });
+        let mut worker = Worker::new(sink, &options, receiver, journal, (|| 0, 1));
+        // An attempt and its record are two steps.
+        (0..6).for_each(|_| drop(worker.step()));
+        let expected = match refuses {
+            false => ["again a", "b", "c"],
+            true => ["again a", "b", "again a b"],
+        };
+        assert_eq!(*lock(&got), expected);
+    }
 }
