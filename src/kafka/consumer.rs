@@ -72,6 +72,8 @@ pub struct Consumer {
     missing: BTreeSet<u16>,
     /// A broker has reported a topic as missing since partitions were last counted.
     missing_topic_reported: bool,
+    /// Something was not answered in time when partitions were last counted.
+    unanswered: bool,
     /// When the partitions of all topics were last counted.
     partitions_counted_at: Instant,
     /// Partitions were counted since the caller last asked.
@@ -110,6 +112,7 @@ impl Consumer {
             counts: Counts::default(),
             missing: BTreeSet::new(),
             missing_topic_reported: false,
+            unanswered: false,
             partitions_counted_at: Instant::now(),
             was_recounted: false,
             denied: BTreeSet::new(),

@@ -34,6 +34,8 @@ const FIRST_WAIT: Duration = Duration::from_secs(5);
 const RETRY_WAIT: Duration = Duration::from_secs(1);
 /// Pause between two retries.
 const RETRY_PAUSE: Duration = Duration::from_secs(3);
+/// Longest wait for all answers, in waits for one: a thread that waits here does nothing else.
+const ALL: u32 = 2;
 /// Begins the metadata of a commit, before the number of partitions.
 const PARTITIONS: &str = "partitions=";
 
@@ -56,6 +58,29 @@ pub(super) enum Unknown {
     Later,
     /// It was read up to an offset, and its log was found to end before that.
     Truncated { read: i64, end: i64 },
+}
+
+/// How long a thread may wait for several answers.
+#[derive(Clone, Copy)]
+pub(super) struct Wait {
+    /// For one of them.
+    each: Duration,
+    /// For all.
+    until: Instant,
+}
+
+impl Wait {
+    /// So long for each answer, and [`ALL`] times as long for all.
+    pub fn each(each: Duration) -> Wait {
+        let until = Instant::now() + ALL * each;
+        Wait { each, until }
+    }
+
+    /// How long it may take to the next answer; `None` if no time is left.
+    pub fn next(self) -> Option<Duration> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        Some(left.min(self.each)).filter(|left| !left.is_zero())
+    }
 }
 
 /// Finds the starts of partitions, and remembers those without an answer.
@@ -121,7 +146,7 @@ impl StartOffsets {
         topics: &Topics,
         partitions: &[(Partition, Unknown)],
     ) -> BTreeMap<Partition, Start> {
-        let found = self.request(client, topics, partitions, FIRST_WAIT);
+        let found = self.request(client, topics, partitions, Wait::each(FIRST_WAIT));
         let unknown = partitions.iter().filter(|(p, _)| !found.contains_key(p));
         self.unknown.extend(unknown.copied());
         self.retry_at = Instant::now() + RETRY_PAUSE;
@@ -129,19 +154,20 @@ impl StartOffsets {
     }
 
     /// Finds out how many partitions these topics had when the group began to read them, for the
-    /// commits of this process.
+    /// commits of this process. Answers whether it knows that of all.
     pub fn learn(
         &mut self,
         client: &dyn GroupClient,
         topics: &Topics,
-        assigned: impl Iterator<Item = Partition>,
-    ) {
-        let numbers: BTreeSet<u16> = assigned.map(|p| p.topic).collect();
+        numbers: BTreeSet<u16>,
+        wait: Wait,
+    ) -> bool {
+        let mut known = true;
         for number in numbers {
-            if !self.begun_with.contains_key(&number) {
-                self.ask(client, topics, number, FIRST_WAIT);
-            }
+            known &= self.begun_with.contains_key(&number)
+                || self.ask(client, topics, number, wait).is_some();
         }
+        known
     }
 
     /// Forgets a partition that was revoked or has started.
@@ -164,7 +190,7 @@ impl StartOffsets {
             self.retries = (self.retries + 1) % unknown.len();
             unknown.rotate_left(self.retries);
         }
-        let found = self.request(client, topics, &unknown, RETRY_WAIT);
+        let found = self.request(client, topics, &unknown, Wait::each(RETRY_WAIT));
         self.retry_at = Instant::now() + RETRY_PAUSE;
         found
     }
@@ -178,16 +204,15 @@ impl StartOffsets {
         ))
     }
 
-    /// Asks for the starts of partitions, in their order, while answers come: each is waited for so
-    /// long, and all of them twice as long.
+    /// Asks for the starts of partitions, in their order, while answers come.
     fn request(
         &mut self,
         client: &dyn GroupClient,
         topics: &Topics,
         partitions: &[(Partition, Unknown)],
-        within: Duration,
+        wait: Wait,
     ) -> BTreeMap<Partition, Start> {
-        let (mut found, until) = (BTreeMap::new(), Instant::now() + 2 * within);
+        let mut found = BTreeMap::new();
         let mut known: BTreeMap<u16, Option<TopicProgress>> = BTreeMap::new();
         for &(p, what) in partitions {
             if let (Unknown::Truncated { read, end }, Truncated::Stop) = (what, self.truncated) {
@@ -195,7 +220,7 @@ impl StartOffsets {
                 found.insert(p, Start::Refused(truncated(read, end)));
                 continue;
             }
-            if Instant::now() >= until {
+            if wait.next().is_none() {
                 break;
             }
             if let Unknown::Truncated { .. } = what {
@@ -203,16 +228,16 @@ impl StartOffsets {
                     Truncated::Latest => StartAt::Latest,
                     Truncated::Stop | Truncated::Earliest => StartAt::Earliest,
                 };
-                let start = resolve(client, topics.name(p), p.partition, at, within);
+                let start = resolve(client, topics.name(p), p.partition, at, wait);
                 found.extend(start.map(|offset| (p, Start::Again(offset))));
                 continue;
             }
             let known = known
                 .entry(p.topic)
-                .or_insert_with(|| self.ask(client, topics, p.topic, within));
+                .or_insert_with(|| self.ask(client, topics, p.topic, wait));
             let known = known.as_ref();
             let later = what == Unknown::Later;
-            let start = known.and_then(|k| self.start_of(client, topics, p, later, k, within));
+            let start = known.and_then(|k| self.start_of(client, topics, p, later, k, wait));
             found.extend(start.map(|start| (p, start)));
         }
         found
@@ -224,17 +249,17 @@ impl StartOffsets {
         client: &dyn GroupClient,
         topics: &Topics,
         number: u16,
-        within: Duration,
+        wait: Wait,
     ) -> Option<TopicProgress> {
         // A count of before may be too small by now.
         self.counts.remove(&number);
         let name = topics.name((number, 0).into());
-        let count = client.partitions(name, within).ok()?;
+        let count = client.partitions(name, wait.next()?).ok()?;
         let count = i32::try_from(count).ok().filter(|count| *count > 0)?;
         self.counts.insert(number, count);
         let mut list = TopicPartitionList::new();
         list.add_partition_range(name, 0, count - 1);
-        let committed = client.committed(list, within).ok()?;
+        let committed = client.committed(list, wait.next()?).ok()?;
         let told = committed.elements_for_topic(name);
         let told = told.iter().filter_map(|e| partitions_of(e.metadata()));
         let begun_with = told.min().or(self.begun_with.get(&number).copied());
@@ -253,7 +278,7 @@ impl StartOffsets {
         p: Partition,
         later: bool,
         known: &TopicProgress,
-        within: Duration,
+        wait: Wait,
     ) -> Option<Start> {
         let name = topics.name(p);
         let entry = known.committed.find_partition(name, p.partition)?;
@@ -282,7 +307,7 @@ impl StartOffsets {
                 )));
             }
         };
-        let offset = resolve(client, name, p.partition, at, within)?;
+        let offset = resolve(client, name, p.partition, at, wait)?;
         Some(Start::At(Begin {
             offset,
             without_sums_of: committed,
@@ -311,7 +336,7 @@ fn resolve(
     topic: &str,
     partition: i32,
     at: StartAt,
-    within: Duration,
+    wait: Wait,
 ) -> Option<i64> {
     let time_ms = match at {
         StartAt::Earliest | StartAt::Latest => None,
@@ -322,7 +347,7 @@ fn resolve(
         let mut list = TopicPartitionList::new();
         let asked = list.add_partition_offset(topic, partition, Offset::Offset(ms.max(0)));
         asked.ok()?;
-        let answer = client.offsets_for_times(list, within).ok()?;
+        let answer = client.offsets_for_times(list, wait.next()?).ok()?;
         let entry = answer.find_partition(topic, partition)?;
         entry.error().ok()?;
         if let Offset::Offset(offset) = entry.offset() {
@@ -330,12 +355,13 @@ fn resolve(
         }
         // All records are older.
     }
-    let (first, end) = client.offset_bounds(topic, partition, within).ok()?;
+    let (first, end) = client.offset_bounds(topic, partition, wait.next()?).ok()?;
     Some(if at == StartAt::Earliest { first } else { end })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Brokers, Librdkafka};
     use super::*;
 
     #[test]
@@ -347,6 +373,28 @@ mod tests {
         assert_eq!(offsets.absent().count(), 0, "nothing was counted");
         offsets.counts.insert(1, 2);
         assert_eq!(offsets.absent().collect::<Vec<_>>(), [(p(1, 2), 2)]);
+    }
+
+    #[test]
+    fn brokers_that_do_not_answer_hold_up_all_topics_together_for_the_time_of_two() {
+        let names = ["a", "b", "c", "d"].map(str::to_owned);
+        let options = KafkaOptions {
+            brokers: "127.0.0.1:1".to_owned(),
+            group: "g".to_owned(),
+            topics: names.to_vec(),
+            ..KafkaOptions::default()
+        };
+        let client = Librdkafka.join(&options).expect("a client");
+        let (client, topics) = (client.as_ref(), Topics::new(&options));
+        let mut offsets = StartOffsets::new(&options);
+        let (began, each) = (Instant::now(), Duration::from_millis(300));
+        let wait = Wait::each(each);
+        assert!(!offsets.learn(client, &topics, (0..4).collect(), wait));
+        assert!((each..3 * each).contains(&began.elapsed()));
+        assert_eq!(wait.next(), None);
+        // What is known needs no answer.
+        offsets.begun_with.insert(2, 7);
+        assert!(offsets.learn(client, &topics, [2].into(), wait));
     }
 
     #[test]

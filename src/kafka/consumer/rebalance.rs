@@ -1,20 +1,20 @@
 //! Starting, restarting and giving up partitions.
 
 use super::super::offsets::Action;
-use super::super::start_offsets::{Start, Unknown, truncated};
+use super::super::start_offsets::{Start, Unknown, Wait, truncated};
 use super::super::{Handler, KafkaError, Partition};
 use super::Consumer;
 use super::next_offsets::SUSPENDED;
 use rdkafka::error::KafkaResult;
 use rdkafka::{Offset, TopicPartitionList};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// Longest wait for the number of partitions of a topic.
+/// Longest wait for an answer about a topic when partitions are counted.
 const COUNT_WITHIN: Duration = Duration::from_secs(2);
-/// Pause before it is asked for again, until two answers are the same.
+/// Pause before they are asked for again, until two answers are the same.
 const COUNT_AGAIN: Duration = Duration::from_secs(2);
-/// The same while the leader of a partition is away, or a topic is missing.
+/// The same while the leader of a partition is away, or a topic is missing or was not answered for.
 const COUNT_LEADERLESS: Duration = Duration::from_secs(10);
 /// How often restarted partitions are forwarded.
 const FORWARD_EVERY: Duration = Duration::from_millis(50);
@@ -74,8 +74,6 @@ impl Consumer {
             }
             assigned.push((p, position));
         }
-        let all = assigned.iter().map(|(p, _)| *p);
-        self.starts.learn(self.client.as_ref(), &self.topics, all);
         let known = assigned.iter();
         let known: Vec<_> = known.filter_map(|&(p, at)| Some((p, at?))).collect();
         let mut starts = match unknown.is_empty() {
@@ -163,10 +161,15 @@ impl Consumer {
 
     /// Finds out how many partitions the topics have. A member keeps partitions that no longer
     /// exist. A new client is not given them, unless it has an `instance`. The client joins the
-    /// group without a topic that is missing, and reports that once.
+    /// group without a topic that is missing, and reports that once. What has no answer in time is
+    /// asked for again.
     fn count_partitions<H: Handler>(&mut self, handler: &mut H) {
+        let wait = Wait::each(COUNT_WITHIN);
+        self.unanswered = false;
         for (number, name) in (0..).zip(&self.topics.names) {
-            let Ok(count) = self.client.partitions(name, COUNT_WITHIN) else {
+            let count = wait.next().map(|w| self.client.partitions(name, w));
+            let Some(Ok(count)) = count else {
+                self.unanswered = true;
                 continue;
             };
             if number < self.topics.subscribed() {
@@ -183,9 +186,12 @@ impl Consumer {
             self.missing_topic_reported,
         ) = (Instant::now(), true, false);
         let assigned = self.assignment();
-        let is_assigned = |topic: u16| assigned.iter().any(|p| p.topic == topic);
-        let missing = self.missing.iter().filter(|topic| !is_assigned(**topic));
+        let assigned: BTreeSet<u16> = assigned.iter().map(|p| p.topic).collect();
+        let missing = self.missing.difference(&assigned);
         missing.for_each(|topic| handler.missing(*topic));
+        let exist = assigned.difference(&self.missing).copied().collect();
+        let client = self.client.as_ref();
+        self.unanswered |= !self.starts.learn(client, &self.topics, exist, wait);
         let gone = self.assignment().into_iter();
         let gone: Vec<_> = gone.filter(|p| self.is_gone(*p)).collect();
         for p in gone {
@@ -202,13 +208,15 @@ impl Consumer {
 
     /// Counts the partitions again where the last count is in doubt: a broker that lags may report
     /// too few. Also counts again while a partition has no leader, because the client keeps
-    /// partitions that no longer exist, and while a topic is missing.
+    /// partitions that no longer exist, while a topic is missing, and until all was answered.
     pub(super) fn recount_if_due<H: Handler>(&mut self, handler: &mut H) {
         let waited = self.partitions_counted_at.elapsed();
         let is_due = match self.counts.is_unconfirmed() || self.missing_topic_reported {
             true => waited >= COUNT_AGAIN,
             false => {
-                let is_asked = !self.missing.is_empty() || self.leaderless().next().is_some();
+                let is_asked = self.unanswered
+                    || !self.missing.is_empty()
+                    || self.leaderless().next().is_some();
                 waited >= COUNT_LEADERLESS && is_asked
             }
         };
