@@ -29,6 +29,7 @@ use crate::judge::{Change, StreamReport};
 use crate::registry::Registry;
 use crate::store::spill::SpillStore;
 use crate::telemetry::Published;
+use crate::telemetry::published::Beat;
 
 mod saving;
 
@@ -84,6 +85,8 @@ pub struct EngineLoop {
     pub spill: Arc<SpillStore>,
     /// New configurations, where there is a file to reload.
     pub reloads: Option<Receiver<ReloadRequest>>,
+    /// The heartbeat of the thread, once it runs.
+    pub beat: Option<Beat>,
 }
 
 impl EngineLoop {
@@ -94,9 +97,10 @@ impl EngineLoop {
     pub fn run(mut self, stop: &Stop) -> Result<(), AppError> {
         let beat = self.published.beat("engine");
         self.topology.beat_with(&beat);
+        self.beat = Some(beat);
         while !stop.asked() && self.topology.fault().is_none() && self.displaced().is_none() {
             self.step();
-            beat.tick();
+            self.beat.iter().for_each(Beat::tick);
         }
         let published = Arc::clone(&self.published);
         let ended = self.end();
@@ -139,6 +143,8 @@ impl EngineLoop {
             consumer.pause_or_resume(self.disk_behind, unsaved);
             self.timers.records += consumer.poll(&mut self.topology, wait);
             self.start_unsaved |= std::mem::take(&mut consumer.source.begun);
+            // Each may have waited for brokers.
+            self.beat.iter().for_each(Beat::tick);
         }
         if self.start_unsaved {
             self.save_starts();

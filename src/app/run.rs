@@ -295,6 +295,7 @@ fn load(
         suspended,
         spill,
         reloads,
+        beat: None,
     };
     // Before the first record: what is read from now on is looked at for what is wrong with it.
     engine.publish_facts();

@@ -21,9 +21,6 @@ use crate::monitor::{Shards, VerdictState};
 use crate::telemetry::facts::CheckpointCounts;
 use crate::telemetry::published::Beat;
 
-/// How long the last batch of checkpoints may take at the end.
-const LAST: Duration = Duration::from_secs(20);
-
 /// See the module.
 pub struct Assignment {
     shards: Shards,
@@ -271,8 +268,8 @@ impl Assignment {
     }
 
     /// Waits for the checkpoints under way, for the end.
-    pub fn wait_written(&mut self) -> Option<Written> {
-        self.store.wait(self.shards.all_mut(), LAST)
+    pub fn wait_written(&mut self, within: Duration) -> Option<Written> {
+        self.store.wait(self.shards.all_mut(), within)
     }
 
     /// What happened to checkpoints, and how old each is.

@@ -39,9 +39,6 @@ use crate::notify::Transfers;
 use crate::store::checkpoint::Notified;
 use crate::telemetry::published::Beat;
 
-/// How long the last batch of checkpoints may take at the end.
-const LAST: Duration = Duration::from_secs(20);
-
 /// See the module.
 pub struct JudgeGroup {
     options: FollowerOptions,
@@ -289,8 +286,8 @@ impl JudgeGroup {
     }
 
     /// Waits for the checkpoints under way, for the end.
-    pub(super) fn wait_written(&mut self) -> Option<Written> {
-        self.store.wait(LAST, &mut self.member.counts)
+    pub(super) fn wait_written(&mut self, within: Duration) -> Option<Written> {
+        self.store.wait(within, &mut self.member.counts)
     }
 
     /// How old the checkpoint of each task is.

@@ -358,8 +358,8 @@ impl Judges {
     }
 
     /// Waits for the checkpoints under way, for the end.
-    pub fn wait_written(&mut self) -> Option<Written> {
-        self.group_mut()?.wait_written()
+    pub fn wait_written(&mut self, within: Duration) -> Option<Written> {
+        self.group_mut()?.wait_written(within)
     }
 
     /// The frontier that has stood still for longest.

@@ -370,7 +370,7 @@ fn nothing_more_is_stored_in_a_state_topic_that_was_made_again() {
     // The bodies are written, and show it. Heads do not follow, nor anything with the next batch.
     for _ in 0..2 {
         assignment.write();
-        let written = assignment.wait_written().expect("a batch");
+        let written = assignment.wait_written(Duration::MAX).expect("a batch");
         let why = written.result.expect_err("it is another topic");
         assert!(why.contains("made again"), "{why}");
         assert_eq!(topic.next.load(Ordering::Relaxed), 2);
@@ -397,7 +397,7 @@ fn what_a_failed_batch_did_not_delete_is_deleted_with_the_next() {
         let sink = assignment.shards_mut().get_mut(at).expect("a shard");
         sink.on_partition(at, PartitionEvent::Rewound(offset));
         assignment.write();
-        let written = assignment.wait_written().expect("a batch");
+        let written = assignment.wait_written(Duration::MAX).expect("a batch");
         assert_eq!(written.result.is_ok(), is_ok, "{offset}: {written:?}");
         let keys = topic.deleted.lock().expect("no panic");
         assert_eq!(keys.len(), deleted, "{offset}: {keys:?}");
@@ -413,7 +413,7 @@ fn that_a_partition_was_found_too_short_is_written_and_belongs_to_it_alone() {
     let written = |assignment: &mut Assignment| {
         let before = topic.next.load(Ordering::Relaxed);
         assignment.write();
-        let written = assignment.wait_written().expect("a batch");
+        let written = assignment.wait_written(Duration::MAX).expect("a batch");
         assert!(written.result.is_ok(), "{written:?}");
         topic.next.load(Ordering::Relaxed) > before
     };

@@ -480,11 +480,11 @@ impl Topology {
     }
 
     /// Waits for the checkpoints under way, for the end.
-    pub fn wait_written(&mut self) -> Option<Written> {
+    pub fn wait_written(&mut self, within: Duration) -> Option<Written> {
         match self {
             Topology::Single(_) => None,
-            Topology::Sharded(m) => m.wait_written(),
-            Topology::Judges(judges) => judges.wait_written(),
+            Topology::Sharded(m) => m.wait_written(within),
+            Topology::Judges(judges) => judges.wait_written(within),
         }
     }
 

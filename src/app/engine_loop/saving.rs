@@ -10,6 +10,7 @@ use crate::app::outputs::publish;
 use crate::app::outputs::snapshots::Written;
 use crate::app::restore::STATE;
 use crate::monitor::Snapshot;
+use crate::telemetry::published::Beat;
 use std::time::{Duration, Instant};
 
 /// Bytes of journals that may wait for the disk in memory before the consumers pause.
@@ -21,6 +22,12 @@ const JOURNALS_MAX: usize = 64 << 20;
 const SAVE_PAUSE: Duration = Duration::from_secs(1);
 /// The published part that is not ready while the starts of partitions are not stored.
 const STARTS: &str = "start offsets";
+
+/// How long the last batch of checkpoints may take at the end. A snapshot may take as long as it
+/// does.
+const LAST: Duration = Duration::from_secs(20);
+/// Who waits for a write shows that it lives so often.
+const BEAT: Duration = Duration::from_secs(1);
 
 /// A write that is under way for longer than this, and than two intervals, makes /ready fail:
 /// ordinary ones take seconds.
@@ -147,8 +154,15 @@ impl EngineLoop {
 
     /// Waits for the write that is under way; answers how it ended, where there was one.
     pub(super) fn wait_saved(&mut self) -> Option<Result<(), String>> {
-        let written = self.snapshots.wait();
-        let written = written.or_else(|| self.topology.wait_written());
+        let (mut written, until) = (None, Instant::now() + LAST);
+        while written.is_none()
+            && (self.snapshots.is_writing() || self.topology.is_writing() && Instant::now() < until)
+        {
+            written = self.snapshots.wait(BEAT);
+            written = written.or_else(|| self.topology.wait_written(BEAT));
+            self.beat.iter().for_each(Beat::tick);
+            self.publish_long_write();
+        }
         if let Some(written) = &written {
             self.saved(written);
         }

@@ -4,7 +4,7 @@ use super::saving::UNWRITTEN_MAX;
 use super::*;
 use crate::app::ingest::config;
 use crate::app::outputs::snapshots::Written;
-use crate::app::{App, Setup};
+use crate::app::{App, Job, Setup, Worker, Workers};
 use crate::telemetry::facts::SinkFacts;
 use tempfile::TempDir;
 
@@ -107,6 +107,53 @@ fn ready_says_that_a_write_hangs_until_it_ends() {
     assert_eq!(why(&engine), None);
     engine.publish_long_write();
     assert_eq!(why(&engine), None);
+    engine.end().expect("it ends in order");
+}
+
+/// Workers of which one ends its first job once it has been waited for twice in vain.
+#[derive(Debug)]
+struct Slow;
+
+struct SlowWorker(Vec<Job>, usize);
+
+impl Workers for Slow {
+    fn worker(&self, _: &str) -> Result<Box<dyn Worker>, AppError> {
+        Ok(Box::new(SlowWorker(Vec::new(), 2)))
+    }
+}
+
+impl Worker for SlowWorker {
+    fn start(&mut self, job: Job) -> bool {
+        self.0.push(job);
+        true
+    }
+
+    fn ends_within(&mut self, within: Duration) -> bool {
+        assert!(within <= Duration::from_secs(5), "{within:?}");
+        let waits = self.1 > 0;
+        match waits {
+            true => self.1 -= 1,
+            false => self.0.drain(..).for_each(|job| job()),
+        }
+        !waits
+    }
+}
+
+#[test]
+fn who_waits_for_a_snapshot_shows_that_it_lives() {
+    let folder = TempDir::with_prefix("trueline-engine-").expect("a folder");
+    let text = CONFIG.replace("STATE", &folder.path().display().to_string());
+    let setup = Setup {
+        workers: Arc::new(Slow),
+        ..Setup::of(config(&text))
+    };
+    let mut engine = App::engine_loop(setup).expect("it loads");
+    let beat = engine.published.beat("engine");
+    engine.beat = Some(beat.clone());
+    std::thread::sleep(Duration::from_millis(300));
+    let before = beat.silence();
+    engine.save_and_wait().expect("it is written in the end");
+    assert!(beat.silence() < before);
     engine.end().expect("it ends in order");
 }
 

@@ -99,9 +99,9 @@ impl SnapshotStore {
         self.writing.result()
     }
 
-    /// Waits for the snapshot that is being written.
-    pub fn wait(&mut self) -> Option<Written> {
-        self.writing.wait(Duration::MAX)
+    /// Waits so long for the snapshot that is being written.
+    pub fn wait(&mut self, within: Duration) -> Option<Written> {
+        self.writing.wait(within)
     }
 }
 

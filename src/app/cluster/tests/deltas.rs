@@ -44,7 +44,7 @@ fn many_panes_ask_for_a_checkpoint_and_for_a_pause_until_it_is_stored() {
     assert_eq!(asks(&assignment), (true, true));
     assignment.write();
     assert_eq!(asks(&assignment), (true, true));
-    let written = assignment.wait_written().expect("a batch");
+    let written = assignment.wait_written(Duration::MAX).expect("a batch");
     assert!(written.result.is_ok() && written.bytes > 8 << 20);
     assert_eq!(asks(&assignment), (false, false));
     assert_eq!(assignment.checkpoints().0.deltas_cut, 0);

@@ -215,7 +215,7 @@ fn a_judge_of_several_says_that_all_is_stored_while_nothing_comes() {
     group.store.take_over(0, &mut counts).expect("claimed");
     let tasks = Tasks::from([(0, task)]);
     group.write(&tasks);
-    let written = group.wait_written().expect("a checkpoint");
+    let written = group.wait_written(Duration::MAX).expect("a checkpoint");
     assert!(written.result.is_ok() && written.bytes > 0);
     for _ in 0..2 {
         group.write(&tasks);

@@ -37,7 +37,7 @@ fn a_judge_partition_that_nobody_serves_leaves_the_newest_checkpoint_whole() {
         let sink = assignment.shards_mut().get_mut(at).expect("a shard");
         sink.on_partition(at, PartitionEvent::Rewound(offset));
         assignment.write();
-        let written = assignment.wait_written().expect("a batch");
+        let written = assignment.wait_written(Duration::MAX).expect("a batch");
         assert_eq!(written.result.is_ok(), leaderless == 0, "{written:?}");
         let written = topic.written.lock().expect("no panic");
         let heads = written
