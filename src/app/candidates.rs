@@ -26,13 +26,14 @@ pub fn newest_usable<T>(
             snapshot,
             path,
             refused: newer,
+            without_journal,
             ..
         } = loaded;
         refused = newer;
         let why = match caught(|| make(snapshot)) {
             Ok(made) => match made? {
                 Ok(made) => {
-                    report_refused(&refused, published);
+                    report_refused(&refused, &without_journal, published);
                     return Ok(Some((made, path)));
                 }
                 Err(RestoreError::Spill(error)) => {
@@ -62,10 +63,21 @@ fn message(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("no message")
 }
 
-/// Logs and counts files that were refused in favour of an older one, and keeps the snapshots.
-fn report_refused(refused: &[(PathBuf, FormatError)], published: &Published) {
+/// Logs and counts files that were refused in favour of an older snapshot, and keeps the snapshots,
+/// also those that only lack a journal.
+fn report_refused(
+    refused: &[(PathBuf, FormatError)],
+    without_journal: &[PathBuf],
+    published: &Published,
+) {
     for (file, fault) in refused {
-        tracing::error!(file = %file.display(), %fault, "snapshot refused, using an older one");
+        tracing::error!(file = %file.display(), %fault, "refused, using an older snapshot");
+    }
+    for file in without_journal {
+        tracing::error!(file = %file.display(), "refused, because it needs a journal that is");
+    }
+    let files = refused.iter().map(|(file, _)| file);
+    for file in files.chain(without_journal) {
         match store::keep_refused(file) {
             Ok(Some(kept)) => tracing::info!(kept = %kept.display(), "refused snapshot"),
             Ok(None) => {}
@@ -78,6 +90,7 @@ fn report_refused(refused: &[(PathBuf, FormatError)], published: &Published) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collect::join::{JoinState, JournalMark};
     use tempfile::TempDir;
 
     fn snapshot(topic: &str) -> Snapshot {
@@ -85,6 +98,14 @@ mod tests {
             topics: vec![topic.to_owned()],
             ..Snapshot::default()
         }
+    }
+
+    /// The number of files that were refused and kept.
+    fn kept(dir: &StateDir) -> usize {
+        let files = std::fs::read_dir(dir.path()).expect("a folder");
+        let names = files.map(|f| f.expect("a file").file_name().into_string());
+        let refused = names.filter(|name| name.as_ref().is_ok_and(|n| n.ends_with(".refused")));
+        refused.count()
     }
 
     /// Makes the topic of a snapshot, but of some not.
@@ -120,12 +141,39 @@ mod tests {
         }
         let found = newest_usable(&dir, &published, topic_of).expect("one is usable");
         assert_eq!(found.expect("it").0, "good");
-        let files = std::fs::read_dir(dir.path()).expect("a folder");
-        let names = files.map(|f| f.expect("a file").file_name().into_string());
-        let refused = names.filter(|name| name.as_ref().is_ok_and(|n| n.ends_with(".refused")));
-        assert_eq!(refused.count(), 2);
+        assert_eq!(kept(&dir), 2);
         // The next start takes the same one.
         let again = newest_usable(&dir, &published, topic_of).expect("it is there");
         assert_eq!(again.expect("it").0, "good");
+    }
+
+    #[test]
+    fn a_snapshot_without_its_journal_outlives_the_saves_that_follow() {
+        let folder = TempDir::with_prefix("trueline-candidates-").expect("a folder");
+        let dir = StateDir::open(folder.path()).expect("it is free");
+        store::save(dir.path(), &snapshot("good")).expect("saved");
+        let mark = JournalMark {
+            segment: 0,
+            len: 3,
+            crc: 0,
+            until_ms: 0,
+        };
+        let join = JoinState {
+            marks: vec![mark],
+            ..JoinState::default()
+        };
+        let newer = Snapshot {
+            joins: vec![join],
+            ..snapshot("newer")
+        };
+        for _ in 0..2 {
+            store::save(dir.path(), &newer).expect("saved");
+        }
+        let found = newest_usable(&dir, &Published::default(), topic_of).expect("one is usable");
+        assert_eq!(found.expect("it").0, "good");
+        for _ in 0..2 * store::file::KEEP {
+            store::save(dir.path(), &snapshot("good")).expect("saved");
+        }
+        assert_eq!(kept(&dir), 2);
     }
 }

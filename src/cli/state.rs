@@ -238,7 +238,8 @@ fn reset_watermark(directory: &Path, to: Option<&str>) -> Done {
         );
         return Err((Exit::Usage, why));
     }
-    for (refused, _) in &loaded.refused {
+    let refused = loaded.refused.iter().map(|(path, _)| path);
+    for refused in refused.chain(&loaded.without_journal) {
         store::keep_refused(refused).map_err(|f| unavailable(f.to_string()))?;
     }
     let (alerts, points) = cut_others(directory, to_ms).map_err(|f| unavailable(f.to_string()))?;

@@ -46,8 +46,10 @@ pub struct Loaded {
     pub path: PathBuf,
     /// For each of its joins, the journal segments that it marks; empty from [`load_checked`].
     pub segments: Vec<Vec<Vec<u8>>>,
-    /// Newer files that were refused.
+    /// Newer files that were refused, journals among them.
     pub refused: Vec<(PathBuf, FormatError)>,
+    /// Newer snapshots that need one of these journals.
+    pub without_journal: Vec<PathBuf>,
 }
 
 /// Writes the snapshot into `dir`, which is created where it is missing, and removes all but the
@@ -131,6 +133,7 @@ fn newest(
     if !dir.exists() {
         return Ok(None);
     }
+    let mut without_journal = Vec::new();
     for (_, path) in list(dir)?.into_iter().rev() {
         if refused.iter().any(|(known, _)| *known == path) {
             continue;
@@ -151,11 +154,16 @@ fn newest(
                     path,
                     segments,
                     refused,
+                    without_journal,
                 }));
             }
-            // Several snapshots may need the same journal.
-            Err(fault) if refused.contains(&fault) => {}
-            Err(fault) => refused.push(fault),
+            Err(fault) => {
+                without_journal.push(path);
+                // Several snapshots may need the same journal.
+                if !refused.contains(&fault) {
+                    refused.push(fault);
+                }
+            }
         }
     }
     if refused.is_empty() {

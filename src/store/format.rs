@@ -16,6 +16,9 @@ pub enum FormatError {
     /// It is not there, and something else needs it.
     #[error("missing")]
     Missing,
+    /// The operating system did not let it be read.
+    #[error("unreadable: {0}")]
+    Unreadable(String),
     /// trueline did not write it.
     #[error("foreign: not a snapshot of trueline")]
     Foreign,

@@ -78,7 +78,8 @@ pub fn check(dir: &Path, state: &JoinState) -> Result<(), (PathBuf, FormatError)
 fn unread(error: &io::Error) -> FormatError {
     match error.kind() {
         io::ErrorKind::NotFound => FormatError::Missing,
-        _ => FormatError::Torn,
+        io::ErrorKind::UnexpectedEof => FormatError::Torn,
+        _ => FormatError::Unreadable(error.to_string()),
     }
 }
 
@@ -220,6 +221,14 @@ mod tests {
         let missing = state(7, b"abc");
         assert_eq!(read(dir, &missing).unwrap_err().1, FormatError::Missing);
         assert_eq!(check(dir, &missing).unwrap_err().1, FormatError::Missing);
+        // What the disk does not hand out is not torn.
+        fs::create_dir(path_of(dir, 1, 2, 7)).unwrap();
+        for fault in [
+            read(dir, &missing).unwrap_err().1,
+            check(dir, &missing).unwrap_err().1,
+        ] {
+            assert!(matches!(fault, FormatError::Unreadable(_)), "{fault}");
+        }
     }
 
     #[test]
