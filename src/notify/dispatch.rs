@@ -134,6 +134,12 @@ impl Dispatcher {
         self.sinks.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether the thread of this sink has ended, which it only does of itself in a panic.
+    pub(super) fn has_ended(&self, sink: &Arc<Sink>) -> bool {
+        let ended = |(s, thread): &SinkThread| Arc::ptr_eq(s, sink) && thread.is_ended();
+        self.threads().iter().any(ended)
+    }
+
     /// Journal lines that could not be written.
     pub(super) fn write_errors(&self) -> u64 {
         self.write_errors.load(Ordering::Relaxed)

@@ -191,9 +191,11 @@ impl Notifier {
         topic_sinks: TopicSinks<'_>,
     ) -> Result<(), String> {
         let (sinks, texts) = &self.options;
-        // A sink whose thread did not start is missing, and is started again.
-        let running = self.dispatcher.sinks();
-        let running: BTreeSet<String> = running.iter().map(|s| s.name.clone()).collect();
+        // A sink whose thread did not start is missing. It is started again, like one whose thread
+        // has ended.
+        let all = self.dispatcher.sinks().clone();
+        let running = all.iter().filter(|s| !self.dispatcher.has_ended(s));
+        let running: BTreeSet<String> = running.map(|s| s.name.clone()).collect();
         let mut changes = Vec::new();
         for sink in &options.sinks {
             let same = *texts == options.texts && sinks.contains(sink);
@@ -417,7 +419,19 @@ impl Notifier {
 
     /// Counts of all sinks.
     pub fn sinks(&self) -> Vec<SinkFacts> {
-        self.dispatcher.sinks().iter().map(|s| s.facts()).collect()
+        let facts = |sink: &Arc<Sink>| {
+            let mut facts = sink.facts();
+            if self.dispatcher.has_ended(sink) {
+                facts.trouble = Some("its thread has ended; reload the configuration".to_owned());
+            }
+            facts
+        };
+        self.dispatcher.sinks().iter().map(facts).collect()
+    }
+
+    /// Whether the thread that writes to the journal has ended, so that nothing is sent any more.
+    pub fn has_ended(&self) -> bool {
+        self.thread.is_ended()
     }
 
     /// Commands dropped because the channel to the journal was full.

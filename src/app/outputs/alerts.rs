@@ -173,6 +173,12 @@ impl AlertDispatcher {
         let saves = self.execute_orders(engine);
         let sinks = self.notifier.sinks();
         published.update(|facts| facts.sinks = sinks);
+        if self.notifier.has_ended() {
+            published.not_ready(
+                "notifications",
+                "their thread has ended, which is a bug: restart",
+            );
+        }
         saves
     }
 

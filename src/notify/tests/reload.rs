@@ -1,4 +1,4 @@
-//! Tests of sinks that change while a notification is on its way.
+//! Tests of sinks that change while a notification is on its way, or whose thread has ended.
 
 use super::*;
 
@@ -43,4 +43,28 @@ fn a_sink_that_changes_during_an_attempt_goes_on_after_it_and_holds_up_no_other(
     let last = [came("slow", &alerts[2]), came("other", &alerts[2])];
     assert_eq!(process.bench.came(), last);
     assert_eq!(process.notifier().sinks()[0].sent, 3);
+}
+
+#[test]
+fn a_sink_whose_thread_has_ended_says_so_and_a_reload_starts_it_again() {
+    let mut process = Process::new(&["s"]);
+    // As a panic ends it.
+    let end = |bench: &Bench, place: usize| {
+        let part = &mut lock(&bench.parts)[place];
+        part.steps = None;
+        part.ended.store(true, Ordering::Relaxed);
+    };
+    end(&process.bench, 0);
+    let alert = firing(1, 10);
+    process.notify(&alert);
+    let trouble = process.notifier().sinks()[0].trouble.clone();
+    assert!(trouble.is_some_and(|why| why.contains("thread has ended")));
+    process.reload(&options(&["s"]));
+    process.bench.answer(&[Ok(())]);
+    assert_eq!(process.bench.came(), [came("s", &alert)]);
+    assert_eq!(process.notifier().sinks()[0].trouble, None);
+    // That of the journal is the second one.
+    assert!(!process.notifier().has_ended());
+    end(&process.bench, 1);
+    assert!(process.notifier().has_ended());
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -79,7 +80,14 @@ impl EventLog {
         let (requests, inbox) = sync_channel(WAITING_MAX);
         let writer = Writer::new(Arc::clone(&shared))?;
         let thread = std::thread::Builder::new().name("event log".to_owned());
-        let thread = thread.spawn(move || writer.run(&inbox));
+        let ours = Arc::clone(&shared);
+        let thread = thread.spawn(move || {
+            if catch_unwind(AssertUnwindSafe(|| writer.run(&inbox))).is_err() {
+                // The panic has been printed.
+                let why = "its writer has ended, which is a bug: restart".to_owned();
+                ours.lock().fault.get_or_insert(why);
+            }
+        });
         thread.map_err(failed("start the writer of", directory))?;
         Ok(EventLog { shared, requests })
     }
