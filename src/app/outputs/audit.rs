@@ -277,12 +277,23 @@ pub fn explanation(directory: &Path, wanted: &[String]) -> Option<Explanation> {
 
 /// The entries in a folder, the oldest file first.
 pub fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    oldest_first(fs::read_dir(folder)?)
+}
+
+/// The paths of these entries, the oldest file first. One that was removed meanwhile is left out.
+fn oldest_first(
+    entries: impl Iterator<Item = io::Result<fs::DirEntry>>,
+) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder)? {
+    for entry in entries {
         let entry = entry?;
         let path = entry.path();
         if path.extension().is_some_and(|e| e == "json") {
-            files.push((entry.metadata()?.modified()?, path));
+            match entry.metadata() {
+                Ok(found) => files.push((found.modified()?, path)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
         }
     }
     files.sort();
@@ -295,6 +306,19 @@ mod tests {
     use crate::alert::Alert;
     use crate::notify::tests::stream;
     use tempfile::TempDir;
+
+    #[test]
+    fn what_is_removed_while_the_entries_are_listed_is_left_out() {
+        let folder = TempDir::with_prefix("trueline-audit-").expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        for name in ["a.json", "b.json"] {
+            fs::write(path(name), "{}").expect("written");
+        }
+        let entries: Vec<_> = fs::read_dir(folder.path()).expect("a folder").collect();
+        fs::remove_file(path("a.json")).expect("it is there");
+        let listed = oldest_first(entries.into_iter()).expect("nothing is wrong");
+        assert_eq!(listed, [path("b.json")]);
+    }
 
     #[test]
     fn the_offsets_of_a_call_are_made_once_and_count_as_what_waits() {
