@@ -38,7 +38,7 @@
 
 use super::notification::{Notification, Status};
 use crate::alert::{Severity, Silences};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How long a notified alert may go unseen, while all is read, before it is resolved as an orphan.
 /// Longer than it takes to make a change again after a restart that was notified before the crash.
@@ -85,6 +85,8 @@ impl LastFiring {
 #[derive(Debug, Clone, Default)]
 pub struct Deduplicator {
     last: BTreeMap<String, LastFiring>,
+    /// When the released ones changed last, and their fingerprints.
+    released: BTreeSet<(i64, String)>,
 }
 
 impl Deduplicator {
@@ -177,6 +179,7 @@ impl Deduplicator {
             seen_ms: None,
             released: false,
         };
+        self.reacquire(&notification.fingerprint);
         self.last.insert(notification.fingerprint.clone(), last);
         if self.last.len() > 2 * RESOLVED_MAX {
             self.prune();
@@ -185,17 +188,17 @@ impl Deduplicator {
 
     /// Marks the alert as owned by another process. Returns whether that is a change.
     pub fn release(&mut self, fingerprint: &str) -> bool {
-        let last = self.last.get_mut(fingerprint);
-        last.is_some_and(|l| l.firing && !std::mem::replace(&mut l.released, true))
+        let Some(last) = self.last.get_mut(fingerprint).filter(|l| l.is_ours()) else {
+            return false;
+        };
+        last.released = true;
+        self.released.insert((last.at_ms, fingerprint.to_owned()))
     }
 
     /// The oldest released alert, if there are more than [`RELEASED_MAX`].
     pub fn oldest_released(&self) -> Option<String> {
-        let released = || self.last.iter().filter(|(_, l)| l.released);
-        let oldest = || released().min_by_key(|(_, l)| l.at_ms);
-        (released().count() > RELEASED_MAX)
-            .then(oldest)?
-            .map(|(f, _)| f.clone())
+        let (_, oldest) = self.released.first()?;
+        (self.released.len() > RELEASED_MAX).then(|| oldest.clone())
     }
 
     /// Marks the alert as owned by this process again. Returns whether that is a change.
@@ -204,7 +207,8 @@ impl Deduplicator {
             return false;
         };
         last.seen_ms = None;
-        std::mem::take(&mut last.released)
+        last.released = false;
+        self.released.remove(&(last.at_ms, fingerprint.to_owned()))
     }
 
     /// Whether this notification, or a later one of its alert, was already recorded.
@@ -235,6 +239,7 @@ impl Deduplicator {
 
     /// Removes an alert that another process has resolved.
     pub fn remove(&mut self, fingerprint: &str) {
+        self.reacquire(fingerprint);
         self.last.remove(fingerprint);
     }
 

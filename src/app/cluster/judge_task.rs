@@ -273,13 +273,17 @@ impl JudgeTask {
         let (partitions, positions) = (self.source_partitions(), self.positions());
         let unknown = partitions.iter().filter(|p| !lengths.knows(&p.name));
         self.unknown = unknown.map(|p| p.checkpointed).collect();
+        let mut of_each: BTreeMap<PartitionId, Vec<&SourcePartition>> = BTreeMap::new();
+        for p in &partitions {
+            of_each.entry(p.checkpointed).or_default().push(p);
+        }
         let all: Vec<PartitionId> = self.liveness.all(now_ms).map(|(at, ..)| at).collect();
         for at in all {
             let idle = self.aggregator.idle(at);
             let unended = idle == Some(false);
             let idle = idle.unwrap_or(false);
             let mut uncovered = 0;
-            for p in partitions.iter().filter(|p| p.checkpointed == at) {
+            for p in of_each.get(&at).into_iter().flatten() {
                 let of = PartitionId::from((p.source, at.partition));
                 let position = positions.get(&of).copied();
                 uncovered += lengths.uncovered(&p.name, position, idle);
@@ -291,8 +295,8 @@ impl JudgeTask {
             self.liveness.set_uncovered(at, uncovered, unended, now_ms);
         }
         let all: Vec<_> = self.liveness.all(now_ms).collect();
-        let exists = |at: &PartitionId| all.iter().any(|(known, ..)| known == at);
-        self.aggregator.drop_gone(exists);
+        let exist: BTreeSet<PartitionId> = all.iter().map(|(at, ..)| *at).collect();
+        self.aggregator.drop_gone(|at| exist.contains(at));
         for (at, _, freshness) in all {
             self.aggregator.set_freshness(at, freshness);
         }

@@ -1,6 +1,6 @@
 //! Publishes what HTTP shows, and logs what changed.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::app::clock;
 use crate::app::cluster::topology::Topology;
 use crate::app::ingest::consumer::SourceConsumer;
 use crate::collect::join::WrongPartition;
-use crate::collect::{Counters, Origin, Pair, PartitionState, Passed};
+use crate::collect::{Counters, Pair, PartitionId, PartitionState, Passed};
 use crate::judge::{Change, Plan, Step, StreamId, StreamReport, WindowJudgement};
-use crate::kafka::Partition;
+use crate::kafka::{Hidden, Partition};
 use crate::registry::RequestCounts;
 use crate::telemetry::Published;
 use crate::telemetry::facts::{
@@ -98,17 +98,19 @@ pub fn facts(
     let suspended = engine.suspended().chain(stopped);
     let suspended = suspended.map(|(topic, partition, _)| (topic.to_owned(), partition));
     let suspended: Vec<(String, i32)> = suspended.collect();
+    let unread: BTreeSet<(&str, i32)> = suspended.iter().map(|(t, p)| (t.as_str(), *p)).collect();
     let partitions: Vec<PartitionFacts> = consumers
         .iter()
-        .flat_map(|c| partition_facts(engine, c, &suspended))
+        .flat_map(|c| partition_facts(engine, c, &unread))
         .collect();
-    let watermark = watermark(engine, topics);
+    let (watermark, role) = (watermark(engine, topics), engine.role());
+    let checkpoints = checkpoints(engine);
     published.update(|facts| {
         facts.sources = sources;
         facts.watermark = watermark;
         facts.partitions = partitions;
-        facts.checkpoints = checkpoints(engine);
-        facts.role = engine.role();
+        facts.checkpoints = checkpoints;
+        facts.role = role;
         facts.suspended = suspended;
         facts.registry = [asked.found, asked.absent, asked.failed];
     });
@@ -264,31 +266,37 @@ fn source_facts(
 fn partition_facts(
     engine: &Topology,
     of: &SourceConsumer,
-    suspended: &[(String, i32)],
+    suspended: &BTreeSet<(&str, i32)>,
 ) -> Vec<PartitionFacts> {
     let (source, consumer, unreachable) = (&of.source, &of.consumer, of.unreachable());
-    let (lag, positions, now_ms) = (consumer.lag(), engine.positions(), clock::now_ms());
-    let states: Vec<PartitionState> = engine.partitions();
+    let now_ms = clock::now_ms();
+    // Looked up, not searched: a topic may have thousands of partitions.
+    let lag: BTreeMap<Partition, i64> = consumer.lag().into_iter().collect();
+    let hidden: BTreeMap<Partition, Hidden> = consumer.hidden().collect();
+    let unreachable: BTreeSet<Partition> = unreachable.into_iter().collect();
+    let positions = engine.positions().into_iter();
+    let positions: BTreeMap<PartitionId, i64> =
+        positions.map(|o| (o.partition_id(), o.offset)).collect();
+    let states = engine.partitions().into_iter();
+    let states: BTreeMap<PartitionId, PartitionState> = states
+        .map(|s| ((s.source, s.partition).into(), s))
+        .collect();
     let one = |partition: Partition| {
         let id = source.records.partition_id(partition);
-        let here = |o: &&Origin| o.partition_id() == id;
-        let state = |s: &&PartitionState| (s.source, s.partition) == (id.source, id.partition);
-        let state = states.iter().find(state);
+        let state = states.get(&id);
         let reach_ms = state.and_then(|s| s.reach_ms);
-        let mut all = lag.iter();
-        let records = all.find(|(p, _)| *p == partition).map(|(_, lag)| *lag);
+        let records = lag.get(&partition).copied();
         // Records that wait for a schema are handed over, and not counted yet.
         let waiting = i64::try_from(source.queue.records_of(partition)).unwrap_or(i64::MAX);
         let records = records.map(|n| n.saturating_add(waiting));
-        let mut hidden = consumer.hidden();
-        let hidden = hidden.find(|(p, _)| *p == partition).map(|(_, h)| h);
+        let hidden = hidden.get(&partition);
         let topic = source.records.topic(partition.topic);
-        let is_suspended = |(t, p): &(String, i32)| t == topic && *p == partition.partition;
-        let is_left_out = state.is_some_and(|s| s.left_out) || suspended.iter().any(is_suspended);
+        let is_left_out =
+            state.is_some_and(|s| s.left_out) || suspended.contains(&(topic, partition.partition));
         PartitionFacts {
             topic: topic.to_owned(),
             partition: partition.partition,
-            position: positions.iter().find(here).map_or(0, |o| o.offset),
+            position: positions.get(&id).copied().unwrap_or(0),
             lag: records,
             lag_ms: match (records, reach_ms) {
                 (Some(0), _) => Some(0),
