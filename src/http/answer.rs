@@ -249,6 +249,13 @@ fn refuse(method: &Method, allow: &'static str, hint: &str) -> Answer {
     refused
 }
 
+/// The answer where a reload is under way.
+pub fn busy_reloading() -> Answer {
+    let what = "a reload is under way";
+    let hint = "reload again in a moment";
+    later(StatusCode::SERVICE_UNAVAILABLE, what, hint)
+}
+
 /// Reads the configuration again and says what became of it. Reads files and waits for the engine.
 pub fn reload(published: &Published) -> Answer {
     let Some(done) = published.control.reload() else {

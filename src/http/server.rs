@@ -63,6 +63,8 @@ const EXPLANATIONS_MAX: usize = 2;
 const BUILDS_MAX: usize = 2;
 /// The same of `/metrics`, which does not wait for pages and lists.
 const SCRAPES_MAX: usize = 1;
+/// Reloads at a time. Each may wait for the engine, whether or not its client still waits.
+const RELOADS_MAX: usize = 1;
 /// How long a request waits until its response can be built.
 const BUILT_WITHIN: Duration = Duration::from_secs(10);
 /// How often the end of the last connections is looked for.
@@ -104,6 +106,7 @@ pub async fn serve(
         explanations: Arc::new(Semaphore::new(EXPLANATIONS_MAX)),
         builds: Arc::new(Semaphore::new(BUILDS_MAX)),
         scrapes: Arc::new(Semaphore::new(SCRAPES_MAX)),
+        reloads: Arc::new(Semaphore::new(RELOADS_MAX)),
         bodies: Bodies::default(),
     });
     let connections = Arc::new(Connections::default());
@@ -146,6 +149,8 @@ struct ServerState {
     builds: Arc<Semaphore>,
     /// Places of `/metrics`.
     scrapes: Arc<Semaphore>,
+    /// Places of reloads.
+    reloads: Arc<Semaphore>,
     /// Room for large responses.
     bodies: Bodies,
 }
@@ -280,7 +285,16 @@ async fn route_request(request: Request<Incoming>, state: &Arc<ServerState>) -> 
     match (request.method(), route(request.uri().path())) {
         (&Method::POST, Route::Reload) => {
             let published = Arc::clone(published);
-            let done = blocking(move || answer::reload(&published)).await;
+            let done = match Arc::clone(&state.reloads).try_acquire_owned() {
+                Err(_) => answer::busy_reloading(),
+                Ok(place) => {
+                    let reload = move || {
+                        let _place = place;
+                        answer::reload(&published)
+                    };
+                    blocking(reload).await
+                }
+            };
             done.map(Either::Left)
         }
         (&Method::POST, Route::Events(topic)) => {
@@ -443,3 +457,6 @@ async fn blocking(work: impl FnOnce() -> Answer + Send + 'static) -> Answer {
         response::error(StatusCode::INTERNAL_SERVER_ERROR, what, hint)
     })
 }
+
+#[cfg(test)]
+mod tests;
