@@ -4,7 +4,8 @@
 //! there. An end or a deployment changes what the engine judges, so the engine's thread does it,
 //! between two ticks.
 
-use std::sync::mpsc::{Sender, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -24,13 +25,16 @@ pub struct Order {
     /// Receives the number of streams, 0 where nothing has this name; `None` where this process
     /// does not judge.
     pub reply: SyncSender<Option<usize>>,
+    /// Set by the first of two: the engine that answers, or who asked and waits no longer.
+    settled: Arc<AtomicBool>,
 }
 
 impl Order {
     /// Answers who asked. Returns the deployment that was marked for someone who does not wait any
     /// more, so that nobody else writes it down.
     pub fn answer(self, result: Option<usize>) -> Option<Deployment> {
-        let waits = self.reply.try_send(result).is_ok();
+        let waits =
+            !self.settled.swap(true, Ordering::AcqRel) && self.reply.try_send(result).is_ok();
         let done = result.is_some_and(|streams| streams > 0);
         match self.act {
             Act::Deploy(deployment) if done && !waits => Some(deployment),
@@ -197,12 +201,24 @@ impl Requests {
 fn order(orders: &Mutex<Sender<Order>>, act: Act, within: Duration) -> AlertResponse {
     let (reply, result) = sync_channel(1);
     let orders = orders.lock().unwrap_or_else(PoisonError::into_inner);
-    let sent = orders.send(Order { act, reply });
+    let settled = Arc::new(AtomicBool::new(false));
+    let sent = orders.send(Order {
+        act,
+        reply,
+        settled: Arc::clone(&settled),
+    });
     drop(orders);
     if sent.is_err() {
         return AlertResponse::Unavailable("the engine has stopped");
     }
-    match result.recv_timeout(within) {
+    let answer = match result.recv_timeout(within) {
+        // The engine answers just now.
+        Err(RecvTimeoutError::Timeout) if settled.swap(true, Ordering::AcqRel) => {
+            result.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        }
+        answer => answer,
+    };
+    match answer {
         Ok(Some(0)) => AlertResponse::Unknown,
         Ok(Some(_)) => AlertResponse::Done,
         Ok(None) => AlertResponse::Unavailable(ANOTHER_JUDGES),
@@ -251,6 +267,20 @@ mod tests {
         let (sender, orders) = orders();
         drop(orders);
         assert!(unavailable(order(&sender, deploy(), REPLY_WITHIN)));
+    }
+
+    #[test]
+    fn an_answer_that_comes_as_the_wait_ends_is_waited_for() {
+        let (sender, orders) = orders();
+        std::thread::scope(|scope| {
+            let asks = scope.spawn(|| order(&sender, deploy(), Duration::from_millis(50)));
+            let asked = orders.recv().expect("an order");
+            // The engine is between the two halves of its answer.
+            assert!(!asked.settled.swap(true, Ordering::AcqRel));
+            std::thread::sleep(Duration::from_millis(200));
+            asked.reply.try_send(Some(2)).expect("somebody waits");
+            assert_eq!(asks.join().expect("an answer"), AlertResponse::Done);
+        });
     }
 
     #[test]
