@@ -7,8 +7,9 @@
 //! A frame holds what one stream gained, and behind it the verdicts that each point stands for
 //! besides its own, unless there are none. Frames that come later replace or thin those before, by
 //! the rules of [`History`]. A damaged frame is skipped. What follows the last sound frame is cut
-//! off, and the next frame begins there: a torn one, and all behind a length that cannot be. The
-//! file is not synced, because a lost tail is a gap in a drawing and nothing else.
+//! off, and the next frame begins there: a torn one, and all behind a length that cannot be. A file
+//! of another format is kept under the name [`REFUSED`], in place of one before it. The file is not
+//! synced, because a lost tail is a gap in a drawing and nothing else.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
@@ -22,6 +23,9 @@ use crate::telemetry::history::{History, HistoryAlert};
 
 /// Name of the file in the state directory.
 pub const FILE: &str = "history.log";
+
+/// Name of a file of another format, such as that of another version of trueline.
+pub const REFUSED: &str = "history.log.refused";
 
 const MAGIC: &[u8; 8] = b"TLHIST2\n";
 /// Longer frames are damaged: a stream has a few windows of a few hundred points.
@@ -62,6 +66,11 @@ impl HistoryFile {
         let mut file = appending(&path)?;
         let mut whole = Vec::new();
         file.read_to_end(&mut whole)?;
+        // The start of a magic is that of a file whose first write was torn.
+        if !whole.starts_with(MAGIC) && !MAGIC.starts_with(&whole) {
+            fs::rename(&path, directory.join(REFUSED))?;
+            file = appending(&path)?;
+        }
         let (sound, unread) = match whole.strip_prefix(MAGIC) {
             Some(frames) => {
                 let (end, bytes) = read(frames, history);
@@ -308,6 +317,11 @@ mod tests {
         assert_eq!(points(path), (0, 8));
         fs::write(path.join(FILE), b"another format").expect("written");
         assert_eq!(points(path), (0, 8));
+        let kept = fs::read(path.join(REFUSED)).expect("it is kept");
+        assert_eq!(kept, b"another format");
+        fs::write(path.join(FILE), &MAGIC[..3]).expect("torn");
+        assert_eq!(points(path), (0, 8));
+        assert_eq!(fs::read(path.join(REFUSED)).expect("it is kept"), kept);
     }
 
     #[test]

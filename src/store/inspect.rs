@@ -63,6 +63,7 @@ impl FileRole {
             "lock" => FileRole::Lock,
             "alerts.journal" => FileRole::Alerts,
             history::FILE => FileRole::History,
+            history::REFUSED => FileRole::Refused,
             _ if is_snapshot(path) => FileRole::Snapshot,
             _ if is_refused(path) => FileRole::Refused,
             _ if name.starts_with("alerts.journal") && name.ends_with(".refused") => {

@@ -63,7 +63,7 @@ impl HistoryLog {
             shared.errors.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(
                 bytes = unread,
-                "parts of the history are torn or damaged; they are left out"
+                "parts of the history are torn, damaged or of another format; they are left out"
             );
         }
         let (entries, inbox) = sync_channel(WAITING_MAX);
