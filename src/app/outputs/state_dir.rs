@@ -46,12 +46,13 @@ impl StateDir {
         let lock = File::create(path.join(LOCK)).map_err(|error| cannot("write to", error))?;
         match lock.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(in_use_by_another(path)),
+            Err(TryLockError::WouldBlock) => return Err(in_use_by_another(path, "")),
             Err(TryLockError::Error(error)) => return Err(cannot("lock", error)),
         }
         let name = match NameLock::take(path) {
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                return Err(in_use_by_another(path));
+                let hint = format!("; if none runs, another program has taken its {error}");
+                return Err(in_use_by_another(path, &hint));
             }
             // Where the system grants no such names the file alone has to do.
             name => name.ok(),
@@ -173,10 +174,10 @@ pub fn in_use(path: &Path) -> bool {
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-fn in_use_by_another(path: &Path) -> AppError {
+fn in_use_by_another(path: &Path, hint: &str) -> AppError {
     let shown = path.display();
     AppError::Unavailable(format!(
-        "the state directory {shown} is in use by another running trueline; stop that one, or give each process its own"
+        "the state directory {shown} is in use by another running trueline; stop that one, or give each process its own{hint}"
     ))
 }
 
@@ -234,7 +235,7 @@ struct NameLock {
 
 impl NameLock {
     /// The name holds device and inode of the parent directory, because containers have different
-    /// directories under the same path.
+    /// directories under the same path. Any user can take a name, so an error shows it.
     #[cfg(target_os = "linux")]
     fn take(path: &Path) -> std::io::Result<NameLock> {
         use std::os::linux::net::SocketAddrExt;
@@ -244,8 +245,14 @@ impl NameLock {
         let name = path.file_name().unwrap_or_default().as_encoded_bytes();
         let name = crc32fast::hash(name);
         let name = format!("trueline-state/{device}/{number}/{name:08x}");
-        let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
-        Ok(NameLock { _socket: socket })
+        let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name)?);
+        let named = |error: std::io::Error| {
+            let what = format!("socket @{name}, see /proc/net/unix");
+            std::io::Error::new(error.kind(), what)
+        };
+        Ok(NameLock {
+            _socket: socket.map_err(named)?,
+        })
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -274,7 +281,11 @@ mod tests {
                 .is_some_and(|why| why.contains("was deleted"))
         );
         #[cfg(target_os = "linux")]
-        assert!(second().is_err_and(|e| e.to_string().contains("in use by another")));
+        {
+            let why = second().expect_err("its name is taken").to_string();
+            assert!(why.contains("in use by another"), "{why}");
+            assert!(why.contains("socket @trueline-state/"), "{why}");
+        }
         // What a second process has made is not ours either.
         assert!(held.watch().fault().is_some());
         drop(held);
