@@ -294,6 +294,11 @@ pub fn listen(uri: &Uri, published: &Published) -> Result<Receiver<String>, Box<
         let hint = "ask a worker: it counts the pairs of its partitions";
         return Err(Box::new(error(StatusCode::CONFLICT, what, hint)));
     }
+    if published.draining() {
+        let (what, hint) = ("the program is stopping", "ask the process that follows it");
+        let refused = error(StatusCode::SERVICE_UNAVAILABLE, what, hint);
+        return Err(Box::new(refused));
+    }
     let model = path::query(uri.query(), "model");
     let rate = match path::query(uri.query(), "rate").map(|r| r.parse()) {
         None => RATE,

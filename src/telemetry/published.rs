@@ -318,9 +318,11 @@ impl Published {
         lock(&self.parts).insert(part.to_owned(), None);
     }
 
-    /// Marks the program as stopping. `/ready` fails from then on.
+    /// Marks the program as stopping. `/ready` fails from then on, and nobody listens to pairs: a
+    /// stop waits for open responses.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
+        self.taps.close();
     }
 
     /// Whether the program is stopping.

@@ -63,6 +63,11 @@ impl Taps {
         Some(receiver)
     }
 
+    /// Ends all listeners.
+    pub fn close(&self) {
+        self.lock().clear();
+    }
+
     /// Number of listeners.
     pub fn listeners(&self) -> usize {
         let mut all = self.lock();

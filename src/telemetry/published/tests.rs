@@ -13,8 +13,10 @@ fn ready_means_every_named_part_said_so() {
     assert_eq!(missing["kafka"], "joining the group");
     published.ready("kafka");
     assert!(published.missing().is_empty());
+    let mut pairs = published.taps.listen(None, 1).expect("room");
     published.drain();
     assert!(published.missing().contains_key("drain"));
+    assert_eq!(pairs.blocking_recv(), None);
 }
 
 #[test]
