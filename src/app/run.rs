@@ -337,7 +337,7 @@ fn consumers(
     let mut base = 0;
     let mut consumers = Vec::new();
     for source in sources {
-        let topics = source.kafka.topics.len() as u16;
+        let topics = source.topic_count();
         let brokers = match source.input {
             Input::Kafka => brokers,
             Input::Http => &posted,

@@ -179,11 +179,11 @@ fn class_of(text: &str, classes: &[String]) -> Option<u32> {
 pub fn plans(sources: &[SourceOptions]) -> Vec<JoinPlan> {
     let (mut base, mut all) = (0u16, Vec::new());
     for source in sources {
-        let topics = source.kafka.topics.len() as u16;
+        let topics = source.topic_count();
         if let Some(join) = &source.join {
             all.extend(join.plans(base, topics - join.topics.len() as u16));
         }
-        base += topics;
+        base = base.saturating_add(topics);
     }
     all
 }

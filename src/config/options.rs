@@ -8,6 +8,9 @@ use crate::store::event_log::LogLimits;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+/// Most topics of all sources: they are numbered over all of them.
+pub const TOPICS_MAX: usize = u16::MAX as usize;
+
 /// One source. `KafkaOptions` hides its secrets in `Debug`.
 #[derive(Debug, Clone)]
 pub struct SourceOptions {
@@ -28,6 +31,11 @@ pub struct SourceOptions {
 }
 
 impl SourceOptions {
+    /// The number of its topics. A configuration with more than [`TOPICS_MAX`] is refused.
+    pub fn topic_count(&self) -> u16 {
+        u16::try_from(self.kafka.topics.len()).unwrap_or(u16::MAX)
+    }
+
     /// The topic with the outcomes of the predictions of `topic`; the same where it carries both,
     /// and `None` where it carries no predictions that wait for outcomes.
     pub fn outcomes_of(&self, topic: &str) -> Option<&str> {

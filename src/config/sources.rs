@@ -14,7 +14,7 @@ use super::SourceOptions;
 use super::document::Record;
 use super::fields::decode;
 use super::inputs;
-use super::options::JoinOptions;
+use super::options::{JoinOptions, TOPICS_MAX};
 use super::problem::{Problems, TextPosition};
 use super::security::security;
 use super::start::{missing_state, start};
@@ -138,6 +138,11 @@ fn topics_apart(records: &[Record], problems: &mut Problems<'_>) {
                 problems.add(topic.at, what, "remove one");
             }
         }
+    }
+    if let Some(last) = records.last().filter(|_| read.len() > TOPICS_MAX) {
+        let what = format!("there are {} topics, more than {TOPICS_MAX}", read.len());
+        let at = last.entry("topics").at;
+        problems.add(at, what, "read them with several processes");
     }
     for record in records {
         let dead = record.entry("dead_letter");

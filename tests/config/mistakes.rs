@@ -451,3 +451,15 @@ fn what_stands_twice_is_named_with_what_to_write() {
         assert!(said.contains(what) && said.contains(remedy), "{said}");
     }
 }
+
+#[test]
+fn there_are_no_more_topics_than_there_are_numbers() {
+    let with = |topics: usize| {
+        let names: Vec<String> = (0..topics).map(|n| format!("\"t{n}\"")).collect();
+        parse(&SOUND.replace("\"predictions\"", &names.join(",")))
+    };
+    let sources = with(65_535).expect("there is a number for each").sources;
+    assert_eq!(sources[0].topic_count(), 65_535);
+    let problems = with(65_536).expect_err("there is none for the last one");
+    assert_eq!(problems[0].what, "there are 65536 topics, more than 65535");
+}

@@ -86,7 +86,7 @@ fn source_of<'c>(
         if name.is_none_or(|name| source.name == name) {
             return Ok((source, number));
         }
-        number += u16::try_from(source.kafka.topics.len()).unwrap_or(u16::MAX);
+        number += source.topic_count();
     }
     let names: Vec<&str> = config.sources.iter().map(|s| s.name.as_str()).collect();
     Err(AppError::Config(match name {

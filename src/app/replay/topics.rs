@@ -148,7 +148,7 @@ impl<'a> TopicReplay<'a> {
             let mut records = RecordReader::new(source, base, registry.as_ref())?;
             records.stats = Some(ReplayStats::default());
             sources.push(records);
-            base += source.kafka.topics.len() as u16;
+            base += source.topic_count();
         }
         Ok(TopicReplay { session, sources })
     }

@@ -70,7 +70,7 @@ pub fn take(
             facts.find_coverage_min(|model| Some(config.plan.serving(model)?.judge.coverage_min));
             all.push(facts);
         }
-        base += source.kafka.topics.len() as u16;
+        base += source.topic_count();
     }
     Ok(all)
 }
@@ -129,7 +129,7 @@ impl<'a> Sampler<'a> {
         self.read(&of_predictions, 0, oldest(block, share), false)?;
         if let Some(oldest_ms) = self.joins.oldest_ms() {
             let first = if apart > 0 { predictions } else { 0 };
-            let of_outcomes = self.topics(first..self.source.kafka.topics.len() as u16);
+            let of_outcomes = self.topics(first..self.source.topic_count());
             let scan = spans(&of_outcomes, &Bound::Time(oldest_ms - EARLY_MS))?;
             let share = share_of_each(OUTCOMES_MAX, &scan);
             let cut = scan.iter().any(|s| s.end - s.begin > share);
