@@ -171,6 +171,7 @@ mod tests {
     fn every_link_with_a_fragment_leads_to_a_heading() {
         let all = RUNBOOKS.iter().map(|(name, _)| one(name));
         let all = all.chain(GUIDE.iter().map(|(name, _)| guide(name)));
+        let mut found = 0;
         for page in all.map(|page| page.expect("a page")) {
             for rest in page.split("<a href=\"").skip(1) {
                 let target = rest.split('"').next().expect("an address");
@@ -182,6 +183,7 @@ mod tests {
                     Some(("/guide", name)) => guide(name).expect(target),
                     _ => page.clone(),
                 };
+                found += 1;
                 let id = format!(" id=\"{fragment}\">");
                 assert!(
                     path.starts_with("https://") || there.contains(&id),
@@ -189,6 +191,7 @@ mod tests {
                 );
             }
         }
+        assert!(found > 30, "{found}");
     }
 
     #[test]

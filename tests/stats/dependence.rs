@@ -22,7 +22,7 @@ const PANES: i64 = 100;
 /// Data sets of a point in CI.
 const DATA_SETS: u64 = 400;
 
-/// A score from a uniform number.
+/// A score from a uniform number, or an error from an hour.
 type ScoreOf = fn(f64) -> f64;
 
 /// Whether a series of `events` a pane is called overdispersed. Scores come from `score`, outcomes
@@ -372,7 +372,7 @@ fn an_error_that_comes_each_day_is_found_in_its_hours() {
     let found = Bar::new(n, 0.9..=1.0, &[0.5]);
     let unseen = Bar::new(n, 0.0..=0.1, &[0.5]);
     let level = Bar::new(n, 0.0..=0.1, &[0.5]);
-    let errors: [(&str, fn(f64) -> f64, bool); 3] = [
+    let errors: [(&str, ScoreOf, bool); 3] = [
         (
             "evenings",
             |hour| if hour >= 16.0 { 0.4 } else { 0.0 },

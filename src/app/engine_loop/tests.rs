@@ -276,7 +276,7 @@ fn the_worker_tells_the_event_log_what_a_snapshot_has_once_it_is_on_disk() {
     read_one(&mut engine);
     engine.wait_saved();
     engine.save();
-    let written = engine.snapshots.wait().expect("a write");
+    let written = engine.snapshots.wait(Duration::MAX).expect("a write");
     // The engine's thread has not done anything with the result.
     assert!(written.result.is_ok());
     assert_eq!(consumed(), Some(1));

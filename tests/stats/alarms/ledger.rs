@@ -306,8 +306,8 @@ fn a_state_with_an_alarm_and_a_ledger_is_exported_and_imported_to_the_bit() {
     trueline::store::save(&here, &snapshot).unwrap();
     let file = here.with_extension("jsonl");
     let mut out = std::fs::File::create(&file).unwrap();
-    trueline::store::transfer::export(&here, &mut out).unwrap();
-    let imported = trueline::store::transfer::import(&file, &there).unwrap();
+    trueline::store::transfer::export(&here, || Ok(None), &mut out).unwrap();
+    let imported = trueline::store::transfer::import(&file, &there, |_| Ok(())).unwrap();
     assert!(imported.snapshot == snapshot);
     let again = Engine::restore(plan, imported.snapshot).unwrap();
     assert_eq!(again.ledger(), engine.ledger());

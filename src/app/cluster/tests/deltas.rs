@@ -8,6 +8,7 @@ use crate::app::ingest::config;
 use crate::app::testing::event;
 use crate::collect::PartitionId;
 use crate::monitor::{RecordSink, Shards};
+use std::time::Duration;
 
 const CONFIG: &str = r#"
 version = 1

@@ -7,6 +7,7 @@ use crate::app::cluster::checkpoint_store::CheckpointStore;
 use crate::app::cluster::options::CheckpointOptions;
 use crate::monitor::{PartitionEvent, Plan, RecordSink, Shards};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 #[test]
 fn a_judge_partition_that_nobody_serves_leaves_the_newest_checkpoint_whole() {
