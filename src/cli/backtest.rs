@@ -246,7 +246,7 @@ fn cells(signal: &Signal, spans: Option<&Vec<Span>>, end_ms: i64) -> [Cell; 4] {
     [
         Cell::painted(spans.len().to_string(), Paint::Red),
         Cell::plain(pages),
-        Cell::plain(clock(first.begin_ms)),
+        Cell::plain(clock(first.start_ms)),
         Cell::plain(format!(
             "{}{still}",
             lasting(backtest::firing_ms(spans, end_ms))
@@ -259,7 +259,7 @@ fn json(p: &Policy) -> Value {
     let signal = |(signal, spans): (&Signal, &Vec<Span>)| {
         let span = |s: &Span| {
             json!({
-                "begin_ms": s.begin_ms, "end_ms": s.end_ms, "pages_ms": s.pages_ms, "sentence": s.sentence,
+                "start_ms": s.start_ms, "end_ms": s.end_ms, "pages_ms": s.pages_ms, "sentence": s.sentence,
             })
         };
         json!({

@@ -18,12 +18,12 @@ use crate::app::replay::{self, Input, Listeners, Tally};
 use crate::collect::{Reason, Refusal};
 use crate::config::Config;
 use crate::config::value::Outside;
-use crate::judge::{Change, ComparisonReport, Step, StreamId, StreamReport, WindowReport};
+use crate::judge::{Change, Step, StreamId, StreamReport};
 use crate::kafka::OffsetBounds;
 use crate::monitor::Engine;
 use crate::report::moment::rfc3339;
 use crate::report::table::{self, Cell};
-use crate::report::{comparison, detector, evaluation, ledger};
+use crate::report::{comparison, detector, ledger, stream};
 use crate::telemetry::history::History;
 use page::Changes;
 
@@ -69,9 +69,8 @@ pub struct Args {
     /// range, and its models the windows and options
     #[arg(short, long, env = "TRUELINE_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Print the final reports as one JSON array instead of the table: an entry for each stream,
-    /// with its detector and every alarm of it, for each comparison of versions, and for each
-    /// budget of false alarms
+    /// Print the final reports as one JSON object instead of the table: each stream with its
+    /// detector and every alarm of it, the comparisons of versions, and the budgets of false alarms
     #[arg(long)]
     pub json: bool,
     /// Write one self-contained HTML page: each stream and window with its diagram, its past and
@@ -241,13 +240,13 @@ fn print(json: bool, engine: &Engine, tally: &Tally, alarms: &Alarms) {
     let mut reports: Vec<&Arc<StreamReport>> = engine.reports().collect();
     reports.sort_by(|a, b| a.id.cmp(&b.id));
     if json {
-        let (compared, accounts) = (engine.comparisons(), engine.ledger());
         let report = |r: &&Arc<StreamReport>| report_json(r, alarms.get(&r.id));
-        let mut all: Vec<Value> = reports.iter().map(report).collect();
-        all.extend(compared.iter().map(comparison_json));
-        let account = |a| json!({ "ledger": ledger::json(a) });
-        all.extend(accounts.iter().map(account));
-        exit::print_line(format_args!("{}", Value::Array(all)));
+        let all = json!({
+            "streams": reports.iter().map(report).collect::<Value>(),
+            "comparisons": engine.comparisons().iter().map(comparison::json).collect::<Value>(),
+            "ledger": engine.ledger().iter().map(ledger::json).collect::<Value>(),
+        });
+        exit::print_line(all);
     } else {
         let rows: Vec<Vec<Cell>> = reports.iter().flat_map(|r| rows(r)).collect();
         let heading: Vec<&str> = ["stream"].into_iter().chain(table::JUDGEMENT).collect();
@@ -276,21 +275,12 @@ fn rows(report: &StreamReport) -> Vec<Vec<Cell>> {
 }
 
 fn report_json(report: &StreamReport, alarms: Option<&Vec<Value>>) -> Value {
-    let window = |w: &WindowReport| {
-        json!({
-            "window": w.window, "start_ms": w.start_ms, "end_ms": w.end_ms, "n": w.n,
-            "verdict": w.verdict.to_string(), "alert": w.alert.as_str(),
-            "evaluation": w.scores().map(evaluation::json),
-        })
-    };
-    json!({
-        "stream": report.id.to_string(),
-        "last_event_ms": report.last_event_ms,
-        "alert": report.alert.state.as_str(),
-        "detector": report.detector.as_deref().map(detector::json),
-        "alarms": alarms.cloned().unwrap_or_default(),
-        "windows": report.windows.iter().map(window).collect::<Vec<_>>(),
-    })
+    let judged = |window| stream::judged(window, &report.id);
+    let mut entry = stream::json(report);
+    entry["detector"] = report.detector.as_deref().map(detector::json).into();
+    entry["alarms"] = alarms.cloned().unwrap_or_default().into();
+    entry["windows"] = report.windows.iter().map(judged).collect();
+    entry
 }
 
 /// The alarms of each stream's detector, in order.
@@ -303,11 +293,6 @@ fn alarm_json(change: &Change) -> Value {
         "again": matches!(change.step, Step::Detector { again: true, .. }),
         "sentence": change.sentence,
     })
-}
-
-/// A comparison of versions: an entry with `comparison` instead of `stream`.
-fn comparison_json(report: &ComparisonReport) -> Value {
-    json!({ "comparison": comparison::json(report) })
 }
 
 /// What became of all records in one line, and in others what verdicts lack and the first rejected

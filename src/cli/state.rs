@@ -17,6 +17,7 @@ use crate::app::clock;
 use crate::app::outputs::state_dir::{StateDir, in_use};
 use crate::config::bounds::human;
 use crate::decode::parse_time;
+use crate::monitor::Snapshot;
 use crate::monitor::snapshot::StreamState;
 use crate::notify::{AlertJournal, JOURNAL};
 use crate::report::moment::rfc3339;
@@ -429,6 +430,25 @@ fn verdicts(stream: &StreamState) -> Vec<String> {
     stream.judges.iter().map(of).collect()
 }
 
+/// The windows of all views of a stream.
+fn windows(stream: &StreamState, snapshot: &Snapshot) -> Value {
+    let model = snapshot.models.get(stream.model as usize);
+    let views = model.into_iter().flat_map(|m| &m.views);
+    let windows = views.zip(&stream.judges).flat_map(|(view, judge)| {
+        let names = model.into_iter().flat_map(|m| &m.ladder.windows);
+        names.zip(&judge.verdicts).map(move |(window, v)| {
+            json!({
+                "view": view,
+                "window": window.name,
+                "n": v.n,
+                "verdict": v.verdict.as_str(),
+                "reason": v.verdict.reason(),
+            })
+        })
+    });
+    windows.collect()
+}
+
 fn as_json(directory: &Path, found: &Inspection) -> Value {
     let files = found.files.iter().map(|file| {
         json!({
@@ -466,9 +486,9 @@ fn newest_json(loaded: &Loaded) -> Value {
             "model": stream.name,
             "version": stream.version,
             "segment": stream.segment,
-            "newest_ms": stream.newest_ms,
+            "last_event_ms": (stream.newest_ms != i64::MIN).then_some(stream.newest_ms),
             "open_panes": stream.open.len(),
-            "verdicts": verdicts(stream),
+            "windows": windows(stream, s),
         })
     });
     let total = s.counters.total();

@@ -18,6 +18,7 @@ use crate::config::bounds::human;
 use crate::kafka::{self, Bound, KafkaError, KafkaOptions, OffsetBounds, RangeReader, Span, Step};
 use crate::monitor::Snapshot;
 use crate::report::moment::rfc3339;
+use crate::report::stream;
 use crate::report::table::printable;
 use crate::store::reader::FoundCheckpoint;
 use crate::store::topic_report::{Claim, PartitionReport, TopicReport};
@@ -261,12 +262,12 @@ fn as_json(topic: &str, partitions: &[StatePartition], now_ms: i64) -> Value {
         });
         let streams =
             found.checkpoint.verdicts.iter().map(
-                |m| json!({ "stream": m.stream.to_string(), "alert": m.alert.state.as_str() }),
+                |m| json!({ "stream": m.stream.to_string(), "alert": stream::alert(&m.alert) }),
             );
         let total = s.counters.total();
         json!({
             "head": found.head,
-            "next": next.collect::<Value>(),
+            "partitions": next.collect::<Value>(),
             "records": total.records,
             "pending": total.pending,
             "journal_bytes": found.segments.iter().map(Vec::len).sum::<usize>(),

@@ -166,7 +166,7 @@ fn row(stream: &Value, window: &Value, now_ms: i64) -> Row {
     let lower = window["ece_l2"]["lower"].as_f64().unwrap_or(0.0);
     let dash = || "-".to_owned();
     let cells = vec![
-        Cell::plain(text(&stream["id"])),
+        Cell::plain(text(&stream["stream"])),
         Cell::plain(text(&window["window"])),
         Cell::plain(window["n"].to_string()),
         Cell::plain(error.map_or_else(dash, |e| estimate(&e))),
@@ -231,7 +231,7 @@ mod tests {
 
     fn stream(id: &str, alert: &str, verdict: &str, lower: f64) -> Value {
         let alert = json!({"state": alert, "severity": "page"});
-        json!({"id": id, "alert": alert, "windows": [window(verdict, lower)]})
+        json!({"stream": id, "alert": alert, "windows": [window(verdict, lower)]})
     }
 
     fn window(verdict: &str, lower: f64) -> Value {
@@ -253,7 +253,7 @@ mod tests {
             stream("bad", "pending", "miscalibrated", 0.2),
             stream("worse", "firing", "miscalibrated", 0.1),
             stream("worst", "firing", "miscalibrated", 0.15),
-            {"id": "young", "alert": {"state": "inactive", "severity": "warn"}, "windows": [json!({
+            {"stream": "young", "alert": {"state": "inactive", "severity": "warn"}, "windows": [json!({
                 "window": "5m", "n": 0, "verdict": "undecided", "reason": "too_few", "alert": "inactive", "end_ms": 0,
             })]},
         ]});

@@ -125,6 +125,7 @@ fn stream(report: &StreamReport, silence: Option<&Silence>) -> Value {
     json!({
         "stream": id.to_string(),
         "id": encode_id(id),
+        "model": id.model,
         "version": id.version,
         "segment": id.segment,
         "view": id.view.to_string(),

@@ -10,16 +10,13 @@ use serde_json::{Value, json};
 
 use super::path::{encode, encode_id, page_path};
 use super::urgency::{Filter, Urgency, counts};
-use crate::alert::Severity;
-use crate::judge::{ComparisonReport, Coverage, DecidedError, Numbers, StreamReport, WindowReport};
-use crate::report::{comparison, detector, evaluation, kernel, ledger, vectors};
+use crate::judge::{DecidedError, Numbers, StreamReport, WindowReport};
+use crate::report::{comparison, detector, ledger, stream};
 use crate::stats::axis::Axis;
 use crate::stats::corp;
 use crate::stats::evaluation::Evaluation;
 use crate::stats::recalibration::isotonic::Pool;
-use crate::stats::view::View;
 use crate::telemetry::Published;
-use crate::telemetry::verdict_words;
 
 /// The streams of a filter, each with its windows in short: `limit` of them after the first
 /// `offset`.
@@ -63,7 +60,7 @@ pub(super) fn with_role(mut answer: Value, published: &Published) -> Value {
 /// The budgets of false alarms.
 pub fn ledger(published: &Published) -> Value {
     let accounts: Vec<Value> = published.facts().ledger.iter().map(ledger::json).collect();
-    json!({ "accounts": accounts })
+    json!({ "ledger": accounts })
 }
 
 /// Versions that scored the same ids, of all models or of one.
@@ -71,7 +68,7 @@ pub fn comparisons(published: &Published, model: Option<&str>) -> Value {
     let facts = published.facts();
     let all = facts.comparisons.iter();
     let asked = all.filter(|c| model.is_none_or(|model| c.id.model == model));
-    let list: Vec<Value> = asked.map(compared).collect();
+    let list: Vec<Value> = asked.map(comparison::json).collect();
     let held = facts.pair_counts.iter().map(|(plan, counts, held)| {
         json!({
             "model": plan,
@@ -89,13 +86,6 @@ pub fn comparisons(published: &Published, model: Option<&str>) -> Value {
     json!({ "count": list.len(), "comparisons": list, "rows": held.collect::<Vec<_>>() })
 }
 
-fn compared(report: &ComparisonReport) -> Value {
-    let mut entry = comparison::json(report);
-    entry["since"] = json!(rfc3339(report.since_ms));
-    entry["last"] = json!(rfc3339(report.last_ms));
-    entry
-}
-
 /// Everything known of one stream.
 pub fn stream(report: &StreamReport, published: &Published) -> Value {
     let mut entry = identity(report);
@@ -105,7 +95,7 @@ pub fn stream(report: &StreamReport, published: &Published) -> Value {
         let same = c.id.model == report.id.model && c.id.view == report.id.view;
         same && (named(&c.id.champion) || named(&c.id.challenger))
     });
-    entry["comparisons"] = about.map(compared).collect();
+    entry["comparisons"] = about.map(comparison::json).collect();
     entry["waiting"] = facts.unjudged(&report.id).map_or(Value::Null, |waits| {
         json!({
             "events": waits.events,
@@ -116,50 +106,9 @@ pub fn stream(report: &StreamReport, published: &Published) -> Value {
     });
     let detector = report.detector.as_deref();
     entry["detector"] = detector.map_or(Value::Null, detector::json);
-    entry["windows"] = report
-        .windows
-        .iter()
-        .map(|window| {
-            let mut entry = window_facts(window);
-            entry["evaluation"] = window.scores().map_or(Value::Null, evaluation::json);
-            if let Some(e) = window.cells() {
-                entry["vector"] = vectors::json(e);
-            }
-            if let Some(e) = window.kernel() {
-                entry["kernel"] = kernel::window_json(e);
-            }
-            if let Some(absent) = absent(report) {
-                entry["absent"] = absent;
-            }
-            if let Some(f) = &window.family {
-                entry["family"] = json!({
-                    "classes": f.classes,
-                    "adjusted_p_value": f.adjusted_p_value,
-                    "p_value": f.p_value,
-                    "reject": f.reject,
-                });
-            }
-            entry
-        })
-        .collect();
+    let judged = |window| stream::judged(window, &report.id);
+    entry["windows"] = report.windows.iter().map(judged).collect();
     entry
-}
-
-/// What a vector view cannot say, and why; `None` of a scalar one, whose nulls say for themselves.
-fn absent(report: &StreamReport) -> Option<Value> {
-    let holds = match report.id.view {
-        View::Kernel => "kernel",
-        _ => "vector",
-    };
-    report.id.view.is_vector().then(|| {
-        json!({
-            "reason": format!("a vector view has no single score; `{holds}` holds its numbers"),
-            "fields": [
-                "evaluation", "detector", "direction", "reliability", "recalibration", "mean_score",
-                "event_rate", "cox", "brier", "log_loss", "ks", "kuiper", "spiegelhalter", "detectable",
-            ],
-        })
-    })
 }
 
 /// The reliability diagram of one window, or of each; `None` if there is no window of that name.
@@ -179,7 +128,7 @@ pub(super) fn by_window(
 ) -> Option<Value> {
     let mut entry = identity(report);
     let windows = asked(report, window).map(|w| {
-        let mut entry = window_facts(w);
+        let mut entry = stream::window(w);
         add(w, &mut entry);
         entry
     });
@@ -188,7 +137,7 @@ pub(super) fn by_window(
         return None;
     }
     entry["windows"] = Value::Array(windows);
-    if let Some(absent) = absent(report) {
+    if let Some(absent) = stream::absent(&report.id) {
         entry["absent"] = absent;
     }
     Some(entry)
@@ -203,91 +152,27 @@ pub(super) fn asked<'a>(
     windows.filter(move |w| window.is_none_or(|name| w.window == name))
 }
 
+/// What every answer about a stream begins with.
 pub(super) fn identity(report: &StreamReport) -> Value {
     let id = &report.id;
-    let last_event_ms = report.last_event_ms();
     let path = encode_id(id);
-    let severity = report.alert.state.severity(report.alert.severity);
-    json!({
-        "id": path,
-        "model": id.model,
-        "version": id.version,
-        "segment": id.segment,
-        "view": id.view.to_string(),
-        "state": Urgency::of(report).as_str(),
-        "alert": {
-            "state": report.alert.state.as_str(),
-            "severity": severity.map(Severity::as_str),
-            "since_ms": report.alert.since_ms,
-            "since": report.alert.since_ms.map(rfc3339),
-        },
-        "last_event_ms": last_event_ms,
-        "last_event": last_event_ms.map(rfc3339),
-        "due_ms": report.due_ms,
-        "due": report.due_ms.map(rfc3339),
-        "overdispersion": report.overdispersion,
-        "links": {
-            "self": format!("/api/v1/streams/{path}"),
-            "reliability": format!("/api/v1/streams/{path}/reliability"),
-            "recalibration": format!("/api/v1/streams/{path}/recalibration"),
-            "history": format!("/api/v1/streams/{path}/history"),
-            "comparison": format!("/api/v1/models/{}/comparison", encode(&id.model)),
-            "page": page_path(id),
-        },
-    })
-}
-
-fn window_facts(window: &WindowReport) -> Value {
-    let (verdict, reason) = verdict_words(window.verdict);
-    // A window that was never judged has no bounds.
-    let moment = |ms: i64| (window.end_ms != 0).then(|| rfc3339(ms));
-    json!({
-        "window": window.window,
-        "start_ms": window.start_ms,
-        "start": moment(window.start_ms),
-        "end_ms": window.end_ms,
-        "end": moment(window.end_ms),
-        "data_since_ms": window.since_ms,
-        "data_since": moment(window.since_ms),
-        "evaluated_at_ms": window.evaluated_at_ms,
-        "n": window.n,
-        "verdict": verdict,
-        "reason": reason,
-        "alert": window.alert.as_str(),
-        "alert_since_ms": window.alert_since_ms,
-        "coverage": window.coverage.as_deref().map(coverage),
-    })
-}
-
-/// How many predictions have an outcome, over all and by score.
-fn coverage(c: &Coverage) -> Value {
-    let width = 1.0 / c.cells.len() as f64;
-    let cells = c
-        .cells
-        .iter()
-        .enumerate()
-        .filter(|(_, cell)| cell.predictions > 0);
-    let cells = cells.map(|(k, cell)| {
-        json!({
-            "low": k as f64 * width,
-            "high": (k + 1) as f64 * width,
-            "predictions": cell.predictions,
-            "labelled": cell.labelled,
-        })
+    let mut entry = stream::json(report);
+    entry["id"] = json!(path);
+    entry["state"] = Urgency::of(report).as_str().into();
+    entry["links"] = json!({
+        "self": format!("/api/v1/streams/{path}"),
+        "reliability": format!("/api/v1/streams/{path}/reliability"),
+        "recalibration": format!("/api/v1/streams/{path}/recalibration"),
+        "history": format!("/api/v1/streams/{path}/history"),
+        "comparison": format!("/api/v1/models/{}/comparison", encode(&id.model)),
+        "page": page_path(id),
     });
-    json!({
-        "share": c.share(),
-        "predictions": c.predictions,
-        "labelled": c.labelled,
-        "dropped": c.dropped,
-        "implied": c.implied,
-        "cells": cells.collect::<Value>(),
-    })
+    entry
 }
 
 /// A window with the few numbers that a list shows.
 pub fn brief(window: &WindowReport) -> Value {
-    let mut entry = window_facts(window);
+    let mut entry = stream::window(window);
     let Some(e) = window.evaluated() else {
         return entry;
     };

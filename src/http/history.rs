@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use super::api::identity;
 use crate::judge::{HistoryError, HistoryPoint, StreamReport};
 use crate::telemetry::Published;
-use crate::telemetry::verdict_words;
 
 /// Points of one window or all, from `since_ms`, and the last alerts; `None` if there is no window
 /// of that name.
@@ -47,7 +46,6 @@ pub fn json(
 }
 
 fn point(p: &HistoryPoint) -> Value {
-    let (verdict, reason) = verdict_words(p.verdict);
     // A float as it was meant, not with the digits that a double adds to it.
     let short = |x: f32| x.to_string().parse::<f64>().unwrap_or_default();
     let shown = |e: HistoryError| {
@@ -62,8 +60,8 @@ fn point(p: &HistoryPoint) -> Value {
         "end_ms": p.end_ms,
         "end": rfc3339(p.end_ms),
         "n": p.n,
-        "verdict": verdict,
-        "reason": reason,
+        "verdict": p.verdict.as_str(),
+        "reason": p.verdict.reason(),
         "verdicts": {
             "calibrated": counts.calibrated,
             "undecided": counts.undecided,

@@ -62,7 +62,7 @@ fn entry(source: &SourceFacts, concerns: &[Concern], lag: Lag) -> Value {
     let last = source.last_rejection.as_deref().map(|last| {
         json!({
             "reason": last.reason,
-            "message": last.detail,
+            "detail": last.detail,
             "partition": last.partition,
             "offset": last.offset,
             "at_ms": last.at_ms,
@@ -75,7 +75,7 @@ fn entry(source: &SourceFacts, concerns: &[Concern], lag: Lag) -> Value {
         "source": source.name,
         "ok": here.is_empty(),
         "concerns": here,
-        "read": c.records,
+        "records": c.records,
         "observed": c.observed,
         "rejected": c.rejected.iter().sum::<u64>(),
         "rejected_by_reason": reasons,

@@ -68,6 +68,14 @@ impl Verdict {
         self.into()
     }
 
+    /// Why it is undecided; `None` of the others.
+    pub fn reason(self) -> Option<&'static str> {
+        match self {
+            Verdict::Undecided(why) => Some(why.as_str()),
+            Verdict::Calibrated | Verdict::Miscalibrated => None,
+        }
+    }
+
     /// Whether the window was evaluated, so that numbers stand behind the verdict.
     pub fn is_evaluated(self) -> bool {
         match self {
@@ -85,6 +93,18 @@ impl Verdict {
             Verdict::Calibrated => Condition::Good,
             Verdict::Miscalibrated => Condition::Bad(Severity::Warn),
             Verdict::Undecided(_) => Condition::Unknown,
+        }
+    }
+}
+
+impl From<Conclusion> for Verdict {
+    fn from(conclusion: Conclusion) -> Verdict {
+        match conclusion {
+            Conclusion::Miscalibrated => Verdict::Miscalibrated,
+            Conclusion::Calibrated => Verdict::Calibrated,
+            Conclusion::FewOutcomes => Verdict::Undecided(Undecided::FewOutcomes),
+            Conclusion::FewClusters => Verdict::Undecided(Undecided::FewClusters),
+            Conclusion::Inconclusive => Verdict::Undecided(Undecided::Inconclusive),
         }
     }
 }
@@ -227,13 +247,7 @@ impl Numbers {
 
     /// The verdict on a window of enough events.
     pub fn verdict(&self, tolerance: &Tolerance) -> Verdict {
-        match self.conclusion(tolerance) {
-            Conclusion::Miscalibrated => Verdict::Miscalibrated,
-            Conclusion::Calibrated => Verdict::Calibrated,
-            Conclusion::FewOutcomes => Verdict::Undecided(Undecided::FewOutcomes),
-            Conclusion::FewClusters => Verdict::Undecided(Undecided::FewClusters),
-            Conclusion::Inconclusive => Verdict::Undecided(Undecided::Inconclusive),
-        }
+        self.conclusion(tolerance).into()
     }
 
     /// The conclusion that the numbers support. For vectors, a relative tolerance is a share of one

@@ -59,6 +59,12 @@ impl Receiver for Webhook {
 /// A notification as JSON with its texts, as `deploy/alert.schema.json` describes it.
 pub fn body(notification: &Notification, texts: &Texts) -> String {
     let mut value = serde_json::to_value(notification).unwrap_or(Value::Null);
+    // The journal keeps a verdict and its reason as one text.
+    let (verdict, reason) = match notification.verdict.split_once('(') {
+        Some((verdict, reason)) => (verdict, Some(reason.trim_end_matches(')'))),
+        None => (&*notification.verdict, None),
+    };
+    (value["verdict"], value["reason"]) = (json!(verdict), json!(reason));
     value["summary"] = json!(texts.summary.fill(notification));
     value["description"] = json!(texts.description.fill(notification));
     value.to_string()

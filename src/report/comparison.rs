@@ -1,5 +1,6 @@
 //! Two versions against each other, as JSON and in words.
 
+use super::moment::rfc3339;
 use crate::judge::ComparisonReport;
 use crate::stats::sequential::Difference;
 use serde_json::{Value, json};
@@ -34,7 +35,9 @@ pub fn json(r: &ComparisonReport) -> Value {
         "champion": r.id.champion,
         "challenger": r.id.challenger,
         "since_ms": r.since_ms,
+        "since": rfc3339(r.since_ms),
         "last_ms": r.last_ms,
+        "last": rfc3339(r.last_ms),
         "pairs": c.n,
         "confidence": r.confidence,
         "event_rate": c.event_rate,

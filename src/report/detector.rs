@@ -28,7 +28,7 @@ pub fn json(r: &DetectorReport) -> Value {
         "idle": r.idle(),
         "held": r.hold.map(|h| json!({ "since_ms": h.since_ms, "why": h.why.words() })),
         "waiting": r.waiting.map(|w| json!({
-            "since_ms": w.since_ms, "until_ms_at_most": w.until_ms, "why": WAITS,
+            "since_ms": w.since_ms, "until_ms": w.until_ms, "why": WAITS,
         })),
         "alarm": r.alarm.as_ref().map(|a| json!({
             "at_ms": a.at_ms,
@@ -119,7 +119,7 @@ mod tests {
         let waiting = quiet.iter().filter(|(.., w)| !w.is_null());
         let (first_ms, _, words) = waiting.clone().next().unwrap();
         assert_eq!(words["since_ms"], *first_ms);
-        assert_eq!(words["until_ms_at_most"], first_ms + HOUR_MS);
+        assert_eq!(words["until_ms"], first_ms + HOUR_MS);
         assert_eq!(words["why"], WAITS);
         // At every pane from then on, until the maturity is over.
         assert_eq!(waiting.count() as i64, (alarm.0 - first_ms) / 60_000);

@@ -1,11 +1,11 @@
 //! An evaluation as JSON, the same for `trueline evaluate --json` and the HTTP API.
 //!
-//! The keys up to `cox_score` are a contract with scripts: their names and meanings do not change,
-//! nor do the fields of `Interval` and `DiscreteTest`, which are written as they are. The rest says
-//! more of the same sample. Every error estimate is on the scale its key says: `…_squared` is
-//! squared, everything else is on the scale of probabilities. What is undefined is null.
+//! `deploy/guide/json.md` describes the keys. Scripts rely on them: their names and meanings do not
+//! change, nor do the fields of `Interval` and `DiscreteTest`, which are written as they are. Every
+//! error estimate is on the scale its key says: `…_squared` is squared, everything else is on the
+//! scale of probabilities. What is undefined is null.
 
-use crate::judge::Numbers;
+use crate::judge::{Numbers, Verdict};
 use crate::stats::evaluation::{
     Combined, Critical, Evaluation, LevelResult, Sampled, Sharing, WITHHELD, Weights,
 };
@@ -36,6 +36,7 @@ fn contract(e: &Evaluation) -> Map<String, Value> {
 }
 
 fn further(e: &Evaluation) -> Map<String, Value> {
+    let verdict = Verdict::from(e.tolerance.conclusion);
     let cox = e.cox.map(|c| {
         json!({
             "score": c.score,
@@ -46,13 +47,14 @@ fn further(e: &Evaluation) -> Map<String, Value> {
     });
     let tolerance = json!({
         "tolerance": e.tolerance.tolerance,
-        "conclusion": e.tolerance.conclusion,
         "exceeded": e.tolerance.exceeded,
         "ratio": e.tolerance.ratio,
         "more_events": e.tolerance.more_events,
         "theorem_exceeded": e.tolerance.theorem_exceeded,
     });
     object([
+        ("verdict", json!(verdict.as_str())),
+        ("reason", json!(verdict.reason())),
         ("positives", json!(e.positives)),
         ("decided_by", json!(e.decided_by)),
         ("combined", combined(&e.combined)),

@@ -33,6 +33,7 @@ pub mod offline;
 pub mod page;
 pub mod recalibration;
 pub mod record;
+pub mod stream;
 pub mod table;
 pub mod text;
 pub mod vectors;

@@ -16,4 +16,3 @@ mod series;
 pub mod taps;
 
 pub use published::{Limits, Published, now_ms};
-pub use series::windows::verdict_words;

@@ -87,7 +87,7 @@ fn of_two_policies_exactly_the_one_that_tolerates_less_fires_and_after_the_drift
     assert_eq!(loose["fired"], 0, "{loose:#}");
     assert_eq!(strict["observed"], 36_000);
     let span = &strict["signals"][0]["spans"][0];
-    let begun = span["begin_ms"].as_i64().expect("a time");
+    let begun = span["start_ms"].as_i64().expect("a time");
     assert!((DRIFT_MS..DRIFT_MS + 360_000).contains(&begun), "{begun}");
     assert_eq!(span["end_ms"], Value::Null);
     assert!(

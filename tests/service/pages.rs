@@ -357,7 +357,7 @@ fn an_alert_is_silenced_only_if_all_of_its_streams_are() {
 }
 
 /// A source of which all records are rejected.
-fn rejecting(published: &Published) {
+pub fn rejecting(published: &Published) {
     let mut source = SourceFacts {
         name: "labels".to_owned(),
         ..SourceFacts::default()
@@ -400,7 +400,7 @@ fn a_source_that_is_rejected_is_seen_at_a_glance() {
     let one = &sources["sources"][0];
     assert_eq!(one["rejected_by_reason"]["missing_field"], 40);
     assert_eq!(one["implied"], 1234);
-    assert_eq!(one["last_rejection"]["message"], "no field <label>");
+    assert_eq!(one["last_rejection"]["detail"], "no field <label>");
     assert_eq!(
         one["concerns"][0]["runbook"],
         "/runbooks/TruelineRecordsRejected"

@@ -34,7 +34,7 @@ pub struct Signal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
     /// Event time of its start.
-    pub begin_ms: i64,
+    pub start_ms: i64,
     /// Event time of its end; `None` if it still fired when the records ended.
     pub end_ms: Option<i64>,
     /// Event times at which it became a page; of the alert of a stream only.
@@ -119,7 +119,7 @@ impl PolicyOutcome {
         let open = spans.last_mut().filter(|s| s.end_ms.is_none());
         match (open, fires) {
             (None, true) => spans.push(Span {
-                begin_ms: change.at_ms,
+                start_ms: change.at_ms,
                 end_ms: None,
                 pages_ms: pages_ms.into_iter().collect(),
                 sentence: change.sentence.clone(),
@@ -163,7 +163,7 @@ impl PolicyOutcome {
     pub fn first_ms(&self) -> Option<i64> {
         self.alerts()
             .filter_map(|s| s.first())
-            .map(|s| s.begin_ms)
+            .map(|s| s.start_ms)
             .min()
     }
 
@@ -186,7 +186,7 @@ pub fn pages(spans: &[Span]) -> usize {
 
 /// Total duration of these spans; a span without an end lasts until `end_ms`.
 pub fn firing_ms(spans: &[Span], end_ms: i64) -> i64 {
-    let one = |s: &Span| s.end_ms.unwrap_or(end_ms.max(s.begin_ms)) - s.begin_ms;
+    let one = |s: &Span| s.end_ms.unwrap_or(end_ms.max(s.start_ms)) - s.start_ms;
     spans.iter().map(one).sum()
 }
 
@@ -237,7 +237,7 @@ mod tests {
         }
         outcome.tally.times_ms = Some((0, 150));
         let spans = outcome.signals.values().next().unwrap();
-        let times: Vec<_> = spans.iter().map(|s| (s.begin_ms, s.end_ms)).collect();
+        let times: Vec<_> = spans.iter().map(|s| (s.start_ms, s.end_ms)).collect();
         assert_eq!(times, [(10, Some(40)), (100, None)]);
         assert_eq!(spans[0].sentence, "at 10");
         assert_eq!(outcome.firing_ms(), 30 + 50);

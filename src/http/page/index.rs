@@ -16,7 +16,7 @@ use crate::judge::{DecidedError, Quantity, StreamReport, alarm};
 use crate::report::html::{escape, number, or_none, thousands};
 use crate::report::moment::clock;
 use crate::report::window::{badge, verdict_class};
-use crate::telemetry::{Published, verdict_words};
+use crate::telemetry::Published;
 
 pub(super) const ROWS: usize = 50;
 /// Pages up to which a number is taken; all after the last one are empty.
@@ -178,10 +178,11 @@ fn row(urgency: Urgency, report: &StreamReport, body: &mut String) {
         urgency_badge(urgency, report)
     );
     for window in &report.windows {
-        let words = match verdict_words(window.verdict) {
-            (_, Some(reason)) => reason.replace('_', " "),
-            (verdict, None) => verdict.to_owned(),
-        };
+        let verdict = window.verdict;
+        let words = verdict
+            .reason()
+            .unwrap_or(verdict.as_str())
+            .replace('_', " ");
         let (class, name) = (verdict_class(window), escape(&window.window));
         let _ = write!(body, "<span class={class}>{name} {words}</span>");
     }

@@ -187,11 +187,11 @@ fn status(report: &StreamReport, window: &WindowReport, samples: &mut Samples) {
     if let Some(ms) = report.last_event_ms() {
         samples.push((Id::LastEvent, None, seconds(ms)));
     }
-    let (now, reason) = verdict_words(window.verdict);
+    let now = window.verdict.as_str();
     for state in ["calibrated", "miscalibrated", "undecided"] {
         samples.push((Id::Verdict, Some(state.into()), one_if(state == now)));
     }
-    if let Some(reason) = reason {
+    if let Some(reason) = window.verdict.reason() {
         samples.push((Id::Undecided, Some(reason.into()), 1.0));
     }
     for state in AlertState::ALL {
@@ -311,13 +311,5 @@ fn reliability(cell: &ReliabilityCell, samples: &mut Samples) {
         (Id::CellNullUpper, cell.null_high),
     ] {
         samples.push((id, Some(label.clone()), value));
-    }
-}
-
-/// The state of a verdict, and the reason if it is undecided.
-pub fn verdict_words(verdict: Verdict) -> (&'static str, Option<&'static str>) {
-    match verdict {
-        Verdict::Undecided(reason) => (verdict.as_str(), Some(reason.as_str())),
-        Verdict::Calibrated | Verdict::Miscalibrated => (verdict.as_str(), None),
     }
 }

@@ -19,7 +19,7 @@ fn the_ledger_says_what_is_promised_and_what_was_staked() {
     let answer = server.get("/api/v1/ledger");
     assert_eq!(answer.status, 200);
     let ledger: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
-    let account = &ledger["accounts"][0];
+    let account = &ledger["ledger"][0];
     assert_eq!(account["account"], "fleet");
     assert_eq!(account["budget"], "1 per 30d");
     let promise = account["promise"].as_str().unwrap();
@@ -40,7 +40,7 @@ fn streams_are_found_by_encoded_parts_and_by_their_whole_id() {
     for stream in list["streams"].as_array().unwrap() {
         for link in ["self", "reliability"] {
             let body = server.json(stream["links"][link].as_str().unwrap());
-            assert_eq!(body["id"], stream["id"]);
+            assert_eq!(body["stream"], stream["stream"]);
         }
         let id = stream["id"].as_str().unwrap();
         for below in ["", "/history"] {
@@ -84,7 +84,7 @@ fn the_api_says_everything_of_a_decided_window() {
 
 /// An engine that has judged a window of calibrated vectors by the whole, the two largest and each
 /// class.
-fn judged_vectors() -> Engine {
+pub fn judged_vectors() -> Engine {
     let class = [View::Class(0), View::Class(1), View::Class(2)];
     let windows = vec![WindowSpec::time("1m", 60_000)];
     let mut engine = Engine::new(Plan {
@@ -149,14 +149,14 @@ fn a_vector_view_shows_its_numbers_and_says_why_others_are_absent() {
         assert!(window["vector"]["tcal"]["p_value"].as_f64().unwrap() > 0.05);
         assert!(window["evaluation"].is_null());
         assert!(
-            window["absent"]["reason"]
+            window["absent"]["why"]
                 .as_str()
                 .unwrap()
                 .contains("single score")
         );
         for part in ["reliability", "recalibration"] {
             let part = json(&format!("{path}/{part}"));
-            assert!(part["absent"]["reason"].is_string(), "{part}");
+            assert!(part["absent"]["why"].is_string(), "{part}");
         }
         let page = server.get(&format!("/streams/pets/1//{view}")).body;
         assert!(page.contains("A vector has no single score"), "{page}");
@@ -170,8 +170,8 @@ fn a_vector_view_shows_its_numbers_and_says_why_others_are_absent() {
     );
     let p = kernel["p_value"].as_f64().unwrap();
     assert!(p > 0.05 && kernel["decided_by"] == "sample" && kernel["features"].is_null());
-    let reason = window["absent"]["reason"].as_str().unwrap();
-    assert!(reason.contains("`kernel` holds its numbers"));
+    let why = window["absent"]["why"].as_str().unwrap();
+    assert!(why.contains("`kernel` holds its numbers"));
     let page = server.get("/streams/pets/1//kernel").body;
     assert!(page.contains("kernel calibration error") && page.contains("512 of 2,000 events"));
     assert!(server.get("/").body.contains("data-k=KCE"));
