@@ -63,6 +63,7 @@ pub const GUIDE: &[(&str, &str)] = &[
     page!("guide", "dependence"),
     page!("guide", "formats"),
     page!("guide", "installation"),
+    page!("guide", "json"),
     page!("guide", "methods"),
     page!("guide", "numbers"),
     page!("guide", "operation"),

@@ -7,6 +7,7 @@ mod estimators;
 mod evaluate;
 mod events;
 mod http;
+mod json;
 mod operations;
 mod output;
 mod pages;

@@ -1,5 +1,6 @@
 //! `trueline reproduce` as a process, on few data sets with a fixed seed.
 
+use crate::support::json_page::JsonPage;
 use serde_json::Value;
 use std::process::Command;
 
@@ -25,6 +26,9 @@ fn few_data_sets_of_every_paper_meet_the_published_numbers() {
         String::from_utf8_lossy(&out.stderr)
     );
     let tables: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let mut page = JsonPage::read();
+    page.check("reproduce", &tables);
+    page.finish(|section| section == "reproduce");
     let tables = tables.as_array().unwrap();
     assert!(tables.len() >= 8);
     let mut of_grid = 0;

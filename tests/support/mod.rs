@@ -17,6 +17,7 @@ pub mod encode;
 pub mod events;
 pub mod expressions;
 pub mod golden;
+pub mod json_page;
 pub mod late;
 pub mod many_streams;
 pub mod memory_store;

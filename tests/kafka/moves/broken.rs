@@ -2,6 +2,7 @@
 
 use super::{PARTITIONS, Stage, settled};
 use crate::support::broker::Broker;
+use crate::support::json_page::JsonPage;
 use crate::support::late::{Kind, records_of, send};
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
@@ -20,6 +21,9 @@ fn assert_inspected(service: &Service, topic: &str) {
     let output = inspect(&["--json"]);
     assert_eq!(output.status.code(), Some(65), "{output:?}");
     let all: Value = serde_json::from_slice(&output.stdout).expect("json");
+    let mut page = JsonPage::read();
+    page.check("state-topic", &all);
+    page.finish(|section| ["state-topic", "claim"].contains(&section));
     assert_eq!(
         (&all["topic"], &all["partitions"]),
         (&topic.into(), &PARTITIONS.into())

@@ -1,7 +1,7 @@
 //! The HTTP server over real sockets: what each address says, and what it costs to be asked
 //! wrongly.
 
-mod api;
+pub mod api;
 mod metrics;
 mod requests;
 mod runbooks;
