@@ -56,6 +56,7 @@
 //! | 2 | [`collect`] | from events to sealed panes: streams, partitions, joins |
 //! | 2 | [`judge`] | from a window's sums to a verdict; detectors, comparisons, reports |
 //! | 2 | [`monitor`] | the two stages as types, deltas, snapshots, and every placement of them |
+//! | 3 | [`files`] | files that are replaced as a whole |
 //! | 3 | [`http_client`] | HTTP requests to other servers |
 //! | 3 | [`report`] | what was found, as JSON, text and records |
 //! | 3 | [`decode`], [`registry`] | records to checked events; schemas |
@@ -75,6 +76,7 @@ pub mod judge;
 pub mod monitor;
 
 pub mod decode;
+pub mod files;
 pub mod http;
 pub mod http_client;
 pub mod kafka;

@@ -1,9 +1,10 @@
 //! `--report FILE` and `--map FILE`: a file is written whole or not at all, and never over an
 //! input.
 
-use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+use crate::files::{folder, replace_with};
 
 /// Checks before a long run that a file can be written there, and does not replace an input or a
 /// device; `option` names it in messages.
@@ -57,16 +58,8 @@ pub fn is_same(a: &Path, b: &Path) -> bool {
 pub fn write(option: &str, path: &Path, text: &str) -> Result<(), String> {
     let place = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let file_name = place.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = folder(&place).join(format!(".{file_name}.{}", std::process::id()));
-    let written = File::create(&temporary)
-        .and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        })
-        .and_then(|()| fs::rename(&temporary, &place));
-    written.map_err(|e| {
-        // What is left of it is of no use.
-        let _ = fs::remove_file(&temporary);
+    let aside = folder(&place).join(format!(".{file_name}.{}", std::process::id()));
+    replace_with(&place, &aside, |file| file.write_all(text.as_bytes())).map_err(|e| {
         format!(
             "{option}: cannot write {} ({e}); check its directory",
             path.display()
@@ -74,17 +67,11 @@ pub fn write(option: &str, path: &Path, text: &str) -> Result<(), String> {
     })
 }
 
-fn folder(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::symlink;
     use tempfile::TempDir;
 

@@ -33,6 +33,7 @@ pub use super::entry::{Entry, RESOLVED_MAX, State, TransferredAlert};
 use super::journal_updates::{JournalUpdates, Waiting};
 use super::missed::Missed;
 use super::notification::Notification;
+use crate::files;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -245,25 +246,16 @@ impl AlertJournal {
         self.state.prune();
         let mut line = serde_json::to_string(&Entry::State(self.state.clone()))?;
         line.push('\n');
-        let aside = self.path.with_extension("part");
-        let write = || {
-            let mut file = File::create(&aside)?;
+        let aside = self.path.with_extension(files::EXTENSION);
+        // Where the open file has lost its name, nothing may be appended to it.
+        self.file = None;
+        files::replace_with(&self.path, &aside, |file| {
             file.write_all(line.as_bytes())?;
-            file.sync_all()?;
             match keep {
-                true => keep_refused(&self.path),
+                true => file.sync_all().and_then(|()| keep_refused(&self.path)),
                 false => Ok(()),
             }
-        };
-        write().inspect_err(|_| {
-            // On a full disk it would take the room of others.
-            let _ = fs::remove_file(&aside);
         })?;
-        fs::rename(&aside, &self.path)?;
-        // Until the directory is synced, a power failure may restore the previous file.
-        if let Some(directory) = self.path.parent() {
-            File::open(directory)?.sync_all()?;
-        }
         self.file = Some(OpenOptions::new().append(true).open(&self.path)?);
         self.entries = 0;
         Ok(())

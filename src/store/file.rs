@@ -16,10 +16,11 @@
 //! is ever overwritten.
 
 use super::format::{FormatError, StoreError, VERSION, after_version, at};
-use super::{atomic_write, journal};
+use super::journal;
 use crate::collect::join::JoinState;
+use crate::files;
 use crate::monitor::Snapshot;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, IntoInnerError, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -56,17 +57,13 @@ pub struct Loaded {
 /// newest [`KEEP`] files. Returns the path of the new file.
 pub fn save(dir: &Path, snapshot: &Snapshot) -> Result<PathBuf, StoreError> {
     fs::create_dir_all(dir).map_err(at("creating the state directory", dir))?;
-    let files = list(dir)?;
-    let number = files.last().map_or(0, |(n, _)| n + 1);
+    let earlier = list(dir)?;
+    let number = earlier.last().map_or(0, |(n, _)| n + 1);
     let path = dir.join(format!("{PREFIX}{number:020}{SUFFIX}"));
-    let temporary = path.with_extension(atomic_write::EXTENSION);
-    write_synced(&temporary, snapshot)
-        .inspect_err(|_| atomic_write::remove(&temporary))
-        .map_err(at("writing snapshot", &temporary))?;
-    fs::rename(&temporary, &path).map_err(at("renaming snapshot into place", &path))?;
-    let synced = File::open(dir).and_then(|d| d.sync_all());
-    synced.map_err(at("syncing the state directory", dir))?;
-    for (_, old) in files.iter().rev().skip(KEEP - 1) {
+    let aside = path.with_extension(files::EXTENSION);
+    files::replace_with(&path, &aside, |file| encode(snapshot, file))
+        .map_err(at("writing snapshot", &path))?;
+    for (_, old) in earlier.iter().rev().skip(KEEP - 1) {
         // The new file is safe; an old one that cannot be removed does no harm.
         let _ = fs::remove_file(old);
     }
@@ -171,12 +168,6 @@ fn newest(
     } else {
         Err(StoreError::Refused(refused))
     }
-}
-
-fn write_synced(path: &Path, snapshot: &Snapshot) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    encode(snapshot, &mut file)?;
-    file.sync_all()
 }
 
 /// Whether the name is that of a snapshot.

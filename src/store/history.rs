@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::files;
 use crate::judge::{HistoryPoint, StreamId, Verdicts};
-use crate::store::atomic_write;
 use crate::telemetry::history::{History, HistoryAlert};
 
 /// Name of the file in the state directory.
@@ -128,11 +128,10 @@ impl HistoryFile {
 
     /// Writes the file again, from what is kept.
     pub fn rewrite(&mut self, history: &History) -> io::Result<()> {
-        let temporary = self.path.with_extension(atomic_write::EXTENSION);
-        let bytes =
-            write_all(&temporary, history).inspect_err(|_| atomic_write::remove(&temporary))?;
-        fs::rename(&temporary, &self.path)?;
+        let aside = self.path.with_extension(files::EXTENSION);
+        // Where the open file has lost its name, nothing may be appended to it.
         self.torn = true;
+        let bytes = files::replace_with(&self.path, &aside, |file| write_all(file, history))?;
         (self.file, self.bytes, self.whole_bytes) = (appending(&self.path)?, bytes, bytes);
         self.torn = false;
         Ok(())
@@ -140,8 +139,8 @@ impl HistoryFile {
 }
 
 /// Writes a file of what is kept; answers its bytes.
-fn write_all(path: &Path, history: &History) -> io::Result<u64> {
-    let mut out = BufWriter::new(File::create(path)?);
+fn write_all(file: &mut File, history: &History) -> io::Result<u64> {
+    let mut out = BufWriter::new(file);
     out.write_all(MAGIC)?;
     let mut bytes = MAGIC.len() as u64;
     let mut streams = Vec::new();
@@ -163,8 +162,7 @@ fn write_all(path: &Path, history: &History) -> io::Result<u64> {
         out.write_all(&one)?;
         bytes += one.len() as u64;
     }
-    let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-    file.sync_data()?;
+    out.flush()?;
     Ok(bytes)
 }
 
@@ -249,6 +247,7 @@ mod tests {
     use super::*;
     use crate::judge::Verdict;
     use crate::stats::view::View;
+    use std::fs;
     use tempfile::TempDir;
 
     fn entry(model: &str, end_ms: i64) -> HistoryEntry {

@@ -2,8 +2,7 @@
 //!
 //! * On disk: [`file`](mod@file) writes a [`Snapshot`](crate::monitor::Snapshot) so that it
 //!   survives a crash, and [`journal`] adds the pending predictions. [`mod@inspect`] lists a state
-//!   directory, and [`transfer`] exports and imports it. [`atomic_write`] replaces files as a
-//!   whole.
+//!   directory, and [`transfer`] exports and imports it.
 //! * In the state topic: [`checkpoint`] is the state of one partition and how it is written,
 //!   [`reader`] finds the newest one, and [`topic_report`] inspects a whole topic. With a separate
 //!   judge a checkpoint also carries the deltas since the one before.
@@ -13,7 +12,6 @@
 //!
 //! [`mod@format`] has the version of the format and the errors.
 
-pub mod atomic_write;
 pub mod checkpoint;
 pub mod event_log;
 pub mod file;

@@ -12,17 +12,18 @@
 //! | 0 | `stats` |
 //! | 1 | `window`, `alert` |
 //! | 2 | `collect`, `judge`, `monitor` |
-//! | 3 | `http_client`, `report`, `kafka`, `decode`, `store`, `http`, `notify`, `registry`, `telemetry` |
+//! | 3 | `files`, `http_client`, `report`, `kafka`, `decode`, `store`, `http`, `notify`, `registry`, `telemetry` |
 //! | 4 | `config` |
 //! | 5 | `app`, `cli`, `demo`, `reproduce` |
 //!
-//! Rules: no import upwards; none sideways in layers 1 and 3, except of `http_client`, `report`
-//! and `telemetry` by their neighbours (so that an edge can be replaced alone); no clock, thread,
-//! async runtime, log or broker in layers 0 to 2 (so that the same input gives the same bits), but
-//! for the threads that `judge/runtime.rs` lends to judges and whose results it keeps in order;
-//! `stats` depends on statrs and serde alone, which its manifest says; outside tests no
+//! Rules: no import upwards; none sideways in layers 1 and 3, except of `files`, `http_client`,
+//! `report` and `telemetry` by their neighbours (so that an edge can be replaced alone); no clock,
+//! thread, async runtime, log or broker in layers 0 to 2 (so that the same input gives the same
+//! bits), but for the threads that `judge/runtime.rs` lends to judges and whose results it keeps in
+//! order; `stats` depends on statrs and serde alone, which its manifest says; outside tests no
 //! `unwrap()`, `panic!`, `todo!` or `unimplemented!` in layers 0 to 4; `unsafe` only where its
-//! argument is written, in `kafka/native.rs`.
+//! argument is written, in `kafka/native.rs`; no file replaced but through `files.rs`, which syncs
+//! it and its directory.
 
 use crate::source::{
     blank_comments_and_strings, blank_tests, identifier, is_test_file, line_of, sources, words,
@@ -37,6 +38,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("collect", 2),
     ("judge", 2),
     ("monitor", 2),
+    ("files", 3),
     ("http_client", 3),
     ("report", 3),
     ("kafka", 3),
@@ -98,6 +100,14 @@ const BANS: &[(u32, &str, &str)] = &[
 
 /// The one file whose `unsafe` carries its safety argument.
 const UNSAFE_FILE: &str = "kafka/native.rs";
+
+/// The files that rename others: what replaces a file is synced in `files.rs`.
+const RENAMING_FILES: [&str; 4] = [
+    "files.rs",
+    "app/outputs/state_dir.rs",
+    "notify/journal.rs",
+    "store/file.rs",
+];
 
 /// The one file of the core that uses threads, which its caller lends.
 const THREADS_FILE: &str = "judge/runtime.rs";
@@ -256,6 +266,13 @@ fn an_unwrap_or_unsafe_is_found_outside_tests_and_forgiven_inside() {
 }
 
 #[test]
+fn a_file_that_is_renamed_without_a_sync_is_found() {
+    let text = "fn f() { std::fs::rename(a, b) }";
+    assert_eq!(check("cli/x.rs", text).len(), 1);
+    assert!(check("files.rs", text).is_empty());
+}
+
+#[test]
 fn words_in_comments_and_strings_are_not_code() {
     let text = r##"
         //! panic! and crate::app are words here.
@@ -298,8 +315,15 @@ fn check(path: &str, text: &str) -> Vec<String> {
         "rayon",
         "streams are judged beside each other by `Runtime::map`",
     );
+    let synced = "`files::replace_with` syncs the file and its directory";
+    let renamed = (u32::MAX, "fs::rename", synced);
     let bans = BANS
         .iter()
+        .chain(
+            [&renamed]
+                .into_iter()
+                .filter(|_| !RENAMING_FILES.contains(&path)),
+        )
         .chain([&everywhere].into_iter().filter(|_| path != UNSAFE_FILE))
         .chain([&lent].into_iter().filter(|_| path != THREADS_FILE));
     for (_, word, why) in bans.filter(|(top, ..)| layer <= *top) {
@@ -322,7 +346,7 @@ fn import_fault(module: &str, layer: u32, target: &str) -> Option<&'static str> 
     // Layer 2 is the two stages and layer 5 the wiring: neighbours there belong together.
     let sideways = target_layer == layer
         && matches!(layer, 1 | 3)
-        && !matches!(target, "http_client" | "report" | "telemetry");
+        && !matches!(target, "files" | "http_client" | "report" | "telemetry");
     sideways.then_some("neighbours in this layer do not know one another")
 }
 

@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 
 use crate::app::error::AppError;
 use crate::app::worker::spawn;
+use crate::files::replace;
 use crate::judge::{Change, Step, StreamId};
 use crate::notify::{GroupBy, Running};
 use crate::report::record::Record;
-use crate::store::atomic_write::replace;
 use crate::telemetry::control::Explanation;
 
 /// Name of the folder in the state directory.

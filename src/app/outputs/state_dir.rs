@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use crate::app::error::AppError;
 use crate::collect::join::{JoinState, JournalError, JournalMark};
+use crate::files;
 use crate::store::inspect::{FileRole, inspect};
 use crate::store::journal;
 use crate::store::{self, FormatError, Loaded};
@@ -57,7 +58,7 @@ impl StateDir {
             // Where the system grants no such names the file alone has to do.
             name => name.ok(),
         };
-        store::atomic_write::remove_all(path);
+        files::remove_all(path);
         let probe = path.join("probe");
         fs::write(&probe, b"probe").map_err(|error| cannot("write to", error))?;
         fs::remove_file(&probe).map_err(|error| cannot("remove files from", error))?;
@@ -131,8 +132,7 @@ impl StateDir {
             fs::create_dir_all(parent).map_err(|error| failed(&error))?;
             fs::rename(file, &to).map_err(|error| failed(&error))?;
         }
-        let synced = File::open(self.path()).and_then(|directory| directory.sync_all());
-        synced.map_err(|error| failed(&error))?;
+        files::sync_folder(&folder).map_err(|error| failed(&error))?;
         Ok(Some(folder))
     }
 

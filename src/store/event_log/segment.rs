@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::frame::{self, Frame, HEAD};
 use super::{LogError, failed};
+use crate::files::sync_folder;
 
 /// Begins each file and tells its format.
 pub(super) const MAGIC: &[u8; 8] = b"TLEVNT1\n";
@@ -38,8 +39,7 @@ impl Segment {
         let mut file = file.map_err(&creating)?;
         file.write_all(MAGIC).map_err(&creating)?;
         file.sync_all().map_err(&creating)?;
-        let directory = File::open(directory).map_err(&creating)?;
-        directory.sync_all().map_err(&creating)?;
+        sync_folder(&path).map_err(&creating)?;
         let bytes = MAGIC.len() as u64;
         Ok((Segment::begun(base, bytes), file))
     }

@@ -10,7 +10,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use super::keys::Keys;
 use super::segment::{self, Segment};
 use super::{LogError, LogLimits, failed};
-use crate::store::atomic_write::replace;
+use crate::files::replace;
 use crate::store::file::KEEP;
 use crate::telemetry::facts::REFUSALS;
 use crate::telemetry::now_ms;

@@ -1,0 +1,125 @@
+//! Layer 3: files that are written aside and renamed into place.
+//!
+//! A power failure leaves the old file or the new one. What could not be written whole is removed,
+//! for on a full disk it takes the room of all others; what a process that was killed has left goes
+//! with the next start.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Extension of files that are being written.
+pub const EXTENSION: &str = "part";
+
+/// Replaces a small file, or makes it. See [`replace_with`].
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let aside = path.with_extension(EXTENSION);
+    replace_with(path, &aside, |file| file.write_all(bytes))
+}
+
+/// Replaces a file, or makes it: `write` writes it `aside`, the bytes are synced before they have
+/// its name, and the directory after. Returns what `write` does.
+pub fn replace_with<T>(
+    path: &Path,
+    aside: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<T>,
+) -> io::Result<T> {
+    let place = || -> io::Result<T> {
+        let mut file = File::create(aside)?;
+        let written = write(&mut file)?;
+        file.sync_all()?;
+        fs::rename(aside, path)?;
+        Ok(written)
+    };
+    let written = place().inspect_err(|_| remove(aside))?;
+    sync_folder(path)?;
+    Ok(written)
+}
+
+/// Syncs the directory that holds a file, so that a power failure leaves the names in it.
+pub fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(folder(path))?.sync_all()
+}
+
+/// The directory that holds a file.
+pub fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Removes a file that could not be written whole.
+fn remove(aside: &Path) {
+    // Where it cannot be removed, the next start tries again.
+    let _ = fs::remove_file(aside);
+}
+
+/// Removes the files that processes before this one have left in `directory`, which only this one
+/// uses.
+pub fn remove_all(directory: &Path) {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    let aside = paths.filter(|path| path.extension().is_some_and(|e| e == EXTENSION));
+    aside.for_each(|path| remove(&path));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    fn folder() -> TempDir {
+        TempDir::with_prefix("trueline-aside-").expect("a folder")
+    }
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_and_nothing_is_left_aside() {
+        let dir = folder();
+        let path = dir.path().join("one.json");
+        for text in ["a longer text", "short"] {
+            replace(&path, text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        }
+        // What cannot be written leaves what was there.
+        fs::create_dir(path.with_extension(EXTENSION)).unwrap();
+        assert!(replace(&path, b"lost").is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "short");
+    }
+
+    #[test]
+    fn what_fails_while_it_is_written_aside_leaves_the_file_and_nothing_beside_it() {
+        let dir = folder();
+        let (path, aside) = (dir.path().join("one"), dir.path().join(".one.7"));
+        fs::write(&path, "old").unwrap();
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let failed = replace_with(&path, &aside, |file| {
+            file.write_all(b"half").and(Err::<(), _>(full))
+        });
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert!(!aside.exists());
+        let written = replace_with(&path, &aside, |file| file.write_all(b"new").map(|()| 3));
+        assert_eq!(written.unwrap(), 3);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert!(!aside.exists());
+        // A place that cannot be taken.
+        let taken = dir.path().join("taken");
+        fs::create_dir(&taken).unwrap();
+        assert!(replace_with(&taken, &aside, |file| file.write_all(b"new")).is_err());
+        assert!(!aside.exists());
+    }
+
+    #[test]
+    fn what_processes_have_left_aside_is_removed_and_nothing_else() {
+        let dir = folder();
+        for name in ["snapshot-7.part", "alerts.part", "alerts.journal"] {
+            fs::write(dir.path().join(name), b"half").unwrap();
+        }
+        remove_all(dir.path());
+        let left = fs::read_dir(dir.path()).unwrap();
+        let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["alerts.journal"]);
+    }
+}
