@@ -1,4 +1,4 @@
-//! Layer 3: files that are written aside and renamed into place.
+//! Layer 3: files that are written aside and renamed into place, and files that are refused.
 //!
 //! A power failure leaves the old file or the new one. What could not be written whole is removed,
 //! for on a full disk it takes the room of all others; what a process that was killed has left goes
@@ -6,10 +6,14 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::iter;
+use std::path::{Path, PathBuf};
 
 /// Extension of files that are being written.
 pub const EXTENSION: &str = "part";
+
+/// End of the names of refused files that are kept.
+pub const REFUSED: &str = ".refused";
 
 /// Replaces a small file, or makes it. See [`replace_with`].
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -47,6 +51,23 @@ pub fn folder(path: &Path) -> &Path {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     }
+}
+
+/// Gives a file that cannot be used a second name, which no file has, so that what takes its place
+/// does not replace it. Where the file system has no links, it loses its own. Returns the new path.
+pub fn keep_refused(path: &Path) -> io::Result<PathBuf> {
+    File::open(path)?.sync_all()?;
+    let named = |end: String| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        PathBuf::from(name)
+    };
+    let further = (2u32..).map(|nth| format!("-{nth}{REFUSED}"));
+    let mut names = iter::once(REFUSED.to_owned()).chain(further).map(named);
+    let kept = names.find(|kept| !kept.exists());
+    let kept = kept.ok_or(io::ErrorKind::AlreadyExists)?;
+    fs::hard_link(path, &kept).or_else(|_| fs::rename(path, &kept))?;
+    Ok(kept)
 }
 
 /// Removes a file that could not be written whole.
@@ -109,6 +130,25 @@ mod tests {
         fs::create_dir(&taken).unwrap();
         assert!(replace_with(&taken, &aside, |file| file.write_all(b"new")).is_err());
         assert!(!aside.exists());
+    }
+
+    #[test]
+    fn refused_files_of_one_name_are_all_kept_and_keep_their_own_name_too() {
+        let dir = folder();
+        let path = dir.path().join("some.journal");
+        let names =
+            [".refused", "-2.refused", "-3.refused"].map(|end| format!("some.journal{end}"));
+        for name in &names {
+            fs::write(dir.path().join("new"), name).unwrap();
+            fs::rename(dir.path().join("new"), &path).unwrap();
+            let kept = keep_refused(&path).unwrap();
+            assert_eq!(kept, dir.path().join(name));
+            assert_eq!(fs::read_to_string(&path).unwrap(), *name);
+        }
+        for name in &names {
+            assert_eq!(fs::read_to_string(dir.path().join(name)).unwrap(), *name);
+        }
+        assert!(keep_refused(&dir.path().join("none")).is_err());
     }
 
     #[test]

@@ -43,9 +43,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Name of the file.
 pub const JOURNAL: &str = "alerts.journal";
 
-/// End of the names of damaged files.
-const REFUSED: &str = ".refused";
-
 /// Entries between two compactions. An entry has about 1 kB, so the file stays within some
 /// megabytes.
 pub const COMPACT_AFTER: usize = 5_000;
@@ -252,7 +249,10 @@ impl AlertJournal {
         files::replace_with(&self.path, &aside, |file| {
             file.write_all(line.as_bytes())?;
             match keep {
-                true => file.sync_all().and_then(|()| keep_refused(&self.path)),
+                true => file
+                    .sync_all()
+                    .and_then(|()| files::keep_refused(&self.path))
+                    .map(drop),
                 false => Ok(()),
             }
         })?;
@@ -260,19 +260,6 @@ impl AlertJournal {
         self.entries = 0;
         Ok(())
     }
-}
-
-/// Gives a damaged file a second name that no file has. Where the file system has no links, it
-/// loses its own.
-fn keep_refused(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()?;
-    let further = (2u32..).map(|nth| format!("{JOURNAL}-{nth}{REFUSED}"));
-    let names = std::iter::once(format!("{JOURNAL}{REFUSED}")).chain(further);
-    let mut names = names.map(|name| path.with_file_name(name));
-    let kept = names.find(|kept| !kept.exists());
-    kept.map_or(Ok(()), |kept| {
-        fs::hard_link(path, &kept).or_else(|_| fs::rename(path, &kept))
-    })
 }
 
 /// Locks the journal, ignoring poison: it is consistent between any two calls.

@@ -18,7 +18,7 @@
 use super::format::{FormatError, StoreError, VERSION, after_version, at};
 use super::journal;
 use crate::collect::join::JoinState;
-use crate::files;
+use crate::files::{self, REFUSED};
 use crate::monitor::Snapshot;
 use std::fs;
 use std::io::{self, BufWriter, IntoInnerError, Seek, SeekFrom, Write};
@@ -36,7 +36,6 @@ const MAGIC: &[u8; 8] = b"TRUELINE";
 const HEADER: usize = 24;
 const PREFIX: &str = "snapshot-";
 const SUFFIX: &str = ".trueline";
-const REFUSED: &str = ".refused";
 
 /// A snapshot, and the newer files that cannot be used.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,19 +73,15 @@ pub fn save(dir: &Path, snapshot: &Snapshot) -> Result<PathBuf, StoreError> {
 /// removes all but the newest [`KEEP_REFUSED`] of such files. Returns its new path; `None` for
 /// another file, such as a journal.
 pub fn keep_refused(path: &Path) -> Result<Option<PathBuf>, StoreError> {
-    let name = path.file_name().and_then(|name| name.to_str());
-    let Some(name) = name.filter(|_| is_snapshot(path)) else {
+    if !is_snapshot(path) {
         return Ok(None);
-    };
-    let dir = path.parent().unwrap_or(Path::new("."));
-    let mut names = std::iter::once(format!("{name}{REFUSED}"))
-        .chain((2u32..).map(|nth| format!("{name}-{nth}{REFUSED}")))
-        .map(|name| dir.join(name));
-    let Some(to) = names.find(|to| !to.exists()) else {
-        return Ok(None);
-    };
-    fs::rename(path, &to).map_err(at("renaming a refused snapshot", path))?;
-    let mut all = paths(dir)?;
+    }
+    let kept = files::keep_refused(path).and_then(|kept| match path.exists() {
+        true => fs::remove_file(path).map(|()| kept),
+        false => Ok(kept),
+    });
+    let kept = kept.map_err(at("renaming a refused snapshot", path))?;
+    let mut all = paths(files::folder(path))?;
     all.retain(|path| is_refused(path));
     let written = |path: &PathBuf| fs::metadata(path).and_then(|m| m.modified()).ok();
     all.sort_by_cached_key(|path| (written(path), path.clone()));
@@ -94,7 +89,7 @@ pub fn keep_refused(path: &Path) -> Result<Option<PathBuf>, StoreError> {
         // As in a save.
         let _ = fs::remove_file(old);
     }
-    Ok(Some(to))
+    Ok(Some(kept))
 }
 
 /// The newest whole snapshot in `dir`; `None` where there is no file. See [`load_with_journals`].

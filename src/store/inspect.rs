@@ -3,6 +3,7 @@
 use super::file::{Loaded, format_of, is_refused, is_snapshot, load_with_journals, paths, read};
 use super::format::{FormatError, StoreError, at};
 use super::{event_log, history, journal};
+use crate::files::REFUSED;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -66,9 +67,7 @@ impl FileRole {
             history::REFUSED => FileRole::Refused,
             _ if is_snapshot(path) => FileRole::Snapshot,
             _ if is_refused(path) => FileRole::Refused,
-            _ if name.starts_with("alerts.journal") && name.ends_with(".refused") => {
-                FileRole::Refused
-            }
+            _ if name.starts_with("alerts.journal") && name.ends_with(REFUSED) => FileRole::Refused,
             _ if journal::is_segment(path) => FileRole::Journal,
             _ if name.starts_with("snapshot-") && name.ends_with(".part") => FileRole::Part,
             _ => FileRole::Unknown,

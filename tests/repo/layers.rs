@@ -102,12 +102,7 @@ const BANS: &[(u32, &str, &str)] = &[
 const UNSAFE_FILE: &str = "kafka/native.rs";
 
 /// The files that rename others: what replaces a file is synced in `files.rs`.
-const RENAMING_FILES: [&str; 4] = [
-    "files.rs",
-    "app/outputs/state_dir.rs",
-    "notify/journal.rs",
-    "store/file.rs",
-];
+const RENAMING_FILES: [&str; 2] = ["files.rs", "app/outputs/state_dir.rs"];
 
 /// The one file of the core that uses threads, which its caller lends.
 const THREADS_FILE: &str = "judge/runtime.rs";
