@@ -15,6 +15,9 @@ pub const EXTENSION: &str = "part";
 /// End of the names of refused files that are kept.
 pub const REFUSED: &str = ".refused";
 
+/// Refused files of one kind that are kept: the newest ones.
+pub const KEEP_REFUSED: usize = 3;
+
 /// Replaces a small file, or makes it. See [`replace_with`].
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let aside = path.with_extension(EXTENSION);
@@ -54,8 +57,9 @@ pub fn folder(path: &Path) -> &Path {
 }
 
 /// Gives a file that cannot be used a second name, which no file has, so that what takes its place
-/// does not replace it. Where the file system has no links, it loses its own. Returns the new path.
-pub fn keep_refused(path: &Path) -> io::Result<PathBuf> {
+/// does not replace it. Where the file system has no links, it loses its own. Removes all but the
+/// newest [`KEEP_REFUSED`] of the refused files whose names begin with `kind`. Returns the new path.
+pub fn keep_refused(path: &Path, kind: &str) -> io::Result<PathBuf> {
     File::open(path)?.sync_all()?;
     let named = |end: String| {
         let mut name = path.as_os_str().to_owned();
@@ -67,7 +71,28 @@ pub fn keep_refused(path: &Path) -> io::Result<PathBuf> {
     let kept = names.find(|kept| !kept.exists());
     let kept = kept.ok_or(io::ErrorKind::AlreadyExists)?;
     fs::hard_link(path, &kept).or_else(|_| fs::rename(path, &kept))?;
+    remove_older(&kept, kind);
     Ok(kept)
+}
+
+/// Removes refused files of a kind that are older than the one just `kept` and the few before it.
+fn remove_older(kept: &Path, kind: &str) {
+    let entries = fs::read_dir(folder(kept)).into_iter().flatten().flatten();
+    let others = entries.filter(|entry| {
+        let name = entry.file_name();
+        let text = name.to_string_lossy();
+        text.starts_with(kind) && text.ends_with(REFUSED) && kept.file_name() != Some(&name)
+    });
+    let mut others: Vec<PathBuf> = others.map(|entry| entry.path()).collect();
+    let written = |path: &PathBuf| fs::metadata(path).and_then(|m| m.modified()).ok();
+    others.sort_by_cached_key(|path| (written(path), path.clone()));
+    for old in others.iter().rev().skip(KEEP_REFUSED - 1) {
+        // One that cannot be removed does no harm.
+        if fs::remove_file(old).is_ok() {
+            let file = old.display();
+            tracing::info!(%file, kept = KEEP_REFUSED, "refused before others that are kept; deleted");
+        }
+    }
 }
 
 /// Removes a file that could not be written whole.
@@ -88,6 +113,7 @@ pub fn remove_all(directory: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::{Duration, SystemTime};
     use tempfile::TempDir;
 
     fn folder() -> TempDir {
@@ -141,14 +167,38 @@ mod tests {
         for name in &names {
             fs::write(dir.path().join("new"), name).unwrap();
             fs::rename(dir.path().join("new"), &path).unwrap();
-            let kept = keep_refused(&path).unwrap();
+            let kept = keep_refused(&path, "some").unwrap();
             assert_eq!(kept, dir.path().join(name));
             assert_eq!(fs::read_to_string(&path).unwrap(), *name);
         }
         for name in &names {
             assert_eq!(fs::read_to_string(dir.path().join(name)).unwrap(), *name);
         }
-        assert!(keep_refused(&dir.path().join("none")).is_err());
+        assert!(keep_refused(&dir.path().join("none"), "some").is_err());
+    }
+
+    #[test]
+    fn the_newest_refused_files_of_a_kind_stay() {
+        let dir = folder();
+        let other = dir.path().join("other.journal.refused");
+        fs::write(&other, "of another kind").unwrap();
+        let path = dir.path().join("some.journal");
+        let mut kept = Vec::new();
+        for nth in 0..2 * KEEP_REFUSED as u64 {
+            fs::write(dir.path().join("new"), nth.to_string()).unwrap();
+            fs::rename(dir.path().join("new"), &path).unwrap();
+            let at = SystemTime::UNIX_EPOCH + Duration::from_secs(nth);
+            let file = File::options().write(true).open(&path).unwrap();
+            file.set_modified(at).unwrap();
+            kept.push(keep_refused(&path, "some").unwrap());
+        }
+        assert!(other.exists());
+        let newest = KEEP_REFUSED as u64..2 * KEEP_REFUSED as u64;
+        let texts = kept[KEEP_REFUSED..].iter().map(fs::read_to_string);
+        let texts: Vec<String> = texts.map(Result::unwrap).collect();
+        assert_eq!(texts, newest.map(|nth| nth.to_string()).collect::<Vec<_>>());
+        let all = fs::read_dir(dir.path()).unwrap();
+        assert_eq!(all.count(), KEEP_REFUSED + 2);
     }
 
     #[test]

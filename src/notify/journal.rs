@@ -63,7 +63,7 @@ pub struct AlertJournal {
 impl AlertJournal {
     /// Opens or creates the journal of a directory. Also returns the number of unreadable lines.
     /// The file with them is kept beside the journal, as `alerts.journal.refused`, a further one as
-    /// `alerts.journal-2.refused`.
+    /// `alerts.journal-2.refused`; of more than [`KEEP_REFUSED`](files::KEEP_REFUSED) the newest.
     pub fn open(directory: &Path) -> io::Result<(AlertJournal, usize)> {
         let path = directory.join(JOURNAL);
         let bytes = match fs::read(&path) {
@@ -251,7 +251,7 @@ impl AlertJournal {
             match keep {
                 true => file
                     .sync_all()
-                    .and_then(|()| files::keep_refused(&self.path))
+                    .and_then(|()| files::keep_refused(&self.path, JOURNAL))
                     .map(drop),
                 false => Ok(()),
             }
@@ -369,6 +369,21 @@ mod tests {
         assert_eq!(fs::read(&refused).expect("bytes"), damaged);
         assert_eq!(fs::read(&further).expect("bytes"), second);
         assert_eq!(read(&fs::read(&path).expect("bytes")).1, 0);
+    }
+
+    #[test]
+    fn of_many_damaged_journals_the_newest_are_kept() {
+        let dir = directory();
+        let path = dir.path().join(JOURNAL);
+        for nth in 0..3 * files::KEEP_REFUSED {
+            fs::write(&path, format!("damaged {nth}\n")).expect("written");
+            AlertJournal::open(dir.path()).expect("a journal");
+            let files = fs::read_dir(dir.path()).expect("a folder");
+            let texts = files.map(|f| fs::read_to_string(f.expect("a file").path()).expect("text"));
+            let texts: Vec<String> = texts.filter(|text| text.starts_with("damaged")).collect();
+            assert_eq!(texts.len(), files::KEEP_REFUSED.min(nth + 1));
+            assert!(texts.contains(&format!("damaged {nth}\n")));
+        }
     }
 
     #[test]

@@ -27,9 +27,6 @@ use std::path::{Path, PathBuf};
 /// Files that are kept: the newest, one before it in case it is torn, and one for operator errors.
 pub const KEEP: usize = 3;
 
-/// Refused files that are kept: the newest ones.
-pub const KEEP_REFUSED: usize = 3;
-
 /// Bytes that are written to the file at once.
 const BUFFER: usize = 1 << 20;
 const MAGIC: &[u8; 8] = b"TRUELINE";
@@ -70,25 +67,17 @@ pub fn save(dir: &Path, snapshot: &Snapshot) -> Result<PathBuf, StoreError> {
 }
 
 /// Renames a snapshot that was refused, so that no save removes it and no start reads it, and
-/// removes all but the newest [`KEEP_REFUSED`] of such files. Returns its new path; `None` for
+/// removes all but the newest [`KEEP_REFUSED`](files::KEEP_REFUSED) of such files. Returns its new path; `None` for
 /// another file, such as a journal.
 pub fn keep_refused(path: &Path) -> Result<Option<PathBuf>, StoreError> {
     if !is_snapshot(path) {
         return Ok(None);
     }
-    let kept = files::keep_refused(path).and_then(|kept| match path.exists() {
+    let kept = files::keep_refused(path, PREFIX).and_then(|kept| match path.exists() {
         true => fs::remove_file(path).map(|()| kept),
         false => Ok(kept),
     });
     let kept = kept.map_err(at("renaming a refused snapshot", path))?;
-    let mut all = paths(files::folder(path))?;
-    all.retain(|path| is_refused(path));
-    let written = |path: &PathBuf| fs::metadata(path).and_then(|m| m.modified()).ok();
-    all.sort_by_cached_key(|path| (written(path), path.clone()));
-    for old in all.iter().rev().skip(KEEP_REFUSED) {
-        // As in a save.
-        let _ = fs::remove_file(old);
-    }
     Ok(Some(kept))
 }
 
@@ -394,7 +383,7 @@ mod tests {
             let kept = refused().into_iter();
             let mut kept: Vec<_> = kept.map(|path| fs::read_to_string(path).unwrap()).collect();
             kept.sort();
-            let first = (n + 1).saturating_sub(KEEP_REFUSED as u64).max(1);
+            let first = (n + 1).saturating_sub(files::KEEP_REFUSED as u64).max(1);
             let newest = (first..=n).map(|n| format!("not a snapshot, {n}"));
             assert_eq!(kept, newest.collect::<Vec<_>>());
         }
