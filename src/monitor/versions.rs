@@ -10,7 +10,7 @@ use crate::judge::{ModelPlan, Plan};
 use crate::stats::view::View;
 use crate::window::EmptySums;
 use hashbrown::HashTable;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, Index, IndexMut};
 
 /// See the module.
 #[derive(Debug, Clone)]
@@ -40,14 +40,33 @@ impl<S> Deref for Versions<S> {
     }
 }
 
-/// To change what a version holds; all versions stay in their places.
-impl<S> DerefMut for Versions<S> {
-    fn deref_mut(&mut self) -> &mut [Version<S>] {
-        &mut self.all
+impl<S> Index<usize> for Versions<S> {
+    type Output = Version<S>;
+
+    fn index(&self, at: usize) -> &Version<S> {
+        &self.all[at]
+    }
+}
+
+/// To change what a version holds. The slice is not lent: in another order the table would be
+/// wrong.
+impl<S> IndexMut<usize> for Versions<S> {
+    fn index_mut(&mut self, at: usize) -> &mut Version<S> {
+        &mut self.all[at]
     }
 }
 
 impl<S> Versions<S> {
+    /// The same of a place that may be vacant.
+    pub fn get_mut(&mut self, at: usize) -> Option<&mut Version<S>> {
+        self.all.get_mut(at)
+    }
+
+    /// All versions, in order, to change what they hold.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Version<S>> {
+        self.all.iter_mut()
+    }
+
     /// The place of the version of a name.
     pub fn find(&self, name: VersionName<'_>) -> Option<usize> {
         let is = |at: &usize| self.all[*at].name() == name;
@@ -212,6 +231,21 @@ mod tests {
             assert!(all.eq(scanned.iter().copied()), "{n}");
         }
         assert!(capped > 100 && admitted > 100, "{capped} {admitted}");
+    }
+
+    #[test]
+    fn no_caller_can_change_the_order() {
+        /// Answers by the inherent constant where there is one.
+        struct Lends<T>(std::marker::PhantomData<T>);
+        impl<T: std::ops::DerefMut> Lends<T> {
+            const SLICE: bool = true;
+        }
+        trait Otherwise {
+            const SLICE: bool = false;
+        }
+        impl<T> Otherwise for Lends<T> {}
+        let lent = [Lends::<Vec<()>>::SLICE, Lends::<Versions<()>>::SLICE];
+        assert_eq!(lent, [true, false]);
     }
 
     #[test]
