@@ -9,7 +9,9 @@
 //! the snapshot, not to the commit. The worker itself stores them for the logs of posted events,
 //! and these delete what no snapshot needs any more.
 //!
-//! A failure is an error in the log and in a metric, and counting continues in memory.
+//! A failure is an error in the log and in a metric, and counting continues in memory. Another
+//! worker looks whether the directory is still there, because on a disk that hangs this hangs too,
+//! and a write may be under way for long.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -52,10 +54,12 @@ pub struct SnapshotStore {
     writing: Background<Written>,
     writer: Arc<Mutex<SnapshotWriter>>,
     directory: DirWatch,
+    /// Looks whether the directory can still be used.
+    looking: Background<Option<String>>,
 }
 
 impl SnapshotStore {
-    /// Starts the worker; the lock of the directory is held until it ends.
+    /// Starts the workers; the lock of the directory is held until it ends.
     pub fn start(
         dir: StateDir,
         logs: EventLogs,
@@ -64,6 +68,7 @@ impl SnapshotStore {
         Ok(SnapshotStore {
             writing: Background::new(workers.worker("snapshots")?),
             directory: dir.watch().clone(),
+            looking: Background::new(workers.worker("state directory")?),
             writer: Arc::new(Mutex::new(SnapshotWriter {
                 dir,
                 logs,
@@ -73,9 +78,15 @@ impl SnapshotStore {
         })
     }
 
-    /// Why the directory can no longer be used, if it cannot.
-    pub fn directory_fault(&self) -> Option<String> {
-        self.directory.fault()
+    /// Why the directory can no longer be used, if it cannot, as a look since the call before has
+    /// found; begins the next look.
+    pub fn directory_fault(&mut self) -> Option<String> {
+        let found = self.looking.result().flatten();
+        if !self.looking.busy() {
+            let directory = self.directory.clone();
+            self.looking.start(move || directory.fault());
+        }
+        found
     }
 
     /// Whether a snapshot is being written.
@@ -186,4 +197,60 @@ fn newest_bytes(dir: &Path) -> u64 {
         .filter_map(|meta| Some((meta.modified().ok()?, meta.len())))
         .max()
         .map_or(0, |(_, bytes)| bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::worker::{Job, Worker};
+    use tempfile::TempDir;
+
+    /// Workers on a disk that hangs: they do no job until somebody else does.
+    #[derive(Clone, Default)]
+    struct Hung(Arc<Mutex<Vec<Job>>>);
+
+    impl std::fmt::Debug for Hung {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("Hung")
+        }
+    }
+
+    impl Workers for Hung {
+        fn worker(&self, _: &str) -> Result<Box<dyn Worker>, AppError> {
+            Ok(Box::new(self.clone()))
+        }
+    }
+
+    impl Worker for Hung {
+        fn start(&mut self, job: Job) -> bool {
+            self.0.lock().expect("no panic").push(job);
+            true
+        }
+
+        fn ends_within(&mut self, _: Duration) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn the_caller_does_not_wait_for_a_disk_that_hangs_to_say_whether_the_directory_is_there() {
+        let folder = TempDir::with_prefix("trueline-hung-").expect("a folder");
+        let dir = StateDir::open(&folder.path().join("state")).expect("a directory");
+        let path = dir.path().to_owned();
+        let workers = Hung::default();
+        let mut store = SnapshotStore::start(dir, EventLogs::new(), &workers).expect("it starts");
+        let done = || {
+            let jobs = std::mem::take(&mut *workers.0.lock().expect("no panic"));
+            jobs.into_iter().map(|job| job()).count()
+        };
+        assert_eq!((store.directory_fault(), done()), (None, 1));
+        fs::remove_dir_all(&path).expect("it is there");
+        for _ in 0..3 {
+            assert_eq!(store.directory_fault(), None);
+        }
+        // Of three calls one has begun a look, because none has ended.
+        assert_eq!(done(), 1);
+        let why = store.directory_fault().expect("it is gone");
+        assert!(why.contains("was deleted"), "{why}");
+    }
 }
