@@ -53,6 +53,7 @@ pub struct Fit {
 impl Fit {
     /// Compares a snapshot with a plan.
     pub fn new(plan: &Plan, s: &Snapshot) -> Result<Fit, RestoreError> {
+        check_watermarks(s)?;
         let now: Vec<ModelState> = plan.models.iter().map(|m| ModelState::new(m, 0)).collect();
         let index_of = |state: &ModelState| now.iter().position(|m| m.fits(state));
         let rolled_up = s
@@ -127,6 +128,27 @@ impl Fit {
             .filter_map(|(m, at)| Some(((*at)?, m.sealed_until_ms)))
             .collect()
     }
+}
+
+/// Windows hold only what the watermark has passed. If they held later panes, the walk from the
+/// watermark to those would judge full windows at every slide, for years perhaps.
+fn check_watermarks(s: &Snapshot) -> Result<(), RestoreError> {
+    let streams = s.streams.iter();
+    let streams = streams.flat_map(|s| s.judges.iter().map(|j| (s.model, j)));
+    let versions = s.vectors.iter();
+    let versions = versions.flat_map(|v| v.views.iter().map(|view| (v.model, &view.judge)));
+    for (model, judge) in streams.chain(versions) {
+        let Some(model) = s.models.get(model as usize) else {
+            continue;
+        };
+        let rings = judge.rings.iter();
+        let mut panes = rings.flat_map(|r| r.panes.iter().chain(&r.gathering));
+        if panes.any(|pane| pane.start_ms >= model.sealed_until_ms) {
+            let why = format!("panes of {} after its watermark", model.name);
+            return Err(RestoreError::Corrupt(why));
+        }
+    }
+    Ok(())
 }
 
 /// What changed of a model, so that its sums do not fit.

@@ -4,6 +4,7 @@ use crate::collect::join::{JoinPlan, JoinState, JournalError, Missing, Repeated}
 use crate::collect::{Event, IdPlan, Origin, OutcomeRecord, Segmenting};
 use crate::judge::{CompareOptions, DetectorOptions, JudgeOptions, ModelPlan, Plan};
 use crate::monitor::delta_log::DeltaBatch;
+use crate::monitor::restore::Fit;
 use crate::monitor::{Engine, RecordSink, Snapshot};
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::rng::Rng;
@@ -15,6 +16,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
 
 const BEGIN_MS: i64 = 1_700_000_064_000;
 
@@ -156,6 +158,11 @@ fn stored() -> (Vec<u8>, Journals) {
 
 /// Reads a snapshot, continues with it, and takes all its reports; `false` if it is refused.
 fn works(bytes: &[u8], journals: &Journals) -> bool {
+    works_from(EVENTS, bytes, journals)
+}
+
+/// The same from a later step on.
+fn works_from(from: i64, bytes: &[u8], journals: &Journals) -> bool {
     let Ok(snapshot) = postcard::from_bytes::<Snapshot>(bytes) else {
         return false;
     };
@@ -167,7 +174,7 @@ fn works(bytes: &[u8], journals: &Journals) -> bool {
     let Ok(mut engine) = Engine::restore_spilling(plan(), snapshot, &segment, None) else {
         return false;
     };
-    feed(&mut engine, EVENTS);
+    feed(&mut engine, from);
     engine.tick(BEGIN_MS);
     postcard::to_stdvec(&engine.snapshot()).expect("to be stored");
     engine.finish();
@@ -245,4 +252,42 @@ fn a_count_that_no_events_make_is_refused_where_it_is_read() {
         let packed = [varint(late.into()), vec![0; 3]].concat();
         assert_eq!(Packed::from_bytes(&packed).is_ok(), is_read, "{late}");
     }
+}
+
+const TEN_YEARS_MS: i64 = 10 * 365 * 86_400_000;
+
+#[test]
+fn a_watermark_before_the_panes_of_windows_is_refused() {
+    let (bytes, _) = stored();
+    let snapshot: Snapshot = postcard::from_bytes(&bytes).expect("as it was stored");
+    let restored = |change: &dyn Fn(&mut Snapshot)| {
+        let mut snapshot = snapshot.clone();
+        change(&mut snapshot);
+        Fit::new(&plan(), &snapshot).map(drop)
+    };
+    assert_eq!(restored(&|_| ()), Ok(()));
+    let back = |s: &mut Snapshot| {
+        let models = s.models.iter_mut();
+        models.for_each(|m| m.sealed_until_ms -= TEN_YEARS_MS);
+    };
+    for without_streams in [false, true] {
+        let refused = restored(&|s| {
+            back(s);
+            if without_streams {
+                s.streams.clear();
+            }
+        });
+        let why = refused.expect_err("a walk of ten years").to_string();
+        assert!(why.contains("after its watermark"), "{why}");
+    }
+}
+
+/// A walk over ten years of base panes takes minutes.
+#[test]
+fn a_snapshot_of_years_ago_is_caught_up_with_in_no_time() {
+    let (bytes, journals) = stored();
+    let begun = Instant::now();
+    assert!(works_from(TEN_YEARS_MS / STEP_MS, &bytes, &journals));
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(10), "{took:?}");
 }
