@@ -174,7 +174,7 @@ pub enum EventAnswer {
     Full,
     /// Too many requests wait for the disk.
     Busy,
-    /// The disk failed.
+    /// The disk failed, or has too little room.
     Failed(String),
 }
 

@@ -85,7 +85,7 @@ pub struct HistoryFacts {
 }
 
 /// Why requests with events are refused.
-pub const REFUSALS: [&str; 5] = ["busy", "full", "key_reused", "disk", "rejected"];
+pub const REFUSALS: [&str; 6] = ["busy", "full", "key_reused", "disk", "rejected", "space"];
 
 /// A log of posted events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -386,6 +386,50 @@ fn a_full_log_answers_429_and_loses_nothing() {
     service.wait_for_n("m", "1h", stored + 1000);
 }
 
+/// The disk is full before the log is. What is kept free of it lets the next snapshot make room.
+#[test]
+fn a_disk_smaller_than_the_log_may_be_recovers_with_the_next_snapshot() {
+    let config = CONFIG.replace("interval = \"1s\"", "interval = \"1h\"");
+    let Some(service) = Service::start_on_disk(&config, "8m") else {
+        crate::support::skip(
+            "a_disk_smaller_than_the_log_may_be_recovers_with_the_next_snapshot",
+            "this user cannot mount",
+        );
+        return;
+    };
+    service.wait_ready();
+    let hour = past_hour();
+    let many = format!(
+        "[{}]",
+        vec![event(hour, 0.3, 1).to_string(); 5_000].join(",")
+    );
+    let post = |service: &Service| service.post("/v1/events", &[], &many).expect("an answer");
+    let mut stored = 0;
+    let (status, refusal) = loop {
+        match post(&service) {
+            (200, _) => stored += 5_000,
+            refused => break refused,
+        }
+    };
+    assert_eq!(status, 503, "{refusal}");
+    assert!(
+        refusal.contains("1.0 MiB are kept free for snapshots"),
+        "{refusal}"
+    );
+    wait_for("the refusal", LIMIT, || {
+        let refused = ["reason=\"space\""];
+        let n = service
+            .scrape()?
+            .sum("trueline_event_log_refused_total", &refused);
+        (n == 1.0).then_some(())
+    });
+    service.rewrite(|text| text.replace("\"1h\"\n", "\"1s\"\n"));
+    service.signal("HUP");
+    wait_for("room", LIMIT, || (post(&service).0 == 200).then_some(()));
+    end_hour(&service, hour);
+    service.wait_for_n("m", "1h", stored + 5_000);
+}
+
 /// The program that the guide shows, under a real Python.
 #[test]
 fn the_example_of_the_guide_posts_events() {

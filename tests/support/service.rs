@@ -31,6 +31,27 @@ pub struct Service {
     log: PathBuf,
     address: String,
     env: Vec<(&'static str, String)>,
+    /// What its state is on, if that is a disk of its own.
+    disk: Option<Disk>,
+}
+
+/// A file system in memory of this size, for one process and its end.
+struct Disk {
+    size: &'static str,
+    folder: PathBuf,
+}
+
+impl Disk {
+    /// A command that runs with the disk in place; in a namespace of its own, since users may mount
+    /// nothing elsewhere.
+    fn command(&self) -> Command {
+        let mounted =
+            "mkdir -p \"$0\" && mount -t tmpfs -o size=\"$1\" tmpfs \"$0\" && shift && exec \"$@\"";
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-c", mounted]);
+        command.arg(&self.folder).arg(self.size);
+        command
+    }
 }
 
 impl Service {
@@ -42,6 +63,24 @@ impl Service {
 
     /// The same with variables in its environment.
     pub fn start_with(config: &str, env: Vec<(&'static str, String)>) -> Service {
+        let mut service = Service::new(config, env);
+        service.start_again();
+        service
+    }
+
+    /// The same with its state on a disk of this size; `None` where this user cannot have one.
+    pub fn start_on_disk(config: &str, size: &'static str) -> Option<Service> {
+        let mut service = Service::new(config, Vec::new());
+        let folder = service.config.with_file_name("state");
+        let disk = Disk { size, folder };
+        let tried = disk.command().arg("true").output();
+        tried.ok().filter(|tried| tried.status.success())?;
+        service.disk = Some(disk);
+        service.start_again();
+        Some(service)
+    }
+
+    fn new(config: &str, env: Vec<(&'static str, String)>) -> Service {
         let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("service-{}", unique()));
         std::fs::create_dir_all(&dir).expect("a directory for the service");
         let address = format!("127.0.0.1:{}", free_port());
@@ -51,15 +90,14 @@ impl Service {
         let text = text.replace("LISTEN", &address);
         let path = dir.join("trueline.toml");
         std::fs::write(&path, text).expect("the configuration can be written");
-        let mut service = Service {
+        Service {
             child: None,
             config: path,
             log: dir.join("log"),
             address,
             env,
-        };
-        service.start_again();
-        service
+            disk: None,
+        }
     }
 
     /// Starts it with the configuration and state that are there.
@@ -74,7 +112,15 @@ impl Service {
             .create(true)
             .open(&self.log);
         let log = log.expect("the log can be opened");
-        let child = Command::new(env!("CARGO_BIN_EXE_trueline"))
+        let program = env!("CARGO_BIN_EXE_trueline");
+        let mut command = match &self.disk {
+            Some(disk) => disk.command(),
+            None => Command::new(program),
+        };
+        if self.disk.is_some() {
+            command.arg(program);
+        }
+        let child = command
             .args(["run", "--config"])
             .arg(&self.config)
             .args(args)

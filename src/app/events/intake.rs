@@ -105,7 +105,7 @@ impl Intake {
             Err(Refusal::Full) => EventAnswer::Full,
             Err(Refusal::KeyReused) => EventAnswer::KeyReused,
             Err(Refusal::TooLong) => EventAnswer::TooLong,
-            Err(Refusal::Disk(why)) => EventAnswer::Failed(why),
+            Err(Refusal::Disk(why) | Refusal::Space(why)) => EventAnswer::Failed(why),
         }
     }
 

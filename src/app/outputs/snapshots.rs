@@ -7,17 +7,17 @@
 //! marks them; bytes that could not be written wait for the next snapshot. Offsets are committed to
 //! the broker only once their snapshot is on disk, for the benefit of lag tools: restarts seek to
 //! the snapshot, not to the commit. The worker itself stores them for the logs of posted events,
-//! and these delete what no snapshot needs any more.
+//! and these delete what no snapshot needs any more. Before it writes, they leave it room.
 //!
 //! A failure is an error in the log and in a metric, and counting continues in memory. Another
 //! worker looks whether the directory is still there, because on a disk that hangs this hangs too,
 //! and a write may be under way for long.
 
 use std::collections::VecDeque;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::state_dir::{DirWatch, LOCK, StateDir};
 use crate::app::Workers;
@@ -65,16 +65,20 @@ impl SnapshotStore {
         logs: EventLogs,
         workers: &dyn Workers,
     ) -> Result<SnapshotStore, AppError> {
+        let writer = SnapshotWriter {
+            dir,
+            logs,
+            appended: 0,
+            unwritten: Vec::new(),
+            needed: VecDeque::new(),
+        };
+        writer.leave_room();
+        let dir = &writer.dir;
         Ok(SnapshotStore {
             writing: Background::new(workers.worker("snapshots")?),
             directory: dir.watch().clone(),
             looking: Background::new(workers.worker("state directory")?),
-            writer: Arc::new(Mutex::new(SnapshotWriter {
-                dir,
-                logs,
-                unwritten: Vec::new(),
-                needed: VecDeque::new(),
-            })),
+            writer: Arc::new(Mutex::new(writer)),
         })
     }
 
@@ -122,6 +126,8 @@ struct SnapshotWriter {
     dir: StateDir,
     /// The logs of posted events.
     logs: EventLogs,
+    /// Journal bytes that the last snapshot came with.
+    appended: u64,
     /// Journal bytes that could not be written; the next snapshot depends on them.
     unwritten: Vec<JournalDelta>,
     /// The journal segments that each kept snapshot needs, newest last.
@@ -137,6 +143,7 @@ impl SnapshotWriter {
     ) -> Written {
         let started = Instant::now();
         self.unwritten.extend(deltas);
+        self.appended = bytes_of(&self.unwritten) as u64;
         let result = self.try_write(snapshot);
         if result.is_ok() {
             // Last: until the snapshot is on disk, a start needs the events.
@@ -147,7 +154,18 @@ impl SnapshotWriter {
             took: started.elapsed(),
             at_ms: clock::now_ms(),
             bytes: newest_bytes(self.dir.path()) + journal::bytes(self.dir.path()),
-            unwritten: self.unwritten.iter().map(|d| d.bytes.len()).sum(),
+            unwritten: bytes_of(&self.unwritten),
+        }
+    }
+
+    /// Has the logs of posted events leave room for the next snapshots. Any of the files may be
+    /// written anew beside itself.
+    fn leave_room(&self) {
+        let largest = files(self.dir.path()).map(|(_, bytes)| bytes).max();
+        for log in self.logs.values() {
+            if let Err(error) = log.leave_room(largest.unwrap_or(0) + self.appended) {
+                crate::warn_limited!(%error, "the event log keeps what it could delete");
+            }
         }
     }
 
@@ -164,6 +182,7 @@ impl SnapshotWriter {
         if let Some(why) = self.dir.watch().fault() {
             return Err(why);
         }
+        self.leave_room();
         self.try_store(snapshot).map_err(|error| error.to_string())
     }
 
@@ -183,20 +202,22 @@ impl SnapshotWriter {
     }
 }
 
-/// Size of the newest file that is neither the lock nor the journal of notifications; 0 without
-/// one.
+/// Size of the newest file; 0 without one.
 fn newest_bytes(dir: &Path) -> u64 {
-    let Ok(entries) = fs::read_dir(dir) else {
-        return 0;
-    };
-    entries
-        .flatten()
-        .filter(|entry| entry.file_name() != LOCK && entry.file_name() != ALERT_JOURNAL)
-        .filter_map(|entry| entry.metadata().ok())
-        .filter(|meta| meta.is_file())
-        .filter_map(|meta| Some((meta.modified().ok()?, meta.len())))
-        .max()
-        .map_or(0, |(_, bytes)| bytes)
+    files(dir).max().map_or(0, |(_, bytes)| bytes)
+}
+
+/// When each file of a directory was written, and its bytes, but for the lock and the journal of
+/// notifications.
+fn files(dir: &Path) -> impl Iterator<Item = (SystemTime, u64)> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let named = entries.filter(|e| e.file_name() != LOCK && e.file_name() != ALERT_JOURNAL);
+    let files = named.filter_map(|e| e.metadata().ok().filter(Metadata::is_file));
+    files.filter_map(|file| Some((file.modified().ok()?, file.len())))
+}
+
+fn bytes_of(deltas: &[JournalDelta]) -> usize {
+    deltas.iter().map(|d| d.bytes.len()).sum()
 }
 
 #[cfg(test)]

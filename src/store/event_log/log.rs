@@ -12,7 +12,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use super::frame::{Frame, Request};
 use super::keys::{KeyedRequest, Keys};
 use super::segment::{self, Segment};
-use super::shared::Shared;
+use super::shared::{Shared, SpaceOf};
+use super::space::Space;
 use super::{LogError, LogLimits, LogReader, Receipt, Refusal, failed};
 use crate::telemetry::facts::EventLogFacts;
 use crate::telemetry::now_ms;
@@ -59,6 +60,15 @@ impl EventLog {
     /// Opens the log of a directory, or begins one, reads and checks all of it, and starts the
     /// writer.
     pub fn open(directory: &Path, limits: LogLimits) -> Result<EventLog, LogError> {
+        EventLog::open_on(directory, limits, Space::of)
+    }
+
+    /// The same on a disk that has this much room.
+    pub(super) fn open_on(
+        directory: &Path,
+        limits: LogLimits,
+        space: SpaceOf,
+    ) -> Result<EventLog, LogError> {
         create_synced(directory).map_err(failed("create", directory))?;
         let mut keys = Keys::default();
         let mut segments: VecDeque<Segment> = VecDeque::new();
@@ -76,7 +86,7 @@ impl EventLog {
         if segments.is_empty() {
             segments.push_back(Segment::create(directory, 0)?.0);
         }
-        let shared = Arc::new(Shared::new(directory, limits, segments, keys));
+        let shared = Arc::new(Shared::new((directory, space), limits, segments, keys));
         let (requests, inbox) = sync_channel(WAITING_MAX);
         let writer = Writer::new(Arc::clone(&shared))?;
         let thread = std::thread::Builder::new().name("event log".to_owned());
@@ -142,6 +152,11 @@ impl EventLog {
         self.shared.consume(offset)
     }
 
+    /// See [`Shared::leave_room`]. Waits for the disk.
+    pub fn leave_room(&self, saved: u64) -> Result<(), LogError> {
+        self.shared.leave_room(saved)
+    }
+
     /// Its state.
     pub fn facts(&self) -> EventLogFacts {
         let state = self.shared.lock();
@@ -168,6 +183,7 @@ fn place(refusal: &Refusal) -> usize {
         Refusal::KeyReused => 2,
         Refusal::Disk(_) => 3,
         Refusal::TooLong => 4,
+        Refusal::Space(_) => 5,
     }
 }
 
@@ -309,11 +325,12 @@ impl Writer {
         let disk = |error: &dyn std::fmt::Display| Refusal::Disk(error.to_string());
         let bytes = frame.write().map_err(|_| Refusal::TooLong)?;
         let length = bytes.len() as u64;
-        let room = self.shared.make_room(length);
-        if !room.map_err(|error| disk(&error))? {
-            return Err(Refusal::Full);
-        }
-        self.roll(frame.at_ms).map_err(|error| disk(&error))?;
+        let space = self.shared.space();
+        // First: a segment that grows makes no room.
+        self.roll(frame.at_ms, space)
+            .map_err(|error| disk(&error))?;
+        let room = self.shared.make_room(length, space);
+        room.map_err(|error| disk(&error))??;
         let at = self.shared.lock().segments.back().map_or(0, |s| s.bytes);
         if let Err(error) = self.file.write_all_at(&bytes, at) {
             // What was written of it is cut off, so that the log ends where it did.
@@ -336,10 +353,12 @@ impl Writer {
     }
 
     /// Begins a segment where the last one is long or old.
-    fn roll(&mut self, now_ms: i64) -> Result<(), LogError> {
+    fn roll(&mut self, now_ms: i64, space: Option<Space>) -> Result<(), LogError> {
         let limits = self.shared.limits;
+        // The disk may be smaller than the log may be.
+        let most = space.map_or(limits.bytes_max, |s| s.total.min(limits.bytes_max));
         let is_due = |last: &Segment| {
-            let long = last.bytes >= SEGMENT_BYTES.min(limits.bytes_max / SEGMENTS);
+            let long = last.bytes >= SEGMENT_BYTES.min(most / SEGMENTS);
             let old = now_ms.saturating_sub(last.first_ms) > limits.keep_ms;
             last.end > last.base && (long || old)
         };

@@ -17,6 +17,7 @@
 //! * Segments that the engine has read, and whose sums are in all snapshots that are kept, are
 //!   deleted once they are old. Where the log needs room they go earlier, once the newest snapshot
 //!   has their sums. Where all that is left is unread, requests are refused.
+//! * So are they while the disk has too little room for snapshots ([`space`]).
 //! * After a failed sync the content of the disk is unknown. The log then refuses requests and
 //!   reports this.
 
@@ -26,6 +27,7 @@ mod log;
 mod reader;
 mod segment;
 mod shared;
+mod space;
 #[cfg(test)]
 mod tests;
 
@@ -77,6 +79,8 @@ pub enum Refusal {
     TooLong,
     /// The disk failed.
     Disk(String),
+    /// The disk has too little room for snapshots.
+    Space(String),
 }
 
 /// A failure of a log.

@@ -9,7 +9,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::keys::Keys;
 use super::segment::{self, Segment};
-use super::{LogError, LogLimits, failed};
+use super::space::Space;
+use super::{LogError, LogLimits, Refusal, failed};
 use crate::files::replace;
 use crate::store::file::KEEP;
 use crate::telemetry::facts::REFUSALS;
@@ -18,11 +19,15 @@ use crate::telemetry::now_ms;
 /// Name of the file with the offset up to which the engine has read.
 const CONSUMED: &str = "consumed";
 
+/// How much room the disk of a directory has.
+pub(super) type SpaceOf = fn(&Path) -> Option<Space>;
+
 /// What the writer, the readers and the requests share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub directory: PathBuf,
     pub limits: LogLimits,
+    space_of: SpaceOf,
     state: Mutex<State>,
     /// Notified when events were appended.
     pub grown: Condvar,
@@ -47,6 +52,8 @@ pub(super) struct State {
     pub refused: [u64; REFUSALS.len()],
     /// Why nothing is appended any more.
     pub fault: Option<String>,
+    /// How many bytes a save takes.
+    saved: u64,
     /// Why the last read failed, if it did.
     pub read_fault: Option<String>,
 }
@@ -54,7 +61,7 @@ pub(super) struct State {
 impl Shared {
     /// The segments and keys of a directory, before anything was appended or refused.
     pub fn new(
-        directory: &Path,
+        (directory, space_of): (&Path, SpaceOf),
         limits: LogLimits,
         segments: VecDeque<Segment>,
         keys: Keys,
@@ -63,6 +70,7 @@ impl Shared {
         Shared {
             directory: directory.to_owned(),
             limits,
+            space_of,
             state: Mutex::new(State {
                 segments,
                 stored: stored(&directory.join(CONSUMED), first),
@@ -122,13 +130,47 @@ impl Shared {
         self.delete_while(|state| state.oldest_is_before(state.read_by_all()) && is_old(state))
     }
 
-    /// Makes room for a frame. Returns whether there is. What the newest snapshot does not need
-    /// goes then, though an older one may need it: otherwise new events would be refused.
-    pub fn make_room(&self, bytes: u64) -> Result<bool, LogError> {
+    /// How much room its disk has, where that is known. Waits for the disk.
+    pub fn space(&self) -> Option<Space> {
+        (self.space_of)(&self.directory)
+    }
+
+    /// Makes room for a frame, within the limits of the log and on a disk with this `space`. What
+    /// the newest snapshot does not need goes then, though an older one may need it: otherwise new
+    /// events would be refused. Returns the refusal where there is too little to delete.
+    pub fn make_room(
+        &self,
+        bytes: u64,
+        space: Option<Space>,
+    ) -> Result<Result<(), Refusal>, LogError> {
+        let held = self.lock().bytes();
         let is_full = |state: &State| state.bytes() + bytes > self.limits.bytes_max;
-        let by_newest = |state: &State| state.consumed.back().copied().unwrap_or(0);
-        self.delete_while(|state| is_full(state) && state.oldest_is_before(by_newest(state)))?;
-        Ok(!is_full(&self.lock()))
+        // What is deleted is free, even if the file system says so later.
+        let free = |state: &State, space: Space| space.free + held.saturating_sub(state.bytes());
+        let lacks = |state: &State| {
+            let reserve = |space: &Space| bytes.saturating_add(space.reserve(state.saved));
+            space.filter(|space| free(state, *space) < reserve(space))
+        };
+        let needs_room = |state: &State| is_full(state) || lacks(state).is_some();
+        self.delete_while(|s| needs_room(s) && s.oldest_is_before(s.read_by_newest()))?;
+        let state = self.lock();
+        Ok(match lacks(&state) {
+            _ if is_full(&state) => Err(Refusal::Full),
+            Some(space) => Err(Refusal::Space(format!(
+                "the disk of {} has {} left, and {} are kept free for snapshots",
+                self.directory.display(),
+                mebibytes(free(&state, space)),
+                mebibytes(space.reserve(state.saved)),
+            ))),
+            None => Ok(()),
+        })
+    }
+
+    /// Takes how many bytes a save takes, and deletes what the newest snapshot does not need as
+    /// long as the disk has too little room for the next ones. Others may have filled it.
+    pub fn leave_room(&self, saved: u64) -> Result<(), LogError> {
+        self.lock().saved = saved;
+        self.make_room(0, self.space()).map(drop)
     }
 
     /// Deletes the oldest segment as long as it `is_due`. The state is not locked meanwhile,
@@ -177,11 +219,20 @@ impl State {
         all.and_then(|c| c.iter().min().copied()).unwrap_or(0)
     }
 
+    /// Before this offset the newest snapshot needs no event.
+    fn read_by_newest(&self) -> u64 {
+        self.consumed.back().copied().unwrap_or(0)
+    }
+
     /// Whether the oldest segment was read up to its end, and is not the one that grows.
     fn oldest_is_before(&self, read: u64) -> bool {
         let oldest = self.segments.front().filter(|s| s.end <= read);
         oldest.is_some() && self.segments.len() > 1
     }
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
 /// What the file says; `None` without one. A power failure may have emptied the file of an earlier

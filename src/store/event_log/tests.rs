@@ -187,7 +187,7 @@ fn a_key_appends_once_also_after_a_restart_and_refuses_other_events() {
     let facts = log.facts();
     assert_eq!(
         (facts.duplicates, facts.keys, facts.refused),
-        (1, 1, [0, 0, 1, 0, 0])
+        (1, 1, [0, 0, 1, 0, 0, 0])
     );
 }
 

@@ -362,7 +362,7 @@ table! {
     EventLogDuplicates Input Counter "trueline_event_log_duplicates_total" "requests" ["topic"]
         "Requests whose idempotency key was known, so that nothing was appended again.";
     EventLogRefused Input Counter "trueline_event_log_refused_total" "requests" ["topic", "reason"]
-        "Requests that appended nothing: events that would be rejected (rejected), a key of other events (key_reused), unread events fill the log (full), too many requests wait (busy), the disk failed (disk).";
+        "Requests that appended nothing: events that would be rejected (rejected), a key of other events (key_reused), unread events fill the log (full), too many requests wait (busy), the disk failed (disk), the disk has too little room beside snapshots (space).";
     EventLogKeysForgotten Input Counter "trueline_event_log_keys_forgotten_total" "keys" ["topic"]
         "Idempotency keys that were forgotten early because there were too many. Their requests would append again.";
     AlertWritesLost Process Counter "trueline_alert_writes_lost_total" "writes" ["what"]
