@@ -1,4 +1,4 @@
-//! What of a snapshot or checkpoint does not fit the configuration, in the log.
+//! Logs the parts of a snapshot or checkpoint that do not fit the configuration.
 
 /// Parts of state that are named in the log.
 const DROPPED_SHOWN: usize = 5;

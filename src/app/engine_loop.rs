@@ -155,7 +155,7 @@ impl EngineLoop {
             return self.timers.records;
         }
         self.topology.advance();
-        // What the store of a shard that fails here has said is not shown.
+        // If the store of a shard fails here, its results are not shown.
         if self.topology.fault().is_some() {
             return self.timers.records;
         }
@@ -178,8 +178,8 @@ impl EngineLoop {
         self.timers.records
     }
 
-    /// Has what people were notified of go along with streams that may move. It does not wait for a
-    /// tick: until it is written, who takes over notifies again.
+    /// Passes on what people were notified of, so that it moves with its streams. It does not wait
+    /// for a tick: until it is written, a process that takes over notifies again.
     fn carry_notified(&mut self) {
         if let Some(alerts) = &mut self.alerts
             && alerts.carry(&mut self.topology)
@@ -345,7 +345,7 @@ impl EngineLoop {
             .chain(self.logs_failed())
             .chain(self.stalled())
             .collect();
-        // A scrape of a process that is ready again shows nothing of why it was not.
+        // After the process is ready again, a scrape must not show the old reasons.
         if self.suspended.iter().any(|part| !now.contains_key(part)) {
             self.publish_facts();
         }
@@ -368,7 +368,8 @@ impl EngineLoop {
         all
     }
 
-    /// Publishes that the state directory can no longer be used. That does not mend itself.
+    /// Publishes that the state directory can no longer be used. It does not recover without a
+    /// restart.
     fn publish_directory(&mut self) {
         if self.directory_lost {
             return;
@@ -419,7 +420,7 @@ impl EngineLoop {
         })?;
         if self.topology.is_without_shards() {
             tracing::info!(
-                "no last snapshot: this process holds no partition any more, and who takes one reads on from its last \
+                "no last snapshot: this process no longer holds a partition; the next owner continues from its last \
                  checkpoint"
             );
         } else {

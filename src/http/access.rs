@@ -149,7 +149,7 @@ fn bearer(value: &str) -> Option<&str> {
         .then_some(token.trim_start_matches(' '))
 }
 
-/// Who says to ask: the header, otherwise nobody.
+/// The name that the request gives for its sender; `-` without one.
 pub fn actor(headers: &HeaderMap) -> &str {
     text_of_actor(headers).unwrap_or("-")
 }

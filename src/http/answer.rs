@@ -1,5 +1,5 @@
-//! Answers: from a method, a path and the published state to a whole response, without IO, but that
-//! an explanation reads the record of a change.
+//! Builds a whole response from a method, a path and the published state. Only an explanation does
+//! I/O: it reads the record of a change.
 
 use crate::report::moment::rfc3339;
 use http_body_util::Full;
@@ -273,8 +273,8 @@ pub fn reload(published: &Published) -> Answer {
     if !done.problems.is_empty() {
         let body = json!({
             "reloaded": false,
-            "error": "the configuration is not sound; the old one stays at work",
-            "hint": "mend the file; `trueline check` says the same",
+            "error": "the configuration is invalid; the old one stays in force",
+            "hint": "correct the file; `trueline check` reports the same problems",
             "problems": done.problems,
         });
         return json_answer(StatusCode::UNPROCESSABLE_ENTITY, &body);

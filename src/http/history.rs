@@ -46,7 +46,7 @@ pub fn json(
 }
 
 fn point(p: &HistoryPoint) -> Value {
-    // A float as it was meant, not with the digits that a double adds to it.
+    // The float's shortest decimal, without the digits that conversion to a double adds.
     let short = |x: f32| x.to_string().parse::<f64>().unwrap_or_default();
     let shown = |e: HistoryError| {
         json!({

@@ -80,8 +80,7 @@ fn lost(report: &StreamReport) -> bool {
     })
 }
 
-/// Most words of a search: each is looked for in the name of every stream, on the thread that
-/// answers probes too.
+/// Most words of a search: each is looked for in the name of every stream.
 const WORDS_MAX: usize = 32;
 
 /// Which streams are asked for.

@@ -85,7 +85,7 @@ pub enum KafkaError {
     #[error("kafka client: {0}")]
     Other(String),
     /// The client cannot continue and must be recreated.
-    #[error("kafka client cannot continue: {0}; another one takes its place by itself")]
+    #[error("kafka client cannot continue: {0}; it is replaced automatically")]
     Fatal(String),
     /// Another member has joined the group under the same `instance`: that of another process, or
     /// this one itself, whose answer from the group was lost.

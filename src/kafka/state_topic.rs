@@ -51,7 +51,7 @@ const RIGHTS: &str = "READ, WRITE and, unless it exists, CREATE";
 /// The group's name is sent, and the group is not used: a reader needs no right on it.
 pub(super) const GROUP_DENIED: RDKafkaErrorCode = RDKafkaErrorCode::GroupAuthorizationFailed;
 
-/// What a broker answers that never tells settings of topics, or not to this user.
+/// Error codes of brokers that do not reveal topic settings, at all or to this user.
 const UNTOLD: [RDKafkaErrorCode; 4] = [
     RDKafkaErrorCode::TopicAuthorizationFailed,
     RDKafkaErrorCode::ClusterAuthorizationFailed,

@@ -255,8 +255,8 @@ impl State {
         firing.filter(|n| !self.released.contains(&n.fingerprint))
     }
 
-    /// Has no alert known later than `to_ms`, because event time is set back to it: a change after
-    /// it is news. Answers how many were.
+    /// Moves times after `to_ms` back to it, because event time was reset: later changes count as
+    /// news. Returns how many alerts changed.
     pub(super) fn cut(&mut self, to_ms: i64) -> usize {
         let mut cut = 0;
         for n in self.last.values_mut() {

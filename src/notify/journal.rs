@@ -120,7 +120,7 @@ impl AlertJournal {
             refused_ms: missed.and_then(|m| m.refused_ms),
         };
         self.apply(&entry);
-        // Before the disk: whoever takes over from a process that dies here reads no disk of it.
+        // Before writing to disk: a process that takes over after a crash here cannot read this disk.
         if missed.is_none() {
             self.listener.delivered(&self.state, &of.fingerprint);
         }
@@ -145,8 +145,8 @@ impl AlertJournal {
         }
     }
 
-    /// Ends what waits of an alert for sinks that `keeps` does not say it of: another process has
-    /// it, or it is over. Answers what is left.
+    /// Ends the waiting notifications of an alert, except those for which `keeps` returns true:
+    /// another process owns the alert, or it is over. Returns what is left.
     pub fn withdraw(
         &mut self,
         fingerprint: &str,
@@ -214,7 +214,7 @@ impl AlertJournal {
             let left = left.len();
             tracing::warn!(
                 left,
-                "alerts not delivered to sinks that are configured no more"
+                "alerts not delivered to sinks that are no longer configured"
             );
         }
     }

@@ -16,7 +16,7 @@ pub(super) enum Move {
     Close { alert: String },
 }
 
-/// What of that which waited is sent.
+/// Which of the waiting notifications are sent.
 pub(super) enum Keeps {
     /// All of it.
     All,

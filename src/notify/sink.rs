@@ -85,8 +85,8 @@ impl Sink {
         }
     }
 
-    /// Has the sink stay, if it was to end because it was removed. Returns whether its thread goes
-    /// on.
+    /// Keeps a sink that was about to end because it was removed. Returns whether its thread
+    /// continues.
     pub fn stay(&self) -> bool {
         let mut state = self.lock();
         if !state.ended && std::mem::take(&mut state.removed) {
@@ -410,7 +410,7 @@ impl Worker {
         }
     }
 
-    /// Ends the thread. What is left of a removed sink is nobody's.
+    /// Ends the thread. Notifications left in a removed sink are given up.
     fn end(&self) -> Again {
         let left = self.sink.left();
         if !left.is_empty() {

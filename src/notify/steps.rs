@@ -36,7 +36,7 @@ pub struct Bell {
 }
 
 impl Bell {
-    /// Says so.
+    /// Signals that there is something to do.
     pub fn ring(&self) {
         *self.lock() = true;
         self.wakeup.notify_all();

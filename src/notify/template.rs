@@ -117,7 +117,7 @@ impl Template {
         self.fill_with(notification, str::to_owned)
     }
 
-    /// The same, with values as `escape` makes them, but the address: names come from records.
+    /// The same, with every value but the address passed through `escape`: names come from records.
     pub fn fill_with(
         &self,
         notification: &Notification,

@@ -22,11 +22,11 @@ use crate::collect::join::WrongPartition;
 
 mod totals;
 
-/// Share of rejected records beyond which a source is not well.
+/// Share of rejected records above which a source is unhealthy.
 pub const REJECTED_SHARE: f64 = 0.01;
-/// Share of outcomes without a prediction beyond which a source is not well.
+/// Share of outcomes without a prediction above which a source is unhealthy.
 pub const ORPHANED_SHARE: f64 = 0.02;
-/// Share of late records beyond which a source is not well.
+/// Share of late records above which a source is unhealthy.
 pub const LATE_SHARE: f64 = 0.05;
 /// Share of rejected records beyond which hardly any is left.
 const REJECTED_PAGE: f64 = 0.99;
@@ -216,7 +216,7 @@ fn late(source: &SourceFacts, recent: Totals) -> Option<Concern> {
         rule: "TruelineRecordsLate",
         severity: severity(share > LATE_PAGE),
         words: format!(
-            "{} of the records came too late: later ones had sealed their panes, and they count in no window",
+            "{} of the records came too late: their panes were already sealed, so they count in no window",
             percent(share)
         ),
     })

@@ -1,9 +1,8 @@
 //! The shards of a process whose partitions may move, with the store of their checkpoints.
 //!
 //! The group assigns partitions: each one is taken over from its newest checkpoint, within the
-//! rebalance. If a broker is away, the first partition that cannot be taken over is the last that
-//! waits for it: the others of the rebalance are suspended too, and all are claimed again when the
-//! consumer has rejoined. When the group revokes a partition, its last checkpoint is written before
+//! rebalance. If a broker does not answer, only the first partition waits for it. The rest of the
+//! rebalance is suspended, and all are claimed again when the consumer has rejoined. When the group revokes a partition, its last checkpoint is written before
 //! it is given up. Verdicts and alerts of its streams go along, with what people were notified of.
 
 use std::collections::BTreeMap;

@@ -36,7 +36,7 @@ pub(super) struct Sent {
 pub(super) type OffsetFloors = BTreeMap<i32, i64>;
 
 /// What is said once the offsets of the topic begin again.
-pub(super) const MADE_AGAIN: &str = "the topic was deleted and made again, and the state of before is not there; this \
+pub(super) const MADE_AGAIN: &str = "the topic was deleted and recreated, and the earlier state is gone; this \
      process writes and commits nothing more: stop all processes and start over, with another `group` and `topic`";
 
 /// Whether records lie where others lay before: the topic was made again.

@@ -176,7 +176,7 @@ impl Follower {
             );
             return Some(("judge".to_owned(), why));
         }
-        let reading = || format!("{topic} is read from its begin");
+        let reading = || format!("{topic} is being read from its beginning");
         let why = self.trouble.clone().unwrap_or_else(reading);
         (!task.began()).then(|| ("state topic".to_owned(), why))
     }

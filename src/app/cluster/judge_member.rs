@@ -134,7 +134,8 @@ impl Fencing {
     }
 }
 
-/// What a judge partition goes on from elsewhere; nothing while it is read for the first time.
+/// The checkpoint from which another process can continue; `None` while the partition is read for
+/// the first time.
 pub(super) fn checkpoint_of(
     task: &JudgeTask,
     notified: &BTreeMap<StreamId, String>,
@@ -242,7 +243,7 @@ impl GroupHandler<'_> {
                 tracing::error!(%error, "a judge partition begins without what was judged");
                 let fresh = of(None)?;
                 self.store.begin_fresh(partition);
-                // Who was notified is still owed the end.
+                // People who were notified must still learn of the end.
                 Ok((fresh, verdicts))
             }
             Err(error) => Err(error),
@@ -332,7 +333,7 @@ impl Handler for GroupHandler<'_> {
         self.member.suspended.remove(&partition);
         self.member.superseded.remove(&partition);
         tracing::info!(partition, "judge partition assigned");
-        // Whoever is away would be waited for again, for each partition.
+        // A broker that is away would be waited for again, once per partition.
         let taken = match self.member.unserved.are_many() {
             true => Err("others were waited for in vain".to_owned()),
             false => self.take_over(partition).map_err(|error| error.to_string()),

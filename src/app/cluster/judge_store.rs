@@ -224,7 +224,7 @@ impl JudgeStore {
         self.notified.release(partition);
     }
 
-    /// No checkpoint that was found can be gone on from.
+    /// Marks that no checkpoint found can be continued.
     pub(super) fn begin_fresh(&mut self, partition: i32) {
         if let Some(cursor) = self.cursors.get_mut(&partition) {
             cursor.continued = false;

@@ -154,7 +154,7 @@ impl JudgeTask {
         came.into_iter().for_each(|a| self.arrive(a, counts));
     }
 
-    /// Makes up for a topic that is another one than before.
+    /// Handles a state topic that was replaced by another.
     fn find_replaced(&mut self) {
         let Some(replaced) = self.reader.take_replaced() else {
             return;

@@ -42,8 +42,7 @@ pub struct RecordReader {
     topics: Vec<String>,
     models: Models,
     decoder: SourceDecoder,
-    /// Schemas that the decoder has learned and other decoders are still to; `None` where there
-    /// are no others.
+    /// Schemas that this decoder has learned and the others have not; `None` if there are no others.
     pub learned: Option<Vec<(Needed, SchemaText)>>,
     registry: Option<Arc<Registry>>,
     /// Where rejected records go; `None` where no topic is configured.

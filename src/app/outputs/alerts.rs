@@ -35,8 +35,8 @@ mod handover;
 /// Time between two comparisons of the firing alerts with what was notified.
 const COMPARE: Duration = Duration::from_secs(1);
 
-/// Why an alert ends that no longer is one.
-const REGROUPED: &str = "alerts are grouped otherwise now";
+/// The reason for ending an alert that grouping no longer produces.
+const REGROUPED: &str = "alerts are now grouped differently";
 
 /// Sends notifications. See the module.
 pub struct AlertDispatcher {
@@ -121,8 +121,8 @@ impl AlertDispatcher {
         Ok(())
     }
 
-    /// Tells alerts apart by something else, and ends those that are none any more. The comparison
-    /// of each second sends the new ones.
+    /// Groups alerts by other labels and ends those that no longer exist. The next comparison sends
+    /// the new ones.
     fn regroup(&mut self, by: GroupBy, engine: &Topology) {
         let mut groups = AlertGroups::new(by);
         let notified = |fingerprint: &str| self.notifier.firing_since(fingerprint);

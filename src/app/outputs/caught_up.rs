@@ -1,5 +1,5 @@
-//! Whether alerts are judged on what is new: changes of long ago wait until they are, and what does
-//! not fire is not given up before all is read.
+//! Decides whether alerts are based on recent data. Old changes wait until they are, and an alert
+//! that does not fire is not ended before all partitions are read.
 
 use crate::app::cluster::topology::Topology;
 use crate::telemetry::Published;
@@ -33,8 +33,8 @@ fn lacks_some(engine: &Topology, published: &Published) -> bool {
     }
 }
 
-/// A clock that goes on only while all partitions are read and judged: how long what does not fire
-/// can be said not to fire.
+/// A clock that runs only while all partitions are read and judged. It measures for how long an
+/// alert is known not to fire.
 #[derive(Debug, Default)]
 pub struct ReadingClock {
     ms: i64,

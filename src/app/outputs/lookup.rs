@@ -15,11 +15,11 @@ use crate::telemetry::concerns::{ABSENT_MIN, EXPECTED_MIN};
 
 /// Where outcomes may have missed their predictions.
 const WRONG_PARTITION: &str = ". Outcomes wait on another partition than their predictions (see \
-    trueline_outcomes_wrong_partition_ratio), so these numbers may be wrong: mend that first";
+    trueline_outcomes_wrong_partition_ratio), so these numbers may be wrong: fix that first";
 
 /// Where outcomes are implied and none is matched, ever or lately.
 const OUTCOMES_ABSENT: &str = ". No outcome finds its prediction, so these numbers rest on outcomes that are \
-    implied: mend that first";
+    implied: fix that first";
 
 /// The engine as it is during one dispatch.
 pub struct Lookup<'e> {

@@ -40,7 +40,7 @@ pub fn reports(published: &Published, engine: &Topology, last: &mut Vec<Arc<Stre
         streams += 1;
     }
     last.truncate(streams);
-    // All that live are published: more are only so where some have expired.
+    // All live streams are published; if there are more, some have expired.
     if published.streams() > streams {
         let alive: HashSet<&StreamId> = last.iter().map(|r| &r.id).collect();
         published.retain(|id| alive.contains(id));
@@ -134,7 +134,7 @@ pub fn unready(published: &Published, last: &mut Vec<String>, now: BTreeMap<Stri
     let rule = "TruelineWatermarkStalled";
     for part in last.iter().filter(|part| !now.contains_key(*part)) {
         if part == WATERMARK {
-            tracing::info!(rule, "the watermark stands still no longer");
+            tracing::info!(rule, "the watermark moves again");
         }
         published.ready(part);
     }

@@ -1,6 +1,6 @@
 //! Partitions whose topic this user sees and may not read.
 //!
-//! librdkafka says that once, and goes on asking every few seconds. An answer that denies has no
+//! librdkafka reports this once and keeps asking every few seconds. An answer that denies has no
 //! end of the log, so the client does not know the end of such a partition until it may read again.
 //! The end that was known before is forgotten: once it may read again, much may be unread.
 

@@ -22,7 +22,7 @@ pub const FRAME_BYTES_MAX: usize = 256 << 20;
 pub struct Frame<'a> {
     /// Offset of the first event.
     pub base: u64,
-    /// When it was written, in ms since 1970, by the clock of then.
+    /// When it was written, in ms since 1970, by the clock at that time.
     pub at_ms: i64,
     /// The requests.
     #[serde(borrow)]

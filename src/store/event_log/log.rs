@@ -269,7 +269,8 @@ impl Writer {
         let state = self.shared.lock();
         let mut frame = Frame {
             base: state.end(),
-            // Not later: a clock that was ahead once would set the time of all that follows.
+            // Taken here and not later: a clock that was once ahead would otherwise set the time of
+            // all that follows.
             at_ms: now_ms(),
             requests: Vec::new(),
         };
@@ -391,7 +392,7 @@ impl Writer {
         let directory = self.shared.directory.display();
         let fault =
             format!("the disk of {directory} failed: {error}; restart on a disk that works");
-        tracing::error!(fault, "the event log takes nothing any more");
+        tracing::error!(fault, "the event log accepts no more events");
         self.shared.lock().fault = Some(fault);
     }
 }

@@ -1,4 +1,4 @@
-//! Reads a log from an offset on.
+//! Reads a log from a given offset.
 
 use std::fs::File;
 use std::ops::Range;

@@ -352,7 +352,7 @@ table! {
     HistoryBytes Process Gauge "trueline_history_bytes" "bytes" []
         "Size of the history in the state directory.";
     HistoryRefused Process Counter "trueline_history_refused_total" "points" []
-        "Judgements and alerts of streams beyond 10,000, which have no history, or that waited for the disk in vain. No verdict depends on them.";
+        "Judgements and alerts that were not kept: of streams beyond 10,000, or because the disk was too slow. No verdict depends on them.";
     HistoryErrors Process Counter "trueline_history_errors_total" "failures" []
         "Failures to read or write the history. After one it continues in memory until the next start.";
     EventLogBytes Input Gauge "trueline_event_log_bytes" "bytes" ["topic"]

@@ -57,7 +57,7 @@ impl AlertDispatcher {
         let clocks = (now_ms, self.reading.ms());
         let missing = self.notifier.compare(&firing, clocks);
         let offers = self.offered.is_none_or(|at| at.elapsed() >= OFFER);
-        // The sinks before a reload are no use to what the new ones lack.
+        // Sinks from before a reload cannot show what the new ones lack.
         if offers && !self.notifier.replaces_sinks() {
             self.offered = Some(Instant::now());
         }
