@@ -57,8 +57,8 @@ pub fn folder(path: &Path) -> &Path {
 }
 
 /// Gives a file that cannot be used a second name, which no file has, so that what takes its place
-/// does not replace it. Where the file system has no links, it loses its own. Removes all but the
-/// newest [`KEEP_REFUSED`] of the refused files whose names begin with `kind`. Returns the new path.
+/// does not replace it. Where the file system has no links, it loses its own. Of the refused files
+/// whose names begin with `kind`, the newest [`KEEP_REFUSED`] stay. Returns the new path.
 pub fn keep_refused(path: &Path, kind: &str) -> io::Result<PathBuf> {
     File::open(path)?.sync_all()?;
     let named = |end: String| {

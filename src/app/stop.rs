@@ -3,9 +3,15 @@
 //! Every caller that may end the application holds a [`Stop`]: the signal handler of `run`, the
 //! timer of `demo`, a test. Only [`Stop::on_signals`], which the commands call, handles signals.
 
+use std::time::Duration;
+
 use tokio::sync::watch;
 
 use crate::telemetry::log;
+
+/// Time in which a further signal is the same one: programs such as `timeout` send it to the
+/// process and to its group.
+const SAME: Duration = Duration::from_millis(200);
 
 /// A flag that is set once. Clones share the flag.
 #[derive(Debug, Clone, Default)]
@@ -36,11 +42,13 @@ impl Stop {
         let _ = flag.wait_for(|&set| set).await;
     }
 
-    /// Sets the flag at the first SIGTERM or SIGINT. A second signal writes the log lines that wait
-    /// and ends the process at once, with the exit code that a shell reports for SIGINT.
+    /// Sets the flag at the first SIGTERM or SIGINT. A second signal, unless it comes within
+    /// [`SAME`], writes the log lines that wait and ends the process at once, with the exit code
+    /// that a shell reports for SIGINT.
     pub async fn on_signals(self) {
         first_signal().await;
         self.now();
+        tokio::time::sleep(SAME).await;
         first_signal().await;
         tracing::warn!("a second signal: the process ends at once");
         log::finish();

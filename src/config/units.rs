@@ -13,6 +13,10 @@ pub(super) fn duration(text: &str) -> Result<i64, Fault> {
     if !text.is_empty() && text.chars().all(|c| c.is_ascii_digit()) && text != "0" {
         return fault("a duration without a unit");
     }
+    // To humantime these are months.
+    if text.contains('M') {
+        return fault("whose unit \"M\" could be minutes or months");
+    }
     let Ok(duration) = humantime::parse_duration(text) else {
         return fault("which is not a duration");
     };

@@ -302,7 +302,11 @@ impl Judge {
 
     /// Judges windows as they stand when the input has ended at `end_ms`, except those judged there
     /// already, which lack the late outcomes in `unseen_late`.
+    /// A stale stream stays as it is: its windows say so already.
     pub fn finish(&mut self, end_ms: i64, options: &JudgeOptions, changes: &mut Vec<Change>) {
+        if self.stale {
+            return;
+        }
         self.measure_dispersion();
         let sealed = self.windows.finish(end_ms);
         if (self.report.windows.iter()).all(|report| report.end_ms != end_ms) {

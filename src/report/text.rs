@@ -264,11 +264,11 @@ fn diagram(out: &mut String, cells: &[ReliabilityCell]) -> std::fmt::Result {
         let outside = c.event_rate < c.null_low || c.event_rate > c.null_high;
         writeln!(
             out,
-            "{:>16} {:>9} {:>8.4} {:>8.4}  {}{}",
-            format!("{:.4}–{:.4}", c.low, c.high),
+            "{:>16} {:>9} {:>8} {:>8}  {}{}",
+            format!("{}–{}", short(c.low), short(c.high)),
             c.n,
-            c.mean_score,
-            c.event_rate,
+            short(c.mean_score),
+            short(c.event_rate),
             bar(c),
             if outside { " !" } else { "" }
         )?;
@@ -277,6 +277,14 @@ fn diagram(out: &mut String, cells: &[ReliabilityCell]) -> std::fmt::Result {
         out,
         "\n─ where the rate falls if the scores are true (95 %), ● the rate, ! outside"
     )
+}
+
+/// Four decimals, or two significant digits of what would have fewer.
+fn short(x: f64) -> String {
+    match x > 0.0 && x < 0.001 {
+        true => format!("{x:.1e}"),
+        false => format!("{x:.4}"),
+    }
 }
 
 fn bar(c: &ReliabilityCell) -> String {

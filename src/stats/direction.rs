@@ -7,7 +7,8 @@
 //! its curve lies on one side of the diagonal for nearly all of the error ([`ONE_SIDED`]), the
 //! scores are too low or too high, however their log odds are bent. Otherwise it crosses the
 //! diagonal, and the slope says whether they are over- or under-confident. Without a fit (scores of
-//! one value, or outcomes of one kind) the sign of the mean residual decides.
+//! one value, or outcomes of one kind) the sign of the mean residual decides, and so it does if all
+//! scores are 0 or 1, because these have no variance.
 //!
 //! Where neither is significant, or a fit of both together explains less than a quarter of the
 //! squared error, the error is local: the reliability diagram shows where. But if the ratio of
@@ -31,7 +32,7 @@ pub enum Direction {
     OverConfident,
     /// Scores too near the middle.
     UnderConfident,
-    /// Wrong in places, right on the whole.
+    /// Wrong in places.
     Local,
 }
 
@@ -44,7 +45,7 @@ impl Direction {
             Direction::TooLow => "scores are too low",
             Direction::OverConfident => "scores are over-confident",
             Direction::UnderConfident => "scores are under-confident",
-            Direction::Local => "scores are wrong in places, right on the whole",
+            Direction::Local => "scores are wrong in places",
         }
     }
 
@@ -83,6 +84,9 @@ const EXPLAINED_MIN: f64 = 0.25;
 
 /// The direction of a rejected sample. `level` is the interval's, `estimate_squared` its T.
 pub fn direction(t: &Totals, cox: Option<&Cox>, level: &Level, estimate_squared: f64) -> Direction {
+    if t.v <= 0.0 && t.u != 0.0 {
+        return Direction::Local.or_of_the_whole(true, t.u);
+    }
     let shift = standard(t.u, t.v);
     let factor = if cox.is_some() {
         standard(t.u_logit, t.v_logit2)
@@ -171,6 +175,27 @@ mod tests {
         let t = Totals::from_scores(&sample, &level);
         let e = super::super::estimate::Estimate::of(&level, t.n);
         direction(&t, classical::cox(&t, &level).as_ref(), &level, e.t)
+    }
+
+    #[test]
+    fn scores_that_are_all_0_or_1_err_as_their_sum_does() {
+        for (ones, positives, expected) in [
+            (0, 8_000, Direction::TooLow),
+            (12_000, 8_000, Direction::TooHigh),
+            (6_000, 8_000, Direction::TooLow),
+        ] {
+            let event = |i| {
+                (
+                    f64::from(u8::from(i < ones)),
+                    i % 20_000 >= 20_000 - positives,
+                )
+            };
+            let sample: Vec<(f64, bool)> = (0..20_000).map(event).collect();
+            let level = Level::from_scores(&sample, 64);
+            let t = Totals::from_scores(&sample, &level);
+            let cox = classical::cox(&t, &level);
+            assert_eq!(direction(&t, cox.as_ref(), &level, 0.1), expected);
+        }
     }
 
     fn sigmoid(x: f64) -> f64 {

@@ -152,9 +152,10 @@ impl NotifiedWriter {
             stream: of.stream,
             text: of.text,
         };
-        let record = held.record(&notified);
-        held.delivered.insert(of.fingerprint, notified);
-        self.add(partition, record);
+        if let Some(record) = held.record(&notified) {
+            held.delivered.insert(of.fingerprint, notified);
+            self.add(partition, Some(record));
+        }
         drop(state);
         self.write(Instant::now());
     }

@@ -177,7 +177,7 @@ pub struct Args {
     pub columns: ColumnArgs,
     /// Which probabilities are tested: binary; top_label, class:<index>, classes (each against the
     /// rest), top_k:<count> (the largest), full (all, by cells) or kernel (all, by the kernel test)
-    /// [default: binary for one class, top_label for several]
+    /// [default: binary for one class, class:1 for two, top_label for more]
     #[arg(long, value_name = "VIEW", value_parser = file_view)]
     pub view: Option<FileView>,
     /// Print one JSON object instead of the table

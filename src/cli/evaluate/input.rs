@@ -175,7 +175,8 @@ fn view(args: &Args, path: &Path, table: Table) -> Result<FileSample, Failure> {
 /// Scores with whether what they are of happened.
 type Scores = Vec<(f64, bool)>;
 
-/// The scores of a view of single scores; of the top label if no view was requested.
+/// The scores of a view of single scores. Without one, two classes are judged by the second, as
+/// columns of `predict_proba` are, and more by the top label.
 fn project(
     path: &Path,
     sample: &Vectors,
@@ -183,6 +184,7 @@ fn project(
 ) -> Result<(Scores, View), Failure> {
     let view = match view {
         Some(FileView::Scalar(view)) => view,
+        _ if sample.classes() == 2 => View::Class(1),
         _ => View::TopLabel,
     };
     let scores = sample.project(view).map_err(|_| {

@@ -54,11 +54,14 @@ impl Record {
         }
         match &self.detector {
             Some(w) => {
-                let says = if w.alarm { "alarms" } else { "is quiet" };
+                let says = match w.alarm {
+                    true => "alarms; log evidence since then",
+                    false => "is quiet; log evidence",
+                };
                 let evidence = &w.report["evidence"]["log"];
                 let _ = writeln!(
                     out,
-                    "detector ({}): {says}, log evidence {}, alarm at {}",
+                    "detector ({}): {says} {}, alarm at {}",
                     w.budget,
                     digits(evidence),
                     digits(&w.report["log_threshold"])
