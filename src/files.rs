@@ -43,6 +43,12 @@ pub fn replace_with<T>(
     Ok(written)
 }
 
+/// Gives a file another name in its directory, in place of the file that has it.
+pub fn rename(path: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(path, to)?;
+    sync_folder(to)
+}
+
 /// Syncs the directory that holds a file, so that a power failure leaves the names in it.
 pub fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(folder(path))?.sync_all()

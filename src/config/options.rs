@@ -9,7 +9,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Most topics of all sources: they are numbered over all of them.
-pub const TOPICS_MAX: usize = u16::MAX as usize;
+// A range of numbers counts one further.
+pub const TOPICS_MAX: usize = u16::MAX as usize - 1;
 
 /// One source. `KafkaOptions` hides its secrets in `Debug`.
 #[derive(Debug, Clone)]

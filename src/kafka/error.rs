@@ -305,7 +305,7 @@ mod tests {
         let said = "no kafka broker answers at `b:1` (refused); check `brokers` and the network";
         assert_eq!(error.ended(), said);
         let error = KafkaError::Fatal("fenced".to_owned());
-        assert!(error.to_string().ends_with("takes its place by itself"));
+        assert!(error.to_string().ends_with("it is replaced automatically"));
         assert!(error.ended().ends_with("fenced; start again"));
     }
 

@@ -120,7 +120,7 @@ impl AlertJournal {
             refused_ms: missed.and_then(|m| m.refused_ms),
         };
         self.apply(&entry);
-        // Before writing to disk: a process that takes over after a crash here cannot read this disk.
+        // Before the disk: a process that takes over after a crash here cannot read this disk.
         if missed.is_none() {
             self.listener.delivered(&self.state, &of.fingerprint);
         }

@@ -54,7 +54,6 @@ struct Window {
     #[serde(default)]
     vector: Option<VectorWindow>,
     /// How much the outcomes of the stream varied.
-    #[serde(default)]
     overdispersion: Option<Overdispersion>,
     /// The evaluation as it was reported.
     evaluation: Option<Value>,

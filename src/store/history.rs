@@ -11,7 +11,7 @@
 //! of another format is kept under the name [`REFUSED`], in place of one before it. The file is not
 //! synced, because a lost tail is a gap in a drawing and nothing else.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -68,7 +68,7 @@ impl HistoryFile {
         file.read_to_end(&mut whole)?;
         // The start of a magic is that of a file whose first write was torn.
         if !whole.starts_with(MAGIC) && !MAGIC.starts_with(&whole) {
-            fs::rename(&path, directory.join(REFUSED))?;
+            files::rename(&path, &directory.join(REFUSED))?;
             file = appending(&path)?;
         }
         let (sound, unread) = match whole.strip_prefix(MAGIC) {

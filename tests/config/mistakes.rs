@@ -458,8 +458,8 @@ fn there_are_no_more_topics_than_there_are_numbers() {
         let names: Vec<String> = (0..topics).map(|n| format!("\"t{n}\"")).collect();
         parse(&SOUND.replace("\"predictions\"", &names.join(",")))
     };
-    let sources = with(65_535).expect("there is a number for each").sources;
-    assert_eq!(sources[0].topic_count(), 65_535);
-    let problems = with(65_536).expect_err("there is none for the last one");
-    assert_eq!(problems[0].what, "there are 65536 topics, more than 65535");
+    let sources = with(65_534).expect("there is a number for each").sources;
+    assert_eq!(sources[0].topic_count(), 65_534);
+    let problems = with(65_535).expect_err("there is none for the last one");
+    assert_eq!(problems[0].what, "there are 65535 topics, more than 65534");
 }

@@ -382,7 +382,7 @@ fn a_state_topic_that_is_deleted_fails_readiness() {
     // Made again, it has nothing of what was written once, as journals are.
     broker.create_topics(&[(&home, 1)]);
     send(&mut sender, &topic, 0, 10);
-    service.wait_not_ready(&["state topic", "deleted and made again"]);
+    service.wait_not_ready(&["state topic", "deleted and recreated"]);
     assert_eq!(
         service.end("TERM"),
         Some(69),

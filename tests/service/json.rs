@@ -115,6 +115,7 @@ fn of_published(page: &mut JsonPage) {
         ..Limits::default()
     });
     silent.beat("engine");
+    std::thread::sleep(Duration::from_millis(20));
     let silent = Server::start(Arc::new(silent));
     page.check("probes", &parsed(&silent.get("/live").body));
 }

@@ -228,7 +228,7 @@ fn a_page_of_a_replay_has_each_stream_and_window_with_its_past() {
     assert!(over < body.find("<h2 id=\"stream-1\">sound").expect("the other"));
     for part in [
         "Over time",
-        "error and verdict over time",
+        "error and verdicts over time; ",
         "Alerts and detector",
         "AUC",
         "from cells",

@@ -372,7 +372,7 @@ fn nothing_more_is_stored_in_a_state_topic_that_was_made_again() {
         assignment.write();
         let written = assignment.wait_written(Duration::MAX).expect("a batch");
         let why = written.result.expect_err("it is another topic");
-        assert!(why.contains("made again"), "{why}");
+        assert!(why.contains("recreated"), "{why}");
         assert_eq!(topic.next.load(Ordering::Relaxed), 2);
     }
 }

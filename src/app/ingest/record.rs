@@ -42,7 +42,8 @@ pub struct RecordReader {
     topics: Vec<String>,
     models: Models,
     decoder: SourceDecoder,
-    /// Schemas that this decoder has learned and the others have not; `None` if there are no others.
+    /// Schemas that this decoder has learned and the others have not; `None` if it is the only
+    /// one.
     pub learned: Option<Vec<(Needed, SchemaText)>>,
     registry: Option<Arc<Registry>>,
     /// Where rejected records go; `None` where no topic is configured.

@@ -1,13 +1,12 @@
-//! `trueline state reset-watermark`: sets event time back to a moment, in the snapshot, in what people
-//! were notified of, and in the history.
+//! `trueline state reset-watermark`: sets event time back to a moment, in the snapshot, in what
+//! people were notified of, and in the history.
 
 use std::io;
 use std::path::Path;
 
-use super::Done;
 use crate::app::clock;
 use crate::app::outputs::state_dir::StateDir;
-use crate::cli::exit::Exit;
+use crate::cli::exit::{Exit, Failure};
 use crate::decode::parse_time;
 use crate::notify::{AlertJournal, JOURNAL};
 use crate::report::moment::rfc3339;
@@ -15,7 +14,7 @@ use crate::store;
 use crate::store::history::{self, HistoryFile};
 use crate::telemetry::history::History;
 
-pub(super) fn run(directory: &Path, to: Option<&str>) -> Done {
+pub(super) fn run(directory: &Path, to: Option<&str>) -> Result<String, Failure> {
     let unavailable = |why: String| (Exit::Unavailable, why);
     let to_ms = match to {
         None => clock::now_ms(),

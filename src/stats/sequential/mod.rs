@@ -44,8 +44,8 @@
 //! With a stake of 1 an event this reads: the average run length to a false alarm is at least A,
 //! and the chance of one within n events is at most n/A. It is a bound: calibrated streams spend
 //! less than half of it where errors are tolerated (`tests/stats/alarms`), and up to .64 where none
-//! are (100 streams of 60,000 events, A = 10,000). With stakes that sum to 1 it reads P(ever a false
-//! alarm) ≤ 1/A, which is Ville's inequality. Streams may share one A by shares of the stake, since
+//! are (100 streams of 60,000 events, A = 10,000). With stakes that sum to 1 it reads P(ever a
+//! false alarm) ≤ 1/A, which is Ville's inequality. Streams may share one A by shares of the stake, since
 //! expectations add ([`budget`]). Bets, weights, cells and tolerances may depend on the past in
 //! any way, and any rule of restarting is covered.
 //!
