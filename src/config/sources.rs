@@ -100,7 +100,7 @@ pub fn ids(sources: &[SourceOptions]) -> Vec<IdPlan> {
         let topics = s.kafka.topics.iter();
         topics.map(|_| s.deduplicate_ms)
     });
-    let numbered = (0..).zip(all);
+    let numbered = (0..=u16::MAX).zip(all);
     numbered
         .filter_map(|(source, within)| {
             Some(IdPlan {

@@ -124,7 +124,8 @@ pub struct StreamReport {
     /// Event time at which the oldest predictions that wait for outcomes are mature.
     pub due_ms: Option<i64>,
     /// How much more its outcomes vary than independent ones, between stretches of two hours at
-    /// most; `None` while that is not known, and for vectors. Evaluations have that of their window.
+    /// most; `None` while that is not known, and for vectors. Evaluations have that of their
+    /// window.
     pub overdispersion: Option<Overdispersion>,
     /// The report of the detector; `None` without a detector, or before its first pane.
     pub detector: Option<Arc<DetectorReport>>,

@@ -66,9 +66,9 @@ pub fn save(dir: &Path, snapshot: &Snapshot) -> Result<PathBuf, StoreError> {
     Ok(path)
 }
 
-/// Renames a snapshot that was refused, so that no save removes it and no start reads it. The newest
-/// [`KEEP_REFUSED`](files::KEEP_REFUSED) of such files stay. Returns its new path; `None` for
-/// another file, such as a journal.
+/// Renames a snapshot that was refused, so that no save removes it and no start reads it. The
+/// newest [`KEEP_REFUSED`](files::KEEP_REFUSED) of such files stay. Returns its new path; `None`
+/// for another file, such as a journal.
 pub fn keep_refused(path: &Path) -> Result<Option<PathBuf>, StoreError> {
     if !is_snapshot(path) {
         return Ok(None);

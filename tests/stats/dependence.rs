@@ -334,7 +334,8 @@ fn a_model_whose_clusters_are_not_named_is_rejected_in_one_of_ten_windows_at_mos
 }
 
 /// Whether the last hour of four days is rejected, as the scales up to an hour say and as all do.
-/// Panes last three minutes and have 100 events, the log odds of the hour of day are off by `error`.
+/// Panes last three minutes and have 100 events. The log odds of the hour of day are off by
+/// `error`.
 fn last_hour(seed: u64, error: impl Fn(f64) -> f64) -> [bool; 2] {
     const DAY: i64 = 480;
     const HOUR: i64 = DAY / 24;

@@ -3,8 +3,8 @@
 //! The group assigns partitions: each one is taken over from its newest checkpoint, within the
 //! rebalance. If a broker does not answer, only the first partition waits for it. The rest of the
 //! rebalance is suspended, and all are claimed again when the consumer has rejoined. When the group
-//! revokes a partition, its last checkpoint is written before it is given up. Verdicts and alerts of
-//! its streams go along, with what people were notified of.
+//! revokes a partition, its last checkpoint is written before it is given up. Verdicts and alerts
+//! of its streams go along, with what people were notified of.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -45,9 +45,9 @@
 //! and the chance of one within n events is at most n/A. It is a bound: calibrated streams spend
 //! less than half of it where errors are tolerated (`tests/stats/alarms`), and up to .64 where none
 //! are (100 streams of 60,000 events, A = 10,000). With stakes that sum to 1 it reads P(ever a
-//! false alarm) ≤ 1/A, which is Ville's inequality. Streams may share one A by shares of the stake, since
-//! expectations add ([`budget`]). Bets, weights, cells and tolerances may depend on the past in
-//! any way, and any rule of restarting is covered.
+//! false alarm) ≤ 1/A, which is Ville's inequality. Streams may share one A by shares of the stake,
+//! since expectations add ([`budget`]). Bets, weights, cells and tolerances may depend on the past
+//! in any way, and any rule of restarting is covered.
 //!
 //! M_t^c is the Shiryaev–Roberts statistic, the sum over all starts s of Π_{i=s..t} e_i. It is
 //! pointwise at least the CUSUM statistic e·max(M, 1), which has the same guarantee and took 1.3 to
