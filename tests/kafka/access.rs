@@ -163,7 +163,7 @@ fn an_outcome_topic_that_may_no_longer_be_read_is_not_taken_for_read() {
     service.wait_for_line(&[&topics[1], "this user lacks a right"]);
     predict(&mut sender, &topics[0], begin + 20 * MINUTE);
     wait_for("the later predictions", LIMIT, || {
-        (service.counted("read")? >= 201.0).then_some(())
+        (service.counted("records")? >= 201.0).then_some(())
     });
     // Longer than an end must last to be taken for one.
     std::thread::sleep(Duration::from_secs(5));

@@ -88,7 +88,7 @@ fn compared(service: &Service) -> Value {
 }
 
 fn read(service: &Service) -> u64 {
-    service.counted("read").map_or(0, |n| n as u64)
+    service.counted("records").map_or(0, |n| n as u64)
 }
 
 #[test]

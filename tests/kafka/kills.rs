@@ -58,7 +58,7 @@ pub(super) fn settle(service: &Service, records: u64) {
     let read = || {
         let scrape = service.scrape()?;
         let open = scrape.sum("trueline_records_open", &[]) as u64;
-        let read = service.counted("read")? as u64;
+        let read = service.counted("records")? as u64;
         // The predictions of the clock are never mature here.
         (read == records && open == PARTITIONS as u64).then_some(())
     };

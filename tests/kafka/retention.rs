@@ -55,7 +55,7 @@ fn send(sender: &mut Sender, topic: &str, n: u64) {
 
 fn wait_read(service: &Service, n: u64) {
     wait_for("the records to be read", LIMIT, || {
-        (service.counted("read")? == n as f64).then_some(())
+        (service.counted("records")? == n as f64).then_some(())
     });
 }
 
@@ -175,7 +175,7 @@ fn a_partition_that_ends_in_transactions_is_read_to_its_end_and_loses_nothing_wi
         (0..2).for_each(|partition| broker.delete_records(&topic, partition, end));
         service.start_again();
         service.wait_ready();
-        let before = service.counted("read").expect("an answer") as u64;
+        let before = service.counted("records").expect("an answer") as u64;
         sender.begin();
         send(&mut sender, &topic, 10);
         sender.end(true);
@@ -270,7 +270,7 @@ fn a_recreated_topic_that_has_outgrown_the_old_one_stays_unread_wherever_it_goes
         let stays_unread = |service: &Service| {
             service.wait_not_ready(&unread);
             std::thread::sleep(Duration::from_secs(2));
-            assert_eq!(service.counted("read"), Some(before as f64));
+            assert_eq!(service.counted("records"), Some(before as f64));
         };
 
         for signal in ["KILL", "TERM"] {

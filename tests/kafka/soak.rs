@@ -149,7 +149,7 @@ fn look(service: &Service) -> (f64, f64) {
 }
 
 fn read(service: &Service) -> f64 {
-    service.counted("read").expect("an answer")
+    service.counted("records").expect("an answer")
 }
 
 /// Memory after the warm-up: no more in its second half than in its first.

@@ -53,7 +53,7 @@ fn send(sender: &mut Sender, topic: &str, partition: i32, n: u64) {
 }
 
 fn read(service: &Service) -> Option<f64> {
-    service.counted("read")
+    service.counted("records")
 }
 
 /// Waits until so many records were read, and a little longer for those that should not be.
@@ -433,7 +433,7 @@ fn an_outcome_topic_that_is_missing_is_named_and_waited_for() {
     wait_for("outcomes to be implied", LIMIT, || {
         (implied() > 0.0).then_some(())
     });
-    assert_eq!(service.counted("read"), Some(EACH as f64 + 1.0));
+    assert_eq!(service.counted("records"), Some(EACH as f64 + 1.0));
     assert_eq!(service.end("TERM"), Some(0));
 }
 
