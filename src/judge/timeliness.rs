@@ -4,24 +4,30 @@
 //! counts nearly all positives and half of the negatives, and the scores of a calibrated model look
 //! far too low. The outcomes that come too late show this fault. Lateness that depends on the score
 //! alone, or on nothing, is harmless: residuals y − z of late outcomes are then like those of
-//! outcomes in time. So residuals are compared, and not rates. Let u be the mean residual of the N
-//! events in time and V their sum Σz(1 − z). Let S be the sum of the residuals of n late outcomes,
-//! and W the sum Σz(1 − z) of their scores. Then
+//! outcomes in time with such scores. So residuals are compared, and not rates, by score: the mean
+//! residual in time is fitted by least squares as a cubic in the score. Let φ = (1, z, z², z³), let
+//! sums over i be over the N events in time and sums over j over the n late outcomes, and
 //!
 //! ```text
-//!   x = |S − n·u|,   L = x²/(2(kW·(1 + n/N) + x/3)),   bias = D − a·u,   N events in time
+//!   G = Σᵢ φφᵀ,   H = Σᵢ z(1 − z)φφᵀ,   m = Σⱼ φ,   q = G⁻¹m
+//!   F = qᵀ Σᵢ (y − z)φ                      the fitted residuals of the late outcomes
+//!   S = Σⱼ (y − z),   W = Σⱼ z(1 − z),   V = Σᵢ z(1 − z)
+//!
+//!   x = |S − F|,   L = x²/(2(k(W + qᵀHq) + x/3)),   bias = D − (a/n)·F
 //! ```
 //!
 //! where D is the change of Σ(y − z) that all late outcomes would make, and a the number of events
-//! they would add ([`LateOutcomes`]). k is how much more residuals vary than the scores say: Σ(y −
-//! z)²/V in time is 1 + Σ(y − z)(1 − 2z)/V, and with the sums that are kept,
+//! they would add ([`LateOutcomes`]). A power of z that is almost a sum of the lower ones over the
+//! events in time is left out: of scores that are all alike, a mean is left. qᵀHq is the variance
+//! of the fit if the scores are true (White 1980, equation 2), and k is how much more residuals
+//! vary in time than the scores say:
 //!
 //! ```text
-//!   k = 1 + N|u|·√(1 − 4V/N)/V          1 − 4V/N is the mean of (1 − 2z)²
+//!   k = Σᵢ (y − z)²/V = 1 + Σᵢ (y − z)(1 − 2z)/V,   at least 1
 //! ```
 //!
-//! which is about as large, and larger where outcomes vary less than the scores say. A rare outcome
-//! that is ten times as frequent as its scores say has k = 10.
+//! A rare outcome that is ten times as frequent as its scores say has k = 10. In a cell, z is the
+//! mean score.
 //!
 //! If late outcomes are like those in time, Bernstein's inequality bounds the probability of such
 //! an x by 2e^(−L), also where late outcomes are few and positives rare (Bernstein 1946; Boucheron,
@@ -39,7 +45,7 @@
 //! that were open before, and c late outcomes of both, late outcomes may explain an alarm if
 //!
 //! ```text
-//!   o · min(1, (c + 3)/s) · min(1, (x + 3√(kW) + 3)/n) ≥ τ·V
+//!   o · min(1, (c + 3)/s) · min(1, (x + 3√(k(W + qᵀHq)) + 3)/n) ≥ τ·V
 //! ```
 //!
 //! which holds in the first maturities of a stream. Later, enough late outcomes have come to show
@@ -73,49 +79,146 @@ const HALVE_AT: f64 = 20_000.0;
 /// Stretches of a maturity in which predictions without an outcome are counted.
 const STRETCHES: i64 = 8;
 
-/// Sums over outcomes.
+/// Powers of the score in the fit: 1, z, z², z³.
+const POWERS: usize = 4;
+
+/// Least share of Σz²ᵏ that the lower powers leave unexplained, of a power k in the fit.
+const DISTINCT: f64 = 1e-8;
+
+/// Sums over outcomes in time.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-struct ResidualSums {
-    n: f64,
-    /// Σ(y − z).
-    residual: f64,
-    /// Σz(1 − z).
-    variance: f64,
+struct InTime {
+    /// Σzᵏ.
+    powers: [f64; 2 * POWERS + 1],
+    /// Σ(y − z)zᵏ.
+    residuals: [f64; POWERS],
 }
 
-impl ResidualSums {
-    fn of(sums: &Sums) -> ResidualSums {
-        let (mut y, mut z, mut z2) = (0i128, 0i128, 0i128);
+impl InTime {
+    fn add(&mut self, sums: &Sums) {
         sums.each_occupied(|_, cell| {
-            y += i128::from(cell.y);
-            z += i128::from(cell.z);
-            z2 += i128::from(cell.z2);
+            let n = cell.n as f64;
+            let z = from_fixed(cell.z.into()) / n;
+            let mut power = 1.0;
+            let residual = from_fixed(i128::from(cell.y) * i128::from(ONE) - i128::from(cell.z));
+            for (k, sum) in self.powers.iter_mut().enumerate() {
+                *sum += n * power;
+                if let Some(sum) = self.residuals.get_mut(k) {
+                    *sum += residual * power;
+                }
+                power *= z;
+            }
         });
-        ResidualSums::new(sums.n(), y, z, z2)
     }
 
-    /// From integer sums, of scores in units of 2⁻³².
-    fn new(n: u64, y: i128, z: i128, z2: i128) -> ResidualSums {
-        ResidualSums {
-            n: n as f64,
-            residual: from_fixed(y * i128::from(ONE) - z),
-            variance: from_fixed(z - z2),
+    fn halve(&mut self) {
+        let sums = self.powers.iter_mut().chain(&mut self.residuals);
+        sums.for_each(|sum| *sum *= 0.5);
+    }
+
+    /// N of the module.
+    fn n(&self) -> f64 {
+        self.powers[0]
+    }
+
+    /// V of the module.
+    fn variance(&self) -> f64 {
+        self.powers[1] - self.powers[2]
+    }
+
+    /// k of the module.
+    fn spread(&self) -> f64 {
+        let more = self.residuals[0] - 2.0 * self.residuals[1];
+        match self.variance() > 0.0 {
+            true => 1.0 + more.max(0.0) / self.variance(),
+            false => 1.0,
         }
     }
 
-    fn add(&mut self, o: &ResidualSums) {
-        self.n += o.n;
-        self.residual += o.residual;
-        self.variance += o.variance;
+    /// F of the module for late outcomes whose Σzᵏ are `m`, and its variance qᵀHq.
+    fn fit(&self, m: &[f64; POWERS]) -> (f64, f64) {
+        let q = self.solve(m);
+        let value = q.iter().zip(&self.residuals).map(|(q, r)| q * r).sum();
+        let mut variance = 0.0;
+        for (i, qi) in q.iter().enumerate() {
+            for (j, qj) in q.iter().enumerate() {
+                variance += qi * qj * (self.powers[i + j + 1] - self.powers[i + j + 2]);
+            }
+        }
+        (value, variance.max(0.0))
     }
+
+    /// q of the module, by Cholesky's G = LDLᵀ. It is 0 for powers that are left out.
+    fn solve(&self, m: &[f64; POWERS]) -> [f64; POWERS] {
+        let (mut l, mut d) = ([[0.0; POWERS]; POWERS], [0.0; POWERS]);
+        let mut q = *m;
+        for i in 0..POWERS {
+            for j in 0..i {
+                let known: f64 = (0..j).map(|k| l[i][k] * l[j][k] * d[k]).sum();
+                l[i][j] = match d[j] > 0.0 {
+                    true => (self.powers[i + j] - known) / d[j],
+                    false => 0.0,
+                };
+                q[i] -= l[i][j] * q[j];
+            }
+            let known: f64 = (0..i).map(|k| l[i][k] * l[i][k] * d[k]).sum();
+            let left = self.powers[2 * i] - known;
+            d[i] = match left > DISTINCT * self.powers[2 * i] {
+                true => left,
+                false => 0.0,
+            };
+        }
+        for i in (0..POWERS).rev() {
+            q[i] = match d[i] > 0.0 {
+                true => q[i] / d[i] - (i + 1..POWERS).map(|k| l[k][i] * q[k]).sum::<f64>(),
+                false => 0.0,
+            };
+        }
+        q
+    }
+}
+
+/// Sums over late outcomes that were seen.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+struct Late {
+    /// m of the module.
+    powers: [f64; POWERS],
+    /// S of the module.
+    residual: f64,
+}
+
+impl Late {
+    fn add(&mut self, late: &LateOutcomes) {
+        let powers = [late.z, late.z2, late.z3].map(|sum| from_fixed(sum.into()));
+        self.powers[0] += late.n as f64;
+        self.powers[1..]
+            .iter_mut()
+            .zip(powers)
+            .for_each(|(sum, z)| *sum += z);
+        self.residual += late.y as f64 - powers[0];
+    }
+
+    fn halve(&mut self) {
+        let sums = self.powers.iter_mut().chain([&mut self.residual]);
+        sums.for_each(|sum| *sum *= 0.5);
+    }
+}
+
+/// How late outcomes differ from those in time.
+struct Difference {
+    /// F of the module.
+    fitted: f64,
+    /// x of the module.
+    x: f64,
+    /// k(W + qᵀHq) of the module.
+    variance: f64,
 }
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Timeliness {
-    in_time: ResidualSums,
-    /// Late outcomes that were seen.
-    late: ResidualSums,
+    in_time: InTime,
+    late: Late,
     /// How many late outcomes came, how many of these had not been counted, and the change they
     /// would make.
     came: f64,
@@ -136,14 +239,12 @@ pub struct Timeliness {
 impl Timeliness {
     /// Takes the outcomes of a sealed pane.
     pub fn observe(&mut self, pane: &Sums) {
-        self.in_time.add(&ResidualSums::of(pane));
-        if self.in_time.n < HALVE_AT {
+        self.in_time.add(pane);
+        if self.in_time.n() < HALVE_AT {
             return;
         }
-        for part in [&mut self.in_time, &mut self.late] {
-            let sums = [&mut part.n, &mut part.residual, &mut part.variance];
-            sums.into_iter().for_each(|sum| *sum *= 0.5);
-        }
+        self.in_time.halve();
+        self.late.halve();
         let counts = [&mut self.came, &mut self.added, &mut self.settled];
         counts.into_iter().for_each(|sum| *sum *= 0.5);
         self.shift *= 0.5;
@@ -151,8 +252,7 @@ impl Timeliness {
 
     /// Takes late outcomes.
     pub fn miss(&mut self, late: &LateOutcomes) {
-        let (y, z, z2) = (late.y.into(), late.z.into(), late.z2.into());
-        self.late.add(&ResidualSums::new(late.n, y, z, z2));
+        self.late.add(late);
         self.came += late.came as f64;
         self.added += late.added as f64;
         self.shift += from_fixed(late.shift.into());
@@ -190,12 +290,15 @@ impl Timeliness {
     /// Whether outcomes that may still come late may explain an alarm.
     pub fn may_explain_alarm(&self, tolerance: f64) -> bool {
         let open: u64 = self.open.iter().map(|(_, n)| n).sum();
+        if open == 0 {
+            return false;
+        }
         let share = |sum: f64, of: f64| if sum < of { sum / of } else { 1.0 };
         let come = share(self.came + 3.0, self.settled);
-        let variance = self.spread() * self.late.variance;
-        let differ = self.difference() + 3.0 * variance.max(0.0).sqrt() + 3.0;
-        let most = open as f64 * come * share(differ, self.late.n);
-        open > 0 && most >= tolerance.max(MATTERS) * self.in_time.variance
+        let Difference { x, variance, .. } = self.difference();
+        let differ = x + 3.0 * variance.sqrt() + 3.0;
+        let most = open as f64 * come * share(differ, self.late.powers[0]);
+        most >= tolerance.max(MATTERS) * self.in_time.variance()
     }
 
     /// Since when an alarm that is due at `at_ms` waits; `None` if it has waited for a whole
@@ -208,43 +311,31 @@ impl Timeliness {
         (at_ms - since_ms < self.maturity_ms).then_some(since_ms)
     }
 
-    fn mean(&self) -> f64 {
-        match self.in_time.n > 0.0 {
-            true => self.in_time.residual / self.in_time.n,
-            false => 0.0,
+    fn difference(&self) -> Difference {
+        let Late { powers, residual } = self.late;
+        let (fitted, of_fit) = self.in_time.fit(&powers);
+        let of_late = (powers[1] - powers[2]).max(0.0);
+        Difference {
+            fitted,
+            x: (residual - fitted).abs(),
+            variance: self.in_time.spread() * (of_late + of_fit),
         }
-    }
-
-    /// k of the module.
-    fn spread(&self) -> f64 {
-        let ResidualSums {
-            n,
-            residual,
-            variance,
-        } = self.in_time;
-        if n <= 0.0 || variance <= 0.0 {
-            return 1.0;
-        }
-        1.0 + residual.abs() * (1.0 - 4.0 * variance / n).max(0.0).sqrt() / variance
-    }
-
-    /// x of the module.
-    fn difference(&self) -> f64 {
-        (self.late.residual - self.late.n * self.mean()).abs()
     }
 
     fn differs(&self, tolerance: f64, least: f64) -> bool {
-        let Timeliness { in_time, late, .. } = self;
-        if late.n <= 0.0 || in_time.n <= 0.0 {
+        let n = self.late.powers[0];
+        if n <= 0.0 || self.in_time.n() <= 0.0 {
             return false;
         }
-        let x = self.difference();
-        let variance = self.spread() * late.variance;
-        let spread = variance * (1.0 + late.n / in_time.n) + x / 3.0;
-        let bias = self.shift - self.added * self.mean();
-        x * x >= least * 2.0 * spread
+        let Difference {
+            fitted,
+            x,
+            variance,
+        } = self.difference();
+        let bias = self.shift - self.added / n * fitted;
+        x * x >= least * 2.0 * (variance + x / 3.0)
             && x > 0.0
-            && bias.abs() >= tolerance.max(MATTERS) * in_time.variance
+            && bias.abs() >= tolerance.max(MATTERS) * self.in_time.variance()
     }
 }
 
@@ -304,6 +395,11 @@ mod tests {
             assert!(ever(seed, 40, slightly, |z| z), "seed {seed}");
             assert!(!ever(seed, 200, |_, _| 0.3, |z| z), "seed {seed}");
             assert!(!ever(seed, 200, |z, _| 0.6 * z, |z| z), "seed {seed}");
+            // Over-confident, and late where scores are high.
+            let milder = |z: f64| 1.0 / (1.0 + (1.0 / z - 1.0).sqrt());
+            let upper = |z: f64, _: bool| if z > 0.5 { 0.2 } else { 0.0 };
+            assert!(!ever(seed, 200, upper, milder), "seed {seed}");
+            assert!(ever(seed, 40, slightly, milder), "seed {seed}");
             // A model that is wrong everywhere by the same odds is wrong in time and late.
             let truth = |z: f64| 0.8 * z;
             assert!(!ever(seed, 40, |_, _| 0.3, truth), "seed {seed}");
@@ -327,6 +423,39 @@ mod tests {
         let explained = explained.count();
         // At most one in 45 by the bound; 14 % without k.
         assert!(explained <= 6, "{explained}");
+    }
+
+    /// The fit of these residuals at late outcomes of these scores.
+    fn fitted(events: &[(f64, f64)], late: &[f64]) -> f64 {
+        let mut in_time = InTime::default();
+        for (z, residual) in events {
+            let powers = in_time.powers.iter_mut().enumerate();
+            powers.for_each(|(k, sum)| *sum += z.powi(k as i32));
+            let residuals = in_time.residuals.iter_mut().enumerate();
+            residuals.for_each(|(k, sum)| *sum += residual * z.powi(k as i32));
+        }
+        let m = [0, 1, 2, 3].map(|k| late.iter().map(|z| z.powi(k)).sum());
+        in_time.fit(&m).0
+    }
+
+    #[test]
+    fn a_fit_is_exact_for_cubics_and_leaves_out_what_the_scores_do_not_tell_apart() {
+        let cubic = |z: f64| 0.1 - 0.4 * z + 0.9 * z * z - 0.5 * z * z * z;
+        let at = |z: f64| (z, cubic(z));
+        let late = [0.07, 0.5, 0.93];
+        let truth: f64 = late.iter().map(|z| cubic(*z)).sum();
+        let many: Vec<_> = (0..100).map(|i| at(f64::from(i) / 100.0)).collect();
+        assert!((fitted(&many, &late) - truth).abs() < 1e-9);
+        // Rare outcomes.
+        let rare = |z: f64| (z / 1000.0, cubic(z));
+        let few: Vec<_> = (0..100).map(|i| rare(f64::from(i) / 100.0)).collect();
+        assert!((fitted(&few, &late.map(|z| z / 1000.0)) - truth).abs() < 1e-6);
+        // A line through two scores, and a mean of one.
+        let two = fitted(&[(0.2, 0.1), (0.8, -0.1), (0.8, -0.1)], &[0.2, 0.5]);
+        assert!((two - 0.1).abs() < 1e-9, "{two}");
+        let one = fitted(&[(0.3, 0.25), (0.3, -0.05)], &[0.3, 0.3]);
+        assert!((one - 0.2).abs() < 1e-9, "{one}");
+        assert_eq!(fitted(&[], &[0.3]), 0.0);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Version of the snapshot format. Older versions are not read: none was ever released. A directory
 /// of this one and of the one before are recorded in `tests/engine/recorded_state`, for a test.
-pub const VERSION: u32 = 30;
+pub const VERSION: u32 = 31;
 
 /// What is wrong with a stored file or checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -19,6 +19,8 @@ pub struct LateOutcomes {
     pub z: u64,
     /// Σz² of these, in units of 2⁻³².
     pub z2: u64,
+    /// Σz³ of these, in units of 2⁻³².
+    pub z3: u64,
     /// How many outcomes these stand for.
     pub came: u64,
     /// How many of these outcomes belong to predictions that were not counted.
@@ -35,8 +37,10 @@ impl LateOutcomes {
         self.n = self.n.saturating_add(1);
         self.y = self.y.saturating_add(u64::from(now));
         self.z = self.z.saturating_add(z);
-        let square = ((u128::from(z) * u128::from(z)) >> 32) as u64;
+        let times_z = |power: u64| ((u128::from(power) * u128::from(z)) >> 32) as u64;
+        let square = times_z(z);
         self.z2 = self.z2.saturating_add(square);
+        self.z3 = self.z3.saturating_add(times_z(square));
         self.came = self.came.saturating_add(stands_for);
         let one = |happened: bool| if happened { ONE as i64 } else { 0 };
         let change = match before {
@@ -56,6 +60,7 @@ impl LateOutcomes {
         self.y = self.y.saturating_add(other.y);
         self.z = self.z.saturating_add(other.z);
         self.z2 = self.z2.saturating_add(other.z2);
+        self.z3 = self.z3.saturating_add(other.z3);
         self.came = self.came.saturating_add(other.came);
         self.added = self.added.saturating_add(other.added);
         self.shift = self.shift.saturating_add(other.shift);
@@ -93,6 +98,8 @@ mod tests {
         LateOutcomes::merge_all(&mut parts, &[count(&seen[..1])]);
         assert_eq!(parts, [whole]);
         assert_eq!((whole.n, whole.y, whole.came, whole.added), (3, 2, 7, 3));
+        let cubes = [1.0, 8.0, 27.0].map(|cube| (cube / 64.0 * ONE as f64) as u64);
+        assert_eq!(whole.z3, cubes.iter().sum::<u64>());
         // ¾ + 4·1 − 2·¾.
         assert_eq!(whole.shift, (3.25 * ONE as f64) as i64);
     }
