@@ -11,7 +11,11 @@
 //! with P positives and N negatives; of weighted events a pair counts w_i·w_j, and P and N are Σw.
 //! Its standard error is that of DeLong, DeLong and Clarke-Pearson (Biometrics 44, 1988, equation
 //! (2) with one curve): the variance over the positives of the share of negatives below each, by P,
-//! plus the same of the negatives, by N. It takes events as independent.
+//! plus the same of the negatives, by N. It takes events as independent. The interval is symmetric
+//! in log-odds, where the standard error is error/(AUC(1 − AUC)), so it stays within [0, 1]; its
+//! quantile is Student's, with one degree fewer than the rarer outcome has events. If all pairs are
+//! ordered, the error is 0 and says nothing. Pairs that share no event are independent, there are
+//! m = min(P, N) of them, and that all m are ordered has the probability AUCᵐ: AUC ≥ (α/2)^(1/m).
 //!
 //! From cells, the order of events within a cell is unknown. Pairs of a cell count one half, and
 //! `unresolved` says by how much the AUC of the scores themselves may differ: by half the share of
@@ -27,6 +31,10 @@ use super::corp::{CurveCell, points};
 use super::fixed::CLIP;
 use super::kernel::Vectors;
 use super::recalibration::Point;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// Probability of either tail of an interval.
+const TAIL: f64 = 0.025;
 
 /// How well scores separate the outcomes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,6 +58,8 @@ pub struct Auc {
     /// Its standard error; `None` of weighted events, and with fewer than two events of one
     /// outcome.
     pub standard_error: Option<f64>,
+    /// Its interval at 95 %, in [0, 1]; `None` as above, and if all pairs are tied.
+    pub interval: Option<(f64, f64)>,
     /// The most by which the AUC of the scores differs, where cells hide the order within; 0 of
     /// scores.
     pub unresolved: f64,
@@ -115,15 +125,34 @@ fn auc(
     let value = sum / positives;
     let variance = |squares: f64, n: f64| ((squares - n * value * value) / (n - 1.0)).max(0.0) / n;
     let enough = counted && positives >= 2.0 && negatives >= 2.0;
+    let standard_error =
+        enough.then(|| (variance(squares, positives) + variance(other_squares, negatives)).sqrt());
     Some(Auc {
         value,
-        standard_error: enough
-            .then(|| (variance(squares, positives) + variance(other_squares, negatives)).sqrt()),
+        standard_error,
+        interval: standard_error.and_then(|e| interval(value, e, positives.min(negatives))),
         unresolved: match cells {
             true => 0.5 * tied / (positives * negatives),
             false => 0.0,
         },
     })
+}
+
+/// The interval of the module at 95 %, where the rarer outcome has `rarer` events.
+fn interval(auc: f64, error: f64, rarer: f64) -> Option<(f64, f64)> {
+    let ordered = TAIL.powf(1.0 / rarer);
+    if auc >= 1.0 || auc <= 0.0 {
+        return Some(if auc >= 1.0 {
+            (ordered, 1.0)
+        } else {
+            (0.0, 1.0 - ordered)
+        });
+    }
+    let student = StudentsT::new(0.0, 1.0, rarer - 1.0).ok()?;
+    let reach = student.inverse_cdf(1.0 - TAIL) * error / (auc * (1.0 - auc));
+    let at = |log_odds: f64| 1.0 / (1.0 + (-log_odds).exp());
+    let middle = (auc / (1.0 - auc)).ln();
+    (error > 0.0).then(|| (at(middle - reach), at(middle + reach)))
 }
 
 /// The customary scores of vectors of class probabilities.
@@ -228,7 +257,41 @@ mod tests {
         assert_eq!(Discrimination::of_scores(&[]), None);
         let separated = [(0.1, false), (0.2, false), (0.7, true), (0.8, true)];
         let found = Discrimination::of_scores(&separated).unwrap();
-        assert_eq!(found.auc.unwrap().value, 1.0);
+        let auc = found.auc.unwrap();
+        assert_eq!(auc.value, 1.0);
+        assert_eq!(auc.interval, Some((0.025_f64.sqrt(), 1.0)));
+    }
+
+    /// Samples of a law of scores, with outcomes as these say: how often the interval at 95 %
+    /// misses the area `truth`.
+    fn misses(n: usize, truth: f64, law: impl Fn(&mut Rng) -> f64) -> f64 {
+        let sets = 1000;
+        let missed = (0..sets).filter(|seed| {
+            let mut rng = Rng::new(*seed);
+            let event = |_| {
+                let z = law(&mut rng);
+                (z, rng.uniform() < z)
+            };
+            let sample: Vec<_> = (0..n).map(event).collect();
+            let found = Discrimination::of_scores(&sample);
+            let interval = found.and_then(|found| found.auc?.interval);
+            interval.is_some_and(|(low, high)| truth < low || truth > high)
+        });
+        missed.count() as f64 / sets as f64
+    }
+
+    /// Of uniform scores the area is 5/6. Scores within .01 of 0 or 1 have one of .99670 (mean of
+    /// 2.4 million events), of 400 events 29.6 % of plain intervals miss it.
+    #[test]
+    fn intervals_hold_near_one_too() {
+        let uniform = misses(200, 5.0 / 6.0, Rng::uniform);
+        assert!((0.025..0.075).contains(&uniform), "{uniform}");
+        let apart = |rng: &mut Rng| {
+            let z = 0.01 * rng.uniform();
+            if rng.uniform() < 0.5 { z } else { 1.0 - z }
+        };
+        let near_one = misses(400, 0.9967, apart);
+        assert!(near_one < 0.12, "{near_one}");
     }
 
     /// 1000 samples of 200 events: the spread of the estimates is what the standard error says,

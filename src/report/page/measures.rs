@@ -7,9 +7,6 @@ use crate::stats::discrimination::{Auc, Discrimination, VectorScores};
 use crate::stats::evaluation::Evaluation;
 use crate::stats::view::View;
 
-/// Standard normal quantile of a 95 % interval.
-const QUANTILE: f64 = 1.959_963_984_540_054;
-
 /// The table of an evaluation of scores.
 pub fn section(e: &Evaluation, d: Option<&Discrimination>, view: View) -> String {
     let mut rows: Vec<Vec<String>> = Vec::new();
@@ -70,7 +67,7 @@ pub fn section(e: &Evaluation, d: Option<&Discrimination>, view: View) -> String
     format!(
         "<section><h2>Accuracy, AUC, log loss, Brier score</h2>{}<p class=sub>A model may separate well and still say wrong \
          probabilities, or the reverse: the verdict above rests on none of these. AUC: Hanley and McNeil 1982, its \
-         interval (95 %) by DeLong and others 1988, events taken as independent. The parts of the Brier score: Murphy \
+         interval (95 %, in log-odds) by the error of DeLong and others 1988, events taken as independent. The parts of the Brier score: Murphy \
          1973, over the cells of the diagram; they add up but for the spread of scores within cells.</p></section>",
         table(&["measure", "value", "what it says"], &rows)
     )
@@ -106,10 +103,8 @@ pub fn of_vectors(v: &VectorScores) -> String {
 /// An area with its interval, and what cells hide.
 pub fn area(a: &Auc) -> String {
     let mut out = number(a.value);
-    if let Some(error) = a.standard_error {
-        let reach = QUANTILE * error;
-        let range = range((a.value - reach).max(0.0), (a.value + reach).min(1.0));
-        out += &format!(" <span class=sub>({range})</span>");
+    if let Some((low, high)) = a.interval {
+        out += &format!(" <span class=sub>({})</span>", range(low, high));
     }
     if a.unresolved > 0.0 {
         out += &format!(
