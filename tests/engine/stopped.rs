@@ -182,6 +182,19 @@ fn the_alert_of_a_version_that_stopped_ends_though_its_model_goes_on() {
 }
 
 #[test]
+fn the_end_of_the_input_says_nothing_of_a_version_that_stopped() {
+    let mut engine = begun(plan());
+    go_on(&mut engine, STOP..ENDED + TICK, "4");
+    let stopped = Arc::clone(third(engine.monitor()));
+    assert!(is_stale(&stopped) && stopped.windows.iter().any(|w| w.n > 0));
+    let changes = engine.finish();
+    assert_eq!(said(&changes), []);
+    assert_eq!(third(engine.monitor()), &stopped);
+    let fourth = engine.reports().find(|r| r.id.version == "4");
+    assert!(fourth.is_some_and(|r| r.windows.iter().all(|w| w.numbers.is_some())));
+}
+
+#[test]
 fn a_restart_does_not_bring_a_version_back_that_stopped() {
     let mut whole = begun(plan());
     let cut = QUIET + 10 * TICK;

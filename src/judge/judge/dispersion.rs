@@ -34,3 +34,52 @@ impl Judge {
         Some(scales.within(width_ms.min(DEPENDENCE_MS_MAX) as f64 / pane_ms as f64))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::{JudgeOptions, StreamId, Verdict};
+    use crate::stats::axis::{Axis, Grid};
+    use crate::stats::rng::Rng;
+    use crate::stats::view::View;
+    use crate::window::{Ladder, Pane, WindowSpec, sums_of};
+
+    #[test]
+    fn an_hour_of_a_model_that_is_wrong_each_night_is_miscalibrated() {
+        const HOUR_MS: i64 = 60 * 60 * 1000;
+        let grid = Grid::new(Axis::Linear, 8);
+        let hour = WindowSpec::time("1h", HOUR_MS);
+        let ladder = Ladder::new(vec![hour], 0).expect("a valid ladder");
+        let id = StreamId {
+            model: "fraud".to_owned(),
+            version: String::new(),
+            segment: String::new(),
+            view: View::Binary,
+        };
+        let (mut judge, options) = (Judge::new(id, &ladder, grid), JudgeOptions::plain());
+        let (mut rng, mut changes) = (Rng::new(3), Vec::new());
+        let panes = HOUR_MS / ladder.pane_ms;
+        for pane in 0..4 * 24 * panes {
+            let end_ms = (pane + 1) * ladder.pane_ms;
+            let factor = match pane / panes % 24 {
+                0..16 => 1.0,
+                _ => 2.0,
+            };
+            let events = (0..600).map(|_| {
+                let z = rng.uniform();
+                (z, rng.uniform() < factor * z / (1.0 - z + factor * z))
+            });
+            let sums = sums_of(grid, events.collect::<Vec<_>>());
+            let pane = Pane::of_scores(end_ms - ladder.pane_ms, end_ms, &sums);
+            judge.set_last_event_ms(end_ms - 1);
+            judge.seal(Some(&pane), end_ms, &options, &mut changes);
+        }
+        let report = judge.report();
+        assert_eq!(report.windows[0].verdict, Verdict::Miscalibrated);
+        let of_window = report.windows[0].scores().and_then(|e| e.overdispersion);
+        assert_eq!(of_window, judge.dispersion_within(HOUR_MS));
+        // Wider stretches say that outcomes depend on each other.
+        let all = judge.windows().dispersion().measure().expect("many panes");
+        assert!(all.factor > 20.0 && all.gated().is_some(), "{all:?}");
+    }
+}
