@@ -439,10 +439,11 @@ impl Judge {
         if expected >= options.min_events && coverage::is_below(options.coverage_min, n, expected) {
             return Some(Undecided::Coverage);
         }
-        if n < options.min_events.max(1) {
-            return Some(Undecided::TooFew);
+        let late = self.windows.late(index, end_ms);
+        if late > n && n.saturating_add(late) >= options.min_events {
+            return Some(Undecided::Late);
         }
-        (self.windows.late(index, end_ms) > n).then_some(Undecided::Late)
+        (n < options.min_events.max(1)).then_some(Undecided::TooFew)
     }
 
     /// Sets the result of a class among all classes in one window.
