@@ -12,7 +12,7 @@ use crate::stats::axis::Grid;
 use crate::window::{Ladder, PackError, PaneSums, Windows};
 
 impl Snapshot {
-    /// Fits the windows to those of the plan, for models of which nothing else has changed.
+    /// Fits the windows to those of the plan, for models without any other change.
     pub fn carry_over(&mut self, plan: &Plan) -> Result<(), PackError> {
         let now = plan.models.iter().map(|m| (ModelState::new(m, 0), m.grid));
         let now: Vec<(ModelState, Grid)> = now.collect();

@@ -88,7 +88,7 @@ impl Engine {
         self.finish_by(i64::MAX)
     }
 
-    /// [`Engine::finish`] for outcomes that come separately, some of which may be missing:
+    /// [`Engine::finish`] for outcomes that come separately and may be missing:
     /// predictions that are not mature at the newest event of all streams stay pending.
     pub fn finish_mature(&mut self) -> Vec<Change> {
         self.finish_by(

@@ -218,7 +218,7 @@ impl Sink {
         }
     }
 
-    /// Keeps the alerts of which nothing waits here.
+    /// Keeps the alerts that have nothing waiting here.
     fn keep_current(&self, alerts: &mut Vec<Notification>) {
         let state = self.lock();
         let waiting = state.queue.iter().map(|n| n.fingerprint.as_str());

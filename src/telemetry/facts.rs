@@ -262,7 +262,7 @@ pub struct JudgeFacts {
 pub struct AlertFacts {
     /// Identifies it.
     pub fingerprint: String,
-    /// Its name: the model, with version, segment and view where alerts are told apart by them.
+    /// Its name: the model, with version, segment and view where alerts are grouped by them.
     pub name: String,
     /// The model.
     pub model: String,

@@ -110,7 +110,7 @@ fn ready_says_that_a_write_hangs_until_it_ends() {
     engine.end().expect("it ends in order");
 }
 
-/// Workers of which one ends its first job once it has been waited for twice in vain.
+/// Workers whose first job ends after it was waited for twice.
 #[derive(Debug)]
 struct Slow;
 

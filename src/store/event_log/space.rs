@@ -65,7 +65,7 @@ mod tests {
         })
     }
 
-    /// A log on such a disk, of which it may take all.
+    /// A log that may take all of such a disk.
     struct Small {
         folder: TempDir,
         log: EventLog,
