@@ -25,9 +25,43 @@ pub fn reading_ms() -> i64 {
 /// event time would depend on when the event is read.
 const TOLERANCE_MS: i64 = 1000;
 
+/// The clock of the engine's ticks, without most of the time in which the process did not run: what
+/// came meanwhile has yet to be read, and nothing is stale for want of it.
+#[derive(Debug, Default)]
+pub struct AwakeClock {
+    read_ms: Option<i64>,
+    lost_ms: i64,
+}
+
+impl AwakeClock {
+    /// Longest time between two ticks that counts as a whole.
+    const GAP_MS_MAX: i64 = 10_000;
+
+    /// The time at `steady_ms` of [`steady_ms`]. It is behind by what did not count.
+    pub fn read(&mut self, steady_ms: i64) -> i64 {
+        let gap_ms = steady_ms - self.read_ms.unwrap_or(steady_ms);
+        self.lost_ms += (gap_ms - Self::GAP_MS_MAX).max(0);
+        self.read_ms = Some(steady_ms);
+        steady_ms - self.lost_ms
+    }
+}
+
 /// Nanoseconds since the first call.
 pub fn stopwatch() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     let since = START.get_or_init(Instant::now).elapsed();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_without_ticks_counts_for_ten_seconds() {
+        let mut clock = AwakeClock::default();
+        let read = [1_000, 1_100, 11_100, 3_611_100, 3_611_200];
+        let read = read.map(|steady_ms| clock.read(steady_ms));
+        assert_eq!(read, [1_000, 1_100, 11_100, 21_100, 21_200]);
+    }
 }

@@ -215,7 +215,9 @@ impl EngineLoop {
         if self.topology.stands_by() {
             self.stop_alerts();
         }
-        let changes = self.topology.tick(clock::steady_ms());
+        let changes = self
+            .topology
+            .tick(self.timers.awake.read(clock::steady_ms()));
         publish::log(&changes);
         self.audit(&changes);
         self.history.changed(&self.published, &changes);

@@ -1,11 +1,14 @@
 //! When the periodic work of the engine loop is due.
 
+use super::clock::AwakeClock;
 use std::time::{Duration, Instant};
 
 /// When periodic work was last done. Sizes are due at the start.
 #[derive(Debug)]
 pub struct Timers {
     pub(super) tick: Timer,
+    /// The time of ticks.
+    pub(super) awake: AwakeClock,
     pub(super) sizes: Timer,
     pub(super) save: Timer,
     /// When the last save began.
@@ -22,6 +25,7 @@ impl Default for Timers {
         sizes.bring_forward(Duration::from_secs(3600));
         Timers {
             tick: Timer::default(),
+            awake: AwakeClock::default(),
             sizes,
             save: Timer::default(),
             save_began: Instant::now(),
