@@ -65,6 +65,7 @@ pub fn describe(facts: &SourceFacts) -> Words {
         describe_coverage(join, facts, &mut words);
         describe_inverted(join, facts, &mut words);
     }
+    describe_one_class(facts, &mut words);
     words
 }
 
@@ -404,6 +405,35 @@ fn describe_inverted(join: &JoinFacts, facts: &SourceFacts, words: &mut Words) {
     words.problems.push(format!(
         "source {}: a missing outcome counts as {class}, and all {all} outcomes are {class} too, so that nothing else \
          is ever counted; see whether `outcome_map` is inverted, or `outcome` names another field",
+        facts.name
+    ));
+}
+
+/// Whether all outcomes are of one class and the scores expect many of the other. If a missing
+/// outcome counts, a class of its own was said.
+fn describe_one_class(facts: &SourceFacts, words: &mut Words) {
+    let all: u64 = facts.outcomes.values().sum();
+    let missing = facts.join.as_ref().map(|join| join.missing);
+    let counts = missing.is_some_and(|missing| missing != Missing::Drop);
+    let expected = expected(facts, all);
+    if facts.vectors || counts || facts.outcomes.len() != 1 || all < ENOUGH || expected < EXPECTED {
+        return;
+    }
+    let (these, others) = match facts.outcomes.contains_key(&0) {
+        true => ("negative", "positive"),
+        false => ("positive", "negative"),
+    };
+    let remedy = match missing {
+        Some(_) if these == "positive" => {
+            "if only positives are sent, write `on_missing = \"negative\"` in [source.outcomes]"
+        }
+        _ => {
+            "see whether `outcome` names another field, or `outcome_map` gives every text the same outcome"
+        }
+    };
+    words.problems.push(format!(
+        "source {}: all {all} outcomes are {these}, and the scores expect at least {expected:.0} {others} ones among \
+         them; {remedy}",
         facts.name
     ));
 }

@@ -191,6 +191,26 @@ fn outcomes_that_all_say_what_a_missing_one_says_are_taken_for_inverted() {
 }
 
 #[test]
+fn outcomes_of_one_class_where_the_scores_expect_both_are_a_problem() {
+    let problems = |missing, class, n, mean: f64| {
+        let mut facts = joined(5000, 4000, missing);
+        facts.outcomes.insert(class, n);
+        facts.models.insert("m".to_owned(), (1000, 1000.0 * mean));
+        describe(&facts).problems
+    };
+    let said = &problems(Missing::Drop, 1, 408, 0.7)[0];
+    let wanted = "all 408 outcomes are positive, and the scores expect at least 122 negative ones";
+    assert!(said.contains(wanted), "{said}");
+    assert!(said.contains("`on_missing = \"negative\"`"), "{said}");
+    let said = &problems(Missing::Drop, 0, 408, 0.7)[0];
+    assert!(said.contains("`outcome` names another field"), "{said}");
+    // By chance, too few, or what a missing outcome adds.
+    assert!(problems(Missing::Drop, 0, 408, 0.01).is_empty());
+    assert!(problems(Missing::Drop, 1, 99, 0.7).is_empty());
+    assert!(problems(Missing::Class(0), 1, 408, 0.7).is_empty());
+}
+
+#[test]
 fn one_of_a_hundred_scores_above_1_is_a_problem() {
     let problems = |rows| rejecting(&[("score_out_of_range", rows)]).problems;
     assert!(problems(50).is_empty());
