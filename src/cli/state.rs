@@ -168,19 +168,20 @@ fn import(file: &Path, directory: &Path) -> Done {
         let why = format!("cannot open {} ({error}); check the path", file.display());
         return Err((Exit::NoInput, why));
     }
-    // Locked until the end, so that no trueline starts in the directory meanwhile.
-    let _ours = StateDir::open(directory).map_err(|f| (Exit::Unavailable, f.to_string()))?;
-    let loaded = transfer::import(file, directory, |exported| {
-        alerts::import(directory, exported)
-    });
-    let loaded = loaded.map_err(|error| {
+    let failed = |error: transfer::TransferError| {
         let exit = match error {
             transfer::TransferError::Line(..) => Exit::Data,
             _ => Exit::Unavailable,
         };
         (exit, error.to_string())
-    })?;
-    Ok(format!("imported {}", content(&loaded)))
+    };
+    transfer::verify(file).map_err(failed)?;
+    // Locked until the end, so that no trueline starts in the directory meanwhile.
+    let _ours = StateDir::open(directory).map_err(|f| (Exit::Unavailable, f.to_string()))?;
+    let loaded = transfer::import(file, directory, |exported| {
+        alerts::import(directory, exported)
+    });
+    Ok(format!("imported {}", content(&loaded.map_err(failed)?)))
 }
 
 fn reset(directory: &Path) -> Done {

@@ -205,7 +205,7 @@ pub fn import(
 }
 
 /// Compares the number of lines and their checksum with the last line.
-fn verify(file: &Path) -> Result<(), TransferError> {
+pub fn verify(file: &Path) -> Result<(), TransferError> {
     let (mut before, mut number) = (crc32fast::Hasher::new(), 0);
     let mut end = None;
     each_line(file, |n, text| {
@@ -223,6 +223,10 @@ fn verify(file: &Path) -> Result<(), TransferError> {
         }
         Ok(())
     })?;
+    if number == 0 {
+        let what = "the file is empty; a state that trueline exported has lines".to_owned();
+        return Err(TransferError::Line(1, what));
+    }
     let whole = End {
         lines: number.saturating_sub(1),
         crc: format!("{:08x}", before.finalize()),

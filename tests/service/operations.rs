@@ -410,12 +410,14 @@ fn state_is_inspected_exported_and_imported_to_the_bit() {
             whole.replacen("\"snapshot_format\":", "\"snapshot_format\":9", 1),
             "snapshot format 9",
         ),
+        (String::new(), "the file is empty"),
     ] {
         std::fs::write(&cut, damaged).expect("a file");
         let target = state.with_extension("void").display().to_string();
         let done = trueline(&["state", "import", &cut.display().to_string(), &target]);
         assert_eq!(done.status.code(), Some(65));
         assert!(text(&done.stderr).contains(why), "{}", text(&done.stderr));
+        assert!(!std::path::Path::new(&target).exists());
     }
     // A fault is named with its file.
     let mut torn = bytes(newest);
