@@ -10,6 +10,13 @@
 //! one value, or outcomes of one kind) the sign of the mean residual decides, and so it does if all
 //! scores are 0 or 1, because these have no variance.
 //!
+//! If outcomes become rarer where scores rise, the scores are inverted, or the outcomes are: the test
+//! for a linear trend (Armitage, Biometrics 11, 1955) over the cells' mean scores z̄,
+//!
+//! ```text
+//! Σ(y − nȳ)z̄ / √(ȳ(1 − ȳ)·(Σnz̄² − (Σnz̄)²/Σn)) < −3.29     a probability of .0005 without a trend
+//! ```
+//!
 //! Where neither is significant, or a fit of both together explains less than a quarter of the
 //! squared error, the error is local: the reliability diagram shows where. But if the ratio of
 //! observed to expected outcomes is shown to be off, the sum of residuals decides.
@@ -32,6 +39,8 @@ pub enum Direction {
     OverConfident,
     /// Scores too near the middle.
     UnderConfident,
+    /// Outcomes become rarer where scores rise.
+    Inverted,
     /// Wrong in places.
     Local,
 }
@@ -45,6 +54,7 @@ impl Direction {
             Direction::TooLow => "scores are too low",
             Direction::OverConfident => "scores are over-confident",
             Direction::UnderConfident => "scores are under-confident",
+            Direction::Inverted => "outcomes become rarer where scores rise: are they inverted?",
             Direction::Local => "scores are wrong in places",
         }
     }
@@ -57,6 +67,7 @@ impl Direction {
             Direction::TooLow => "too_low",
             Direction::OverConfident => "over_confident",
             Direction::UnderConfident => "under_confident",
+            Direction::Inverted => "inverted",
             Direction::Local => "local",
         }
     }
@@ -75,6 +86,9 @@ impl Direction {
 /// A statistic below this is chance (two-sided 5 %).
 const SIGNIFICANT: f64 = 1.96;
 
+/// A trend below this is no chance.
+const INVERTED: f64 = -3.29;
+
 /// Share of the fitted error on one side of the diagonal from which the scores are too low or too
 /// high.
 const ONE_SIDED: f64 = 0.85;
@@ -84,6 +98,10 @@ const EXPLAINED_MIN: f64 = 0.25;
 
 /// The direction of a rejected sample. `level` is the interval's, `estimate_squared` its T.
 pub fn direction(t: &Totals, cox: Option<&Cox>, level: &Level, estimate_squared: f64) -> Direction {
+    // Weighted events say less than their sum.
+    if trend(level) * (t.n / t.w2).sqrt() < INVERTED {
+        return Direction::Inverted;
+    }
     if t.v <= 0.0 && t.u != 0.0 {
         return Direction::Local.or_of_the_whole(true, t.u);
     }
@@ -144,6 +162,20 @@ fn explained(fit: &Recalibration, level: &Level, n: f64) -> f64 {
         }
     }
     sum / n
+}
+
+/// The trend of the outcomes over the scores, standard normal without one.
+fn trend(level: &Level) -> f64 {
+    let (mut n, mut y, mut z, mut yz, mut zz) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    for c in level.occupied.iter() {
+        let mean = c.z / c.n;
+        n += c.n;
+        y += c.y;
+        z += c.z;
+        yz += c.y * mean;
+        zz += c.z * mean;
+    }
+    standard(yz - y / n * z, y / n * (1.0 - y / n) * (zz - z * z / n))
 }
 
 fn standard(sum: f64, variance: f64) -> f64 {
@@ -224,6 +256,8 @@ mod tests {
             Direction::UnderConfident
         );
         assert_eq!(of(0.0, 1.0, |z| z * 0.8), Direction::TooHigh);
+        assert_eq!(of(0.0, 1.0, |z| 1.0 - z), Direction::Inverted);
+        assert_eq!(of(0.0, 0.02, |z| 0.03 - z), Direction::Inverted);
         assert_eq!(of(0.0, 0.02, |z| z * 2.0), Direction::TooLow);
         let wave = |z: f64| z + 0.1 * (40.0 * z).sin() * (4.0 * z * (1.0 - z));
         assert_eq!(of(0.05, 0.95, wave), Direction::Local);

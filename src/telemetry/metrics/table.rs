@@ -177,7 +177,7 @@ table! {
     Reject Evaluation Gauge "trueline_reject" "0 or 1" []
         "1 while the test that decides rejects calibration. Miscalibrated also needs an error shown to exceed the tolerance.";
     Direction Evaluation Gauge "trueline_direction" "1" ["direction"]
-        "1 for the direction of the error: none, too_high, too_low, over_confident, under_confident, local.";
+        "1 for the direction of the error: none, too_high, too_low, over_confident, under_confident, inverted, local.";
     RecalibrationGain Evaluation Gauge "trueline_recalibration_log_loss_gain" "nats" ["method"]
         "Reduction of the log loss per event by the recommended map, on the window after the one it was fitted to. Absent if no map is recommended.";
     RecalibrationEce Evaluation Gauge "trueline_recalibration_ece_l2" "1" ["method"]
