@@ -282,12 +282,15 @@ fn detector(report: &DetectorReport, body: &mut String) {
     }
     let _ = write!(
         body,
-        "<p class=sub>{}: {}. {} in all so far.</p></section>",
+        "<p class=sub>{}: {}. {}.</p></section>",
         escape(&report.account),
         escape(&report.promise),
         match report.alarms {
-            1 => "1 alarm".to_owned(),
-            n => format!("{} alarms", thousands(n)),
+            1 => "1 alarm so far".to_owned(),
+            n => format!(
+                "{} alarms so far, with the confirmations of those that last",
+                thousands(n)
+            ),
         }
     );
 }

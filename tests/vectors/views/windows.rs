@@ -209,22 +209,22 @@ fn a_window_by_count_of_vectors_says_what_its_newest_panes_say_offline() {
 
 #[test]
 fn a_window_with_more_late_events_than_events_in_time_has_no_verdict() {
-    let mut tight = plan();
-    tight.models[0].ladder = Ladder::new(vec![WindowSpec::time("6m", 360_000)], 0).unwrap();
-    let mut engine = Engine::new(tight);
     let rows = rows(600, 0.0, 11);
-    let mut offset = 0;
-    for row in &rows[480..] {
-        take(&mut engine, offset, row);
-        offset += 1;
+    // Enough in time for a verdict, and too few.
+    for in_time in [120, 20] {
+        let mut tight = plan();
+        tight.models[0].ladder = Ladder::new(vec![WindowSpec::time("6m", 360_000)], 0).unwrap();
+        tight.models[0].judge.min_events = 100;
+        let mut engine = Engine::new(tight);
+        let late = &rows[..240];
+        for (offset, row) in (0..).zip(rows[600 - in_time..].iter().chain(late)) {
+            let disposition = take(&mut engine, offset, row);
+            assert_eq!(disposition == Disposition::Late, offset >= in_time as i64);
+        }
+        engine.finish();
+        let late = Verdict::Undecided(Undecided::Late);
+        let streams = engine.reports().filter(|r| r.id.view.is_vector());
+        let verdicts: Vec<Verdict> = streams.map(|r| r.windows[0].verdict).collect();
+        assert_eq!(verdicts, [late, late], "{in_time} in time");
     }
-    for row in &rows[..240] {
-        assert_eq!(take(&mut engine, offset, row), Disposition::Late);
-        offset += 1;
-    }
-    engine.finish();
-    let late = Verdict::Undecided(Undecided::Late);
-    let streams = engine.reports().filter(|r| r.id.view.is_vector());
-    let verdicts: Vec<Verdict> = streams.map(|r| r.windows[0].verdict).collect();
-    assert_eq!(verdicts, [late, late]);
 }
