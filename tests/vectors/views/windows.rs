@@ -219,7 +219,7 @@ fn a_window_with_more_late_events_than_events_in_time_has_no_verdict() {
         let late = &rows[..240];
         for (offset, row) in (0..).zip(rows[600 - in_time..].iter().chain(late)) {
             let disposition = take(&mut engine, offset, row);
-            assert_eq!(disposition == Disposition::Late, offset >= in_time as i64);
+            assert_eq!(disposition == Disposition::Late, offset >= in_time);
         }
         engine.finish();
         let late = Verdict::Undecided(Undecided::Late);
