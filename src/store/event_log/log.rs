@@ -327,11 +327,12 @@ impl Writer {
         let bytes = frame.write().map_err(|_| Refusal::TooLong)?;
         let length = bytes.len() as u64;
         let space = self.shared.space();
-        // First: a segment that grows makes no room.
-        self.roll(frame.at_ms, space)
-            .map_err(|error| disk(&error))?;
+        // First: a segment that grows makes no room. A disk without any has no room for a new one.
+        let rolled = self.roll(frame.at_ms, space);
         let room = self.shared.make_room(length, space);
         room.map_err(|error| disk(&error))??;
+        let rolled = rolled.or_else(|_| self.roll(frame.at_ms, space));
+        rolled.map_err(|error| disk(&error))?;
         let at = self.shared.lock().segments.back().map_or(0, |s| s.bytes);
         if let Err(error) = self.file.write_all_at(&bytes, at) {
             // What was written of it is cut off, so that the log ends where it did.
