@@ -102,11 +102,15 @@ impl Reloader {
         }
         let hash = next.keys().hash();
         *in_force = next;
-        tracing::info!(%hash, ?applied, ?needs_restart, "configuration reloaded");
+        tracing::info!(%hash, ?applied, "configuration reloaded");
+        if !needs_restart.is_empty() {
+            tracing::warn!(?needs_restart, "these keys keep their old values until a restart");
+        }
         self.published.update(|facts| {
             facts.config.loaded = true;
             facts.config.loaded_ms = Some(clock::now_ms());
             facts.config.hash = hash;
+            facts.config.needs_restart = needs_restart.len();
         });
         Reloaded {
             applied,

@@ -339,6 +339,8 @@ pub struct ConfigFacts {
     pub loaded_ms: Option<i64>,
     /// Hash of its values; empty before the first load.
     pub hash: String,
+    /// How many keys have another value in the file, and need a restart.
+    pub needs_restart: usize,
 }
 
 /// All facts.

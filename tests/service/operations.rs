@@ -127,12 +127,15 @@ fn a_reload_applies_what_may_change_and_names_what_needs_a_restart() {
     let restart = ["model.*.lateness", "source.scored.topics"];
     assert_eq!(words(&changed["needs_restart"]), restart);
     assert_ne!(changed["hash"], same["hash"]);
+    let waiting = || service.metric("trueline_config_keys_need_restart", &[]);
+    assert_eq!(waiting(), 2.0);
     // What was applied is no news the next time, what needs a restart still is.
     let (_, again) = reload(&service);
     assert!(words(&again["applied"]).is_empty());
     assert_eq!(words(&again["needs_restart"]), restart);
     service.rewrite(|t| t.replace("\"4s\"", "\"2s\"").replace(", \"more\"", ""));
     assert!(words(&reload(&service).1["needs_restart"]).is_empty());
+    assert_eq!(waiting(), 0.0);
     let (status, refused) = service.get("/-/reload").expect("an answer");
     assert!(status == 405 && refused.contains("POST"), "{refused}");
 }

@@ -333,6 +333,8 @@ table! {
         "1 if the last attempt to load the configuration succeeded.";
     ConfigTime Process Gauge "trueline_config_loaded_timestamp_seconds" "seconds" []
         "When the active configuration was loaded.";
+    ConfigRestart Process Gauge "trueline_config_keys_need_restart" "keys" []
+        "Keys whose value in the configuration file, when it was last reloaded, needs a restart to take effect.";
     ConfigInfo Process Gauge "trueline_config_info" "1" ["hash"]
         "Always 1. The label is a hash of the active configuration.";
     NotificationsSent Process Counter "trueline_notifications_sent_total" "notifications" ["sink"]

@@ -26,6 +26,8 @@ pub(in crate::telemetry) fn state(published: &Published, families: &mut Families
     if let Some(ms) = facts.config.loaded_ms {
         families.put_ms(Id::ConfigTime, &[], ms);
     }
+    let needs_restart = facts.config.needs_restart as f64;
+    families.put(Id::ConfigRestart, &[], needs_restart);
     if !facts.config.hash.is_empty() {
         families.put(Id::ConfigInfo, &[&facts.config.hash], 1.0);
     }
