@@ -104,7 +104,10 @@ impl Reloader {
         *in_force = next;
         tracing::info!(%hash, ?applied, "configuration reloaded");
         if !needs_restart.is_empty() {
-            tracing::warn!(?needs_restart, "these keys keep their old values until a restart");
+            tracing::warn!(
+                ?needs_restart,
+                "these keys keep their old values until a restart"
+            );
         }
         self.published.update(|facts| {
             facts.config.loaded = true;

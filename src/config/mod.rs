@@ -42,6 +42,7 @@ mod service;
 mod sources;
 mod start;
 mod tls;
+mod topics;
 mod units;
 pub mod value;
 mod value_reader;

@@ -1,7 +1,7 @@
 //! `[kafka]` and `[[source]]`: the topics to read.
 //!
-//! This module checks what one value alone cannot show: a duplicate name, a topic of two sources, a
-//! dead-letter topic that is also read (its records would circulate for ever).
+//! This module checks what one value alone cannot show, such as a duplicate name;
+//! [`topics`](super::topics) checks the topics.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,10 +14,11 @@ use super::SourceOptions;
 use super::document::Record;
 use super::fields::decode;
 use super::inputs;
-use super::options::{JoinOptions, TOPICS_MAX};
-use super::problem::{Problems, TextPosition};
+use super::options::JoinOptions;
+use super::problem::Problems;
 use super::security::security;
 use super::start::{missing_state, start};
+use super::topics;
 use super::value::Value;
 
 /// The sources: client options and record shape of each.
@@ -29,7 +30,7 @@ pub fn sources(root: &Record, problems: &mut Problems<'_>) -> Vec<SourceOptions>
         problems.add(root.at, what, remedy);
     }
     let shared = kafka(root, problems);
-    topics_apart(records, problems);
+    topics::check(root, problems);
     inputs::check(root, problems);
     let mut out: Vec<SourceOptions> = Vec::with_capacity(records.len());
     for record in records {
@@ -119,39 +120,17 @@ fn source_name(record: &Record) -> String {
         .unwrap_or_default()
 }
 
-/// Rejects topics that are read twice or that are read and receive dead letters.
-fn topics_apart(records: &[Record], problems: &mut Problems<'_>) {
-    let mut read: BTreeMap<&str, TextPosition> = BTreeMap::new();
-    for record in records {
-        let topics = record.list("topics");
-        if topics.is_empty() {
-            let at = record.entry("topics").at;
-            problems.add(at, "`topics` is empty", "name at least one topic");
-        }
-        let outcomes = record.child("source.outcomes").list("topics");
-        for topic in topics.iter().chain(outcomes) {
-            if let Some(first) = read.insert(&topic.value, topic.at) {
-                let what = format!(
-                    "topic `{}` is read twice, first in line {}: every event would count twice",
-                    topic.value, first.line
-                );
-                problems.add(topic.at, what, "remove one");
-            }
-        }
+/// What is wrong with the text of a broker. Without a port the client takes 9092.
+fn broker_fault(broker: &str) -> Option<String> {
+    if broker.contains(char::is_whitespace) {
+        return Some("`brokers` has a space within a broker".to_owned());
     }
-    if let Some(last) = records.last().filter(|_| read.len() > TOPICS_MAX) {
-        let what = format!("there are {} topics, more than {TOPICS_MAX}", read.len());
-        let at = last.entry("topics").at;
-        problems.add(at, what, "read them with several processes");
-    }
-    for record in records {
-        let dead = record.entry("dead_letter");
-        if let Some(topic) = record.text("dead_letter").filter(|t| read.contains_key(t)) {
-            let what = format!("dead-letter topic `{topic}` is also read");
-            let remedy = "name another, or bad records come round for ever";
-            problems.add(dead.at, what, remedy);
-        }
-    }
+    // An address of version 6 without a port ends in a bracket.
+    let (_, port) = broker
+        .rsplit_once(':')
+        .filter(|(_, port)| !port.ends_with(']'))?;
+    let sound = port.parse::<u16>().is_ok_and(|port| port > 0);
+    (!sound).then(|| format!("`{port}` is no port of a broker"))
 }
 
 /// The client options common to all sources.
@@ -168,8 +147,7 @@ fn kafka(root: &Record, problems: &mut Problems<'_>) -> KafkaOptions {
         }
     }
     let mut brokers = record.text("brokers").unwrap_or_default().split(',');
-    if brokers.any(|broker| broker.trim().contains(char::is_whitespace)) {
-        let what = "`brokers` has a space within a broker";
+    if let Some(what) = brokers.find_map(|broker| broker_fault(broker.trim())) {
         let remedy = "write each as `host:port`, separated by commas";
         problems.add(record.entry("brokers").at, what, remedy);
     }

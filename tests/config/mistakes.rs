@@ -97,6 +97,20 @@ const IN_THE_FILE: [(&str, &str, usize, &str, &str); 29] = [
     ),
     (
         "[\"predictions\"]",
+        "[\"a b\"]",
+        7,
+        "`a b` is no name of a topic",
+        "write letters, digits",
+    ),
+    (
+        "[\"predictions\"]",
+        "[\"a\"]\ndead_letter = \"a/dead\"",
+        8,
+        "`a/dead` is no name of a topic",
+        "write letters, digits",
+    ),
+    (
+        "[\"predictions\"]",
         "[\"a\"]\ndead_letter = \"a\"",
         8,
         "`a` is also read",

@@ -167,6 +167,8 @@ fn a_setting_without_effect_is_refused_and_one_that_a_model_switches_off_is_not(
         ),
         ("b:1", "", one, "two classes, not 1"),
         ("a:1 b:1", "", "", "has a space within a broker"),
+        ("a:1,b:99999", "", "", "`99999` is no port of a broker"),
+        ("a:", "", "", "`` is no port of a broker"),
     ] {
         let found = parse(&text(brokers, fields, more)).expect_err(what);
         assert_eq!(found.len(), 1, "{what}: {found:?}");
@@ -175,6 +177,7 @@ fn a_setting_without_effect_is_refused_and_one_that_a_model_switches_off_is_not(
     }
     for (brokers, fields, more) in [
         ("a:1, b:1,", version, compared),
+        ("a, [::1], [::1]:9092, SSL://c:1", "", ""),
         ("b:1", version, format!("{champion}{off}").as_str()),
         (
             "b:1",
