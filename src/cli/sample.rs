@@ -92,9 +92,13 @@ fn describe_topic(topic: &TopicFacts, source: &str, words: &mut Words) {
             "    {rows} rejected as {reason}, the first at {first}"
         ));
     }
+    // Tombstones do not speak against the others.
+    let deleted = topic.rejected.get(Reason::Tombstone.as_str());
+    let rejected = rejected - deleted.map_or(0, |(rows, _)| *rows);
     let all = good + rejected;
     let above = |rows: u64, share: f64| rows as f64 > share * all as f64;
     let are_rejected = |counts: &dyn Fn(&str) -> bool| {
+        let counts = |reason: &str| reason != Reason::Tombstone.as_str() && counts(reason);
         let counted = topic.rejected.iter().filter(|(reason, _)| counts(reason));
         let rows: u64 = counted.clone().map(|(_, (rows, _))| rows).sum();
         let most = counted.max_by_key(|(_, (rows, _))| *rows);

@@ -157,6 +157,9 @@ pub enum Reason {
     UnknownSchema,
     /// The weight is zero, negative, not finite, too large, or too small for its resolution.
     BadWeight,
+    /// A Kafka record whose value is null: its key was deleted. It holds nothing, so it does not
+    /// speak against its source.
+    Tombstone,
 }
 
 impl Reason {
@@ -206,6 +209,7 @@ impl Reason {
             Reason::BadWeight => {
                 "the weight is not above 0 and below 65536, in steps of 1/65536; see `fields.weight`"
             }
+            Reason::Tombstone => "the record has no value: its key was deleted, and nothing counts",
             Reason::Contradiction => {
                 "another outcome of this prediction came before; send one, or set `repeated`"
             }

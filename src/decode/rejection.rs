@@ -26,6 +26,12 @@ impl Rejection {
         Rejection { reason, detail }
     }
 
+    /// For this reason, in its words.
+    #[cold]
+    pub fn of(reason: Reason) -> Rejection {
+        Rejection::new(reason, reason.words().to_owned())
+    }
+
     #[cold]
     pub(super) fn missing(field: &str, what: &str) -> Rejection {
         Rejection::new(

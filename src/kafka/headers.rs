@@ -45,7 +45,7 @@ impl<'a> Headers<'a> {
     }
 
     /// Whether the value of the record is known to be null, and not only empty.
-    pub(super) fn is_tombstone(self) -> bool {
+    pub fn is_tombstone(self) -> bool {
         match self.0 {
             Kind::None => false,
             Kind::Message(message) => message.is_tombstone(),

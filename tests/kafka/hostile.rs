@@ -171,6 +171,8 @@ url = "{}"
     wait_counted(&service, "observed", observed);
     wait_counted(&service, "rejected", rejected);
     assert_eq!(sender.sent, observed + rejected);
+    let labels = ["reason=\"tombstone\""];
+    assert_eq!(service.metric("trueline_records_total", &labels), 300.0);
     // One letter for each, as it came.
     let of_scores = rejected - 300;
     wait_for("the dead letters", LIMIT, || {

@@ -170,7 +170,14 @@ impl RecordReader {
                 }
             }
         };
-        let shared = decoded.and_then(|rows| rows.each(&mut each));
+        let deleted = record.payload.is_empty() && record.headers.is_tombstone();
+        let shared = match deleted {
+            true => {
+                each(0, &mut Err(Rejection::of(Reason::Tombstone)));
+                Some(1)
+            }
+            false => decoded.and_then(|rows| rows.each(&mut each)),
+        };
         let rows = match shared {
             Some(rows) => rows,
             None => {
@@ -221,17 +228,19 @@ impl RecordReader {
             stats.rejected(rejection, || format!("{topic}/{partition} offset {offset}"));
         }
         let (reason, detail) = (rejection.reason.as_str(), rejection.detail.as_str());
-        let last = self.last_rejections.get_mut(usize::from(record.topic));
-        if let Some(last) = last {
-            *last = Some(Arc::new(LastRejection {
-                at_ms: self.reading_ms,
-                partition,
-                offset,
-                reason,
-                detail: detail.to_owned(),
-            }));
+        if rejection.reason != Reason::Tombstone {
+            let last = self.last_rejections.get_mut(usize::from(record.topic));
+            if let Some(last) = last {
+                *last = Some(Arc::new(LastRejection {
+                    at_ms: self.reading_ms,
+                    partition,
+                    offset,
+                    reason,
+                    detail: detail.to_owned(),
+                }));
+            }
+            crate::warn_limited!(topic, partition, offset, reason, detail, "record rejected");
         }
-        crate::warn_limited!(topic, partition, offset, reason, detail, "record rejected");
         if let Some(dead_letters) = &self.dead_letters {
             dead_letters.send(topic, record, reason, detail);
         }
@@ -279,10 +288,7 @@ pub fn dispatch(
     };
     match disposition {
         Disposition::Replayed => RecordResult::Replayed,
-        Disposition::Rejected(reason) => RecordResult::Rejected(Rejection {
-            reason,
-            detail: reason.words().to_owned(),
-        }),
+        Disposition::Rejected(reason) => RecordResult::Rejected(Rejection::of(reason)),
         Disposition::Refused(cap) => RecordResult::Refused(cap),
         _ => RecordResult::Counted,
     }

@@ -59,6 +59,9 @@ fn rejecting(reasons: &[(&'static str, u64)]) -> Words {
 fn a_twentieth_of_the_rows_being_rejected_is_a_problem_and_a_hundredth_a_warning() {
     let warned = |words: &Words, said: &str| words.lines.iter().any(|line| line == said);
     let any = |words: &Words| words.lines.iter().any(|line| line.contains("warning"));
+    let deleted = rejecting(&[("tombstone", 3000)]);
+    assert!(deleted.problems.is_empty(), "{:?}", deleted.problems);
+    assert!(!any(&deleted));
     let few = rejecting(&[("malformed", 50)]);
     assert!(few.problems.is_empty() && !any(&few));
     let some = rejecting(&[("malformed", 200), ("bad_time", 50)]);

@@ -1,11 +1,13 @@
 //! What a source has counted, of what tells whether its records are usable.
 
+use crate::collect::Reason;
 use crate::telemetry::facts::SourceFacts;
 
 /// Counts that only grow.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Totals {
     pub read: u64,
+    /// Without tombstones.
     pub rejected: u64,
     pub late: u64,
     pub matched: u64,
@@ -20,7 +22,7 @@ impl Totals {
         let c = &source.counters;
         Totals {
             read: c.records,
-            rejected: c.rejected.iter().sum(),
+            rejected: c.rejected.iter().sum::<u64>() - c.rejected(Reason::Tombstone),
             late: c.late,
             matched: c.matched,
             orphaned: c.orphaned,
