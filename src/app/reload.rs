@@ -10,10 +10,11 @@
 //! new values later, or refuse them; until a reload is answered, the old ones count as those in
 //! force.
 
+use parking_lot::Mutex;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::clock;
@@ -83,7 +84,7 @@ impl Reloader {
 
     /// Reads the file again and applies its live keys. One call at a time.
     pub fn reload(&self) -> Reloaded {
-        let mut in_force = self.in_force.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut in_force = self.in_force.lock();
         let new = match Config::load(&self.file) {
             Ok(new) => new,
             Err(problems) => {
@@ -156,7 +157,7 @@ impl Reloader {
             notify: config.notify,
             reply,
         };
-        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let requests = self.requests.lock();
         let ended = || self.refused(vec!["the engine has ended".to_owned()]);
         requests.send(request).map_err(|_| ended())?;
         match result.recv_timeout(self.reply_within) {

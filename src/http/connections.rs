@@ -9,9 +9,10 @@
 //! are younger, the new connection is refused. A tap connection is never ended for another; the
 //! number of taps is limited separately.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -57,15 +58,10 @@ pub struct ConnectionSlot {
 }
 
 impl Connections {
-    fn lock(&self) -> MutexGuard<'_, (u64, HashMap<u64, Open>)> {
-        // The table is whole between any two statements; a panic elsewhere cannot break it.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A slot for a new connection; if there are too many, another one ends. `None` if none can
     /// be.
     pub fn admit(self: &Arc<Self>, peer: IpAddr, now: Instant) -> Option<ConnectionSlot> {
-        let mut table = self.lock();
+        let mut table = self.0.lock();
         let (numbers, open) = &mut *table;
         let of_peer = open.values().filter(|o| o.peer == peer).count();
         let made_room = of_peer >= PEER_MAX || open.len() >= CONNECTIONS_MAX;
@@ -97,14 +93,14 @@ impl Connections {
 
     /// How many connections are open, and how many of them are of this address.
     pub fn open(&self, peer: IpAddr) -> (usize, usize) {
-        let table = self.lock();
+        let table = self.0.lock();
         let of_peer = table.1.values().filter(|o| o.peer == peer).count();
         (table.1.len(), of_peer)
     }
 
     /// Whether no connection is open.
     pub fn is_empty(&self) -> bool {
-        self.lock().1.is_empty()
+        self.0.lock().1.is_empty()
     }
 }
 

@@ -9,6 +9,7 @@ use super::KafkaOptions;
 use super::rebootstrap::Rebootstrap;
 use super::throttle::ErrorThrottle;
 use super::token::TokenFile;
+use parking_lot::{Mutex, MutexGuard};
 use rdkafka::client::{ClientContext, OAuthToken};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, RebalanceProtocol};
 use rdkafka::error::{KafkaError as Native, KafkaResult};
@@ -19,7 +20,6 @@ use rdkafka::{TopicPartitionList, config::RDKafkaLogLevel};
 use std::collections::VecDeque;
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A rebalance that the consumer must perform.
@@ -110,7 +110,7 @@ impl Context {
     }
 
     fn admits_line(&self, facility: &str) -> bool {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
         lines.admits_kind(facility.to_owned())
     }
 
@@ -119,7 +119,7 @@ impl Context {
     }
 
     pub fn events(&self) -> MutexGuard<'_, Events> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+        self.events.lock()
     }
 
     /// Everything since the last call. Errors that had no room are logged as a number.

@@ -16,9 +16,10 @@
 
 use super::client_callbacks::{ClientCallbacks, OnDelivery};
 use super::{KafkaError, KafkaOptions, Record};
+use parking_lot::Mutex;
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, Producer, ThreadedProducer};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Counts of dead letters.
@@ -77,7 +78,7 @@ impl DeadLetter {
             if let Err(error) = &written {
                 crate::warn_limited!(topic = %to, %error, "dead letter not written");
             }
-            let mut counts = lock(&counts);
+            let mut counts = counts.lock();
             counts.delivered += u64::from(written.is_ok());
             counts.failed += u64::from(written.is_err());
         });
@@ -92,7 +93,7 @@ impl DeadLetter {
         }
         if let Err((error, _)) = self.producer.send(letter) {
             crate::warn_limited!(topic = %self.topic, %error, "dead letter not written");
-            lock(&self.counts).dropped += 1;
+            self.counts.lock().dropped += 1;
         }
     }
 
@@ -103,17 +104,13 @@ impl DeadLetter {
 
     /// Counts so far.
     pub fn counts(&self) -> DeadLetterCounts {
-        *lock(&self.counts)
+        *self.counts.lock()
     }
 
     /// Waits for queued dead letters, at most `timeout`. Returns whether the queue is empty.
     pub fn flush(&self, timeout: Duration) -> bool {
         self.producer.flush(timeout).is_ok()
     }
-}
-
-fn lock(counts: &Mutex<DeadLetterCounts>) -> MutexGuard<'_, DeadLetterCounts> {
-    counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::token::TokenFile;
 use super::{KafkaError, KafkaOptions};
+use parking_lot::Mutex;
 use rdkafka::client::{ClientContext, OAuthToken};
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
@@ -10,7 +11,6 @@ use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Stores the errors that the client reports; they say more than a call that timed out.
@@ -28,7 +28,7 @@ impl ClientContext for Errors {
 
     fn error(&self, error: Native, reason: &str) {
         if let Some(code) = error.rdkafka_error_code() {
-            let mut errors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut errors = self.0.lock();
             errors.push((code, reason.to_string()));
         }
     }
@@ -218,8 +218,7 @@ fn reported(client: &BaseConsumer<Errors>, options: &KafkaOptions) -> Vec<KafkaE
     for _ in 0..8 {
         client.poll(Duration::from_millis(5));
     }
-    let errors = client.context().0.lock();
-    let mut errors = errors.unwrap_or_else(PoisonError::into_inner).clone();
+    let mut errors = client.context().0.lock().clone();
     errors.sort_by_key(|(code, _)| *code == RDKafkaErrorCode::AllBrokersDown);
     let explain = |(code, text)| KafkaError::from_code(code, text, options);
     errors.into_iter().map(explain).collect()

@@ -5,9 +5,9 @@
 
 use super::client_callbacks::ClientCallbacks;
 use super::{KafkaError, KafkaOptions};
+use parking_lot::{RwLock, RwLockReadGuard};
 use rdkafka::ClientConfig;
 use rdkafka::producer::{Producer, ThreadedProducer};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 /// See the module. Threads can share it.
 pub(super) struct IdempotentProducer {
@@ -35,7 +35,7 @@ impl IdempotentProducer {
 
     /// The client as it is.
     pub fn client(&self) -> RwLockReadGuard<'_, ThreadedProducer<ClientCallbacks>> {
-        self.client.read().unwrap_or_else(PoisonError::into_inner)
+        self.client.read()
     }
 
     /// Adds the brokers again if the client has lost them, and replaces a client that has ended.
@@ -47,7 +47,7 @@ impl IdempotentProducer {
         };
         if ended {
             let new = ClientCallbacks::client(self.of, &self.config, &self.options)?;
-            *self.client.write().unwrap_or_else(PoisonError::into_inner) = new;
+            *self.client.write() = new;
         }
         Ok(())
     }

@@ -8,11 +8,11 @@
 //! down. Known brokers stay unchanged, so this does no harm if the brokers are really down.
 
 use super::native;
+use parking_lot::Mutex;
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::KafkaError as Native;
 use rdkafka::types::RDKafkaErrorCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Delay until dropped brokers are gone. A broker that is being removed cannot be added again.
@@ -44,7 +44,7 @@ impl Rebootstrap {
     /// Schedules the first attempt if the error is the loss of all brokers.
     pub fn on_error(&self, error: &Native) {
         if error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown) {
-            let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut next = self.next.lock();
             // A repeated report does not postpone the attempt.
             let first = Instant::now() + FIRST;
             *next = Some((next.map_or(first, |(at, _)| at.min(first)), 0));
@@ -58,7 +58,7 @@ impl Rebootstrap {
         if !self.lost.load(Ordering::Acquire) {
             return;
         }
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = self.next.lock();
         let Some((at, attempts)) = *next else { return };
         if Instant::now() < at {
             return;

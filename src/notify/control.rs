@@ -1,7 +1,7 @@
 //! The handle for people: silences, acknowledgements and deployments.
 
 use super::dispatch::Dispatcher;
-use super::journal::{AlertJournal, Entry, lock};
+use super::journal::{AlertJournal, Entry};
 use crate::alert::{Ack, Deployment, Matcher, Silence, SilenceError, Silences};
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl AlertControl {
         by: &str,
         note: &str,
     ) -> Result<Silence, String> {
-        let mut journal = lock(&self.0.journal);
+        let mut journal = self.0.journal.lock();
         let draft = journal.state().silences.draft(matchers, span_ms, by, note);
         let silence = draft.map_err(|e: SilenceError| e.to_string())?;
         self.append(&mut journal, &Entry::Silenced(silence.clone()))?;
@@ -33,7 +33,7 @@ impl AlertControl {
 
     /// Lifts a silence. Returns whether it existed.
     pub fn lift(&self, id: u64) -> Result<bool, String> {
-        let mut journal = lock(&self.0.journal);
+        let mut journal = self.0.journal.lock();
         let known = journal.state().silences.silences.iter().any(|s| s.id == id);
         if known {
             self.append(&mut journal, &Entry::Lifted { id })?;
@@ -43,7 +43,7 @@ impl AlertControl {
 
     /// Acknowledges an alert.
     pub fn acknowledge(&self, fingerprint: &str, ack: Ack) -> Result<(), String> {
-        let mut journal = lock(&self.0.journal);
+        let mut journal = self.0.journal.lock();
         let acceptable = journal.state().silences.acceptable(&ack);
         acceptable.map_err(|e| e.to_string())?;
         let entry = Entry::Acknowledged {
@@ -56,7 +56,7 @@ impl AlertControl {
     /// Enters a deployment.
     pub fn deploy(&self, deployment: Deployment) -> Result<(), String> {
         let entry = Entry::Deployed(deployment);
-        self.append(&mut lock(&self.0.journal), &entry)
+        self.append(&mut self.0.journal.lock(), &entry)
     }
 
     fn append(&self, journal: &mut AlertJournal, entry: &Entry) -> Result<(), String> {

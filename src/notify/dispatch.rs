@@ -8,7 +8,7 @@
 mod moves;
 
 use super::host::{Host, Running};
-use super::journal::{AlertJournal, Entry, lock};
+use super::journal::{AlertJournal, Entry};
 use super::moved::Move;
 use super::notification::Notification;
 use super::options::{NotifyOptions, SinkOptions};
@@ -16,10 +16,11 @@ use super::receiver::{Receiver, TopicSink};
 use super::sink::{Sink, Worker};
 use super::steps::{Again, Bell, Steps};
 use crate::alert::Silences;
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver as Inbox, SyncSender, TryRecvError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Instant;
 
 /// Commands between the engine and the journal. A thousand streams may start to fire at once while
@@ -119,19 +120,16 @@ impl Dispatcher {
 
     /// Silences and acknowledgements.
     pub(super) fn silences(&self) -> Arc<Silences> {
-        Arc::clone(&self.silences.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.silences.read())
     }
 
     pub(super) fn publish(&self, journal: &AlertJournal) {
         let silences = Arc::new(journal.state().silences.clone());
-        *self
-            .silences
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = silences;
+        *self.silences.write() = silences;
     }
 
     pub(super) fn sinks(&self) -> RwLockReadGuard<'_, Vec<Arc<Sink>>> {
-        self.sinks.read().unwrap_or_else(PoisonError::into_inner)
+        self.sinks.read()
     }
 
     /// Whether the thread of this sink has ended, which it only does of itself in a panic.
@@ -149,7 +147,7 @@ impl Dispatcher {
         match command {
             Command::Notify(notification) => self.notify(*notification),
             Command::Record(entry) => {
-                let mut journal = lock(&self.journal);
+                let mut journal = self.journal.lock();
                 let _ = journal.append(&entry, true);
                 self.publish(&journal);
             }
@@ -178,7 +176,7 @@ impl Dispatcher {
         }
         let sinks: Vec<Arc<Sink>> = self.sinks().clone();
         let wanting: Vec<String> = {
-            let journal = lock(&self.journal);
+            let journal = self.journal.lock();
             let now_ms = (self.clock)();
             let wanting = sinks.iter();
             let wanting = wanting.filter(|s| s.wants(&notification, journal.state(), now_ms));
@@ -194,7 +192,7 @@ impl Dispatcher {
             sinks: sinks.clone(),
         };
         {
-            let mut journal = lock(&self.journal);
+            let mut journal = self.journal.lock();
             // The journal counts and logs a failed write; the notification is sent all the same.
             let _ = journal.append(&entry, true);
             self.publish(&journal);
@@ -215,7 +213,7 @@ impl Dispatcher {
                     delivered: false,
                     refused_ms: None,
                 };
-                let _ = lock(&self.journal).append(&entry, false);
+                let _ = self.journal.lock().append(&entry, false);
             }
         }
     }
@@ -223,7 +221,7 @@ impl Dispatcher {
     /// Starts the thread of a sink with its undelivered notifications.
     fn start_sink(&self, new: NewSink) -> Result<Arc<Sink>, String> {
         let options = &new.options;
-        let undelivered = self.undelivered(lock(&self.journal).state(), &options.name);
+        let undelivered = self.undelivered(self.journal.lock().state(), &options.name);
         let sink = Arc::new(Sink::new(options, undelivered));
         let seed = self.seed.fetch_add(1, Ordering::Relaxed);
         let worker = Worker::new(
@@ -279,11 +277,11 @@ impl Dispatcher {
     }
 
     fn write_sinks(&self, change: impl FnOnce(&mut Vec<Arc<Sink>>)) {
-        change(&mut self.sinks.write().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.sinks.write());
     }
 
     fn threads(&self) -> MutexGuard<'_, Vec<SinkThread>> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+        self.threads.lock()
     }
 }
 

@@ -34,11 +34,12 @@ use super::journal_updates::{JournalUpdates, Waiting};
 use super::missed::Missed;
 use super::notification::Notification;
 use crate::files;
+use parking_lot::Mutex;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Name of the file.
 pub const JOURNAL: &str = "alerts.journal";
@@ -260,11 +261,6 @@ impl AlertJournal {
         self.entries = 0;
         Ok(())
     }
-}
-
-/// Locks the journal, ignoring poison: it is consistent between any two calls.
-pub(super) fn lock(journal: &Mutex<AlertJournal>) -> MutexGuard<'_, AlertJournal> {
-    journal.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The state that the lines leave, and the number of unreadable lines.

@@ -3,8 +3,8 @@
 
 use super::missed::Missed;
 use super::notification::Notification;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Notifications that wait, oldest first, each with the sinks that still need it.
 pub type Waiting = Vec<(Notification, Vec<String>)>;
@@ -25,19 +25,14 @@ pub struct AlertUpdate {
 pub struct JournalUpdates(Mutex<BTreeMap<String, AlertUpdate>>);
 
 impl JournalUpdates {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, AlertUpdate>> {
-        // The map is whole between any two statements.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds what the journal says of this alert now.
     pub fn push(&self, fingerprint: String, update: AlertUpdate) {
-        self.lock().insert(fingerprint, update);
+        self.0.lock().insert(fingerprint, update);
     }
 
     /// What was added since the last call, the newest of each alert.
     pub fn drain(&self) -> BTreeMap<String, AlertUpdate> {
-        std::mem::take(&mut *self.lock())
+        std::mem::take(&mut *self.0.lock())
     }
 }
 

@@ -15,7 +15,7 @@ use super::dispatch::{
     CHANNEL_MAX, Command, CommandSender, Commands, Dispatcher, NewSink, SinkChange, TopicSinks,
 };
 use super::host::{Host, Running};
-use super::journal::{AlertJournal, Entry, TransferredAlert, lock};
+use super::journal::{AlertJournal, Entry, TransferredAlert};
 use super::journal_updates::{JournalUpdates, Waiting};
 use super::moved::Keeps;
 use super::notification::{Links, Notification, Status};
@@ -230,7 +230,7 @@ impl Notifier {
 
     /// Hands what sinks take from now on to this listener, on their threads.
     pub fn listen(&self, listener: DeliveryListener) {
-        lock(&self.dispatcher.journal).listen(listener);
+        self.dispatcher.journal.lock().listen(listener);
     }
 
     /// The handle for people.

@@ -16,7 +16,7 @@
 //! attempt; the queue, the counts and the pause that a receiver asked for stay. A sink that is
 //! removed gives up what is left when its thread ends.
 
-use super::journal::{AlertJournal, State, lock};
+use super::journal::{AlertJournal, State};
 use super::missed::Missed;
 use super::notification::{Notification, Status};
 use super::options::SinkOptions;
@@ -25,8 +25,9 @@ use super::steps::{Again, Bell, Steps};
 use crate::alert::{Labels, Matcher};
 use crate::stats::rng::Rng;
 use crate::telemetry::facts::SinkFacts;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// First pause after a failure. A receiver that restarts is back within seconds.
@@ -201,8 +202,7 @@ impl Sink {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        // The state is consistent between any two statements, so a panic elsewhere cannot break it.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// What there is to do. A resend that is due comes before the queue, unless one was `resent`
@@ -428,14 +428,14 @@ impl Worker {
 
     fn record(&self, notification: &Notification, missed: Option<Missed>) {
         let answered = (self.sink.name.as_str(), notification);
-        lock(&self.journal).append_answer(answered, missed);
+        self.journal.lock().append_answer(answered, missed);
     }
 
     /// Sends the firing alerts of this sink again; `None` if there are none. What waits of an alert
     /// comes in order, and the receiver would learn of its newest change before the others.
     fn resend(&mut self, now_ms: i64) -> Option<Result<String, Failure>> {
         let mut firing: Vec<Notification> = {
-            let journal = lock(&self.journal);
+            let journal = self.journal.lock();
             let state = journal.state();
             let ours = |n: &&Notification| state.was_notified(&n.fingerprint, &self.sink.name);
             state.firing().filter(ours).cloned().collect()

@@ -6,7 +6,7 @@
 //! between the calls ([`super::host`]). A test may call it under a simulated clock, and stop
 //! between any two calls.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Condvar, Mutex};
 use std::time::Instant;
 
 /// When to call again.
@@ -38,30 +38,25 @@ pub struct Bell {
 impl Bell {
     /// Signals that there is something to do.
     pub fn ring(&self) {
-        *self.lock() = true;
+        *self.rung.lock() = true;
         self.wakeup.notify_all();
     }
 
     /// Whether it has rung since this was last asked.
     pub fn take(&self) -> bool {
-        std::mem::take(&mut *self.lock())
+        std::mem::take(&mut *self.rung.lock())
     }
 
     /// Waits until it rings, but no longer than until then.
     pub fn wait(&self, until: Option<Instant>) {
-        let (rung, silent) = (self.lock(), |rung: &mut bool| !std::mem::take(rung));
-        // Nobody panics who has the lock.
+        let (mut rung, silent) = (self.rung.lock(), |rung: &mut bool| !std::mem::take(rung));
         match until {
-            None => drop(self.wakeup.wait_while(rung, silent)),
+            None => self.wakeup.wait_while(&mut rung, silent),
             Some(until) => {
                 let left = until.saturating_duration_since(Instant::now());
-                drop(self.wakeup.wait_timeout_while(rung, left, silent));
+                self.wakeup.wait_while_for(&mut rung, silent, left);
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, bool> {
-        self.rung.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,13 +1,14 @@
 //! Tests of the whole: what is notified, what a receiver gets of it, and what the next start knows.
 //! The threads are run step by step on that of the test, in a time of its own.
 
+use parking_lot::Mutex;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 mod moves;
@@ -38,10 +39,6 @@ type Answers = Arc<Mutex<VecDeque<Result<(), ()>>>>;
 /// What came to the receivers, by sink.
 type Came = Arc<Mutex<Vec<(String, String)>>>;
 
-fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 struct Part {
     steps: Option<Box<dyn Steps>>,
     ended: Arc<AtomicBool>,
@@ -65,16 +62,16 @@ impl Bench {
     /// Runs each thread until it waits.
     fn settle(&self) {
         for _ in 0..2 {
-            let count = lock(&self.parts).len();
+            let count = self.parts.lock().len();
             for place in 0..count {
                 // One that is in the middle of a step is not there.
-                let steps = lock(&self.parts)[place].steps.take();
+                let steps = self.parts.lock()[place].steps.take();
                 let Some(mut steps) = steps else { continue };
                 let mut again = Again::Now;
                 while again == Again::Now {
                     again = steps.step();
                 }
-                let mut parts = lock(&self.parts);
+                let mut parts = self.parts.lock();
                 parts[place]
                     .ended
                     .fetch_or(again == Again::Never, Ordering::Relaxed);
@@ -85,7 +82,7 @@ impl Bench {
 
     /// Receivers answer so, in turn.
     fn answer(&self, answers: &[Result<(), ()>]) {
-        lock(&self.answers).extend(answers);
+        self.answers.lock().extend(answers);
         // The pause after a failure.
         std::thread::sleep(Duration::from_millis(25));
         self.settle();
@@ -93,7 +90,7 @@ impl Bench {
 
     /// What came since this was last asked: sinks, with the key of what they got.
     fn came(&self) -> Vec<(String, String)> {
-        std::mem::take(&mut *lock(&self.came))
+        std::mem::take(&mut *self.came.lock())
     }
 }
 
@@ -115,9 +112,9 @@ struct Inbox(Bench, String);
 
 impl Receiver for Inbox {
     fn send(&mut self, n: &Notification, _: i64) -> Result<String, Failure> {
-        match lock(&self.0.answers).pop_front() {
+        match self.0.answers.lock().pop_front() {
             Some(Ok(())) => {
-                lock(&self.0.came).push((self.1.clone(), n.key.clone()));
+                self.0.came.lock().push((self.1.clone(), n.key.clone()));
                 Ok(String::new())
             }
             Some(Err(())) => Err(Failure::Permanent("never".to_owned())),
@@ -134,7 +131,7 @@ impl Host for Bench {
         steps: Box<dyn Steps>,
     ) -> Result<Arc<dyn Running>, String> {
         let ended = Arc::new(AtomicBool::new(false));
-        lock(&self.parts).push(Part {
+        self.parts.lock().push(Part {
             steps: Some(steps),
             ended: Arc::clone(&ended),
         });
@@ -407,7 +404,7 @@ fn a_removed_sink_gives_up_what_it_has_not_sent_and_one_that_stops_does_not() {
     process.bench.answer(&[Ok(())]);
     assert_eq!(process.bench.came().len(), 1);
     process.start(&["gone", "here"]);
-    lock(&process.bench.answers).push_back(Ok(()));
+    process.bench.answers.lock().push_back(Ok(()));
     process.bench.answer(&[]);
     assert!(process.bench.came().is_empty());
 }

@@ -2,9 +2,10 @@
 
 use super::fetch::{Fetch, FetchError, RegistryOptions, Schema};
 use super::host::{Fetches, Host, Threads};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// First pause after a failure; a registry that restarts is back within seconds.
@@ -80,8 +81,7 @@ impl State {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is consistent between any two statements; a panic elsewhere cannot break it.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -173,8 +173,7 @@ impl Fetches for Fetcher {
             let Err(wait) = self.next(&state) else {
                 return true;
             };
-            let woken = self.shared.woken.wait_timeout(state, wait);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+            self.shared.woken.wait_for(&mut state, wait);
         }
         false
     }

@@ -16,10 +16,10 @@
 use crate::collect::join::{SpillBackend, SpillEntries, SpillError, SpillTable};
 use fjall::config::{BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use parking_lot::Mutex;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::{fmt, fs};
 
 /// Name of its folder in the state directory.
@@ -88,14 +88,12 @@ impl SpillStore {
     /// Bytes on disk.
     pub fn bytes(&self) -> u64 {
         let open = self.database.lock();
-        let open = open.unwrap_or_else(PoisonError::into_inner);
         let bytes = open.as_ref().map(|database| database.disk_space());
         bytes.and_then(Result::ok).unwrap_or(0)
     }
 
     fn open_database(&self) -> Result<Database, SpillError> {
-        let open = self.database.lock();
-        let mut open = open.unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.database.lock();
         if let Some(open) = &*open {
             return Ok(open.clone());
         }

@@ -10,10 +10,11 @@
 //! writes them: a pipe that nobody reads blocks its writer, and that must not be the engine. While
 //! [`LINES_MAX`] lines wait, further ones are dropped and counted as suppressed.
 
+use parking_lot::Mutex;
 use std::io::IsTerminal;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
@@ -96,14 +97,14 @@ pub fn start(options: &LogOptions) -> Result<(), String> {
     started.map_err(|error| format!("logging could not start: {error}"))?;
     let _ = REFILTER.set(handle);
     let _ = DROPPED.set(dropped);
-    *WRITER.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
+    *WRITER.lock() = Some(writer);
     Ok(())
 }
 
 /// Writes the lines that wait, for about a second at most, or waits for another thread that does.
 /// Later lines are not written.
 pub fn finish() {
-    let mut held = WRITER.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut held = WRITER.lock();
     let writer = held.take();
     // With a full queue it prints to standard output, which may be the pipe that nobody reads.
     let (done, ended) = channel::<()>();

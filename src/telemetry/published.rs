@@ -17,9 +17,10 @@
 //! heartbeat is one atomic store.
 //! The readiness of named parts follows linkerd2-proxy (`linkerd/app/admin`, readiness).
 
+use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use dashmap::DashMap;
@@ -242,21 +243,23 @@ impl Published {
 
     /// The current facts.
     pub fn facts(&self) -> Arc<Facts> {
-        Arc::clone(&self.facts.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.facts.read())
     }
 
     /// Changes the facts. Readers keep the old ones until their next read.
     pub fn update(&self, change: impl FnOnce(&mut Facts)) {
-        let mut facts = self.facts.write().unwrap_or_else(PoisonError::into_inner);
+        let mut facts = self.facts.write();
         change(Arc::make_mut(&mut facts));
     }
 
     /// Remembers what the sources have counted up to now, for [`Published::concerns`]; returns what
     /// began and what ceased to be wrong with them.
     pub fn observe_counts(&self) -> (Vec<Concern>, Vec<Concern>) {
-        lock(&self.counts).observe(self.age_ms(), &self.facts().sources);
+        self.counts
+            .lock()
+            .observe(self.age_ms(), &self.facts().sources);
         let now = self.concerns();
-        lock(&self.counts).changes(now)
+        self.counts.lock().changes(now)
     }
 
     /// What is wrong with the records that come.
@@ -270,7 +273,7 @@ impl Published {
         }
         all.extend(stopped.into_iter().map(|(topic, n)| unread(topic, n)));
         all.extend(self.unreachable());
-        all.extend(lock(&self.counts).concerns(self.age_ms(), &facts.sources));
+        all.extend(self.counts.lock().concerns(self.age_ms(), &facts.sources));
         all
     }
 
@@ -284,7 +287,7 @@ impl Published {
     fn unreachable(&self) -> Vec<Concern> {
         let starts = self.started.elapsed() < JOINS_WITHIN;
         let mut found: BTreeMap<String, Concern> = BTreeMap::new();
-        for (part, why) in lock(&self.parts).iter() {
+        for (part, why) in self.parts.lock().iter() {
             let Some(why) = why else { continue };
             let (topics, words) = match part.strip_prefix("kafka ") {
                 Some(topics) => (Some(topics), format!("nothing is read: {why}")),
@@ -310,12 +313,14 @@ impl Published {
     /// Names a part that is not ready, with the reason. All parts are named before the server
     /// starts, so that `/ready` cannot succeed too early.
     pub fn not_ready(&self, part: &str, reason: &str) {
-        lock(&self.parts).insert(part.to_owned(), Some(reason.to_owned()));
+        self.parts
+            .lock()
+            .insert(part.to_owned(), Some(reason.to_owned()));
     }
 
     /// Marks a part as ready.
     pub fn ready(&self, part: &str) {
-        lock(&self.parts).insert(part.to_owned(), None);
+        self.parts.lock().insert(part.to_owned(), None);
     }
 
     /// Marks the program as stopping. `/ready` fails from then on, and nobody listens to pairs: a
@@ -332,14 +337,14 @@ impl Published {
 
     /// Each named part, with the reason if it is not ready.
     pub fn parts(&self) -> BTreeMap<String, Option<String>> {
-        lock(&self.parts).clone()
+        self.parts.lock().clone()
     }
 
     /// Parts that are not ready, with their reasons; empty if the program is ready. Before any part
     /// is named the program is starting, which is not ready. A loop that stands still is not ready
     /// either: what it published last says nothing of now.
     pub fn missing(&self) -> BTreeMap<String, String> {
-        let parts = lock(&self.parts);
+        let parts = self.parts.lock();
         let mut missing: BTreeMap<String, String> = parts
             .iter()
             .filter_map(|(part, why)| Some((part.clone(), why.clone()?)))
@@ -366,18 +371,18 @@ impl Published {
             last_ms: Arc::new(AtomicU64::new(0)),
         };
         beat.tick();
-        lock(&self.loops).insert(name.to_owned(), beat.clone());
+        self.loops.lock().insert(name.to_owned(), beat.clone());
         beat
     }
 
     /// Removes a loop that has ended normally.
     pub fn end_beat(&self, name: &str) {
-        lock(&self.loops).remove(name);
+        self.loops.lock().remove(name);
     }
 
     /// Time since the last iteration of each loop.
     pub fn silences(&self) -> BTreeMap<String, Duration> {
-        let loops = lock(&self.loops);
+        let loops = self.loops.lock();
         loops
             .iter()
             .map(|(name, beat)| (name.clone(), beat.silence()))
@@ -401,21 +406,15 @@ impl Published {
     pub fn record_evaluation(&self, took: Duration) {
         let seconds = took.as_secs_f64();
         let bucket = EVALUATION_BUCKETS.partition_point(|&bound| bound < seconds);
-        let mut all = lock(&self.evaluations);
+        let mut all = self.evaluations.lock();
         all.counts[bucket] += 1;
         all.sum += seconds;
     }
 
     /// Durations of all evaluations so far.
     pub fn evaluations(&self) -> Durations {
-        *lock(&self.evaluations)
+        *self.evaluations.lock()
     }
-}
-
-/// Locks, ignoring poison: each value is changed by a single assignment, so a panic of another
-/// thread leaves it whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@
 //! pairs and never waits. Pairs that exceed the buffer or the rate are counted, and the listener
 //! gets the number that it missed, at most once a second. Without listeners nothing is tapped.
 
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::collect::{Passed, Wanted};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -46,7 +46,7 @@ pub struct Taps {
 impl Taps {
     /// Adds a listener to the pairs of one model or of all; `None` if there are too many listeners.
     pub fn listen(&self, model: Option<String>, rate: u32) -> Option<Receiver<String>> {
-        let mut all = self.lock();
+        let mut all = self.all.lock();
         all.retain(|l| !l.lines.is_closed());
         if all.len() >= LISTENERS_MAX {
             return None;
@@ -65,12 +65,12 @@ impl Taps {
 
     /// Ends all listeners.
     pub fn close(&self) {
-        self.lock().clear();
+        self.all.lock().clear();
     }
 
     /// Number of listeners.
     pub fn listeners(&self) -> usize {
-        let mut all = self.lock();
+        let mut all = self.all.lock();
         all.retain(|l| !l.lines.is_closed());
         all.len()
     }
@@ -78,7 +78,7 @@ impl Taps {
     /// Number of pairs that listeners can use until the next offer, `seconds` from now, of any
     /// model and of single ones; none without listeners.
     pub fn wanted(&self, seconds: f64) -> Wanted {
-        let mut all = self.lock();
+        let mut all = self.all.lock();
         all.retain(|l| !l.lines.is_closed());
         let mut wanted = Wanted::default();
         for listener in all.iter() {
@@ -101,7 +101,7 @@ impl Taps {
 
     /// Offers pairs, each with its model and its line. `passed` more were not tapped.
     pub fn offer(&self, pairs: &[(String, String)], passed: &Passed, seconds: f64) {
-        for listener in self.lock().iter_mut() {
+        for listener in self.all.lock().iter_mut() {
             let most = f64::from(listener.rate);
             listener.tokens = (listener.tokens + most * seconds).min(most);
             let before = listener.missed;
@@ -126,10 +126,6 @@ impl Taps {
     /// Pairs that listeners missed so far.
     pub fn missed(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Listener>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -33,8 +33,9 @@ use crate::store::checkpoint::{self, CHUNK_BYTES};
 use crate::store::reader::CheckpointReader;
 use crate::telemetry::facts::CheckpointCounts;
 use crate::telemetry::published::Beat;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Topic and partition, and when their checkpoint was last written or read, in milliseconds since
@@ -287,7 +288,7 @@ impl CheckpointStore {
         let batch = Batch { shards, epochs };
         let writer = Arc::clone(&self.batch_writer);
         self.writing.start(move || {
-            let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut writer = writer.lock();
             writer.write(batch)
         });
     }

@@ -13,8 +13,9 @@ use crate::kafka::{KafkaError, WriteState};
 use crate::monitor::repartition::judge_partition;
 use crate::notify::{Delivered, fingerprint_of};
 use crate::store::checkpoint::{self, KeyedRecord, Notified};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long the broker may take no record before writing is called failed.
@@ -88,7 +89,7 @@ impl NotifiedWriter {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // It is whole between any two statements.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// A judge partition whose keys have this prefix was taken over under this epoch.
@@ -165,7 +166,7 @@ impl NotifiedWriter {
         let Some((key, value)) = record else {
             return false;
         };
-        lock(&self.next).insert((partition, key), value);
+        self.next.lock().insert((partition, key), value);
         true
     }
 
@@ -187,7 +188,7 @@ impl NotifiedWriter {
         };
         let kept = held.keys.split_off(&number);
         let superseded = std::mem::replace(&mut held.keys, kept);
-        let mut next = lock(&self.next);
+        let mut next = self.next.lock();
         for key in superseded.into_values().flatten() {
             next.remove(&(partition, key));
         }
@@ -204,7 +205,7 @@ impl NotifiedWriter {
              notifies again"
         );
         state.failed = Some(Instant::now());
-        let mut next = lock(&self.next);
+        let mut next = self.next.lock();
         for (key, value) in batch {
             next.entry(key).or_insert(value);
         }
@@ -218,7 +219,7 @@ impl NotifiedWriter {
         let waits = state
             .failed
             .is_some_and(|at| now.duration_since(at) < RETRY);
-        if waits || state.writing.busy() || lock(&self.next).is_empty() {
+        if waits || state.writing.busy() || self.next.lock().is_empty() {
             return;
         }
         let (writer, next) = (Arc::clone(&self.writer), Arc::clone(&self.next));
@@ -231,7 +232,7 @@ impl NotifiedWriter {
 /// Writes until nothing is left; after a failure it answers what was to be written.
 fn write_all(writer: &dyn WriteState, next: &Mutex<Batch>) -> Result<(), (KafkaError, Batch)> {
     loop {
-        let batch = std::mem::take(&mut *lock(next));
+        let batch = std::mem::take(&mut *next.lock());
         if batch.is_empty() {
             return Ok(());
         }
@@ -243,8 +244,4 @@ fn write_all(writer: &dyn WriteState, next: &Mutex<Batch>) -> Result<(), (KafkaE
             return Err((error, batch));
         }
     }
-}
-
-fn lock(next: &Mutex<Batch>) -> MutexGuard<'_, Batch> {
-    next.lock().unwrap_or_else(PoisonError::into_inner)
 }

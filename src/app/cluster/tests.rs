@@ -14,9 +14,10 @@ use crate::kafka::{
 use crate::monitor::{PartitionEvent, Plan, RecordSink, Shards};
 use crate::store::checkpoint::KeyedRecord;
 use crate::telemetry::Published;
+use parking_lot::Mutex;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 mod backlog;
@@ -129,13 +130,13 @@ impl WriteState for Topic {
             return Err(absent());
         }
         let all = records.iter().map(|(_, record)| (*record).clone());
-        self.written.lock().expect("no panic").extend(all);
+        self.written.lock().extend(all);
         let deleted = records.iter().filter(|(_, r)| r.1.is_none());
         let deleted: Vec<String> = deleted.map(|(_, r)| r.0.clone()).collect();
         if !deleted.is_empty() && self.keeps.load(Ordering::Relaxed) {
             return Err(absent());
         }
-        self.deleted.lock().expect("no panic").extend(deleted);
+        self.deleted.lock().extend(deleted);
         let offset = |_| self.next.fetch_add(1, Ordering::Relaxed);
         Ok(records.iter().map(offset).collect())
     }
@@ -155,7 +156,7 @@ impl FollowState for Topic {
             each(Followed::End(0));
             return Ok(true);
         }
-        if let Some((offset, (key, value))) = self.come.lock().expect("no panic").pop_front() {
+        if let Some((offset, (key, value))) = self.come.lock().pop_front() {
             each(Followed::Record {
                 state_partition: 0,
                 offset,
@@ -252,7 +253,7 @@ struct IdleWorker(Mutex<Vec<Job>>);
 
 impl Worker for IdleWorker {
     fn start(&mut self, job: Job) -> bool {
-        self.0.lock().expect("no panic").push(job);
+        self.0.lock().push(job);
         true
     }
 
@@ -399,7 +400,7 @@ fn what_a_failed_batch_did_not_delete_is_deleted_with_the_next() {
         assignment.write();
         let written = assignment.wait_written(Duration::MAX).expect("a batch");
         assert_eq!(written.result.is_ok(), is_ok, "{offset}: {written:?}");
-        let keys = topic.deleted.lock().expect("no panic");
+        let keys = topic.deleted.lock();
         assert_eq!(keys.len(), deleted, "{offset}: {keys:?}");
     }
 }

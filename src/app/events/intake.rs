@@ -5,8 +5,9 @@
 //! no `[[model]]` watches, are found only when the engine reads the event; it is then rejected and
 //! counted.
 
+use parking_lot::Mutex;
 use std::str;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
@@ -128,7 +129,7 @@ impl Topic {
 
     /// The events that do not fit the fields of the source.
     fn faults(&self, events: &[&str]) -> Vec<EventFault> {
-        let mut decoder = self.decoder.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut decoder = self.decoder.lock();
         let mut faults = Vec::new();
         for (i, event) in events.iter().enumerate() {
             let raw = Raw {

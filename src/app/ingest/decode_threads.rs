@@ -17,9 +17,10 @@ use crate::app::pool::Pool;
 use crate::config::bounds::{DECODED_BYTES_MAX, SHARED_RECORD_BYTES_MAX};
 use crate::decode::{Content, Needed, Raw, Rejection, SchemaText, SourceDecoder};
 use crate::kafka::Record;
+use parking_lot::Mutex;
 use rayon::ThreadPool;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 /// Records in a chunk: enough that claiming one costs nothing, few enough that nobody waits long
 /// for the last.
@@ -157,7 +158,7 @@ impl DecodeThreads {
         let spare = batch.spare.into_inner();
         let (mut held, most) = (0, self.lanes.len() * DECODED_BYTES_MAX);
         self.spare = used
-            .chain(spare.unwrap_or_else(PoisonError::into_inner))
+            .chain(spare)
             .filter_map(|mut buffer| {
                 buffer.clear();
                 held += buffer.held();
@@ -175,11 +176,7 @@ impl Lane {
         let Some((records, done)) = records.zip(batch.decoded.get(chunk)) else {
             return false;
         };
-        let spare = batch
-            .spare
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
+        let spare = batch.spare.lock().pop();
         let mut claim = Claim {
             decoded: spare.unwrap_or_default(),
             done,

@@ -4,9 +4,10 @@
 //! there. An end or a deployment changes what the engine judges, so the engine's thread does it,
 //! between two ticks.
 
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::alert::{Ack, AlertState, Deployment, Silences};
@@ -200,7 +201,7 @@ impl Requests {
 /// Lets the engine's thread do something, and waits for it.
 fn order(orders: &Mutex<Sender<Order>>, act: Act, within: Duration) -> AlertResponse {
     let (reply, result) = sync_channel(1);
-    let orders = orders.lock().unwrap_or_else(PoisonError::into_inner);
+    let orders = orders.lock();
     let settled = Arc::new(AtomicBool::new(false));
     let sent = orders.send(Order {
         act,

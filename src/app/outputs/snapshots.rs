@@ -13,10 +13,11 @@
 //! worker looks whether the directory is still there, because on a disk that hangs this hangs too,
 //! and a write may be under way for long.
 
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::fs::{self, Metadata};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::state_dir::{DirWatch, LOCK, StateDir};
@@ -104,7 +105,7 @@ impl SnapshotStore {
         let writer = Arc::clone(&self.writer);
         self.writing.start(move || {
             // A write that panicked has been printed, and left what it could not write.
-            let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut writer = writer.lock();
             writer.write(&snapshot, positions, deltas)
         });
     }
@@ -244,7 +245,7 @@ mod tests {
 
     impl Worker for Hung {
         fn start(&mut self, job: Job) -> bool {
-            self.0.lock().expect("no panic").push(job);
+            self.0.lock().push(job);
             true
         }
 
@@ -261,7 +262,7 @@ mod tests {
         let workers = Hung::default();
         let mut store = SnapshotStore::start(dir, EventLogs::new(), &workers).expect("it starts");
         let done = || {
-            let jobs = std::mem::take(&mut *workers.0.lock().expect("no panic"));
+            let jobs = std::mem::take(&mut *workers.0.lock());
             jobs.into_iter().map(|job| job()).count()
         };
         assert_eq!((store.directory_fault(), done()), (None, 1));

@@ -5,11 +5,11 @@
 //! the life of the process: standard input can be read once, and the same file may be opened again.
 
 use super::container::Container;
+use parking_lot::Mutex;
 use std::fs::File;
 use std::io::{self, BufRead};
 #[cfg(feature = "columnar")]
 use std::io::{Seek, SeekFrom};
-use std::sync::{Mutex, PoisonError};
 
 /// The copy, once there is one, and its kind.
 static COPY: Mutex<Option<(Container, File)>> = Mutex::new(None);
@@ -17,7 +17,7 @@ static COPY: Mutex<Option<(Container, File)>> = Mutex::new(None);
 /// The kind of what comes from standard input, read off its first bytes, which stay to be read;
 /// `None` of text.
 pub(super) fn container() -> Option<Container> {
-    let copy = COPY.lock().unwrap_or_else(PoisonError::into_inner);
+    let copy = COPY.lock();
     match &*copy {
         Some((container, _)) => Some(*container),
         None => Container::of_start(io::stdin().lock().fill_buf().ok()?),
@@ -27,7 +27,7 @@ pub(super) fn container() -> Option<Container> {
 /// A copy of all that comes from standard input, at its start. Handles of it share one position.
 #[cfg(feature = "columnar")]
 pub(super) fn file(container: Container) -> io::Result<File> {
-    let mut copy = COPY.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut copy = COPY.lock();
     let (_, file) = match copy.take() {
         Some(known) => copy.insert(known),
         None => copy.insert((container, copied()?)),

@@ -1,11 +1,11 @@
 //! What the thread "notifications" does with alerts that move between processes.
 
 use super::Dispatcher;
-use crate::notify::journal::{Entry, State, TransferredAlert, lock};
+use crate::notify::journal::{Entry, State, TransferredAlert};
 use crate::notify::moved::{Keeps, Move};
 use crate::notify::notification::{Notification, Status};
+use parking_lot::MutexGuard;
 use std::collections::BTreeSet;
-use std::sync::{MutexGuard, PoisonError};
 
 impl Dispatcher {
     pub(super) fn follow(&self, moved: Move) {
@@ -18,7 +18,7 @@ impl Dispatcher {
             Move::TakeOver(alert) => self.take_over(*alert),
             Move::Close { alert } => {
                 self.forget(&alert);
-                let mut journal = lock(&self.journal);
+                let mut journal = self.journal.lock();
                 let entry = Entry::Closed { fingerprint: alert };
                 let _ = journal.append(&entry, true);
                 self.publish(&journal);
@@ -40,7 +40,7 @@ impl Dispatcher {
             return;
         }
         let waiting = {
-            let mut journal = lock(&self.journal);
+            let mut journal = self.journal.lock();
             let all = journal.state().waiting_of(alert);
             journal.withdraw(alert, |n, sink| keeps.keeps(&all, n, sink))
         };
@@ -69,7 +69,7 @@ impl Dispatcher {
             },
         };
         {
-            let mut journal = lock(&self.journal);
+            let mut journal = self.journal.lock();
             let _ = journal.append(&entry, true);
             self.publish(&journal);
         }
@@ -87,7 +87,7 @@ impl Dispatcher {
     pub(super) fn forget(&self, alert: &str) {
         self.held().remove(alert);
         self.withdraw(alert);
-        lock(&self.journal).withdraw(alert, |_, _| false);
+        self.journal.lock().withdraw(alert, |_, _| false);
     }
 
     fn withdraw(&self, alert: &str) {
@@ -95,6 +95,6 @@ impl Dispatcher {
     }
 
     fn held(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 }

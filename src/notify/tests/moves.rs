@@ -43,7 +43,7 @@ impl Process {
     fn answers(&mut self) -> Vec<(String, String)> {
         self.bench.answer(&[Ok(()); 9]);
         self.bench.settle();
-        lock(&self.bench.answers).clear();
+        self.bench.answers.lock().clear();
         self.bench.came()
     }
 }
@@ -298,14 +298,14 @@ fn what_a_sink_took_is_handed_over_at_once_and_who_takes_over_then_does_not_send
     let mut process = Process::moving();
     let delivered: Arc<Mutex<Vec<Delivered>>> = Arc::default();
     let told = Arc::clone(&delivered);
-    let listener = move |of| lock(&told).push(of);
+    let listener = move |of| told.lock().push(of);
     process.notifier().listen(Box::new(listener));
     let alert = firing(1, 10);
     process.notify(&alert);
     let waits = process.transfer(&alert);
-    assert!(lock(&delivered).is_empty(), "it waits");
+    assert!(delivered.lock().is_empty(), "it waits");
     assert_eq!(process.answers(), [came("s", &alert)]);
-    let said = lock(&delivered).pop().expect("it was delivered");
+    let said = delivered.lock().pop().expect("it was delivered");
     assert_eq!(said.fingerprint, alert.fingerprint);
     assert_eq!(fingerprint_of(&said.text), Some(alert.fingerprint.clone()));
     assert_eq!(said.stream.model, alert.model);
@@ -331,7 +331,7 @@ fn what_a_sink_took_is_handed_over_at_once_and_who_takes_over_then_does_not_send
     let end = alert.resolved(20, "well");
     process.notify(&end);
     assert_eq!(process.answers(), [came("s", &end)]);
-    let said = lock(&delivered).pop().expect("it was delivered");
+    let said = delivered.lock().pop().expect("it was delivered");
     next.acquire(&alert, Some(said.text), None);
     assert_eq!(next.answers(), []);
     assert!(
@@ -342,5 +342,5 @@ fn what_a_sink_took_is_handed_over_at_once_and_who_takes_over_then_does_not_send
     );
     process.notify(&firing(2, 30));
     process.bench.answer(&[Err(())]);
-    assert!(lock(&delivered).is_empty());
+    assert!(delivered.lock().is_empty());
 }

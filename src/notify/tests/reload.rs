@@ -14,10 +14,10 @@ fn a_sink_that_changes_during_an_attempt_goes_on_after_it_and_holds_up_no_other(
     let alerts = [1, 2, 3].map(|n| firing(n, i64::from(n) * 10));
     process.notify(&alerts[0]);
     let place = 0;
-    let taken = lock(&process.bench.parts)[place].steps.take();
+    let taken = process.bench.parts.lock()[place].steps.take();
     let mut attempt = taken.expect("its thread");
     std::thread::sleep(Duration::from_millis(25));
-    lock(&process.bench.answers).push_back(Ok(()));
+    process.bench.answers.lock().push_back(Ok(()));
     while process.bench.came().is_empty() {
         assert_eq!(attempt.step(), Again::Now);
     }
@@ -35,7 +35,7 @@ fn a_sink_that_changes_during_an_attempt_goes_on_after_it_and_holds_up_no_other(
     let facts = facts.iter().map(|f| (f.name.as_str(), f.queued, f.sent));
     assert_eq!(facts.collect::<Vec<_>>(), [("slow", 2, 0), ("other", 0, 2)]);
     // The attempt ends: the rest comes in order, and once.
-    lock(&process.bench.parts)[place].steps = Some(attempt);
+    process.bench.parts.lock()[place].steps = Some(attempt);
     process.bench.answer(&[Ok(())]);
     assert_eq!(process.bench.came(), [came("slow", &alerts[1])]);
     process.notify(&alerts[2]);
@@ -50,7 +50,7 @@ fn a_sink_whose_thread_has_ended_says_so_and_a_reload_starts_it_again() {
     let mut process = Process::new(&["s"]);
     // As a panic ends it.
     let end = |bench: &Bench, place: usize| {
-        let part = &mut lock(&bench.parts)[place];
+        let part = &mut bench.parts.lock()[place];
         part.steps = None;
         part.ended.store(true, Ordering::Relaxed);
     };

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::frame::{self, Frame, HEAD};
@@ -68,10 +68,9 @@ impl LogReader {
 
     /// Waits until there is something to read, at most so long.
     pub fn wait(&self, within: Duration) {
-        let state = self.shared.lock();
+        let mut state = self.shared.lock();
         let grown = &self.shared.grown;
-        let waited = grown.wait_timeout_while(state, within, |state| state.end() <= self.next);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        grown.wait_while_for(&mut state, |state| state.end() <= self.next, within);
     }
 
     /// Hands over at most `max` events: offset, time of writing in ms since 1970, and text. Returns

@@ -1,11 +1,11 @@
 //! What the writer, the readers and the requests of a log share: its segments, and what is known of
 //! them.
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::keys::Keys;
 use super::segment::{self, Segment};
@@ -83,7 +83,7 @@ impl Shared {
     }
 
     pub fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Up to where the engine has read, as far as that was stored.
@@ -176,7 +176,7 @@ impl Shared {
     /// Deletes the oldest segment as long as it `is_due`. The state is not locked meanwhile,
     /// because readers lock it and must not wait for the disk.
     fn delete_while(&self, is_due: impl Fn(&State) -> bool) -> Result<(), LogError> {
-        let _alone = self.deletes.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.deletes.lock();
         loop {
             let oldest = {
                 let mut state = self.lock();

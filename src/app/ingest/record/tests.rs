@@ -140,11 +140,11 @@ fn an_event_of_another_model_is_told_with_its_name_and_the_one_that_may_be_meant
 
 /// What is logged meanwhile.
 #[derive(Clone, Default)]
-struct Log(Arc<std::sync::Mutex<Vec<u8>>>);
+struct Log(Arc<parking_lot::Mutex<Vec<u8>>>);
 
 impl std::io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("no panic").write(bytes)
+        self.0.lock().write(bytes)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
@@ -180,7 +180,7 @@ fn a_record_that_a_cap_refuses_is_logged_with_its_place_and_its_model() {
             assert_eq!(reader.read(&mut engine, &record), Reading::Done);
         }
     });
-    let log = log.0.lock().expect("no panic").clone();
+    let log = log.0.lock().clone();
     let log = String::from_utf8(log).expect("text");
     let place = "topic=scores partition=3 offset=7 model=b\\u{1b}";
     assert!(
