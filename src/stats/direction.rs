@@ -211,16 +211,16 @@ mod tests {
 
     #[test]
     fn scores_that_are_all_0_or_1_err_as_their_sum_does() {
-        for (ones, positives, expected) in [
-            (0, 8_000, Direction::TooLow),
-            (12_000, 8_000, Direction::TooHigh),
-            (6_000, 8_000, Direction::TooLow),
+        for (ones, positives, apart, expected) in [
+            (0, 8_000, false, Direction::TooLow),
+            (12_000, 8_000, false, Direction::TooHigh),
+            (6_000, 8_000, false, Direction::TooLow),
+            (12_000, 8_000, true, Direction::Inverted),
         ] {
-            let event = |i| {
-                (
-                    f64::from(u8::from(i < ones)),
-                    i % 20_000 >= 20_000 - positives,
-                )
+            // The positives are those of score 0, or one of each so many.
+            let event = |i: u32| {
+                let place = if apart { i } else { i * 7919 % 20_000 };
+                (f64::from(u8::from(i < ones)), place >= 20_000 - positives)
             };
             let sample: Vec<(f64, bool)> = (0..20_000).map(event).collect();
             let level = Level::from_scores(&sample, 64);

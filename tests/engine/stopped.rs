@@ -189,7 +189,8 @@ fn the_end_of_the_input_says_nothing_of_a_version_that_stopped() {
     assert!(is_stale(&stopped) && stopped.windows.iter().any(|w| w.n > 0));
     let changes = engine.finish();
     assert_eq!(said(&changes), []);
-    assert_eq!(third(engine.monitor()), &stopped);
+    let third = third(engine.monitor());
+    assert!(is_stale(third) && third.alert == stopped.alert);
     let fourth = engine.reports().find(|r| r.id.version == "4");
     assert!(fourth.is_some_and(|r| r.windows.iter().all(|w| w.numbers.is_some())));
 }
